@@ -1,0 +1,336 @@
+"""Events counted, what each costs, and their product: the itemised bill.
+
+    Counts x Prices = Bill
+
+Every event belongs to exactly one cause. A count is held twice: `occurred` is priced in energy,
+`exposed` (what stretched the run because nothing hid it) in time.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from hwmodels.errors import KernelError
+
+CAUSES = (
+    "mac", "mac_waste", "alu", "load_store", "branch", "issue_stall",
+    "instruction_fetch", "dcache_refill", "write_back", "flash_wait", "sram_wait",
+    "external_memory", "bus_contention", "dma_wait", "weight_decode",
+    "data_copy", "kernel_call", "launch", "cache_maintenance", "idle",
+)
+"""The twenty causes a line of a bill can have, in the order bills are shown."""
+
+CAUSE_GROUPS = {
+    "compute": ("mac", "mac_waste", "alu", "load_store", "branch", "issue_stall"),
+    "memory": ("instruction_fetch", "dcache_refill", "write_back", "flash_wait", "sram_wait",
+               "external_memory", "bus_contention", "dma_wait", "weight_decode"),
+    "movement": ("data_copy",),
+    "overhead": ("kernel_call", "launch", "cache_maintenance", "idle"),
+}
+"""Causes by what a user would do about them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Event:
+    """A thing hardware does that costs time or energy; it has exactly one cause."""
+
+    name: str
+    cause: str
+    unit: str
+    description: str
+
+
+def _event(name: str, cause: str, unit: str, description: str) -> Event:
+    return Event(name=name, cause=cause, unit=unit, description=description)
+
+
+EVENTS: Mapping[str, Event] = {event.name: event for event in (
+    _event("mac_issue", "mac", "issue slots", "multiply-accumulates the result needs"),
+    _event("mac_waste_issue", "mac_waste", "issue slots",
+           "multiply-accumulates on padding, idle lanes and dead channels"),
+    _event("alu_issue", "alu", "issue slots", "other arithmetic: requantise, clamp, index"),
+    _event("load_issue", "load_store", "issue slots", "loads"),
+    _event("store_issue", "load_store", "issue slots", "stores"),
+    _event("branch_issue", "branch", "issue slots", "branches"),
+    _event("branch_refill", "branch", "cycles", "pipeline refilled after a branch"),
+    _event("pipeline_stall", "issue_stall", "cycles",
+           "waiting for an operand, a unit, a beat or a pairing slot"),
+    _event("copy_issue", "data_copy", "issue slots", "im2col, padding and layout copies"),
+    _event("call_issue", "kernel_call", "issue slots", "prologues, argument checks, set-up loops"),
+    _event("decode_issue", "weight_decode", "issue slots", "unpacking compressed weights"),
+    _event("icache_refill", "instruction_fetch", "lines", "instruction-cache lines filled"),
+    _event("fetch_wait", "instruction_fetch", "cycles", "instruction fetches not hidden"),
+    _event("dcache_read_refill", "dcache_refill", "lines", "data-cache lines filled for a load"),
+    _event("dcache_write_refill", "dcache_refill", "lines", "data-cache lines filled for a store"),
+    _event("write_back", "write_back", "lines", "dirty lines written to memory"),
+    _event("write_through", "write_back", "stores", "stores passed on by a write-through cache"),
+    _event("flash_wait", "flash_wait", "array reads", "flash array reads by loads"),
+    _event("sram_wait", "sram_wait", "accesses", "loads and stores that wait for SRAM or its bus"),
+    _event("external_wait", "external_memory", "accesses", "accesses to memory outside the chip"),
+    _event("bus_contention", "bus_contention", "cycles", "cycles a grant went to another master"),
+    _event("dma_wait", "dma_wait", "cycles", "transfers not hidden behind compute"),
+    _event("tcm_access", "load_store", "accesses", "loads and stores to tightly coupled memory"),
+    _event("sram_access", "load_store", "accesses", "loads and stores to on-chip SRAM"),
+    _event("dcache_access", "load_store", "accesses", "data-cache look-ups"),
+    _event("kernel_dispatch", "kernel_call", "calls", "the runtime calling one kernel"),
+    _event("epoch_launch", "launch", "epochs", "accelerator set-up and completion"),
+    _event("cache_clean", "cache_maintenance", "lines", "lines cleaned or invalidated"),
+    _event("sleep", "idle", "cycles", "the core waits with clocks on"),
+    _event("clock_tree", "idle", "cycles", "energy of the clock tree, whatever the core does"),
+    _event("leakage", "idle", "ns", "energy of being powered"),
+)}
+"""Every event by name."""
+
+ISSUE_EVENTS = tuple(name for name, event in EVENTS.items() if event.unit == "issue slots")
+"""Events priced at one core cycle per slot."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CountLine:
+    """How often one event happened at one place for one operand.
+
+    Parameters
+    ----------
+    event : str
+        Key of `EVENTS`.
+    place : str
+        Memory, cache or unit it happened at; "" for the core.
+    operand : str
+        Role of the data ("weights", "input", ...) or "".
+    occurred : float
+        All of them; priced in energy.
+    exposed : float
+        Those nothing hid; priced in time. Multiples of 1/64, so that sums are exact.
+    """
+
+    event: str
+    place: str = ""
+    operand: str = ""
+    occurred: float
+    exposed: float
+
+    def __post_init__(self) -> None:
+        if self.event not in EVENTS:
+            raise KernelError(f"event {self.event!r} is not known")
+        if not (self.occurred >= 0 and self.exposed >= 0):
+            raise KernelError(f"event {self.event!r}: negative count")
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """Events of a kernel, layer or network; `a + b` is exact."""
+
+    lines: tuple[CountLine, ...] = ()
+
+    def __add__(self, other: Counts) -> Counts:
+        return merge_counts((self, other))
+
+    def occurred(self, event: str) -> float:
+        """Sum over places and operands of how often the event happened."""
+        return math.fsum(line.occurred for line in self.lines if line.event == event)
+
+
+def merge_counts(parts: Iterable[Counts]) -> Counts:
+    """Add counts, merging lines of the same event, place and operand, in a fixed order."""
+    sums: dict[tuple[str, str, str], list[float]] = {}
+    for part in parts:
+        for line in part.lines:
+            entry = sums.setdefault((line.event, line.place, line.operand), [0, 0])
+            entry[0] += line.occurred
+            entry[1] += line.exposed
+    order = {name: position for position, name in enumerate(EVENTS)}
+    keys = sorted(sums, key=lambda key: (order[key[0]], key[1], key[2]))
+    return Counts(tuple(
+        CountLine(event=key[0], place=key[1], operand=key[2],
+                  occurred=sums[key][0], exposed=sums[key][1])
+        for key in keys
+    ))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Price:
+    """What one event costs.
+
+    Parameters
+    ----------
+    cycles : float
+        Per exposed event, in cycles of `clock`.
+    clock : str
+        Clock the cycles are of.
+    pj : float or None
+        Per occurred event at the rail; None is not known.
+    kind, source : str
+        As for a `Fact`.
+    rel_sd : float or None
+        Relative standard deviation of the price, where stated.
+    """
+
+    event: str
+    place: str = ""
+    cycles: float
+    clock: str
+    pj: float | None
+    kind: str
+    source: str
+    rel_sd: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Prices:
+    """A board's prices by (event, place); a price with place "" holds everywhere."""
+
+    table: Mapping[tuple[str, str], Price]
+
+    def price(self, event: str, place: str) -> Price:
+        """Return the price of an event at a place.
+
+        Raises
+        ------
+        KernelError
+            When no price is known: an event is never free by omission.
+        """
+        found = self.table.get((event, place)) or self.table.get((event, ""))
+        if found is None:
+            raise KernelError(f"no price for event {event!r} at {place!r}")
+        return found
+
+    def scaled(self, events: Iterable[str], factor: float) -> Prices:
+        """Return prices with the cycles of these events multiplied by a factor."""
+        if factor == 1.0:
+            return self
+        chosen = set(events)
+        return Prices({
+            key: Price(event=p.event, place=p.place, cycles=p.cycles * factor, clock=p.clock,
+                       pj=None if p.pj is None else p.pj * factor, kind="assumed",
+                       source=p.source, rel_sd=p.rel_sd) if key[0] in chosen else p
+            for key, p in self.table.items()
+        })
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BillLine:
+    """One event's count times its price."""
+
+    event: str
+    place: str
+    operand: str
+    clock: str
+    occurred: float
+    exposed: float
+    cycles: float
+    energy_pj: float | None
+
+    @property
+    def cause(self) -> str:
+        """The one cause the event belongs to."""
+        return EVENTS[self.event].cause
+
+
+@dataclass(frozen=True, slots=True)
+class Bill:
+    """Lines of cost; totals are sums of lines, for cycles and joules alike."""
+
+    lines: tuple[BillLine, ...] = ()
+
+    def __add__(self, other: Bill) -> Bill:
+        return merge_bills((self, other))
+
+    def cycles(self, clock: str, cause: str | None = None) -> float:
+        """Cycles of one clock, of one cause or of all."""
+        return math.fsum(line.cycles for line in self.lines
+                         if line.clock == clock and cause in (None, line.cause))
+
+    def energy_pj(self, cause: str | None = None) -> float | None:
+        """Energy at the rail; None when a line's price is not known."""
+        chosen = [line.energy_pj for line in self.lines if cause in (None, line.cause)]
+        known = [energy for energy in chosen if energy is not None]
+        return math.fsum(known) if len(known) == len(chosen) else None
+
+    def clocks(self) -> tuple[str, ...]:
+        """Clocks the lines are in, in first-seen order."""
+        return tuple(dict.fromkeys(line.clock for line in self.lines))
+
+    def causes(self) -> tuple[str, ...]:
+        """Causes present, in the order bills are shown."""
+        present = {line.cause for line in self.lines}
+        return tuple(cause for cause in CAUSES if cause in present)
+
+
+def make_bill(counts: Counts, prices: Prices) -> Bill:
+    """Price counts: cycles = exposed x price, energy = occurred x price.
+
+    Parameters
+    ----------
+    counts : Counts
+        Events.
+    prices : Prices
+        What each costs.
+
+    Returns
+    -------
+    Bill
+        One line per count line.
+    """
+    lines = []
+    for line in counts.lines:
+        price = prices.price(line.event, line.place)
+        lines.append(BillLine(
+            event=line.event, place=line.place, operand=line.operand, clock=price.clock,
+            occurred=line.occurred, exposed=line.exposed, cycles=line.exposed * price.cycles,
+            energy_pj=None if price.pj is None else line.occurred * price.pj,
+        ))
+    return Bill(tuple(lines))
+
+
+def merge_bills(parts: Iterable[Bill]) -> Bill:
+    """Add bills, merging lines of equal event, place, operand and clock; sums are exact (fsum)."""
+    groups: dict[tuple[str, str, str, str], list[BillLine]] = {}
+    for part in parts:
+        for line in part.lines:
+            groups.setdefault((line.event, line.place, line.operand, line.clock), []).append(line)
+    order = {name: position for position, name in enumerate(EVENTS)}
+    keys = sorted(groups, key=lambda key: (order[key[0]], *key[1:]))
+    merged = []
+    for event, place, operand, clock in keys:
+        group = groups[event, place, operand, clock]
+        energies = [line.energy_pj for line in group]
+        known = [energy for energy in energies if energy is not None]
+        merged.append(BillLine(
+            event=event, place=place, operand=operand, clock=clock,
+            occurred=math.fsum(line.occurred for line in group),
+            exposed=math.fsum(line.exposed for line in group),
+            cycles=math.fsum(line.cycles for line in group),
+            energy_pj=math.fsum(known) if len(known) == len(energies) else None,
+        ))
+    return Bill(tuple(merged))
+
+
+def apportion(values: Iterable[float], total: int | None = None) -> list[int]:
+    """Round non-negative values to integers that sum to the rounded sum (largest remainder).
+
+    Parameters
+    ----------
+    values : iterable of float
+        Non-negative.
+    total : int, optional
+        The sum to reach; by default the rounded sum of the values.
+
+    Returns
+    -------
+    list of int
+        As many as values, summing to `total`; a zero stays zero where it can.
+    """
+    numbers = list(values)
+    floors = [math.floor(number) for number in numbers]
+    target = round(math.fsum(numbers)) if total is None else total
+    by_remainder = sorted(range(len(numbers)), key=lambda i: (floors[i] - numbers[i], i))
+    short = target - sum(floors)
+    if numbers and short > 0:
+        for turn in range(short):
+            floors[by_remainder[turn % len(numbers)]] += 1
+    elif numbers and short < 0:
+        for _ in range(-short):
+            floors[max(range(len(numbers)), key=lambda i: (floors[i] - numbers[i], -i))] -= 1
+    return floors

@@ -1,0 +1,174 @@
+"""What hardware is asked to do: basic blocks with trip counts, and the accesses they make.
+
+A `Kernel` knows no model format. Instructions are written as assembly text, so a block taken
+from a disassembly and one derived by lowering are the same noun.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Block:
+    """A basic block: a straight run of instructions and how often it is run.
+
+    Parameters
+    ----------
+    name : str
+        What the block does, for people: "inner 4 MAC", "requantise", "copy row".
+    code : str
+        Instructions in assembly text, separated by newlines or semicolons
+        ("ldr r4, [r0], #4; smlad r8, r4, r5, r8; subs r6, #1; bne loop").
+    trips : int
+        How often the block is run in all.
+    entries : int
+        How often it is entered from elsewhere. A loop body has trips > entries: its closing
+        branch is taken `trips - entries` times. A straight block has entries == trips.
+    cause : str or None
+        Cause all issue slots of this block belong to (for example "data_copy" for an im2col
+        copy, "kernel_call" for a prologue); None: by instruction class.
+    """
+
+    name: str
+    code: str
+    trips: int
+    entries: int
+    cause: str | None = None
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.entries <= self.trips:
+            raise ValueError(f"block {self.name!r}: {self.entries} entries of {self.trips} trips")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Guard:
+    """Bounds on an affine index; an access outside them does not happen (padding).
+
+    The access is made where 0 <= offset + sum(steps[d] * i[d]) < limit.
+    """
+
+    steps: tuple[int, ...]
+    offset: int
+    limit: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Access:
+    """One load or store of a loop nest.
+
+    Parameters
+    ----------
+    operand : str
+        Name of the kernel's operand it touches.
+    write : bool
+        Store or load.
+    width_bytes : int
+        Bytes moved by one access: 1, 2, 4, 8 or 16.
+    offset_bytes : int
+        Added to the operand's address.
+    steps_bytes : tuple of int
+        Address step of each enclosing loop, outermost first; one per enclosing loop.
+    guards : tuple of Guard
+        All must hold; `steps` as long as `steps_bytes`.
+    """
+
+    operand: str
+    write: bool
+    width_bytes: int
+    offset_bytes: int = 0
+    steps_bytes: tuple[int, ...] = ()
+    guards: tuple[Guard, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Loop:
+    """A counted loop over accesses and inner loops, in program order."""
+
+    extent: int
+    body: tuple[Loop | Access, ...]
+
+
+Nest = Loop | Access
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Operand:
+    """A piece of memory a kernel touches.
+
+    Parameters
+    ----------
+    name : str
+        As accesses name it; unique in the kernel.
+    role : str
+        "weights", "bias", "input", "output", "scratch" or "parameters" (requantisation).
+    memory : str
+        Name of the board's memory that holds it.
+    address : int
+        Absolute address of its first byte.
+    size_bytes : int
+        Its extent; no access may leave it.
+    """
+
+    name: str
+    role: str
+    memory: str
+    address: int
+    size_bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kernel:
+    """A call into a kernel library, as hardware sees it.
+
+    Parameters
+    ----------
+    name : str
+        Function of the library, "arm_convolve_s8".
+    family : str
+        Operator family, the key of a runtime's efficiencies: "conv", "pointwise", "depthwise",
+        "fully_connected", "pool", "elementwise", "activation", "softmax", "data_movement",
+        "recurrent", "quantize".
+    blocks : tuple of Block
+        The instructions.
+    nests : tuple of Loop or Access
+        Data accesses in program order.
+    operands : tuple of Operand
+        What the accesses touch.
+    useful_macs : int
+        Multiply-accumulates the result needs: without padding, dead channels or idle lanes.
+    code_bytes : int
+        Footprint of the code that runs, for instruction fetch.
+    assumed : bool
+        No source and no data stands behind the structure.
+    """
+
+    name: str
+    family: str
+    blocks: tuple[Block, ...]
+    nests: tuple[Nest, ...]
+    operands: tuple[Operand, ...]
+    useful_macs: int = 0
+    code_bytes: int = 0
+    assumed: bool = False
+
+
+def walk_accesses(nests: tuple[Nest, ...]) -> Iterator[tuple[tuple[int, ...], Access]]:
+    """Yield each access with the extents of the loops around it, outermost first."""
+    for nest in nests:
+        yield from _walk(nest, ())
+
+
+def _walk(nest: Nest, extents: tuple[int, ...]) -> Iterator[tuple[tuple[int, ...], Access]]:
+    if isinstance(nest, Access):
+        yield extents, nest
+        return
+    for inner in nest.body:
+        yield from _walk(inner, (*extents, nest.extent))
+
+
+def count_accesses(nests: tuple[Nest, ...]) -> int:
+    """Accesses of a nest when no guard holds one back (an upper bound when some do)."""
+    return sum(math.prod(extents) for extents, _ in walk_accesses(nests))

@@ -1,0 +1,23 @@
+"""Typed errors of the model layer; each names its file, layer or option."""
+
+from __future__ import annotations
+
+from hwmodels.errors import TwinError
+
+
+class ModelError(TwinError):
+    """A model file was refused: malformed, unknown operator, dynamic shape."""
+
+
+class PlacementError(TwinError):
+    """A deployment does not fit its memories, or names a memory role the board lacks."""
+
+
+class RuntimeRefusedError(TwinError):
+    """A runtime cannot execute this model on this core."""
+
+
+class UsageError(TwinError):
+    """An option or argument that means nothing here."""
+
+    exit_code = 2

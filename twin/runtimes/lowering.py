@@ -1,0 +1,63 @@
+"""How a layer becomes kernels: the contract between a graph and a kernel library.
+
+A kernel library is a package beside this file with one module per operator family. Its
+`LIBRARY` maps canonical operators to a `Lowering`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from hwmodels.errors import KernelError
+from hwmodels.kernel import Kernel, Operand
+from twin.graph import Graph, Layer
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Site:
+    """Where a layer runs: instruction set, and where its operands live.
+
+    Parameters
+    ----------
+    isa : str
+        Of the core ("armv7e-m", ...).
+    fpu : str or None
+        "single", "double" or None.
+    operands : tuple of Operand
+        Named "input", "input2", ..., "weights", "bias", "parameters" (per-channel requantisation
+        multipliers and shifts), "output", "output2", ..., "scratch"; those the layer has.
+    """
+
+    isa: str
+    fpu: str | None
+    operands: tuple[Operand, ...]
+
+    def operand(self, name: str) -> Operand:
+        """Return the operand of that name."""
+        for operand in self.operands:
+            if operand.name == name:
+                return operand
+        raise KernelError(f"no operand {name!r} here; there are "
+                          + ", ".join(operand.name for operand in self.operands))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lowering:
+    """How one library runs one operator.
+
+    Parameters
+    ----------
+    lower : callable
+        (graph, layer, site) -> kernels, in execution order.
+    scratch_bytes : callable
+        (graph, layer, isa) -> bytes of working memory the kernels need besides their operands.
+    """
+
+    lower: Callable[[Graph, Layer, Site], tuple[Kernel, ...]]
+    scratch_bytes: Callable[[Graph, Layer, str], int]
+
+
+def no_scratch(graph: Graph, layer: Layer, isa: str) -> int:
+    """Scratch of a kernel that needs none."""
+    return 0
