@@ -1,1 +1,34 @@
+"""A digital twin of AI inference on microcontrollers: cycles, time and energy, and why.
 
+Examples
+--------
+>>> import twin
+>>> prediction = twin.predict(twin.deploy("kws", "nucleo_l4r5zi"))
+>>> prediction.time_us  # doctest: +SKIP
+>>> prediction.bill.causes()  # doctest: +SKIP
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from twin.deployment import Deployment, deploy
+    from twin.prediction import Prediction, predict
+    from twin.readers import read_model
+
+__all__ = ["Deployment", "Prediction", "deploy", "predict", "read_model"]
+
+_HOMES = {
+    "Deployment": "twin.deployment", "deploy": "twin.deployment",
+    "Prediction": "twin.prediction", "predict": "twin.prediction",
+    "read_model": "twin.readers",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Import on first use, so that `import twin` and `twin --help` stay light."""
+    if name in _HOMES:
+        return getattr(import_module(_HOMES[name]), name)
+    raise AttributeError(f"module 'twin' has no attribute {name!r}")

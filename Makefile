@@ -1,0 +1,49 @@
+# make demo: the main job on bundled input. make test: everything CI checks. make bench: figures.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+CORE := $(VENV)/.core-installed
+TEST := $(VENV)/.test-installed
+BENCH := $(VENV)/.bench-installed
+
+# Debian ships venv apart from Python: without it, ask the package manager once.
+SUDO_APT := $(shell [ "$$(id -u)" = 0 ] || echo sudo) apt-get
+
+.PHONY: demo test lint bench accuracy clean
+
+demo: $(CORE)
+	$(BIN)/python -m twin predict kws -b nucleo_l4r5zi --runtime x-cube-ai@9.0
+	$(BIN)/python -m twin compare kws -b nucleo_l4r5zi --published --plot out/kws_nucleo_l4r5zi.png
+
+test: lint
+	$(BIN)/python -m pytest
+
+lint: $(TEST)
+	$(BIN)/python -m ruff check .
+	$(BIN)/python -m mypy
+
+bench: $(BENCH)
+	$(BIN)/python -m benchmarks.accuracy
+	$(BIN)/python -m benchmarks.speed
+
+accuracy: $(TEST)
+	$(BIN)/python -m benchmarks.accuracy
+
+$(BIN)/python:
+	$(PYTHON) -c 'import sys; assert sys.version_info >= (3, 11), "Python 3.11 or later is needed: make PYTHON=python3.11"'
+	$(PYTHON) -m venv --clear $(VENV) || { $(SUDO_APT) update && $(SUDO_APT) install -y python3-venv && $(PYTHON) -m venv --clear $(VENV); }
+
+$(CORE): $(BIN)/python pyproject.toml
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[plot]'
+	touch $@
+
+$(TEST): $(CORE)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[test]'
+	touch $@
+
+$(BENCH): $(TEST)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[bench]'
+	touch $@
+
+clean:
+	rm -rf $(VENV) out build .pytest_cache .mypy_cache .ruff_cache

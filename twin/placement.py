@@ -1,0 +1,276 @@
+"""Where tensors live: lifetimes, an arena plan, and weights laid out in their memory."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from twin.errors import PlacementError
+from twin.graph import Graph, Layer, Tensor
+from twin.operators import is_alias
+from twin.runtimes.runtime import Runtime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArenaSlot:
+    """A buffer of the arena and the layers it is alive in.
+
+    Parameters
+    ----------
+    name : str
+        Tensor name, or "scratch of NAME".
+    tensor : int
+        Tensor index; -1 for scratch.
+    offset_bytes, size_bytes : int
+        Place in the arena.
+    first_layer, last_layer : int
+        Layer positions of its life, both included.
+    """
+
+    name: str
+    tensor: int
+    offset_bytes: int
+    size_bytes: int
+    first_layer: int
+    last_layer: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Placement:
+    """A memory plan.
+
+    Parameters
+    ----------
+    arena : tuple of ArenaSlot
+        Every buffer, scratch included; aliases share their source's slot.
+    arena_bytes : int
+        High-water mark of the arena.
+    live_bytes : tuple of int
+        Bytes alive while each layer runs.
+    peak_layer : int
+        Position of the layer with most live bytes.
+    parameter_bytes : int
+        Per-channel requantisation parameters kept in the arena's memory.
+    weight_offsets : tuple of (int, int)
+        (tensor index, offset in bytes) of every constant in the weights' memory.
+    weights_bytes : int
+        Extent of all constants.
+    """
+
+    arena: tuple[ArenaSlot, ...]
+    arena_bytes: int
+    live_bytes: tuple[int, ...]
+    peak_layer: int
+    parameter_bytes: int
+    weight_offsets: tuple[tuple[int, int], ...]
+    weights_bytes: int
+
+    def slot(self, tensor: int) -> ArenaSlot | None:
+        """Return the buffer that holds a tensor, None for constants."""
+        for slot in self.arena:
+            if slot.tensor == tensor:
+                return slot
+        return None
+
+
+@dataclass(slots=True)
+class _Request:
+    """A buffer waiting for its place; grows as aliases and in-place outputs join it."""
+
+    name: str
+    tensors: list[int]
+    size_bytes: int
+    first: int
+    last: int
+    offset_bytes: int = -1
+
+
+def align(size_bytes: int, alignment_bytes: int) -> int:
+    """Round a size up to a multiple of the alignment."""
+    return -(-size_bytes // alignment_bytes) * alignment_bytes
+
+
+def requantisation_bytes(graph: Graph, layer: Layer) -> int:
+    """Bytes of 32-bit multipliers and shifts, one pair per output channel.
+
+    Notes
+    -----
+    Per-tensor quantised weights (fully connected) keep their one pair in the argument struct.
+    """
+    if len(layer.inputs) < 2 or layer.inputs[1] < 0:
+        return 0
+    weights = graph.tensors[layer.inputs[1]]
+    if not weights.is_constant or weights.quantization is None:
+        return 0
+    channels = len(weights.quantization.scales)
+    return 8 * channels if channels > 1 else 0
+
+
+def plan_placement(graph: Graph, runtime: Runtime, isa: str) -> Placement:
+    """Plan the arena (greedy by size, as TFLite Micro does) and lay out the weights.
+
+    Parameters
+    ----------
+    graph : Graph
+        The network.
+    runtime : Runtime
+        Says alignment, scratch, and which operators work in place.
+    isa : str
+        Instruction set, which scratch sizes depend on.
+
+    Returns
+    -------
+    Placement
+        With offsets relative to the arena and to the weights.
+
+    Notes
+    -----
+    Buffers are placed largest first at the lowest offset free over their whole life. A layer's
+    scratch lives in that layer only. Network inputs live from the first layer to their last
+    reader; outputs to the end.
+
+    References
+    ----------
+    TFLite Micro, GreedyMemoryPlanner: tensorflow/lite/micro/memory_planner.
+    """
+    requests = _collect_requests(graph, runtime, isa)
+    _place(requests, runtime.alignment_bytes)
+    slots = [
+        ArenaSlot(name=request.name, tensor=tensor, offset_bytes=request.offset_bytes,
+                  size_bytes=request.size_bytes, first_layer=request.first,
+                  last_layer=request.last)
+        for request in requests for tensor in request.tensors
+    ]
+    live = [0] * max(1, len(graph.layers))
+    for request in requests:
+        for position in range(request.first, request.last + 1):
+            live[position] += align(request.size_bytes, runtime.alignment_bytes)
+    offsets, weights_bytes = _lay_out_constants(graph)
+    in_arena = runtime.parameters_in == "arena"
+    return Placement(
+        arena=tuple(slots),
+        arena_bytes=max((request.offset_bytes + align(request.size_bytes, runtime.alignment_bytes)
+                         for request in requests), default=0),
+        live_bytes=tuple(live), peak_layer=max(range(len(live)), key=lambda i: (live[i], -i)),
+        parameter_bytes=sum(requantisation_bytes(graph, layer) for layer in graph.layers)
+        if in_arena else 0,
+        weight_offsets=offsets,
+        weights_bytes=weights_bytes + (0 if in_arena else sum(
+            requantisation_bytes(graph, layer) for layer in graph.layers)),
+    )
+
+
+def _collect_requests(graph: Graph, runtime: Runtime, isa: str) -> list[_Request]:
+    last_reader = _last_readers(graph)
+    held: dict[int, _Request] = {}
+    requests: list[_Request] = []
+
+    def hold(tensor_id: int, first: int) -> None:
+        tensor = graph.tensors[tensor_id]
+        request = _Request(name=tensor.name, tensors=[tensor_id], size_bytes=tensor.size_bytes,
+                           first=first, last=max(first, last_reader.get(tensor_id, first)))
+        held[tensor_id] = request
+        requests.append(request)
+
+    for tensor_id in graph.inputs:
+        hold(tensor_id, 0)
+    for position, layer in enumerate(graph.layers):
+        source = _reused_input(graph, layer, position, runtime, held)
+        for tensor_id in layer.outputs:
+            if source is not None:
+                source.tensors.append(tensor_id)
+                source.last = max(source.last, last_reader.get(tensor_id, position))
+                held[tensor_id] = source
+                source = None
+            else:
+                hold(tensor_id, position)
+        scratch = _scratch(graph, layer, runtime, isa)
+        if scratch:
+            requests.append(_Request(name=f"scratch of {layer.name}", tensors=[-1 - position],
+                                     size_bytes=scratch, first=position, last=position))
+    return requests
+
+
+def _scratch(graph: Graph, layer: Layer, runtime: Runtime, isa: str) -> int:
+    if is_alias(layer):
+        return 0
+    dtype = layer_dtype(graph, layer)
+    return runtime.lowering(layer.op, dtype).scratch_bytes(graph, layer, isa)
+
+
+def layer_dtype(graph: Graph, layer: Layer) -> str:
+    """Type of the activations a layer works on: float32 if it reads or writes any."""
+    tensors: list[Tensor] = [graph.tensors[i] for i in (layer.inputs[0], layer.outputs[0])]
+    return "float32" if any(t.dtype == "float32" for t in tensors) and layer.op not in (
+        "quantize", "dequantize") else tensors[0].dtype
+
+
+def _last_readers(graph: Graph) -> dict[int, int]:
+    last: dict[int, int] = {}
+    for position, layer in enumerate(graph.layers):
+        for tensor_id in layer.inputs:
+            last[tensor_id] = position
+    for tensor_id in graph.outputs:
+        last[tensor_id] = max(0, len(graph.layers) - 1)
+    return last
+
+
+def _reused_input(graph: Graph, layer: Layer, position: int, runtime: Runtime,
+                  held: dict[int, _Request]) -> _Request | None:
+    """Return the buffer the first output may share: an alias's, or one that dies in place."""
+    if is_alias(layer):
+        return held.get(layer.inputs[0])
+    if layer.op not in runtime.in_place:
+        return None
+    wanted = graph.tensors[layer.outputs[0]].size_bytes
+    for tensor_id in layer.inputs:
+        request = held.get(tensor_id)
+        if (request is not None and request.last == position and request.size_bytes >= wanted
+                and tensor_id not in graph.inputs):
+            return request
+    return None
+
+
+def _place(requests: list[_Request], alignment_bytes: int) -> None:
+    placed: list[_Request] = []
+    order = sorted(range(len(requests)),
+                   key=lambda i: (-requests[i].size_bytes, requests[i].first, i))
+    for i in order:
+        request = requests[i]
+        size = align(request.size_bytes, alignment_bytes)
+        offset = 0
+        for other in sorted((other for other in placed
+                             if other.first <= request.last and request.first <= other.last),
+                            key=lambda other: other.offset_bytes):
+            if offset + size <= other.offset_bytes:
+                break
+            offset = max(offset, other.offset_bytes + align(other.size_bytes, alignment_bytes))
+        request.offset_bytes = offset
+        placed.append(request)
+
+
+def _lay_out_constants(graph: Graph) -> tuple[tuple[tuple[int, int], ...], int]:
+    offset = 0
+    offsets = []
+    seen: set[int] = set()
+    for layer in graph.layers:
+        for tensor_id in layer.inputs:
+            if tensor_id >= 0 and tensor_id not in seen and graph.tensors[tensor_id].is_constant:
+                seen.add(tensor_id)
+                offsets.append((tensor_id, offset))
+                # FlatBuffers and linkers both align constant buffers to 16 bytes.
+                offset += align(graph.tensors[tensor_id].size_bytes, 16)
+    return tuple(offsets), offset
+
+
+def check_fit(what: str, needed_bytes: int, memory: str, available_bytes: int) -> None:
+    """Refuse a placement that does not fit.
+
+    Raises
+    ------
+    PlacementError
+        Naming what, how much it needs and how much there is.
+    """
+    if needed_bytes > available_bytes:
+        raise PlacementError(
+            f"does not fit: {what} needs {needed_bytes:,} bytes, "
+            f"{memory} has {available_bytes:,} bytes")

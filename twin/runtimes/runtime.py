@@ -1,0 +1,252 @@
+"""A kernel library as a first-class part: facts in a YAML file, lowering in a package."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from hwmodels.board import KINDS, Fact
+from hwmodels.errors import did_you_mean
+from twin.errors import RuntimeRefusedError
+from twin.runtimes.lowering import Lowering
+
+FAMILIES = ("conv", "pointwise", "depthwise", "fully_connected", "pool", "elementwise",
+            "activation", "softmax", "data_movement", "recurrent", "quantize")
+"""Operator families an efficiency can be stated for."""
+
+_ANY_TYPE = ("quantize", "dequantize", "reshape", "copy")
+
+_FOLDER = Path(__file__).parent
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Runtime:
+    """A kernel library at one version: how a layer becomes kernels, and what calling them costs.
+
+    Parameters
+    ----------
+    name, version : str
+        Together the identity "name@version".
+    library : str
+        Package of `twin.runtimes` that lowers for it.
+    dtypes : tuple of str
+        Activation types it executes.
+    structure : str
+        "open" (loop structure read from source) or "assumed" (closed library).
+    drops_dead_channels : bool
+        Whether channels that are zero for every input are removed when code is generated.
+    dispatches_aliases : bool
+        Whether an operator that moves no data is still called.
+    in_place : tuple of str
+        Operators whose output may take the place of an input that dies with them.
+    parameters_in : str
+        "weights" or "arena": where per-channel requantisation parameters live.
+    dispatch_cycles, setup_cycles_per_op, setup_cycles_per_channel : float
+        CPU cycles of calling one kernel and of preparing it once.
+    code_bytes, ram_bytes : int
+        Flash and RAM of the runtime itself, besides kernels' code, weights and arena.
+    alignment_bytes : int
+        Of tensors in the arena.
+    efficiency : mapping of str to float
+        Core cycles relative to the lowered kernels, by operator family; 1 where absent.
+    facts : tuple of Fact
+        Every number with its source.
+    """
+
+    name: str
+    version: str
+    description: str
+    library: str
+    dtypes: tuple[str, ...]
+    structure: str
+    drops_dead_channels: bool
+    dispatches_aliases: bool
+    in_place: tuple[str, ...]
+    parameters_in: str
+    dispatch_cycles: float
+    setup_cycles_per_op: float
+    setup_cycles_per_channel: float
+    code_bytes: int
+    ram_bytes: int
+    alignment_bytes: int
+    efficiency: Mapping[str, float]
+    facts: tuple[Fact, ...] = field(default=(), repr=False)
+
+    @property
+    def identity(self) -> str:
+        """The runtime as commands name it."""
+        return f"{self.name}@{self.version}"
+
+    def lowering(self, op: str, dtype: str) -> Lowering:
+        """Return how this runtime runs an operator on activations of a type.
+
+        Raises
+        ------
+        RuntimeRefusedError
+            When it has no kernel for the operator or the type.
+
+        Notes
+        -----
+        Float operators, and operators its own library lacks, run on the portable reference
+        kernels, as TFLite Micro does.
+        """
+        if dtype not in self.dtypes and op not in _ANY_TYPE:
+            raise RuntimeRefusedError(
+                f"runtime {self.identity} does not run {dtype} {op}; it runs "
+                f"{', '.join(self.dtypes)}; see `twin runtimes`")
+        names = ("reference",) if dtype == "float32" else (self.library, "reference")
+        for name in names:
+            library = import_module(f"twin.runtimes.{name}").LIBRARY
+            if op in library:
+                return library[op]
+        raise RuntimeRefusedError(f"runtime {self.identity} has no kernel for {op!r}")
+
+
+def runtime_folders() -> tuple[Path, ...]:
+    """Folders searched for runtime files: TWIN_RUNTIMES first, then the shipped one."""
+    extra = [Path(part) for part in os.environ.get("TWIN_RUNTIMES", "").split(os.pathsep) if part]
+    return (*extra, _FOLDER)
+
+
+def list_runtimes() -> tuple[str, ...]:
+    """Return the identities of all runtimes, "name@version", sorted."""
+    names = []
+    for folder in runtime_folders():
+        for path in sorted(folder.glob("*.yaml")):
+            names += [f"{path.stem}@{version}" for version in _read(path)["versions"]]
+    return tuple(sorted(dict.fromkeys(names)))
+
+
+def load_runtime(name: str) -> Runtime:
+    """Load a runtime by "name@version", or by name for its default version.
+
+    Parameters
+    ----------
+    name : str
+        For example "cmsis-nn" or "x-cube-ai@9.0"; trailing ".0" of a version may be left out.
+
+    Returns
+    -------
+    Runtime
+        With every fact resolved for that version.
+
+    Raises
+    ------
+    RuntimeRefusedError
+        When there is no such runtime or version, or its file is refused.
+    """
+    stem, _, version = name.partition("@")
+    for folder in runtime_folders():
+        path = folder / f"{stem}.yaml"
+        if path.is_file():
+            return _load(path, version)
+    raise RuntimeRefusedError(f"runtime {name!r} is not known; "
+                              + did_you_mean(name, list_runtimes()))
+
+
+@lru_cache(maxsize=32)
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+        document = yaml.load(path.read_text(encoding="utf-8"), Loader=loader)
+    except (OSError, yaml.YAMLError) as error:
+        raise RuntimeRefusedError(f"{path}: cannot be read: {error}") from error
+    if not isinstance(document, dict) or not isinstance(document.get("versions"), dict):
+        raise RuntimeRefusedError(f"{path}: a mapping with a 'versions' mapping is expected")
+    return document
+
+
+_PLAIN = ("description", "library", "dtypes", "structure", "drops_dead_channels",
+          "dispatches_aliases", "in_place", "parameters_in")
+_NUMBERS = ("dispatch_cycles", "setup_cycles_per_op", "setup_cycles_per_channel", "code_bytes",
+            "ram_bytes", "alignment_bytes")
+
+
+@lru_cache(maxsize=64)
+def _load(path: Path, version: str) -> Runtime:
+    document = _read(path)
+    chosen = _choose_version(path, document, version)
+    merged = {key: value for key, value in document.items()
+              if key not in ("versions", "default_version", "schema", "sources")}
+    merged.update(document["versions"][chosen] or {})
+    unknown = set(merged) - {*_PLAIN, *_NUMBERS, "efficiency"}
+    if unknown:
+        key = sorted(unknown)[0]
+        raise RuntimeRefusedError(f"{path}:{key}: unknown key; "
+                                  + did_you_mean(key, (*_PLAIN, *_NUMBERS, "efficiency")))
+    missing = [key for key in (*_PLAIN, *_NUMBERS) if key not in merged]
+    if missing:
+        raise RuntimeRefusedError(f"{path}:{missing[0]}: missing")
+    _check_choices(path, merged)
+    facts: list[Fact] = []
+    numbers = {key: _number(path, document, key, merged[key], facts) for key in _NUMBERS}
+    efficiency = {}
+    for family, leaf in (merged.get("efficiency") or {}).items():
+        if family not in FAMILIES:
+            raise RuntimeRefusedError(f"{path}:efficiency.{family}: unknown family; "
+                                      + did_you_mean(family, FAMILIES))
+        efficiency[family] = _number(path, document, f"efficiency.{family}", leaf, facts)
+    return Runtime(
+        name=path.stem, version=chosen, description=str(merged["description"]),
+        library=merged["library"], dtypes=tuple(merged["dtypes"]),
+        structure=merged["structure"], drops_dead_channels=bool(merged["drops_dead_channels"]),
+        dispatches_aliases=bool(merged["dispatches_aliases"]),
+        in_place=tuple(merged["in_place"]), parameters_in=merged["parameters_in"],
+        dispatch_cycles=numbers["dispatch_cycles"],
+        setup_cycles_per_op=numbers["setup_cycles_per_op"],
+        setup_cycles_per_channel=numbers["setup_cycles_per_channel"],
+        code_bytes=int(numbers["code_bytes"]), ram_bytes=int(numbers["ram_bytes"]),
+        alignment_bytes=int(numbers["alignment_bytes"]), efficiency=efficiency,
+        facts=tuple(facts),
+    )
+
+
+def _choose_version(path: Path, document: dict[str, Any], version: str) -> str:
+    known = [str(name) for name in document["versions"]]
+    if not version:
+        return str(document["default_version"])
+    for name in known:
+        if _trim(name) == _trim(version):
+            return name
+    raise RuntimeRefusedError(f"{path.stem} has no version {version!r}; "
+                              f"accepted: {', '.join(known)}")
+
+
+def _trim(version: str) -> str:
+    while version.endswith(".0"):
+        version = version[:-2]
+    return version
+
+
+def _check_choices(path: Path, merged: dict[str, Any]) -> None:
+    choices = {"structure": ("open", "assumed"), "parameters_in": ("weights", "arena")}
+    for key, accepted in choices.items():
+        if merged[key] not in accepted:
+            raise RuntimeRefusedError(f"{path}:{key}: {merged[key]!r}; accepted: "
+                                      + ", ".join(accepted))
+    if not (_FOLDER / str(merged["library"])).is_dir():
+        raise RuntimeRefusedError(f"{path}:library: no package {merged['library']!r}")
+
+
+def _number(path: Path, document: dict[str, Any], key: str, leaf: Any,
+            facts: list[Fact]) -> float:
+    if not (isinstance(leaf, list) and len(leaf) in (3, 4)):
+        raise RuntimeRefusedError(f"{path}:{key}: [value, kind, source] is expected")
+    value, kind, source = leaf[:3]
+    sources = document.get("sources") or {}
+    if kind not in KINDS:
+        raise RuntimeRefusedError(f"{path}:{key}: kind {kind!r}; accepted: {', '.join(KINDS)}")
+    if source not in sources:
+        raise RuntimeRefusedError(f"{path}:{key}: source {source!r} is not in 'sources'")
+    if not isinstance(value, int | float) or isinstance(value, bool) or value < 0:
+        raise RuntimeRefusedError(f"{path}:{key}: a number >= 0 is expected, not {value!r}")
+    facts.append(Fact(path=key, value=value, kind=kind, source=sources[source],
+                      rel_sd=leaf[3] if len(leaf) == 4 else None))
+    return float(value)
