@@ -13,3 +13,7 @@ class LinkError(TwinError):
     """The connection to a board failed."""
 
     exit_code = 4
+
+
+class TornLineWarning(UserWarning):
+    """A samples file ended in the middle of a line; the whole samples were kept."""

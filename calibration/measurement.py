@@ -1,0 +1,357 @@
+"""A measurement: a folder with a header written once and samples that are only ever appended.
+
+    FOLDER/header.json      what was run, where and how; written once, atomically
+    FOLDER/samples.jsonl    one JSON object per line: run, layer, counter, clock, value, unit
+
+Predictions, simulations, board runs and published figures all use it, so any two can be set side
+by side.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import warnings
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, fields, replace
+from pathlib import Path
+
+import numpy as np
+
+from calibration.errors import MeasurementError, TornLineWarning
+from calibration.sample import PAIRS, Header, Sample, check_header, check_sample, parse_object
+from hwmodels.errors import did_you_mean
+
+HEADER_FILE = "header.json"
+SAMPLES_FILE = "samples.jsonl"
+PERCENTILES = (50, 90, 95, 99)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Summary:
+    """Order statistics of one counter over runs; nothing is left out as an outlier."""
+
+    count: int
+    minimum: float
+    p50: float
+    p90: float
+    p95: float
+    p99: float
+    maximum: float
+    mean: float
+    unit: str
+    clock: str | None
+
+    @property
+    def tail_spread(self) -> float:
+        """p95 / p50 - 1, the variance goal of a measurement."""
+        return self.p95 / self.p50 - 1 if self.p50 else math.inf
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measurement:
+    """A header and its samples; statistics are computed, never stored.
+
+    Parameters
+    ----------
+    header : Header
+        What was run.
+    samples : tuple of Sample
+        In the order they were taken. A counter has one unit and one clock throughout.
+
+    Raises
+    ------
+    MeasurementError
+        When a counter appears with two units or clocks.
+    """
+
+    header: Header
+    samples: tuple[Sample, ...] = ()
+    _values: Mapping[tuple[str, int | None], np.ndarray] = field(
+        init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        seen: dict[str, tuple[str, str | None]] = {}
+        groups: dict[tuple[str, int | None], list[float]] = {}
+        for sample in self.samples:
+            groups.setdefault((sample.counter, sample.layer), []).append(sample.value)
+            known = seen.setdefault(sample.counter, (sample.unit, sample.clock))
+            if known != (sample.unit, sample.clock):
+                raise MeasurementError(
+                    f"counter {sample.counter!r} is given in {known[0]} of clock {known[1]} and in "
+                    f"{sample.unit} of clock {sample.clock}; give the second another name")
+        object.__setattr__(self, "_values", {key: np.array(values, dtype=np.float64)
+                                             for key, values in groups.items()})
+
+    @property
+    def counters(self) -> tuple[str, ...]:
+        """Names of the counters, in the order first seen."""
+        return tuple(dict.fromkeys(sample.counter for sample in self.samples))
+
+    @property
+    def layers(self) -> tuple[int, ...]:
+        """Layer indices present, sorted; the whole network is not one of them."""
+        return tuple(sorted({s.layer for s in self.samples if s.layer is not None}))
+
+    @property
+    def runs(self) -> tuple[int, ...]:
+        """Run numbers present, sorted."""
+        return tuple(sorted({sample.run for sample in self.samples}))
+
+    @property
+    def next_run(self) -> int:
+        """Number the next run gets, so that a stopped measurement is resumed."""
+        return max((sample.run for sample in self.samples), default=-1) + 1
+
+    def count(self, counter: str, layer: int | None = None) -> int:
+        """Samples of a counter, for one layer or (None) the whole network."""
+        return len(self._values.get((counter, layer), ()))
+
+    def values(self, counter: str, layer: int | None = None) -> np.ndarray:
+        """Return the raw values of a counter, one per sample, in the order taken.
+
+        Raises
+        ------
+        MeasurementError
+            When there is none, naming the counters there are.
+        """
+        found = self._values.get((counter, layer))
+        if found is None:
+            if counter not in self.counters:
+                raise MeasurementError(f"no counter {counter!r}; "
+                                       + did_you_mean(counter, self.counters))
+            where = "the whole network" if layer is None else f"layer {layer}"
+            raise MeasurementError(f"counter {counter!r} has no sample for {where}")
+        return found
+
+    def percentile(self, counter: str, percent: float, layer: int | None = None) -> float:
+        """Percentile of a counter over its samples, linearly interpolated."""
+        return float(np.percentile(self.values(counter, layer), percent))
+
+    def summarise(self, counter: str, layer: int | None = None) -> Summary:
+        """Return the order statistics of a counter over its samples."""
+        values = self.values(counter, layer)
+        p50, p90, p95, p99 = (float(p) for p in np.percentile(values, PERCENTILES))
+        sample = next(s for s in self.samples if s.counter == counter)
+        return Summary(count=len(values), minimum=float(values.min()), p50=p50, p90=p90, p95=p95,
+                       p99=p99, maximum=float(values.max()), mean=float(values.mean()),
+                       unit=sample.unit, clock=sample.clock)
+
+
+def merge_measurements(parts: Iterable[Measurement]) -> Measurement:
+    """Join runs of the same header, numbering them on.
+
+    Raises
+    ------
+    MeasurementError
+        When headers differ, naming every key that does.
+    """
+    measurements = list(parts)
+    if not measurements:
+        raise MeasurementError("no measurement to merge")
+    samples: list[Sample] = []
+    offset = 0
+    for part in measurements:
+        _refuse_other_header(measurements[0].header, part.header, "measurements to merge")
+        samples += [replace(sample, run=sample.run + offset) for sample in part.samples]
+        offset += part.next_run
+    return Measurement(header=measurements[0].header, samples=tuple(samples))
+
+
+def _refuse_other_header(old: Header, new: Header, where: str) -> None:
+    differing = [f"{f.name} ({getattr(old, f.name)!r} and {getattr(new, f.name)!r})"
+                 for f in fields(old) if getattr(old, f.name) != getattr(new, f.name)]
+    if differing:
+        raise MeasurementError(f"{where}: runs with different metadata are not mixed; "
+                               f"differing: {', '.join(differing)}. Use another folder.")
+
+
+# --- the folder ------------------------------------------------------------------------------
+
+def write_measurement(folder: str | Path, measurement: Measurement) -> Path:
+    """Write the header, unless the folder has the same one, and append the samples.
+
+    Parameters
+    ----------
+    folder : path
+        Created when missing.
+    measurement : Measurement
+        What to write.
+
+    Returns
+    -------
+    Path
+        The folder.
+
+    Raises
+    ------
+    MeasurementError
+        When the folder holds another header, or cannot be written.
+    """
+    folder = Path(folder)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        if not _write_header(folder, measurement.header):
+            _refuse_other_header(read_header(folder), measurement.header, str(folder))
+    except OSError as error:
+        raise MeasurementError(f"{folder}: cannot be written ({error.strerror})") from error
+    append_samples(folder, measurement.samples)
+    return folder
+
+
+def _write_header(folder: Path, header: Header) -> bool:
+    """Write the header in one step; False when one is there already."""
+    document = {f.name: getattr(header, f.name) for f in fields(header)}
+    document |= {name: dict(document[name]) for name in PAIRS}
+    ordered = {"schema": document.pop("schema"), **document}
+    partial = folder / f".{HEADER_FILE}.{os.getpid()}"
+    with open(partial, "w", encoding="utf-8") as stream:
+        json.dump(ordered, stream, indent=2, ensure_ascii=False)
+        stream.write("\n")
+        stream.flush()
+        os.fsync(stream.fileno())
+    try:
+        os.link(partial, folder / HEADER_FILE)  # unlike a rename, refuses to replace a header
+    except FileExistsError:
+        return False
+    finally:
+        partial.unlink()
+    return True
+
+
+def append_samples(folder: str | Path, samples: Iterable[Sample]) -> None:
+    """Append samples; what is already there is never rewritten.
+
+    Parameters
+    ----------
+    folder : path
+        Holds a header.
+    samples : iterable of Sample
+        In the order taken.
+
+    Raises
+    ------
+    MeasurementError
+        When the folder has no valid header or cannot be written.
+
+    Notes
+    -----
+    A last line torn by a crash stays where it is: it is ended, and a line `{"torn_line": N}` after
+    it tells readers that line N is a known fragment. Samples reach the file in a single write.
+    """
+    folder = Path(folder)
+    read_header(folder)
+    lines = [json.dumps({f.name: getattr(sample, f.name) for f in fields(sample)})
+             for sample in samples]
+    if not lines:
+        return
+    path = folder / SAMPLES_FILE
+    try:
+        text = _mend_end(path) + "\n".join(lines) + "\n"
+        with open(path, "ab", buffering=0) as stream:
+            stream.write(text.encode())
+            os.fsync(stream.fileno())
+    except OSError as error:
+        raise MeasurementError(f"{path}: cannot be written ({error.strerror})") from error
+
+
+def _mend_end(path: Path) -> str:
+    """Return what must precede new lines so that an unended last line harms nobody."""
+    if not path.exists() or path.stat().st_size == 0:
+        return ""
+    with open(path, "rb") as stream:
+        stream.seek(-1, os.SEEK_END)
+        if stream.read() == b"\n":
+            return ""
+    lines = path.read_bytes().split(b"\n")
+    if _is_whole(lines[-1]):
+        return "\n"
+    return "\n" + json.dumps({"torn_line": len(lines)}) + "\n"
+
+
+def _is_whole(line: bytes) -> bool:
+    try:
+        return isinstance(json.loads(line), dict)
+    except (ValueError, RecursionError):
+        return False
+
+
+def read_header(folder: str | Path) -> Header:
+    """Read the header of a measurement folder.
+
+    Raises
+    ------
+    MeasurementError
+        When it is missing, not JSON, of another schema, or a key is wrong; names file and key.
+    """
+    path = Path(folder) / HEADER_FILE
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise MeasurementError(f"{path}: no readable header ({error})") from error
+    document = parse_object(text, str(path))
+    check_header(document, str(path))
+    pairs = {name: tuple(document[name].items()) for name in PAIRS}
+    return Header(**(document | pairs))
+
+
+def read_measurement(folder: str | Path) -> Measurement:
+    """Read a measurement folder.
+
+    Parameters
+    ----------
+    folder : path
+        As written by `write_measurement`.
+
+    Returns
+    -------
+    Measurement
+        With every whole sample. A torn last line is left out with a `TornLineWarning`.
+
+    Raises
+    ------
+    MeasurementError
+        For anything else wrong, naming file and line or key.
+    """
+    folder = Path(folder)
+    header = read_header(folder)
+    path = folder / SAMPLES_FILE
+    try:
+        data = path.read_bytes() if path.exists() else b""
+    except OSError as error:
+        raise MeasurementError(f"{path}: cannot be read ({error.strerror})") from error
+    return Measurement(header=header, samples=tuple(_parse_samples(data, path)))
+
+
+def _parse_samples(data: bytes, path: Path) -> list[Sample]:
+    lines = data.split(b"\n")
+    unended = lines.pop()
+    torn = {len(lines) + 1} if unended and not _is_whole(unended) else set()
+    if unended:
+        lines.append(unended)
+    torn |= _marked_torn(lines)
+    if torn:
+        warnings.warn(f"{path}: line {', '.join(map(str, sorted(torn)))} was torn when a writer "
+                      "stopped; the rest is kept", TornLineWarning, stacklevel=4)
+    samples = []
+    for number, line in enumerate(lines, start=1):
+        if number in torn or line.startswith(b'{"torn_line"'):
+            continue
+        where = f"{path}:{number}"
+        try:
+            document = parse_object(line.decode(), where)
+        except UnicodeDecodeError as error:
+            raise MeasurementError(f"{where}: not UTF-8") from error
+        check_sample(document, where)
+        samples.append(Sample(**document))
+    return samples
+
+
+def _marked_torn(lines: list[bytes]) -> set[int]:
+    """Lines a later writer marked as torn; the mark must be right after the fragment."""
+    marked = set()
+    for number, line in enumerate(lines, start=1):
+        if line == json.dumps({"torn_line": number - 1}).encode():
+            marked.add(number - 1)
+    return marked

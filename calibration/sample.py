@@ -1,0 +1,177 @@
+"""What a measurement consists of: a header, and samples; and what both must look like."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any
+
+from calibration.errors import MeasurementError
+from hwmodels.errors import did_you_mean
+
+SCHEMA = 1
+KINDS = ("predicted", "simulated", "measured", "published")
+TEMPERATURES = ("cold", "warm")
+MAX_VALUE = 1e300
+
+PAIRS = ("clocks_hz", "placement", "environment")
+"""Fields of a header that are objects in its file."""
+
+_HEADER_TYPES: Mapping[str, tuple[type, ...]] = {
+    "schema": (int,), "kind": (str,), "model": (str,), "model_sha256": (str, type(None)),
+    "architecture_id": (str, type(None)), "board": (str,), "runtime": (str,),
+    "clocks_hz": (dict, tuple), "placement": (dict, tuple),
+    "temperature": (str, type(None)), "supply_v": (int, float, type(None)), "source": (str,),
+    "environment": (dict, tuple),
+}
+_SAMPLE_TYPES: Mapping[str, tuple[type, ...]] = {
+    "run": (int,), "layer": (int, type(None)), "counter": (str,), "clock": (str, type(None)),
+    "value": (int, float), "unit": (str,),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Header:
+    """What was run, where and how; equal headers are the condition for adding runs together.
+
+    Parameters
+    ----------
+    kind : str
+        One of `KINDS`.
+    model : str
+        Name of the model.
+    model_sha256 : str or None
+        Hash of the model file; None is not known.
+    architecture_id : str or None
+        `Graph.architecture_id`; None until matched.
+    board, runtime : str
+        By our names, or as published when we have none.
+    clocks_hz : tuple of (str, float) pairs
+        Frequency of each named clock; sorted by name.
+    placement : tuple of (str, str) pairs
+        Memory by role ("weights", "arena", "code"); a role left out is not known.
+    temperature : str or None
+        "cold" (first inference), "warm", or None when the source does not say.
+    supply_v : float or None
+        Voltage at which energy was measured.
+    source : str
+        Who measured it and where that is written, or which program predicted it.
+    environment : tuple of (str, str) pairs
+        Whatever else a repetition needs: tool versions, meter, room temperature.
+    """
+
+    kind: str
+    model: str
+    model_sha256: str | None = None
+    architecture_id: str | None = None
+    board: str
+    runtime: str
+    clocks_hz: tuple[tuple[str, float], ...] = ()
+    placement: tuple[tuple[str, str], ...] = ()
+    temperature: str | None
+    supply_v: float | None = None
+    source: str
+    environment: tuple[tuple[str, str], ...] = ()
+    schema: int = SCHEMA
+
+    def __post_init__(self) -> None:
+        check_header({field.name: getattr(self, field.name) for field in fields(self)}, "header")
+        for name in PAIRS:
+            object.__setattr__(self, name, tuple(sorted(getattr(self, name))))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sample:
+    """One value of one counter in one run.
+
+    Parameters
+    ----------
+    run : int
+        Number of the run, from 0.
+    layer : int or None
+        Index of the layer; None is the whole network.
+    counter : str
+        What was counted: "latency", "energy", "cpu_cycles", a PMU event ...
+    clock : str or None
+        Clock the value is in cycles of; None for anything else.
+    value : float
+        Finite.
+    unit : str
+        "cycles", "us", "uj", "events" ...
+    """
+
+    run: int
+    layer: int | None = None
+    counter: str
+    clock: str | None = None
+    value: float
+    unit: str
+
+    def __post_init__(self) -> None:
+        check_sample({field.name: getattr(self, field.name) for field in fields(self)}, "sample")
+
+
+def parse_object(text: str, where: str) -> dict[str, Any]:
+    """Parse one JSON object, refusing anything else and keys given twice; `where` names it."""
+    def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        document = dict(pairs)
+        if len(document) != len(pairs):
+            raise MeasurementError(f"{where}: a key is given twice")
+        return document
+
+    try:
+        document = json.loads(text, object_pairs_hook=unique)
+    except (ValueError, RecursionError) as error:
+        raise MeasurementError(f"{where}: not JSON ({error})") from error
+    if not isinstance(document, dict):
+        raise MeasurementError(f"{where}: a JSON object is expected")
+    return document
+
+
+def _check_types(document: Mapping[str, Any], types: Mapping[str, tuple[type, ...]],
+                 where: str) -> None:
+    for name in document:
+        if name not in types:
+            raise MeasurementError(f"{where}: unknown key {name!r}; " + did_you_mean(name, types))
+    for name, accepted in types.items():
+        if name not in document:
+            raise MeasurementError(f"{where}: key {name!r} is missing")
+        value = document[name]
+        if not isinstance(value, accepted) or isinstance(value, bool):
+            names = " or ".join("null" if t is type(None) else t.__name__ for t in accepted)
+            raise MeasurementError(f"{where}: {name} is {value!r}; accepted: {names}")
+
+
+def check_header(document: Mapping[str, Any], where: str) -> None:
+    """Refuse a header with an unknown, missing or impossible entry, naming it."""
+    _check_types(document, _HEADER_TYPES, where)
+    if document["schema"] != SCHEMA:
+        raise MeasurementError(f"{where}: schema {document['schema']} is not known; "
+                               f"accepted: {SCHEMA}")
+    if document["kind"] not in KINDS:
+        raise MeasurementError(f"{where}: kind {document['kind']!r}; "
+                               + did_you_mean(document["kind"], KINDS))
+    if document["temperature"] not in (*TEMPERATURES, None):
+        raise MeasurementError(f"{where}: temperature {document['temperature']!r}; "
+                               + did_you_mean(document["temperature"], TEMPERATURES))
+    if document["supply_v"] is not None and not 0 < document["supply_v"] < math.inf:
+        raise MeasurementError(f"{where}: supply_v is {document['supply_v']}; accepted: above 0")
+    for key, value in dict(document["clocks_hz"]).items():
+        if isinstance(value, bool) or not isinstance(value, int | float) \
+                or not 0 < value < math.inf:
+            raise MeasurementError(f"{where}: clocks_hz.{key} is {value!r}; accepted: above 0 Hz")
+    for name in ("placement", "environment"):
+        for key, value in dict(document[name]).items():
+            if not isinstance(value, str):
+                raise MeasurementError(f"{where}: {name}.{key} is {value!r}; accepted: str")
+
+
+def check_sample(document: Mapping[str, Any], where: str) -> None:
+    """Refuse a sample with an unknown, missing or impossible entry, naming it."""
+    _check_types(document, _SAMPLE_TYPES, where)
+    if document["run"] < 0 or (document["layer"] or 0) < 0:
+        raise MeasurementError(f"{where}: run and layer are counted from 0")
+    if not -MAX_VALUE <= document["value"] <= MAX_VALUE:  # also refuses NaN and huge integers
+        raise MeasurementError(f"{where}: value is {document['value']}; a finite number is needed")
