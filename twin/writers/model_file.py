@@ -1,0 +1,33 @@
+"""Put a model file in place whole or not at all."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from twin.errors import ModelError
+
+
+def replace_file(path: str | Path, content: bytes) -> None:
+    """Write bytes beside a file, then rename them over it.
+
+    Parameters
+    ----------
+    path : str or Path
+        Of the file.
+    content : bytes
+        All of it.
+
+    Raises
+    ------
+    ModelError
+        When the folder does not exist or cannot be written; an older file stays as it was.
+    """
+    target = Path(path)
+    temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
+    try:
+        temporary.write_bytes(content)
+        os.replace(temporary, target)
+    except (OSError, ValueError) as error:
+        temporary.unlink(missing_ok=True)
+        raise ModelError(f"{path}: cannot be written: {error}") from None
