@@ -206,6 +206,10 @@ class Power:
         Of the SMPS, 0 to 1.
     reference_voltage_v : float
         Rail voltage the current figures below were taken at.
+    reference_regulator : str or None
+        Regulator they were taken with; None: `regulator`.
+    reference_efficiency : float or None
+        Of the SMPS at the reference voltage, 0 to 1.
     leakage_ma : float or None
         Static current at the reference rail.
     clock_tree_ma_per_mhz : float or None
@@ -214,6 +218,9 @@ class Power:
         What running code with caches on adds to that, at `reference_ipc`.
     reference_ipc : float or None
         Instructions per cycle of the code behind the run current.
+    stall_share : float or None
+        Charge of a cycle the core waits for memory, above the clock tree, as a share of the
+        mean activity charge per cycle of that code.
     sleep_ma : float or None
         Current between inferences.
     """
@@ -224,10 +231,13 @@ class Power:
     core_voltage_v: float | None = None
     efficiency: float | None = None
     reference_voltage_v: float = 3.0
+    reference_regulator: str | None = None
+    reference_efficiency: float | None = None
     leakage_ma: float | None = None
     clock_tree_ma_per_mhz: float | None = None
     activity_ma_per_mhz: float | None = None
     reference_ipc: float | None = None
+    stall_share: float | None = None
     sleep_ma: float | None = None
 
 
@@ -243,6 +253,34 @@ class EventPrice:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Counters:
+    """What the silicon itself counts, and what that leaves of the four levels of metrics.
+
+    Parameters
+    ----------
+    cycle_counter : str or None
+        Name and width of the free-running cycle counter.
+    wrapping_counters : tuple of str
+        8-bit DWT counters, which wrap every 256 events.
+    pmu_counters : int
+        Event counters of an Armv8.1-M PMU that can run at once; 0: no PMU.
+    cache_monitors : tuple of str
+        Hit and miss monitors beside the core.
+    levels : tuple of (str, str)
+        "l4" to "l1" with what can be measured there.
+    source : str
+        Full text.
+    """
+
+    cycle_counter: str | None = None
+    wrapping_counters: tuple[str, ...] = ()
+    pmu_counters: int = 0
+    cache_monitors: tuple[str, ...] = ()
+    levels: tuple[tuple[str, str], ...] = ()
+    source: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Board:
     """A machine: everything a price can be derived from, and the facts behind it.
 
@@ -250,6 +288,10 @@ class Board:
     ----------
     placement : tuple of (str, str)
         Default memory for "weights", "arena" and "code".
+    counters : Counters or None
+        What can be measured on it.
+    virtual : tuple of (str, str)
+        Machine name of this board in an emulator ("qemu", "unicorn").
     facts : tuple of Fact
         Every number of the file with its source.
     document : str
@@ -271,6 +313,8 @@ class Board:
     power: Power
     prices: tuple[EventPrice, ...] = ()
     placement: tuple[tuple[str, str], ...]
+    counters: Counters | None = None
+    virtual: tuple[tuple[str, str], ...] = ()
     facts: tuple[Fact, ...] = field(default=(), repr=False)
     document: str = field(default="{}", repr=False)
 

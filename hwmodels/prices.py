@@ -1,0 +1,261 @@
+"""What each event costs on a board: cycles from geometry, picojoules from supply currents.
+
+Time, in cycles of the core's clock. With r = f_cpu / f(memory clock), w its wait states, L its
+latency beyond a one-cycle access, b = bus width (or its sustained bytes per cycle), a = bytes an
+array read delivers, n = line bytes; all beyond the one cycle the access itself issues in:
+
+    refill        = r (L + max(ceil(n/a) (1 + w) + ceil(min(a, n)/b) - 2, w + ceil(n/b) - 1))
+    write_back    = r (L + ceil(n/b))          no wait states: a buffer takes the line
+    write_through = r (L + 1)                  per store passed on
+    flash_wait    = r w                        per array read
+    sram_wait     = r L                        per access that waits
+    external_wait = r (L + w + ceil(a/b) - 1)  per access
+
+An array of wait states is read `ceil(n/a)` times one after another while the bus carries what
+has been read; whichever is slower sets the pace. These are costs of the whole line: how much of
+it stretches the run is decided where events are counted (`exposed`).
+
+Energy, in picojoules at the rail. A current per megahertz is a charge per cycle, and the
+regulator turns charge into energy, by `rail_mw_per_ma`:
+
+    charge       Q = I_ref                          LDO or direct supply: charge is drawn 1 : 1
+                 Q = I_ref V_ref eff_ref / V_core   SMPS at the reference: power is conserved
+    energy       E = Q V_rail                       LDO or direct supply
+                 E = Q V_core / eff                 SMPS
+
+1 mA/MHz is 1 nC per cycle, so at 1 V it is 1000 pJ per cycle; 1 mA at 1 V is 1 pJ per ns.
+Mean activity A of the reference code (run minus sleep current) is shared between its issue slots
+and the cycles in which it waited, which cost a share s of A each:
+
+    stalled cycle = s A          issue slot = A (1 - s (1 - min(ipc, 1))) / ipc
+
+Loads, stores and cache look-ups of that code are inside A, so the access events cost 0 pJ here.
+A board whose currents are not known has prices in cycles and none in joules.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+from hwmodels.board import Board, Cache, Memory, Power
+from hwmodels.counts import ISSUE_EVENTS, Price, Prices
+
+PJ_PER_CYCLE = 1000.0
+"""pJ of 1 mA/MHz at 1 V: 1e-3 A / 1e6 Hz x 1 V = 1e-9 J."""
+
+CYCLE_EVENTS = ("branch_refill", "pipeline_stall", "fetch_wait", "bus_contention", "dma_wait")
+"""Counted in cycles of the core, waiting."""
+
+INCLUDED_EVENTS = ("tcm_access", "sram_access", "dcache_access")
+"""Counted for energy only."""
+
+CLEAN_CYCLES = 4.0
+"""One line of a maintenance loop: store to the cache's register, add, subtract, branch."""
+
+
+def derive_prices(board: Board) -> Prices:
+    """Return the price of every event on a board.
+
+    Parameters
+    ----------
+    board : Board
+        Facts.
+
+    Returns
+    -------
+    Prices
+        Cycles of the main core's clock; pJ at the rail, None where currents are not known.
+        Prices of `board.prices` replace what is derived.
+
+    Notes
+    -----
+    Equations and assumptions are those of the module.
+    """
+    table = {(price.event, price.place): price for price in _derive(board)}
+    clock = board.core.clock
+    for stated in board.prices:
+        key = (stated.event, stated.place)
+        base = table.get(key) or table.get((stated.event, ""))
+        ratio = board.clock(clock).frequency_hz / board.clock(stated.clock).frequency_hz
+        derived_cycles, derived_pj = (base.cycles, base.pj) if base else (0.0, None)
+        table[key] = Price(
+            event=stated.event, place=stated.place, clock=clock, kind="assumed",
+            cycles=derived_cycles if stated.cycles is None else stated.cycles * ratio,
+            pj=derived_pj if stated.pj is None else stated.pj,
+            source=f"prices.{stated.event} of the board file",
+        )
+    return Prices(table)
+
+
+def rail_mw_per_ma(power: Power) -> float | None:
+    """Return the power at the rail for each milliampere of the board's current tables.
+
+    Parameters
+    ----------
+    power : Power
+        Supply, regulator and the conditions the tables were taken at.
+
+    Returns
+    -------
+    float or None
+        mW per mA, that is volts; None when a core voltage or efficiency it takes is not known.
+
+    Notes
+    -----
+    On an LDO charge is drawn one to one, so energy follows the supply voltage; on an SMPS power
+    is conserved up to its efficiency, so the supply current goes as V_ref / V.
+    """
+    was_smps = (power.reference_regulator or power.regulator) == "smps"
+    if power.regulator != "smps":
+        if not was_smps:
+            return power.voltage_v
+        if power.reference_efficiency is None or power.core_voltage_v is None:
+            return None
+        charge = power.reference_voltage_v * power.reference_efficiency / power.core_voltage_v
+        return charge * power.voltage_v
+    if was_smps:
+        if power.efficiency is None or power.reference_efficiency is None:
+            return power.reference_voltage_v
+        return power.reference_voltage_v * power.reference_efficiency / power.efficiency
+    if power.efficiency is None or power.core_voltage_v is None:
+        return None
+    return power.core_voltage_v / power.efficiency
+
+
+def issue_pj(power: Power) -> float | None:
+    """Return pJ of one issue slot at the rail, above the clock tree; None when not known."""
+    mean, ipc = _activity_pj(power), power.reference_ipc
+    if mean is None or ipc is None:
+        return None
+    return mean * (1.0 - (power.stall_share or 0.0) * (1.0 - min(ipc, 1.0))) / ipc
+
+
+def stall_pj(power: Power) -> float | None:
+    """Return pJ of one waiting core cycle at the rail, above the clock tree."""
+    mean = _activity_pj(power)
+    return None if mean is None or power.stall_share is None else mean * power.stall_share
+
+
+def clock_tree_pj(power: Power) -> float | None:
+    """Return pJ the clock tree takes in one core cycle at the rail."""
+    return _rail_pj(power, power.clock_tree_ma_per_mhz)
+
+
+def leakage_pj(power: Power) -> float | None:
+    """Return pJ per nanosecond (mW) of being powered."""
+    volts = rail_mw_per_ma(power)
+    return None if volts is None or power.leakage_ma is None else volts * power.leakage_ma
+
+
+def refill_cycles(board: Board, memory: Memory, line_bytes: int) -> float:
+    """Return core cycles from a miss to the whole line, beyond the access's own cycle.
+
+    Parameters
+    ----------
+    board : Board
+        For the clocks and the memory's bus.
+    memory : Memory
+        What the line comes from.
+    line_bytes : int
+        Of the cache.
+
+    Returns
+    -------
+    float
+        Cycles of the main core's clock.
+
+    Notes
+    -----
+    The equation `refill` of the module: array reads one after another against bus beats.
+    """
+    beat_bytes, array_bytes = _beat_bytes(board, memory), memory.read_bytes
+    array = (math.ceil(line_bytes / array_bytes) * (1 + memory.wait_states)
+             + math.ceil(min(array_bytes, line_bytes) / beat_bytes) - 2)
+    bus = memory.wait_states + math.ceil(line_bytes / beat_bytes) - 1
+    return _ratio(board, memory) * (memory.latency_cycles + max(array, bus))
+
+
+def _activity_pj(power: Power) -> float | None:
+    return _rail_pj(power, power.activity_ma_per_mhz)
+
+
+def _rail_pj(power: Power, ma_per_mhz: float | None) -> float | None:
+    volts = rail_mw_per_ma(power)
+    return None if volts is None or ma_per_mhz is None else volts * ma_per_mhz * PJ_PER_CYCLE
+
+
+def _ratio(board: Board, memory: Memory) -> float:
+    """Return core cycles in one cycle of the memory's clock."""
+    core_hz = board.clock(board.core.clock).frequency_hz
+    return core_hz / board.clock(memory.clock).frequency_hz
+
+
+def _beat_bytes(board: Board, memory: Memory) -> float:
+    if memory.bytes_per_cycle is not None:
+        return memory.bytes_per_cycle
+    return board.bus(memory.bus).width_bytes if memory.bus is not None else memory.read_bytes
+
+
+def _derive(board: Board) -> Iterator[Price]:
+    yield from _core_prices(board)
+    for memory in board.memories:
+        yield from _memory_prices(board, memory)
+
+
+def _core_prices(board: Board) -> Iterator[Price]:
+    power, clock = board.power, board.core.clock
+    known = power.activity_ma_per_mhz is not None
+
+    def price(event: str, cycles: float, pj: float | None, kind: str, source: str) -> Price:
+        return Price(event=event, cycles=cycles, clock=clock, pj=pj, kind=kind, source=source)
+
+    slot, stall = issue_pj(power), stall_pj(power)
+    for event in ISSUE_EVENTS:
+        yield price(event, 1.0, slot, "derived", "an issue slot is a core cycle; run minus sleep "
+                    "current over the reference instructions per cycle")
+    for event in CYCLE_EVENTS:
+        yield price(event, 1.0, stall, "derived", "a waiting core cycle; stall_share of the "
+                    "activity current")
+    free = 0.0 if known else None
+    for event in INCLUDED_EVENTS:
+        yield price(event, 0.0, free, "assumed", "inside the activity current of issue slots")
+    yield price("sleep", 1.0, free, "derived", "a core cycle; its energy is the clock tree's")
+    yield price("clock_tree", 0.0, clock_tree_pj(power), "derived", "sleep current per MHz")
+    yield price("leakage", 0.0, leakage_pj(power), "derived", "static current of the supply")
+    yield price("kernel_dispatch", 0.0, free, "assumed", "the runtime states it")
+    yield price("epoch_launch", 0.0, free, "assumed", "the runtime states it")
+    yield price("cache_clean", CLEAN_CYCLES, None if slot is None else CLEAN_CYCLES * slot,
+                "assumed", "maintenance loop of four instructions a line; write-backs apart")
+
+
+def _memory_prices(board: Board, memory: Memory) -> Iterator[Price]:
+    stall, clock = stall_pj(board.power), board.core.clock
+
+    def price(event: str, cycles: float) -> Price:
+        return Price(event=event, place=memory.name, cycles=cycles, clock=clock,
+                     pj=None if stall is None else cycles * stall, kind="derived",
+                     source=f"latency, wait states and width of {memory.name}; a waiting cycle "
+                            "costs stall_share of the activity current")
+
+    ratio, latency = _ratio(board, memory), memory.latency_cycles
+    yield price("flash_wait", ratio * memory.wait_states)
+    yield price("sram_wait", ratio * latency)
+    yield price("write_through", ratio * (latency + 1))
+    beats = math.ceil(memory.read_bytes / _beat_bytes(board, memory))
+    yield price("external_wait", ratio * (latency + memory.wait_states + beats - 1))
+    icache, dcache = board.cache(board.core.icache), board.cache(board.core.dcache)
+    if icache is not None and _serves(icache, memory):
+        yield price("icache_refill", refill_cycles(board, memory, icache.line_bytes))
+    if dcache is not None and _serves(dcache, memory):
+        line_bytes = dcache.line_bytes
+        refill = refill_cycles(board, memory, line_bytes)
+        yield price("dcache_read_refill", refill)
+        yield price("dcache_write_refill", refill)
+        beats = math.ceil(line_bytes / _beat_bytes(board, memory))
+        yield price("write_back", ratio * (latency + beats))
+
+
+def _serves(cache: Cache, memory: Memory) -> bool:
+    """Whether the cache may hold lines of the memory."""
+    return memory.name in cache.serves if cache.serves else memory.cacheable
