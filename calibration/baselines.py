@@ -1,0 +1,240 @@
+"""Simple predictors any model of a machine has to beat.
+
+They are fitted to published rows of `use="fit"` and nothing else; sealed rows are refused. What a
+network does reaches them as arrays of counts with names: they know no layer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from calibration.datasets import PublishedRow
+from calibration.errors import MeasurementError
+from hwmodels.errors import ToolMissingError
+
+Group = tuple[str, ...]
+Grouping = Callable[[PublishedRow], Group]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Observations:
+    """Published rows and what the network of each does.
+
+    Parameters
+    ----------
+    rows : tuple of PublishedRow
+        With latency and clock.
+    names : tuple of str
+        What the columns of `counts` count.
+    counts : numpy.ndarray
+        Shape (rows, names), non-negative.
+    """
+
+    rows: tuple[PublishedRow, ...]
+    names: tuple[str, ...]
+    counts: np.ndarray
+
+    def __post_init__(self) -> None:
+        if self.counts.shape != (len(self.rows), len(self.names)):
+            raise MeasurementError(f"counts of shape {self.counts.shape} for {len(self.rows)} rows "
+                                   f"and {len(self.names)} names")
+
+    @property
+    def cycles(self) -> np.ndarray:
+        """CPU cycles of each row, latency x clock."""
+        return np.array([_cycles(row) for row in self.rows])
+
+    def select(self, chosen: Sequence[int]) -> Observations:
+        """Return these rows only, by position."""
+        return Observations(rows=tuple(self.rows[i] for i in chosen), names=self.names,
+                            counts=self.counts[list(chosen)])
+
+
+def _cycles(row: PublishedRow) -> float:
+    if row.latency_ms is None or row.clock_hz is None:
+        raise MeasurementError(f"{row.dataset}:{row.line}: no latency or no clock to learn from")
+    return row.latency_ms * 1e-3 * row.clock_hz
+
+
+def refuse_sealed(rows: Sequence[PublishedRow]) -> None:
+    """Raise for a row that must not be learnt from.
+
+    Raises
+    ------
+    MeasurementError
+        Naming the first row whose use is not "fit".
+    """
+    for row in rows:
+        if row.use != "fit":
+            raise MeasurementError(f"{row.dataset}:{row.line}: a row of use {row.use!r} is sealed; "
+                                   "fits take use=fit only")
+
+
+def by_core(row: PublishedRow) -> Group:
+    """Group rows by core."""
+    return (row.core,)
+
+
+def by_core_and_runtime(row: PublishedRow) -> Group:
+    """Group rows by core and kernel library, versions together."""
+    return (row.core, (row.runtime or row.software).partition("@")[0])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LinearBaseline:
+    """Cycles as a non-negative sum of counts, one set of constants per group of rows.
+
+    Parameters
+    ----------
+    names : tuple of str
+        What is counted.
+    grouping : callable
+        Row to group.
+    cycles_each : mapping of group to tuple of float
+        Cycles per count, in the order of `names`.
+    rows_each : mapping of group to int
+        Rows each set was fitted to.
+    """
+
+    names: tuple[str, ...]
+    grouping: Grouping
+    cycles_each: Mapping[Group, tuple[float, ...]]
+    rows_each: Mapping[Group, int]
+
+    def predict_ms(self, row: PublishedRow, counts: Sequence[float]) -> float | None:
+        """Return the latency of a row in ms; None when its group was not fitted."""
+        constants = self.cycles_each.get(self.grouping(row))
+        if constants is None or row.clock_hz is None:
+            return None
+        return float(np.dot(constants, counts)) / row.clock_hz * 1e3
+
+
+def fit_linear(observations: Observations, grouping: Grouping) -> LinearBaseline:
+    """Fit cycles = sum of constant x count by non-negative least squares of relative errors.
+
+    Parameters
+    ----------
+    observations : Observations
+        Rows of use "fit" only.
+    grouping : callable
+        Each group gets its own constants; a group with fewer rows than constants gets none.
+
+    Returns
+    -------
+    LinearBaseline
+        Fitted.
+
+    Raises
+    ------
+    MeasurementError
+        When a sealed row is among them.
+    ToolMissingError
+        Without SciPy.
+
+    Notes
+    -----
+    Minimises sum over rows of (sum_j c_j n_ij / t_i - 1)^2 with c_j >= 0, t_i the measured cycles:
+    errors are judged in per cent, so they are fitted in per cent.
+    """
+    refuse_sealed(observations.rows)
+    groups: dict[Group, list[int]] = {}
+    for position, row in enumerate(observations.rows):
+        groups.setdefault(grouping(row), []).append(position)
+    fitted = {group: _solve(observations.select(chosen)) for group, chosen in groups.items()
+              if len(chosen) >= len(observations.names)}
+    return LinearBaseline(names=observations.names, grouping=grouping, cycles_each=fitted,
+                          rows_each={group: len(groups[group]) for group in fitted})
+
+
+def _solve(observations: Observations) -> tuple[float, ...]:
+    try:
+        from scipy.optimize import nnls
+    except ImportError as error:
+        raise ToolMissingError("fitting needs SciPy: pip install embedded-twin[fit]") from error
+    relative = observations.counts / observations.cycles[:, None]
+    scale = np.linalg.norm(relative, axis=0)
+    scale[scale == 0] = 1
+    constants, _ = nnls(relative / scale, np.ones(len(relative)))
+    return tuple(float(c) for c in constants / scale)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClockBaseline:
+    """The same network takes the same cycles on another board: only the clock matters.
+
+    Parameters
+    ----------
+    cycles : mapping of (model, runtime name) to tuple of (board, cycles)
+        What was published elsewhere.
+    """
+
+    cycles: Mapping[tuple[str, str], tuple[tuple[str, float], ...]]
+
+    def predict_ms(self, row: PublishedRow) -> float | None:
+        """Return the median over other boards, at this row's clock; None without any."""
+        if row.model is None or row.clock_hz is None:
+            return None
+        key = (row.model, by_core_and_runtime(row)[1])
+        elsewhere = [cycles for board, cycles in self.cycles.get(key, ())
+                     if board != row.board_name.upper()]
+        return float(np.median(elsewhere)) / row.clock_hz * 1e3 if elsewhere else None
+
+
+def learn_clock_baseline(rows: Sequence[PublishedRow]) -> ClockBaseline:
+    """Collect cycles by network and kernel library from rows of use "fit".
+
+    Raises
+    ------
+    MeasurementError
+        When a sealed row is among them.
+    """
+    refuse_sealed(rows)
+    cycles: dict[tuple[str, str], list[tuple[str, float]]] = {}
+    for row in rows:
+        if row.model is not None and row.latency_ms is not None and row.clock_hz is not None:
+            key = (row.model, by_core_and_runtime(row)[1])
+            cycles.setdefault(key, []).append((row.board_name.upper(), _cycles(row)))
+    return ClockBaseline(cycles={key: tuple(found) for key, found in cycles.items()})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PowerBaseline:
+    """A board draws the same power whatever it runs: energy = power x time.
+
+    Parameters
+    ----------
+    power_mw : mapping of board name (upper case) to float
+        Fitted power at the rail.
+    """
+
+    power_mw: Mapping[str, float]
+
+    def predict_uj(self, row: PublishedRow, time_ms: float | None) -> float | None:
+        """Return the energy of that time in uJ (mW x ms); None when either is not known."""
+        power_mw = self.power_mw.get(row.board_name.upper())
+        return None if power_mw is None or time_ms is None else power_mw * time_ms
+
+
+def fit_power(rows: Sequence[PublishedRow]) -> PowerBaseline:
+    """Fit one power per board to rows of use "fit" with energy.
+
+    Raises
+    ------
+    MeasurementError
+        When a sealed row is among them.
+
+    Notes
+    -----
+    Least squares of relative errors, P = sum(t/E) / sum((t/E)^2). Supplies are not told apart: this
+    is a baseline.
+    """
+    refuse_sealed(rows)
+    ratios: dict[str, list[float]] = {}
+    for row in rows:
+        if row.judges_energy and row.energy_uj and row.latency_ms:
+            ratios.setdefault(row.board_name.upper(), []).append(row.latency_ms / row.energy_uj)
+    return PowerBaseline(power_mw={
+        board: float(np.sum(found) / np.sum(np.square(found))) for board, found in ratios.items()})

@@ -1,0 +1,12 @@
+"""Published measurements: what others measured, each row with its source."""
+
+from calibration.datasets.published import (
+    PublishedRow,
+    as_measurement,
+    published_rows,
+    stand_in,
+)
+from calibration.datasets.tables import Table, list_tables, read_table
+
+__all__ = ["PublishedRow", "Table", "as_measurement", "list_tables", "published_rows", "read_table",
+           "stand_in"]
