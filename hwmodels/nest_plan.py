@@ -1,0 +1,47 @@
+"""How the nests of a kernel are simulated: checked, counted and flattened once, then reused."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+from hwmodels.kernel import Nest, Operand
+from hwmodels.nest import Traffic, check_nests, make_tree, measure_traffic
+from hwmodels.program import Program, flatten_tree
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Plan:
+    """A program to run and what is known without running it."""
+
+    program: Program
+    traffic: tuple[Traffic, ...]
+
+
+@lru_cache(maxsize=4096)
+def plan_nests(nests: tuple[Nest, ...], operands: tuple[Operand, ...],
+               looked_up: tuple[bool, ...], line_bytes: int, method: str) -> Plan:
+    """Check nests against their operands and flatten those that are looked up.
+
+    Parameters
+    ----------
+    nests : tuple of Loop or Access
+        In program order.
+    operands : tuple of Operand
+        What they touch.
+    looked_up : tuple of bool
+        Per operand, whether its accesses reach the cache.
+    line_bytes : int
+        Line of the cache.
+    method : str
+        "accesses" or "runs".
+
+    Returns
+    -------
+    Plan
+        Shared between calls: nobody writes to its arrays.
+    """
+    check_nests(nests, operands)
+    traffic = measure_traffic(nests, operands, line_bytes)
+    tree = make_tree(nests, operands, looked_up, line_bytes)
+    return Plan(program=flatten_tree(tree), traffic=traffic)
