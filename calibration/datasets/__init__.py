@@ -3,10 +3,13 @@
 from calibration.datasets.published import (
     PublishedRow,
     as_measurement,
+    board_settings,
     published_rows,
     stand_in,
 )
 from calibration.datasets.tables import Table, list_tables, read_table
 
-__all__ = ["PublishedRow", "Table", "as_measurement", "list_tables", "published_rows", "read_table",
-           "stand_in"]
+__all__ = [
+    "PublishedRow", "Table", "as_measurement", "board_settings", "list_tables", "published_rows",
+    "read_table", "stand_in",
+]

@@ -138,6 +138,15 @@ def stand_in(runtime: str) -> str:
     return read_names()["stand_ins"].get(runtime, runtime)
 
 
+def board_settings(row: PublishedRow) -> dict[str, object]:
+    """Return what the row states about its board, by dotted path of our board file."""
+    banks = read_names()["flash_banks"].get(row.board, {})
+    settings: dict[str, object] = dict(banks.get(row.flash_banks, {}))
+    if row.supply_v is not None:
+        settings["supply.voltage_v"] = row.supply_v
+    return settings
+
+
 def as_measurement(row: PublishedRow) -> Measurement:
     """Return a published row in the form everything that measures writes.
 
