@@ -66,7 +66,7 @@ EVENTS: Mapping[str, Event] = {event.name: event for event in (
     _event("dcache_write_refill", "dcache_refill", "lines", "data-cache lines filled for a store"),
     _event("write_back", "write_back", "lines", "dirty lines written to memory"),
     _event("write_through", "write_back", "stores", "stores passed on by a write-through cache"),
-    _event("flash_wait", "flash_wait", "array reads", "flash array reads by loads"),
+    _event("flash_wait", "flash_wait", "cycles", "core cycles of flash wait states met by loads"),
     _event("sram_wait", "sram_wait", "accesses", "loads and stores that wait for SRAM or its bus"),
     _event("external_wait", "external_memory", "accesses", "accesses to memory outside the chip"),
     _event("bus_contention", "bus_contention", "cycles", "cycles a grant went to another master"),

@@ -7,13 +7,15 @@ array read delivers, n = line bytes; all beyond the one cycle the access itself 
     refill        = r (L + max(ceil(n/a) (1 + w) + ceil(min(a, n)/b) - 2, w + ceil(n/b) - 1))
     write_back    = r (L + ceil(n/b))          no wait states: a buffer takes the line
     write_through = r (L + 1)                  per store passed on
-    flash_wait    = r w                        per array read
+    flash_wait    = 1                          per core cycle of waiting for the flash array
     sram_wait     = r L                        per access that waits
     external_wait = r (L + w + ceil(a/b) - 1)  per access
 
 An array of wait states is read `ceil(n/a)` times one after another while the bus carries what
-has been read; whichever is slower sets the pace. These are costs of the whole line: how much of
-it stretches the run is decided where events are counted (`exposed`).
+has been read; whichever is slower sets the pace. What of a data refill is due to wait states is
+counted as `flash_wait`, so the refill's own price is the equation at w = 0; an instruction refill
+is priced whole. How much of a line stretches the run is decided where events are counted
+(`exposed`).
 
 Energy, in picojoules at the rail. A current per megahertz is a charge per cycle, and the
 regulator turns charge into energy, by `rail_mw_per_ma`:
@@ -37,6 +39,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from dataclasses import replace
 
 from hwmodels.board import Board, Cache, Memory, Power
 from hwmodels.counts import ISSUE_EVENTS, Price, Prices
@@ -173,7 +176,24 @@ def refill_cycles(board: Board, memory: Memory, line_bytes: int) -> float:
     array = (math.ceil(line_bytes / array_bytes) * (1 + memory.wait_states)
              + math.ceil(min(array_bytes, line_bytes) / beat_bytes) - 2)
     bus = memory.wait_states + math.ceil(line_bytes / beat_bytes) - 1
-    return _ratio(board, memory) * (memory.latency_cycles + max(array, bus))
+    return clock_ratio(board, memory) * (memory.latency_cycles + max(array, bus))
+
+
+def line_wait_cycles(board: Board, memory: Memory, line_bytes: int) -> float:
+    """Return the part of a refill that is wait states: the rest is latency and beats.
+
+    Parameters
+    ----------
+    board, memory, line_bytes
+        As for `refill_cycles`.
+
+    Returns
+    -------
+    float
+        Cycles of the main core's clock, counted as `flash_wait`.
+    """
+    eager = replace(memory, wait_states=0)
+    return refill_cycles(board, memory, line_bytes) - refill_cycles(board, eager, line_bytes)
 
 
 def _activity_pj(power: Power) -> float | None:
@@ -185,7 +205,7 @@ def _rail_pj(power: Power, ma_per_mhz: float | None) -> float | None:
     return None if volts is None or ma_per_mhz is None else volts * ma_per_mhz * PJ_PER_CYCLE
 
 
-def _ratio(board: Board, memory: Memory) -> float:
+def clock_ratio(board: Board, memory: Memory) -> float:
     """Return core cycles in one cycle of the memory's clock."""
     core_hz = board.clock(board.core.clock).frequency_hz
     return core_hz / board.clock(memory.clock).frequency_hz
@@ -238,8 +258,8 @@ def _memory_prices(board: Board, memory: Memory) -> Iterator[Price]:
                      source=f"latency, wait states and width of {memory.name}; a waiting cycle "
                             "costs stall_share of the activity current")
 
-    ratio, latency = _ratio(board, memory), memory.latency_cycles
-    yield price("flash_wait", ratio * memory.wait_states)
+    ratio, latency = clock_ratio(board, memory), memory.latency_cycles
+    yield price("flash_wait", 1.0)
     yield price("sram_wait", ratio * latency)
     yield price("write_through", ratio * (latency + 1))
     beats = math.ceil(memory.read_bytes / _beat_bytes(board, memory))
@@ -249,7 +269,8 @@ def _memory_prices(board: Board, memory: Memory) -> Iterator[Price]:
         yield price("icache_refill", refill_cycles(board, memory, icache.line_bytes))
     if dcache is not None and _serves(dcache, memory):
         line_bytes = dcache.line_bytes
-        refill = refill_cycles(board, memory, line_bytes)
+        refill = (refill_cycles(board, memory, line_bytes)
+                  - line_wait_cycles(board, memory, line_bytes))
         yield price("dcache_read_refill", refill)
         yield price("dcache_write_refill", refill)
         beats = math.ceil(line_bytes / _beat_bytes(board, memory))

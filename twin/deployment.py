@@ -1,4 +1,4 @@
-"""A deployment: model + board + runtime + placement + clocks, everything a prediction depends on."""
+"""A deployment: model, board, runtime, placement and clocks: all a prediction depends on."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from functools import cached_property
 from pathlib import Path
 
 from hwmodels.board import MEMORY_ROLES, Board, Memory
-from hwmodels.board_file import load_board, override_board
+from hwmodels.board_file import change_board, load_board
 from hwmodels.errors import did_you_mean
 from twin.dead_channels import drop_dead_channels
 from twin.errors import PlacementError, UsageError
@@ -94,7 +94,7 @@ class Deployment:
             changed = dataclasses.replace(changed, runtime=runtime)
         places = {key: str(overrides.pop(key)) for key in PLACEMENT_KEYS if key in overrides}
         if overrides:
-            changed = dataclasses.replace(changed, board=override_board(changed.board, overrides))
+            changed = dataclasses.replace(changed, board=change_board(changed.board, overrides))
         return place(changed.graph, changed.board, changed.runtime,
                      weights=places.get("placement.weights", changed.weights),
                      arena=places.get("placement.arena", changed.arena),
@@ -130,7 +130,7 @@ def deploy(model: str | Path | Graph, board: str | Path | Board, *, runtime: str
         model, assume_unsupported=assume_unsupported)
     machine = board if isinstance(board, Board) else load_board(board)
     if clock_hz is not None:
-        machine = override_board(machine, {f"clocks.{machine.core.clock}.frequency_hz": clock_hz})
+        machine = change_board(machine, {f"clocks.{machine.core.clock}.frequency_hz": clock_hz})
     library = load_runtime(runtime) if runtime else default_runtime(graph)
     defaults = dict(machine.placement)
     return place(graph, machine, library, weights=weights, arena=arena, code=defaults["code"])

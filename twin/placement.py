@@ -90,19 +90,22 @@ def align(size_bytes: int, alignment_bytes: int) -> int:
 
 
 def requantisation_bytes(graph: Graph, layer: Layer) -> int:
-    """Bytes of 32-bit multipliers and shifts, one pair per output channel.
+    """Bytes of 32-bit requantisation multipliers and shifts a layer keeps.
 
     Notes
     -----
-    Per-tensor quantised weights (fully connected) keep their one pair in the argument struct.
+    Integer convolutions keep one pair per output channel even where the file's scale is per
+    tensor; a fully connected layer only where its scales are per channel.
     """
     if len(layer.inputs) < 2 or layer.inputs[1] < 0:
         return 0
     weights = graph.tensors[layer.inputs[1]]
     if not weights.is_constant or weights.quantization is None:
         return 0
+    if layer.op in ("conv_2d", "depthwise_conv_2d", "transpose_conv_2d"):
+        return 8 * graph.tensors[layer.outputs[0]].shape[-1]
     channels = len(weights.quantization.scales)
-    return 8 * channels if channels > 1 else 0
+    return 8 * channels if channels > 1 else 8
 
 
 def plan_placement(graph: Graph, runtime: Runtime, isa: str) -> Placement:

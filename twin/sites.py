@@ -1,0 +1,147 @@
+"""From a deployment to the kernels hardware runs: operand addresses, then lowering."""
+
+from __future__ import annotations
+
+from hwmodels.kernel import Kernel, Operand
+from twin.deployment import Deployment
+from twin.graph import Graph, Layer
+from twin.operators import is_alias
+from twin.placement import align, layer_dtype, requantisation_bytes
+from twin.runtimes.lowering import Site
+
+WEIGHTED = ("conv_2d", "depthwise_conv_2d", "transpose_conv_2d", "fully_connected", "prelu",
+            "svdf", "lstm", "gru")
+"""Operators whose inputs after the first are "weights", "bias", "weights2", ..."""
+
+_LINE_BYTES = 32
+
+
+def lower_network(deployment: Deployment) -> tuple[tuple[Kernel, ...], ...]:
+    """Return the kernels of every layer, in execution order; an alias has none.
+
+    Parameters
+    ----------
+    deployment : Deployment
+        Placed network.
+
+    Returns
+    -------
+    tuple of tuple of Kernel
+        One tuple per layer of `deployment.executed`.
+
+    Raises
+    ------
+    RuntimeRefusedError
+        When the runtime has no kernel for an operator or its type.
+    """
+    graph = deployment.executed
+    core = deployment.board.core
+    parameter_offset = 0
+    lowered: list[tuple[Kernel, ...]] = []
+    weight_offsets = dict(deployment.placement.weight_offsets)
+    for position, layer in enumerate(graph.layers):
+        if is_alias(layer):
+            lowered.append(())
+            continue
+        operands = _operands(deployment, layer, position, weight_offsets, parameter_offset)
+        parameter_offset += requantisation_bytes(graph, layer)
+        site = Site(isa=core.isa, fpu=core.fpu, operands=operands)
+        lowering = deployment.runtime.lowering(layer.op, layer_dtype(graph, layer))
+        lowered.append(lowering.lower(graph, layer, site))
+    return tuple(lowered)
+
+
+def code_address(deployment: Deployment) -> int:
+    """First byte of the kernels' code."""
+    return deployment.board.memory(deployment.code).address
+
+
+def weights_address(deployment: Deployment) -> int:
+    """First byte of the weights: behind the code where both share a memory."""
+    base = deployment.board.memory(deployment.weights).address
+    if deployment.weights == deployment.code:
+        base += align(deployment.runtime.code_bytes, _LINE_BYTES)
+    return base
+
+
+def arena_address(deployment: Deployment) -> int:
+    """First byte of the arena: behind weights and code where they share its memory."""
+    base = deployment.board.memory(deployment.arena).address
+    if deployment.arena == deployment.weights:
+        base = weights_address(deployment) + align(deployment.placement.weights_bytes, _LINE_BYTES)
+    elif deployment.arena == deployment.code:
+        base += align(deployment.runtime.code_bytes, _LINE_BYTES)
+    return base
+
+
+def _operands(deployment: Deployment, layer: Layer, position: int,
+              weight_offsets: dict[int, int], parameter_offset: int) -> tuple[Operand, ...]:
+    graph = deployment.executed
+    operands = [
+        _tensor_operand(deployment, name, role, tensor_id, weight_offsets)
+        for name, role, tensor_id in _named_tensors(graph, layer)
+    ]
+    parameter_bytes = requantisation_bytes(graph, layer)
+    if parameter_bytes:
+        operands.append(_parameter_operand(deployment, parameter_offset, parameter_bytes))
+    scratch = deployment.placement.slot(-1 - position)
+    if scratch is not None:
+        operands.append(Operand(
+            name="scratch", role="scratch", memory=deployment.arena,
+            address=arena_address(deployment) + scratch.offset_bytes,
+            size_bytes=scratch.size_bytes))
+    return tuple(operands)
+
+
+def _named_tensors(graph: Graph, layer: Layer) -> list[tuple[str, str, int]]:
+    """(operand name, role, tensor index) of every tensor a layer touches."""
+    named = []
+    weighted = layer.op in WEIGHTED
+    for place, tensor_id in enumerate(layer.inputs):
+        if tensor_id < 0:
+            continue
+        if place == 0 or not weighted:
+            named.append((_numbered("input", place), "input", tensor_id))
+        elif place == 2:
+            named.append(("bias", "bias", tensor_id))
+        else:
+            named.append((_numbered("weights", 0 if place == 1 else place - 2), "weights",
+                          tensor_id))
+    named += [(_numbered("output", place), "output", tensor_id)
+              for place, tensor_id in enumerate(layer.outputs)]
+    return named
+
+
+def _numbered(name: str, place: int) -> str:
+    return name if place == 0 else f"{name}{place + 1}"
+
+
+def _tensor_operand(deployment: Deployment, name: str, role: str, tensor_id: int,
+                    weight_offsets: dict[int, int]) -> Operand:
+    tensor = deployment.executed.tensors[tensor_id]
+    if tensor_id in weight_offsets:
+        return Operand(name=name, role=role, memory=deployment.weights,
+                       address=weights_address(deployment) + weight_offsets[tensor_id],
+                       size_bytes=tensor.size_bytes)
+    slot = deployment.placement.slot(tensor_id)
+    assert slot is not None, f"{tensor.name} has no place"
+    return Operand(name=name, role=role, memory=deployment.arena,
+                   address=arena_address(deployment) + slot.offset_bytes,
+                   size_bytes=tensor.size_bytes)
+
+
+def _parameter_operand(deployment: Deployment, offset: int, size_bytes: int) -> Operand:
+    placement = deployment.placement
+    if deployment.runtime.parameters_in == "arena":
+        memory = deployment.arena
+        base = arena_address(deployment) + placement.arena_bytes
+    else:
+        memory = deployment.weights
+        base = weights_address(deployment) + placement.weights_bytes - _all_parameters(deployment)
+    return Operand(name="parameters", role="parameters", memory=memory, address=base + offset,
+                   size_bytes=size_bytes)
+
+
+def _all_parameters(deployment: Deployment) -> int:
+    graph = deployment.executed
+    return sum(requantisation_bytes(graph, layer) for layer in graph.layers)
