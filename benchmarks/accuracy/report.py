@@ -1,0 +1,155 @@
+"""The accuracy report: tables for people, aggregated wherever rows are sealed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+from benchmarks.accuracy.instructions import Check
+from benchmarks.accuracy.judgement import (
+    ENERGY_PREDICTORS,
+    LATENCY_PREDICTORS,
+    TWIN,
+    Case,
+    Errors,
+    Judgement,
+    common_cases,
+    energy_errors,
+    latency_errors,
+)
+
+Judge = Callable[[Iterable[Case], str], Errors]
+_ERROR_COLUMNS = ("n fit", "median", "worst", "n test", "median", "worst")
+
+
+def make_report(judgement: Judgement, checks: Sequence[Check]) -> str:
+    """Return the report as Markdown.
+
+    Parameters
+    ----------
+    judgement : Judgement
+        Predictions and baselines of all rows.
+    checks : sequence of Check
+        Instruction counts.
+
+    Returns
+    -------
+    str
+        Ends with a newline; the same input gives the same text.
+    """
+    cases = judgement.cases
+    parts = [
+        "Absolute error of one warm inference against published results, in % of the published "
+        "value: n rows, median, worst. `fit` rows may be learnt from and the baselines are fitted "
+        "to them (their `fit` figures are in sample); `test` rows are sealed and only judge. No "
+        "price of the twin is fitted to any published row.",
+        "**Latency, the twin beside the baselines, on rows all of them predict**",
+        _predictor_table(common_cases(cases, LATENCY_PREDICTORS), LATENCY_PREDICTORS,
+                         latency_errors),
+        "**Latency, each on every row it predicts**",
+        _predictor_table(cases, LATENCY_PREDICTORS, latency_errors),
+        "**Energy, each on every row it predicts**",
+        _predictor_table(cases, ENERGY_PREDICTORS, energy_errors),
+        "**Latency and energy of the twin by board and runtime**",
+        _group_table(cases, ("board", "runtime"),
+                     lambda case: (str(case.row.board), str(case.row.runtime))),
+        "**Latency and energy of the twin by network**",
+        _group_table(cases, ("network",), lambda case: (_family(str(case.row.model)),)),
+        _left_out(judgement),
+        "**Instructions of the lowered kernels beside counted ones** (predicted / counted)",
+        _check_table(checks),
+    ]
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def make_listing(judgement: Judgement, checks: Sequence[Check]) -> str:
+    """Return every fit row and check as plain text; sealed rows are not listed one by one."""
+    header = f"{'published row':30} {'board':18} {'runtime':30} {'network':44} " \
+             f"{'published ms':>12} {'twin ms':>12} {'ratio':>6} {'published uJ':>12} " \
+             f"{'twin uJ':>12} {'ratio':>6}"
+    lines = [header]
+    for case in judgement.cases:
+        row, comparison = case.row, case.comparison
+        if row.use != "fit":
+            continue
+        place = f"{row.dataset}:{row.line}"
+        line = f"{place:30} {row.board!s:18} {row.runtime!s:30} {row.model!s:44} " \
+               f"{_number(row.latency_ms, 3):>12} {_number(comparison.predicted_ms, 3):>12} " \
+               f"{_number(comparison.latency_ratio, 2):>6} {_number(row.energy_uj, 1):>12} " \
+               f"{_number(comparison.predicted_uj, 1):>12} " \
+               f"{_number(comparison.energy_ratio, 2):>6}"
+        lines.append(line + (f"  {comparison.reason}" if comparison.reason else ""))
+    lines += ["", f"{'counted':90} {'counter':22} {'counted':>12} {'predicted':>12} {'ratio':>6}"]
+    lines += [f"{check.what:90} {check.counter:22} {check.published:12,.2f} "
+              f"{check.predicted:12,.2f} {check.ratio:6.3f}" for check in checks]
+    return "\n".join(lines) + "\n"
+
+
+def _predictor_table(cases: Sequence[Case], predictors: Sequence[str], judge: Judge) -> str:
+    rows = [[name, *_error_cells(cases, judge, name)] for name in predictors]
+    return _table(("predictor", *_ERROR_COLUMNS), rows)
+
+
+def _group_table(cases: Sequence[Case], names: Sequence[str],
+                 group: Callable[[Case], tuple[str, ...]]) -> str:
+    groups: dict[tuple[str, ...], list[Case]] = {}
+    for case in cases:
+        groups.setdefault(group(case), []).append(case)
+    rows = []
+    for key in sorted(groups):
+        cells = [*key, *_error_cells(groups[key], latency_errors, TWIN)]
+        energy = _error_cells(groups[key], energy_errors, TWIN)
+        rows.append([*cells, *(energy if any(cell not in ("0", "-") for cell in energy)
+                               else ["-"] * len(energy))])
+    return _table((*names, *_ERROR_COLUMNS, *(f"uJ {name}" for name in _ERROR_COLUMNS)), rows)
+
+
+def _error_cells(cases: Iterable[Case], judge: Judge, predictor: str) -> list[str]:
+    cells = []
+    for use in ("fit", "test"):
+        errors = judge([case for case in cases if case.row.use == use], predictor)
+        cells += [str(errors.count), _percent(errors.median_pct), _percent(errors.worst_pct)]
+    return cells
+
+
+def _family(model: str) -> str:
+    """Name of a layer list without its hash and data type."""
+    return model.partition("__")[0].removesuffix("_int8")
+
+
+def _left_out(judgement: Judgement) -> str:
+    lines = ["**Rows not predicted**", ""]
+    reasons: dict[str, int] = {}
+    for case in judgement.cases:
+        if case.comparison.reason:
+            reason = f"{case.row.board}: {case.comparison.reason}"
+            reasons[reason] = reasons.get(reason, 0) + 1
+    lines += [f"- {count} rows: {reason}" for reason, count in reasons.items()]
+    lines += [f"- {count} rows not judged: {reason}"
+              for reason, count in judgement.left_out.items()]
+    stood_in = sum(case.comparison.stood_in for case in judgement.cases)
+    lines.append(f"- {stood_in} rows above were predicted with the nearest version of their "
+                 "runtime (`names.yaml`, `stand_ins`)")
+    return "\n".join(lines)
+
+
+def _check_table(checks: Sequence[Check]) -> str:
+    rows: dict[str, dict[str, str]] = {}
+    counters = list(dict.fromkeys(check.counter for check in checks))
+    for check in checks:
+        rows.setdefault(check.what, {})[check.counter] = f"{check.ratio:.2f}"
+    return _table(("layer", *counters), [
+        [what, *(cells.get(counter, "-") for counter in counters)]
+        for what, cells in rows.items()]) if checks else ""
+
+
+def _percent(value: float | None) -> str:
+    return "-" if value is None else f"{value:.1f} %"
+
+
+def _number(value: float | None, decimals: int) -> str:
+    return "-" if value is None else f"{value:,.{decimals}f}"
+
+
+def _table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    lines = [header, ["---"] * len(header), *rows]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)

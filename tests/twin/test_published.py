@@ -1,0 +1,142 @@
+"""Published rows beside predictions: matching, refusals, ratios, and the accuracy report."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+import twin
+from calibration.datasets import published_rows
+from hwmodels.errors import TwinError
+from twin import zoo
+from twin.published import (
+    Comparison,
+    compare_published,
+    compare_row,
+    count_work,
+    find_refusal,
+    match_rows,
+)
+
+ROOT = Path(twin.__file__).parents[1]
+
+
+@pytest.fixture(scope="module")
+def kws():
+    return zoo.build("kws")
+
+
+def fake_predictor(row, graph):
+    """10 ms and 100 uJ for anything; refuses microTVM."""
+    if row.runtime.startswith("microtvm"):
+        raise TwinError("no such runtime here")
+    runtime = SimpleNamespace(identity=row.runtime)
+    return SimpleNamespace(deployment=SimpleNamespace(runtime=runtime), time_us=10_000.0,
+                           energy_uj=100.0)
+
+
+def test_rows_match_by_architecture_not_by_name(kws):
+    rows = match_rows(kws, board="nucleo_l4r5zi")
+    expected = [row for row in published_rows(use="all")
+                if row.board == "nucleo_l4r5zi" and row.model == "kws"]
+    assert list(rows) == expected and len(rows) > 10
+    other = zoo.build("resnet8")  # the network of "ic" under another name
+    assert {row.model for row in match_rows(other, board="nucleo_l4r5zi")} == {"ic"}
+    assert match_rows(zoo.build("mobilenet_v1_0.25_96"), board="ek_ra6m4") == ()
+
+
+def test_compare_gives_every_row_a_figure_or_a_reason(kws):
+    compared = compare_published(kws, "nucleo_l4r5zi", predictor=fake_predictor)
+    assert [c.row for c in compared] == list(match_rows(kws, board="nucleo_l4r5zi"))
+    for one in compared:
+        if one.row.runtime.startswith("microtvm"):
+            assert one.reason == "no such runtime here" and one.latency_ratio is None
+        else:
+            assert one.latency_ratio == pytest.approx(10.0 / one.row.latency_ms)
+            assert not one.reason
+
+
+def test_energy_ratio_only_where_energy_can_be_trusted(kws):
+    row = next(row for row in published_rows() if row.judges_energy)
+    suspect = replace(row, flags=(*row.flags, "energy_suspect"))
+    assert compare_row(row, kws, fake_predictor).energy_ratio == pytest.approx(
+        100.0 / row.energy_uj)
+    assert compare_row(suspect, kws, fake_predictor).energy_ratio is None
+    assert compare_row(replace(row, energy_uj=None), kws, fake_predictor).energy_ratio is None
+
+
+def test_stand_ins_are_marked():
+    row = next(row for row in published_rows() if row.runtime == "x-cube-ai@10.2.0")
+    assert Comparison(row=row, runtime="x-cube-ai@10.0.0", predicted_ms=1.0).stood_in
+    assert not Comparison(row=replace(row, runtime="x-cube-ai@9.0.0"),
+                          runtime="x-cube-ai@9.0.0").stood_in
+
+
+@pytest.mark.parametrize(("changes", "reason"), [
+    ({}, ""),
+    ({"board": None}, "no board file"),
+    ({"runtime": None}, "no runtime"),
+    ({"flags": ("npu",)}, "accelerator"),
+    ({"model": None}, "not known"),
+    ({"precision": "float32"}, "float32"),
+])
+def test_refusals(changes, reason):
+    row = next(row for row in published_rows() if row.board == "nucleo_l4r5zi")
+    found = find_refusal(replace(row, **changes))
+    assert (reason in found) and bool(found) == bool(reason)
+
+
+def test_work_of_the_reference_networks(kws):
+    # models.md of MLPerf Tiny's references: conv 320,000; 1x1 4 x 512,000 and the dense 768;
+    # depthwise 4 x 72,000; 13 operators of which the reshape moves nothing.
+    assert count_work(kws) == (320_000, 4 * 512_000 + 768, 4 * 72_000, 12)
+    vww = zoo.build("vww")
+    assert sum(count_work(vww)[:3]) == 7_489_664
+    # 3,733,073 MACs are left when dead channels are dropped (the same source)
+    assert sum(count_work(vww, drops_dead_channels=True)[:3]) == 3_733_073
+
+
+@pytest.fixture
+def report(monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT))
+    monkeypatch.setattr("twin.published.build_published", zoo.build)
+    from benchmarks.accuracy import judgement, report
+
+    yield SimpleNamespace(judgement=judgement, report=report)
+    for name in [name for name in sys.modules if name.startswith("benchmarks")]:
+        del sys.modules[name]
+
+
+def test_report_tells_fit_from_test_and_hides_sealed_rows(report, monkeypatch):
+    mlperf = [row for row in published_rows(use="all") if row.dataset == "mlperf_tiny"]
+    monkeypatch.setattr(report.judgement, "published_rows", lambda use: mlperf)
+    monkeypatch.setattr(report.judgement, "build_published", zoo.build)
+    judged = report.judgement.judge(predictor=fake_predictor)
+    fit = [case for case in judged.cases if case.row.use == "fit"]
+    test = [case for case in judged.cases if case.row.use == "test"]
+    assert len(fit) + len(test) + sum(judged.left_out.values()) == len(mlperf)
+    errors = report.judgement.latency_errors(fit, report.judgement.TWIN)
+    ratios = [10.0 / case.row.latency_ms for case in fit if case.comparison.runtime]
+    assert errors.count == len(ratios)
+    assert errors.worst_pct == pytest.approx(max(abs(ratio - 1) for ratio in ratios) * 100)
+    text = report.report.make_report(judged, ())
+    assert f"| {report.judgement.TWIN} | {errors.count} |" in text
+    listing = report.report.make_listing(judged, ())
+    assert all(f"mlperf_tiny:{case.row.line} " in listing for case in fit)
+    assert not any(f"mlperf_tiny:{case.row.line} " in listing for case in test)
+    assert text == report.report.make_report(judged, ())
+
+
+def test_markers_of_the_readme(report):
+    from benchmarks.accuracy import __main__ as command
+
+    text = f"a\n{command.BEGIN}\nold\n{command.END}\nb\n"
+    once = command.replace_between(text, "new\n")
+    assert once == f"a\n{command.BEGIN}\nnew\n{command.END}\nb\n"
+    assert command.replace_between(once, "new\n") == once
+    with pytest.raises(ValueError, match="once"):
+        command.replace_between("no markers", "new")
