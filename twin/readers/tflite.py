@@ -264,8 +264,8 @@ def _read_tensor(file: _File, index: int) -> Tensor:
 
 def _read_quantization(entry: Any, shape: tuple[int, ...]) -> Quantization | None:
     table = entry.Quantization()
-    scales = () if table is None else table.ScaleAsNumpy()
-    if isinstance(scales, int) or len(scales) == 0:
+    scales = None if table is None else table.ScaleAsNumpy()
+    if scales is None or isinstance(scales, int) or len(scales) == 0:
         return None
     zero_points = _ids(table.ZeroPointAsNumpy()) or (0,) * len(scales)
     axis = table.QuantizedDimension() if len(scales) > 1 else None

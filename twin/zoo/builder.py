@@ -238,5 +238,5 @@ def _content_hash(tensors: list[Tensor], layers: list[Layer]) -> str:
     for tensor in tensors:
         digest.update(f"{tensor.shape}{tensor.dtype}{tensor.quantization}".encode())
         if tensor.data is not None:
-            digest.update(np.ascontiguousarray(tensor.data))
+            digest.update(np.ascontiguousarray(tensor.data).data)
     return digest.hexdigest()

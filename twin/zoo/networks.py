@@ -117,7 +117,8 @@ def mobilenet_v1(name: str, width: float, resolution: int, classes: int = 1000, 
         x = net.depthwise(x, 3, stride, activation=activation)
         kept = live[number - first_pruned] if number >= first_pruned else None
         x = net.conv(x, max(8, int(channels * width)), 1, activation=activation, live=kept)
-    x = net.pool("average_pool_2d", x, net.shape(x)[1:3])
+    _, height, pixels, _ = net.shape(x)
+    x = net.pool("average_pool_2d", x, (height, pixels))
     return net.finish(net.softmax(net.fully_connected(net.flatten(x), classes)))
 
 
