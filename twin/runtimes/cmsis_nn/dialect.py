@@ -1,0 +1,235 @@
+"""Which instructions a core gives the kernels, and the sequences all kernels share.
+
+Four dialects: `dsp` (Armv7E-M, Armv8-M with DSP: packed 16-bit multiplies), `thumb2` (plain C
+on Armv7-M and Armv8-M), `thumb1` (plain C on Armv6-M: no long multiply, no unaligned access) and
+`rv32` (plain C on RV32IMAC). A sequence states the mix and the dependencies of what a compiler
+makes of the library's C (gcc 12.2 -O2); register numbers carry only the dependencies.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+
+from hwmodels.errors import did_you_mean
+from hwmodels.kernel import Block, Kernel, Nest
+from twin.errors import RuntimeRefusedError
+from twin.runtimes.lowering import Site
+
+DIALECTS = {
+    "armv6-m": "thumb1",
+    "armv7-m": "thumb2",
+    "armv8-m": "thumb2",
+    "armv7e-m": "dsp",
+    "armv8-m-dsp": "dsp",
+    "armv8.1-m-mve": "dsp",
+    "rv32imac": "rv32",
+    "x86-64": "thumb2",
+}
+"""Dialect by instruction set: the vector core for kernels that have no vector path, and the host
+as if it ran the plain C with a 32-bit load-store instruction set (assumed)."""
+
+MVE = "armv8.1-m-mve"
+
+BYTES_PER_INSTRUCTION = {"dsp": 3.2, "thumb2": 2.9, "thumb1": 2.05, "rv32": 3.2}
+"""Mean length of an instruction, measured on the compiled kernels (gcc 12.2 -O2)."""
+
+
+def choose_dialect(isa: str) -> str:
+    """Return the dialect of an instruction set.
+
+    Raises
+    ------
+    RuntimeRefusedError
+        When the kernels were never built for it.
+    """
+    if isa not in DIALECTS:
+        raise RuntimeRefusedError(f"cmsis-nn kernels are not lowered for instruction set {isa!r}; "
+                                  + did_you_mean(isa, DIALECTS))
+    return DIALECTS[isa]
+
+
+_LONG_MULTIPLY = (  # body of the 32x32 -> 64 bit multiply that Armv6-M calls: 41 instructions
+    "bl __aeabi_lmul; push {r4, r5, r6, r7, lr}; mov lr, r9; mov r9, r3; lsrs r3, r0, #16;"
+    "mov r12, r3; lsls r3, r2, #16; mov r7, r8; lsrs r3, r3, #16; movs r5, r3; movs r6, r1;"
+    "mov r1, r12; lsls r4, r0, #16; lsrs r4, r4, #16; push {r7, lr}; movs r7, r0;"
+    "lsrs r0, r2, #16; muls r3, r1, r3; muls r5, r4, r5; muls r1, r0, r1; muls r0, r4, r0;"
+    "lsrs r4, r5, #16; adds r0, r0, r3; adds r4, r4, r0; mov r12, r1; cmp r3, r4;"
+    "mov r1, r9; muls r1, r7, r1; muls r6, r2, r6; lsrs r3, r4, #16; lsls r5, r5, #16;"
+    "lsrs r5, r5, #16; adds r1, r1, r6; add r3, r12; lsls r4, r4, #16; adds r0, r4, r5;"
+    "adds r1, r1, r3; pop {r6, r7}; mov r9, r7; mov r8, r6; pop {r4, r5, r6, r7, pc}")
+
+_SCALE_THUMB2 = (  # doubling high multiply, then rounding shift right by -shift
+    "bic r1, r6, r6, asr #31; lsl r0, r4, r1; mov r12, #0; mov r1, #1073741824;"
+    "smlal r1, r12, r0, r3; lsrs r1, r1, #31; cmp r6, #0; orr r1, r1, r12, lsl #1; bgt 1f;"
+    "rsbs r6, r6, #0; movs r3, #1; lsls r3, r6; subs r3, #1; and r5, r1, r3; asrs r1, r6;"
+    "asr r3, r3, #1; it mi; addmi r3, #1; cmp r5, r3; it gt; addgt r1, #1")
+_SCALE_RV32 = (
+    "not a2, t4; srai a2, a2, 31; and a2, t4, a2; sll a0, a0, a2; mul a1, a0, s2;"
+    "add s1, a1, s10; sltu a1, s1, a1; srli s1, s1, 31; mulh a0, a0, s2; add a1, a1, a0;"
+    "slli a1, a1, 1; or a1, a1, s1; bgtz t4, 1f; neg t4, t4; li a3, 1; sll s5, a3, t4;"
+    "addi s5, s5, -1; and a0, a1, s5; sra a1, a1, t4; slti a3, a1, 0; srai t5, s5, 1;"
+    "add a3, a3, t5; slt a3, a3, a0; add a1, a1, a3")
+_SCALE_THUMB1 = (
+    "mvns r7, r6; asrs r7, r7, #31; ands r7, r6; lsls r0, r7; asrs r1, r0, #31;"
+    "asrs r2, r3, #31; str r2, [sp, #16]; movs r2, r3; ldr r3, [sp, #16];"
+    + _LONG_MULTIPLY +
+    "; movs r2, #128; lsls r2, r2, #23; movs r3, #0; adds r0, r0, r2; adcs r1, r3;"
+    "lsrs r0, r0, #31; lsls r1, r1, #1; orrs r1, r0; cmp r6, #0; bgt 1f; rsbs r6, r6, #0;"
+    "movs r3, #1; lsls r3, r6; subs r3, #1; movs r5, r1; ands r5, r3; asrs r1, r6; asrs r3, r3, #1;"
+    "cmp r1, #0; bge 2f; adds r3, #1; cmp r5, r3; ble 3f; adds r1, #1")
+
+SCALE = {
+    "dsp": _SCALE_THUMB2, "thumb2": _SCALE_THUMB2, "thumb1": _SCALE_THUMB1, "rv32": _SCALE_RV32,
+}
+"""Requantise one accumulator with multiplier and shift in registers (both rounding steps)."""
+
+PARAMETERS = {
+    "dsp": "ldr r6, [r9, #-4]; ldr r3, [r8, #-4]",
+    "thumb2": "ldr r6, [r9, #-4]; ldr r3, [r8, #-4]",
+    "thumb1": "ldr r3, [sp, #28]; ldr r6, [r3]; ldr r3, [sp, #24]; ldr r3, [r3]",
+    "rv32": "lw a2, 12(sp); lw s2, 0(s11); lw t4, 0(a2)",
+}
+"""Load one channel's multiplier and shift."""
+
+CLAMP = {
+    "dsp": "ldr r3, [sp, #132]; add r1, r3; ldr r3, [sp, #8]; cmp r1, r3; it lt; movlt r1, r3;"
+           "ldr r3, [sp, #12]; cmp r1, r3; it ge; movge r1, r3",
+    "thumb1": "ldr r3, [sp, #132]; adds r1, r1, r3; ldr r3, [sp, #8]; cmp r1, r3; bge 1f;"
+              "movs r1, r3; ldr r3, [sp, #12]; cmp r1, r3; ble 2f; movs r1, r3",
+    "rv32": "lw a2, 108(sp); add a1, a1, a2; bge a1, t6, 1f; mv a1, t6; bge t3, a1, 2f; mv a1, t3",
+}
+CLAMP["thumb2"] = CLAMP["dsp"]
+"""Add the output offset and clamp to the activation's range."""
+
+STORE = {
+    "dsp": "ldr r3, [sp, #16]; strb r1, [r3, #-1]",
+    "thumb2": "ldr r3, [sp, #16]; strb r1, [r3, #-1]",
+    "thumb1": "ldr r3, [sp, #16]; strb r1, [r3]",
+    "rv32": "sb a1, 0(s3)",
+}
+"""Store one int8 result through a pointer kept on the stack."""
+
+_SPILLS = {  # index arithmetic and spills: load, store, arithmetic
+    "thumb2": (("ldr r3, [sp, #28]", "ldr r0, [sp, #44]"), ("str r1, [sp, #36]",),
+               ("add r2, r3", "adds r1, #1", "mov r5, r2", "cmp r0, r1")),
+    "thumb1": (("ldr r3, [sp, #28]", "ldr r0, [sp, #44]"), ("str r1, [sp, #36]",),
+               ("adds r2, r2, r3", "adds r1, #1", "mov r8, r2", "cmp r0, r1")),
+    "rv32": (("lw a3, 28(sp)", "lw a0, 44(sp)"), ("sw a1, 36(sp)",),
+             ("add a2, a2, a3", "addi a1, a1, 1", "mv a5, a2", "add a4, a4, a0")),
+}
+_SPILLS["dsp"] = _SPILLS["thumb2"]
+
+_SPREAD = {"dsp": 1.0, "thumb2": 1.0, "thumb1": 1.4, "rv32": 1.0}
+"""Bookkeeping instructions relative to Thumb-2: eight low registers, two-operand encodings."""
+
+BRANCH = {"dsp": "bne 0b", "thumb2": "bne 0b", "thumb1": "bne 0b", "rv32": "bne a2, a6, 0b"}
+"""Closing branch of a loop."""
+
+CALL = {"dsp": "bl 0f", "thumb2": "bl 0f", "thumb1": "bl 0f", "rv32": "call 0f"}
+RETURN = {"dsp": "bx lr", "thumb2": "bx lr", "thumb1": "bx lr", "rv32": "ret"}
+
+
+@cache
+def bookkeeping(dialect: str, loads: int, stores: int, arithmetic: int) -> str:
+    """Return index arithmetic and spills around an inner loop, as read from compiled code.
+
+    Parameters
+    ----------
+    dialect : str
+        Of the core.
+    loads, stores, arithmetic : int
+        Stack loads, stack stores and register instructions gcc 12.2 -O2 needs on Armv7-M; other
+        dialects need in proportion.
+    """
+    counts = [round(count * _SPREAD[dialect]) for count in (loads, stores, arithmetic)]
+    total = sum(counts)
+    done = [0, 0, 0]
+    lines = []
+    for place in range(1, total + 1):  # spread evenly: the kind most behind its share is next
+        kind = max(range(3), key=lambda one: counts[one] * place - done[one] * total)
+        texts = _SPILLS[dialect][kind]
+        lines.append(texts[done[kind] % len(texts)])
+        done[kind] += 1
+    return "; ".join(lines)
+
+
+@cache
+def requantise(dialect: str, channels: int, outputs: int = 1) -> str:
+    """Return scaling, clamping and storing of int8 results with per-channel parameters.
+
+    Parameters
+    ----------
+    dialect : str
+        Of the core.
+    channels : int
+        Channels, each with one load of its multiplier and shift.
+    outputs : int
+        Results of each channel.
+    """
+    one = join(SCALE[dialect], CLAMP[dialect], STORE[dialect])
+    return join(*[join(PARAMETERS[dialect], *[one] * outputs)] * channels)
+
+
+@cache
+def requantise_tensor(dialect: str, outputs: int) -> str:
+    """Return the same for results that share one multiplier and shift, kept on the stack."""
+    loads = {"rv32": "lw s2, 16(sp); lw t4, 20(sp)"}.get(
+        dialect, "ldr r6, [sp, #120]; ldr r3, [sp, #116]")
+    one = join(loads, SCALE[dialect], CLAMP[dialect], STORE[dialect])
+    return join(*[one] * outputs)
+
+
+def join(*parts: str) -> str:
+    """Return block text of several sequences, empty ones left out."""
+    return "; ".join(part for part in parts if part)
+
+
+def block(name: str, code: str, trips: int, entries: int | None = None,
+          cause: str | None = None) -> Block:
+    """Return a block; straight (entries equal trips) unless entries are given."""
+    return Block(name=name, code=code, trips=trips,
+                 entries=trips if entries is None else min(entries, trips), cause=cause)
+
+
+def entry(dialect: str, instructions: int, calls: int, name: str = "call") -> Block:
+    """Return prologue and epilogue of a function: arguments, saved registers, set-up."""
+    saved = (instructions - 2) // 4
+    code = join(bookkeeping(dialect, saved, saved, instructions - 2 - 2 * saved), CALL[dialect],
+                RETURN[dialect])
+    return block(name, code, calls, cause="kernel_call")
+
+
+def build_kernel(name: str, family: str, site: Site, blocks: tuple[Block, ...],
+                 nests: tuple[Nest, ...], macs: int = 0, assumed: bool = False) -> Kernel:
+    """Return a kernel with the operands its accesses name and its code's footprint.
+
+    Notes
+    -----
+    Footprint = distinct instructions of the blocks x mean instruction length; blocks never run
+    are left out.
+    """
+    used = tuple(one for one in blocks if one.trips)
+    instructions = sum(count_instructions(one.code) for one in used)
+    length = BYTES_PER_INSTRUCTION[choose_dialect(site.isa)]
+    names = _operand_names(nests)
+    return Kernel(
+        name=name, family=family, blocks=used, nests=nests,
+        operands=tuple(operand for operand in site.operands if operand.name in names),
+        useful_macs=macs, code_bytes=round(instructions * length),
+        assumed=assumed or site.isa == "x86-64")
+
+
+@cache
+def count_instructions(code: str) -> int:
+    """Instructions of a block's text."""
+    return sum(1 for part in code.replace("\n", ";").split(";") if part.strip())
+
+
+def _operand_names(nests: tuple[Nest, ...]) -> set[str]:
+    names: set[str] = set()
+    for nest in nests:
+        if hasattr(nest, "operand"):
+            names.add(nest.operand)
+        else:
+            names |= _operand_names(nest.body)
+    return names

@@ -1,0 +1,126 @@
+"""Shapes of a layer as kernels see them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from twin.graph import Graph, Layer, Window
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Geometry:
+    """Extents of a windowed operator in NHWC: input, output, window.
+
+    Parameters
+    ----------
+    batches, input_rows, input_columns, input_channels : int
+        Of the input tensor.
+    output_rows, output_columns, output_channels : int
+        Of the output tensor.
+    window : Window
+        Kernel, stride, dilation, padding.
+    has_bias : bool
+        Whether a bias is read.
+    """
+
+    batches: int
+    input_rows: int
+    input_columns: int
+    input_channels: int
+    output_rows: int
+    output_columns: int
+    output_channels: int
+    window: Window
+    has_bias: bool
+
+    @property
+    def pixels(self) -> int:
+        """Output positions of one batch."""
+        return self.output_rows * self.output_columns
+
+    @property
+    def kernel_rows(self) -> int:
+        """Rows of the window."""
+        return self.window.kernel[0]
+
+    @property
+    def kernel_columns(self) -> int:
+        """Columns of the window."""
+        return self.window.kernel[1]
+
+    @property
+    def row_taps(self) -> tuple[int, ...]:
+        """Window rows inside the input, by output row."""
+        return _taps_inside(self.output_rows, self.input_rows, self.kernel_rows,
+                            self.window.stride[0], self.window.dilation[0],
+                            self.window.padding[0])
+
+    @property
+    def column_taps(self) -> tuple[int, ...]:
+        """Window columns inside the input, by output column."""
+        return _taps_inside(self.output_columns, self.input_columns, self.kernel_columns,
+                            self.window.stride[1], self.window.dilation[1],
+                            self.window.padding[2])
+
+    @property
+    def taps_inside(self) -> int:
+        """Window positions inside the input over all output positions of one batch."""
+        return sum(self.row_taps) * sum(self.column_taps)
+
+    @property
+    def taps(self) -> int:
+        """Window positions over all output positions of one batch, padding included."""
+        return self.pixels * self.kernel_rows * self.kernel_columns
+
+    @property
+    def is_pointwise(self) -> bool:
+        """Whether the window is one position without padding or dilation."""
+        window = self.window
+        return (window.kernel == (1, 1) and window.dilation == (1, 1)
+                and window.padding[0] == 0 and window.padding[2] == 0)
+
+
+def _taps_inside(outputs: int, inputs: int, kernel: int, stride: int, dilation: int,
+                 before: int) -> tuple[int, ...]:
+    counts = []
+    for place in range(outputs):
+        first = place * stride - before
+        low = max(0, -(first // dilation)) if first < 0 else 0
+        high = min(kernel, (inputs - first + dilation - 1) // dilation)
+        counts.append(max(0, high - low))
+    return tuple(counts)
+
+
+def read_geometry(graph: Graph, layer: Layer) -> Geometry:
+    """Return the extents of a windowed layer.
+
+    Parameters
+    ----------
+    graph : Graph
+        The model.
+    layer : Layer
+        Convolution, pooling or another NHWC operator; lower ranks are padded with ones in front.
+    """
+    batches, rows, columns, channels = shape_nhwc(graph.tensors[layer.inputs[0]].shape)
+    _, output_rows, output_columns, output_channels = shape_nhwc(
+        graph.tensors[layer.outputs[0]].shape)
+    return Geometry(
+        batches=batches, input_rows=rows, input_columns=columns, input_channels=channels,
+        output_rows=output_rows, output_columns=output_columns, output_channels=output_channels,
+        window=layer.window or Window(kernel=(1, 1)), has_bias=has_bias(layer))
+
+
+def has_bias(layer: Layer) -> bool:
+    """Whether a weighted layer has a bias tensor."""
+    return len(layer.inputs) > 2 and layer.inputs[2] >= 0
+
+
+def shape_nhwc(shape: tuple[int, ...]) -> tuple[int, int, int, int]:
+    """Return four extents: leading ones added, leading extents beyond four merged."""
+    if len(shape) > 4:
+        merged = 1
+        for extent in shape[:-3]:
+            merged *= extent
+        shape = (merged, *shape[-3:])
+    padded = (1,) * (4 - len(shape)) + tuple(shape)
+    return padded[0], padded[1], padded[2], padded[3]

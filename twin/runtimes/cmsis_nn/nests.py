@@ -1,0 +1,81 @@
+"""Access nests written with named loops, so a step says which loop it belongs to."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from hwmodels.kernel import Access, Guard, Loop, Nest
+
+
+class Bound(NamedTuple):
+    """An access happens only where 0 <= offset + sum(steps[loop] * index) < limit."""
+
+    offset: int
+    limit: int
+    steps: dict[str, int]
+
+
+class Move(NamedTuple):
+    """One load or store; steps in bytes by loop name."""
+
+    operand: str
+    write: bool
+    width_bytes: int
+    offset_bytes: int
+    bounds: tuple[Bound, ...]
+    steps_bytes: dict[str, int]
+
+
+class Repeat(NamedTuple):
+    """A named loop over moves and inner loops."""
+
+    name: str
+    extent: int
+    body: tuple[Any, ...]
+
+
+def bound(offset: int, limit: int, /, **steps: int) -> Bound:
+    """Return a guard; steps by loop name."""
+    return Bound(offset, limit, steps)
+
+
+def load(operand: str, width_bytes: int, offset_bytes: int = 0, /, **steps_bytes: int) -> Move:
+    """Return a load of `width_bytes`; steps in bytes by loop name."""
+    return Move(operand, False, width_bytes, offset_bytes, (), steps_bytes)
+
+
+def store(operand: str, width_bytes: int, offset_bytes: int = 0, /, **steps_bytes: int) -> Move:
+    """Return a store of `width_bytes`; steps in bytes by loop name."""
+    return Move(operand, True, width_bytes, offset_bytes, (), steps_bytes)
+
+
+def repeat(name: str, extent: int, /, *body: Any) -> Repeat:
+    """Return a loop of that name over what is inside; extent 0 makes it vanish."""
+    return Repeat(name, extent, body)
+
+
+def resolve(*drafts: Any) -> tuple[Nest, ...]:
+    """Return the nests of drafts: steps by position, loops of extent 0 gone, of 1 unwrapped."""
+    return tuple(_resolve(drafts, ()))
+
+
+def _resolve(drafts: tuple[Any, ...], names: tuple[str, ...]) -> list[Nest]:
+    nests: list[Nest] = []
+    for draft in drafts:
+        if isinstance(draft, Repeat):
+            if draft.extent == 1:
+                nests += _resolve(draft.body, names)
+            elif draft.extent > 1:
+                body = _resolve(draft.body, (*names, draft.name))
+                if body:
+                    nests.append(Loop(extent=draft.extent, body=tuple(body)))
+        else:
+            steps = draft.steps_bytes
+            nests.append(Access(
+                operand=draft.operand, write=draft.write, width_bytes=draft.width_bytes,
+                offset_bytes=draft.offset_bytes,
+                steps_bytes=tuple([steps.get(name, 0) for name in names]),
+                guards=tuple([
+                    Guard(steps=tuple([one.steps.get(name, 0) for name in names]),
+                          offset=one.offset, limit=one.limit) for one in draft.bounds])))
+    return nests
