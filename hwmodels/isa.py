@@ -1,0 +1,394 @@
+"""Assembly text read as instructions: what each does, which registers it waits for and writes.
+
+Arm T32 in unified syntax (Armv6-M to Armv8.1-M with DSP, floating point and MVE) and RV32IMAFC.
+Text may come from lowering or from a disassembler: width suffixes, condition codes, IT and VPT
+blocks, addresses, encodings and comments are understood.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+
+from hwmodels.errors import KernelError, did_you_mean
+from hwmodels.isa_forms import FLAGS, FORMS, LEAST_OPERANDS, PREDICATE, Reads
+from hwmodels.isa_mnemonics import (
+    CONDITIONS,
+    FLOAT,
+    MEMORY,
+    SCALAR,
+    VECTOR,
+    VECTOR_MEMORY,
+    Mnemonic,
+)
+from hwmodels.isa_operands import LOW_REGISTERS, Operand, read_operands
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Instruction:
+    """One instruction as a core model sees it.
+
+    Parameters
+    ----------
+    text : str
+        As given, trimmed.
+    mnemonic : str
+        Base name: without condition, flag, width and data-type suffixes.
+    kind : str
+        "mac", "mul", "alu", "load", "store", "branch", "call" or "nop".
+    timing : str
+        Timing class, a key of a core table.
+    reads : tuple of (str, str)
+        Registers waited for and the port each enters by: "value", "address", "shift" (shifted or
+        extracted operand), "accumulate", "data" (value stored) or "flags".
+    writes : tuple of str
+        Registers that hold its result.
+    base_writes : tuple of str
+        Address registers it steps.
+    base : str or None
+        Address register, where there is exactly one.
+    offset_bytes : int or None
+        Immediate offset from `base`; None when a register is added.
+    transfers : int
+        Registers loaded or stored.
+    loaded_bytes, stored_bytes : int
+        Bytes moved; of a predicated vector access, all lanes.
+    mac_lanes : int
+        Multiply-accumulates done.
+    vector : bool
+        Whether it works on 128-bit registers.
+    narrow : bool
+        Whether it has a 16-bit encoding: told by `.n`, otherwise judged from the operands.
+    sets_flags : bool
+        Whether it writes the condition flags.
+    flow : str or None
+        Of a branch: "conditional", "jump", "call", "loop_end" or "loop_start"; "return"
+        of a load of the program counter.
+    """
+
+    text: str
+    mnemonic: str
+    kind: str
+    timing: str
+    reads: tuple[tuple[str, str], ...] = ()
+    writes: tuple[str, ...] = ()
+    base_writes: tuple[str, ...] = ()
+    base: str | None = None
+    offset_bytes: int | None = None
+    transfers: int = 0
+    loaded_bytes: int = 0
+    stored_bytes: int = 0
+    mac_lanes: int = 0
+    vector: bool = False
+    narrow: bool = False
+    sets_flags: bool = False
+    flow: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Word:
+    """A mnemonic taken apart."""
+
+    base: str
+    spec: Mnemonic
+    flags: bool
+    conditional: bool
+    predicated: bool
+    types: tuple[str, ...]
+    width: str
+
+
+@lru_cache(maxsize=4096)
+def parse_code(code: str) -> tuple[Instruction, ...]:
+    """Read assembly text into instructions.
+
+    Parameters
+    ----------
+    code : str
+        Instructions separated by newlines or semicolons; labels, directives and comments are
+        skipped.
+
+    Returns
+    -------
+    tuple of Instruction
+        In program order.
+
+    Raises
+    ------
+    KernelError
+        When a mnemonic is not known or an operand is missing; names the instruction.
+    """
+    return tuple(_parse_line(line) for line in _split_lines(code))
+
+
+_COMMENT = re.compile(r"@.*|//.*|/\*.*?\*/")
+_LISTING = re.compile(r"^\s*(?:0x)?[0-9a-f]+:\s+(?:(?:[0-9a-f]{8}|[0-9a-f]{4})\s+)+", re.IGNORECASE)
+_ADDRESS = re.compile(r"^\s*0x[0-9a-f]+:\s*", re.IGNORECASE)
+_LABEL = re.compile(r"^\s*(?:[0-9a-f]+\s+<[^>]*>|[\w.$]+):\s*")
+
+
+def _split_lines(code: str) -> Iterator[str]:
+    for line in code.split("\n"):
+        line = _LISTING.sub("", _COMMENT.sub("", line))
+        for part in line.split(";"):
+            part = _ADDRESS.sub("", part)
+            part = _LABEL.sub("", part).strip()
+            if part and (part[0].isalpha()):
+                yield part
+
+
+def _parse_line(line: str) -> Instruction:
+    head, _, rest = line.partition(" ")
+    if "\t" in head:
+        head, _, tail = head.partition("\t")
+        rest = f"{tail} {rest}"
+    try:
+        operands = read_operands(rest.strip())
+    except ValueError as problem:
+        raise KernelError(f"instruction {line!r}: {problem}") from None
+    word = _read_word(head.lower(), any(operand.vector for operand in operands), line)
+    least = LEAST_OPERANDS.get(word.spec.form, 0)
+    if len(operands) < least:
+        raise KernelError(f"instruction {line!r}: {len(operands)} operands, at least {least} "
+                          "expected")
+    return _build(line, word, operands)
+
+
+_IT = re.compile(r"^it[te]{0,3}$")
+_DATA_TYPE = re.compile(r"^[suifp]?(?:8|16|32|64)$")
+
+
+def _read_word(head: str, vector: bool, line: str) -> _Word:
+    """Take a mnemonic apart: base name, flags, condition, data types, width."""
+    parts = head.split(".")
+    width = ""
+    if len(parts) > 1 and parts[-1] in ("w", "n") and head not in FLOAT and head not in MEMORY:
+        width = parts.pop()
+    types = []
+    while len(parts) > 1 and _DATA_TYPE.match(parts[-1]):
+        types.append(parts.pop())
+    name = ".".join(parts)
+    if _IT.match(name):
+        it = Mnemonic(kind="nop", timing="it", form="none")
+        return _Word(base="it", spec=it, flags=False, conditional=True, predicated=False,
+                     types=(), width="n")
+    tables = (VECTOR, VECTOR_MEMORY) if vector else (SCALAR, FLOAT, MEMORY)
+    tables = (*tables, VECTOR) if not vector else tables
+    for base, flags, conditional, predicated in _spellings(name, vector):
+        for table in tables:
+            if base in table:
+                return _Word(base=base, spec=table[base], flags=flags, conditional=conditional,
+                             predicated=predicated, types=tuple(reversed(types)), width=width)
+    known = [known for table in tables for known in table]
+    raise KernelError(f"instruction {line!r}: mnemonic {head!r} is not known; "
+                      + did_you_mean(name, known))
+
+
+def _spellings(name: str, vector: bool) -> Iterator[tuple[str, bool, bool, bool]]:
+    """Readings of a name: base, sets flags, conditional, predicated; the plainest first."""
+    yield name, False, False, False
+    if vector or name.startswith("v"):
+        if name[-1:] in ("t", "e"):
+            yield name[:-1], False, False, True
+    elif name.endswith("s"):
+        yield name[:-1], True, False, False
+    for condition in CONDITIONS:
+        if name.endswith(condition):
+            stem = name[:-len(condition)]
+            yield stem, False, True, False
+            if stem.endswith("s"):
+                yield stem[:-1], True, True, False
+
+
+def _build(line: str, word: _Word, operands: list[Operand]) -> Instruction:
+    spec = word.spec
+    if spec.form in ("load", "store"):
+        return _build_access(line, word, operands)
+    if spec.form in ("branch", "loop", "loop_start"):
+        return _build_branch(line, word, operands)
+    reads, writes = FORMS[spec.form](operands)
+    sets_flags = word.flags or spec.form == "compare"
+    if sets_flags:
+        writes = (*writes, FLAGS)
+    if spec.timing == "carry" or spec.form == "select":
+        reads = (*reads, (FLAGS, "value"))
+    vector = any(operand.vector for operand in operands) or spec.timing.startswith("v_")
+    return Instruction(
+        text=line, mnemonic=word.base, kind=spec.kind, timing=_timing_class(word, operands),
+        reads=_extra_reads(reads, writes, word), writes=writes,
+        mac_lanes=_count_lanes(spec, word.types), vector=vector,
+        narrow=_is_narrow(word, operands), sets_flags=sets_flags,
+    )
+
+
+def _extra_reads(reads: Reads, writes: tuple[str, ...], word: _Word) -> Reads:
+    """Add what predication waits for: the condition, and the old value it may keep."""
+    if word.conditional and word.base != "it":
+        kept = tuple((register, "value") for register in writes if register != FLAGS)
+        return (*reads, (FLAGS, "value"), *kept)
+    if word.predicated:
+        return (*reads, (PREDICATE, "value"), *((register, "value") for register in writes))
+    return reads
+
+
+def _count_lanes(spec: Mnemonic, types: tuple[str, ...]) -> int:
+    if spec.lanes >= 0:
+        return spec.lanes
+    bits = int(re.sub(r"\D", "", types[-1])) if types else 8
+    return 128 // bits
+
+
+def _timing_class(word: _Word, operands: list[Operand]) -> str:
+    timing = word.spec.timing
+    shifted = next((operand for operand in operands if operand.shift), None)
+    if shifted is not None and timing in ("add", "logic", "carry", "compare"):
+        return "alu_lsl" if shifted.shift == "lsl" else "alu_shift"
+    if timing == "move" and shifted is not None:
+        return "shift"
+    if timing == "add" and operands and operands[-1].immediate is not None:
+        return "add_immediate"
+    if timing == "mul" and word.flags:
+        return "mul_flags"
+    return timing
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Place:
+    """Where an access goes and what it moves."""
+
+    address: tuple[str, ...] = ()
+    base: str | None = None
+    offset_bytes: int | None = None
+    steps: bool = False
+    data: list[Operand]
+
+
+def _read_place(word: _Word, operands: list[Operand]) -> _Place:
+    if word.base in ("push", "pop", "vpush", "vpop") or word.base.startswith("cm."):
+        return _Place(address=("sp",), base="sp", steps=True, data=operands)
+    place = next((i for i, operand in enumerate(operands) if operand.memory), None)
+    if place is None and word.spec.timing.endswith("_multi"):
+        place = 0  # ldm r0!, {r4-r7}: the address register stands first
+    if place is None:
+        return _Place(base="pc", data=operands[:1])  # ldr r0, =constant
+    memory = operands[place]
+    after = operands[place + 1:] if place else []
+    return _Place(
+        address=(*memory.registers, *(name for extra in after for name in extra.registers)),
+        base=memory.registers[0] if memory.registers else None,
+        offset_bytes=memory.immediate if len(memory.registers) == 1 else None,
+        steps=memory.writeback or bool(after), data=operands[:place] or operands[1:])
+
+
+def _build_access(line: str, word: _Word, operands: list[Operand]) -> Instruction:
+    """Build a load or store: data registers, address registers, bytes."""
+    spec = word.spec
+    place = _read_place(word, operands)
+    names = tuple(name for operand in place.data for name in operand.registers)
+    if word.base.startswith("strex"):
+        names = names[1:]
+    transfers = sum(operand.count for operand in place.data) or 1
+    moved = _count_bytes(word, place.data, transfers)
+    loads = spec.kind == "load"
+    reads: Reads = tuple((name, "address") for name in place.address)
+    if not loads:
+        reads = (*reads, *((name, "data") for name in names))
+    writes = names if loads else ()
+    return Instruction(
+        text=line, mnemonic=word.base, kind=spec.kind, timing=_access_class(spec, place),
+        reads=_extra_reads(reads, writes, word), writes=writes,
+        base_writes=(place.base,) if place.steps and place.base else (), base=place.base,
+        offset_bytes=place.offset_bytes, transfers=transfers,
+        vector=spec.timing.startswith("v_"),
+        loaded_bytes=moved if loads else 0, stored_bytes=0 if loads else moved,
+        narrow=_is_narrow(word, operands), flow="return" if "pc" in writes else None,
+    )
+
+
+def _access_class(spec: Mnemonic, place: _Place) -> str:
+    """Timing class of an access: gathers by their vector of offsets, stores by a register's."""
+    if spec.timing.startswith("v_") and any(name[0] == "s" and name != "sp"
+                                            for name in place.address):
+        return "v_gather" if spec.kind == "load" else "v_scatter"
+    if spec.timing == "store" and len(place.address) > 1:
+        return "store_register"
+    return spec.timing
+
+
+def _count_bytes(word: _Word, data: list[Operand], transfers: int) -> int:
+    spec = word.spec
+    if not spec.timing.startswith("v_"):
+        words = sum(len(operand.registers) for operand in data)
+        return spec.width_bytes * (words if spec.timing.startswith("f_") and words else transfers)
+    if spec.width_bytes == 16:
+        return 16
+    element_bits = int(re.sub(r"\D", "", word.types[-1])) if word.types else 8 * spec.width_bytes
+    return 16 * 8 * spec.width_bytes // max(element_bits, 8 * spec.width_bytes)
+
+
+def _build_branch(line: str, word: _Word, operands: list[Operand]) -> Instruction:
+    spec = word.spec
+    names = tuple(name for operand in operands for name in operand.registers)
+    reads: Reads = tuple((name, "value") for name in names)
+    writes: tuple[str, ...] = ()
+    timing = spec.timing
+    flow = "conditional" if timing == "branch" else timing
+    if spec.form == "loop":
+        reads, writes = ((("lr", "value"),), ("lr",))
+    elif spec.form == "loop_start":
+        reads, writes = tuple((name, "value") for name in names if name != "lr"), ("lr",)
+    elif flow == "call":
+        writes = ("lr",)
+        if word.base in ("jal", "jalr") and operands and operands[0].text in ("zero", "x0"):
+            flow, timing, writes = "jump", "jump", ()
+    elif word.base in ("b", "bal") and not word.conditional:
+        reads, flow, timing = (), "jump", "jump"
+    elif not names or (word.conditional and word.base == "b"):
+        reads = ((FLAGS, "flags"),) if flow == "conditional" else ()
+    elif word.conditional:
+        reads = (*reads, (FLAGS, "flags"))
+    return Instruction(text=line, mnemonic=word.base, kind=spec.kind, timing=timing, reads=reads,
+                       writes=writes, flow=flow, narrow=_is_narrow(word, operands))
+
+
+_NARROW_IMMEDIATES = {"add": 255, "sub": 255, "mov": 255, "cmp": 255, "lsl": 31, "lsr": 31,
+                      "asr": 31, "rsb": 0}
+_WIDE_ONLY = ("sxtb16", "uxtb16", "movw", "movt", "mla", "mls", "sbfx", "ubfx", "bfi", "bfc", "orn",
+              "addw", "subw", "clz", "rbit", "ldrd", "strd", "pld", "teq", "le", "letp")
+
+
+def _is_narrow(word: _Word, operands: list[Operand]) -> bool:
+    """Judge whether a 16-bit encoding exists (Arm DDI 0403, A5.2), as an assembler would pick."""
+    if word.width:
+        return word.width == "n"
+    spec = word.spec
+    if spec.kind in ("nop", "branch"):
+        return word.base not in ("le", "letp")
+    if word.base in _WIDE_ONLY or spec.timing in (
+            "simd", "pack", "saturate", "saturate_dual", "extend_add", "select", "mul_long", "div",
+            "mac_half", "mac_dual", "mac_long", "mac_high", "mul_high", "mul_half", "mul_dual"):
+        return False
+    if any(operand.vector or operand.is_float or operand.writeback for operand in operands
+           if not operand.is_list) or spec.timing.startswith(("f_", "v_")):
+        return False
+    names = {name for operand in operands for name in operand.registers}
+    if word.base == "mov" and not any(operand.immediate is not None for operand in operands):
+        return True
+    if not names <= LOW_REGISTERS and spec.kind != "call":
+        return False
+    if any(operand.shift for operand in operands):
+        return False
+    immediate = next((o.immediate for o in operands if o.immediate is not None), None)
+    same = len(operands) < 3 or operands[0].registers == operands[1].registers
+    if spec.form in ("load", "store"):
+        post = spec.kind in ("load", "store") and operands[-1].immediate is not None \
+            and not operands[-1].memory
+        return not post and (immediate is None or 0 <= immediate <= 31 * spec.width_bytes)
+    if immediate is not None:
+        limit = _NARROW_IMMEDIATES.get(word.base, -1)
+        if word.base in ("add", "sub") and not same:
+            limit = 7
+        return 0 <= immediate <= limit
+    return word.base in ("add", "sub") or same or spec.form == "unary"

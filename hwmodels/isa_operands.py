@@ -1,0 +1,175 @@
+"""Operands of an instruction: registers, immediates, lists, addresses, shifts."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+_ALIASES = {"r13": "sp", "r14": "lr", "r15": "pc", "ip": "r12", "fp": "r11", "sl": "r10",
+            "sb": "r9", "apsr_nzcv": "nzcv", "apsr": "nzcv", "p0": "vpr"}
+_RISCV = ("zero", "ra", "sp", "gp", "tp", "t0", "t1", "t2", "s0", "s1", "a0", "a1", "a2", "a3",
+          "a4", "a5", "a6", "a7", "s2", "s3", "s4", "s5", "s6", "s7", "s8", "s9", "s10", "s11",
+          "t3", "t4", "t5", "t6")
+_ALIASES.update({f"x{i}": name for i, name in enumerate(_RISCV)})
+
+_REGISTER = re.compile(
+    r"^(?:r\d{1,2}|x\d{1,2}|[asdt]\d{1,2}|ft\d{1,2}|fa\d|fs\d{1,2}|f\d{1,2}|q[0-7]|sp|lr|pc|ip|fp"
+    r"|sl|sb|ra|gp|tp|zero|vpr|p0|apsr|apsr_nzcv|fpscr)$")
+_LANE = re.compile(r"^(q[0-7]|d\d{1,2})\[\d+\]$")
+_SHIFT = re.compile(r"^(lsl|lsr|asr|ror|rrx|uxtw)(?:\s+(.*))?$")
+_NUMBER = re.compile(r"^#?(-?(?:0x[0-9a-f]+|\d+))(?:\.\d+(?:e[+-]?\d+)?)?$")
+_INDIRECT = re.compile(r"^(-?(?:0x[0-9a-f]+|\d+)|%\w+\([^)]*\))?\((\w+)\)$")
+
+LOW_REGISTERS = frozenset(f"r{i}" for i in range(8)) | {"sp", "pc", "lr"}
+"""Registers a 16-bit T32 encoding reaches; sp, pc and lr in the encodings that name them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Operand:
+    """One operand.
+
+    Parameters
+    ----------
+    text : str
+        As written, lower case.
+    registers : tuple of str
+        Canonical names; a vector or double register as the single registers it overlays.
+    count : int
+        Registers as written.
+    immediate : int or None
+        A constant, or the constant offset of an address.
+    shift : str or None
+        "lsl", "asr" ...: how the register of this operand is shifted.
+    """
+
+    text: str
+    registers: tuple[str, ...] = ()
+    count: int = 0
+    immediate: int | None = None
+    shift: str | None = None
+    is_shift: bool = False
+    memory: bool = False
+    writeback: bool = False
+    is_list: bool = False
+    vector: bool = False
+    is_float: bool = False
+    lane: bool = False
+
+    def reads(self) -> tuple[tuple[str, str], ...]:
+        """Registers with the port they enter by."""
+        port = "shift" if self.shift else "value"
+        return tuple((name, port) for name in self.registers)
+
+
+def read_operands(text: str) -> list[Operand]:
+    """Read the operands of one instruction; a shift is folded into the operand it follows.
+
+    Parameters
+    ----------
+    text : str
+        Everything after the mnemonic.
+
+    Returns
+    -------
+    list of Operand
+        In order.
+
+    Raises
+    ------
+    ValueError
+        When brackets do not match.
+    """
+    operands: list[Operand] = []
+    for part in _split(text.lower()):
+        shift = _SHIFT.match(part)
+        if shift and operands:
+            amount = expand(shift[2]) if shift[2] else ()
+            last = operands[-1]
+            operands[-1] = Operand(
+                text=last.text, registers=(*last.registers, *amount), count=last.count,
+                immediate=last.immediate, shift=shift[1])
+        else:
+            operands.append(_read(part))
+    return operands
+
+
+def _split(text: str) -> list[str]:
+    parts, depth, start = [], 0, 0
+    for place, letter in enumerate(text):
+        if letter in "[{(":
+            depth += 1
+        elif letter in "]})":
+            depth -= 1
+        elif letter == "," and depth == 0:
+            parts.append(text[start:place])
+            start = place + 1
+    if depth:
+        raise ValueError(f"brackets do not match in {text!r}")
+    parts.append(text[start:])
+    return [part.strip() for part in parts if part.strip()]
+
+
+def expand(name: str | None) -> tuple[str, ...]:
+    """Canonical registers behind a written name: q1 is s4 to s7, d1 is s2 and s3, x0 is none."""
+    if not name or not _REGISTER.match(name):
+        return ()
+    if name[0] == "q":
+        first = 4 * int(name[1:])
+        return tuple(f"s{first + i}" for i in range(4))
+    if name[0] == "d":
+        first = 2 * int(name[1:])
+        return (f"s{first}", f"s{first + 1}")
+    name = _ALIASES.get(name, name)
+    return () if name == "zero" else (name,)
+
+
+def _read(part: str) -> Operand:
+    writeback = part.endswith("!")
+    bare = part.rstrip("!").strip()
+    if bare.startswith("["):
+        return _read_address(part, bare, writeback)
+    if bare.startswith("{"):
+        return _read_list(part, bare)
+    lane = _LANE.match(bare)
+    if lane:
+        return Operand(text=part, registers=expand(lane[1]), count=1,
+                       vector=lane[1][0] == "q", lane=True, is_float=True)
+    number = _NUMBER.match(bare)
+    if number:
+        return Operand(text=part, immediate=int(number[1], 0))
+    indirect = _INDIRECT.match(bare)
+    if indirect and _REGISTER.match(indirect[2]):
+        offset = int(indirect[1], 0) if indirect[1] and indirect[1][0] != "%" else 0
+        return Operand(text=part, registers=expand(indirect[2]), count=1, immediate=offset,
+                       memory=True)
+    if _REGISTER.match(bare):
+        return Operand(text=bare, registers=expand(bare), count=1, writeback=writeback,
+                       vector=bare[0] == "q", is_float=bare[0] in "qd"
+                       or (bare[0] == "s" and bare[1:].isdigit()))
+    return Operand(text=part)
+
+
+def _read_address(part: str, bare: str, writeback: bool) -> Operand:
+    fields = [field.strip() for field in bare.strip("[]").split(",")]
+    registers = tuple(name for field in fields for name in expand(field))
+    number = next((match for match in map(_NUMBER.match, fields) if match), None)
+    return Operand(text=part, registers=registers, count=1, memory=True, writeback=writeback,
+                   immediate=int(number[1], 0) if number else 0,
+                   vector=any(field[:1] == "q" for field in fields))
+
+
+def _read_list(part: str, bare: str) -> Operand:
+    names: list[str] = []
+    for field in bare.strip("{}").split(","):
+        first, _, last = field.strip().partition("-")
+        first, last = first.strip(), last.strip()
+        if last and first[0] == last[0] and last[1:].isdigit():
+            names += [f"{first[0]}{i}" for i in range(int(first[1:]), int(last[1:]) + 1)]
+        elif last:
+            names += [first, last]
+        elif first:
+            names.append(first)
+    registers = tuple(register for name in names for register in expand(name))
+    return Operand(text=part, registers=registers, count=len(names), is_list=True,
+                   vector=any(name[:1] == "q" for name in names),
+                   is_float=any(name[:1] in ("s", "d", "q") and name != "sp" for name in names))
