@@ -10,7 +10,11 @@ class ModelError(TwinError):
 
 
 class PlacementError(TwinError):
-    """A deployment does not fit its memories, or names a memory role the board lacks."""
+    """A deployment cannot be placed: it does not fit, or names a memory role the board lacks."""
+
+
+class DoesNotFitError(PlacementError):
+    """What a deployment needs is more than its memory has; `twin check` answers with 1."""
 
 
 class RuntimeRefusedError(TwinError):

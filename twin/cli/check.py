@@ -1,0 +1,80 @@
+"""`twin check`: does it fit, and does it meet the limits."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from twin.cli.options import (
+    ArenaRole,
+    AssumeUnsupported,
+    BoardName,
+    ClockText,
+    Cold,
+    Model,
+    RuntimeName,
+    WeightsRole,
+    deploy,
+    parse_quantity,
+)
+from twin.cli.output import open_console, show, warn
+
+if TYPE_CHECKING:
+    from twin.prediction import Prediction
+    from twin.tables.comparison import Requirement
+
+MaxMs = Annotated[float | None, typer.Option(
+    "--max-ms", min=0.0, metavar="MS", help="Longest time of an inference, in milliseconds.")]
+MaxUj = Annotated[float | None, typer.Option(
+    "--max-uj", min=0.0, metavar="UJ", help="Most energy of an inference, in microjoules.")]
+MaxRam = Annotated[str | None, typer.Option(
+    "--max-ram", metavar="SIZE", help="Most RAM, such as 64KiB.")]
+
+
+def check(model: Model, board: BoardName, max_ms: MaxMs = None, max_uj: MaxUj = None,
+          max_ram: MaxRam = None, runtime: RuntimeName = None, clock: ClockText = None,
+          weights: WeightsRole = None, arena: ArenaRole = None, cold: Cold = False,
+          assume_unsupported: AssumeUnsupported = None) -> None:
+    """Say whether a model fits a board and meets limits."""
+    from twin.errors import DoesNotFitError
+    from twin.prediction import predict
+    from twin.tables.comparison import requirement_table
+
+    max_ram_bytes = None if max_ram is None else parse_quantity(max_ram, "bytes", "--max-ram")
+    console = open_console()
+    try:
+        deployment = deploy(model, board, runtime=runtime, clock=clock, weights=weights,
+                            arena=arena, assume_unsupported=assume_unsupported)
+    except DoesNotFitError as error:
+        show(console, str(error))
+        raise typer.Exit(1) from error
+    prediction = predict(deployment, temperature="cold" if cold else "warm")
+    requirements = list_requirements(prediction, max_ms, max_uj, max_ram_bytes)
+    show(console, requirement_table(requirements))
+    warn(prediction.warnings)
+    if not all(requirement.met for requirement in requirements):
+        raise typer.Exit(1)
+
+
+def list_requirements(prediction: Prediction, max_ms: float | None, max_uj: float | None,
+                      max_ram_bytes: float | None) -> list[Requirement]:
+    """Return what a deployment must meet: its memories, and the limits that were asked."""
+    from twin.tables.comparison import Requirement
+
+    requirements = [
+        Requirement(name="fits RAM", unit="bytes", predicted=prediction.ram_bytes,
+                    limit=prediction.ram_available_bytes),
+        Requirement(name="fits flash", unit="bytes", predicted=prediction.flash_bytes,
+                    limit=prediction.flash_available_bytes),
+    ]
+    if max_ms is not None:
+        requirements.append(Requirement(name="time", unit="ms", limit=max_ms, decimals=3,
+                                        predicted=prediction.time_us / 1e3))
+    if max_uj is not None:
+        requirements.append(Requirement(name="energy", unit="uJ", limit=max_uj, decimals=1,
+                                        predicted=prediction.energy_uj))
+    if max_ram_bytes is not None:
+        requirements.append(Requirement(name="RAM", unit="bytes", limit=max_ram_bytes,
+                                        predicted=prediction.ram_bytes))
+    return requirements

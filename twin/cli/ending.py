@@ -1,0 +1,59 @@
+"""How a command ends: refusals, interruptions and bugs become one message and an exit code."""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+from typing import Any
+
+import typer
+from typer.core import TyperGroup
+
+from hwmodels.errors import TwinError
+
+INTERRUPTED = 130
+BROKEN_PIPE = 141
+BUG = 70
+"""Besides the codes errors carry: 128 + SIGINT, 128 + SIGPIPE, and EX_SOFTWARE of sysexits."""
+
+
+class Verbs(TyperGroup):
+    """The verbs of the command line, each ended in the same way."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the verb the arguments name."""
+        try:
+            result = super().invoke(ctx)
+            sys.stdout.flush()
+            return result
+        except TwinError as error:
+            complain(f"error: {error}")
+            raise typer.Exit(error.exit_code) from error
+        except KeyboardInterrupt as error:
+            complain("interrupted")
+            raise typer.Exit(INTERRUPTED) from error
+        except BrokenPipeError as error:
+            # Python would complain once more when it flushes at exit.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            raise typer.Exit(BROKEN_PIPE) from error
+        except Exception as error:
+            if hasattr(error, "exit_code"):  # The command-line library's own ways to end.
+                raise
+            report_bug(error)
+            raise typer.Exit(BUG) from error
+
+
+def complain(message: str) -> None:
+    """Write a line to stderr, where it cannot mix with results."""
+    print(message, file=sys.stderr)
+
+
+def report_bug(error: Exception) -> None:
+    """Say that the fault is ours and how to report it."""
+    if os.environ.get("TWIN_DEBUG"):
+        traceback.print_exception(error)
+    text = str(error).splitlines()[0] if str(error) else ""
+    complain(f"internal error: {type(error).__name__}: {text}\n"
+             "This is a bug of twin, not of your input. Please report it with the command you "
+             "ran and what it prints with TWIN_DEBUG=1.")

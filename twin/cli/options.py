@@ -1,0 +1,106 @@
+"""Options the verbs share, and how their text becomes values."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from twin.errors import UsageError
+
+if TYPE_CHECKING:
+    from twin.deployment import Deployment
+
+Model = Annotated[str, typer.Argument(
+    metavar="MODEL", help="A .tflite or .onnx file, or a network of `twin models`.")]
+BoardName = Annotated[str, typer.Option(
+    "--board", "-b", metavar="BOARD", help="A board of `twin boards`, or a board file.")]
+RuntimeName = Annotated[str | None, typer.Option(
+    "--runtime", metavar="NAME", help="A kernel library of `twin runtimes`, as name@version.")]
+ClockText = Annotated[str | None, typer.Option(
+    "--clock", metavar="FREQUENCY", help="CPU clock, such as 80MHz.")]
+WeightsRole = Annotated[str | None, typer.Option(
+    "--weights", metavar="ROLE", help="Memory of the weights: flash, sram, tcm ... or its name.")]
+ArenaRole = Annotated[str | None, typer.Option(
+    "--arena", metavar="ROLE", help="Memory of the arena: sram, tcm ... or its name.")]
+AssumeUnsupported = Annotated[str | None, typer.Option(
+    "--assume-unsupported", metavar="copy",
+    help="Price operators nobody knows as memory copies, marked as assumed.")]
+Cold = Annotated[bool, typer.Option("--cold", help="First inference, caches empty.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Write JSON to stdout instead of tables.")]
+PlotFile = Annotated[str | None, typer.Option(
+    "--plot", metavar="FILE", help="Write a picture: .png, .svg or .pdf.")]
+
+_QUANTITY = re.compile(r"\s*([0-9]*\.?[0-9]+(?:[eE][+-]?[0-9]+)?)\s*([A-Za-z]*)\s*")
+
+
+def deploy(model: str, board: str, *, runtime: str | None, clock: str | None, weights: str | None,
+           arena: str | None, assume_unsupported: str | None) -> Deployment:
+    """Put a model on a board as the options of a command say."""
+    clock_hz = None if clock is None else parse_quantity(clock, "hz", "--clock")
+    from twin import deployment
+
+    return deployment.deploy(model, board, runtime=runtime, clock_hz=clock_hz, weights=weights,
+                             arena=arena, assume_unsupported=assume_unsupported)
+
+
+def parse_quantity(text: str, dimension: str, option: str) -> float:
+    """Read a number with a unit, as board files write them.
+
+    Parameters
+    ----------
+    text : str
+        "280MHz", "64KiB", or a bare number in the base unit.
+    dimension : str
+        Key of `hwmodels.board_leaf.UNITS`: "hz", "bytes" ...
+    option : str
+        Named in the error.
+
+    Returns
+    -------
+    float
+        In the base unit.
+
+    Raises
+    ------
+    UsageError
+        When it is not a positive number with one of the units.
+    """
+    from hwmodels.board_leaf import UNITS
+
+    units = UNITS[dimension]
+    match = _QUANTITY.fullmatch(text)
+    factor = None
+    if match:
+        unit = match[2].lower()
+        factor = 1.0 if not unit else next(
+            (float(size) for name, size in units.items() if name.lower() == unit), None)
+    if match is None or factor is None or not float(match[1]) * factor > 0:
+        raise UsageError(f"{option} {text!r} is not understood; accepted: a number above zero with "
+                         f"one of {', '.join(units)}")
+    return float(match[1]) * factor
+
+
+def parse_settings(settings: list[str]) -> dict[str, object]:
+    """Read PATH=VALUE words into a mapping.
+
+    Raises
+    ------
+    UsageError
+        When there is none, one has no path or value, or a path is set twice.
+    """
+    changes: dict[str, object] = {}
+    for setting in settings:
+        path, equals, value = setting.partition("=")
+        path, value = path.strip(), value.strip()
+        if not (path and equals and value):
+            raise UsageError(f"--set {setting!r}: PATH=VALUE is expected, such as "
+                             "clocks.cpu.frequency_hz=80MHz")
+        if path in changes:
+            raise UsageError(f"--set {path}: is set twice")
+        changes[path] = value
+    if not changes:
+        raise UsageError("nothing to change: give --set PATH=VALUE, such as "
+                         "--set clocks.cpu.frequency_hz=80MHz or --set placement.arena=tcm")
+    return changes

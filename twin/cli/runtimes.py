@@ -1,0 +1,23 @@
+"""`twin runtimes`: the kernel libraries there are, and one in full."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from twin.cli.output import open_console, show
+
+Name = Annotated[str | None, typer.Argument(
+    metavar="[NAME]", help="A runtime to show in full, as name or name@version.")]
+
+
+def runtimes(name: Name = None) -> None:
+    """List the runtimes, or show one with every number and its source."""
+    from twin.runtimes import list_runtimes, load_runtime
+    from twin.tables.catalogue import runtime_report, runtimes_table
+
+    if name is None:
+        show(open_console(), runtimes_table([load_runtime(one) for one in list_runtimes()]))
+    else:
+        show(open_console(), runtime_report(load_runtime(name)))

@@ -1,0 +1,55 @@
+"""`twin whatif`: what a changed board, runtime or placement would do."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+from twin.cli.options import (
+    ArenaRole,
+    AsJson,
+    AssumeUnsupported,
+    BoardName,
+    ClockText,
+    Cold,
+    Model,
+    RuntimeName,
+    WeightsRole,
+    deploy,
+    parse_settings,
+)
+from twin.cli.output import open_console, show, warn
+
+Settings = Annotated[list[str] | None, typer.Option(
+    "--set", metavar="PATH=VALUE",
+    help="A path of the board file, `runtime`, `placement.weights` or `placement.arena`; "
+         "may be given several times.")]
+
+
+def whatif(model: Model, board: BoardName, settings: Settings = None, runtime: RuntimeName = None,
+           clock: ClockText = None, weights: WeightsRole = None, arena: ArenaRole = None,
+           cold: Cold = False, as_json: AsJson = False,
+           assume_unsupported: AssumeUnsupported = None) -> None:
+    """Predict before and after a change, and say which causes moved."""
+    changes = parse_settings(settings or [])
+    from twin.prediction import predict
+
+    deployment = deploy(model, board, runtime=runtime, clock=clock, weights=weights, arena=arena,
+                        assume_unsupported=assume_unsupported)
+    changed = deployment.replace(changes)
+    temperature = "cold" if cold else "warm"
+    before = predict(deployment, temperature=temperature)
+    after = predict(changed, temperature=temperature)
+    if as_json:
+        from twin.difference import to_difference_document
+        from twin.document import dump_document
+
+        sys.stdout.write(dump_document(to_difference_document(before, after, changes)))
+    else:
+        from twin.tables.comparison import what_if_report
+
+        console = open_console()
+        show(console, what_if_report(before, after, changes))
+    warn(dict.fromkeys((*before.warnings, *after.warnings)))

@@ -1,0 +1,147 @@
+"""A prediction as the JSON document the project publishes a schema for."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from importlib.resources import files
+from typing import Any
+
+from hwmodels.counts import Bill, Counts
+from twin.explanation import explain_time
+from twin.ledger import (
+    Line,
+    bill_energy_uj,
+    bill_time_us,
+    cycles_by_clock,
+    line_energy_uj,
+    line_time_us,
+    make_ledger,
+)
+from twin.operators import graph_macs, graph_parameters
+from twin.prediction import LayerPrediction, Prediction
+
+SCHEMA = 1
+"""Version of the document; raised when a reader of the old one would misread the new."""
+
+
+def load_schema() -> dict[str, Any]:
+    """Return the JSON Schema (draft 2020-12) predictions conform to."""
+    text = (files("twin") / "schema" / "prediction.schema.json").read_text(encoding="utf-8")
+    return json.loads(text)
+
+
+def to_document(prediction: Prediction) -> dict[str, Any]:
+    """Write a prediction as a document of the published schema.
+
+    Parameters
+    ----------
+    prediction : Prediction
+        What to write.
+
+    Returns
+    -------
+    dict
+        Of plain JSON types; the same prediction gives the same bytes.
+
+    Notes
+    -----
+    Cycles are integers by largest remainder and sum exactly, per clock, from lines to layers to
+    total. Times and energies are real numbers; energy is null where it is not known.
+    """
+    deployment = prediction.deployment
+    ledger = make_ledger(prediction)
+    return {
+        "schema": SCHEMA,
+        "kind": prediction.kind,
+        "temperature": prediction.temperature,
+        "model": {
+            "name": deployment.graph.name,
+            "sha256": deployment.graph.sha256,
+            "architecture_id": deployment.graph.architecture_id,
+            "macs": graph_macs(deployment.graph),
+            "parameters": graph_parameters(deployment.graph),
+        },
+        "board": deployment.board.name,
+        "runtime": deployment.runtime.identity,
+        "clocks_hz": {clock.name: _number(clock.frequency_hz) for clock in deployment.board.clocks},
+        "placement": {"weights": deployment.weights, "arena": deployment.arena,
+                      "code": deployment.code},
+        "layers": [_layer(prediction, layer, lines)
+                   for layer, lines in zip(prediction.layers, ledger.layers, strict=True)],
+        "setup": _account(prediction, prediction.setup, ledger.setup),
+        "total": {**_account(prediction, prediction.bill, ledger.total),
+                  "time_us": prediction.time_us, "energy_uj": prediction.energy_uj},
+        "ram_bytes": prediction.ram_bytes,
+        "ram_available_bytes": prediction.ram_available_bytes,
+        "flash_bytes": prediction.flash_bytes,
+        "flash_available_bytes": prediction.flash_available_bytes,
+        "explanation": explain_time(prediction),
+        "warnings": list(prediction.warnings),
+    }
+
+
+def dump_document(document: Mapping[str, Any]) -> str:
+    """Write a document as text: the same document gives the same bytes."""
+    return json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def _layer(prediction: Prediction, layer: LayerPrediction, lines: Mapping[Line, int],
+           ) -> dict[str, Any]:
+    return {
+        "index": layer.index,
+        "name": layer.name,
+        "op": layer.op,
+        "output_shape": list(layer.output_shape),
+        "macs": layer.macs,
+        "bytes_moved": layer.bytes_moved,
+        "cycles": cycles_by_clock(lines).get(layer.clock, 0),
+        "clock": layer.clock,
+        "time_us": layer.time_us,
+        "energy_uj": layer.energy_uj,
+        "alias": layer.alias,
+        "assumed": layer.assumed,
+        "bound": layer.bound or None,
+        "kernels": list(layer.kernels),
+        "instructions": _number(layer.instructions),
+        "miss_rate": layer.miss_rate,
+        "live_bytes": layer.live_bytes,
+        "bill": _bill(prediction, layer.bill, lines),
+        "counts": _counts(layer.counts),
+    }
+
+
+def _account(prediction: Prediction, bill: Bill, lines: Mapping[Line, int]) -> dict[str, Any]:
+    return {
+        "time_us": bill_time_us(prediction, bill),
+        "energy_uj": bill_energy_uj(bill),
+        "cycles": cycles_by_clock(lines),
+        "bill": _bill(prediction, bill, lines),
+    }
+
+
+def _bill(prediction: Prediction, bill: Bill, lines: Mapping[Line, int]) -> list[dict[str, Any]]:
+    return [{
+        "cause": cause,
+        "clock": clock,
+        "cycles": cycles,
+        "time_us": line_time_us(prediction, clock, bill.cycles(clock, cause)),
+        "energy_uj": line_energy_uj(bill, clock, cause),
+    } for (clock, cause), cycles in lines.items()]
+
+
+def _counts(counts: Counts) -> dict[str, dict[str, float]]:
+    sums: dict[str, list[list[float]]] = {}
+    for line in counts.lines:
+        occurred, exposed = sums.setdefault(line.event, [[], []])
+        occurred.append(line.occurred)
+        exposed.append(line.exposed)
+    return {event: {"occurred": _number(math.fsum(occurred)),
+                    "exposed": _number(math.fsum(exposed))}
+            for event, (occurred, exposed) in sums.items()}
+
+
+def _number(value: float) -> float:
+    """Write a whole number as an integer."""
+    return int(value) if float(value).is_integer() else value

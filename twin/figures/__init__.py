@@ -1,0 +1,1 @@
+"""Pictures of predictions; one module per picture, matplotlib imported when one is drawn."""

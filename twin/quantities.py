@@ -1,0 +1,68 @@
+"""Numbers as people read them: units chosen by size, and `not known` for what nobody knows."""
+
+from __future__ import annotations
+
+import math
+
+NOT_KNOWN = "not known"
+"""How a missing value prints; never 0."""
+
+_TIME_UNITS = ((1e6, "s"), (1e3, "ms"), (1.0, "us"))
+_ENERGY_UNITS = ((1e6, "J"), (1e3, "mJ"), (1.0, "uJ"), (1e-3, "nJ"))
+_FREQUENCY_UNITS = ((1e9, "GHz"), (1e6, "MHz"), (1e3, "kHz"), (1.0, "Hz"))
+_SIZE_UNITS = ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"), (1, "B"))
+_COUNT_UNITS = ((1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""))
+
+
+def format_time(time_us: float | None) -> str:
+    """Write a time in microseconds with the unit that suits it: "12.3 ms"."""
+    return _with_unit(time_us, _TIME_UNITS)
+
+
+def format_energy(energy_uj: float | None) -> str:
+    """Write an energy in microjoules with the unit that suits it: "1.25 mJ"."""
+    return _with_unit(energy_uj, _ENERGY_UNITS)
+
+
+def format_frequency(frequency_hz: float | None) -> str:
+    """Write a frequency in hertz with the unit that suits it: "120 MHz"."""
+    return _with_unit(frequency_hz, _FREQUENCY_UNITS)
+
+
+def format_count(count: float | None) -> str:
+    """Write a count with a metric suffix and three digits: "2.66M"."""
+    return _with_unit(count, _COUNT_UNITS, gap="")
+
+
+def format_size(size_bytes: float | None) -> str:
+    """Write a size in bytes with a binary unit: "23.4 KiB"."""
+    return _with_unit(size_bytes, _SIZE_UNITS)
+
+
+def format_number(value: float | None, decimals: int = 0) -> str:
+    """Write a number with thousands separated and fixed decimals; None is `not known`."""
+    return NOT_KNOWN if value is None else f"{value:,.{decimals}f}"
+
+
+def format_share(part: float, whole: float) -> str:
+    """Write a share in percent: "4.2 %"; of nothing it is "0 %"."""
+    return f"{significant(100 * part / whole)} %" if whole else "0 %"
+
+
+def significant(value: float, digits: int = 3) -> str:
+    """Write a number to so many significant digits, never in powers of ten."""
+    if value == 0 or not math.isfinite(value):
+        return f"{value:g}"
+    decimals = max(0, digits - 1 - math.floor(math.log10(abs(value))))
+    text = f"{round(value, decimals):,.{decimals}f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def _with_unit(value: float | None, units: tuple[tuple[float, str], ...], gap: str = " ") -> str:
+    if value is None:
+        return NOT_KNOWN
+    # 999.6 k must read 1 M: choose the unit after rounding to three digits.
+    rounded = float(f"{value:.3g}")
+    factor, unit = next(((factor, unit) for factor, unit in units if abs(rounded) >= factor),
+                        units[-1])
+    return f"{significant(value / factor)}{gap}{unit}".strip()

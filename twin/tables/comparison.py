@@ -1,0 +1,164 @@
+"""Tables that set two things beside each other: a what-if, limits, published results."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from statistics import median
+from typing import TYPE_CHECKING
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from twin.difference import CauseMove, list_moves, subtract
+from twin.explanation import explain_time
+from twin.ledger import cycles_by_clock, make_ledger
+from twin.prediction import Prediction
+from twin.quantities import NOT_KNOWN, format_number, significant
+from twin.tables.layout import add_row, new_pairs, new_table, spaced
+
+if TYPE_CHECKING:
+    from twin.published import Comparison
+
+_SIDES = ("before", "after", "difference", "%")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Requirement:
+    """A limit and what was predicted against it.
+
+    Parameters
+    ----------
+    name : str
+        "time", "energy", "RAM" ...
+    unit : str
+        Of both figures.
+    predicted : float or None
+        None is not known, and an unknown figure meets no limit.
+    limit : float
+        The largest value that is accepted.
+    decimals : int
+        Digits shown after the point.
+    """
+
+    name: str
+    unit: str
+    predicted: float | None
+    limit: float
+    decimals: int = 0
+
+    @property
+    def met(self) -> bool:
+        """Whether the prediction is known and within the limit."""
+        return self.predicted is not None and self.predicted <= self.limit
+
+
+def requirement_table(requirements: Sequence[Requirement]) -> Table:
+    """Return what was asked, what is predicted, and the verdict, one row per requirement."""
+    table = new_table(("check", "predicted", "limit", "unit", "used", "verdict"),
+                      ("predicted", "limit", "used"))
+    for item in requirements:
+        used = "" if item.predicted is None or item.limit <= 0 else \
+            f"{significant(100 * item.predicted / item.limit)} %"
+        verdict = "ok" if item.met else "not met" if item.predicted is not None else \
+            "not met: not known"
+        add_row(table, (item.name, format_number(item.predicted, item.decimals),
+                        format_number(item.limit, item.decimals), item.unit, used, verdict),
+                style="green" if item.met else "bold red")
+    return table
+
+
+def what_if_report(before: Prediction, after: Prediction,
+                   changes: Mapping[str, object]) -> RenderableType:
+    """Return a what-if: what was set, totals before and after, and the causes that moved."""
+    deployment = before.deployment
+    pairs = [("model", deployment.graph.name), ("board", deployment.board.name),
+             ("runtime", deployment.runtime.identity)]
+    pairs += [("set", f"{path} = {value}") for path, value in changes.items()]
+    moves = list_moves(before, after)
+    parts: list[RenderableType] = [new_pairs(pairs), _totals_table(before, after)]
+    parts.append(_moves_table(moves) if moves else Text("no cause moved"))
+    parts.append(Group(Text("before: " + explain_time(before)),
+                       Text("after:  " + explain_time(after), style="bold")))
+    return spaced(parts)
+
+
+def _totals_table(before: Prediction, after: Prediction) -> Table:
+    table = new_table(("total", *_SIDES), _SIDES)
+    _add_change(table, "time, ms", before.time_us / 1e3, after.time_us / 1e3, 3)
+    _add_change(table, "energy, uJ", before.energy_uj, after.energy_uj, 3)
+    cycles_before = cycles_by_clock(make_ledger(before).total)
+    cycles_after = cycles_by_clock(make_ledger(after).total)
+    for clock in dict.fromkeys((*cycles_before, *cycles_after)):
+        _add_change(table, f"{clock} cycles", cycles_before.get(clock, 0),
+                    cycles_after.get(clock, 0), 0)
+    _add_change(table, "RAM, bytes", before.ram_bytes, after.ram_bytes, 0)
+    _add_change(table, "flash, bytes", before.flash_bytes, after.flash_bytes, 0)
+    return table
+
+
+def _moves_table(moves: Sequence[CauseMove]) -> Table:
+    headers = ("cause that moved", "before, ms", "after, ms", "difference, ms", "difference, uJ")
+    table = new_table(headers, headers[1:])
+    for move in moves:
+        before_ms, after_ms = round(move.before_us / 1e3, 3), round(move.after_us / 1e3, 3)
+        add_row(table, (move.cause, f"{before_ms:,.3f}", f"{after_ms:,.3f}",
+                        _signed(after_ms - before_ms, 3), _signed(move.energy_uj, 3)),
+                style="green" if move.time_us < 0 else "red" if move.time_us > 0 else "")
+    return table
+
+
+def _add_change(table: Table, label: str, before: float | None, after: float | None,
+                decimals: int) -> None:
+    # The difference is taken of the figures as shown, so that a reader can add them up.
+    shown = [None if value is None else round(value, decimals) for value in (before, after)]
+    change = subtract(shown[1], shown[0])
+    percent = "" if change is None or not shown[0] else f"{100 * change / shown[0]:+.1f}"
+    add_row(table, (label, format_number(shown[0], decimals), format_number(shown[1], decimals),
+                    _signed(change, decimals), percent))
+
+
+def _signed(value: float | None, decimals: int) -> str:
+    if value is None:
+        return NOT_KNOWN
+    text = f"{value:+,.{decimals}f}"
+    return text.replace("+", "").replace("-", "") if not float(text.replace(",", "")) else text
+
+
+def published_report(model: str, board: str,
+                     comparisons: Sequence[Comparison]) -> RenderableType:
+    """Return predicted beside every published row, and how the ratios lie."""
+    if not comparisons:
+        return Text(f"no published result of {model} on {board} is known")
+    headers = ("published by", "runtime", "MHz", "published, ms", "predicted, ms", "ratio",
+               "published, uJ", "predicted, uJ", "ratio of uJ", "use", "note")
+    table = new_table(headers, headers[2:9])
+    for item in comparisons:
+        row = item.row
+        add_row(table, (
+            f"{row.submitter} {row.edition}", row.runtime or row.software,
+            "" if row.clock_hz is None else f"{row.clock_hz / 1e6:g}",
+            format_number(row.latency_ms, 2), "" if item.reason else
+            format_number(item.predicted_ms, 2), _ratio(item.latency_ratio),
+            format_number(row.energy_uj), "" if item.reason else format_number(item.predicted_uj),
+            _ratio(item.energy_ratio), row.use, _note(item)))
+    parts: list[RenderableType] = [table]
+    for what, ratios in (("latency", [item.latency_ratio for item in comparisons]),
+                         ("energy", [item.energy_ratio for item in comparisons])):
+        known = sorted(ratio for ratio in ratios if ratio is not None)
+        if known:
+            parts.append(Text(f"{what}: predicted/published {known[0]:.2f} to {known[-1]:.2f}, "
+                              f"median {median(known):.2f}, n = {len(known)}"))
+    return Group(*parts[:1], Text(""), *parts[1:])
+
+
+def _ratio(ratio: float | None) -> str:
+    return "" if ratio is None else f"{ratio:.2f}"
+
+
+def _note(item: Comparison) -> str:
+    if item.reason:
+        return f"not predicted: {item.reason}"
+    other = [f"predicted as {item.runtime}"] if item.stood_in else []
+    return ", ".join((*other, *(flag.replace("_", " ") for flag in item.row.flags)))
