@@ -18,6 +18,7 @@ from hwmodels.errors import BoardError, KernelError, did_you_mean
 from hwmodels.kernel import Nest, Operand
 from hwmodels.nest import Traffic
 from hwmodels.nest_plan import plan_nests
+from hwmodels.program import Program
 
 STATE_HEAD = 8
 """Words of a state before its entries; the first is the LFSR."""
@@ -265,14 +266,14 @@ def simulate_nests(cache: Cache, nests: Sequence[Nest], operands: Sequence[Opera
         raise KernelError(f"{len(looked_up)} cached flags for {len(operands)} operands")
     if not cache.enabled:
         looked_up = (False,) * len(operands)
-    plan = plan_nests(tuple(nests), tuple(operands), looked_up, cache.line_bytes,
+    plan = plan_nests(tuple(nests), tuple(operands), looked_up, cache,
                       "accesses" if method == "accesses" else "runs")
     owners, numbers = _number_owners(state.owners, operands, looked_up)
     words = state.words.copy()
     misses = np.zeros((len(operands), 3), dtype=np.int64)
     leaving = np.zeros((max(1, len(owners)), 2), dtype=np.int64)
     if len(plan.program.code):
-        _run(plan.program, numbers, _geometry(cache), words, misses, leaving)
+        _run(plan.program, numbers, _geometry(cache), method == "accesses", words, misses, leaving)
     words.flags.writeable = False
     counts = AccessCounts(
         operands=tuple(_operand_counts(cache, *row) for row in zip(
@@ -343,11 +344,11 @@ def _number_owners(known: tuple[tuple[str, str], ...], operands: Sequence[Operan
     return tuple(owners), numbers
 
 
-def _run(program, numbers, geometry, words, misses, leaving):  # type: ignore[no-untyped-def]
+def _run(program: Program, *arguments: object) -> None:
     from hwmodels.kernels import cache_nest
 
-    cache_nest.run_accesses(program.code, program.streams, program.steps, program.guards,
-                            program.guard_steps, numbers, geometry, words, misses, leaving)
+    cache_nest.run_program(program.code, program.records, program.steps, program.guards,
+                           program.guard_steps, program.guard_ranges, *arguments)
 
 
 def _operand_counts(cache: Cache, operand: Operand, cached: bool, traffic: Traffic,

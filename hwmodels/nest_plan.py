@@ -1,12 +1,14 @@
-"""How the nests of a kernel are simulated: checked, counted and flattened once, then reused."""
+"""How the nests of a kernel are simulated: checked, counted, rewritten once, then reused."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
 
+from hwmodels.board import Cache
 from hwmodels.kernel import Nest, Operand
 from hwmodels.nest import Traffic, check_nests, make_tree, measure_traffic
+from hwmodels.nest_rewrite import compact_tree
 from hwmodels.program import Program, flatten_tree
 
 
@@ -20,7 +22,7 @@ class Plan:
 
 @lru_cache(maxsize=4096)
 def plan_nests(nests: tuple[Nest, ...], operands: tuple[Operand, ...],
-               looked_up: tuple[bool, ...], line_bytes: int, method: str) -> Plan:
+               looked_up: tuple[bool, ...], cache: Cache, method: str) -> Plan:
     """Check nests against their operands and flatten those that are looked up.
 
     Parameters
@@ -31,8 +33,8 @@ def plan_nests(nests: tuple[Nest, ...], operands: tuple[Operand, ...],
         What they touch.
     looked_up : tuple of bool
         Per operand, whether its accesses reach the cache.
-    line_bytes : int
-        Line of the cache.
+    cache : Cache
+        What they reach.
     method : str
         "accesses" or "runs".
 
@@ -42,6 +44,8 @@ def plan_nests(nests: tuple[Nest, ...], operands: tuple[Operand, ...],
         Shared between calls: nobody writes to its arrays.
     """
     check_nests(nests, operands)
-    traffic = measure_traffic(nests, operands, line_bytes)
-    tree = make_tree(nests, operands, looked_up, line_bytes)
+    traffic = measure_traffic(nests, operands, cache.line_bytes)
+    tree = make_tree(nests, operands, looked_up, cache.line_bytes)
+    if method != "accesses":
+        tree = compact_tree(tree, cache.line_bytes, cache.allocate == "read_write")
     return Plan(program=flatten_tree(tree), traffic=traffic)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from hwmodels.kernel import Guard
 from hwmodels.nest import Stream, Tree
 
 LOOP, END, LEAF = 0, 1, 2
@@ -22,21 +23,25 @@ class Program:
     code : ndarray of int64, (operations, 6)
         Operation, extent, depth of its index, first stream, stream after the last, position of
         its partner (LOOP and END).
-    streams : ndarray of int64, (streams, 6)
-        Address, operand, write, follows, first guard, guard after the last.
+    records : ndarray of int64, (streams, 16)
+        Address, step in the stream's leaf, log2 of that step (-1: no power of two), write, 0,
+        operand, follows, and room for where the stream is.
     steps : ndarray of int64, (streams, depths)
         Address step per depth.
     guards : ndarray of int64, (guards, 2)
         Offset and limit.
     guard_steps : ndarray of int64, (guards, depths)
         Step of the guarded index per depth.
+    guard_ranges : ndarray of int64, (streams, 2)
+        First guard of a stream, guard after its last.
     """
 
     code: np.ndarray
-    streams: np.ndarray
+    records: np.ndarray
     steps: np.ndarray
     guards: np.ndarray
     guard_steps: np.ndarray
+    guard_ranges: np.ndarray
 
 
 def flatten_tree(tree: Tree) -> Program:
@@ -53,23 +58,28 @@ def flatten_tree(tree: Tree) -> Program:
         Neighbouring streams outside a loop become a leaf of one iteration.
     """
     code: list[list[int]] = []
-    streams: list[Stream] = []
+    streams: list[tuple[Stream, int]] = []
     _flatten_body(tree, 0, code, streams)
-    depths = max([len(stream.steps_bytes) for stream in streams], default=0) + 1
+    depths = max([len(stream.steps_bytes) for stream, _ in streams], default=0) + 1
     rows: list[list[int]] = []
-    guards: list[list[int]] = []
-    guard_steps: list[list[int]] = []
-    for stream in streams:
-        rows.append([stream.address, stream.operand, stream.write, stream.follows, len(guards),
-                     len(guards) + len(stream.guards)])
-        guards += [[guard.offset, guard.limit] for guard in stream.guards]
-        guard_steps += [_pad(guard.steps, depths) for guard in stream.guards]
-    return Program(code=_table(code, 6), streams=_table(rows, 6),
-                   steps=_table([_pad(stream.steps_bytes, depths) for stream in streams], depths),
-                   guards=_table(guards, 2), guard_steps=_table(guard_steps, depths))
+    ranges: list[list[int]] = []
+    guards: list[Guard] = []
+    for stream, depth in streams:
+        step = _pad(stream.steps_bytes, depths)[depth]
+        log_step = step.bit_length() - 1 if step > 0 and step & (step - 1) == 0 else -1
+        rows.append([stream.address, step, log_step, stream.write, 0, stream.operand,
+                     stream.follows, *[0] * 9])
+        ranges.append([len(guards), len(guards) + len(stream.guards)])
+        guards += stream.guards
+    return Program(
+        code=_table(code, 6), records=_table(rows, 16),
+        steps=_table([_pad(stream.steps_bytes, depths) for stream, _ in streams], depths),
+        guards=_table([[guard.offset, guard.limit] for guard in guards], 2),
+        guard_steps=_table([_pad(guard.steps, depths) for guard in guards], depths),
+        guard_ranges=_table(ranges, 2))
 
 
-def _flatten_body(body: Tree, depth: int, code: list[list[int]], streams: list[Stream]) -> None:
+def _flatten_body(body: Tree, depth: int, code: list[list[int]], streams: list[tuple[Stream, int]]) -> None:
     run: list[Stream] = []
     for part in body:
         if isinstance(part, Stream):
@@ -90,10 +100,10 @@ def _flatten_body(body: Tree, depth: int, code: list[list[int]], streams: list[S
 
 
 def _flatten_leaf(leaf: Sequence[Stream], extent: int, depth: int, code: list[list[int]],
-                  streams: list[Stream]) -> None:
+                  streams: list[tuple[Stream, int]]) -> None:
     if leaf:
         first = len(streams)
-        streams.extend(leaf)
+        streams.extend((stream, depth) for stream in leaf)
         code.append([LEAF, extent, depth, first, len(streams), 0])
 
 

@@ -1,22 +1,27 @@
-"""Numba: run a flattened loop nest through a set-associative cache, access by access.
+"""Numba: run a flattened loop nest through a set-associative cache.
 
-State, one int64 array: [0] LFSR, [1] ..., then `sets x ways` entries from STATE_HEAD, then one
-word per set (tree bits of pseudo-LRU, next victim of round robin and FIFO). An entry is
+The state is one int64 array: the LFSR, seven words unused, `sets x ways` entries, then one word
+per set (tree bits of pseudo-LRU, next victim of round robin and FIFO). An entry is
 line << 8 | owner << 1 | dirty, -1 when empty; under LRU a set's entries are kept in order of
-recency, most recent first.
+recency, most recent first. Indices are uint64: a signed index costs a test for negatives.
 """
 
 import numba
 import numpy as np
 
-STATE_HEAD = 8
+ONE, ENTRIES = np.uint64(1), np.uint64(8)
 LRU, PLRU, ROUND_ROBIN, LFSR = 0, 1, 2, 3
 HIT, BYPASS, FILL = -4, -3, -1
 LOOP, END, LEAF = 0, 1, 2
 READ_MISSES, WRITE_MISSES, BYPASSES = 0, 1, 2
-EVICTIONS, WRITE_BACKS = 0, 1
-# Fields of the geometry array.
-G_SETS, G_WAYS, G_SHIFT, G_POLICY, G_BACK, G_ALLOCATE = 0, 1, 2, 3, 4, 5
+NEVER = 1 << 62
+CROWD = 6
+"""Streams from which on a leaf is run in full rounds: finding who may be left out costs more."""
+
+RECORD = np.uint64(16)
+"""Words per stream: what the program says, and where the stream is."""
+(ADDRESS, STEP, LOG_STEP, WRITE, MARK, OPERAND, FOLLOWS, LOW, HIGH, DUE, LINE, FOUND, PLACE, MOVED,
+ PASSING) = np.arange(15, dtype=np.uint64)
 
 
 @numba.njit(cache=True, forceinline=True)
@@ -28,39 +33,40 @@ def set_of(line, sets):
 
 
 @numba.njit(cache=True, forceinline=True)
-def touch_lru(state, base, ways, line, entry, write, allocate):
+def touch_lru(state, base, ways, entry, write, allocate):
     """Touch a line under LRU: HIT, BYPASS, or the entry that had to leave (FILL: none)."""
-    found = state[base]
-    if found >> 8 == line:
+    line = entry >> 8
+    held = state[base]
+    if held >> 8 == line:
         if write:
             state[base] = entry
         return HIT
-    way = 1
-    while way < ways and state[base + way] >> 8 != line:
-        way += 1
+    at = base + ONE
+    end = base + ways
+    while at < end and state[at] >> 8 != line:
+        at += ONE
     result = HIT
-    if way < ways:
-        found = entry if write else state[base + way]
-    else:
+    if at == end:
         if write and not allocate:
             return BYPASS
-        way = ways - 1
-        result = state[base + way]
-        found = entry
-    for to in range(base + way, base, -1):
-        state[to] = state[to - 1]
-    state[base] = found
+        at = end - ONE
+        result = state[at]
+    elif not write:
+        entry = state[at]
+    while at > base:
+        state[at] = state[at - ONE]
+        at -= ONE
+    state[base] = entry
     return result
 
 
 @numba.njit(cache=True, forceinline=True)
 def point_away(bits, way, ways):
-    """Tree bits after a touch of `way`: every node on its path points to the other half."""
+    """Tree bits after a touch of a way: every node above it points to its other half."""
     node = 1
     half = ways >> 1
     while half:
-        right = way & half
-        if right:
+        if way & half:
             bits &= ~(1 << node)
             node = 2 * node + 1
         else:
@@ -90,65 +96,61 @@ def choose_victim(state, word, ways, policy):
 
 
 @numba.njit(cache=True, forceinline=True)
-def touch_placed(state, base, word, ways, line, entry, write, allocate, policy):
+def touch_placed(state, base, word, ways, entry, write, allocate, policy):
     """Touch a line under a policy that leaves lines in their ways; results as `touch_lru`."""
-    way = 0
-    while way < ways and state[base + way] >> 8 != line:
-        way += 1
+    line = entry >> 8
+    at = base
+    end = base + np.uint64(ways)
+    while at < end and state[at] >> 8 != line:
+        at += ONE
     result = HIT
-    if way < ways:
+    if at < end:
         if write:
-            state[base + way] = entry
+            state[at] = entry
     else:
         if write and not allocate:
             return BYPASS
-        way = 0
-        while way < ways and state[base + way] >= 0:
-            way += 1
-        if way == ways:
-            way = choose_victim(state, word, ways, policy)
-        result = state[base + way]
-        state[base + way] = entry
+        at = base
+        while at < end and state[at] >= 0:
+            at += ONE
+        if at == end:
+            at = base + np.uint64(choose_victim(state, word, ways, policy))
+        result = state[at]
+        state[at] = entry
     if policy == PLRU:
-        state[word] = point_away(state[word], way, ways)
+        state[word] = point_away(state[word], np.int64(at - base), ways)
     return result
 
 
 @numba.njit(cache=True, forceinline=True)
-def touch(state, geometry, line, owner, write):
-    """Look a line up and update the cache.
-
-    Parameters
-    ----------
-    state, geometry : ndarray of int64
-        As the module and `G_*` describe.
-    line, owner, write : int
-        Line number, owner to mark it with, store or load.
-
-    Returns
-    -------
-    int
-        HIT, BYPASS (a store that does not allocate), FILL, or the entry evicted.
-    """
-    ways = geometry[G_WAYS]
-    sets = geometry[G_SETS]
-    index = set_of(line, sets)
-    base = STATE_HEAD + index * ways
-    entry = line << 8 | owner << 1 | (write & geometry[G_BACK])
-    if geometry[G_POLICY] == LRU:
-        return touch_lru(state, base, ways, line, entry, write, geometry[G_ALLOCATE])
-    return touch_placed(state, base, STATE_HEAD + sets * ways + index, ways, line, entry, write,
-                        geometry[G_ALLOCATE], geometry[G_POLICY])
+def touch(state, sets, ways, policy, allocate, entry, write):
+    """Look a line up and update the cache: HIT, BYPASS (a store that does not allocate), FILL,
+    or the entry evicted. `entry` is what a fill or store leaves."""
+    index = np.uint64(set_of(entry >> 8, sets))
+    base = ENTRIES + index * np.uint64(ways)
+    if policy == LRU:
+        return touch_lru(state, base, np.uint64(ways), entry, write, allocate)
+    word = ENTRIES + np.uint64(sets) * np.uint64(ways) + index
+    return touch_placed(state, base, word, ways, entry, write, allocate, policy)
 
 
 @numba.njit(cache=True, forceinline=True)
-def guarded_range(extent, depth, first, last, values, guards, guard_steps):
-    """Iterations [low, high) of a loop in which every guard of a stream holds."""
+def count_miss(misses, leaving, operand, write, left):
+    """Count a fill and the line that left for it."""
+    misses[operand, WRITE_MISSES if write else READ_MISSES] += 1
+    if left >= 0:
+        leaving[(left >> 1) & 127, 0] += 1
+        leaving[(left >> 1) & 127, 1] += left & 1
+
+
+@numba.njit(cache=True, forceinline=True)
+def guarded_range(extent, depth, first, last, values, limits, guard_steps):
+    """Iterations [low, high) of a loop in which all guards of a stream hold."""
     low, high = 0, extent
     for guard in range(first, last):
         step = guard_steps[guard, depth]
         value = values[guard]
-        limit = guards[guard, 1]
+        limit = limits[guard]
         if step == 0:
             if value < 0 or value >= limit:
                 high = low
@@ -161,71 +163,214 @@ def guarded_range(extent, depth, first, last, values, guards, guard_steps):
     return low, high
 
 
+@numba.njit(cache=True, forceinline=True)
+def line_run(address, line, shift, step, log_step):
+    """Iterations for which a stream stays in its line."""
+    if step == 0:
+        return NEVER
+    if step > 0:
+        room = ((line + 1) << shift) - address + step - 1
+        return room >> log_step if log_step >= 0 else room // step
+    return (address - (line << shift)) // -step + 1
+
+
+@numba.njit(cache=True, forceinline=True)
+def leaf_accesses(extent, begin, end, work, sets, ways, shift, policy, allocate, state, misses,
+                  leaving):
+    """Run a leaf touch by touch."""
+    for turn in range(extent):
+        line = -1
+        at = begin
+        while at < end:
+            if work[at + LOW] <= turn < work[at + HIGH]:
+                before = line
+                line = (work[at + ADDRESS] + turn * work[at + STEP]) >> shift
+                if not (work[at + FOLLOWS] and line == before):
+                    write = work[at + WRITE]
+                    left = touch(state, sets, ways, policy, allocate,
+                                 line << 8 | work[at + MARK], write)
+                    if left == BYPASS:
+                        misses[work[at + OPERAND], BYPASSES] += 1
+                    elif left != HIT:
+                        count_miss(misses, leaving, work[at + OPERAND], write, left)
+            at += RECORD
+
+
+@numba.njit(cache=True, forceinline=True)
+def enter_lines(turn, extent, begin, end, work, sets, shift, recency):
+    """Move the streams that are due to their next line; return the iteration of the next event.
+
+    `FOUND` is the line a stream touches from now on, -1 for none; `PLACE` what two touches that
+    do not commute share: the set under recency policies, else the line.
+    """
+    upcoming = extent
+    line = -1
+    at = begin
+    while at < end:
+        before = line
+        if work[at + DUE] == turn:
+            if turn == work[at + HIGH]:
+                work[at + LINE] = -1
+                work[at + DUE] = NEVER
+            else:
+                step = work[at + STEP]
+                address = work[at + ADDRESS] + turn * step
+                work[at + LINE] = address >> shift
+                work[at + DUE] = min(work[at + HIGH], turn + line_run(
+                    address, address >> shift, shift, step, work[at + LOG_STEP]))
+        upcoming = min(upcoming, work[at + DUE])
+        line = work[at + LINE]
+        now = -1 if work[at + FOLLOWS] and line == before else line
+        work[at + MOVED] = now != work[at + FOUND]
+        if now != work[at + FOUND]:
+            work[at + FOUND] = now
+            work[at + PLACE] = set_of(now, sets) if recency and now >= 0 else now
+            work[at + PASSING] = 0
+        at += RECORD
+    return upcoming
+
+
+@numba.njit(cache=True, forceinline=True)
+def any_clash(every, begin, end, work):
+    """Whether a stream that moved (or any) shares its place with another one."""
+    at = begin
+    while at < end:
+        if (every or work[at + MOVED]) and work[at + FOUND] >= 0:
+            place = work[at + PLACE]
+            same = 0
+            other = begin
+            while other < end:
+                same += work[other + PLACE] == place
+                other += RECORD
+            if same > 1:
+                return True
+        at += RECORD
+    return False
+
+
+@numba.njit(cache=True, forceinline=True)
+def leaf_runs(extent, begin, end, work, sets, ways, shift, policy, allocate, state, misses,
+              leaving):
+    """Run a leaf from event to event; `run_program` says why that is exact."""
+    recency = policy == LRU or policy == PLRU
+    crowded = end - begin > np.uint64(CROWD) * RECORD
+    turn = extent
+    at = begin
+    while at < end:
+        work[at + LINE] = work[at + FOUND] = work[at + PLACE] = -1
+        work[at + PASSING] = 0
+        work[at + DUE] = work[at + LOW] if work[at + LOW] < work[at + HIGH] else NEVER
+        turn = min(turn, work[at + DUE])
+        at += RECORD
+    full, again, bypassed = False, False, False
+    while turn < extent:
+        upcoming = enter_lines(turn, extent, begin, end, work, sets, shift, recency)
+        settle = full or again
+        full = crowded or any_clash(settle, begin, end, work)
+        everyone = full or settle or bypassed
+        while True:
+            again, filled, bypassed = False, False, False
+            at = begin
+            while at < end:
+                if work[at + FOUND] >= 0 and (everyone or work[at + MOVED]):
+                    write = work[at + WRITE]
+                    left = touch(state, sets, ways, policy, allocate,
+                                 work[at + FOUND] << 8 | work[at + MARK], write)
+                    work[at + PASSING] = left == BYPASS
+                    if left == BYPASS:
+                        misses[work[at + OPERAND], BYPASSES] += 1
+                        bypassed = True
+                    elif left != HIT:
+                        filled = True
+                        count_miss(misses, leaving, work[at + OPERAND], write, left)
+                        other = begin
+                        while left >= 0 and other < end:
+                            again |= work[other + FOUND] == left >> 8
+                            other += RECORD
+                        everyone |= again
+                at += RECORD
+            turn += 1
+            if turn >= upcoming or not (again or (filled and bypassed)):
+                break
+            everyone = True
+        if bypassed:
+            at = begin
+            while at < end:
+                misses[work[at + OPERAND], BYPASSES] += work[at + PASSING] * (upcoming - turn)
+                at += RECORD
+        turn = upcoming
+
+
 @numba.njit(cache=True)
-def run_accesses(code, streams, steps, guards, guard_steps, owners, geometry, state, misses,
-                 leaving):
-    """Run a program touch by touch.
+def run_program(code, records, steps, guards, guard_steps, guard_ranges, owners, geometry,
+                by_access, state, misses, leaving):
+    """Run a program through a cache.
 
     Parameters
     ----------
-    code, streams, steps, guards, guard_steps : ndarray of int64
+    code, records, steps, guards, guard_steps, guard_ranges : ndarray of int64
         A `Program`.
     owners : ndarray of int64, (operands,)
         Owner number of each operand.
     geometry : ndarray of int64
-        `G_*`.
+        Sets, ways, log2 of the line, policy, write-back, stores allocate.
+    by_access : bool
+        Look every access up, instead of every run of accesses in the same lines.
     state : ndarray of int64
         Changed in place.
     misses : ndarray of int64, (operands, 3)
         Added to: read misses, write misses that allocate, stores that bypass.
     leaving : ndarray of int64, (owners, 2)
         Added to: evictions, write-backs.
+
+    Notes
+    -----
+    A leaf is run from event to event: an event is an iteration where a stream enters another
+    line. Between events every round of the leaf touches the same lines in the same order, so
+    once a round evicts none of them, further rounds change nothing (any policy here: what a hit
+    does depends on its way only). At an event only the streams that moved are touched when the
+    touches of the others would change nothing: under recency policies when no two streams of
+    the round share a set, else when none of their lines was evicted.
     """
-    current = streams[:, 0].copy()
+    work = records.copy().ravel()
     values = guards[:, 0].copy()
+    limits = guards[:, 1].copy()
     index = np.zeros(steps.shape[1], np.int64)
-    low = np.zeros(len(streams), np.int64)
-    high = np.zeros(len(streams), np.int64)
-    shift = geometry[G_SHIFT]
-    at = 0
-    while at < len(code):
-        operation, extent, depth = code[at, 0], code[at, 1], code[at, 2]
-        first, last = code[at, 3], code[at, 4]
-        if operation == LOOP:
+    sets, ways, shift = geometry[0], geometry[1], geometry[2]
+    policy, back, allocate = geometry[3], geometry[4], geometry[5]
+    for stream in range(len(records)):
+        at = np.uint64(stream) * RECORD
+        work[at + MARK] = owners[work[at + OPERAND]] << 1 | (work[at + WRITE] & back)
+    place = 0
+    while place < len(code):
+        operation, extent, depth = code[place, 0], code[place, 1], code[place, 2]
+        first, last = code[place, 3], code[place, 4]
+        begin, end = np.uint64(first) * RECORD, np.uint64(last) * RECORD
+        if operation == LEAF:
+            at = begin
+            for stream in range(first, last):
+                work[at + LOW], work[at + HIGH] = guarded_range(
+                    extent, depth, guard_ranges[stream, 0], guard_ranges[stream, 1], values,
+                    limits, guard_steps)
+                at += RECORD
+            if by_access or extent == 1:
+                leaf_accesses(extent, begin, end, work, sets, ways, shift, policy, allocate,
+                              state, misses, leaving)
+            else:
+                leaf_runs(extent, begin, end, work, sets, ways, shift, policy, allocate, state,
+                          misses, leaving)
+        elif operation == LOOP:
             index[depth] = 0
-        elif operation == END:
+        else:
             index[depth] += 1
             again = index[depth] < extent
             factor = 1 if again else 1 - extent
+            at = begin
             for stream in range(first, last):
-                current[stream] += factor * steps[stream, depth]
-                for guard in range(streams[stream, 4], streams[stream, 5]):
-                    values[guard] += factor * guard_steps[guard, depth]
+                work[at] += factor * steps[stream, depth]
+                at += RECORD
+            for guard in range(guard_ranges[first, 0], guard_ranges[last - 1, 1]):
+                values[guard] += factor * guard_steps[guard, depth]
             if again:
-                at = code[at, 5]
-        else:
-            for stream in range(first, last):
-                low[stream], high[stream] = guarded_range(
-                    extent, depth, streams[stream, 4], streams[stream, 5], values, guards,
-                    guard_steps)
-            for turn in range(extent):
-                line = -1
-                for stream in range(first, last):
-                    if turn < low[stream] or turn >= high[stream]:
-                        continue
-                    before = line
-                    line = (current[stream] + turn * steps[stream, depth]) >> shift
-                    if streams[stream, 3] and line == before:
-                        continue
-                    operand, write = streams[stream, 1], streams[stream, 2]
-                    left = touch(state, geometry, line, owners[operand], write)
-                    if left == HIT:
-                        continue
-                    if left == BYPASS:
-                        misses[operand, BYPASSES] += 1
-                        continue
-                    misses[operand, WRITE_MISSES if write else READ_MISSES] += 1
-                    if left >= 0:
-                        leaving[(left >> 1) & 127, EVICTIONS] += 1
-                        leaving[(left >> 1) & 127, WRITE_BACKS] += left & 1
-        at += 1
+                place = code[place, 5]
+        place += 1
