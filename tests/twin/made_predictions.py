@@ -98,7 +98,8 @@ def _make_layer(graph, layer, prices, machine, random):  # type: ignore[no-untyp
     energy_pj = bill.energy_pj()
     return LayerPrediction(
         index=layer.index, name=layer.name, op=layer.op, output_shape=(1, 25, 5, 64),
-        macs=20_000 * (1 + layer.index), bytes_moved=20_096 * (1 + layer.index % 3), alias=False, assumed=layer.index == 2,
+        macs=20_000 * (1 + layer.index), bytes_moved=20_096 * (1 + layer.index % 3), alias=False,
+        assumed=layer.index == 2,
         kernels=("arm_convolve_s8",), clock="cpu", cycles=cycles,
         time_us=cycles / machine.clock("cpu").frequency_hz * 1e6,
         energy_uj=None if energy_pj is None else energy_pj * 1e-6, bill=bill, counts=counts,

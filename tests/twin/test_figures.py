@@ -1,5 +1,6 @@
 """Pictures: what is on them, at one layer and at a hundred, and how they reach the disk."""
 
+import itertools
 from types import SimpleNamespace
 
 import pytest
@@ -61,7 +62,7 @@ def test_waterfall_ends_at_the_total():
     *causes, total = axes.patches
     assert total.get_width() == pytest.approx(prediction.time_us / 1e3)
     assert sum(bar.get_width() for bar in causes) == pytest.approx(total.get_width())
-    for bar, following in zip(causes, causes[1:], strict=False):
+    for bar, following in itertools.pairwise(causes):
         assert following.get_x() == pytest.approx(bar.get_x() + bar.get_width())
 
 
@@ -135,8 +136,9 @@ def test_drawing_leaves_the_users_style_alone():
 def make_comparison(**fields):
     row = SimpleNamespace(runtime="made@1.0", edition="v1.0", submitter="Maker", clock_hz=120e6,
                           latency_ms=100.0, energy_uj=fields.pop("published_uj", 5000.0))
-    return SimpleNamespace(row=row, **({"predicted_ms": 110.0, "predicted_uj": 4000.0,
-                                        "stood_in": False} | fields))
+    values = {"predicted_ms": 110.0, "predicted_uj": 4000.0, "stood_in": False,
+              "latency_ratio": 1.1, "energy_ratio": 0.8} | fields
+    return SimpleNamespace(row=row, **values)
 
 
 def test_published_bars_carry_the_ratio():

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from twin.figures.canvas import HEADING_IN, new_figure, rule_values, write_heading
-from twin.figures.palette import BLUE, GREY, ORANGE
+from twin.figures.palette import BLUE, DARK_GREY, GREY, INK
+from twin.quantities import NOT_KNOWN, significant
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -17,6 +19,17 @@ if TYPE_CHECKING:
 
 ROW_IN = 0.52
 """Height of one pair of bars with its gap, in inches."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pair:
+    """Two bars: what was published and what is predicted, in the unit of the axis."""
+
+    label: str
+    published: float | None
+    predicted: float | None
+    ratio: float | None
+    stood_in: bool
 
 
 def draw_published(model: str, board: Board, comparisons: Sequence[Comparison]) -> Figure:
@@ -36,13 +49,14 @@ def draw_published(model: str, board: Board, comparisons: Sequence[Comparison]) 
     Figure
         Bars from zero, so that lengths compare.
     """
-    latencies = [(label_row(item), item.row.latency_ms, item.predicted_ms, item.stood_in)
-                 for item in comparisons]
-    energies = [(label_row(item), item.row.energy_uj and item.row.energy_uj / 1e3,
-                 item.predicted_uj and item.predicted_uj / 1e3, item.stood_in)
-                for item in comparisons]
+    latencies = [Pair(label=label_row(item), published=item.row.latency_ms,
+                      predicted=item.predicted_ms, ratio=item.latency_ratio,
+                      stood_in=item.stood_in) for item in comparisons]
+    energies = [Pair(label=label_row(item), published=_thousandth(item.row.energy_uj),
+                     predicted=_thousandth(item.predicted_uj), ratio=item.energy_ratio,
+                     stood_in=item.stood_in) for item in comparisons]
     panels = [("latency of an inference, ms", latencies)]
-    if any(published and predicted for _, published, predicted, _ in energies):
+    if any(pair.published and pair.predicted for pair in energies):
         panels.append(("energy of an inference, mJ", energies))
     height_in = HEADING_IN + 1.1 + ROW_IN * max(2, len(comparisons))
     with new_figure(6.2 * len(panels) + 1.2, height_in) as figure:
@@ -50,34 +64,34 @@ def draw_published(model: str, board: Board, comparisons: Sequence[Comparison]) 
                       f"{board.core.model}, {board.soc} · published: measured on the board, warm · "
                       "predicted: no price learned from these rows")
         all_axes = figure.subplots(1, len(panels), squeeze=False, sharey=True)[0]
-        for axes, (label, rows) in zip(all_axes, panels, strict=True):
-            draw_pairs(axes, label, rows)
+        for axes, (label, pairs) in zip(all_axes, panels, strict=True):
+            draw_pairs(axes, label, pairs)
         figure.legend(*all_axes[0].get_legend_handles_labels(), loc="outside lower left", ncols=3,
                       fontsize=8)
     return figure
 
 
-def draw_pairs(axes: Axes, label: str,
-               rows: Sequence[tuple[str, float | None, float | None, bool]]) -> None:
-    """Draw (name, published, predicted, stood in) as pairs of bars with the ratio behind."""
-    longest = max((value for _, *pair, _ in rows for value in pair if value), default=1.0)
-    for place, (_, published, predicted, stood_in) in enumerate(rows):
-        axes.barh(place - 0.19, published or 0.0, height=0.36, color=GREY,
+def draw_pairs(axes: Axes, label: str, pairs: Sequence[Pair]) -> None:
+    """Draw each pair of bars, its values behind them and the ratio behind the lower one."""
+    longest = max((value for pair in pairs for value in (pair.published, pair.predicted)
+                   if value), default=1.0)
+    for place, pair in enumerate(pairs):
+        axes.barh(place - 0.19, pair.published or 0.0, height=0.36, color=GREY,
                   label="published" if place == 0 else "")
-        axes.barh(place + 0.19, predicted or 0.0, height=0.36, color=BLUE,
-                  hatch="////" if stood_in else "", edgecolor="white", linewidth=0.0,
-                  label="predicted" if place == 0 else "")
-        for offset, value in ((-0.19, published), (0.19, predicted)):
-            text = "not known" if value is None else f"{value:,.3g}"
-            if offset > 0 and value and published:
-                text += f"   ratio {value / published:.2f}"
+        axes.barh(place + 0.19, pair.predicted or 0.0, height=0.36, color=BLUE,
+                  hatch="////" if pair.stood_in else "", edgecolor="white", linewidth=0.0)
+        for offset, value in ((-0.19, pair.published), (0.19, pair.predicted)):
+            text = NOT_KNOWN if value is None else significant(value)
+            if offset > 0 and pair.ratio is not None:
+                text += f"   ratio {pair.ratio:.2f}"
             axes.text((value or 0.0) + 0.01 * longest, place + offset, text, va="center",
-                      fontsize=8, color="black" if value else ORANGE)
-    if any(stood_in for *_, stood_in in rows):
+                      fontsize=8, color=INK if value else DARK_GREY)
+    axes.barh(0, 0, color=BLUE, label="predicted")
+    if any(pair.stood_in for pair in pairs):
         axes.barh(0, 0, color=BLUE, hatch="////", edgecolor="white",
                   label="predicted with another version of the runtime")
-    axes.set_yticks(range(len(rows)), [name for name, *_ in rows])
-    axes.set_ylim(len(rows) - 0.5, -0.5)
+    axes.set_yticks(range(len(pairs)), [pair.label for pair in pairs])
+    axes.set_ylim(len(pairs) - 0.5, -0.5)
     axes.set_xlim(0, 1.3 * longest)
     axes.set_xlabel(label)
     rule_values(axes)
@@ -88,3 +102,7 @@ def label_row(item: Comparison) -> str:
     row = item.row
     clock = "" if row.clock_hz is None else f", {row.clock_hz / 1e6:g} MHz"
     return f"{row.runtime}\n{row.edition} {row.submitter}{clock}"
+
+
+def _thousandth(value: float | None) -> float | None:
+    return None if value is None else value / 1e3
