@@ -61,8 +61,7 @@ def significant(value: float, digits: int = 3) -> str:
 def _with_unit(value: float | None, units: tuple[tuple[float, str], ...], gap: str = " ") -> str:
     if value is None:
         return NOT_KNOWN
-    # 999.6 k must read 1 M: choose the unit after rounding to three digits.
-    rounded = float(f"{value:.3g}")
-    factor, unit = next(((factor, unit) for factor, unit in units if abs(rounded) >= factor),
+    # 999.6 k must read 1 M: a unit is chosen when the rounded figure reaches one of it.
+    factor, unit = next((pair for pair in units if float(f"{abs(value) / pair[0]:.3g}") >= 1),
                         units[-1])
     return f"{significant(value / factor)}{gap}{unit}".strip()

@@ -148,14 +148,14 @@ def test_sources_show_every_number_of_a_board():
 
 def test_glossary_entry_shows_myth_and_equation():
     text = text_of(entry_report(find_entry("energy")))
-    assert "often said" in text
+    assert "beware" in text
     assert "equation" in text
 
 
 @pytest.mark.parametrize(("text", "expected"), [
     (format_time(0.5), "0.5 us"), (format_time(1500.0), "1.5 ms"), (format_time(999.6), "1 ms"),
     (format_time(2.5e6), "2.5 s"), (format_time(None), "not known"),
-    (format_energy(1250.0), "1.25 mJ"), (format_size(655360), "640 KiB"), (format_size(7), "7 B"),
+    (format_energy(1250.0), "1.25 mJ"), (format_size(655360), "640 KiB"), (format_size(7), "7 B"), (format_size(1 << 30), "1 GiB"),
     (format_count(2_656_768), "2.66M"), (format_count(0), "0"), (format_share(1, 3), "33.3 %"),
     (format_share(0, 0), "0 %"), (significant(1234.5), "1,234"), (significant(0.00123), "0.00123"),
 ])

@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 def boards_table(boards: Iterable[Board]) -> Table:
     """Return one row per board: core, clock, memory, caches."""
     table = new_table(("board", "soc", "core", "clock", "RAM", "flash", "data cache"),
-                      ("clock", "RAM", "flash"))
+                      ("clock", "RAM", "flash", "data cache"))
     for board in boards:
         cache = board.cache(board.core.dcache)
         add_row(table, (board.name, board.soc, board.core.model,
                         format_frequency(board.clock(board.core.clock).frequency_hz),
                         format_size(_size(board, ("tcm", "sram"))),
                         format_size(_size(board, ("flash", "external_flash"))),
-                        _describe_cache(cache) if cache else "none"))
+                        format_size(cache.size_bytes) if cache else "none"))
     return table
 
 
@@ -107,7 +107,7 @@ def entry_report(entry: Entry) -> RenderableType:
     also = f" (also: {', '.join(entry.aliases)})" if entry.aliases else ""
     pairs = [(label, text) for label, text in (
         ("equation", entry.equation), ("what moves it", entry.lever),
-        ("often said", entry.myth), ("source", entry.source),
+        ("beware", entry.myth), ("source", entry.source),
         ("see", ", ".join(entry.see)),
     ) if text]
     title = Text.assemble((entry.term, "bold"), (f"  {entry.kind}{also}", "dim"))
