@@ -83,6 +83,11 @@ def by_core_and_runtime(row: PublishedRow) -> Group:
     return (row.core, (row.runtime or row.software).partition("@")[0])
 
 
+def by_core_and_version(row: PublishedRow) -> Group:
+    """Group rows by core and kernel library of one version."""
+    return (row.core, row.runtime or row.software)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LinearBaseline:
     """Cycles as a non-negative sum of counts, one set of constants per group of rows.
@@ -120,7 +125,8 @@ def fit_linear(observations: Observations, grouping: Grouping) -> LinearBaseline
     observations : Observations
         Rows of use "fit" only.
     grouping : callable
-        Each group gets its own constants; a group with fewer rows than constants gets none.
+        Each group gets its own constants; a group with no more rows than constants gets none,
+        because it would be explained whatever it held.
 
     Returns
     -------
@@ -144,7 +150,7 @@ def fit_linear(observations: Observations, grouping: Grouping) -> LinearBaseline
     for position, row in enumerate(observations.rows):
         groups.setdefault(grouping(row), []).append(position)
     fitted = {group: _solve(observations.select(chosen)) for group, chosen in groups.items()
-              if len(chosen) >= len(observations.names)}
+              if len(chosen) > len(observations.names)}
     return LinearBaseline(names=observations.names, grouping=grouping, cycles_each=fitted,
                           rows_each={group: len(groups[group]) for group in fitted})
 

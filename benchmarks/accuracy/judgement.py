@@ -13,6 +13,7 @@ from calibration.baselines import (
     Observations,
     by_core,
     by_core_and_runtime,
+    by_core_and_version,
     fit_linear,
     fit_power,
     learn_clock_baseline,
@@ -31,10 +32,14 @@ from twin.published import (
 TWIN = "twin"
 PER_MAC = "MACs x constant per core"
 FOUR = "four constants per core and library"
+FOUR_VERSION = "four constants per core and library version"
 CLOCK = "clock scaling from other boards"
 POWER_FOUR = "constant power x four-constant time"
 POWER_PUBLISHED = "constant power x published time"
-LATENCY_PREDICTORS = (TWIN, PER_MAC, FOUR, CLOCK)
+LATENCY_PREDICTORS = (TWIN, PER_MAC, FOUR, FOUR_VERSION, CLOCK)
+COMPARED_PREDICTORS = (TWIN, PER_MAC, FOUR)
+"""Those with figures for most rows, set beside each other on the same rows."""
+
 ENERGY_PREDICTORS = (TWIN, POWER_FOUR, POWER_PUBLISHED)
 
 
@@ -81,9 +86,10 @@ def judge(predictor: RowPredictor = predict_row) -> Judgement:
     per_mac = fit_linear(Observations(
         rows=fit_rows, names=("macs",), counts=np.array([[macs[i]] for i in fitting], float),
     ), by_core)
-    four = fit_linear(Observations(
-        rows=fit_rows, names=WORK_NAMES, counts=np.array([counts[i] for i in fitting], float),
-    ), by_core_and_runtime)
+    fit_work = Observations(
+        rows=fit_rows, names=WORK_NAMES, counts=np.array([counts[i] for i in fitting], float))
+    four = fit_linear(fit_work, by_core_and_runtime)
+    four_version = fit_linear(fit_work, by_core_and_version)
     clock, power = learn_clock_baseline(fit_rows), fit_power(fit_rows)
 
     cases = []
@@ -92,7 +98,8 @@ def judge(predictor: RowPredictor = predict_row) -> Judgement:
         cases.append(Case(
             row=row, comparison=comparison,
             latency_ms={TWIN: comparison.predicted_ms, PER_MAC: per_mac.predict_ms(row, (total,)),
-                        FOUR: four_ms, CLOCK: clock.predict_ms(row)},
+                        FOUR: four_ms, FOUR_VERSION: four_version.predict_ms(row, each),
+                        CLOCK: clock.predict_ms(row)},
             energy_uj={TWIN: comparison.predicted_uj, POWER_FOUR: power.predict_uj(row, four_ms),
                        POWER_PUBLISHED: power.predict_uj(row, row.latency_ms)},
         ))

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from benchmarks.accuracy.instructions import Check
 from benchmarks.accuracy.judgement import (
+    COMPARED_PREDICTORS,
     ENERGY_PREDICTORS,
     LATENCY_PREDICTORS,
     TWIN,
@@ -43,7 +44,7 @@ def make_report(judgement: Judgement, checks: Sequence[Check]) -> str:
         "to them (their `fit` figures are in sample); `test` rows are sealed and only judge. No "
         "price of the twin is fitted to any published row.",
         "**Latency, the twin beside the baselines, on rows all of them predict**",
-        _predictor_table(common_cases(cases, LATENCY_PREDICTORS), LATENCY_PREDICTORS,
+        _predictor_table(common_cases(cases, COMPARED_PREDICTORS), COMPARED_PREDICTORS,
                          latency_errors),
         "**Latency, each on every row it predicts**",
         _predictor_table(cases, LATENCY_PREDICTORS, latency_errors),
