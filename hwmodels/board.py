@@ -148,6 +148,9 @@ class Memory:
         Sustained bandwidth towards the bus, in bytes per cycle of `clock`; None: the bus width.
     banks : int
         Banks that serve two masters at once.
+    read_charge_pc : float or None
+        Charge of one array read, as a current of the board's tables, in picocoulomb; None: not
+        known apart from the core's activity.
     """
 
     name: str
@@ -164,6 +167,7 @@ class Memory:
     prefetch: bool = False
     bytes_per_cycle: float | None = None
     banks: int = 1
+    read_charge_pc: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

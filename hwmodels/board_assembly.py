@@ -27,7 +27,10 @@ from hwmodels.board_rules import (
     line_bytes_of,
     main_core_clock,
 )
-from hwmodels.board_schema import BoardSection, CountersSection, Section
+from hwmodels.board_schema import BoardSection, Section
+
+ARRAY_ROLES = ("flash", "external_flash", "rom")
+"""Roles read in lines, whose wait states are met once a line."""
 
 
 def assemble(section: BoardSection) -> Board:
@@ -62,7 +65,7 @@ def assemble(section: BoardSection) -> Board:
         power=_power(section), prices=_prices(section),
         placement=tuple((use, getattr(section.placement, use))
                         for use in ("weights", "arena", "code")),
-        counters=_counters(section.counters), virtual=tuple(section.virtual.items()),
+        counters=_counters(section), virtual=tuple(section.virtual.items()),
         facts=tuple(_facts(section, section.sources)),
         document=json.dumps(to_plain(section), separators=(",", ":")),
     )
@@ -133,15 +136,19 @@ def _memories(section: BoardSection) -> tuple[Memory, ...]:
             ratio = (frequency_of(section, clock)
                      / frequency_of(section, memory.latency.clock or clock))
             latency_cycles = (memory.latency.cycles.value - 1) * ratio
+        wait_states = _value(memory.wait_states, demanded_wait_states(section, memory))
+        if memory.role not in ARRAY_ROLES:
+            # Not an array behind a buffer: every access pays, so it is latency.
+            latency_cycles, wait_states = latency_cycles + wait_states, 0
         memories.append(Memory(
             name=name, role=memory.role, address=memory.address.value,
             size_bytes=memory.size_bytes.value,
             cacheable=name in served if memory.cacheable is None else memory.cacheable,
             bus=memory.bus, clock=clock, latency_cycles=latency_cycles,
-            wait_states=_value(memory.wait_states, demanded_wait_states(section, memory)),
+            wait_states=wait_states,
             read_bytes=_value(memory.read_bytes, width), line_buffer=memory.line_buffer,
             prefetch=memory.prefetch, bytes_per_cycle=_value(memory.bytes_per_cycle),
-            banks=_value(memory.banks, 1),
+            banks=_value(memory.banks, 1), read_charge_pc=_value(memory.read_charge_pc),
         ))
     return tuple(memories)
 
@@ -188,12 +195,14 @@ def _prices(section: BoardSection) -> tuple[EventPrice, ...]:
     return tuple(prices)
 
 
-def _counters(section: CountersSection | None) -> Counters | None:
-    if section is None:
+def _counters(section: BoardSection) -> Counters | None:
+    counters = section.counters
+    if counters is None:
         return None
     return Counters(
-        cycle_counter=section.cycle_counter, wrapping_counters=section.wrapping_counters,
-        pmu_counters=_value(section.pmu_counters, 0), cache_monitors=section.cache_monitors,
-        levels=tuple((level, getattr(section.levels, level)) for level in ("l4", "l3", "l2", "l1")),
-        source=section.source,
+        cycle_counter=counters.cycle_counter, wrapping_counters=counters.wrapping_counters,
+        pmu_counters=_value(counters.pmu_counters, 0), cache_monitors=counters.cache_monitors,
+        levels=tuple((level, getattr(counters.levels, level))
+                     for level in ("l4", "l3", "l2", "l1")),
+        source=section.sources[counters.source],
     )

@@ -26,11 +26,12 @@ PLAIN = ""
 
 UNITS: dict[str, dict[str, str]] = {
     "hz": {"Hz": "1", "kHz": "1e3", "MHz": "1e6", "GHz": "1e9"},
-    "bytes": {"B": "1", "KiB": "1024", "MiB": "1048576"},
+    "bytes": {"B": "1", "KiB": "1024", "MiB": "1048576", "GiB": "1073741824"},
     "v": {"V": "1", "mV": "1e-3"},
     "ns": {"ns": "1", "us": "1e3", "ms": "1e6"},
     "ma": {"mA": "1", "uA": "1e-3", "A": "1e3"},
     "ma_per_mhz": {"mA/MHz": "1", "uA/MHz": "1e-3"},
+    "pc": {"pC": "1", "nC": "1e3"},
     "pj": {"pJ": "1", "nJ": "1e3", "fJ": "1e-3"},
     "": {},
 }
@@ -183,6 +184,7 @@ Efficiencies = Annotated[Leaf, quantity(dimension="v", above=0, high=60, depth=2
 Current = Annotated[Leaf, quantity(dimension="ma", low=0, high=1e6, null=True)]
 CurrentPerMhz = Annotated[Leaf, quantity(dimension="ma_per_mhz", low=0, high=1e4, null=True)]
 Ipc = Annotated[Leaf, quantity(above=0, high=16, null=True)]
+Charge = Annotated[Leaf, quantity(dimension="pc", low=0, high=1e9, null=True)]
 Energy = Annotated[Leaf, quantity(dimension="pj", low=0, high=1e12, null=True)]
 Money = Annotated[Leaf, quantity(low=0, high=1e6, null=True)]
 Policy = Annotated[Leaf, quantity(numeric=False, words=REPLACEMENTS)]

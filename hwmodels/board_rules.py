@@ -92,6 +92,7 @@ def _names(section: BoardSection) -> Iterator[Broken]:
     parts: dict[str, Collection[str]] = {
         "clock": section.clocks, "cache": section.caches, "bus": section.buses,
         "memory": section.memories, "master": [*section.cores, *section.dma],
+        "source": section.sources,
     }
     for path, what, name in _references(section):
         if name is not None and name not in parts[what]:
@@ -122,6 +123,8 @@ def _references(section: BoardSection) -> Iterator[tuple[str, str, str | None]]:
         yield f"dma.{name}.clock", "clock", dma.clock
     for use in ("weights", "arena", "code"):
         yield f"placement.{use}", "memory", getattr(section.placement, use)
+    if section.counters is not None:
+        yield "counters.source", "source", section.counters.source
     for key, price in section.prices.items():
         yield f"prices.{key}.clock", "clock", price.clock
         yield f"prices.{key}", "memory", key.partition("@")[2] or None

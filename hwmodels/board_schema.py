@@ -8,6 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from hwmodels.board_leaf import (
     Address,
+    Charge,
     Count,
     Current,
     CurrentPerMhz,
@@ -139,6 +140,7 @@ class MemorySection(Section):
     prefetch: bool = False
     bytes_per_cycle: Rate | None = None
     banks: Count | None = None
+    read_charge_pc: Charge | None = None
 
 
 class BusSection(Section):

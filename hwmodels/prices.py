@@ -31,6 +31,8 @@ and the cycles in which it waited, which cost a share s of A each:
 
     stalled cycle = s A          issue slot = A (1 - s (1 - min(ipc, 1))) / ipc
 
+A refill costs its waiting cycles, and its array reads where their charge is known (Q_read per
+read, turned into energy as above). Wait states counted apart as `flash_wait` carry their own.
 Loads, stores and cache look-ups of that code are inside A, so the access events cost 0 pJ here.
 A board whose currents are not known has prices in cycles and none in joules.
 """
@@ -251,10 +253,12 @@ def _core_prices(board: Board) -> Iterator[Price]:
 
 def _memory_prices(board: Board, memory: Memory) -> Iterator[Price]:
     stall, clock = stall_pj(board.power), board.core.clock
+    read = (rail_mw_per_ma(board.power) or 0.0) * (memory.read_charge_pc or 0.0)
 
-    def price(event: str, cycles: float) -> Price:
+    def price(event: str, cycles: float, line_bytes: int = 0) -> Price:
+        reads = math.ceil(line_bytes / memory.read_bytes)
         return Price(event=event, place=memory.name, cycles=cycles, clock=clock,
-                     pj=None if stall is None else cycles * stall, kind="derived",
+                     pj=None if stall is None else cycles * stall + reads * read, kind="derived",
                      source=f"latency, wait states and width of {memory.name}; a waiting cycle "
                             "costs stall_share of the activity current")
 
@@ -266,13 +270,14 @@ def _memory_prices(board: Board, memory: Memory) -> Iterator[Price]:
     yield price("external_wait", ratio * (latency + memory.wait_states + beats - 1))
     icache, dcache = board.cache(board.core.icache), board.cache(board.core.dcache)
     if icache is not None and _serves(icache, memory):
-        yield price("icache_refill", refill_cycles(board, memory, icache.line_bytes))
+        yield price("icache_refill", refill_cycles(board, memory, icache.line_bytes),
+                    icache.line_bytes)
     if dcache is not None and _serves(dcache, memory):
         line_bytes = dcache.line_bytes
         refill = (refill_cycles(board, memory, line_bytes)
                   - line_wait_cycles(board, memory, line_bytes))
-        yield price("dcache_read_refill", refill)
-        yield price("dcache_write_refill", refill)
+        yield price("dcache_read_refill", refill, line_bytes)
+        yield price("dcache_write_refill", refill, line_bytes)
         beats = math.ceil(line_bytes / _beat_bytes(board, memory))
         yield price("write_back", ratio * (latency + beats))
 
