@@ -43,8 +43,9 @@ import math
 from collections.abc import Iterator
 from dataclasses import replace
 
-from hwmodels.board import Board, Cache, Memory, Power
+from hwmodels.board import Board, Cache, EventPrice, Memory, Power
 from hwmodels.counts import ISSUE_EVENTS, Price, Prices
+from hwmodels.errors import BoardError
 
 PJ_PER_CYCLE = 1000.0
 """pJ of 1 mA/MHz at 1 V: 1e-3 A / 1e6 Hz x 1 V = 1e-9 J."""
@@ -71,26 +72,41 @@ def derive_prices(board: Board) -> Prices:
     -------
     Prices
         Cycles of the main core's clock; pJ at the rail, None where currents are not known.
-        Prices of `board.prices` replace what is derived.
+        Prices of `board.prices` replace what is derived, everywhere or at the place they name.
+
+    Raises
+    ------
+    BoardError
+        When a price of the file asks for derived cycles where nothing is derived.
 
     Notes
     -----
     Equations and assumptions are those of the module.
     """
     table = {(price.event, price.place): price for price in _derive(board)}
-    clock = board.core.clock
     for stated in board.prices:
-        key = (stated.event, stated.place)
-        base = table.get(key) or table.get((stated.event, ""))
-        ratio = board.clock(clock).frequency_hz / board.clock(stated.clock).frequency_hz
-        derived_cycles, derived_pj = (base.cycles, base.pj) if base else (0.0, None)
-        table[key] = Price(
-            event=stated.event, place=stated.place, clock=clock, kind="assumed",
-            cycles=derived_cycles if stated.cycles is None else stated.cycles * ratio,
-            pj=derived_pj if stated.pj is None else stated.pj,
-            source=f"prices.{stated.event} of the board file",
-        )
+        places = {key for key in table if key[0] == stated.event and stated.place in ("", key[1])}
+        for key in places or {(stated.event, stated.place)}:
+            derived = table.get(key) or table.get((stated.event, ""))
+            table[key] = _state(board, stated, key[1], derived)
     return Prices(table)
+
+
+def _state(board: Board, stated: EventPrice, place: str, derived: Price | None) -> Price:
+    """Return a price of the board file for one place, completed by the derived one."""
+    key = f"prices.{stated.event}" + (f"@{stated.place}" if stated.place else "")
+    if stated.cycles is not None:
+        ratio = (board.clock(board.core.clock).frequency_hz
+                 / board.clock(stated.clock).frequency_hz)
+        cycles = stated.cycles * ratio
+    elif derived is not None:
+        cycles = derived.cycles
+    else:
+        raise BoardError(f"{board.name}:{key}.cycles: nothing to derive it from here; accepted: "
+                         "[cycles, kind, source]")
+    pj = stated.pj if stated.pj is not None else derived.pj if derived is not None else None
+    return Price(event=stated.event, place=place, cycles=cycles, clock=board.core.clock, pj=pj,
+                 kind="assumed", source=f"{key} of the board file")
 
 
 def rail_mw_per_ma(power: Power) -> float | None:

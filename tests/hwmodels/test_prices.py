@@ -8,7 +8,9 @@ import pytest
 
 from hwmodels.board import EventPrice, Power
 from hwmodels.board_file import change_board, list_boards, load_board
+from hwmodels.core_file import load_core
 from hwmodels.counts import EVENTS, ISSUE_EVENTS
+from hwmodels.errors import BoardError
 from hwmodels.prices import (
     clock_tree_pj,
     derive_prices,
@@ -144,6 +146,7 @@ def test_array_reads_are_paid_by_refills():
 @pytest.mark.parametrize("name", list_boards())
 def test_every_event_has_a_price_in_core_cycles(name):
     board = load_board(name)
+    assert load_core(board.core.model)
     prices = derive_prices(board)
     known = board.power.activity_ma_per_mhz is not None
     priced = {event for event, _ in prices.table}
@@ -167,3 +170,15 @@ def test_a_board_file_may_state_a_price():
     kept = replace(stated, cycles=None)
     assert derive_prices(replace(board, prices=(kept,))).price("write_back", "sram").cycles == (
         derive_prices(board).price("write_back", "sram").cycles)
+
+
+def test_a_stated_price_without_a_place_holds_everywhere():
+    board = load_board("nucleo_h7a3zi_q")
+    stated = EventPrice(event="write_back", place="", cycles=3, clock="cpu", pj=None)
+    prices = derive_prices(replace(board, prices=(stated,)))
+    assert {prices.price("write_back", place).cycles for place in ("sram", "flash")} == {3}
+    assert prices.price("write_back", "sram").pj == derive_prices(board).price(
+        "write_back", "sram").pj
+    nothing = EventPrice(event="write_back", place="dtcm", cycles=None, clock="cpu", pj=None)
+    with pytest.raises(BoardError, match="nothing to derive it from"):
+        derive_prices(replace(board, prices=(nothing,)))
