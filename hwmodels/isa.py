@@ -52,7 +52,7 @@ class Instruction:
     offset_bytes : int or None
         Immediate offset from `base`; None when a register is added.
     transfers : int
-        Registers loaded or stored.
+        Registers loaded or stored, a double register as two.
     loaded_bytes, stored_bytes : int
         Bytes moved; of a predicated vector access, all lanes.
     mac_lanes : int
@@ -124,7 +124,8 @@ def parse_code(code: str) -> tuple[Instruction, ...]:
 
 
 _COMMENT = re.compile(r"@.*|//.*|/\*.*?\*/")
-_LISTING = re.compile(r"^\s*(?:0x)?[0-9a-f]+:\s+(?:(?:[0-9a-f]{8}|[0-9a-f]{4})\s+)+", re.IGNORECASE)
+_LISTING = re.compile(r"^\s*(?:0x)?[0-9a-f]+:\s+(?:(?:[0-9a-f]{8}|[0-9a-f]{4}|[0-9a-f]{2})\s+)+",
+                      re.IGNORECASE)
 _ADDRESS = re.compile(r"^\s*0x[0-9a-f]+:\s*", re.IGNORECASE)
 _LABEL = re.compile(r"^\s*(?:[0-9a-f]+\s+<[^>]*>|[\w.$]+):\s*")
 
@@ -139,6 +140,7 @@ def _split_lines(code: str) -> Iterator[str]:
                 yield part
 
 
+@lru_cache(maxsize=8192)  # the same few lines recur from block to block
 def _parse_line(line: str) -> Instruction:
     head, _, rest = line.partition(" ")
     if "\t" in head:
@@ -289,15 +291,17 @@ def _build_access(line: str, word: _Word, operands: list[Operand]) -> Instructio
     names = tuple(name for operand in place.data for name in operand.registers)
     if word.base.startswith("strex"):
         names = names[1:]
-    transfers = sum(operand.count for operand in place.data) or 1
-    moved = _count_bytes(word, place.data, transfers)
+    double = spec.timing.startswith("f_")
+    transfers = sum(len(operand.registers) if double else operand.count
+                    for operand in place.data) or 1
+    moved = _count_bytes(word, transfers)
     loads = spec.kind == "load"
     reads: Reads = tuple((name, "address") for name in place.address)
     if not loads:
         reads = (*reads, *((name, "data") for name in names))
     writes = names if loads else ()
     return Instruction(
-        text=line, mnemonic=word.base, kind=spec.kind, timing=_access_class(spec, place),
+        text=line, mnemonic=word.base, kind=spec.kind, timing=_access_class(spec, place, transfers),
         reads=_extra_reads(reads, writes, word), writes=writes,
         base_writes=(place.base,) if place.steps and place.base else (), base=place.base,
         offset_bytes=place.offset_bytes, transfers=transfers,
@@ -307,8 +311,10 @@ def _build_access(line: str, word: _Word, operands: list[Operand]) -> Instructio
     )
 
 
-def _access_class(spec: Mnemonic, place: _Place) -> str:
-    """Timing class of an access: gathers by their vector of offsets, stores by a register's."""
+def _access_class(spec: Mnemonic, place: _Place, transfers: int) -> str:
+    """Timing class of an access: gathers by their offsets, doubles as multiples."""
+    if spec.timing in ("f_load", "f_store") and transfers > 1:
+        return f"{spec.timing}_multi"
     if spec.timing.startswith("v_") and any(name[0] == "s" and name != "sp"
                                             for name in place.address):
         return "v_gather" if spec.kind == "load" else "v_scatter"
@@ -317,11 +323,10 @@ def _access_class(spec: Mnemonic, place: _Place) -> str:
     return spec.timing
 
 
-def _count_bytes(word: _Word, data: list[Operand], transfers: int) -> int:
+def _count_bytes(word: _Word, transfers: int) -> int:
     spec = word.spec
     if not spec.timing.startswith("v_"):
-        words = sum(len(operand.registers) for operand in data)
-        return spec.width_bytes * (words if spec.timing.startswith("f_") and words else transfers)
+        return spec.width_bytes * transfers
     if spec.width_bytes == 16:
         return 16
     element_bits = int(re.sub(r"\D", "", word.types[-1])) if word.types else 8 * spec.width_bytes

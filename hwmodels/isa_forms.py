@@ -91,7 +91,6 @@ FORMS: dict[str, Form] = {
     "vmov": _form_vmov,
     "index": _form_index,
     "f_compare": lambda operands: (_values(operands), ("fpscr",)),
-    "write_flags": lambda operands: ((("fpscr", "value"),), _written(operands, 1) or (FLAGS,)),
     "v_compare": lambda operands: (_values(operands), (PREDICATE,)),
     "predicate": lambda operands: (
         _values(operands) if operands else ((PREDICATE, "value"),), (PREDICATE,)),

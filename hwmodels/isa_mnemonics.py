@@ -108,8 +108,7 @@ SCALAR = _table(
     ("branch", "jump", "branch", 0, "bx bxns j jr c.j c.jr ret tail tbb tbh"),
     ("call", "call", "branch", 0, "bl blx blxns jal jalr call c.jal c.jalr"),
     ("branch", "loop_end", "loop", 0, "le letp"),
-    ("branch", "loop_start", "loop_start", 0, _pairs("dls wls dlstp wlstp", "|.8|.16|.32|.64")
-     + " lctp"),
+    ("branch", "loop_start", "loop_start", 0, "dls wls dlstp wlstp lctp"),
     ("nop", "nop", "none", 0, "nop c.nop"),
 )
 """Scalar integer mnemonics."""
@@ -120,8 +119,7 @@ FLOAT = _table(
     ("alu", "f_move", "unary", 0, "vabs vneg fmv.s fmv.w.x fmv.x.w fneg.s fabs.s vins vmovx"),
     ("alu", "f_move", "binary", 0, "fsgnj.s fsgnjn.s fsgnjx.s"),
     ("alu", "f_move", "vmov", 0, "vmov"),
-    ("alu", "f_move", "write_flags", 0, "vmrs"),
-    ("alu", "f_move", "read", 0, "vmsr"),
+    ("alu", "f_move", "unary", 0, "vmrs vmsr"),
     ("alu", "f_convert", "unary", 0, "vcvt vcvta vcvtn vcvtm vcvtp vcvtr vcvtb vcvtt vrinta vrintn"
      " vrintm vrintp vrintr vrintx vrintz fcvt.w.s fcvt.wu.s fcvt.s.w fcvt.s.wu fclass.s"),
     ("alu", "f_compare", "f_compare", 0, "vcmp vcmpe"),

@@ -75,6 +75,33 @@ def test_steady_trip(core: str, code: str, cycles: int, stalls: int) -> None:
     assert (steady.cycles, steady.stall_cycles) == (cycles, stalls)
 
 
+def test_vector_stalls_as_counters_of_a_real_core_show() -> None:
+    """Requantisation of four lanes and a depthwise product on a Cortex-M55, in tightly coupled RAM.
+
+    Published counters of an Apollo510 running MLPerf Tiny kws with CMSIS-NN (neuralSPOT,
+    docs/From TF to EVB, full PMU table): the 1x1 layers requantise 31 x 64 + 16 = 2000 times and
+    stall 13,988 times in MVE, 11,985 on the integer unit and 2,000 on a dependency: 6 + 1 each.
+    The depthwise layers stall 13,410 times on dependencies: 3 in each of about 9 x 496 products of
+    four columns, whose sum follows its product at once in three of four columns.
+    """
+    requantise = """bic r1, r3, r3, asr #31; vdup.32 q1, r1; vshl.s32 q3, q3, q1;
+        and r3, r3, r3, asr #31; vdup.32 q2, r3; vqrdmulh.s32 q3, q3, r2; vand q1, q3, q2;
+        vshr.s32 q1, q1, #31; vqadd.s32 q3, q3, q1; vrshl.s32 q3, q3, q2; ldr r3, [sp, #248];
+        add r4, r4, r5; vadd.i32 q3, q3, r6; vmax.s32 q3, q3, q7; vmin.s32 q3, q3, q6"""
+    core = load_core("cortex-m55")
+    shifted_masks = 2  # each vdup waits for its scalar: not an MVE stall
+    integer_unit, dependency = 6, 1
+    assert schedule(requantise, core).single.stall_cycles == (
+        shifted_masks + integer_unit + dependency)
+    depthwise = """vldrb.s32 q3, [r1]; vldrb.s32 q0, [r0], #16; vmul.i32 q0, q0, q3;
+        vadd.i32 q2, q2, q0; vldrb.s32 q0, [r6], #16; vmul.i32 q0, q0, q3; vadd.i32 q1, q1, q0;
+        vldrb.s32 q0, [r7], #16; vmul.i32 q0, q0, q3; vadd.i32 q5, q5, q0;
+        vldrb.s32 q0, [r3], #16; vadd.i32 q4, q4, q3; vmul.i32 q3, q0, q3; add r1, r4;
+        vadd.i32 q6, q6, q3; le lr, 1b"""
+    two_loads = 1
+    assert schedule(depthwise, core).steady.stall_cycles == 3 + two_loads
+
+
 # (core, code, cycles of one pass)
 SINGLE = [
     ("cortex-m4", "ldr r0, [r1]", 2),                      # DDI 0439: LDR 2
@@ -82,6 +109,8 @@ SINGLE = [
     ("cortex-m4", "smull r0, r1, r2, r3", 1),              # DDI 0439: 1
     ("cortex-m4", "vmla.f32 s0, s1, s2", 3),               # DDI 0439: 3
     ("cortex-m4", "vadd.f32 s0, s1, s2; vadd.f32 s3, s0, s2", 3),  # used at once: one longer
+    ("cortex-m4", "vldr d0, [r1]", 3),                     # DDI 0439: VLDR.64 3
+    ("cortex-m4", "vpush {d8-d9}", 5),                     # VSTM.64 1 + 2N
     ("cortex-m3", "mla r0, r1, r2, r3", 2),                # DDI 0337: 2
     ("cortex-m0plus", "ldr r0, [r1]; adds r0, #1", 3),     # 2 + 1
     ("cortex-m33", "ldm r0, {r4-r7}", 4),                  # N

@@ -42,7 +42,7 @@ def test_kind_and_lanes(text: str, kind: str, lanes: int) -> None:
     ("vldrh.s32 q0, [r0]", 8, 0, 1), ("vldrw.u32 q0, [r0, #16]", 16, 0, 1),
     ("vstrb.32 q0, [r0], #4", 0, 4, 1), ("vstrw.32 q0, [r0]", 0, 16, 1),
     ("vld40.8 {q0, q1, q2, q3}, [r0]", 16, 0, 4), ("vldr s0, [r0]", 4, 0, 1),
-    ("vldr d0, [r0]", 8, 0, 1), ("vldmia r0!, {s0-s3}", 16, 0, 4), ("vpush {d8-d9}", 0, 16, 2),
+    ("vldr d0, [r0]", 8, 0, 2), ("vldmia r0!, {s0-s3}", 16, 0, 4), ("vpush {d8-d9}", 0, 16, 4),
     ("lw a0, 0(a1)", 4, 0, 1), ("lbu a0, 1(a1)", 1, 0, 1), ("flw fa0, 4(a0)", 4, 0, 1),
     ("ldr r0, =0x1234", 4, 0, 1), ("ldr r0, [pc, #20]", 4, 0, 1),
 ])
@@ -101,7 +101,8 @@ def test_predicated_vector_keeps_old_lanes() -> None:
 
 
 def test_listing_of_a_disassembler() -> None:
-    """Addresses, encodings, labels, comments and width suffixes of objdump and capstone."""
+    """Addresses, encodings, labels, comments and width suffixes of objdump, llvm-objdump
+    and capstone."""
     listing = """
 08000100 <kernel>:
  8000100:\t6823      \tldr\tr3, [r4, #0]
@@ -110,10 +111,12 @@ def test_listing_of_a_disassembler() -> None:
 .L2:
  800010a:\td1f9      \tbne.n\t8000100 <kernel>
 0x800010c: bx lr
+1000010e: f1 ee 20 2f  \tvaddva.s8\tr2, q0
 """
     instructions = parse_code(listing)
-    assert [one.mnemonic for one in instructions] == ["ldr", "ldr", "smlad", "bne", "bx"]
-    assert [one.narrow for one in instructions] == [True, False, False, True, True]
+    assert [one.mnemonic for one in instructions] == ["ldr", "ldr", "smlad", "bne", "bx",
+                                                        "vaddva"]
+    assert [one.narrow for one in instructions] == [True, False, False, True, True, False]
 
 
 def test_narrow_encodings() -> None:
