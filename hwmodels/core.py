@@ -111,11 +111,38 @@ class BlockCounts:
         return dict(self.events).get(event, 0.0)
 
 
-def _issue_kind(instruction: Instruction, timing: CoreTiming) -> int:
-    if instruction.kind == "mul" and instruction.timing in ("mul", "mul_flags") \
-            and timing.multiply_is_mac:
+_KINDS = {"mac": 0, "load": 2, "store": 3, "branch": 4, "call": 4}
+_PASSED_ON = ("add", "add_immediate", "extend", "move")
+
+
+def _issue_kind(body: tuple[Instruction, ...], place: int, timing: CoreTiming) -> int:
+    """Index in `ISSUE_KINDS` of one instruction of a block."""
+    one = body[place]
+    if timing.multiply_is_mac and one.timing in ("mul", "mul_flags") \
+            and not any(other.timing == "mul_high" and set(other.reads) == set(one.reads)
+                        for other in body) \
+            and any(_may_be_datum(body, place, name) for name, _ in one.reads):
         return 0
-    return {"mac": 0, "load": 2, "store": 3, "branch": 4, "call": 4}.get(instruction.kind, 1)
+    return _KINDS.get(one.kind, 1)
+
+
+def _may_be_datum(body: tuple[Instruction, ...], place: int, factor: str) -> bool:
+    """Whether a factor is an 8- or 16-bit value, offset or widened at most, or from elsewhere.
+
+    Where the plain product is the MAC, this tells weights and activations from what the block
+    itself computes or loads as words: requantisation multipliers, halves of a long product.
+    """
+    sought = {factor}
+    for back in range(1, len(body) + 1):
+        writer = body[place - back]  # a negative index is the trip before
+        if sought.isdisjoint(writer.writes):
+            continue
+        if writer.timing == "load_narrow":
+            return True
+        sought.difference_update(writer.writes)
+        if writer.timing in _PASSED_ON:
+            sought.update(name for name, port in writer.reads if port == "value")
+    return bool(sought)
 
 
 _MOST_PASSES = 40
@@ -190,8 +217,8 @@ def schedule(code: str, timing: CoreTiming) -> BlockTiming:
     instructions = parse_code(code)
     if not instructions:
         raise KernelError(f"block {code!r} has no instruction")
-    body = tuple((one, timing.class_timing(one), _issue_kind(one, timing))
-                 for one in instructions)
+    body = tuple((one, timing.class_timing(one), _issue_kind(instructions, place, timing))
+                 for place, one in enumerate(instructions))
     flow = instructions[-1].flow
     free = int(timing.loop_buffer and flow == "loop_end")
     looped = body[:-1] if free and len(body) > 1 else body
@@ -265,7 +292,7 @@ def count_block(block: Block, timing: CoreTiming) -> BlockCounts:
         instructions=timed.instructions * block.trips - free,
         loads=timed.loads * block.trips, stores=timed.stores * block.trips,
         vector_instructions=timed.vector_instructions * block.trips,
-        mac_lanes=timed.mac_lanes * block.trips,
+        mac_lanes=timed.mac_lanes * block.trips if block.cause in (None, "mac") else 0,
         loaded_bytes=timed.loaded_bytes * block.trips,
         stored_bytes=timed.stored_bytes * block.trips,
     )

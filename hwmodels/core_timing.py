@@ -150,7 +150,8 @@ class CoreTiming:
     max_ipc : float
         Instructions per cycle loops can reach: `issue_width` less what the pairing rules forbid.
     multiply_is_mac : bool
-        The core has no multiply-accumulate: a plain product is the MAC.
+        The core has no multiply-accumulate: a plain product is the MAC, unless its factors are
+        made or loaded as words in the same block (requantisation).
     loop_buffer : bool
         A low-overhead loop's closing branch issues once per entry only.
     base_latency_cycles : int
