@@ -212,7 +212,8 @@ def schedule(code: str, timing: CoreTiming) -> BlockTiming:
     are free, and either the pairing rules let it join its predecessor's cycle or the predecessor's
     occupancy is over. Each issue cycle is split equally between the instructions it starts; cycles
     that start none are stalls; so shares + stalls = cycles, exactly. A steady trip is the
-    difference of two later passes, so that dependencies carried round the loop count.
+    difference of two later passes, so that dependencies carried round the loop count. A conditional
+    branch before the last instruction falls through.
     """
     instructions = parse_code(code)
     if not instructions:

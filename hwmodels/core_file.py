@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from functools import cache, lru_cache
+from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hwmodels.board import KINDS, Fact
 from hwmodels.core_timing import (
@@ -18,10 +18,11 @@ from hwmodels.core_timing import (
 )
 from hwmodels.errors import BoardError, did_you_mean
 
+if TYPE_CHECKING:
+    from hwmodels.core_schema import CoreFile
+
 SHIPPED = Path(__file__).parent / "cores"
 """Folder of the core tables that come with the project."""
-
-PORTS = ("value", "address", "shift", "accumulate", "data", "flags")
 
 
 def list_cores() -> tuple[str, ...]:
@@ -84,78 +85,13 @@ def read_core(path: Path) -> CoreTiming:
     return _assemble(path.name, section, facts)
 
 
-@lru_cache(maxsize=1)
-def _schema() -> Any:
-    """Build the pydantic schema of a core file (pydantic is imported on first use)."""
-    from typing import Annotated, Literal
-
-    from pydantic import BaseModel, ConfigDict, Field
-
-    kind = Literal["datasheet", "measured", "fitted", "derived", "assumed"]
-    count = tuple[Annotated[int, Field(ge=0, strict=True)], kind, str]
-    signed = tuple[Annotated[int, Field(strict=True)], kind, str]
-    number = tuple[Annotated[float, Field(ge=0)], kind, str]
-    truth = tuple[Annotated[bool, Field(strict=True)], kind, str]
-
-    class Section(BaseModel):
-        model_config = ConfigDict(extra="forbid", frozen=True)
-
-    class Core(Section):
-        model: str
-        description: str
-
-    class PairingSection(Section):
-        narrow_only: truth
-        partners: tuple[str, ...] = ()
-        second_only: bool = False
-        taken_after_flags: truth | None = None
-        load_banks: count | None = None
-
-    class RefillSection(Section):
-        taken: count
-        exit: count
-        jump: count
-        call: count
-
-    class ClassSection(Section):
-        cycles: count | None = None
-        transfer_cycles: number | None = None
-        latency: count
-        units: tuple[str, ...] = ()
-        busy: count | None = None
-        slot: Literal["any", "first", "alone"] = "any"
-        then: dict[str, count] = Field(default_factory=dict)
-        early: truth | None = None
-
-    class PortSection(Section):
-        port: Literal[PORTS]  # type: ignore[valid-type]
-        producers: tuple[str, ...] = ()
-        consumers: tuple[str, ...] = ()
-        cycles: signed
-
-    class File(Section):
-        schema_: Literal[1] = Field(alias="schema")
-        core: Core
-        sources: dict[str, str]
-        issue_width: count
-        max_ipc: number
-        multiply_is_mac: truth
-        loop_buffer: truth
-        base_latency: count
-        pairing: PairingSection | None = None
-        refill_cycles: RefillSection
-        unit_counts: dict[str, count] = Field(default_factory=dict)
-        classes: dict[str, ClassSection]
-        ports: tuple[PortSection, ...] = ()
-
-    return File
-
-
-def _validate(name: str, document: object) -> Any:
+def _validate(name: str, document: object) -> CoreFile:
     from pydantic import ValidationError
 
+    from hwmodels.core_schema import CoreFile
+
     try:
-        section = _schema().model_validate(document)
+        section = CoreFile.model_validate(document)
     except ValidationError as problem:
         first = min(problem.errors(), key=lambda error: error["type"] != "extra_forbidden")
         place = ".".join(str(part) for part in first["loc"])
@@ -190,7 +126,7 @@ def _value(leaf: tuple[Any, str, str] | None, default: Any) -> Any:
     return default if leaf is None else leaf[0]
 
 
-def _assemble(name: str, file: Any, facts: tuple[Fact, ...]) -> CoreTiming:
+def _assemble(name: str, file: CoreFile, facts: tuple[Fact, ...]) -> CoreTiming:
     classes = {key: ClassTiming(
         cycles=_value(one.cycles, 1), transfer_cycles=_value(one.transfer_cycles, 0.0),
         latency_cycles=one.latency[0], units=tuple(one.units), busy_cycles=_value(one.busy, 1),

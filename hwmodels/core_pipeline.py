@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-from hwmodels.core_timing import ClassTiming, CoreTiming
+from hwmodels.core_timing import LONGEST_PORT_CYCLES, ClassTiming, CoreTiming
 from hwmodels.isa import Instruction
 
 ISSUE_KINDS = ("mac", "alu", "load", "store", "branch")
@@ -73,7 +73,7 @@ class Pipeline:
         """State relative to the current cycle, as far as it can delay anything later."""
         late = tuple(sorted((name, cycle - self.now, issued - self.now, producer)
                             for name, (cycle, issued, producer) in self.ready.items()
-                            if cycle >= self.now - 2))
+                            if cycle >= self.now - LONGEST_PORT_CYCLES))
         units = tuple(sorted((unit, *(max(0, slot - self.now) for slot in sorted(slots)))
                              for unit, slots in self.units.items()))
         return late, units

@@ -10,6 +10,9 @@ from hwmodels.errors import KernelError
 from hwmodels.isa import Instruction
 from hwmodels.isa_mnemonics import FLOAT, MEMORY, SCALAR, VECTOR, VECTOR_MEMORY
 
+LONGEST_PORT_CYCLES = 8
+"""No port rule may ask for an operand sooner before issue."""
+
 PARENTS = {
     "add": "alu", "add_immediate": "add", "logic": "alu", "carry": "alu", "move": "alu",
     "shift": "alu", "compare": "alu", "extend": "alu", "reverse": "alu", "bitfield": "alu",

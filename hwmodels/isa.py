@@ -12,18 +12,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
-from hwmodels.errors import KernelError, did_you_mean
+from hwmodels.errors import KernelError
 from hwmodels.isa_forms import FLAGS, FORMS, LEAST_OPERANDS, PREDICATE, Reads
-from hwmodels.isa_mnemonics import (
-    CONDITIONS,
-    FLOAT,
-    MEMORY,
-    SCALAR,
-    VECTOR,
-    VECTOR_MEMORY,
-    Mnemonic,
-)
-from hwmodels.isa_operands import LOW_REGISTERS, Operand, read_operands
+from hwmodels.isa_mnemonics import Mnemonic
+from hwmodels.isa_operands import Operand, read_operands
+from hwmodels.isa_words import Word, is_narrow, read_word
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,19 +80,6 @@ class Instruction:
     flow: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Word:
-    """A mnemonic taken apart."""
-
-    base: str
-    spec: Mnemonic
-    flags: bool
-    conditional: bool
-    predicated: bool
-    types: tuple[str, ...]
-    width: str
-
-
 @lru_cache(maxsize=4096)
 def parse_code(code: str) -> tuple[Instruction, ...]:
     """Read assembly text into instructions.
@@ -150,7 +130,7 @@ def _parse_line(line: str) -> Instruction:
         operands = read_operands(rest.strip())
     except ValueError as problem:
         raise KernelError(f"instruction {line!r}: {problem}") from None
-    word = _read_word(head.lower(), any(operand.vector for operand in operands), line)
+    word = read_word(head.lower(), any(operand.vector for operand in operands), line)
     least = LEAST_OPERANDS.get(word.spec.form, 0)
     if len(operands) < least:
         raise KernelError(f"instruction {line!r}: {len(operands)} operands, at least {least} "
@@ -158,53 +138,7 @@ def _parse_line(line: str) -> Instruction:
     return _build(line, word, operands)
 
 
-_IT = re.compile(r"^it[te]{0,3}$")
-_DATA_TYPE = re.compile(r"^[suifp]?(?:8|16|32|64)$")
-
-
-def _read_word(head: str, vector: bool, line: str) -> _Word:
-    """Take a mnemonic apart: base name, flags, condition, data types, width."""
-    parts = head.split(".")
-    width = ""
-    if len(parts) > 1 and parts[-1] in ("w", "n") and head not in FLOAT and head not in MEMORY:
-        width = parts.pop()
-    types = []
-    while len(parts) > 1 and _DATA_TYPE.match(parts[-1]):
-        types.append(parts.pop())
-    name = ".".join(parts)
-    if _IT.match(name):
-        it = Mnemonic(kind="nop", timing="it", form="none")
-        return _Word(base="it", spec=it, flags=False, conditional=True, predicated=False,
-                     types=(), width="n")
-    tables = (VECTOR, VECTOR_MEMORY) if vector else (SCALAR, FLOAT, MEMORY)
-    tables = (*tables, VECTOR) if not vector else tables
-    for base, flags, conditional, predicated in _spellings(name, vector):
-        for table in tables:
-            if base in table:
-                return _Word(base=base, spec=table[base], flags=flags, conditional=conditional,
-                             predicated=predicated, types=tuple(reversed(types)), width=width)
-    known = [known for table in tables for known in table]
-    raise KernelError(f"instruction {line!r}: mnemonic {head!r} is not known; "
-                      + did_you_mean(name, known))
-
-
-def _spellings(name: str, vector: bool) -> Iterator[tuple[str, bool, bool, bool]]:
-    """Readings of a name: base, sets flags, conditional, predicated; the plainest first."""
-    yield name, False, False, False
-    if vector or name.startswith("v"):
-        if name[-1:] in ("t", "e"):
-            yield name[:-1], False, False, True
-    elif name.endswith("s"):
-        yield name[:-1], True, False, False
-    for condition in CONDITIONS:
-        if name.endswith(condition):
-            stem = name[:-len(condition)]
-            yield stem, False, True, False
-            if stem.endswith("s"):
-                yield stem[:-1], True, True, False
-
-
-def _build(line: str, word: _Word, operands: list[Operand]) -> Instruction:
+def _build(line: str, word: Word, operands: list[Operand]) -> Instruction:
     spec = word.spec
     if spec.form in ("load", "store"):
         return _build_access(line, word, operands)
@@ -221,11 +155,11 @@ def _build(line: str, word: _Word, operands: list[Operand]) -> Instruction:
         text=line, mnemonic=word.base, kind=spec.kind, timing=_timing_class(word, operands),
         reads=_extra_reads(reads, writes, word), writes=writes,
         mac_lanes=_count_lanes(spec, word.types), vector=vector,
-        narrow=_is_narrow(word, operands), sets_flags=sets_flags,
+        narrow=is_narrow(word, operands), sets_flags=sets_flags,
     )
 
 
-def _extra_reads(reads: Reads, writes: tuple[str, ...], word: _Word) -> Reads:
+def _extra_reads(reads: Reads, writes: tuple[str, ...], word: Word) -> Reads:
     """Add what predication waits for: the condition, and the old value it may keep."""
     if word.conditional and word.base != "it":
         kept = tuple((register, "value") for register in writes if register != FLAGS)
@@ -242,7 +176,7 @@ def _count_lanes(spec: Mnemonic, types: tuple[str, ...]) -> int:
     return 128 // bits
 
 
-def _timing_class(word: _Word, operands: list[Operand]) -> str:
+def _timing_class(word: Word, operands: list[Operand]) -> str:
     timing = word.spec.timing
     shifted = next((operand for operand in operands if operand.shift), None)
     if shifted is not None and timing in ("add", "logic", "carry", "compare"):
@@ -267,7 +201,7 @@ class _Place:
     data: list[Operand]
 
 
-def _read_place(word: _Word, operands: list[Operand]) -> _Place:
+def _read_place(word: Word, operands: list[Operand]) -> _Place:
     if word.base in ("push", "pop", "vpush", "vpop") or word.base.startswith("cm."):
         return _Place(address=("sp",), base="sp", steps=True, data=operands)
     place = next((i for i, operand in enumerate(operands) if operand.memory), None)
@@ -284,7 +218,7 @@ def _read_place(word: _Word, operands: list[Operand]) -> _Place:
         steps=memory.writeback or bool(after), data=operands[:place] or operands[1:])
 
 
-def _build_access(line: str, word: _Word, operands: list[Operand]) -> Instruction:
+def _build_access(line: str, word: Word, operands: list[Operand]) -> Instruction:
     """Build a load or store: data registers, address registers, bytes."""
     spec = word.spec
     place = _read_place(word, operands)
@@ -307,7 +241,7 @@ def _build_access(line: str, word: _Word, operands: list[Operand]) -> Instructio
         offset_bytes=place.offset_bytes, transfers=transfers,
         vector=spec.timing.startswith("v_"),
         loaded_bytes=moved if loads else 0, stored_bytes=0 if loads else moved,
-        narrow=_is_narrow(word, operands), flow="return" if "pc" in writes else None,
+        narrow=is_narrow(word, operands), flow="return" if "pc" in writes else None,
     )
 
 
@@ -323,7 +257,7 @@ def _access_class(spec: Mnemonic, place: _Place, transfers: int) -> str:
     return spec.timing
 
 
-def _count_bytes(word: _Word, transfers: int) -> int:
+def _count_bytes(word: Word, transfers: int) -> int:
     spec = word.spec
     if not spec.timing.startswith("v_"):
         return spec.width_bytes * transfers
@@ -333,7 +267,7 @@ def _count_bytes(word: _Word, transfers: int) -> int:
     return 16 * 8 * spec.width_bytes // max(element_bits, 8 * spec.width_bytes)
 
 
-def _build_branch(line: str, word: _Word, operands: list[Operand]) -> Instruction:
+def _build_branch(line: str, word: Word, operands: list[Operand]) -> Instruction:
     spec = word.spec
     names = tuple(name for operand in operands for name in operand.registers)
     reads: Reads = tuple((name, "value") for name in names)
@@ -355,45 +289,4 @@ def _build_branch(line: str, word: _Word, operands: list[Operand]) -> Instructio
     elif word.conditional:
         reads = (*reads, (FLAGS, "flags"))
     return Instruction(text=line, mnemonic=word.base, kind=spec.kind, timing=timing, reads=reads,
-                       writes=writes, flow=flow, narrow=_is_narrow(word, operands))
-
-
-_NARROW_IMMEDIATES = {"add": 255, "sub": 255, "mov": 255, "cmp": 255, "lsl": 31, "lsr": 31,
-                      "asr": 31, "rsb": 0}
-_WIDE_ONLY = ("sxtb16", "uxtb16", "movw", "movt", "mla", "mls", "sbfx", "ubfx", "bfi", "bfc", "orn",
-              "addw", "subw", "clz", "rbit", "ldrd", "strd", "pld", "teq", "le", "letp")
-
-
-def _is_narrow(word: _Word, operands: list[Operand]) -> bool:
-    """Judge whether a 16-bit encoding exists (Arm DDI 0403, A5.2), as an assembler would pick."""
-    if word.width:
-        return word.width == "n"
-    spec = word.spec
-    if spec.kind in ("nop", "branch"):
-        return word.base not in ("le", "letp")
-    if word.base in _WIDE_ONLY or spec.timing in (
-            "simd", "pack", "saturate", "saturate_dual", "extend_add", "select", "mul_long", "div",
-            "mac_half", "mac_dual", "mac_long", "mac_high", "mul_high", "mul_half", "mul_dual"):
-        return False
-    if any(operand.vector or operand.is_float or operand.writeback for operand in operands
-           if not operand.is_list) or spec.timing.startswith(("f_", "v_")):
-        return False
-    names = {name for operand in operands for name in operand.registers}
-    if word.base == "mov" and not any(operand.immediate is not None for operand in operands):
-        return True
-    if not names <= LOW_REGISTERS and spec.kind != "call":
-        return False
-    if any(operand.shift for operand in operands):
-        return False
-    immediate = next((o.immediate for o in operands if o.immediate is not None), None)
-    same = len(operands) < 3 or operands[0].registers == operands[1].registers
-    if spec.form in ("load", "store"):
-        post = spec.kind in ("load", "store") and operands[-1].immediate is not None \
-            and not operands[-1].memory
-        return not post and (immediate is None or 0 <= immediate <= 31 * spec.width_bytes)
-    if immediate is not None:
-        limit = _NARROW_IMMEDIATES.get(word.base, -1)
-        if word.base in ("add", "sub") and not same:
-            limit = 7
-        return 0 <= immediate <= limit
-    return word.base in ("add", "sub") or same or spec.form == "unary"
+                       writes=writes, flow=flow, narrow=is_narrow(word, operands))

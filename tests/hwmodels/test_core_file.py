@@ -51,6 +51,7 @@ def test_unknown_model_is_refused_with_a_hint() -> None:
     ("max_ipc: [1, datasheet, trm]", "max_ipc: [1, datasheet, nowhere]", "nowhere"),
     ("  mac:", "  mcc:", "mcc"),
     ("loop_buffer:", "loop_bufer:", "loop_bufer"),
+    ("cycles: [-1, datasheet, trm_ls]", "cycles: [9, datasheet, trm_ls]", "ports"),
     ("schema: 1", "schema: [", "YAML"),
 ])
 def test_mistakes_are_named(tmp_path: Path, old: str, new: str, message: str) -> None:
