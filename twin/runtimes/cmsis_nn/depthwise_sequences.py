@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from twin.runtimes.cmsis_nn.libc import COPY_4_TO_STACK
+
 TAP_3X3 = {  # one window position of four channels: 4 MAC
     "dsp": (
         "ldr r2, [r6, r11]; ldr r1, [r7, r11]; sxtab16 r8, r12, r2, ror #8;"
@@ -12,16 +14,9 @@ TAP_3X3 = {  # one window position of four channels: 4 MAC
         "sxtb r10, r2; add lr, r11; sbfx r12, r3, #16, #8; mla r5, r10, r8, r5;"
         "sbfx r8, r2, #8, #8; mla r4, r8, lr, r4; add r12, r11; sbfx lr, r2, #16, #8;"
         "add r3, r11, r3, asr #24; asrs r2, r2, #24; mla r0, lr, r12, r0; mla r1, r2, r3, r1"),
-    "thumb1": (  # two unaligned words fetched through memcpy, byte by byte to the stack
-        "add r1, r9; movs r2, #4; add r0, sp, #184; bl memcpy; push {r4, r5, r6, r7, lr};"
-        "movs r5, r0; cmp r2, #15; bls 1f; subs r6, r2, #1; cmp r2, #0; beq 2f; movs r3, #0;"
-        + "ldrb r4, [r1, r3]; movs r2, r3; str r4, [sp, #4]; adds r3, #1; cmp r6, r2; bne 0b;" * 4
-        + "pop {r4, r5, r6, r7, pc};"
-        "ldr r4, [sp, #184]; add r1, r10; movs r2, #4; add r0, sp, #188; bl memcpy;"
-        "push {r4, r5, r6, r7, lr}; movs r5, r0; cmp r2, #15; bls 1f; subs r6, r2, #1; cmp r2, #0;"
-        "beq 2f; movs r3, #0;"
-        + "ldrb r4, [r1, r3]; movs r2, r3; str r4, [sp, #4]; adds r3, #1; cmp r6, r2; bne 0b;" * 4
-        + "pop {r4, r5, r6, r7, pc};"
+    "thumb1": (  # two unaligned words fetched through memcpy
+        "add r1, r9; " + COPY_4_TO_STACK + "; ldr r4, [sp, #184]; add r1, r10; "
+        + COPY_4_TO_STACK + ";"
         "ldr r3, [sp, #188]; sxtb r1, r4; adds r1, r1, r5; sxtb r2, r3; muls r2, r1, r2;"
         "asrs r1, r4, #8; add r8, r2; sxtb r1, r1; asrs r2, r3, #8; adds r1, r1, r5; sxtb r2, r2;"
         "muls r2, r1, r2; asrs r1, r4, #16; add r9, r2; sxtb r1, r1; asrs r2, r3, #16;"
@@ -54,8 +49,8 @@ GENERIC_TAP = {  # generic kernel: one position of one channel
     "dsp": "ldrsb r3, [r2]; ldrsb r7, [r1]; adds r0, #1; add r3, r10; cmp r6, r0; add r2, r8;"
            "mla r4, r7, r3, r4; add r1, r9; bne 0b",
     "thumb1": "ldr r6, [sp, #4]; movs r3, #0; mov r8, r6; ldrsb r3, [r2, r3]; movs r7, #0;"
-              "ldrsb r7, [r1, r7]; adds r0, #1; add r3, r8; add r2, r8; muls r7, r3, r7; adds r4, r4, r7; add r1, r9;"
-              "cmp r6, r0; bne 0b",
+              "ldrsb r7, [r1, r7]; adds r0, #1; add r3, r8; add r2, r8; muls r7, r3, r7;"
+              "adds r4, r4, r7; add r1, r9; cmp r6, r0; bne 0b",
     "rv32": "lb a5, 0(a2); lb a4, 0(a1); addi a0, a0, 1; add a5, a5, s11; add a2, a2, s8;"
             "mul a5, a5, a4; add a1, a1, s9; add s0, s0, a5; bne a0, a6, 0b",
 }

@@ -48,7 +48,7 @@ def choose_dialect(isa: str) -> str:
     return DIALECTS[isa]
 
 
-_LONG_MULTIPLY = (  # body of the 32x32 -> 64 bit multiply that Armv6-M calls: 41 instructions
+LONG_MULTIPLY = (  # body of the 32x32 -> 64 bit multiply that Armv6-M calls: 41 instructions
     "bl __aeabi_lmul; push {r4, r5, r6, r7, lr}; mov lr, r9; mov r9, r3; lsrs r3, r0, #16;"
     "mov r12, r3; lsls r3, r2, #16; mov r7, r8; lsrs r3, r3, #16; movs r5, r3; movs r6, r1;"
     "mov r1, r12; lsls r4, r0, #16; lsrs r4, r4, #16; push {r7, lr}; movs r7, r0;"
@@ -72,7 +72,7 @@ _SCALE_RV32 = (
 _SCALE_THUMB1 = (
     "mvns r7, r6; asrs r7, r7, #31; ands r7, r6; lsls r0, r7; asrs r1, r0, #31;"
     "asrs r2, r3, #31; str r2, [sp, #16]; movs r2, r3; ldr r3, [sp, #16];"
-    + _LONG_MULTIPLY +
+    + LONG_MULTIPLY +
     "; movs r2, #128; lsls r2, r2, #23; movs r3, #0; adds r0, r0, r2; adcs r1, r3;"
     "lsrs r0, r0, #31; lsls r1, r1, #1; orrs r1, r0; cmp r6, #0; bgt 1f; rsbs r6, r6, #0;"
     "movs r3, #1; lsls r3, r6; subs r3, #1; movs r5, r1; ands r5, r3; asrs r1, r6; asrs r3, r3, #1;"
@@ -82,6 +82,24 @@ SCALE = {
     "dsp": _SCALE_THUMB2, "thumb2": _SCALE_THUMB2, "thumb1": _SCALE_THUMB1, "rv32": _SCALE_RV32,
 }
 """Requantise one accumulator with multiplier and shift in registers (both rounding steps)."""
+
+_HOISTED_THUMB2 = (
+    "mov r1, r11; mov r12, r10; smlal r1, r12, r0, lr; lsrs r1, r1, #31; orr r1, r1, r12, lsl #1;"
+    "and r7, r1, r6; asrs r1, r4; ite mi; addmi lr, r5, #1; movpl lr, r5; cmp r7, lr; it gt;"
+    "addgt r1, #1")
+SCALE_HOISTED = {
+    "dsp": _HOISTED_THUMB2,
+    "thumb2": _HOISTED_THUMB2,
+    "thumb1": "ldr r2, [sp, #32]; ldr r3, [sp, #28]; asrs r1, r0, #31;" + LONG_MULTIPLY +
+              "; movs r2, #128; lsls r2, r2, #23; movs r3, #0; adds r0, r0, r2; adcs r1, r3;"
+              "lsrs r0, r0, #31; lsls r1, r1, #1; orrs r0, r1; ldr r3, [sp, #48];"
+              "ldr r1, [sp, #52]; ands r1, r0; asrs r0, r3; ldr r3, [sp, #56]; lsrs r2, r0, #31;"
+              "add r2, r3; cmp r2, r1; bge 1f; adds r0, #1",
+    "rv32": "mul a1, a0, s2; mulh a0, a0, s2; add s1, a1, s10; sltu a1, s1, a1; srli s1, s1, 31;"
+            "add a1, a1, a0; slli a1, a1, 1; or a1, a1, s1; and a0, a1, s5; sra a1, a1, t4;"
+            "slti a3, a1, 0; add a3, a3, t5; slt a3, a3, a0; add a1, a1, a3",
+}
+"""The same with one multiplier and shift for the whole tensor: masks and thresholds hoisted."""
 
 PARAMETERS = {
     "dsp": "ldr r6, [r9, #-4]; ldr r3, [r8, #-4]",
@@ -172,10 +190,8 @@ def requantise(dialect: str, channels: int, outputs: int = 1) -> str:
 
 @cache
 def requantise_tensor(dialect: str, outputs: int) -> str:
-    """Return the same for results that share one multiplier and shift, kept on the stack."""
-    loads = {"rv32": "lw s2, 16(sp); lw t4, 20(sp)"}.get(
-        dialect, "ldr r6, [sp, #120]; ldr r3, [sp, #116]")
-    one = join(loads, SCALE[dialect], CLAMP[dialect], STORE[dialect])
+    """Return scaling, clamping and storing with one multiplier for all: shifts are hoisted."""
+    one = join(SCALE_HOISTED[dialect], CLAMP[dialect], STORE[dialect])
     return join(*[one] * outputs)
 
 

@@ -52,6 +52,16 @@ _PLAIN = {  # newlib's portable memcpy: entry, entry of 16 bytes and more, 16 by
         "lbu a5, 0(a1); sb a5, 0(a4); addi a1, a1, 1; addi a4, a4, 1; bne a1, a3, 0b"),
 }
 
+_CALL_4 = ("movs r2, #4; add r0, sp, #184; bl memcpy; push {r4, r5, r6, r7, lr}; movs r5, r0;"
+           "cmp r2, #15; bls 1f; subs r6, r2, #1; cmp r2, #0; beq 2f; movs r3, #0;")
+COPY_4_TO_STACK = _CALL_4 + (
+    "ldrb r4, [r1, r3]; movs r2, r3; str r4, [sp, #4]; adds r3, #1; cmp r6, r2; bne 0b;" * 4
+    + "pop {r4, r5, r6, r7, pc}")
+COPY_4_FROM_STACK = _CALL_4 + (
+    "ldr r4, [sp, #4]; movs r2, r3; strb r4, [r5, r3]; adds r3, #1; cmp r6, r2; bne 0b;" * 4
+    + "pop {r4, r5, r6, r7, pc}")
+"""Armv6-M has no unaligned access: a word at an unknown address goes through memcpy."""
+
 _FILL_ENTRY = {
     "thumb2": "bl memset; lsls r3, r0, #30; push {r4, r5, lr}; beq 1f; mov r3, r0; mov r4, r2;"
               "b 2f; cmp r4, #3; bls 3f; uxtb r5, r1; add r5, r5, r5, lsl #8; cmp r4, #15;"
