@@ -22,10 +22,11 @@ from hwmodels.board_file import load_board
 from hwmodels.errors import TwinError
 from twin.dead_channels import drop_dead_channels
 from twin.deployment import Deployment, deploy
-from twin.errors import PlacementError
+from twin.errors import PlacementError, RuntimeRefusedError
 from twin.graph import Graph
 from twin.operators import graph_macs, is_alias, layer_macs
 from twin.prediction import Prediction, predict
+from twin.runtimes import load_runtime
 
 LAYER_LISTS = Path(calibration.datasets.__file__).parent / "stm32_zoo" / "layers"
 """Layer lists of published networks whose model files are not ours to ship."""
@@ -171,8 +172,8 @@ def find_refusal(row: PublishedRow) -> str:
     """Return why a row cannot be predicted whatever the models say, or ""."""
     if row.board is None:
         return f"no board file for {row.board_name}"
-    if row.runtime is None:
-        return f"no runtime for {row.software.partition('|')[0].strip()}"
+    if row.runtime is None or not _is_runtime(stand_in(row.runtime)):
+        return f"no runtime for {row.runtime or row.software.partition('|')[0].strip()}"
     if "npu" in row.flags or "accelerator" in row.flags:
         return "ran on an accelerator"
     if row.model is None:
@@ -180,6 +181,14 @@ def find_refusal(row: PublishedRow) -> str:
     if row.precision != "int8":
         return f"published in precision {row.precision!r}"
     return ""
+
+
+def _is_runtime(name: str) -> bool:
+    try:
+        load_runtime(name)
+    except RuntimeRefusedError:
+        return False
+    return True
 
 
 RowPredictor = Callable[[PublishedRow, Graph], Prediction]
