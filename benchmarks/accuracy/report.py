@@ -42,7 +42,7 @@ def make_report(judgement: Judgement, checks: Sequence[Check]) -> str:
         "Absolute error of one warm inference against published results, in % of the published "
         "value: n rows, median, worst. `fit` rows may be learnt from and the baselines are fitted "
         "to them (their `fit` figures are in sample); `test` rows are sealed and only judge. No "
-        "price of the twin is fitted to any published row.",
+        f"price of the twin is fitted to any published row. {len(cases)} rows can be judged.",
         "**Latency, the twin beside the baselines, on rows all of them predict**",
         _predictor_table(common_cases(cases, COMPARED_PREDICTORS), COMPARED_PREDICTORS,
                          latency_errors),
@@ -50,11 +50,15 @@ def make_report(judgement: Judgement, checks: Sequence[Check]) -> str:
         _predictor_table(cases, LATENCY_PREDICTORS, latency_errors),
         "**Energy, each on every row it predicts**",
         _predictor_table(cases, ENERGY_PREDICTORS, energy_errors),
-        "**Latency and energy of the twin by board and runtime**",
-        _group_table(cases, ("board", "runtime"),
+        "**Latency of the twin by board and runtime**",
+        _group_table(cases, latency_errors, ("board", "runtime"),
                      lambda case: (str(case.row.board), str(case.row.runtime))),
-        "**Latency and energy of the twin by network**",
-        _group_table(cases, ("network",), lambda case: (_family(str(case.row.model)),)),
+        "**Energy of the twin by board and runtime**",
+        _group_table(cases, energy_errors, ("board", "runtime"),
+                     lambda case: (str(case.row.board), str(case.row.runtime))),
+        "**Latency of the twin by network**",
+        _group_table(cases, latency_errors, ("network",),
+                     lambda case: (_family(str(case.row.model)),)),
         _left_out(judgement),
         "**Instructions of the lowered kernels beside counted ones** (predicted / counted)",
         _check_table(checks),
@@ -90,18 +94,14 @@ def _predictor_table(cases: Sequence[Case], predictors: Sequence[str], judge: Ju
     return _table(("predictor", *_ERROR_COLUMNS), rows)
 
 
-def _group_table(cases: Sequence[Case], names: Sequence[str],
+def _group_table(cases: Sequence[Case], judge: Judge, names: Sequence[str],
                  group: Callable[[Case], tuple[str, ...]]) -> str:
     groups: dict[tuple[str, ...], list[Case]] = {}
     for case in cases:
         groups.setdefault(group(case), []).append(case)
-    rows = []
-    for key in sorted(groups):
-        cells = [*key, *_error_cells(groups[key], latency_errors, TWIN)]
-        energy = _error_cells(groups[key], energy_errors, TWIN)
-        rows.append([*cells, *(energy if any(cell not in ("0", "-") for cell in energy)
-                               else ["-"] * len(energy))])
-    return _table((*names, *_ERROR_COLUMNS, *(f"uJ {name}" for name in _ERROR_COLUMNS)), rows)
+    rows = [[*key, *_error_cells(groups[key], judge, TWIN)] for key in sorted(groups)
+            if judge(groups[key], TWIN).count]
+    return _table((*names, *_ERROR_COLUMNS), rows)
 
 
 def _error_cells(cases: Iterable[Case], judge: Judge, predictor: str) -> list[str]:
@@ -118,19 +118,23 @@ def _family(model: str) -> str:
 
 
 def _left_out(judgement: Judgement) -> str:
-    lines = ["**Rows not predicted**", ""]
     reasons: dict[str, int] = {}
     for case in judgement.cases:
         if case.comparison.reason:
             reason = f"{case.row.board}: {case.comparison.reason}"
             reasons[reason] = reasons.get(reason, 0) + 1
-    lines += [f"- {count} rows: {reason}" for reason, count in reasons.items()]
-    lines += [f"- {count} rows not judged: {reason}"
-              for reason, count in judgement.left_out.items()]
     stood_in = sum(case.comparison.stood_in for case in judgement.cases)
-    lines.append(f"- {stood_in} rows above were predicted with the nearest version of their "
-                 "runtime (`names.yaml`, `stand_ins`)")
+    lines = ["**Rows not predicted, rows not judged**", ""]
+    lines += [f"- not predicted, {_rows(count)}: {reason}" for reason, count in reasons.items()]
+    lines += [f"- not judged, {_rows(count)}: {reason}"
+              for reason, count in judgement.left_out.items()]
+    lines.append(f"- {_rows(stood_in)} above predicted with the nearest version of the runtime "
+                 "(`stand_ins` in `calibration/datasets/names.yaml`)")
     return "\n".join(lines)
+
+
+def _rows(count: int) -> str:
+    return f"{count} row" if count == 1 else f"{count} rows"
 
 
 def _check_table(checks: Sequence[Check]) -> str:

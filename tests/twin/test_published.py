@@ -140,3 +140,15 @@ def test_markers_of_the_readme(report):
     assert command.replace_between(once, "new\n") == once
     with pytest.raises(ValueError, match="once"):
         command.replace_between("no markers", "new")
+
+
+@pytest.mark.parametrize(("code", "beats"), [
+    ("ldrb r0, [r1]", 1), ("ldr r0, [r1]", 1), ("ldrd r0, r1, [r2]", 2), ("ldm r0, {r4-r7}", 4),
+    ("vldrb.u8 q0, [r0]", 4), ("vstrw.32 q0, [r0]", 4), ("add r0, r0, r1", 0),
+])
+def test_tightly_coupled_memory_counts_words(report, code, beats):
+    # PMU event DTCM_ACCESS: a 128-bit vector takes four 32-bit banks, a byte takes one.
+    from benchmarks.accuracy.instructions import count_beats
+    from hwmodels.kernel import Block
+
+    assert count_beats(Block(name="x", code=code, trips=3, entries=3)) == 3 * beats
