@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import log10
 from typing import TYPE_CHECKING
 
 from twin.figures.canvas import describe_deployment, new_figure, write_heading
@@ -97,7 +98,6 @@ def _draw_roofs(roofs: list[tuple[str, float]], axes: Axes, peak: float | None, 
 
 
 def _draw_points(prediction: Prediction, axes: Axes, points: list[LayerPrediction]) -> None:
-    costly = sorted(points, key=lambda layer: -layer.time_us)[:LABELLED]
     for cause in dict.fromkeys(layer.largest_cause for layer in points):
         chosen = [layer for layer in points if layer.largest_cause == cause]
         style = bar_style(cause)
@@ -106,9 +106,9 @@ def _draw_points(prediction: Prediction, axes: Axes, points: list[LayerPredictio
                      s=[24 + 500 * layer.time_us / prediction.time_us for layer in chosen],
                      c=style["facecolor"], hatch=style["hatch"], edgecolors="white",
                      linewidths=0.6, alpha=0.9, label=f"layers, mostly {cause}", zorder=3)
-    for layer in costly:
-        axes.annotate(f"{layer.index}", (layer.arithmetic_intensity, layer.macs / layer.cycles),
-                      xytext=(6, 5), textcoords="offset points", fontsize=8, zorder=4)
+    for (intensity, attained), indices in _group_labels(points).items():
+        axes.annotate(", ".join(map(str, indices)), (intensity, attained), xytext=(6, 5),
+                      textcoords="offset points", fontsize=8, zorder=4)
     sheet = axes.get_figure()
     if sheet is None:
         return
@@ -116,6 +116,19 @@ def _draw_points(prediction: Prediction, axes: Axes, points: list[LayerPredictio
     for handle in legend.legend_handles:
         if handle is not None and hasattr(handle, "set_sizes"):
             handle.set_sizes([36])
+
+
+def _group_labels(points: list[LayerPrediction]) -> dict[tuple[float, float], list[int]]:
+    """Indices of the costliest layers by where they are drawn; those on one spot share a label."""
+    costly = sorted(points, key=lambda layer: -layer.time_us)[:LABELLED]
+    spots: dict[tuple[int, int], tuple[float, float]] = {}
+    labels: dict[tuple[float, float], list[int]] = {}
+    for layer in sorted(costly, key=lambda layer: layer.index):
+        place = layer.arithmetic_intensity, layer.macs / layer.cycles
+        # Within a fortieth of a decade two points look like one.
+        spot = spots.setdefault((round(40 * log10(place[0])), round(40 * log10(place[1]))), place)
+        labels.setdefault(spot, []).append(layer.index)
+    return labels
 
 
 def _label_plainly(axis: Axis) -> None:

@@ -114,7 +114,7 @@ def _add_change(table: Table, label: str, before: float | None, after: float | N
     # The difference is taken of the figures as shown, so that a reader can add them up.
     shown = [None if value is None else round(value, decimals) for value in (before, after)]
     change = subtract(shown[1], shown[0])
-    percent = "" if change is None or not shown[0] else f"{100 * change / shown[0]:+.1f}"
+    percent = "" if change is None or not shown[0] else _signed(100 * change / shown[0], 1)
     add_row(table, (label, format_number(shown[0], decimals), format_number(shown[1], decimals),
                     _signed(change, decimals), percent))
 

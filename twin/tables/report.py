@@ -204,7 +204,7 @@ _WIDE: tuple[_Column, ...] = (
     ("cum %", True, lambda row: f"{row.cumulative:.1f}"),
     ("uJ", True, lambda row: row.energy),
     ("MAC/B", True, lambda row: significant(row.layer.arithmetic_intensity)),
-    ("bound", False, lambda row: row.layer.bound),
+    ("bound", False, lambda row: "alias" if row.layer.alias else row.layer.bound),
     ("largest cause", False, lambda row: str(row.layer.largest_cause)),
 )
 
@@ -220,7 +220,7 @@ _NARROW: tuple[_Column, ...] = (
     ("cum %", True, lambda row: f"{row.cumulative:.1f}"),
     ("uJ", True, lambda row: row.energy),
     ("MAC/B", True, lambda row: significant(row.layer.arithmetic_intensity, 2)),
-    ("bound", False, lambda row: row.layer.bound),
+    ("bound", False, lambda row: "alias" if row.layer.alias else row.layer.bound),
     ("largest", False, lambda row: str(row.layer.largest_cause)),
 )
 
@@ -255,7 +255,7 @@ def _shape(shape: tuple[int, ...]) -> str:
 
 
 def _marks(layer: LayerPrediction) -> str:
-    return (" (alias)" if layer.alias else "") + (" *" if layer.assumed else "")
+    return " *" if layer.assumed else ""
 
 
 def _used(needed_bytes: int, available_bytes: int) -> str:
