@@ -86,7 +86,7 @@ def _window_options(graph: Graph, layer: Layer, place: tuple[int, ...]) -> dict[
 def _conv(graph: Graph, layer: Layer, add: AddConstant) -> Encoded:
     assert layer.window is not None
     size = graph.tensors[layer.inputs[0]].shape[1:3]
-    depthwise = {}
+    depthwise: dict[str, Any] = {}
     if layer.op == "depthwise_conv_2d":
         depthwise["depth_multiplier"] = graph.tensors[layer.outputs[0]].shape[3] // layer.groups
     return _encoded(
@@ -124,7 +124,9 @@ def _batch_matmul(graph: Graph, layer: Layer, add: AddConstant) -> Encoded:
 
 def _elementwise(table: str | None, activated: bool = False) -> Encoder:
     def encode(graph: Graph, layer: Layer, add: AddConstant) -> Encoded:
-        options = {"fused_activation_function": _activation(layer)} if activated else {}
+        options: dict[str, Any] = {}
+        if activated:
+            options["fused_activation_function"] = _activation(layer)
         return _encoded(layer, layer.op.upper(), table, **options)
 
     return encode
@@ -162,9 +164,9 @@ def _slice(graph: Graph, layer: Layer, add: AddConstant) -> Encoded:
                          "that step forward and keep every dimension can be written as .tflite")
     end = [start + (size - 1) * stride + 1
            for start, size, stride in zip(begin, output, strides, strict=True)]
-    inputs = (layer.inputs[0], *(add(f"{layer.name}/{what}", _int32(values)) for what, values in
-                                 (("begin", begin), ("end", end), ("strides", strides))))
-    return _encoded(layer, "STRIDED_SLICE", "StridedSliceOptions", inputs)
+    parts = (("begin", begin), ("end", end), ("strides", strides))
+    added = [add(f"{layer.name}/{what}", _int32(values)) for what, values in parts]
+    return _encoded(layer, "STRIDED_SLICE", "StridedSliceOptions", (layer.inputs[0], *added))
 
 
 def _pad(graph: Graph, layer: Layer, add: AddConstant) -> Encoded:

@@ -14,8 +14,11 @@ from twin.readers.tflite_operators import same_padding
 
 # Activations are scaled for values of about unit variance, which He-initialised weights keep:
 # six standard deviations above zero after a rectifier, four to either side otherwise.
-RECTIFIED = Quantization(scales=(6 / 255,), zero_points=(-128,))
-SIGNED = Quantization(scales=(8 / 255,), zero_points=(0,))
+# Files keep scales as float32, so these are.
+RECTIFIED = Quantization(scales=(float(np.float32(6 / 255)),), zero_points=(-128,))
+SIGNED = Quantization(scales=(float(np.float32(8 / 255)),), zero_points=(0,))
+IMAGE = Quantization(scales=(float(np.float32(1 / 255)),), zero_points=(0,))
+"""Of unsigned pixels between 0 and 1."""
 PROBABILITY = Quantization(scales=(1 / 256,), zero_points=(-128,))
 """What TensorFlow Lite demands of the output of softmax and logistic."""
 
@@ -45,6 +48,10 @@ class Builder:
         """Return the shape of a tensor."""
         return self._tensors[tensor].shape
 
+    def quantization(self, tensor: int) -> Quantization | None:
+        """Return the quantisation of a tensor."""
+        return self._tensors[tensor].quantization
+
     def tensor(self, name: str, shape: Sequence[int], dtype: str = "int8",
                quantization: Quantization | None = SIGNED,
                data: np.ndarray | None = None) -> int:
@@ -53,9 +60,9 @@ class Builder:
                                     quantization=quantization))
         return len(self._tensors) - 1
 
-    def input(self, shape: Sequence[int], dtype: str = "int8") -> int:
-        """Add an input of the network; a float32 one has no quantisation."""
-        quantization = None if dtype == "float32" else SIGNED
+    def input(self, shape: Sequence[int], dtype: str = "int8",
+              quantization: Quantization | None = SIGNED) -> int:
+        """Add an input of the network."""
         self._inputs.append(self.tensor("input", shape, dtype, quantization))
         return self._inputs[-1]
 
@@ -139,21 +146,21 @@ class Builder:
         """Add average_pool_2d or max_pool_2d; the stride is the kernel's unless given."""
         window = self._window(source, kernel, kernel if stride is None else stride, padding)
         output = self.layer(op, (source,), self._slid(source, window, self.shape(source)[3]),
-                            quantization=self._tensors[source].quantization, window=window)
+                            quantization=self.quantization(source), window=window)
         return self._pass_dead(source, output)
 
     def mean(self, source: int) -> int:
         """Add a mean over height and width."""
         batch, _, _, channels = self.shape(source)
         output = self.layer("mean", (source,), (batch, channels), axes=(1, 2), keep_dims=False,
-                            quantization=self._tensors[source].quantization)
+                            quantization=self.quantization(source))
         return self._pass_dead(source, output)
 
     def flatten(self, source: int) -> int:
         """Add a reshape to (1, elements)."""
         shape = self.shape(source)
         output = self.layer("reshape", (source,), (1, math.prod(shape)),
-                            quantization=self._tensors[source].quantization)
+                            quantization=self.quantization(source))
         return self._pass_dead(source, output) if math.prod(shape[:-1]) == 1 else output
 
     def add(self, left: int, right: int, activation: str | None = None) -> int:
@@ -165,7 +172,7 @@ class Builder:
         """Add a concatenation of channels."""
         channels = sum(self.shape(source)[3] for source in sources)
         return self.layer("concatenation", sources, (*self.shape(sources[0])[:3], channels),
-                          quantization=self._tensors[sources[0]].quantization, axis=3)
+                          quantization=self.quantization(sources[0]), axis=3)
 
     def softmax(self, source: int) -> int:
         """Add a softmax over the last axis."""
@@ -195,7 +202,7 @@ class Builder:
         weights_id = self.tensor(
             f"{name}/weights", weights.shape, data=weights,
             quantization=Quantization(scales=scales, zero_points=(0,) * count, axis=axis))
-        entry = self._tensors[source].quantization
+        entry = self.quantization(source)
         assert entry is not None, f"{name}: input is not quantised"
         bias_scales = np.float32(entry.scales[0]) * np.asarray(scales, np.float32)
         bias = self._random.uniform(-0.1, 0.1, channels) / bias_scales

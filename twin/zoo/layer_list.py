@@ -19,26 +19,25 @@ from typing import Any
 import numpy as np
 
 from twin.errors import ModelError
-from twin.graph import Graph, Quantization
+from twin.graph import Graph
 from twin.operators import graph_macs
 from twin.readers.model_file import read_bytes
 from twin.readers.refusal import refuse_unknown
 from twin.readers.verification import verify_graph
-from twin.zoo.builder import PROBABILITY, SIGNED, Builder
+from twin.zoo.builder import IMAGE, PROBABILITY, SIGNED, Builder
 
 _DTYPES = {"i8": "int8", "u8": "uint8", "f32": "float32"}
-_QUANTIZATION = {"int8": SIGNED, "uint8": Quantization(scales=(1 / 255,), zero_points=(0,)),
+_QUANTIZATION = {"int8": SIGNED, "uint8": IMAGE,
                  "float32": None}
 _ACTIVATIONS = {None: None, "NONE": None, "RELU": "relu", "RELU6": "relu6"}
 _PADDINGS = {"SAME": "same", "VALID": "valid"}
 _SHAPE_ARITHMETIC = {"SHAPE", "STRIDED_SLICE", "PACK"}
-_PLAIN = {"QUANTIZE": "quantize", "DEQUANTIZE": "dequantize", "RESHAPE": "reshape",
-          "LOGISTIC": "logistic"}
+_PLAIN = {"QUANTIZE": "quantize", "DEQUANTIZE": "dequantize", "LOGISTIC": "logistic"}
 _PAIRED = {"ADD": "add", "MUL": "mul", "MINIMUM": "minimum", "MAXIMUM": "maximum"}
 _WINDOWED = {"CONV_2D", "DEPTHWISE_CONV_2D"}
 _REDUCED = {"MEAN": "mean", "REDUCE_MAX": "reduce_max"}
 _POOLED = {"MAX_POOL_2D": "max_pool_2d", "AVERAGE_POOL_2D": "average_pool_2d"}
-_OPERATORS = {*_SHAPE_ARITHMETIC, *_PLAIN, *_PAIRED, *_WINDOWED, *_REDUCED, *_POOLED,
+_OPERATORS = {"RESHAPE", *_SHAPE_ARITHMETIC, *_PLAIN, *_PAIRED, *_WINDOWED, *_REDUCED, *_POOLED,
               "FULLY_CONNECTED", "SOFTMAX", "PAD", "TRANSPOSE", "CONCATENATION"}
 
 
@@ -112,7 +111,8 @@ class _Reader:
                    if entry["op"] not in _OPERATORS]
         refuse_unknown(self._path, unknown, None)
         for shape, dtype in self._document["inputs"]:
-            self._remember(self._net.input(shape, _DTYPES[dtype]))
+            self._remember(self._net.input(shape, _DTYPES[dtype],
+                                           _QUANTIZATION[_DTYPES[dtype]]))
         for number, entry in enumerate(self._document["layers"]):
             if entry["op"] not in _SHAPE_ARITHMETIC:
                 self._add_layer(number, entry)
@@ -184,6 +184,7 @@ class _Reader:
         if op in _REDUCED:
             axes = tuple(range(1, len(net.shape(sources[0])) - 1))
             return net.layer(_REDUCED[op], sources, output, axes=axes,
+                             quantization=net.quantization(sources[0]),
                              keep_dims=len(output) == len(net.shape(sources[0])))
         if op in _PAIRED:
             if len(sources) == 1:
@@ -195,10 +196,15 @@ class _Reader:
             return net.concatenate(*sources)
         if op == "PAD":
             return net.layer("pad", sources, output, mode="constant", value=0.0,
+                             quantization=net.quantization(sources[0]),
                              paddings=_paddings(net.shape(sources[0]), output))
         if op == "TRANSPOSE":
             return net.layer("transpose", sources, output,
+                             quantization=net.quantization(sources[0]),
                              perm=_permutation(net.shape(sources[0]), output))
+        if op == "RESHAPE":
+            return net.layer("reshape", sources, output,
+                             quantization=net.quantization(sources[0]))
         dtype = _DTYPES[entry["dt"]]
         quantization = PROBABILITY if op == "LOGISTIC" else _QUANTIZATION[dtype]
         return net.layer(_PLAIN[op], sources, output, dtype=dtype, quantization=quantization)
