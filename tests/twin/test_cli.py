@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from made_predictions import make_prediction
@@ -201,6 +202,16 @@ def test_a_reader_that_goes_away_is_no_error_message():
     process.stdout.close()
     assert process.stderr.read() == ""
     assert process.wait() == 141
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+def test_a_full_disk_is_said_in_one_line():
+    with open("/dev/full", "w") as full:
+        result = subprocess.run([sys.executable, "-m", "twin", "explain"], stdout=full,
+                                stderr=subprocess.PIPE, text=True, check=False)
+    assert result.returncode == 2
+    assert result.stderr.count("\n") == 1
+    assert "No space left" in result.stderr
 
 
 def test_boards_and_runtimes_are_listed_and_shown():

@@ -146,6 +146,15 @@ def test_sources_show_every_number_of_a_board():
     assert "not known" in text or all(fact.value is not None for fact in board.facts)
 
 
+def test_a_board_says_what_its_silicon_can_count():
+    text = text_of(board_report(load_board("nucleo_h7a3zi_q"), sources=False))
+    assert "CYCCNT" in text
+    # A Cortex-M7 has no PMU (that is Armv8.1-M only).
+    assert re.search(r"^PMU +none$", text, re.MULTILINE)
+    for level in ("L4", "L3", "L2", "L1"):
+        assert re.search(rf"^{level} +\w", text, re.MULTILINE)
+
+
 def test_glossary_entry_shows_myth_and_equation():
     text = text_of(entry_report(find_entry("energy")))
     assert "beware" in text

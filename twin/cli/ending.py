@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 import traceback
@@ -11,6 +12,7 @@ import typer
 from typer.core import TyperGroup
 
 from hwmodels.errors import TwinError
+from twin.errors import UsageError
 
 INTERRUPTED = 130
 BROKEN_PIPE = 141
@@ -34,14 +36,23 @@ class Verbs(TyperGroup):
             complain("interrupted")
             raise typer.Exit(INTERRUPTED) from error
         except BrokenPipeError as error:
-            # Python would complain once more when it flushes at exit.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            drop_output()
             raise typer.Exit(BROKEN_PIPE) from error
+        except OSError as error:
+            complain(f"error: cannot read or write: {error}")
+            drop_output()
+            raise typer.Exit(UsageError.exit_code) from error
         except Exception as error:
             if hasattr(error, "exit_code"):  # The command-line library's own ways to end.
                 raise
             report_bug(error)
             raise typer.Exit(BUG) from error
+
+
+def drop_output() -> None:
+    """Send what stdout still holds nowhere; Python would complain again when it flushes at exit."""
+    with contextlib.suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def complain(message: str) -> None:

@@ -13,7 +13,7 @@ from twin.quantities import NOT_KNOWN, format_frequency, format_number, format_s
 from twin.tables.layout import add_row, new_pairs, new_table, spaced
 
 if TYPE_CHECKING:
-    from hwmodels.board import Board, Cache, Fact, Memory
+    from hwmodels.board import Board, Cache, Counters, Fact, Memory
     from twin.glossary import Entry
     from twin.runtimes import Runtime
 
@@ -50,6 +50,8 @@ def board_report(board: Board, *, sources: bool) -> RenderableType:
         ("price", f"{board.price_usd:g} USD" if board.price_usd is not None else NOT_KNOWN),
     ]
     parts: list[RenderableType] = [new_pairs(pairs), _memories_table(board.memories)]
+    if board.counters is not None:
+        parts.append(new_pairs(_counter_pairs(board.counters)))
     if sources:
         parts.append(facts_table(board.facts))
     else:
@@ -131,6 +133,18 @@ def _memories_table(memories: Sequence[Memory]) -> Table:
                         format_size(memory.size_bytes), str(memory.wait_states),
                         str(memory.read_bytes), "yes" if memory.cacheable else "no"))
     return table
+
+
+def _counter_pairs(counters: Counters) -> list[tuple[str, str]]:
+    """Say what the silicon counts, and what can be measured at each level of metrics."""
+    wrapping = ", ".join(counters.wrapping_counters)
+    return [
+        ("counters", counters.cycle_counter or "no cycle counter"),
+        *([("", f"8-bit, wrapping: {wrapping}")] if wrapping else []),
+        ("PMU", f"{counters.pmu_counters} event counters" if counters.pmu_counters else "none"),
+        ("cache monitors", ", ".join(counters.cache_monitors) or "none"),
+        *((level.upper(), text) for level, text in counters.levels),
+    ]
 
 
 def _describe_cache(cache: Cache) -> str:
