@@ -31,8 +31,9 @@ MAX_OWNERS = 127
 SEED = 0xACE1
 """Default start of the LFSR; any non-zero 16-bit value."""
 
-METHODS = ("auto", "accesses", "runs")
-"""Ways to simulate; all exact. "auto" takes the fastest one the policy allows."""
+METHODS = ("auto", "accesses", "runs", "phases")
+"""Ways to simulate; all exact. "phases" needs LRU and allocating stores and is "runs" otherwise;
+"auto" takes the fastest."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -267,7 +268,7 @@ def simulate_nests(cache: Cache, nests: Sequence[Nest], operands: Sequence[Opera
     if not cache.enabled:
         looked_up = (False,) * len(operands)
     plan = plan_nests(tuple(nests), tuple(operands), looked_up, cache,
-                      "accesses" if method == "accesses" else "runs")
+                      _effective_method(cache, method))
     owners, numbers = _number_owners(state.owners, operands, looked_up)
     words = state.words.copy()
     misses = np.zeros((len(operands), 3), dtype=np.int64)
@@ -318,6 +319,13 @@ def clean_state(state: CacheState, invalidate: bool = False) -> tuple[AccessCoun
     return AccessCounts(operands=(), owners=owners), replace(state, words=words)
 
 
+def _effective_method(cache: Cache, method: str) -> str:
+    if method in ("accesses", "runs"):
+        return method
+    fits = cache.replacement == "lru" and cache.allocate == "read_write"
+    return "phases" if fits else "runs"
+
+
 def _shape(cache: Cache) -> tuple[int, int, int, str]:
     return cache.sets, cache.ways, cache.line_bytes, cache.replacement
 
@@ -347,8 +355,11 @@ def _number_owners(known: tuple[tuple[str, str], ...], operands: Sequence[Operan
 def _run(program: Program, *arguments: object) -> None:
     from hwmodels.kernels import cache_nest
 
-    cache_nest.run_program(program.code, program.records, program.steps, program.guards,
-                           program.guard_steps, program.guard_ranges, *arguments)
+    cache_nest.run_program(
+        program.code, program.records.flatten(), program.steps, program.values.copy(),
+        program.limits, program.guard_steps, program.guard_ranges,
+        program.groups.copy(), program.rows, program.tables.copy(),
+        np.zeros((program.steps.shape[1], 3), dtype=np.int64), *arguments)
 
 
 def _operand_counts(cache: Cache, operand: Operand, cached: bool, traffic: Traffic,

@@ -47,12 +47,26 @@ class Stream:
     follows: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Repeat:
-    """A counted loop over streams and inner loops, extent at least one."""
+    """A counted loop over streams and inner loops.
+
+    Parameters
+    ----------
+    extent : int
+        Iterations, at least one.
+    body : tuple of Repeat or Stream
+        In program order.
+    middle : tuple of Repeat or Stream
+        With `rows`: body of the iterations between the first and the last of a phase.
+    rows : ndarray of int64, (rows, 4), or None
+        The loop cut into phases, as `hwmodels.kernels.cache_phases` fills them.
+    """
 
     extent: int
-    body: tuple[Repeat | Stream, ...]
+    body: Tree
+    middle: Tree = ()
+    rows: np.ndarray | None = None
 
 
 Tree = tuple[Repeat | Stream, ...]

@@ -8,6 +8,7 @@ from functools import lru_cache
 from hwmodels.board import Cache
 from hwmodels.kernel import Nest, Operand
 from hwmodels.nest import Traffic, check_nests, make_tree, measure_traffic
+from hwmodels.nest_phases import cut_tree
 from hwmodels.nest_rewrite import compact_tree
 from hwmodels.program import Program, flatten_tree
 
@@ -36,7 +37,7 @@ def plan_nests(nests: tuple[Nest, ...], operands: tuple[Operand, ...],
     cache : Cache
         What they reach.
     method : str
-        "accesses" or "runs".
+        "accesses", "runs" or "phases".
 
     Returns
     -------
@@ -48,4 +49,6 @@ def plan_nests(nests: tuple[Nest, ...], operands: tuple[Operand, ...],
     tree = make_tree(nests, operands, looked_up, cache.line_bytes)
     if method != "accesses":
         tree = compact_tree(tree, cache.line_bytes, cache.allocate == "read_write")
+    if method == "phases":
+        tree = cut_tree(tree, cache, operands)
     return Plan(program=flatten_tree(tree), traffic=traffic)

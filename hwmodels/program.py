@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from hwmodels.kernel import Guard
 from hwmodels.nest import Stream, Tree
 
-LOOP, END, LEAF = 0, 1, 2
-"""Operations: enter a loop, close it, run a loop that holds nothing but streams."""
+LOOP, END, LEAF, PHASE, PHASE_END = range(5)
+"""Operations: enter a loop, close it, run a loop that holds nothing but streams, take the next
+row of a phase table, go on to another row unless the entry ends."""
+
+NEAR_BYTES = 512
+"""Gap up to which streams that move alike count as one when it is asked what sets they use."""
+
+FULL, MIDDLE = -1, -2
+"""Extents that the row of the phase table in force gives."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -20,28 +27,40 @@ class Program:
 
     Parameters
     ----------
-    code : ndarray of int64, (operations, 6)
-        Operation, extent, depth of its index, first stream, stream after the last, position of
-        its partner (LOOP and END).
+    code : ndarray of int64, (operations, 8)
+        Operation, extent, depth of its index (PHASE: its table), first stream, stream after the
+        last, position of its partner (LEAF: whether a stream is guarded), LEAF: first group,
+        group after the last.
     records : ndarray of int64, (streams, 16)
         Address, step in the stream's leaf, log2 of that step (-1: no power of two), write, 0,
         operand, follows, and room for where the stream is.
     steps : ndarray of int64, (streams, depths)
         Address step per depth.
-    guards : ndarray of int64, (guards, 2)
+    values, limits : ndarray of int64, (guards,)
         Offset and limit.
     guard_steps : ndarray of int64, (guards, depths)
         Step of the guarded index per depth.
     guard_ranges : ndarray of int64, (streams, 2)
         First guard of a stream, guard after its last.
+    groups : ndarray of int64, (groups, 6)
+        Streams of a leaf that keep their distances: one of them, lowest and highest offset from
+        it, kind (streams of one kind may share a line in any order), and room for two lines.
+    rows : ndarray of int64, (rows, 4)
+        Phase tables after one another, as `cut_phases` fills them.
+    tables : ndarray of int64, (tables,)
+        First row of each.
     """
 
     code: np.ndarray
     records: np.ndarray
     steps: np.ndarray
-    guards: np.ndarray
+    values: np.ndarray
+    limits: np.ndarray
     guard_steps: np.ndarray
     guard_ranges: np.ndarray
+    groups: np.ndarray
+    rows: np.ndarray
+    tables: np.ndarray
 
 
 def flatten_tree(tree: Tree) -> Program:
@@ -57,14 +76,13 @@ def flatten_tree(tree: Tree) -> Program:
     Program
         Neighbouring streams outside a loop become a leaf of one iteration.
     """
-    code: list[list[int]] = []
-    streams: list[tuple[Stream, int]] = []
-    _flatten_body(tree, 0, code, streams)
-    depths = max([len(stream.steps_bytes) for stream, _ in streams], default=0) + 1
+    flat = _Flat()
+    _flatten_body(tree, 0, flat)
+    depths = max([len(stream.steps_bytes) for stream, _ in flat.streams], default=0) + 1
     rows: list[list[int]] = []
     ranges: list[list[int]] = []
     guards: list[Guard] = []
-    for stream, depth in streams:
+    for stream, depth in flat.streams:
         step = _pad(stream.steps_bytes, depths)[depth]
         log_step = step.bit_length() - 1 if step > 0 and step & (step - 1) == 0 else -1
         rows.append([stream.address, step, log_step, stream.write, 0, stream.operand,
@@ -72,39 +90,88 @@ def flatten_tree(tree: Tree) -> Program:
         ranges.append([len(guards), len(guards) + len(stream.guards)])
         guards += stream.guards
     return Program(
-        code=_table(code, 6), records=_table(rows, 16),
-        steps=_table([_pad(stream.steps_bytes, depths) for stream, _ in streams], depths),
-        guards=_table([[guard.offset, guard.limit] for guard in guards], 2),
+        code=_table(flat.code, 8), records=_table(rows, 16),
+        steps=_table([_pad(stream.steps_bytes, depths) for stream, _ in flat.streams], depths),
+        values=np.array([guard.offset for guard in guards], dtype=np.int64),
+        limits=np.array([guard.limit for guard in guards], dtype=np.int64),
         guard_steps=_table([_pad(guard.steps, depths) for guard in guards], depths),
-        guard_ranges=_table(ranges, 2))
+        guard_ranges=_table(ranges, 2), groups=_table(flat.groups, 6),
+        rows=np.concatenate([np.zeros((0, 4), dtype=np.int64), *flat.phases]),
+        tables=np.cumsum([0, *map(len, flat.phases)], dtype=np.int64))
 
 
-def _flatten_body(body: Tree, depth: int, code: list[list[int]], streams: list[tuple[Stream, int]]) -> None:
+@dataclass(slots=True)
+class _Flat:
+    """What flattening has made so far."""
+
+    code: list[list[int]] = field(default_factory=list)
+    streams: list[tuple[Stream, int]] = field(default_factory=list)
+    groups: list[list[int]] = field(default_factory=list)
+    phases: list[np.ndarray] = field(default_factory=list)
+
+
+def _flatten_body(body: Tree, depth: int, flat: _Flat) -> None:
     run: list[Stream] = []
     for part in body:
         if isinstance(part, Stream):
             run.append(part)
             continue
-        _flatten_leaf(run, 1, depth, code, streams)
+        _flatten_leaf(run, 1, depth, flat)
         run = []
-        leaf = [inner for inner in part.body if isinstance(inner, Stream)]
-        if len(leaf) == len(part.body):
-            _flatten_leaf(leaf, part.extent, depth, code, streams)
-        else:
-            start, first = len(code), len(streams)
-            code.append([])
-            _flatten_body(part.body, depth + 1, code, streams)
-            code[start] = [LOOP, part.extent, depth, first, len(streams), len(code)]
-            code.append([END, part.extent, depth, first, len(streams), start])
-    _flatten_leaf(run, 1, depth, code, streams)
+        if part.rows is None:
+            _flatten_loop(part.body, part.extent, depth, flat)
+            continue
+        start = len(flat.code)
+        flat.code.append([PHASE, 0, len(flat.phases), 0, 0, 0, 0, 0])
+        flat.phases.append(part.rows)
+        _flatten_loop(part.body, FULL, depth, flat)
+        _flatten_loop(part.middle, MIDDLE, depth, flat)
+        flat.code.append([PHASE_END, 0, 0, 0, 0, start, 0, 0])
+    _flatten_leaf(run, 1, depth, flat)
 
 
-def _flatten_leaf(leaf: Sequence[Stream], extent: int, depth: int, code: list[list[int]],
-                  streams: list[tuple[Stream, int]]) -> None:
-    if leaf:
-        first = len(streams)
-        streams.extend((stream, depth) for stream in leaf)
-        code.append([LEAF, extent, depth, first, len(streams), 0])
+def _flatten_loop(body: Tree, extent: int, depth: int, flat: _Flat) -> None:
+    leaf = [inner for inner in body if isinstance(inner, Stream)]
+    if len(leaf) == len(body):
+        _flatten_leaf(leaf, extent, depth, flat)
+        return
+    start, first = len(flat.code), len(flat.streams)
+    flat.code.append([])
+    _flatten_body(body, depth + 1, flat)
+    last, end = len(flat.streams), len(flat.code)
+    flat.code[start] = [LOOP, extent, depth, first, last, end, 0, 0]
+    flat.code.append([END, extent, depth, first, last, start, 0, 0])
+
+
+def _flatten_leaf(leaf: Sequence[Stream], extent: int, depth: int, flat: _Flat) -> None:
+    if not leaf:
+        return
+    first, first_group = len(flat.streams), len(flat.groups)
+    flat.streams.extend((stream, depth) for stream in leaf)
+    flat.groups.extend(_group_streams(leaf, first))
+    guarded = any(stream.guards for stream in leaf)
+    flat.code.append([LEAF, extent, depth, first, len(flat.streams), guarded, first_group,
+                      len(flat.groups)])
+
+
+def _group_streams(leaf: Sequence[Stream], first: int) -> list[list[int]]:
+    """Group the streams of a leaf that move alike and lie within NEAR_BYTES of a neighbour."""
+    alike: dict[tuple[int, bool, tuple[int, ...]], list[tuple[int, int]]] = {}
+    for place, stream in enumerate(leaf):
+        key = (stream.operand, stream.write, stream.steps_bytes)
+        alike.setdefault(key, []).append((stream.address, first + place))
+    groups = []
+    for (operand, write, _), members in alike.items():
+        members.sort()
+        lead_address, lead = members[0]
+        last_address = lead_address
+        for address, place in members:
+            if address - last_address > NEAR_BYTES:
+                groups.append([lead, 0, last_address - lead_address, 2 * operand + write, 0, 0])
+                lead_address, lead = address, place
+            last_address = address
+        groups.append([lead, 0, last_address - lead_address, 2 * operand + write, 0, 0])
+    return groups
 
 
 def _pad(steps: tuple[int, ...], depths: int) -> list[int]:

@@ -6,13 +6,20 @@ line << 8 | owner << 1 | dirty, -1 when empty; under LRU a set's entries are kep
 recency, most recent first. Indices are uint64: a signed index costs a test for negatives.
 """
 
+from typing import Any
+
 import numba
 import numpy as np
+
+# Nothing here allocates, and counting references to the arrays would cost 20 ns a call.
+ENTRY: dict[str, Any] = {"cache": True, "_nrt": False}
+INLINE: dict[str, Any] = {"forceinline": True, "_nrt": False}
 
 ONE, ENTRIES = np.uint64(1), np.uint64(8)
 LRU, PLRU, ROUND_ROBIN, LFSR = 0, 1, 2, 3
 HIT, BYPASS, FILL = -4, -3, -1
-LOOP, END, LEAF = 0, 1, 2
+LOOP, END, LEAF, PHASE, PHASE_END = 0, 1, 2, 3, 4
+FULL, MIDDLE = -1, -2
 READ_MISSES, WRITE_MISSES, BYPASSES = 0, 1, 2
 NEVER = 1 << 62
 CROWD = 6
@@ -24,7 +31,7 @@ RECORD = np.uint64(16)
  PASSING) = np.arange(15, dtype=np.uint64)
 
 
-@numba.njit(cache=True, forceinline=True)
+@numba.njit(**INLINE)
 def set_of(line, sets):
     """Set a line maps to."""
     if sets & (sets - 1) == 0:
@@ -32,7 +39,7 @@ def set_of(line, sets):
     return line % sets
 
 
-@numba.njit(cache=True, forceinline=True)
+@numba.njit(**INLINE)
 def touch_lru(state, base, ways, entry, write, allocate):
     """Touch a line under LRU: HIT, BYPASS, or the entry that had to leave (FILL: none)."""
     line = entry >> 8
@@ -41,26 +48,28 @@ def touch_lru(state, base, ways, entry, write, allocate):
         if write:
             state[base] = entry
         return HIT
-    at = base + ONE
     end = base + ways
-    while at < end and state[at] >> 8 != line:
-        at += ONE
-    result = HIT
-    if at == end:
-        if write and not allocate:
+    at = base + ONE
+    if write and not allocate:
+        while at < end and state[at] >> 8 != line:
+            at += ONE
+        if at == end:
             return BYPASS
-        at = end - ONE
-        result = state[at]
-    elif not write:
-        entry = state[at]
-    while at > base:
-        state[at] = state[at - ONE]
-        at -= ONE
+        at = base + ONE
+    # Entries move down one by one until the line is found or the last has no place left.
+    while at < end:
+        moved = held
+        held = state[at]
+        state[at] = moved
+        if held >> 8 == line:
+            state[base] = entry if write else held
+            return HIT
+        at += ONE
     state[base] = entry
-    return result
+    return held
 
 
-@numba.njit(cache=True, forceinline=True)
+@numba.njit(**INLINE)
 def point_away(bits, way, ways):
     """Tree bits after a touch of a way: every node above it points to its other half."""
     node = 1
@@ -76,7 +85,7 @@ def point_away(bits, way, ways):
     return bits
 
 
-@numba.njit(cache=True, forceinline=True)
+@numba.njit(**INLINE)
 def choose_victim(state, word, ways, policy):
     """Way a full set gives up; steps the counter or register of round robin and LFSR."""
     if policy == PLRU:
@@ -95,7 +104,7 @@ def choose_victim(state, word, ways, policy):
     return register % ways
 
 
-@numba.njit(cache=True, forceinline=True)
+@numba.njit(**INLINE)
 def touch_placed(state, base, word, ways, entry, write, allocate, policy):
     """Touch a line under a policy that leaves lines in their ways; results as `touch_lru`."""
     line = entry >> 8
@@ -122,7 +131,7 @@ def touch_placed(state, base, word, ways, entry, write, allocate, policy):
     return result
 
 
-@numba.njit(cache=True, forceinline=True)
+@numba.njit(**INLINE)
 def touch(state, sets, ways, policy, allocate, entry, write):
     """Look a line up and update the cache: HIT, BYPASS (a store that does not allocate), FILL,
     or the entry evicted. `entry` is what a fill or store leaves."""
@@ -134,7 +143,7 @@ def touch(state, sets, ways, policy, allocate, entry, write):
     return touch_placed(state, base, word, ways, entry, write, allocate, policy)
 
 
-@numba.njit(cache=True, forceinline=True)
+@numba.njit(**INLINE)
 def count_miss(misses, leaving, operand, write, left):
     """Count a fill and the line that left for it."""
     misses[operand, WRITE_MISSES if write else READ_MISSES] += 1
@@ -143,7 +152,7 @@ def count_miss(misses, leaving, operand, write, left):
         leaving[(left >> 1) & 127, 1] += left & 1
 
 
-@numba.njit(cache=True, forceinline=True)
+@numba.njit(**INLINE)
 def guarded_range(extent, depth, first, last, values, limits, guard_steps):
     """Iterations [low, high) of a loop in which all guards of a stream hold."""
     low, high = 0, extent
@@ -163,7 +172,7 @@ def guarded_range(extent, depth, first, last, values, limits, guard_steps):
     return low, high
 
 
-@numba.njit(cache=True, forceinline=True)
+@numba.njit(**INLINE)
 def line_run(address, line, shift, step, log_step):
     """Iterations for which a stream stays in its line."""
     if step == 0:
@@ -174,29 +183,67 @@ def line_run(address, line, shift, step, log_step):
     return (address - (line << shift)) // -step + 1
 
 
-@numba.njit(cache=True, forceinline=True)
-def leaf_accesses(extent, begin, end, work, sets, ways, shift, policy, allocate, state, misses,
-                  leaving):
-    """Run a leaf touch by touch."""
-    for turn in range(extent):
-        line = -1
-        at = begin
-        while at < end:
-            if work[at + LOW] <= turn < work[at + HIGH]:
-                before = line
-                line = (work[at + ADDRESS] + turn * work[at + STEP]) >> shift
-                if not (work[at + FOLLOWS] and line == before):
-                    write = work[at + WRITE]
-                    left = touch(state, sets, ways, policy, allocate,
-                                 line << 8 | work[at + MARK], write)
-                    if left == BYPASS:
-                        misses[work[at + OPERAND], BYPASSES] += 1
-                    elif left != HIT:
-                        count_miss(misses, leaving, work[at + OPERAND], write, left)
-            at += RECORD
+@numba.njit(**INLINE)
+def run_in_order(start, stop, begin, end, work, sets, ways, shift, policy, allocate, state, misses,
+                 leaving):
+    """Run iterations [start, stop) of a leaf, one stream after the other, line by line."""
+    line = -1
+    at = begin
+    while at < end:
+        turn, final = max(start, work[at + LOW]), min(stop, work[at + HIGH])
+        if turn < final:
+            before = line
+            step = work[at + STEP]
+            address = work[at + ADDRESS] + turn * step
+            line = address >> shift
+            further = final - turn - 1
+            stride = 0
+            if -(1 << shift) <= step <= 1 << shift:
+                further = ((address + further * step) >> shift) - line
+                stride = -1 if further < 0 else 1
+                further *= stride
+            if work[at + FOLLOWS] and line == before and further == 0:
+                further = -1
+            write, mark = work[at + WRITE], work[at + MARK]
+            while further >= 0:
+                left = touch(state, sets, ways, policy, allocate, line << 8 | mark, write)
+                if left == BYPASS:
+                    misses[work[at + OPERAND], BYPASSES] += 1
+                elif left != HIT:
+                    count_miss(misses, leaving, work[at + OPERAND], write, left)
+                further -= 1
+                if further >= 0:
+                    address += step
+                    line = line + stride if stride else address >> shift
+        at += RECORD
 
 
-@numba.njit(cache=True, forceinline=True)
+@numba.njit(**INLINE)
+def are_independent(extent, first, last, groups, work, shift, sets):
+    """Whether the streams of a leaf may run one after the other.
+
+    They may where no set sees lines of two of them, or only one line, touched in one manner: a
+    set then sees the same touches in the same order, but for touches in a row of one line.
+    """
+    for group in range(first, last):
+        lead = np.uint64(groups[group, 0]) * RECORD
+        address, travel = work[lead + ADDRESS], work[lead + STEP] * (extent - 1)
+        low = (address + groups[group, 1] + min(0, travel)) >> shift
+        high = (address + groups[group, 2] + max(0, travel)) >> shift
+        if high - low >= sets:
+            return False
+        groups[group, 4], groups[group, 5] = low, high
+        for other in range(first, group):
+            before, after = groups[other, 4], groups[other, 5]
+            meet = (set_of(low - before, sets) <= after - before
+                    or set_of(before - low, sets) <= high - low)
+            if meet and (groups[group, 3] != groups[other, 3]
+                         or max(high, after) - min(low, before) >= sets):
+                return False
+    return True
+
+
+@numba.njit(**INLINE)
 def enter_lines(turn, extent, begin, end, work, sets, shift, recency):
     """Move the streams that are due to their next line; return the iteration of the next event.
 
@@ -230,29 +277,27 @@ def enter_lines(turn, extent, begin, end, work, sets, shift, recency):
     return upcoming
 
 
-@numba.njit(cache=True, forceinline=True)
+@numba.njit(**INLINE)
 def any_clash(every, begin, end, work):
     """Whether a stream that moved (or any) shares its place with another one."""
     at = begin
     while at < end:
         if (every or work[at + MOVED]) and work[at + FOUND] >= 0:
             place = work[at + PLACE]
-            same = 0
             other = begin
             while other < end:
-                same += work[other + PLACE] == place
+                if work[other + PLACE] == place and other != at:
+                    return True
                 other += RECORD
-            if same > 1:
-                return True
         at += RECORD
     return False
 
 
-@numba.njit(cache=True, forceinline=True)
-def leaf_runs(extent, begin, end, work, sets, ways, shift, policy, allocate, state, misses,
-              leaving):
+@numba.njit(**INLINE)
+def run_events(extent, begin, end, work, sets, ways, shift, policy, allocate, state, misses,
+               leaving):
     """Run a leaf from event to event; `run_program` says why that is exact."""
-    recency = policy == LRU or policy == PLRU
+    recency = policy in (LRU, PLRU)
     crowded = end - begin > np.uint64(CROWD) * RECORD
     turn = extent
     at = begin
@@ -284,8 +329,8 @@ def leaf_runs(extent, begin, end, work, sets, ways, shift, policy, allocate, sta
                         filled = True
                         count_miss(misses, leaving, work[at + OPERAND], write, left)
                         other = begin
-                        while left >= 0 and other < end:
-                            again |= work[other + FOUND] == left >> 8
+                        while left >= 0 and other < end and not again:
+                            again = work[other + FOUND] == left >> 8
                             other += RECORD
                         everyone |= again
                 at += RECORD
@@ -301,15 +346,28 @@ def leaf_runs(extent, begin, end, work, sets, ways, shift, policy, allocate, sta
         turn = upcoming
 
 
-@numba.njit(cache=True)
-def run_program(code, records, steps, guards, guard_steps, guard_ranges, owners, geometry,
-                by_access, state, misses, leaving):
+@numba.njit(**INLINE)
+def shift_streams(amount, depth, first, last, work, steps, values, guard_steps, guard_ranges):
+    """Move streams and their guards by a number of iterations of the loop at a depth."""
+    at = np.uint64(first) * RECORD
+    for stream in range(first, last):
+        work[at] += amount * steps[stream, depth]
+        at += RECORD
+    for guard in range(guard_ranges[first, 0], guard_ranges[last - 1, 1]):
+        values[guard] += amount * guard_steps[guard, depth]
+
+
+@numba.njit(**ENTRY)
+def run_program(code, work, steps, values, limits, guard_steps, guard_ranges, groups, rows, cursors,
+                loops, owners, geometry, by_access, state, misses, leaving):
     """Run a program through a cache.
 
     Parameters
     ----------
-    code, records, steps, guards, guard_steps, guard_ranges : ndarray of int64
-        A `Program`.
+    code, work, steps, values, limits, guard_steps, guard_ranges, groups, rows, cursors : ndarray
+        A `Program`, its records flat; `work`, `values`, `groups` and `cursors` are changed.
+    loops : ndarray of int64, (depths, 3)
+        Room for index, start and count of each loop.
     owners : ndarray of int64, (operands,)
         Owner number of each operand.
     geometry : ndarray of int64
@@ -332,45 +390,69 @@ def run_program(code, records, steps, guards, guard_steps, guard_ranges, owners,
     touches of the others would change nothing: under recency policies when no two streams of
     the round share a set, else when none of their lines was evicted.
     """
-    work = records.copy().ravel()
-    values = guards[:, 0].copy()
-    limits = guards[:, 1].copy()
-    index = np.zeros(steps.shape[1], np.int64)
     sets, ways, shift = geometry[0], geometry[1], geometry[2]
     policy, back, allocate = geometry[3], geometry[4], geometry[5]
-    for stream in range(len(records)):
+    ordered = policy != LFSR and allocate
+    for stream in range(len(steps)):
         at = np.uint64(stream) * RECORD
         work[at + MARK] = owners[work[at + OPERAND]] << 1 | (work[at + WRITE] & back)
-    place = 0
+    place, row = 0, 0
     while place < len(code):
         operation, extent, depth = code[place, 0], code[place, 1], code[place, 2]
-        first, last = code[place, 3], code[place, 4]
-        begin, end = np.uint64(first) * RECORD, np.uint64(last) * RECORD
+        first, last, partner = code[place, 3], code[place, 4], code[place, 5]
+        start = 0
+        if extent == FULL:
+            start, extent = rows[row, 0], 1
+        elif extent == MIDDLE:
+            start, extent = rows[row, 1], rows[row, 2]
         if operation == LEAF:
+            if start:
+                shift_streams(start, depth, first, last, work, steps, values, guard_steps,
+                              guard_ranges)
+            begin, end = np.uint64(first) * RECORD, np.uint64(last) * RECORD
             at = begin
             for stream in range(first, last):
-                work[at + LOW], work[at + HIGH] = guarded_range(
-                    extent, depth, guard_ranges[stream, 0], guard_ranges[stream, 1], values,
-                    limits, guard_steps)
+                work[at + LOW], work[at + HIGH] = 0, extent
+                if partner:
+                    work[at + LOW], work[at + HIGH] = guarded_range(
+                        extent, depth, guard_ranges[stream, 0], guard_ranges[stream, 1], values,
+                        limits, guard_steps)
                 at += RECORD
-            if by_access or extent == 1:
-                leaf_accesses(extent, begin, end, work, sets, ways, shift, policy, allocate,
-                              state, misses, leaving)
+            alone = last - first == 1 and (allocate or not work[begin + WRITE])
+            width = 0
+            if by_access:
+                width = 1
+            elif extent == 1 or alone or (ordered and are_independent(
+                    extent, code[place, 6], code[place, 7], groups, work, shift, sets)):
+                width = extent
             else:
-                leaf_runs(extent, begin, end, work, sets, ways, shift, policy, allocate, state,
-                          misses, leaving)
+                run_events(extent, begin, end, work, sets, ways, shift, policy, allocate, state,
+                           misses, leaving)
+            turn = 0
+            while turn < extent and width:
+                run_in_order(turn, turn + width, begin, end, work, sets, ways, shift, policy,
+                             allocate, state, misses, leaving)
+                turn += width
+            if start:
+                shift_streams(-start, depth, first, last, work, steps, values, guard_steps,
+                              guard_ranges)
         elif operation == LOOP:
-            index[depth] = 0
-        else:
-            index[depth] += 1
-            again = index[depth] < extent
-            factor = 1 if again else 1 - extent
-            at = begin
-            for stream in range(first, last):
-                work[at] += factor * steps[stream, depth]
-                at += RECORD
-            for guard in range(guard_ranges[first, 0], guard_ranges[last - 1, 1]):
-                values[guard] += factor * guard_steps[guard, depth]
+            loops[depth, 0], loops[depth, 1], loops[depth, 2] = 0, start, extent
+            if extent == 0:
+                place = partner
+            elif start:
+                shift_streams(start, depth, first, last, work, steps, values, guard_steps,
+                              guard_ranges)
+        elif operation == END:
+            loops[depth, 0] += 1
+            again = loops[depth, 0] < loops[depth, 2]
+            shift_streams(1 if again else 1 - loops[depth, 2] - loops[depth, 1], depth, first,
+                          last, work, steps, values, guard_steps, guard_ranges)
             if again:
-                place = code[place, 5]
+                place = partner
+        elif operation == PHASE:
+            row = cursors[depth]
+            cursors[depth] += 1
+        elif not rows[row, 3]:
+            place = partner - 1
         place += 1

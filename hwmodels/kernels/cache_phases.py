@@ -1,0 +1,111 @@
+"""Numba: cut a loop into phases in which no set of the cache sees more lines than it has ways."""
+
+from typing import Any
+
+import numba
+
+# Nothing here allocates, and counting references to the arrays would cost 20 ns a call.
+ENTRY: dict[str, Any] = {"cache": True, "_nrt": False}
+INLINE: dict[str, Any] = {"forceinline": True, "_nrt": False}
+
+
+@numba.njit(**INLINE)
+def add_lines(first, last, origin, stamps, counts, sets, ways, phase):
+    """Note lines of a phase; False when a set would hold more of them than it has ways."""
+    for line in range(first, last + 1):
+        if stamps[line - origin] != phase:
+            stamps[line - origin] = phase
+            counts[line % sets] += 1
+            if counts[line % sets] > ways:
+                return False
+    return True
+
+
+@numba.njit(**INLINE)
+def clear(counts):
+    """Set counts to zero (a loop compiles ten times faster than a slice)."""
+    for index in range(len(counts)):
+        counts[index] = 0
+
+
+@numba.njit(**ENTRY)
+def cut_phases(spans, steps, windows, extents, shift, sets, ways, rows, index, bases, counts,
+               stamps):
+    """Cut every entry of a loop into phases, greedily.
+
+    Parameters
+    ----------
+    spans : ndarray of int64, (spans, 3)
+        First and last byte one iteration touches with all indices zero, and the operand.
+    steps : ndarray of int64, (spans, loops)
+        Address step per loop around, outermost first; the loop itself last.
+    windows : ndarray of int64, (operands, 3)
+        First and last line of each operand, and where its stamps start.
+    extents : ndarray of int64, (loops,)
+        Of the loops around and the loop itself.
+    shift, sets, ways : int
+        log2 of the line, geometry.
+    rows : ndarray of int64, (room, 4)
+        Zeros; filled: a full iteration, iterations after it that need only what moves (first,
+        number), whether the entry ends here.
+    index, bases, counts, stamps : ndarray of int64
+        Zeros: per loop, per span, per set, per line.
+
+    Returns
+    -------
+    int
+        Rows filled; -1 when one iteration alone does not fit or there is no room.
+    """
+    loops = len(extents) - 1
+    phase = 0
+    filled = 0
+    while True:
+        for span in range(len(spans)):
+            bases[span] = 0
+            for loop in range(loops):
+                bases[span] += steps[span, loop] * index[loop]
+        start, turn = 0, 0
+        phase += 1
+        clear(counts)
+        while turn < extents[loops]:
+            fits = True
+            for span in range(len(spans)):
+                operand = spans[span, 2]
+                step = steps[span, loops]
+                base = bases[span] + turn * step
+                first = max(windows[operand, 0], (spans[span, 0] + base) >> shift)
+                last = min(windows[operand, 1], (spans[span, 1] + base) >> shift)
+                if turn > start:
+                    # Lines of the iteration before are noted already.
+                    if step == 0:
+                        continue
+                    if step > 0:
+                        first = max(first, ((spans[span, 1] + base - step) >> shift) + 1)
+                    else:
+                        last = min(last, ((spans[span, 0] + base - step) >> shift) - 1)
+                if not add_lines(first, last, windows[operand, 0] - windows[operand, 2], stamps,
+                                 counts, sets, ways, phase):
+                    fits = False
+                    break
+            if fits:
+                turn += 1
+            if not fits or turn == extents[loops]:
+                if turn == start or filled + 2 > len(rows):
+                    return -1
+                rows[filled, 0], rows[filled, 1] = start, start + 1
+                rows[filled, 2] = max(0, turn - start - 2)
+                filled += 1
+                if turn - start > 1:
+                    rows[filled, 0] = turn - 1
+                    filled += 1
+                start = turn
+                phase += 1
+                clear(counts)
+        rows[filled - 1, 3] = 1
+        loop = loops - 1
+        while loop >= 0 and index[loop] + 1 == extents[loop]:
+            index[loop] = 0
+            loop -= 1
+        if loop < 0:
+            return filled
+        index[loop] += 1
