@@ -149,9 +149,8 @@ def _product(reader: OnnxReader, group: Group) -> None:
         if flat is None:
             return rows
         # The inputs come in height, width, channel order; the file's are channel first.
-        order = [1 + axis for axis in stored_axes(len(flat), CHANNELS_LAST) if axis > 0]
-        split = rows.reshape(len(rows), *flat)
-        return split.transpose(0, 1, *order).reshape(rows.shape)
+        order = [axis for axis in stored_axes(1 + len(flat), CHANNELS_LAST) if axis > 0]
+        return rows.reshape(len(rows), *flat).transpose(0, *order).reshape(rows.shape)
 
     data = reader.data(group, 0, PLAIN)
     weights = reader.weights(group, 1, arrange)

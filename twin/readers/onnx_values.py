@@ -304,8 +304,9 @@ class OnnxReader:
         waiting, seen = [name], {name}
         while waiting:
             for node in self._consumers.get(waiting.pop(), []):
-                to_last = list(node.attributes.get("perm", ())) == [0, 3, 1, 2]
-                if node.op in _REORDERING or (node.op == "Transpose" and to_last):
+                # A network exported channels last starts by putting channels first.
+                to_first = list(node.attributes.get("perm", ())) in ([0, 3, 1, 2], [0, 2, 1])
+                if node.op in _REORDERING or (node.op == "Transpose" and to_first):
                     return PLAIN
                 if node.op in _SPATIAL:
                     return CHANNELS_LAST

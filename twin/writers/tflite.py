@@ -34,10 +34,11 @@ class _Output:
     builder: Any
     tensors: list[Tensor] = field(default_factory=list)
 
-    def add_constant(self, name: str, values: np.ndarray) -> int:
+    def add_constant(self, name: str, values: np.ndarray,
+                     quantization: Quantization | None = None) -> int:
         """Append a constant tensor and return its index."""
         self.tensors.append(Tensor(name=name, shape=values.shape, dtype=str(values.dtype),
-                                   data=values))
+                                   data=values, quantization=quantization))
         return len(self.tensors) - 1
 
 
@@ -60,7 +61,8 @@ def write_tflite(graph: Graph, path: str | Path) -> None:
     Notes
     -----
     Tensors keep their order; constants that carry shapes, axes and amounts follow behind, so
-    reading the file back gives the same tensors and layers.
+    reading the file back gives the same tensors and layers, except that a convolution without
+    bias comes back with a zero one, which interpreters insist on.
     """
     replace_file(path, encode_tflite(graph))
 

@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 
 from twin.errors import ModelError
-from twin.graph import Graph, Layer
+from twin.graph import Graph, Layer, Quantization
 from twin.readers.tflite_operators import ACTIVATIONS, same_padding
 
-AddConstant = Callable[[str, np.ndarray], int]
+AddConstant = Callable[..., int]
+"""(name, values, quantization=None) -> tensor index of a new constant."""
 _ACTIVATION_NUMBERS = {name: number for number, name in ACTIVATIONS.items()}
 
 
@@ -83,6 +84,23 @@ def _window_options(graph: Graph, layer: Layer, place: tuple[int, ...]) -> dict[
             "fused_activation_function": _activation(layer)}
 
 
+def _with_bias(graph: Graph, layer: Layer, add: AddConstant) -> tuple[int, ...]:
+    """Inputs of a convolution; one without bias gets zeros, which interpreters insist on."""
+    if len(layer.inputs) > 2:
+        return layer.inputs
+    data, weights, output = (graph.tensors[i] for i in (*layer.inputs, *layer.outputs))
+    entry, kernel = data.quantization, weights.quantization
+    if entry is None or kernel is None:
+        return (*layer.inputs, add(f"{layer.name}/zeros",
+                                   np.zeros(output.shape[-1], np.float32)))
+    scales = tuple(entry.scales[0] * scale for scale in kernel.scales)
+    dtype = np.int64 if data.dtype == "int16" else np.int32
+    zeros = add(f"{layer.name}/zeros", np.zeros(output.shape[-1], dtype),
+                Quantization(scales=scales, zero_points=(0,) * len(scales),
+                             axis=0 if len(scales) > 1 else None))
+    return (*layer.inputs, zeros)
+
+
 def _conv(graph: Graph, layer: Layer, add: AddConstant) -> Encoded:
     assert layer.window is not None
     size = graph.tensors[layer.inputs[0]].shape[1:3]
@@ -91,6 +109,7 @@ def _conv(graph: Graph, layer: Layer, add: AddConstant) -> Encoded:
         depthwise["depth_multiplier"] = graph.tensors[layer.outputs[0]].shape[3] // layer.groups
     return _encoded(
         layer, layer.op.upper(), "DepthwiseConv2DOptions" if depthwise else "Conv2DOptions",
+        _with_bias(graph, layer, add),
         **_window_options(graph, layer, size), **depthwise,
         dilation_w_factor=layer.window.dilation[1], dilation_h_factor=layer.window.dilation[0])
 
