@@ -105,7 +105,8 @@ def lower_general(shape: Geometry, groups: int, site: Site) -> Kernel:
     columns = Columns(shape=shape, copied_bytes=channels, column_step_bytes=channels,
                       input_step_bytes=channels)
     blocks = (block("call", _ENTRY_GENERAL, 1, cause="kernel_call"),
-              *gather_blocks(CONV_GATHER, columns, repeats, calls * repeats), *product_blocks(product))
+              *gather_blocks(CONV_GATHER, columns, repeats, calls * repeats),
+              *product_blocks(product))
     return build_kernel("arm_convolve_s8", "conv", site, blocks,
                         resolve(_general_drafts(shape, groups, columns, product)),
                         shape.taps_inside * channels * shape.output_channels * shape.batches)
