@@ -46,6 +46,8 @@ _WRITE_1 = {"thumb2": "strb r3, [r5], #1", "thumb1": "strb r0, [r3]", "rv32": "s
 _ADD = {"dsp": (40, 10, 36), "thumb2": (18, 0, 7), "thumb1": (5, 0, 12), "rv32": (3, 0, 6)}
 _MULTIPLY = {"dsp": (0, 5, 5), "thumb2": (1, 0, 1), "thumb1": (0, 0, 4), "rv32": (0, 0, 3)}
 """Stack loads, stack stores and arithmetic per four elements with DSP, per element without."""
+_SUBSCRIPTS = (8, 2, 20)
+"""The same for the subscripts of a broadcast element: the portable loop, estimated."""
 
 
 def lower_add(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
@@ -56,7 +58,7 @@ def lower_add(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
     graph : Graph
         The model.
     layer : Layer
-        An `add` of int8 tensors; a broadcast operand is read again for every repetition.
+        An `add` of int8 tensors; a broadcast operand runs element by element.
     site : Site
         Operands: input, input2, output.
     """
@@ -74,7 +76,7 @@ def lower_mul(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
     graph : Graph
         The model.
     layer : Layer
-        A `mul` of int8 tensors; a broadcast operand is read again for every repetition.
+        A `mul` of int8 tensors; a broadcast operand runs element by element.
     site : Site
         Operands: input, input2, output.
     """
@@ -88,26 +90,34 @@ def _lower(name: str, graph: Graph, layer: Layer, site: Site, scalings: int,
            overheads: dict[str, tuple[int, int, int]]) -> Kernel:
     dialect = choose_dialect(site.isa)
     count = graph.tensors[layer.outputs[0]].elements
+    inputs = ("input", "input2")[:len(layer.inputs)]
+    sizes = [graph.tensors[tensor].elements for tensor in layer.inputs[:2]]
+    broadcast = any(size < count for size in sizes)
     plain = "thumb2" if dialect == "dsp" else dialect
     product = {"rv32": "mul a0, a2, a4", "thumb1": "muls r0, r5, r0"}.get(
         dialect, "smulbb r0, r2, r5") if scalings == 1 else ""
     result = join(product, *[SCALE_HOISTED[dialect]] * scalings, CLAMP[dialect])
-    fours, ones = divmod(count, 4) if dialect == "dsp" else (0, count)
+    fours, ones = divmod(count, 4) if dialect == "dsp" and not broadcast else (0, count)
     blocks = (
         entry(dialect, 70, 1),
         block("four elements", join(
             _READ_4, *[result] * 4, bookkeeping(dialect, *overheads["dsp"]), _PACK_4,
             BRANCH[dialect]), fours, min(1, fours)),
         block("element", join(
-            _READ_1[plain], result, bookkeeping(dialect, *overheads[plain]), _WRITE_1[plain],
+            _READ_1[plain], result, bookkeeping(dialect, *overheads[plain]),
+            bookkeeping(dialect, *_SUBSCRIPTS) if broadcast else "", _WRITE_1[plain],
             BRANCH[dialect]), ones, min(1, ones)))
-    inputs = ("input", "input2") if len(layer.inputs) > 1 else ("input", "input")
-    sizes = [graph.tensors[tensor].elements for tensor in layer.inputs[:2]] * 2
-    drafts = []
-    for width, extent, done in ((4, fours, 0), (1, ones, 4 * fours)):
-        moves = [load(operand, width, 0 if size < count else done,
-                      element=0 if size < count else width)
-                 for operand, size in zip(inputs, sizes, strict=False)]
-        drafts.append(repeat("element", extent, *moves,
-                             store("output", width, done, element=width)))
-    return build_kernel(name, "elementwise", site, blocks, resolve(*drafts))
+    if broadcast:
+        inner = max(1, min(sizes))
+        drafts = [repeat("outer", count // inner, repeat(
+            "element", inner,
+            *[load(operand, 1, element=1, outer=inner if size == count else 0)
+              for operand, size in zip(inputs, sizes, strict=True)],
+            store("output", 1, element=1, outer=inner)))]
+    else:
+        drafts = [repeat("element", extent,
+                         *[load(operand, width, done, element=width) for operand in inputs],
+                         store("output", width, done, element=width))
+                  for width, extent, done in ((4, fours, 0), (1, ones, 4 * fours))]
+    return build_kernel(f"{name}_broadcast" if broadcast else name, "elementwise", site, blocks,
+                        resolve(*drafts), assumed=broadcast)

@@ -132,12 +132,8 @@ def lower_batch_matmul(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, 
     rows = graph.tensors[layer.outputs[0]].shape[-1]
     batches = max(1, right.elements // (rows * columns))
     shape = _Rows(left.elements // columns // batches, rows, columns, False, False,
-                  "weights" if right.is_constant and _has(site, "weights") else "input2", batches)
+                  "input2", batches)
     return (_lower_rows("arm_batch_matmul_s8", shape, site),)
-
-
-def _has(site: Site, name: str) -> bool:
-    return any(operand.name == name for operand in site.operands)
 
 
 def _lower_rows(name: str, shape: _Rows, site: Site) -> Kernel:
@@ -147,16 +143,29 @@ def _lower_rows(name: str, shape: _Rows, site: Site) -> Kernel:
     groups, last = divmod(shape.rows, at_once)
     blocks = (
         entry(dialect, 100, calls),
-        *_column_blocks(dialect, shape.columns, calls * groups, at_once),
+        *column_blocks(dialect, shape.columns, calls * groups, at_once),
         _finish(dialect, shape, at_once, calls * groups, calls),
-        *_column_blocks(dialect, shape.columns, calls * last, 1),
+        *column_blocks(dialect, shape.columns, calls * last, 1),
         _finish(dialect, shape, 1, calls * last, calls))
     return build_kernel(name, "fully_connected", site, blocks,
                         resolve(*_drafts(dialect, shape, at_once)),
                         macs=calls * shape.rows * shape.columns)
 
 
-def _column_blocks(dialect: str, columns: int, entries: int, rows: int) -> tuple[Block, ...]:
+def column_blocks(dialect: str, columns: int, entries: int, rows: int) -> tuple[Block, ...]:
+    """Return the inner loops of dot products.
+
+    Parameters
+    ----------
+    dialect : str
+        Of the core.
+    columns : int
+        Length of each product.
+    entries : int
+        How many groups of products there are.
+    rows : int
+        Weight rows taken at once: 1, or the dialect's number (2 with DSP, 3 without).
+    """
     several, single = _COLUMN[dialect]
     column = single if rows == 1 else several
     if dialect != "dsp":

@@ -1,0 +1,155 @@
+"""Recurrent operators: products of rows as in a fully connected layer, then element-wise steps.
+
+SVDF follows the library's source; of LSTM the products do and the element-wise steps are
+estimates. No data stands behind either, so both are marked assumed.
+
+References
+----------
+ARM-software/CMSIS-NN 6.0, Source/SVDFunctions/arm_svdf_s8.c,
+Source/LSTMFunctions/arm_lstm_unidirectional_s8.c.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hwmodels.kernel import Block, Kernel
+from twin.graph import Graph, Layer
+from twin.runtimes.cmsis_nn.dialect import (
+    BRANCH,
+    block,
+    bookkeeping,
+    build_kernel,
+    choose_dialect,
+    entry,
+    join,
+    requantise_tensor,
+)
+from twin.runtimes.cmsis_nn.fully_connected import column_blocks
+from twin.runtimes.cmsis_nn.libc import copy_blocks
+from twin.runtimes.cmsis_nn.nests import load, repeat, resolve, store
+from twin.runtimes.lowering import Site
+
+
+def _add(dialect: str) -> str:
+    if dialect == "rv32":
+        return "lw a3, 0(a0); addi a0, a0, 4; add a2, a2, a3; bne a0, a1, 0b"
+    return "ldr r3, [r0]; adds r0, #4; adds r2, r2, r3; cmp r0, r1; bne 0b"
+
+
+def _rows(dialect: str, rows: int, columns: int, calls: int) -> tuple[Block, ...]:
+    """Blocks of `calls` products of a vector with a matrix, results requantised."""
+    at_once = 2 if dialect == "dsp" else 3
+    groups, last = divmod(rows, at_once)
+    return (
+        *column_blocks(dialect, columns, calls * groups, at_once),
+        block("rows", join(bookkeeping(dialect, 20, 5, 18), requantise_tensor(dialect, at_once),
+                           BRANCH[dialect]), calls * groups, calls),
+        *column_blocks(dialect, columns, calls * last, 1),
+        block("row", join(bookkeeping(dialect, 20, 5, 18), requantise_tensor(dialect, 1),
+                          BRANCH[dialect]), calls * last, calls))
+
+
+def _row_drafts(rows: int, columns: int, weights: str, vector: str, **outer: int) -> Any:
+    """Word accesses of a product; a row's tail byte by byte."""
+    words, rest = divmod(columns, 4)
+    return repeat(
+        "row", rows,
+        repeat("word", words, load(vector, 4, word=4, **outer),
+               load(weights, 4, word=4, row=columns)),
+        repeat("rest", rest, load(vector, 1, 4 * words, rest=1, **outer),
+               load(weights, 1, 4 * words, rest=1, row=columns)))
+
+
+def lower_svdf(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
+    """Lower a singular-value-decomposed filter.
+
+    Parameters
+    ----------
+    graph : Graph
+        The model.
+    layer : Layer
+        A `svdf`: data, feature weights (filters, features), time weights (filters, memory).
+    site : Site
+        Operands: input, weights, bias (the time weights), output, scratch.
+
+    Notes
+    -----
+    The state moves by one byte, each filter takes a product over the features of this step and
+    one over its memory, and ranks are summed.
+    """
+    dialect = choose_dialect(site.isa)
+    filters, features = graph.tensors[layer.inputs[1]].shape[:2]
+    memory = graph.tensors[layer.inputs[2]].elements // filters
+    units = graph.tensors[layer.outputs[0]].shape[-1]
+    blocks = (
+        entry(dialect, 120, 1),
+        *copy_blocks(dialect, filters * memory, 1),
+        *_rows(dialect, filters, features, 1),
+        *column_blocks(dialect, memory, filters, 1),
+        block("filter", join(bookkeeping(dialect, 3, 2, 6), BRANCH[dialect]), filters, 1),
+        block("sum ranks", _add(dialect), filters, units),
+        block("output", join(bookkeeping(dialect, 2, 0, 4), requantise_tensor(dialect, 1),
+                             BRANCH[dialect]), units, 1))
+    drafts = (
+        repeat("state", filters * memory // 4, load("scratch", 4, state=4),
+               store("scratch", 4, state=4)),
+        _row_drafts(filters, features, "weights", "input"),
+        _row_drafts(filters, memory, "bias", "scratch"),
+        repeat("unit", units, store("output", 1, unit=1)))
+    return (build_kernel("arm_svdf_s8", "recurrent", site, blocks, resolve(*drafts),
+                         macs=filters * (features + memory), assumed=True),)
+
+
+def scratch_bytes_svdf(graph: Graph, layer: Layer, isa: str) -> int:
+    """Working memory: the state, a 32-bit sum per filter and one per unit."""
+    filters = graph.tensors[layer.inputs[1]].shape[0]
+    memory = graph.tensors[layer.inputs[2]].elements // filters
+    units = graph.tensors[layer.outputs[0]].shape[-1]
+    return (filters * memory + 3) // 4 * 4 + 4 * filters + 4 * units
+
+
+def lower_lstm(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
+    """Lower an LSTM or a GRU: per step, gates from input and state, then the new state.
+
+    Parameters
+    ----------
+    graph : Graph
+        The model.
+    layer : Layer
+        An `lstm` or `gru`: data, input weights (gates x units, features), recurrent weights.
+    site : Site
+        Operands: input, weights, bias (the recurrent weights), output, scratch.
+    """
+    dialect = choose_dialect(site.isa)
+    features = graph.tensors[layer.inputs[1]].shape[-1]
+    rows = graph.tensors[layer.inputs[1]].elements // features
+    units = graph.tensors[layer.inputs[2]].elements // rows
+    steps = graph.tensors[layer.inputs[0]].elements // features
+    gates = rows // units
+    blocks = (
+        entry(dialect, 200, steps),
+        *_rows(dialect, rows, features, steps),
+        *_rows(dialect, rows, units, steps),
+        block("gate activation", join(bookkeeping(dialect, 4, 1, 15), BRANCH[dialect]),
+              steps * rows, steps * gates),
+        block("new state", join(bookkeeping(dialect, 8, 3, 30), requantise_tensor(dialect, 2),
+                                BRANCH[dialect]), steps * units, steps))
+    output = graph.tensors[layer.outputs[0]].elements
+    drafts = (
+        repeat("step", steps,
+               _row_drafts(rows, features, "weights", "input", step=features),
+               _row_drafts(rows, units, "bias", "scratch"),
+               repeat("unit", units, load("scratch", 2, unit=2), store("scratch", 2, unit=2))),
+        repeat("unit", output, store("output", 1, unit=1)))
+    return (build_kernel("arm_lstm_unidirectional_s8", "recurrent", site, blocks,
+                         resolve(*drafts), macs=steps * rows * (features + units),
+                         assumed=True),)
+
+
+def scratch_bytes_lstm(graph: Graph, layer: Layer, isa: str) -> int:
+    """Working memory: hidden state, cell state and gates as 16-bit values."""
+    features = graph.tensors[layer.inputs[1]].shape[-1]
+    rows = graph.tensors[layer.inputs[1]].elements // features
+    units = graph.tensors[layer.inputs[2]].elements // rows
+    return 2 * rows + 4 * units

@@ -1,0 +1,109 @@
+"""Transposed convolution: every input pixel adds its window to 32-bit rows kept in scratch.
+
+The inner function's source was not at hand; its loops follow the published interface (one row of
+input at a time into a rolling buffer), so the kernel is marked assumed.
+
+References
+----------
+ARM-software/CMSIS-NN 6.0, Source/ConvolutionFunctions/arm_transpose_conv_s8.c.
+"""
+
+from __future__ import annotations
+
+from hwmodels.kernel import Kernel
+from twin.graph import Graph, Layer
+from twin.runtimes.cmsis_nn.dialect import (
+    BRANCH,
+    block,
+    bookkeeping,
+    build_kernel,
+    choose_dialect,
+    entry,
+    join,
+    requantise,
+)
+from twin.runtimes.cmsis_nn.fully_connected import column_blocks
+from twin.runtimes.cmsis_nn.geometry import Geometry, read_geometry
+from twin.runtimes.cmsis_nn.libc import copy_blocks, copy_moves, fill_blocks, fill_moves
+from twin.runtimes.cmsis_nn.nests import load, repeat, resolve, store
+from twin.runtimes.lowering import Site
+
+
+def _buffer_extents(shape: Geometry) -> tuple[int, int]:
+    """Rows and columns of the rolling buffer."""
+    stride_rows, stride_columns = shape.window.stride
+    return (max(shape.kernel_rows, stride_rows),
+            (shape.input_columns - 1) * stride_columns + max(shape.kernel_columns, stride_columns))
+
+
+def scratch_bytes_transpose_conv(graph: Graph, layer: Layer, isa: str) -> int:
+    """Working memory: the rolling buffer, one 32-bit sum for each of its positions."""
+    shape = read_geometry(graph, layer)
+    rows, columns = _buffer_extents(shape)
+    return 4 * rows * columns * shape.output_channels
+
+
+def lower_transpose_conv(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
+    """Lower a transposed convolution.
+
+    Parameters
+    ----------
+    graph : Graph
+        The model.
+    layer : Layer
+        A `transpose_conv_2d`; weights (filters, rows, columns, channels).
+    site : Site
+        Operands: input, weights, bias, parameters, output, scratch.
+    """
+    shape = read_geometry(graph, layer)
+    dialect = choose_dialect(site.isa)
+    channels, filters = shape.input_channels, shape.output_channels
+    rows, columns = _buffer_extents(shape)
+    taps = shape.kernel_rows * shape.kernel_columns
+    products = shape.batches * shape.input_rows * shape.input_columns * taps * filters
+    resets = shape.batches * (rows + shape.output_rows) * columns
+    outputs = shape.batches * shape.pixels * filters
+    add = ("lw a3, 0(s1); add a3, a3, s0; sw a3, 0(s1)" if dialect == "rv32"
+           else "ldr r3, [r9]; adds r3, r3, r5; str r3, [r9]")
+    read = "lw a0, 0(s1)" if dialect == "rv32" else "ldr r4, [r9]"
+    reset = (copy_blocks if shape.has_bias else fill_blocks)(dialect, 4 * filters, resets)
+    blocks = (
+        entry(dialect, 120, 1),
+        block("reset position", join(bookkeeping(dialect, 2, 0, 4), BRANCH[dialect]), resets,
+              rows, "data_copy"),
+        *reset,
+        *column_blocks(dialect, channels, products, 1),
+        block("add to buffer", join(bookkeeping(dialect, 4, 2, 8), add, BRANCH[dialect]),
+              products, products // filters),
+        block("output", join(read, bookkeeping(dialect, 2, 1, 3), requantise(dialect, 1),
+                             BRANCH[dialect]), outputs, outputs // filters))
+    quads = channels // 4 if dialect == "dsp" else 0
+    place = {"batch": shape.input_rows * shape.input_columns * channels,
+             "line": shape.input_columns * channels, "pixel": channels}
+    weight = {"tap": channels, "filter": taps * channels}
+    width = 4 * filters
+    source, target = load("bias", 1), store("scratch", 1, position=width)
+    initial = (copy_moves(dialect, width, source, target) if shape.has_bias
+               else fill_moves(dialect, width, target))
+    total = rows * columns
+    drafts = repeat(
+        "batch", shape.batches,
+        repeat("position", total, *initial),
+        repeat("line", shape.input_rows, repeat("pixel", shape.input_columns, repeat(
+            "tap", taps, repeat(
+                "filter", filters,
+                repeat("c", quads, load("input", 4, c=4, **place),
+                       load("weights", 4, c=4, **weight)),
+                repeat("c", channels - 4 * quads, load("input", 1, 4 * quads, c=1, **place),
+                       load("weights", 1, 4 * quads, c=1, **weight)),
+                load("scratch", 4, filter=4), store("scratch", 4, filter=4))))),
+        repeat("line", shape.output_rows,
+               repeat("pixel", shape.output_columns, repeat(
+                   "filter", filters, load("scratch", 4, filter=4),
+                   load("parameters", 4, filter=4), load("parameters", 4, 4 * filters, filter=4),
+                   store("output", 1, filter=1, pixel=filters,
+                         line=shape.output_columns * filters, batch=shape.pixels * filters))),
+               repeat("position", columns, *initial)))
+    macs = shape.batches * shape.input_rows * shape.input_columns * taps * channels * filters
+    return (build_kernel("arm_transpose_conv_s8", "conv", site, blocks, resolve(drafts), macs=macs,
+                         assumed=True),)
