@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from twin.errors import PlacementError
+from twin.errors import DoesNotFitError
 from twin.graph import Graph, Layer, Tensor
 from twin.operators import is_alias
 from twin.runtimes.runtime import Runtime
@@ -270,10 +270,10 @@ def check_fit(what: str, needed_bytes: int, memory: str, available_bytes: int) -
 
     Raises
     ------
-    PlacementError
+    DoesNotFitError
         Naming what, how much it needs and how much there is.
     """
     if needed_bytes > available_bytes:
-        raise PlacementError(
+        raise DoesNotFitError(
             f"does not fit: {what} needs {needed_bytes:,} bytes, "
             f"{memory} has {available_bytes:,} bytes")
