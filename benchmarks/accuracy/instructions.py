@@ -86,7 +86,7 @@ def check_pmu() -> tuple[Check, ...]:
         key = (row["Tag"], row["OUTPUT_SHAPE"], row["FILTER_SHAPE"])
         shapes.setdefault(key, []).append(int(str(row["Event"])))
     checks = []
-    for (tag, shape, _), layers in shapes.items():
+    for (tag, shape, window), layers in shapes.items():
         mine = ours[layers[0]]
         if not mine.instructions:  # an alias runs no kernel
             continue
@@ -96,7 +96,7 @@ def check_pmu() -> tuple[Check, ...]:
             counted = statistics.median(
                 float(str(rows[layer][f"ARM_PMU_{counter}"])) for layer in layers)
             if counted:
-                checks.append(Check(what=f"{tag} {shape}", counter=counter, published=counted,
+                checks.append(Check(what=f"{tag} {window} to {shape}", counter=counter, published=counted,
                                     predicted=value))
     return tuple(checks)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from benchmarks.accuracy.instructions import Check
 from benchmarks.accuracy.judgement import (
@@ -22,15 +22,15 @@ Judge = Callable[[Iterable[Case], str], Errors]
 _ERROR_COLUMNS = ("n fit", "median", "worst", "n test", "median", "worst")
 
 
-def make_report(judgement: Judgement, checks: Sequence[Check]) -> str:
+def make_report(judgement: Judgement, checks: Mapping[str, Sequence[Check]]) -> str:
     """Return the report as Markdown.
 
     Parameters
     ----------
     judgement : Judgement
         Predictions and baselines of all rows.
-    checks : sequence of Check
-        Instruction counts.
+    checks : mapping of str to sequence of Check
+        Instruction counts, by where they were counted.
 
     Returns
     -------
@@ -60,13 +60,14 @@ def make_report(judgement: Judgement, checks: Sequence[Check]) -> str:
         _group_table(cases, latency_errors, ("network",),
                      lambda case: (_family(str(case.row.model)),)),
         _left_out(judgement),
-        "**Instructions of the lowered kernels beside counted ones** (predicted / counted)",
-        _check_table(checks),
+        *(part for title, counted in checks.items() for part in (
+            f"**Instructions of the lowered kernels: predicted / {title}**",
+            _check_table(counted))),
     ]
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
-def make_listing(judgement: Judgement, checks: Sequence[Check]) -> str:
+def make_listing(judgement: Judgement, checks: Mapping[str, Sequence[Check]]) -> str:
     """Return every fit row and check as plain text; sealed rows are not listed one by one."""
     header = f"{'published row':30} {'board':18} {'runtime':30} {'network':44} " \
              f"{'published ms':>12} {'twin ms':>12} {'ratio':>6} {'published uJ':>12} " \
@@ -85,7 +86,7 @@ def make_listing(judgement: Judgement, checks: Sequence[Check]) -> str:
         lines.append(line + (f"  {comparison.reason}" if comparison.reason else ""))
     lines += ["", f"{'counted':90} {'counter':22} {'counted':>12} {'predicted':>12} {'ratio':>6}"]
     lines += [f"{check.what:90} {check.counter:22} {check.published:12,.2f} "
-              f"{check.predicted:12,.2f} {check.ratio:6.3f}" for check in checks]
+              f"{check.predicted:12,.2f} {check.ratio:6.3f}" for counted in checks.values() for check in counted]
     return "\n".join(lines) + "\n"
 
 
@@ -144,7 +145,7 @@ def _check_table(checks: Sequence[Check]) -> str:
         rows.setdefault(check.what, {})[check.counter] = f"{check.ratio:.2f}"
     return _table(("layer", *counters), [
         [what, *(cells.get(counter, "-") for counter in counters)]
-        for what, cells in rows.items()]) if checks else ""
+        for what, cells in rows.items()])
 
 
 def _percent(value: float | None) -> str:
