@@ -10,14 +10,14 @@ import numpy as np
 
 from twin.graph import Window
 from twin.readers.onnx_fusion import Group, clip_activation
-from twin.readers.onnx_layout import (
-    CHANNELS_LAST,
-    PLAIN,
-    keeps_order,
-    permutation,
-    stored_axes,
-    stored_axis,
-    stored_shape,
+from twin.readers.onnx_layout import CHANNELS_LAST, PLAIN, stored_axes, stored_axis
+from twin.readers.onnx_movement import (
+    convert_concat,
+    convert_pad,
+    convert_reshape,
+    convert_slice,
+    convert_split,
+    convert_transpose,
 )
 from twin.readers.onnx_values import OnnxReader
 from twin.readers.refusal import UnsupportedError
@@ -225,115 +225,6 @@ def _reduction(op: str) -> Convert:
     return convert
 
 
-def _concat(reader: OnnxReader, group: Group) -> None:
-    node = group.node
-    rank = len(reader.shape(group.output))
-    computed = [name for name in node.inputs if not reader.is_constant(name)]
-    last = any(reader.layout(name) == CHANNELS_LAST for name in computed)
-    layout = CHANNELS_LAST if last else PLAIN
-    inputs = [reader.operand(group, place, layout, rank) for place in range(len(node.inputs))]
-    reader.emit(group, "concatenation", inputs, layout,
-                axis=stored_axis(node.attributes["axis"], rank, layout))
-
-
-def _split(reader: OnnxReader, group: Group) -> None:
-    node = group.node
-    layout = reader.layout(node.inputs[0])
-    rank = len(reader.shape(node.inputs[0]))
-    reader.emit(group, "split", [reader.data(group, 0, layout)], layout, outputs=node.outputs,
-                axis=stored_axis(node.attributes.get("axis", 0), rank, layout))
-
-
-def _slice(reader: OnnxReader, group: Group) -> None:
-    node = group.node
-    shape = reader.shape(node.inputs[0])
-    layout = reader.layout(node.inputs[0])
-    starts = reader.integers(node, 1, "starts") or []
-    axes = reader.integers(node, 3, "axes") or list(range(len(starts)))
-    steps = reader.integers(node, 4, "steps") or [1] * len(starts)
-    begin = [0] * len(stored_axes(len(shape), layout))
-    strides = [1] * len(begin)
-    for start, axis, step in zip(starts, axes, steps, strict=True):
-        size = shape[axis]
-        start = start + size if start < 0 else start
-        place = stored_axis(axis, len(shape), layout)
-        begin[place], strides[place] = min(max(start, 0), size - 1), step
-    reader.emit(group, "slice", [reader.data(group, 0, layout)], layout, begin=tuple(begin),
-                strides=tuple(strides))
-
-
-def _pad(reader: OnnxReader, group: Group) -> None:
-    node = group.node
-    rank = len(reader.shape(node.inputs[0]))
-    layout = reader.layout(node.inputs[0])
-    amounts = reader.integers(node, 1, "pads") or []
-    axes = reader.integers(node, 3, "") or list(range(rank))
-    paddings = [(0, 0)] * len(stored_axes(rank, layout))
-    for number, axis in enumerate(axes):
-        place = stored_axis(axis, rank, layout)
-        paddings[place] = (amounts[number], amounts[number + len(axes)])
-    mode = node.attributes.get("mode", "constant")
-    given = reader.model.constants.get(node.input(2)) if node.input(2) else None
-    value = node.attributes.get("value", 0.0) if given is None else float(given.reshape(-1)[0])
-    reader.emit(group, "pad", [reader.data(group, 0, layout)], layout, value=float(value),
-                paddings=tuple(paddings), mode="constant" if mode == "constant" else "mirror")
-
-
-def _reshape(reader: OnnxReader, group: Group) -> None:
-    """Reshape, Flatten, Squeeze, Unsqueeze: an alias unless channels have to move first."""
-    name = group.node.inputs[0]
-    shape, made = reader.shape(name), reader.shape(group.output)
-    source = reader.layout(name)
-    if source == CHANNELS_LAST and not _same_order(shape, CHANNELS_LAST, PLAIN):
-        if len(made) == 2 and made[0] == 1 and reader.feeds_products_only(group.output):
-            reader.set_flattened(group, shape[1:])
-        else:
-            source = PLAIN
-    target = PLAIN
-    if len(made) == 4 and _same_order(made, PLAIN, CHANNELS_LAST):
-        target = CHANNELS_LAST
-    data = reader.data(group, 0, source)
-    if stored_shape(shape, source) == stored_shape(made, target):
-        reader.alias(group, data, target)
-    else:
-        reader.emit(group, "reshape", [data], target)
-
-
-def _same_order(shape: tuple[int, ...], before: str, after: str) -> bool:
-    if len(shape) not in (3, 4):
-        return True
-    bare = tuple(shape[axis] for axis in stored_axes(len(shape), before) if axis >= 0)
-    return keeps_order(bare, permutation(shape, before, after))
-
-
-def _transpose(reader: OnnxReader, group: Group) -> None:
-    """Transpose: nothing where stored channels last makes it so, an alias, or a real one."""
-    name = group.node.inputs[0]
-    shape, made = reader.shape(name), reader.shape(group.output)
-    rank = len(shape)
-    perm = group.node.attributes.get("perm", list(range(rank))[::-1])
-    source = reader.layout(name)
-    data = reader.data(group, 0, source)
-    before = [axis for axis in stored_axes(rank, source) if axis >= 0]
-    bare = tuple(shape[axis] for axis in before)
-    wanted = {layout: tuple(before.index(perm[axis]) for axis in stored_axes(rank, layout)
-                            if axis >= 0)
-              for layout in ((PLAIN, CHANNELS_LAST) if rank in (3, 4) else (PLAIN,))}
-    for layout, order in wanted.items():
-        if keeps_order(bare, order) and stored_shape(made, layout) == stored_shape(shape, source):
-            reader.alias(group, data, layout)
-            return
-    for layout, order in wanted.items():
-        if keeps_order(bare, order):
-            reader.emit(group, "reshape", [data], layout)
-            return
-    if source == CHANNELS_LAST and rank == 3:
-        source = PLAIN
-        data = reader.data(group, 0, PLAIN)
-        wanted[PLAIN] = tuple(perm)
-    reader.emit(group, "transpose", [data], source, perm=wanted[source])
-
-
 def _prelu(reader: OnnxReader, group: Group) -> None:
     layout = reader.layout(group.node.inputs[0])
     rank = len(reader.shape(group.output))
@@ -410,10 +301,11 @@ CONVERTERS: Mapping[str, Converter] = {
     "ReduceMean": _one(_reduction("mean")), "ReduceMax": _one(_reduction("reduce_max")),
     **{name: _two(_elementwise(op)) for name, op in (
         ("Add", "add"), ("Sub", "sub"), ("Mul", "mul"), ("Min", "minimum"), ("Max", "maximum"))},
-    "Concat": Converter(convert=_concat, places=()), "Split": _one(_split),
-    "Slice": _one(_slice), "Pad": _one(_pad),
-    **{name: _one(_reshape) for name in ("Reshape", "Flatten", "Squeeze", "Unsqueeze")},
-    "Transpose": _one(_transpose), "Softmax": _one(_softmax), "Sigmoid": _one(_unary("logistic")),
+    "Concat": Converter(convert=convert_concat, places=()), "Split": _one(convert_split),
+    "Slice": _one(convert_slice), "Pad": _one(convert_pad),
+    **{name: _one(convert_reshape) for name in ("Reshape", "Flatten", "Squeeze", "Unsqueeze")},
+    "Transpose": _one(convert_transpose), "Softmax": _one(_softmax),
+    "Sigmoid": _one(_unary("logistic")),
     "Tanh": _one(_unary("tanh")), "Relu": _one(_unary("relu")), "Clip": _one(_clip),
     "LeakyRelu": _one(_unary("leaky_relu", alpha=0.01)), "PRelu": _two(_prelu),
     "HardSwish": _one(_unary("hard_swish")), "Resize": _one(_resize), "Upsample": _one(_resize),
