@@ -358,7 +358,7 @@ def _run(program: Program, *arguments: object) -> None:
     cache_nest.run_program(
         program.code, program.records.flatten(), program.steps, program.values.copy(),
         program.limits, program.guard_steps, program.guard_ranges,
-        program.groups.copy(), program.rows, program.tables.copy(),
+        program.groups.copy(), program.order, program.rows, program.tables.copy(),
         np.zeros((program.steps.shape[1], 3), dtype=np.int64), *arguments)
 
 

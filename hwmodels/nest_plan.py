@@ -51,4 +51,4 @@ def plan_nests(nests: tuple[Nest, ...], operands: tuple[Operand, ...],
         tree = compact_tree(tree, cache.line_bytes, cache.allocate == "read_write")
     if method == "phases":
         tree = cut_tree(tree, cache, operands)
-    return Plan(program=flatten_tree(tree), traffic=traffic)
+    return Plan(program=flatten_tree(tree, cache.line_bytes, cache.sets), traffic=traffic)

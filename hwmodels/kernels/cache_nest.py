@@ -28,7 +28,11 @@ CROWD = 6
 RECORD = np.uint64(16)
 """Words per stream: what the program says, and where the stream is."""
 (ADDRESS, STEP, LOG_STEP, WRITE, MARK, OPERAND, FOLLOWS, LOW, HIGH, DUE, LINE, FOUND, PLACE, MOVED,
- PASSING) = np.arange(15, dtype=np.uint64)
+ PASSING, ACTIVE) = np.arange(16, dtype=np.uint64)
+FIRST, LAST, LEAD, REACH, KIND, LOWEST, HIGHEST, MEETS = range(8)
+"""Words per group."""
+MANY = 12
+"""Groups from which on it is not asked which of them meet."""
 
 
 @numba.njit(**INLINE)
@@ -163,6 +167,8 @@ def guarded_range(extent, depth, first, last, values, limits, guard_steps):
         if step == 0:
             if value < 0 or value >= limit:
                 high = low
+        elif step == 1:
+            low, high = max(low, -value), min(high, limit - value)
         elif step > 0:
             low = max(low, -(value // step))
             high = min(high, -((value - limit) // step))
@@ -184,12 +190,15 @@ def line_run(address, line, shift, step, log_step):
 
 
 @numba.njit(**INLINE)
-def run_in_order(start, stop, begin, end, work, sets, ways, shift, policy, allocate, state, misses,
-                 leaving):
-    """Run iterations [start, stop) of a leaf, one stream after the other, line by line."""
-    line = -1
-    at = begin
-    while at < end:
+def run_lines(start, stop, first, last, grouped, order, work, sets, ways, shift, policy, allocate,
+              state, misses, leaving):
+    """Run iterations [start, stop) of streams, one stream after the other, line by line.
+
+    Grouped, streams come from `order`, and lines a group has touched are not touched again.
+    """
+    covered = line = -1
+    for position in range(first, last):
+        at = np.uint64(order[position] if grouped else position) * RECORD
         turn, final = max(start, work[at + LOW]), min(stop, work[at + HIGH])
         if turn < final:
             before = line
@@ -200,9 +209,15 @@ def run_in_order(start, stop, begin, end, work, sets, ways, shift, policy, alloc
             stride = 0
             if -(1 << shift) <= step <= 1 << shift:
                 further = ((address + further * step) >> shift) - line
-                stride = -1 if further < 0 else 1
-                further *= stride
-            if work[at + FOLLOWS] and line == before and further == 0:
+                stride = 1
+                if grouped:
+                    high = line + max(0, further)
+                    line = max(line + min(0, further), covered + 1)
+                    further = high - line
+                    covered = max(covered, high)
+                elif further < 0:
+                    stride, further = -1, -further
+            if work[at + FOLLOWS] and line == before and further == 0 and not grouped:
                 further = -1
             write, mark = work[at + WRITE], work[at + MARK]
             while further >= 0:
@@ -215,42 +230,75 @@ def run_in_order(start, stop, begin, end, work, sets, ways, shift, policy, alloc
                 if further >= 0:
                     address += step
                     line = line + stride if stride else address >> shift
-        at += RECORD
 
 
 @numba.njit(**INLINE)
-def are_independent(extent, first, last, groups, work, shift, sets):
-    """Whether the streams of a leaf may run one after the other.
-
-    They may where no set sees lines of two of them, or only one line, touched in one manner: a
-    set then sees the same touches in the same order, but for touches in a row of one line.
-    """
+def find_ranges(start, stop, first, last, groups, work, shift):
+    """Note the lowest and highest line each group may touch in iterations [start, stop)."""
     for group in range(first, last):
-        lead = np.uint64(groups[group, 0]) * RECORD
-        address, travel = work[lead + ADDRESS], work[lead + STEP] * (extent - 1)
-        low = (address + groups[group, 1] + min(0, travel)) >> shift
-        high = (address + groups[group, 2] + max(0, travel)) >> shift
-        if high - low >= sets:
-            return False
-        groups[group, 4], groups[group, 5] = low, high
+        lead = np.uint64(groups[group, LEAD]) * RECORD
+        address = work[lead + ADDRESS]
+        from_, to = start * work[lead + STEP], (stop - 1) * work[lead + STEP]
+        groups[group, LOWEST] = (address + min(from_, to)) >> shift
+        groups[group, HIGHEST] = (address + groups[group, REACH] + max(from_, to)) >> shift
+        groups[group, MEETS] = 0
+
+
+@numba.njit(**INLINE)
+def find_meetings(first, last, groups, sets, allocate, policy):
+    """Mark groups that share a set with another one but for lines touched in one manner.
+
+    Streams of unmarked groups may run one after the other: a set then sees the same touches in
+    the same order, but for touches in a row of one line. An LFSR couples all sets: all groups
+    are marked, and so they are when asking costs too much. Returns whether any is marked.
+    """
+    marked = policy == LFSR or last - first > MANY
+    if marked:
+        for group in range(first, last):
+            groups[group, MEETS] = 1
+        return True
+    for group in range(first, last):
+        low, high = groups[group, LOWEST], groups[group, HIGHEST]
+        if high - low >= sets or (groups[group, KIND] & 1 and not allocate):
+            groups[group, MEETS] = 1
         for other in range(first, group):
-            before, after = groups[other, 4], groups[other, 5]
-            meet = (set_of(low - before, sets) <= after - before
-                    or set_of(before - low, sets) <= high - low)
-            if meet and (groups[group, 3] != groups[other, 3]
-                         or max(high, after) - min(low, before) >= sets):
+            before, after = groups[other, LOWEST], groups[other, HIGHEST]
+            if (set_of(low - before, sets) <= after - before
+                    or set_of(before - low, sets) <= high - low) and (
+                    groups[group, KIND] != groups[other, KIND]
+                    or max(high, after) - min(low, before) >= sets):
+                groups[group, MEETS] = groups[other, MEETS] = 1
+        marked |= groups[group, MEETS] == 1
+    return marked
+
+
+@numba.njit(**INLINE)
+def are_present(first, last, groups, state, sets, ways):
+    """Whether all lines of all groups are in the cache, and no two store groups share one."""
+    for group in range(first, last):
+        low, high = groups[group, LOWEST], groups[group, HIGHEST]
+        for other in range(first, group):
+            if (groups[group, KIND] & groups[other, KIND] & 1
+                    and max(low, groups[other, LOWEST]) <= min(high, groups[other, HIGHEST])):
+                return False
+        for line in range(low, high + 1):
+            at = ENTRIES + np.uint64(set_of(line, sets)) * np.uint64(ways)
+            end = at + np.uint64(ways)
+            while at < end and state[at] >> 8 != line:
+                at += ONE
+            if at == end:
                 return False
     return True
 
 
 @numba.njit(**INLINE)
-def enter_lines(turn, extent, begin, end, work, sets, shift, recency):
+def enter_lines(turn, stop, begin, end, work, sets, shift, recency):
     """Move the streams that are due to their next line; return the iteration of the next event.
 
     `FOUND` is the line a stream touches from now on, -1 for none; `PLACE` what two touches that
     do not commute share: the set under recency policies, else the line.
     """
-    upcoming = extent
+    upcoming = stop
     line = -1
     at = begin
     while at < end:
@@ -294,24 +342,31 @@ def any_clash(every, begin, end, work):
 
 
 @numba.njit(**INLINE)
-def run_events(extent, begin, end, work, sets, ways, shift, policy, allocate, state, misses,
+def run_events(start, stop, begin, end, work, sets, ways, shift, policy, allocate, state, misses,
                leaving):
-    """Run a leaf from event to event; `run_program` says why that is exact."""
+    """Run iterations [start, stop) of a leaf's active streams from event to event.
+
+    `run_program` says why that is exact.
+    """
     recency = policy in (LRU, PLRU)
-    crowded = end - begin > np.uint64(CROWD) * RECORD
-    turn = extent
+    active = 0
+    turn = stop
     at = begin
     while at < end:
         work[at + LINE] = work[at + FOUND] = work[at + PLACE] = -1
         work[at + PASSING] = 0
-        work[at + DUE] = work[at + LOW] if work[at + LOW] < work[at + HIGH] else NEVER
-        turn = min(turn, work[at + DUE])
+        work[at + DUE] = NEVER
+        due = max(start, work[at + LOW])
+        if work[at + ACTIVE] and due < min(stop, work[at + HIGH]):
+            work[at + DUE] = due
+            turn = min(turn, due)
+            active += 1
         at += RECORD
     full, again, bypassed = False, False, False
-    while turn < extent:
-        upcoming = enter_lines(turn, extent, begin, end, work, sets, shift, recency)
+    while turn < stop:
+        upcoming = enter_lines(turn, stop, begin, end, work, sets, shift, recency)
         settle = full or again
-        full = crowded or any_clash(settle, begin, end, work)
+        full = active > CROWD or any_clash(settle, begin, end, work)
         everyone = full or settle or bypassed
         while True:
             again, filled, bypassed = False, False, False
@@ -347,6 +402,42 @@ def run_events(extent, begin, end, work, sets, ways, shift, policy, allocate, st
 
 
 @numba.njit(**INLINE)
+def run_leaf(extent, chunk, begin, end, first, last, first_group, last_group, groups, order, work,
+             sets, ways, shift, policy, allocate, state, misses, leaving):
+    """Run a leaf, `chunk` iterations at a time, each the fastest way that is exact."""
+    single = last - first == 1 and (allocate or not work[begin + WRITE])
+    placed = policy in (ROUND_ROBIN, LFSR)
+    start = 0
+    while start < extent:
+        stop = extent if single else min(extent, start + chunk)
+        grouped = stop - start > 1 and not single
+        idle, marked = False, False
+        if grouped:
+            find_ranges(start, stop, first_group, last_group, groups, work, shift)
+            idle = placed and are_present(first_group, last_group, groups, state, sets, ways)
+            marked = not idle and find_meetings(first_group, last_group, groups, sets, allocate,
+                                                policy)
+        # All streams in program order, or each group that meets no other.
+        group = first_group
+        while group < last_group:
+            position, position_end = first, last
+            if grouped:
+                position, position_end = groups[group, FIRST], groups[group, LAST]
+                if marked:
+                    for place in range(position, position_end):
+                        work[np.uint64(order[place]) * RECORD + ACTIVE] = groups[group, MEETS]
+                if groups[group, MEETS] or (idle and not groups[group, KIND] & 1):
+                    position_end = position
+            run_lines(start, stop, position, position_end, grouped, order, work, sets, ways,
+                      shift, policy, allocate, state, misses, leaving)
+            group = group + 1 if grouped else last_group
+        if marked:
+            run_events(start, stop, begin, end, work, sets, ways, shift, policy, allocate, state,
+                       misses, leaving)
+        start = stop
+
+
+@numba.njit(**INLINE)
 def shift_streams(amount, depth, first, last, work, steps, values, guard_steps, guard_ranges):
     """Move streams and their guards by a number of iterations of the loop at a depth."""
     at = np.uint64(first) * RECORD
@@ -358,13 +449,13 @@ def shift_streams(amount, depth, first, last, work, steps, values, guard_steps, 
 
 
 @numba.njit(**ENTRY)
-def run_program(code, work, steps, values, limits, guard_steps, guard_ranges, groups, rows, cursors,
-                loops, owners, geometry, by_access, state, misses, leaving):
+def run_program(code, work, steps, values, limits, guard_steps, guard_ranges, groups, order, rows,
+                cursors, loops, owners, geometry, by_access, state, misses, leaving):
     """Run a program through a cache.
 
     Parameters
     ----------
-    code, work, steps, values, limits, guard_steps, guard_ranges, groups, rows, cursors : ndarray
+    code, work, steps, values, limits, guard_steps, guard_ranges, groups, order, rows, cursors
         A `Program`, its records flat; `work`, `values`, `groups` and `cursors` are changed.
     loops : ndarray of int64, (depths, 3)
         Room for index, start and count of each loop.
@@ -392,7 +483,6 @@ def run_program(code, work, steps, values, limits, guard_steps, guard_ranges, gr
     """
     sets, ways, shift = geometry[0], geometry[1], geometry[2]
     policy, back, allocate = geometry[3], geometry[4], geometry[5]
-    ordered = policy != LFSR and allocate
     for stream in range(len(steps)):
         at = np.uint64(stream) * RECORD
         work[at + MARK] = owners[work[at + OPERAND]] << 1 | (work[at + WRITE] & back)
@@ -418,21 +508,9 @@ def run_program(code, work, steps, values, limits, guard_steps, guard_ranges, gr
                         extent, depth, guard_ranges[stream, 0], guard_ranges[stream, 1], values,
                         limits, guard_steps)
                 at += RECORD
-            alone = last - first == 1 and (allocate or not work[begin + WRITE])
-            width = 0
-            if by_access:
-                width = 1
-            elif extent == 1 or alone or (ordered and are_independent(
-                    extent, code[place, 6], code[place, 7], groups, work, shift, sets)):
-                width = extent
-            else:
-                run_events(extent, begin, end, work, sets, ways, shift, policy, allocate, state,
-                           misses, leaving)
-            turn = 0
-            while turn < extent and width:
-                run_in_order(turn, turn + width, begin, end, work, sets, ways, shift, policy,
-                             allocate, state, misses, leaving)
-                turn += width
+            run_leaf(extent, 1 if by_access else code[place, 8], begin, end, first, last,
+                     code[place, 6], code[place, 7], groups, order, work, sets, ways, shift,
+                     policy, allocate, state, misses, leaving)
             if start:
                 shift_streams(-start, depth, first, last, work, steps, values, guard_steps,
                               guard_ranges)
