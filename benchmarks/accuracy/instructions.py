@@ -96,8 +96,8 @@ def check_pmu() -> tuple[Check, ...]:
             counted = statistics.median(
                 float(str(rows[layer][f"ARM_PMU_{counter}"])) for layer in layers)
             if counted:
-                checks.append(Check(what=f"{tag} {window} to {shape}", counter=counter, published=counted,
-                                    predicted=value))
+                checks.append(Check(what=f"{tag} {window} to {shape}", counter=counter,
+                                    published=counted, predicted=value))
     return tuple(checks)
 
 

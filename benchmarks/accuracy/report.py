@@ -86,7 +86,8 @@ def make_listing(judgement: Judgement, checks: Mapping[str, Sequence[Check]]) ->
         lines.append(line + (f"  {comparison.reason}" if comparison.reason else ""))
     lines += ["", f"{'counted':90} {'counter':22} {'counted':>12} {'predicted':>12} {'ratio':>6}"]
     lines += [f"{check.what:90} {check.counter:22} {check.published:12,.2f} "
-              f"{check.predicted:12,.2f} {check.ratio:6.3f}" for counted in checks.values() for check in counted]
+              f"{check.predicted:12,.2f} {check.ratio:6.3f}"
+              for counted in checks.values() for check in counted]
     return "\n".join(lines) + "\n"
 
 
