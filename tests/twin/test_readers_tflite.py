@@ -73,7 +73,7 @@ def test_lstm_gates_are_stacked(tmp_path, monkeypatch):
         builtin="UNIDIRECTIONAL_SEQUENCE_LSTM", outputs=(15,),
         inputs=tuple(at.get(place, -1) for place in range(24))))
     back = read_back(graph, tmp_path)
-    data, weights, recurrent, bias, hidden, cell = back.layer_inputs(back.layers[0])
+    data, weights, recurrent, bias, *_ = back.layer_inputs(back.layers[0])
     np.testing.assert_array_equal(weights.data, np.concatenate([gates[i] for i in (1, 2, 3, 4)]))
     np.testing.assert_array_equal(recurrent.data, np.concatenate([gates[i] for i in range(5, 9)]))
     assert bias.shape == (16,) and data.shape == (1, 7, 3)

@@ -27,6 +27,7 @@ from twin.readers.refusal import UnsupportedError
 QUANTISING = {"QuantizeLinear", "DequantizeLinear"}
 _SPATIAL = {"Conv", "ConvTranspose", "AveragePool", "MaxPool", "GlobalAveragePool",
             "GlobalMaxPool", "Resize", "Upsample"}
+_MOVING = {"Reshape", "Flatten", "Squeeze", "Unsqueeze", "Transpose", "MaxPool"}
 _CONSTANT = "constant"  # where constants stand, as a layout of their own
 _REORDERING = {"Reshape", "Flatten", "Squeeze", "Unsqueeze", "MatMul", "Gemm", "LSTM", "GRU"}
 
@@ -249,12 +250,20 @@ class OnnxReader:
                 raise ModelError(f"{self.model.path}: output {name!r} is a constant or nobody "
                                  "writes it")
             outputs.append(self._stored[key])
+            self._rename(outputs[-1], name)
         return Graph(name=Path(self.model.path).stem, source=self.model.path,
                      sha256=hashlib.sha256(self.model.content).hexdigest(),
                      tensors=tuple(self._tensors), layers=tuple(self._layers),
                      inputs=self._inputs, outputs=tuple(outputs))
 
     # Inside
+
+    def _rename(self, tensor: int, name: str) -> None:
+        """Call an output of the network what the file calls it, an alias's name or not."""
+        for place, layer in enumerate(self._layers):
+            if layer.outputs[0] == tensor:
+                self._tensors[tensor] = replace(self._tensors[tensor], name=name)
+                self._layers[place] = replace(layer, name=name)
 
     def _is_stored(self, name: str) -> bool:
         return (name, PLAIN) in self._stored or (name, CHANNELS_LAST) in self._stored
@@ -281,6 +290,10 @@ class OnnxReader:
             if node.op in QUANTISING:
                 name = node.outputs[0] if node.op == "QuantizeLinear" else node.inputs[0]
                 found.setdefault(name, self._node_quantization(node))
+        for node in reversed(self.model.nodes):
+            # What moves integers without looking at them has one scale on both sides.
+            if node.op in _MOVING and node.outputs[0] in found:
+                found.setdefault(node.inputs[0], found[node.outputs[0]])
         return found
 
     def _node_quantization(self, node: Node) -> Quantization:
@@ -304,11 +317,11 @@ class OnnxReader:
         waiting, seen = [name], {name}
         while waiting:
             for node in self._consumers.get(waiting.pop(), []):
+                perm = list(node.attributes.get("perm", ()))
                 # A network exported channels last starts by putting channels first.
-                to_first = list(node.attributes.get("perm", ())) in ([0, 3, 1, 2], [0, 2, 1])
-                if node.op in _REORDERING or (node.op == "Transpose" and to_first):
+                if node.op in _REORDERING or perm in ([0, 3, 1, 2], [0, 2, 1]):
                     return PLAIN
-                if node.op in _SPATIAL:
+                if node.op in _SPATIAL or perm == [0, 2, 3, 1]:
                     return CHANNELS_LAST
                 fresh = [output for output in node.outputs if output not in seen]
                 seen.update(fresh)
