@@ -268,7 +268,7 @@ def simulate_nests(cache: Cache, nests: Sequence[Nest], operands: Sequence[Opera
     if not cache.enabled:
         looked_up = (False,) * len(operands)
     plan = plan_nests(tuple(nests), tuple(operands), looked_up, cache,
-                      _effective_method(cache, method))
+                      "phases" if method == "auto" else method)
     owners, numbers = _number_owners(state.owners, operands, looked_up)
     words = state.words.copy()
     misses = np.zeros((len(operands), 3), dtype=np.int64)
@@ -317,13 +317,6 @@ def clean_state(state: CacheState, invalidate: bool = False) -> tuple[AccessCoun
                    for (memory, role), count in zip(state.owners, counts.tolist(), strict=True)
                    if count)
     return AccessCounts(operands=(), owners=owners), replace(state, words=words)
-
-
-def _effective_method(cache: Cache, method: str) -> str:
-    if method in ("accesses", "runs"):
-        return method
-    fits = cache.replacement == "lru" and cache.allocate == "read_write"
-    return "phases" if fits else "runs"
 
 
 def _shape(cache: Cache) -> tuple[int, int, int, str]:

@@ -10,6 +10,7 @@ leaves them out of the loop that is cut into phases and of every loop inside it.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -20,6 +21,7 @@ from hwmodels.nest_rewrite import (
     compact_tree,
     estimate_cost,
     fix_index,
+    line_unit,
     map_streams,
     start_at,
     walk_streams,
@@ -27,6 +29,9 @@ from hwmodels.nest_rewrite import (
 
 MAX_SPANS = 256
 """Pieces of address range kept apart per loop; beyond, they are covered by fewer, larger ones."""
+
+ROUND_STREAMS = 24
+"""Streams a leaf may become when it is written out round by round."""
 
 Span = tuple[int, int, int, tuple[int, ...]]
 """First and last byte with the outer indices zero, operand, step per loop from the outermost."""
@@ -114,7 +119,59 @@ def _peel(tree: Tree, depth: int, line_bytes: int) -> Tree:
             parts += fix_index(body, depth, part.extent - 1)
         else:
             parts.append(Repeat(extent=part.extent, body=_peel(part.body, depth + 1, line_bytes)))
-    return compact_tree(tuple(parts), line_bytes, True, depth)
+    return compact_tree(_thin(tuple(parts), depth, line_bytes), line_bytes, True, depth)
+
+
+def _thin(tree: Tree, depth: int, line_bytes: int) -> Tree:
+    """Drop touches between the first and the last of a line, where that can be seen."""
+    parts: list[Repeat | Stream] = []
+    for part in tree:
+        if isinstance(part, Repeat):
+            body = _thin(part.body, depth + 1, line_bytes)
+            parts += _line_rounds(replace(part, body=body), depth, line_bytes) or (
+                replace(part, body=body),)
+        else:
+            parts.append(part)
+    ends: dict[object, list[int]] = {}
+    for place, part in enumerate(parts):
+        if isinstance(part, Stream):
+            ends.setdefault(_line_class(part, line_bytes, place), []).append(place)
+    between = {place for places in ends.values() for place in places[1:-1]}
+    return tuple(part for place, part in enumerate(parts) if place not in between)
+
+
+def _line_class(stream: Stream, line_bytes: int, place: int) -> object:
+    """Equal for streams that are always in one line; a straddling access is its own."""
+    if stream.follows:
+        return place
+    unit = line_unit(stream, line_bytes)
+    return (stream.operand, stream.write, stream.steps_bytes, stream.guards,
+            stream.address // unit, unit)
+
+
+def _line_rounds(repeat: Repeat, depth: int, line_bytes: int) -> Tree | None:
+    """Write a leaf as one round for each set of lines it is in, if that is known and short.
+
+    Rounds in the same lines touch them in the same order; one stands for all of them.
+    """
+    streams = [part for part in repeat.body if isinstance(part, Stream)]
+    turns = {0}
+    if len(streams) < len(repeat.body):
+        return None
+    for stream in streams:
+        step = stream.steps_bytes[depth]
+        if (stream.guards or any(other % line_bytes for other in stream.steps_bytes[:depth])):
+            return None
+        address = stream.address % line_bytes
+        last = address + step * (repeat.extent - 1)
+        if step < 0 or last // line_bytes * len(streams) > ROUND_STREAMS:
+            return None
+        turns |= {-((address - line * line_bytes) // step)
+                  for line in range(1, last // line_bytes + 1)}
+    if len(turns) * len(streams) > ROUND_STREAMS:
+        return None
+    return tuple(part for turn in sorted(turns)
+                 for part in fix_index(repeat.body, depth, turn))
 
 
 def find_spans(tree: Tree, depth: int, line_bytes: int) -> list[Span]:

@@ -8,6 +8,7 @@ from functools import lru_cache
 from hwmodels.board import Cache
 from hwmodels.kernel import Nest, Operand
 from hwmodels.nest import Traffic, check_nests, make_tree, measure_traffic
+from hwmodels.nest_guards import split_guards
 from hwmodels.nest_phases import cut_tree
 from hwmodels.nest_rewrite import compact_tree
 from hwmodels.program import Program, flatten_tree
@@ -37,7 +38,7 @@ def plan_nests(nests: tuple[Nest, ...], operands: tuple[Operand, ...],
     cache : Cache
         What they reach.
     method : str
-        "accesses", "runs" or "phases".
+        "accesses", "runs" or "phases" (which need LRU and allocating stores: else "runs").
 
     Returns
     -------
@@ -46,9 +47,14 @@ def plan_nests(nests: tuple[Nest, ...], operands: tuple[Operand, ...],
     """
     check_nests(nests, operands)
     traffic = measure_traffic(nests, operands, cache.line_bytes)
+    phased = False
     tree = make_tree(nests, operands, looked_up, cache.line_bytes)
     if method != "accesses":
-        tree = compact_tree(tree, cache.line_bytes, cache.allocate == "read_write")
-    if method == "phases":
+        allocates = cache.allocate == "read_write" or not any(
+            operand.write_touches for operand, chosen in zip(traffic, looked_up, strict=True)
+            if chosen)
+        tree = compact_tree(split_guards(tree), cache.line_bytes, allocates)
+        phased = method == "phases" and cache.replacement == "lru" and allocates
+    if phased:
         tree = cut_tree(tree, cache, operands)
     return Plan(program=flatten_tree(tree, cache.line_bytes, cache.sets), traffic=traffic)

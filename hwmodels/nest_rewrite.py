@@ -171,11 +171,7 @@ def _unroll(repeat: Repeat, line_bytes: int, stores_settle: bool, depth: int) ->
 
 
 def _drop_repeats(body: Tree, line_bytes: int, stores_settle: bool) -> Tree:
-    """Drop a stream that is always in the line of the one just before it.
-
-    Two addresses with the same steps stay in one line when no step can part them: they agree
-    above the largest power of two that divides every step and the line.
-    """
+    """Drop a stream that is always in the line of the one just before it."""
     kept: list[Repeat | Stream] = []
     for place, part in enumerate(body):
         before = kept[-1] if kept else None
@@ -186,10 +182,20 @@ def _drop_repeats(body: Tree, line_bytes: int, stores_settle: bool) -> Tree:
                 and (part.operand, part.write, part.steps_bytes, part.guards)
                 == (before.operand, before.write, before.steps_bytes, before.guards)
                 and (stores_settle or not part.write)):
-            unit = line_bytes
-            for step in part.steps_bytes:
-                unit = min(unit, step & -step) if step else unit
+            unit = line_unit(part, line_bytes)
             if part.address // unit == before.address // unit:
                 continue
         kept.append(part)
     return tuple(kept)
+
+
+def line_unit(stream: Stream, line_bytes: int) -> int:
+    """Largest power of two, up to the line, that divides every step of a stream.
+
+    Two streams with the same steps are always in the same line when their addresses agree
+    above it.
+    """
+    unit = line_bytes
+    for step in stream.steps_bytes:
+        unit = min(unit, step & -step) if step else unit
+    return unit
