@@ -41,8 +41,11 @@ from twin.runtimes.lowering import Site
 _IM2COL = "data_copy"
 
 _PIXEL = {"dsp": (17, 7, 29), "thumb2": (13, 4, 20), "thumb1": (13, 4, 20), "rv32": (13, 4, 20)}
-_ROWS = {"dsp": (13, 6, 21), "thumb2": (5, 4, 14), "thumb1": (11, 5, 14), "rv32": (11, 5, 14)}
-"""Stack loads, stack stores and arithmetic per gathered pixel, and per two weight rows."""
+_ROWS = {"dsp": (13, 6, 19), "thumb2": (5, 4, 14), "thumb1": (11, 5, 14), "rv32": (11, 5, 14)}
+_POSITION = {"dsp": (3, 0, 14, 2), "thumb2": (3, 0, 14, 2), "thumb1": (3, 0, 10, 7),
+             "rv32": (3, 0, 14, 2)}
+"""Stack loads, stack stores, arithmetic and jumps per gathered pixel, per two weight rows and per
+window position."""
 
 
 def lower_conv(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
@@ -144,9 +147,9 @@ def _gather_blocks(dialect: str, shape: Geometry, groups: int, runs: int) -> tup
               pixels, runs, _IM2COL),
         block("gather line", join(bookkeeping(dialect, 8, 2, 9), BRANCH[dialect]), lines, pixels,
               _IM2COL),
-        block("gather position", join(bookkeeping(dialect, 3, 0, 16), BRANCH[dialect]), inside,
+        block("gather position", join(bookkeeping(dialect, *_POSITION[dialect]), BRANCH[dialect]), inside,
               lines, _IM2COL),
-        block("pad position", join(bookkeeping(dialect, 2, 0, 12), BRANCH[dialect]), outside,
+        block("pad position", join(bookkeeping(dialect, 2, 0, 11, 1), BRANCH[dialect]), outside,
               cause=_IM2COL),
         *copy_blocks(dialect, channels, inside),
         *fill_blocks(dialect, channels, outside),
@@ -160,11 +163,13 @@ def _pair_blocks(dialect: str, columns: int, filters: int, has_bias: bool,
     codes = CODES[dialect]
     quads, rest = divmod(columns, 4) if dialect == "dsp" else (0, columns)
     twice, odd = pairs * (filters // 2), pairs * (filters % 2)
+    jumps = 2 if dialect == "dsp" and not rest else 0  # round the leftover columns' loop
     return (
         block("4 columns 2x2", MULTIPLY_4_2X2, twice * quads, twice),
         block("column 2x2", codes.multiply_2x2, twice * rest, twice),
-        block("two rows", join(_bias(dialect, 2, has_bias), bookkeeping(dialect, *_ROWS[dialect]),
-                               requantise(dialect, 4), BRANCH[dialect]), twice, pairs),
+        block("two rows", join(
+            _bias(dialect, 2, has_bias), bookkeeping(dialect, *_ROWS[dialect], jumps),
+            requantise(dialect, 4), BRANCH[dialect]), twice, pairs),
         block("4 columns 1x2", MULTIPLY_4_1X2, odd * quads, odd),
         block("column 1x2", codes.multiply_1x2, odd * rest, odd),
         block("last row", join(_bias(dialect, 1, has_bias), bookkeeping(dialect, 8, 3, 9),

@@ -98,6 +98,7 @@ def _blocks_3x3(dialect: str, shape: Geometry) -> tuple[Block, ...]:
     left, right = _column_counts(shape)
     quads, singles = divmod(shape.input_channels, 4)
     end = BRANCH[dialect]
+    jumps = 1 if dialect in ("dsp", "thumb1") else 0  # edge columns are laid out of line
     tap, single = TAP_3X3[dialect], TAP_SINGLE[dialect]
     lines, single_lines = (rows * shape.output_columns * count for count in (quads, singles))
     bias = {"rv32": "lw s0, 0(s4); lw t2, 4(s4); lw t0, 8(s4); lw t6, 12(s4)",
@@ -109,9 +110,11 @@ def _blocks_3x3(dialect: str, shape: Geometry) -> tuple[Block, ...]:
         block("four channels", join(
             bias if shape.has_bias else "", bookkeeping(dialect, *_QUAD[dialect]),
             _finish_quad(dialect), end), pixels * quads, pixels),
-        block("window row", join(bookkeeping(dialect, 5, 0, 7), tap, end), lines, pixels * quads),
-        block("left window column", tap, rows * quads * left),
-        block("right window column", join(bookkeeping(dialect, 1, 0, 1), tap),
+        block("window row", join(bookkeeping(dialect, 5, 0, 7 - jumps), tap, end), lines,
+              pixels * quads),
+        block("left window column", join(tap, bookkeeping(dialect, 0, 0, 0, jumps)),
+              rows * quads * left),
+        block("right window column", join(bookkeeping(dialect, 1, 0, 1 - jumps, jumps), tap),
               rows * quads * right),
         block("one channel", join(
             one_bias if shape.has_bias else "", bookkeeping(dialect, 8, 3, 10),
@@ -122,8 +125,8 @@ def _blocks_3x3(dialect: str, shape: Geometry) -> tuple[Block, ...]:
         block("right column, one channel", single, rows * singles * right))
 
 
-_QUAD = {"dsp": (8, 2, 13), "thumb2": (10, 5, 12), "thumb1": (12, 5, 26), "rv32": (5, 5, 10)}
-"""Stack loads, stack stores and arithmetic per four channels."""
+_QUAD = {"dsp": (8, 2, 13), "thumb2": (10, 5, 12), "thumb1": (12, 5, 20, 8), "rv32": (5, 5, 10)}
+"""Stack loads, stack stores, arithmetic and jumps per four channels."""
 
 
 def _finish_quad(dialect: str) -> str:

@@ -60,12 +60,12 @@ def _gather_blocks(dialect: str, shape: Geometry) -> tuple[Block, ...]:
     quads, rest = divmod(channels, 4)
     end = BRANCH[dialect]
     outside_rows = pixels * shape.kernel_rows - rows
-    widen = join(bookkeeping(dialect, 2, 1, 25 if rest else 23), end)
+    widen = join(bookkeeping(dialect, 2, 1, 24 if rest else 22, 1), end)
     return (
         block("gather pixel", join(bookkeeping(dialect, 18, 8, 22), end), pixels, 1, _IM2COL),
         block("gather line", join(bookkeeping(dialect, 10, 2, 8), end), rows, pixels, _IM2COL),
         block("gather position", widen, inside, rows, _IM2COL),
-        block("pad position", join(bookkeeping(dialect, 0, 0, 12), end), outside, cause=_IM2COL),
+        block("pad position", join(bookkeeping(dialect, 0, 0, 11, 1), end), outside, cause=_IM2COL),
         *fill_blocks(dialect, 2 * channels, outside),
         *fill_blocks(dialect, 2 * channels * shape.kernel_columns, outside_rows),
         block("widen four", WIDEN_4_ORDERED, inside * quads, inside, _IM2COL),

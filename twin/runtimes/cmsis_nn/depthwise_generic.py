@@ -56,7 +56,7 @@ _ROW = {"dsp": (10, 1, 11), "thumb2": (10, 1, 11), "thumb1": (6, 1, 28), "rv32":
 _SOFT_DIVISION = (  # newlib's unrolled shift and subtract for a small quotient
     "bl __aeabi_idiv; cmp r1, #0; beq 1f; movs r3, r0; orrs r3, r1; bmi 2f; movs r2, #0;"
     "lsrs r3, r0, #1; cmp r3, r1; bcc 3f;" + "lsrs r3, r0, #2; cmp r3, r1; bcc 4f;" * 3
-    + "lsls r3, r1, #1; cmp r0, r3; bcc 5f; subs r0, r0, r3; adcs r2, r2;" * 4
+    + "lsls r3, r1, #1; cmp r0, r3; b 5f; lsls r2, r2, #1; adds r2, #1;" * 4
     + "subs r1, r0, r1; bcs 6f; movs r1, r0; adcs r2, r2; movs r0, r2; bx lr")
 _DIVISIONS = {  # first and last window position along a dilated axis: two divisions
     "dsp": "rsbs r2, r3, #0; add r2, r1; subs r2, #1; sdiv r2, r2, r1; bic r2, r2, r2, asr #31;"
@@ -84,14 +84,16 @@ def _blocks_of_one(dialect: str, shape: Geometry, multiplier: int) -> tuple[Bloc
     rows = shape.batches * sum(shape.row_taps) * shape.output_columns * shape.output_channels
     taps = shape.batches * shape.taps_inside * shape.output_channels
     end = BRANCH[dialect]
+    jumps = 4 if shape.window.dilation == (1, 1) else 0
     return (
         block("pixel", join(bookkeeping(dialect, 16, 10, 18), end), pixels, 1),
         block("input channel", join(bookkeeping(dialect, 8, 8, 8), end),
               pixels * shape.input_channels, pixels),
         *[block("window bounds by division", _DIVISIONS[dialect], outputs)
           for dilation in shape.window.dilation if dilation > 1],
-        block("output channel", join(_bias(dialect, shape), bookkeeping(dialect, 8, 4, 18),
-                                     requantise(dialect, 1), end), outputs, outputs // multiplier),
+        block("output channel", join(
+            _bias(dialect, shape), bookkeeping(dialect, 8, 4, 18 - jumps, jumps),
+            requantise(dialect, 1), end), outputs, outputs // multiplier),
         block("window row", join(bookkeeping(dialect, *_ROW[dialect]), end), rows, outputs),
         block("window position", GENERIC_TAP[dialect], taps, rows))
 

@@ -64,8 +64,9 @@ _COLUMN = {  # element-wise loops: three rows at once (two with DSP), and one
              "mul a5, a5, a4; add s0, s0, a5; bne a0, t3, 0b"),
 }
 
-_PAIR = {"dsp": (21, 5, 19), "thumb2": (8, 3, 14), "thumb1": (14, 6, 30), "rv32": (8, 4, 14)}
-"""Stack loads, stack stores and arithmetic per group of rows."""
+_PAIR = {"dsp": (21, 5, 14, 5), "thumb2": (8, 3, 10, 4), "thumb1": (14, 6, 28, 6),
+         "rv32": (8, 4, 12, 4)}
+"""Stack loads, stack stores, arithmetic and jumps per group of rows."""
 
 
 class _Rows(NamedTuple):

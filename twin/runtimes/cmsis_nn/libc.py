@@ -10,24 +10,32 @@ from twin.runtimes.cmsis_nn.nests import Move, repeat
 
 _CAUSE = "data_copy"
 
-_COPY_ENTRY = (
-    "bl memcpy; mov r12, r0; orr r3, r1, r0; ands r3, r3, #3; bne 1f; subs r2, #64; bcc 2f;"
-    "adds r2, #48; bcc 3f; adds r2, #12; bcc 4f; adds r2, #4; beq 5f; mov r0, r12; bx lr")
-_COPY_ENTRY_SHORT = (
-    "bl memcpy; mov r12, r0; orr r3, r1, r0; ands r3, r3, #3; bne 1f; cmp r2, #8; bcc 2f;"
-    "subs r2, #4; bcc 3f; adds r2, #4; beq 5f; mov r0, r12; bx lr")
 _COPY_TAIL = {
-    1: "lsls r2, r2, #31; itt ne; ldrbne r3, [r1], #1; strbne r3, [r0], #1; bcc 1f",
+    1: "lsls r2, r2, #31; itt ne; ldrbne r3, [r1], #1; strbne r3, [r0], #1; b 1f",
     2: "lsls r2, r2, #31; it ne; nop; nop; bcc 1f; ldrh r3, [r1]; strh r3, [r0]",
     3: "lsls r2, r2, #31; itt ne; ldrbne r3, [r1], #1; strbne r3, [r0], #1; bcc 1f;"
        "ldrh r3, [r1]; strh r3, [r0]",
 }
+
+def _copy_entry(size_bytes: int, words: bool) -> str:
+    """The path through newlib's Armv7-M memcpy besides its loops; branches taken as jumps."""
+    if not words:
+        short = "b 2f; subs r2, #4;" + ("bcc 3f" if size_bytes >= 4 else "b 3f")
+        return ("bl memcpy; mov r12, r0; orr r3, r1, r0; ands r3, r3, #3; b 1f; cmp r2, #8;"
+                + short + "; adds r2, #4; beq 5f; mov r0, r12; bx lr")
+    skips = [size_bytes < 64, size_bytes % 64 < 16, size_bytes % 16 < 4, size_bytes % 4 == 0]
+    one, two, three, four = ("b" if taken else "bcc" for taken in skips)
+    return (f"bl memcpy; mov r12, r0; orr r3, r1, r0; ands r3, r3, #3; bne 1f; subs r2, #64;"
+            f"{one} 2f; adds r2, #48; {two} 3f; adds r2, #12; {three} 4f; adds r2, #4; {four} 5f;"
+            f"mov r0, r12; bx lr")
+
+
 _COPY_WORD = "ldr r3, [r1], #4; str r3, [r0], #4"
 _COPY_BYTE = "subs r2, #1; ldrb r3, [r1], #1; strb r3, [r0], #1; bcs 0b"
 
 _PLAIN = {  # newlib's portable memcpy: entry, entry of 16 bytes and more, 16 bytes, word, byte
     "thumb1": (
-        "bl memcpy; push {r4, r5, r6, r7, lr}; movs r5, r0; cmp r2, #15; bls 1f; subs r6, r2, #1;"
+        "bl memcpy; push {r4, r5, r6, r7, lr}; movs r5, r0; cmp r2, #15; b 1f; subs r6, r2, #1;"
         "cmp r2, #0; beq 2f; movs r3, #0; pop {r4, r5, r6, r7, pc}",
         "bl memcpy; push {r4, r5, r6, r7, lr}; movs r5, r0; cmp r2, #15; bls 1f; movs r4, #3;"
         "movs r3, r0; movs r6, r4; orrs r3, r1; ands r6, r3; tst r4, r3; bne 2f; movs r5, r2;"
@@ -53,17 +61,19 @@ _PLAIN = {  # newlib's portable memcpy: entry, entry of 16 bytes and more, 16 by
 }
 
 _CALL_4 = ("movs r2, #4; add r0, sp, #184; bl memcpy; push {r4, r5, r6, r7, lr}; movs r5, r0;"
-           "cmp r2, #15; bls 1f; subs r6, r2, #1; cmp r2, #0; beq 2f; movs r3, #0;")
+           "cmp r2, #15; b 1f; subs r6, r2, #1; cmp r2, #0; beq 2f; movs r3, #0;")
 COPY_4_TO_STACK = _CALL_4 + (
-    "ldrb r4, [r1, r3]; movs r2, r3; str r4, [sp, #4]; adds r3, #1; cmp r6, r2; bne 0b;" * 4
+    "ldrb r4, [r1, r3]; movs r2, r3; str r4, [sp, #4]; adds r3, #1; cmp r6, r2; b 0b;" * 3
+    + "ldrb r4, [r1, r3]; movs r2, r3; str r4, [sp, #4]; adds r3, #1; cmp r6, r2; bne 0b;"
     + "pop {r4, r5, r6, r7, pc}")
 COPY_4_FROM_STACK = _CALL_4 + (
-    "ldr r4, [sp, #4]; movs r2, r3; strb r4, [r5, r3]; adds r3, #1; cmp r6, r2; bne 0b;" * 4
+    "ldr r4, [sp, #4]; movs r2, r3; strb r4, [r5, r3]; adds r3, #1; cmp r6, r2; b 0b;" * 3
+    + "ldr r4, [sp, #4]; movs r2, r3; strb r4, [r5, r3]; adds r3, #1; cmp r6, r2; bne 0b;"
     + "pop {r4, r5, r6, r7, pc}")
 """Armv6-M has no unaligned access: a word at an unknown address goes through memcpy."""
 
 _FILL_ENTRY = {
-    "thumb2": "bl memset; lsls r3, r0, #30; push {r4, r5, lr}; beq 1f; mov r3, r0; mov r4, r2;"
+    "thumb2": "bl memset; lsls r3, r0, #30; push {r4, r5, lr}; b 1f; mov r3, r0; mov r4, r2;"
               "b 2f; cmp r4, #3; bls 3f; uxtb r5, r1; add r5, r5, r5, lsl #8; cmp r4, #15;"
               "add r5, r5, r5, lsl #16; bls 4f; cbz r4, 5f; pop {r4, r5, pc}",
     "thumb1": "bl memset; push {r4, r5, r6, r7, lr}; movs r5, r0; lsls r3, r0, #30; beq 1f;"
@@ -120,7 +130,7 @@ def copy_blocks(dialect: str, size_bytes: int, calls: int) -> tuple[Block, ...]:
     big, lines = divmod(lines, 4)
     loop = "subs r2, #64; bcs 0b"
     bytewise = words == 0 and size_bytes > 4
-    entry_code = _COPY_ENTRY if words else _COPY_ENTRY_SHORT
+    entry_code = _copy_entry(size_bytes, words > 0)
     tail_code = "" if bytewise else _COPY_TAIL.get(size_bytes % 4, "")
     return (
         block("copy call", join(entry_code, tail_code), calls, cause=_CAUSE),

@@ -130,13 +130,18 @@ def product_blocks(dialect: str, shape: Product, calls: int) -> tuple[Block, ...
     return tuple(blocks)
 
 
+_SET_UP = {"thumb2": (1, 2, 0, 5), "thumb1": (13, 10, 4, 4), "rv32": (3, 0, 3, 2)}
+"""Stack loads, stack stores, arithmetic and jumps per two rows by two pixels, plain C."""
+
+
 def _set_up(dialect: str, width: int) -> str:
     """Pointers and counters of the column loops: those of 16 and of 4 columns each cost extra."""
     if dialect != "dsp":
-        return bookkeeping(dialect, *((13, 10, 4) if dialect == "thumb1" else (3, 3, 2)))
+        return bookkeeping(dialect, *_SET_UP[dialect])
     return join(bookkeeping(dialect, 0, 3, 0),
-                bookkeeping(dialect, 9, 2, 8) if width >= 16 else bookkeeping(dialect, 3, 0, 4),
-                bookkeeping(dialect, 5, 3, 12) if width % 16 >= 4 else "")
+                bookkeeping(dialect, 9, 2, 1, 7) if width >= 16
+                else bookkeeping(dialect, 3, 0, 0, 4),
+                bookkeeping(dialect, 5, 3, 6, 3) if width % 16 >= 4 else "")
 
 
 def _closing(dialect: str) -> str:

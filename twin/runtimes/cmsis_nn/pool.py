@@ -61,7 +61,7 @@ _AVERAGE = {  # rounded division by the count, clamp, store
     "thumb1": "mov r0, r10; lsrs r3, r0, #31; adds r0, r0, r3; asrs r0, r0, #1; mov r3, r11;"
               "cmp r3, #0; ble 1f; adds r0, r0, r3; mov r1, r10; bl __aeabi_idiv; cmp r1, #0;"
               "beq 2f; movs r2, #0; " + "lsrs r3, r0, #1; cmp r3, r1; bcc 3f;" * 8
-              + "lsls r3, r1, #1; cmp r0, r3; bcc 5f; subs r0, r0, r3; adcs r2, r2;" * 8
+              + "lsls r3, r1, #1; cmp r0, r3; b 5f; lsls r2, r2, #1; adds r2, #1;" * 8
               + "movs r0, r2; bx lr; ldr r3, [sp, #40]; cmp r0, r3; bge 6f; movs r0, r3;"
               "ldr r3, [sp, #44]; cmp r0, r3; ble 7f; movs r0, r3; strb r0, [r5]",
     "rv32": "srli a4, a6, 31; add a4, a4, a6; srai a4, a4, 1; blez a7, 1f; add a7, a7, a4;"
@@ -80,12 +80,14 @@ _COMPARE_4 = {  # four channels of one window position against the maximum so fa
         "mov r1, r5", COPY_4_TO_STACK, "mov r1, r9", COPY_4_TO_STACK,
         *["ldr r3, [sp, #4]; sxtb r3, r3; ldr r0, [sp, #8]; sxtb r0, r0; cmp r3, r0; bge 1f;"
           "movs r0, r3; str r0, [sp, #4]"] * 4, "mov r0, r5", COPY_4_FROM_STACK,
+        bookkeeping("thumb1", 0, 0, 10),
         "ldr r3, [sp, #12]; adds r3, #4; str r3, [sp, #12]; adds r5, #4; subs r7, #1; bne 0b"),
     "rv32": join(*["lbu a3, 0(a2); sb a3, 8(sp); lbu a0, 0(a5); sb a0, 12(sp)"] * 4,
                  "lw a3, 8(sp); lw a0, 12(sp)",
                  *["slli a4, a3, 24; srai a4, a4, 24; slli a6, a0, 24; srai a6, a6, 24;"
                    "bge a6, a4, 1f; sb a4, 12(sp)"] * 4,
-                 *["lbu a0, 12(sp); sb a0, 0(a5)"] * 4,
+                 *["lbu a0, 12(sp); slli a4, a0, 8; or a6, a6, a4; sb a0, 0(a5)"] * 4,
+                 bookkeeping("rv32", 0, 0, 8),
                  "addi a2, a2, 4; addi a5, a5, 4; bne a5, a7, 0b"),
 }
 _COMPARE_4["dsp"] = _COMPARE_4["thumb2"]
@@ -252,7 +254,7 @@ def _plain_average(dialect: str, shape: Geometry) -> tuple[tuple[Block, ...], tu
     end = BRANCH[dialect]
     blocks = (
         block("pixel", join(bookkeeping(dialect, 10, 6, 12), end), pixels, 1),
-        block("channel", join(bookkeeping(dialect, 4, 2, 8), _AVERAGE[dialect], end), outputs,
+        block("channel", join(bookkeeping(dialect, 4, 2, 7, 1), _AVERAGE[dialect], end), outputs,
               pixels),
         block("window row", join(bookkeeping(dialect, 0, 0, 6), end), lines, outputs),
         block("position", _SUM_TAP[dialect], taps * channels, min(lines, taps * channels)),
@@ -276,7 +278,7 @@ def _max_blocks(dialect: str, shape: Geometry) -> tuple[Block, ...]:
     end = BRANCH[dialect]
     return (
         entry(dialect, 60, 1),
-        block("pixel", join(bookkeeping(dialect, 14, 6, 56), end), pixels, 1),
+        block("pixel", join(bookkeeping(dialect, 14, 6, 53, 3), end), pixels, 1),
         block("window row", join(bookkeeping(dialect, 4, 1, 4), end),
               shape.batches * sum(shape.row_taps) * shape.output_columns, pixels),
         *copy_blocks(dialect, channels, pixels),

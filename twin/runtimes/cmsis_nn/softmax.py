@@ -38,8 +38,8 @@ _MULTIPLY = {  # a saturating doubling high multiply, one factor selected by a m
 _MULTIPLIES = 12
 """Long multiplies of one exponential, seven of them behind a mask."""
 
-_REST = {"thumb2": (5, 13, 109), "thumb1": (16, 27, 140), "rv32": (4, 10, 90)}
-"""Stack loads, stack stores and arithmetic of the rest of one exponential."""
+_REST = {"thumb2": (5, 13, 103, 6), "thumb1": (16, 27, 125, 18), "rv32": (12, 10, 114, 12)}
+"""Stack loads, stack stores, arithmetic and jumps of the rest of one exponential."""
 
 _MAXIMUM = {
     "thumb2": "ldrsb r3, [r1, #1]!; cmp r3, r2; it gt; movgt r2, r3; cmp r1, r5; bne 0b",
