@@ -130,7 +130,7 @@ def test_shape_arithmetic_is_left_out(tmp_path, monkeypatch):
 
 
 def _with_signature(monkeypatch, signature):
-    def write(builder, tensor, buffer):
+    def write(builder, tensor, buffer, variable):
         name = builder.CreateString(tensor.name)
         shape = writer._integers(builder, tensor.shape)
         open_shape = writer._integers(builder, signature)

@@ -74,6 +74,15 @@ def test_lists_that_contradict_themselves_are_refused(spoil, message, tmp_path):
     assert message in str(caught.value) and str(path) in str(caught.value)
 
 
+def test_unknown_operators_become_assumed_copies_when_asked(tmp_path):
+    document = json.loads(next(FOLDER.glob("st_mnist*.json")).read_text())
+    document["layers"].append({"op": "EXP", "inp": [[1, 36]], "out": [[1, 36]], "dt": "f32"})
+    path = tmp_path / "list.json"
+    path.write_text(json.dumps(document))
+    last = read_model(path, assume_unsupported="copy").layers[-1]
+    assert (last.op, last.assumed, last.option("of")) == ("copy", True, "EXP")
+
+
 @pytest.mark.parametrize("content", ["", "{", "[]", '{"name": "x"}', "\x00"])
 def test_other_json_is_refused(content, tmp_path):
     path = tmp_path / "list.json"

@@ -59,7 +59,7 @@ def read_model(path_or_name: str | Path, *, assume_unsupported: str | None = Non
     if suffix == ".json":
         from twin.zoo.layer_list import read_layer_list
 
-        return read_layer_list(text)
+        return read_layer_list(text, assume_unsupported=assume_unsupported)
     return _build_zoo(text)
 
 

@@ -77,8 +77,9 @@ def encode_tflite(graph: Graph) -> bytes:
     encoded = [_encode_layer(output, layer) for layer in graph.layers]
     builder = output.builder
     buffers = _write_buffers(output)
-    tensors = [_write_tensor(builder, tensor, number) for tensor, number in
-               zip(output.tensors, _buffer_numbers(output.tensors), strict=True)]
+    numbers = _buffer_numbers(output.tensors)
+    tensors = [_write_tensor(builder, tensor, numbers[i], variable=i in graph.states)
+               for i, tensor in enumerate(output.tensors)]
     codes = sorted({layer.builtin for layer in encoded})
     operators = [_write_operator(builder, layer, codes.index(layer.builtin))
                  for layer in encoded]
@@ -161,7 +162,7 @@ def _stored_bytes(tensor: Tensor) -> bytes:
     return (halves[::2] | halves[1::2] << 4).tobytes()
 
 
-def _write_tensor(builder: Any, tensor: Tensor, buffer: int) -> int:
+def _write_tensor(builder: Any, tensor: Tensor, buffer: int, *, variable: bool) -> int:
     if tensor.dtype not in _DTYPE_NUMBERS:
         raise ModelError(f"tensor {tensor.name!r}: type {tensor.dtype} cannot be written as "
                          ".tflite")
@@ -169,7 +170,7 @@ def _write_tensor(builder: Any, tensor: Tensor, buffer: int) -> int:
     shape = _integers(builder, tensor.shape)
     quantization = _write_quantization(builder, tensor.quantization)
     return _table(builder, "Tensor", shape=shape, type=_DTYPE_NUMBERS[tensor.dtype],
-                  buffer=buffer, name=name, quantization=quantization)
+                  buffer=buffer, name=name, quantization=quantization, is_variable=variable)
 
 
 def _write_quantization(builder: Any, quantization: Quantization | None) -> int | None:

@@ -69,14 +69,14 @@ class Builder:
     def layer(self, op: str, inputs: Sequence[int], shape: Sequence[int], *,
               quantization: Quantization | None = SIGNED, dtype: str = "int8",
               window: Window | None = None, activation: str | None = None, groups: int = 1,
-              **options: Any) -> int:
+              assumed: bool = False, **options: Any) -> int:
         """Add a layer with one output of that shape and return the output."""
         index = len(self._layers)
         name = f"{op}_{index}"
         output = self.tensor(name, shape, dtype, quantization)
         self._layers.append(Layer(
             index=index, name=name, op=op, inputs=tuple(inputs), outputs=(output,),
-            window=window, activation=activation, groups=groups,
+            window=window, activation=activation, groups=groups, assumed=assumed,
             options=tuple(sorted(options.items()))))
         return output
 

@@ -41,13 +41,15 @@ _OPERATORS = {"RESHAPE", *_SHAPE_ARITHMETIC, *_PLAIN, *_PAIRED, *_WINDOWED, *_RE
               "FULLY_CONNECTED", "SOFTMAX", "PAD", "TRANSPOSE", "CONCATENATION"}
 
 
-def read_layer_list(path: str | Path) -> Graph:
+def read_layer_list(path: str | Path, *, assume_unsupported: str | None = None) -> Graph:
     """Read a layer list and connect it.
 
     Parameters
     ----------
     path : str or Path
         Of the JSON file.
+    assume_unsupported : str, optional
+        "copy" to keep unknown operators as assumed memory copies.
 
     Returns
     -------
@@ -79,7 +81,7 @@ def read_layer_list(path: str | Path) -> Graph:
     content = read_bytes(path)
     try:
         document = json.loads(content)
-        graph = _Reader(path, document).read()
+        graph = _Reader(path, document).read(assume_unsupported)
         stated_macs = document["macs"]
     except ModelError:
         raise
@@ -104,12 +106,12 @@ class _Reader:
         self._source: dict[int, int] = {}
         self._linear: set[int] = set()
 
-    def read(self) -> Graph:
+    def read(self, assume_unsupported: str | None) -> Graph:
         """Build every layer and return the graph."""
         unknown = [f"{number} {entry['op']}"
                    for number, entry in enumerate(self._document["layers"])
                    if entry["op"] not in _OPERATORS]
-        refuse_unknown(self._path, unknown, None)
+        refuse_unknown(self._path, unknown, assume_unsupported)
         for shape, dtype in self._document["inputs"]:
             self._remember(self._net.input(shape, _DTYPES[dtype],
                                            _QUANTIZATION[_DTYPES[dtype]]))
@@ -206,6 +208,9 @@ class _Reader:
             return net.layer("reshape", sources, output,
                              quantization=net.quantization(sources[0]))
         dtype = _DTYPES[entry["dt"]]
+        if op not in _PLAIN:
+            return net.layer("copy", sources, output, dtype=dtype, of=op, assumed=True,
+                             quantization=_QUANTIZATION[dtype])
         quantization = PROBABILITY if op == "LOGISTIC" else _QUANTIZATION[dtype]
         return net.layer(_PLAIN[op], sources, output, dtype=dtype, quantization=quantization)
 
