@@ -1,5 +1,7 @@
 """Operators that only move int8 data: runs of contiguous bytes through memcpy, or one by one.
 
+On a core with MVE the scalar copies stand in for the vector ones, and the kernels say assumed.
+
 References
 ----------
 ARM-software/CMSIS-NN 6.0, Source: ConcatenationFunctions, PadFunctions/arm_pad_s8.c,
@@ -15,6 +17,7 @@ from hwmodels.kernel import Block, Kernel
 from twin.graph import Graph, Layer
 from twin.runtimes.cmsis_nn.dialect import (
     BRANCH,
+    MVE,
     block,
     bookkeeping,
     build_kernel,
@@ -51,7 +54,8 @@ def lower_copy(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
     return (build_kernel(
         "arm_reshape_s8", "data_movement", site,
         (entry(dialect, 20, 1), *copy_blocks(dialect, size_bytes, 1)),
-        resolve(*copy_moves(dialect, size_bytes, load("input", 1), store("output", 1)))),)
+        resolve(*copy_moves(dialect, size_bytes, load("input", 1), store("output", 1))),
+        assumed=site.isa == MVE),)
 
 
 def lower_concatenation(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
@@ -83,7 +87,7 @@ def lower_concatenation(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel,
         start += run
     suffix = "wxyz"[(axis - len(output.shape)) % 4] if len(output.shape) <= 4 else "w"
     return (build_kernel(f"arm_concatenation_s8_{suffix}", "data_movement", site, tuple(blocks),
-                         resolve(*drafts)),)
+                         resolve(*drafts), assumed=site.isa == MVE),)
 
 
 def lower_pad(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
@@ -118,8 +122,9 @@ def lower_pad(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
     filled = math.prod(target) - math.prod(source)
     blocks = (entry(dialect, 60, 1), *_runs(dialect, run, math.prod(outer)),
               *fill_blocks(dialect, filled, 1 if filled else 0))
-    return (build_kernel("arm_pad_s8", "data_movement", site, blocks, resolve(
-        *(fill_moves(dialect, filled, store("output", 1)) if filled else ()), *draft)),)
+    around = fill_moves(dialect, filled, store("output", 1)) if filled else ()
+    return (build_kernel("arm_pad_s8", "data_movement", site, blocks, resolve(*around, *draft),
+                         assumed=site.isa == MVE),)
 
 
 def _all_steps(shape: tuple[int, ...]) -> list[int]:
@@ -157,4 +162,5 @@ def lower_transpose(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...
         entry(dialect, 60, 1),
         block("row", join(bookkeeping(dialect, 3, 1, 5), BRANCH[dialect]), rows, 1, _CAUSE),
         block("element", _ELEMENT[dialect], count, rows, _CAUSE))
-    return (build_kernel("arm_transpose_s8", "data_movement", site, blocks, resolve(*draft)),)
+    return (build_kernel("arm_transpose_s8", "data_movement", site, blocks, resolve(*draft),
+                         assumed=site.isa == MVE),)

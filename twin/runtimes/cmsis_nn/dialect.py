@@ -231,8 +231,7 @@ def build_kernel(name: str, family: str, site: Site, blocks: tuple[Block, ...],
     Notes
     -----
     Footprint = distinct instructions of the blocks x mean instruction length; blocks never run
-    are left out. Assumed, too, on a host and on a vector core, where these scalar sequences
-    stand in for what was not lowered.
+    are left out. Everything is assumed on a host.
     """
     used = tuple(one for one in blocks if one.trips)
     instructions = sum(count_instructions(one.code) for one in used)
@@ -242,7 +241,7 @@ def build_kernel(name: str, family: str, site: Site, blocks: tuple[Block, ...],
         name=name, family=family, blocks=used, nests=nests,
         operands=tuple(operand for operand in site.operands if operand.name in names),
         useful_macs=macs, code_bytes=round(instructions * length),
-        assumed=assumed or site.isa in ("x86-64", MVE))
+        assumed=assumed or site.isa == "x86-64")
 
 
 @cache

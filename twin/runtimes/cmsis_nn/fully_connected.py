@@ -123,21 +123,22 @@ def lower_batch_matmul(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, 
     graph : Graph
         The model.
     layer : Layer
-        A `batch_matmul` of (..., m, k) and (..., k, n); the right side as if already transposed.
+        A `batch_matmul` of (..., m, k) and (..., k, n); the right side as if already transposed,
+        and on a core with MVE as if it ran the scalar loops (assumed).
     site : Site
         Operands: input, input2, output.
     """
     left = graph.tensors[layer.inputs[0]]
     right = graph.tensors[layer.inputs[1]]
-    columns = left.shape[-1]
+    columns = left.shape[-2 if layer.option("adj_x", False) else -1]
     rows = graph.tensors[layer.outputs[0]].shape[-1]
     batches = max(1, right.elements // (rows * columns))
     shape = _Rows(left.elements // columns // batches, rows, columns, False, False,
                   "input2", batches)
-    return (_lower_rows("arm_batch_matmul_s8", shape, site),)
+    return (_lower_rows("arm_batch_matmul_s8", shape, site, assumed=site.isa == MVE),)
 
 
-def _lower_rows(name: str, shape: _Rows, site: Site) -> Kernel:
+def _lower_rows(name: str, shape: _Rows, site: Site, assumed: bool = False) -> Kernel:
     dialect = choose_dialect(site.isa)
     calls = shape.batches * shape.vectors
     at_once = 2 if dialect == "dsp" else 3
@@ -150,7 +151,7 @@ def _lower_rows(name: str, shape: _Rows, site: Site) -> Kernel:
         _finish(dialect, shape, 1, calls * last, calls))
     return build_kernel(name, "fully_connected", site, blocks,
                         resolve(*_drafts(dialect, shape, at_once)),
-                        macs=calls * shape.rows * shape.columns)
+                        macs=calls * shape.rows * shape.columns, assumed=assumed)
 
 
 def column_blocks(dialect: str, columns: int, entries: int, rows: int) -> tuple[Block, ...]:
