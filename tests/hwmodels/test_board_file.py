@@ -168,10 +168,10 @@ REFUSED_FILES = {
     "unknown event": (lambda d: d.update(prices={"sneeze": {}}), "event 'sneeze'"),
     "price of no memory": (lambda d: d.update(prices={"write_back@attic": {}}), "memory 'attic'"),
     "circular clock": (lambda d: d["clocks"].update(
-        cpu={"of": "axi", "divide_by": [2, "assumed", "ds"]}), "derived from itself"),
+        cpu={"of": "axi", "divide_by": [2, "assumed", "ll"]}), "derived from itself"),
     "wrong schema": (lambda d: d.update(schema=2), "schema: input should be 1"),
     "negative deviation": (lambda d: d["caches"]["l1d"].update(
-        ways={"value": 4, "kind": "datasheet", "source": "ds", "rel_sd": -1}), "rel_sd"),
+        ways={"value": 4, "kind": "datasheet", "source": "ll", "rel_sd": -1}), "rel_sd"),
 }
 
 

@@ -90,6 +90,16 @@ def test_u575_draws_what_its_datasheet_says(overrides, datasheet_mw):
     assert volts * (power.leakage_ma + mhz * dynamic) == pytest.approx(datasheet_mw, rel=0.03)
 
 
+def test_h7a3_draws_twice_as_much_through_its_ldo():
+    """About 34 mA through the SMPS and 70 mA through the LDO at 280 MHz (DS13195 table 37)."""
+    for overrides, ma, volts in (({"supply.voltage_v": "3.3V"}, 34, 3.3),
+                                 ({"supply.regulator": "ldo"}, 70, 3.0)):
+        power = load_board("nucleo_h7a3zi_q", overrides=overrides).power
+        dynamic = power.clock_tree_ma_per_mhz + power.activity_ma_per_mhz
+        assert rail_mw_per_ma(power) * (power.leakage_ma + 280 * dynamic) == pytest.approx(
+            ma * volts, rel=0.05)
+
+
 def test_h723_off_cache_charge_is_that_of_the_datasheet():
     """CoreMark from flash, caches off: 3.01 times slower at 99 mA instead of 145 (table 23)."""
     power = load_board("nucleo_h723zg").power
