@@ -162,7 +162,7 @@ REFUSED_FILES = {
     "unknown section": (lambda d: d.update(cache={}), "cache: unknown key; did you mean caches"),
     "bare number": (lambda d: d["caches"]["l1d"].update(ways=4), "has no kind and source"),
     "missing source": (lambda d: d["sources"].pop("ll"), "'ll' is not in the file's sources"),
-    "unknown kind": (lambda d: d["caches"]["l1d"].update(ways=[4, "rumour", "ds"]), "'rumour'"),
+    "unknown kind": (lambda d: d["caches"]["l1d"].update(ways=[4, "rumour", "ll"]), "'rumour'"),
     "missing key": (lambda d: d["memories"]["flash"].pop("size_bytes"), "size_bytes: is required"),
     "missing section": (lambda d: d.pop("memories"), "memories: is required"),
     "unknown event": (lambda d: d.update(prices={"sneeze": {}}), "event 'sneeze'"),
@@ -226,7 +226,7 @@ def test_any_damage_ends_in_a_board_or_a_refusal():
     """Whatever one node is replaced by, nothing but a BoardError comes out."""
     dice = random.Random(1)
     junk = [None, True, -1, 1e300, 10**400, "x", "9" * 400, "1e999", [], {}, [[[]]], float("nan"),
-            [None, "assumed", "ds"], ["a", {}, []], {"value": 1}]
+            [None, "assumed", "ll"], ["a", {}, []], {"value": 1}]
     sound = load_board("nucleo_h7a3zi_q")
     outcomes = {"board": 0, "refused": 0}
     for _ in range(250):
