@@ -129,7 +129,7 @@ def plan_placement(graph: Graph, runtime: Runtime, isa: str) -> Placement:
     -----
     Buffers are placed largest first at the lowest offset free over their whole life. A layer's
     scratch lives in that layer only. Network inputs live from the first layer to their last
-    reader; outputs to the end.
+    reader, outputs to the end, recurrent states always.
 
     References
     ----------
@@ -174,7 +174,7 @@ def _collect_requests(graph: Graph, runtime: Runtime, isa: str) -> list[_Request
         held[tensor_id] = request
         requests.append(request)
 
-    for tensor_id in graph.inputs:
+    for tensor_id in (*graph.inputs, *graph.states):
         hold(tensor_id, 0)
     for position, layer in enumerate(graph.layers):
         source = _reused_input(graph, layer, position, runtime, held)
@@ -212,7 +212,8 @@ def _last_readers(graph: Graph) -> dict[int, int]:
     for position, layer in enumerate(graph.layers):
         for tensor_id in layer.inputs:
             last[tensor_id] = position
-    for tensor_id in graph.outputs:
+    # A state must survive to the next inference, an output until it is read.
+    for tensor_id in (*graph.outputs, *graph.states):
         last[tensor_id] = max(0, len(graph.layers) - 1)
     return last
 

@@ -9,9 +9,15 @@ from twin.operators import is_alias
 from twin.placement import align, layer_dtype, requantisation_bytes
 from twin.runtimes.lowering import Site
 
-WEIGHTED = ("conv_2d", "depthwise_conv_2d", "transpose_conv_2d", "fully_connected", "prelu",
-            "svdf", "lstm", "gru")
-"""Operators whose inputs after the first are "weights", "bias", "weights2", ..."""
+_PLAIN = ("input", "weights", "bias")
+NAMES = {
+    "conv_2d": _PLAIN, "depthwise_conv_2d": _PLAIN, "transpose_conv_2d": _PLAIN,
+    "fully_connected": _PLAIN, "prelu": _PLAIN,
+    "svdf": ("input", "weights", "weights2", "bias", "state"),
+    "lstm": ("input", "weights", "weights2", "bias", "state", "state2"),
+    "gru": ("input", "weights", "weights2", "bias", "state"),
+}
+"""Operand names of the inputs of weighted operators; all others read "input", "input2", ..."""
 
 _LINE_BYTES = 32
 
@@ -95,18 +101,10 @@ def _operands(deployment: Deployment, layer: Layer, position: int,
 
 def _named_tensors(graph: Graph, layer: Layer) -> list[tuple[str, str, int]]:
     """(operand name, role, tensor index) of every tensor a layer touches."""
-    named = []
-    weighted = layer.op in WEIGHTED
-    for place, tensor_id in enumerate(layer.inputs):
-        if tensor_id < 0:
-            continue
-        if place == 0 or not weighted:
-            named.append((_numbered("input", place), "input", tensor_id))
-        elif place == 2:
-            named.append(("bias", "bias", tensor_id))
-        else:
-            named.append((_numbered("weights", 0 if place == 1 else place - 2), "weights",
-                          tensor_id))
+    names = NAMES.get(layer.op) or tuple(
+        _numbered("input", place) for place in range(len(layer.inputs)))
+    named = [(name, name.rstrip("0123456789"), tensor_id)
+             for name, tensor_id in zip(names, layer.inputs, strict=False) if tensor_id >= 0]
     named += [(_numbered("output", place), "output", tensor_id)
               for place, tensor_id in enumerate(layer.outputs)]
     return named

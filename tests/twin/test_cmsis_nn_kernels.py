@@ -29,11 +29,12 @@ def build(op, inputs, output, weights=None, bias=True, window=None, groups=1, is
     if weights:
         shapes.append(("weights", weights, True))
         if bias:
-            shapes.append(("bias", (output[-1],) if bias is True else bias, True))
+            shapes.append(("bias", (output[-1],), True) if bias is True
+                          else ("weights2", bias, True))
     shapes.append(("output", output, False))
     quantization = Quantization(scales=(1.0,), zero_points=(0,))
     tensors = tuple(
-        Tensor(name=name, shape=shape, dtype="int32" if name == "bias" and bias is True else "int8",
+        Tensor(name=name, shape=shape, dtype="int32" if name == "bias" else "int8",
                quantization=quantization, data=np.zeros(1, np.int8) if constant else None)
         for name, shape, constant in shapes)
     layer = Layer(index=0, name=op, op=op, inputs=tuple(range(len(shapes) - 1)),

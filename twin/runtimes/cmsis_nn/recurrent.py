@@ -71,7 +71,7 @@ def lower_svdf(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
     layer : Layer
         A `svdf`: data, feature weights (filters, features), time weights (filters, memory).
     site : Site
-        Operands: input, weights, bias (the time weights), output, scratch.
+        Operands: input, weights, weights2 (the time weights), output, scratch.
 
     Notes
     -----
@@ -95,7 +95,7 @@ def lower_svdf(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
         repeat("state", filters * memory // 4, load("scratch", 4, state=4),
                store("scratch", 4, state=4)),
         _row_drafts(filters, features, "weights", "input"),
-        _row_drafts(filters, memory, "bias", "scratch"),
+        _row_drafts(filters, memory, "weights2", "scratch"),
         repeat("unit", units, store("output", 1, unit=1)))
     return (build_kernel("arm_svdf_s8", "recurrent", site, blocks, resolve(*drafts),
                          macs=filters * (features + memory), assumed=True),)
@@ -119,7 +119,7 @@ def lower_lstm(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
     layer : Layer
         An `lstm` or `gru`: data, input weights (gates x units, features), recurrent weights.
     site : Site
-        Operands: input, weights, bias (the recurrent weights), output, scratch.
+        Operands: input, weights, weights2 (the recurrent weights), output, scratch.
     """
     dialect = choose_dialect(site.isa)
     features = graph.tensors[layer.inputs[1]].shape[-1]
@@ -139,7 +139,7 @@ def lower_lstm(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
     drafts = (
         repeat("step", steps,
                _row_drafts(rows, features, "weights", "input", step=features),
-               _row_drafts(rows, units, "bias", "scratch"),
+               _row_drafts(rows, units, "weights2", "scratch"),
                repeat("unit", units, load("scratch", 2, unit=2), store("scratch", 2, unit=2))),
         repeat("unit", output, store("output", 1, unit=1)))
     return (build_kernel("arm_lstm_unidirectional_s8", "recurrent", site, blocks,
