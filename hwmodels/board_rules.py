@@ -33,9 +33,9 @@ def find_broken(section: BoardSection) -> Broken | None:
     Notes
     -----
     Rules: names refer to parts that exist; a clock stays below the maximum of its voltage scale;
-    the supply voltage is in its range; a cache is a power of two of sets and lines; a tightly
-    coupled memory is never cached; memories do not overlap; a flash gets at least the wait states
-    its table demands; the arena is writable.
+    the supply voltage is in its range and the regulator reaches the scale; a cache is a power of
+    two of sets and lines; a tightly coupled memory is never cached; memories do not overlap; a
+    flash gets at least the wait states its table demands; the arena is writable.
     """
     for rule in (_names, _derived_clocks, _supply, _clock_limits, _caches, _memories,
                  _wait_states, _overlaps, _placement, _prices):
@@ -161,6 +161,11 @@ def _supply(section: BoardSection) -> Iterator[Broken]:
     if supply.regulators and supply.regulator not in supply.regulators:
         yield ("supply.regulator", f"this part has no {supply.regulator}; accepted: "
                + ", ".join(supply.regulators))
+    able = supply.regulators_by_scale.get(supply.voltage_scale, (supply.regulator,))
+    if supply.regulator not in able:
+        yield ("supply.voltage_scale", f"{supply.voltage_scale} is out of reach of the "
+               f"{supply.regulator}; accepted: supply.regulator={' or '.join(able)}, or another "
+               "scale")
     table = supply.efficiency_by_v
     if table is not None and table.value is not None and not all(
         len(row) == 2 and row[1] <= 1 for row in table.value

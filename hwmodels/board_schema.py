@@ -72,6 +72,7 @@ class SupplySection(Section):
     voltage_range_v: Voltages | None = None
     regulator: Literal["ldo", "smps", "none"]
     regulators: tuple[Literal["ldo", "smps", "none"], ...] = ()
+    regulators_by_scale: dict[str, tuple[Literal["ldo", "smps", "none"], ...]] = {}
     voltage_scale: str = "default"
     core_voltage_v: dict[str, Voltage] = {}
     efficiency_by_v: Efficiencies | None = None

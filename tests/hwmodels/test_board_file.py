@@ -149,6 +149,15 @@ def test_the_banking_of_l4r5_is_one_what_if():
         assert dual.cache(name).sets == single.cache(name).sets == 1
 
 
+def test_a_scale_may_need_a_regulator():
+    """STM32H747: 480 MHz on the LDO only, 400 MHz otherwise (stm32h7xx_ll_utils.c)."""
+    fast = {"supply.voltage_scale": "vos0", "clocks.cpu.frequency_hz": "480MHz"}
+    with pytest.raises(BoardError, match=r"out of reach of the smps; .*supply\.regulator=ldo"):
+        load_board("stm32h747i_disco", overrides=fast)
+    board = load_board("stm32h747i_disco", overrides={**fast, "supply.regulator": "ldo"})
+    assert board.clock("axi").frequency_hz == 240e6 and board.memory("flash").wait_states == 2
+
+
 def test_wait_states_of_sram_are_latency():
     """RA6M4: one SRAM wait state above 100 MHz (FSP bsp_feature.h)."""
     board = load_board("ek_ra6m4")
