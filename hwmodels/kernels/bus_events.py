@@ -1,0 +1,204 @@
+"""Numba: bursts of several masters through arbitrated slaves, from grant to grant.
+
+Times are int64 ticks that divide every clock's period. `hwmodels.bus` states the rules; the
+kernel rests on three of them: a port presents one burst at a time, a granted burst is never
+interrupted, and a grant causes new requests only later than itself. So the next grant is at the
+least over the ports of max(arrival, slave free), and a port that could be granted again before
+any other port could start need not look at the others at all.
+
+Indices are uint64: a signed index costs a test for negatives, three times the whole loop.
+"""
+
+from typing import Any
+
+import numba
+import numpy as np
+
+NEVER = 1 << 62
+FIXED, ROUND_ROBIN, WEIGHTED, FIRST_COME = 0, 1, 2, 3
+BY_FINISH, BY_ISSUE, BY_CLOCK = 0, 1, 2
+ONE = np.uint64(1)
+
+PERIOD, OUTSTANDING, PACING, REQUEST, WEIGHT, FIRST, LAST = np.arange(7, dtype=np.uint64)
+"""Columns of `ports`: ticks of a cycle, bursts in flight, pacing, ticks to the arbiter, weight,
+and the range of the port's bursts."""
+
+THINK, TARGET, SERVICE, DELAY = np.arange(4, dtype=np.uint64)
+"""Columns of `bursts`: ticks of thinking, slave, ticks it is held, ticks the reply takes more."""
+
+ISSUE, GRANT, FINISH, WAIT = np.arange(4, dtype=np.uint64)
+"""Columns of `times`: WAIT is time from arrival to grant in which others held the slave."""
+
+INLINE: Any = {"forceinline": True, "error_model": "numpy", "_nrt": False}
+
+
+@numba.njit(**INLINE)
+def align(ticks, period):
+    """Next edge of a clock, at or after a time."""
+    if period == 1:
+        return ticks
+    return -(-ticks // period) * period
+
+
+@numba.njit(**INLINE)
+def present(burst, ports, port, bus_period, bursts, after, credit, times):
+    """Arrival of a burst at its arbiter; -1 - b when it has to wait for burst b first."""
+    period, pacing = ports[port, PERIOD], ports[port, PACING]
+    ready = bursts[burst, THINK]
+    if pacing == BY_FINISH:
+        ready += credit
+    elif pacing == BY_ISSUE and burst > ports[port, FIRST]:
+        ready += times[burst - ONE, ISSUE]
+    ready = max(ready, credit)
+    if ports[port, OUTSTANDING] > 1 and burst > ports[port, FIRST]:
+        ready = max(ready, times[burst - ONE, GRANT] + bus_period)
+    if len(after):
+        other = after[burst]
+        if other >= 0:
+            done = times[np.uint64(other), FINISH]
+            if done < 0:
+                return -1 - other
+            ready = max(ready, done)
+    issue = align(ready, period)
+    times[burst, ISSUE] = issue
+    return align(issue, bus_period) + ports[port, REQUEST]
+
+
+@numba.njit(**INLINE)
+def credit_of(burst, ports, port, times):
+    """When the burst that has to finish before this one may be issued finished; 0: none has."""
+    back = np.uint64(ports[port, OUTSTANDING])
+    if burst < np.uint64(ports[port, FIRST]) + back:
+        return 0
+    return times[burst - back, FINISH]
+
+
+@numba.njit(**INLINE)
+def arbitrate(slave, now, arbitration, first, ports, arrival, target, turn, credits):
+    """Port granted among those waiting for a slave; `first` is the lowest of them."""
+    count = len(arrival)
+    if arbitration == ROUND_ROBIN:
+        port = turn[slave]
+        while True:
+            port = port + 1 if port + 1 < count else 0
+            if target[port] == slave and arrival[port] <= now:
+                return port
+    if arbitration == FIRST_COME:
+        chosen = first
+        for port in range(first + 1, count):
+            if target[port] == slave and arrival[port] < arrival[chosen]:
+                chosen = port
+        return chosen
+    if arbitration == WEIGHTED:
+        total, most, chosen = 0, -NEVER, first
+        for port in range(count):
+            if target[port] == slave and arrival[port] <= now:
+                weight = ports[port, WEIGHT]
+                total += weight
+                credits[slave, port] += weight
+                if credits[slave, port] > most:
+                    most, chosen = credits[slave, port], port
+        credits[slave, chosen] -= total
+        return chosen
+    return first
+
+
+@numba.njit(cache=True, error_model="numpy")
+def run_bursts(ports, bursts, transfer, pages, page_ticks, after, bus_period, arbitration, times,
+               busy):
+    """Run every burst.
+
+    Parameters
+    ----------
+    ports : ndarray of int64, (ports, 7)
+        In the order of fixed priority.
+    bursts : ndarray of int64, (bursts, 4)
+        Port by port, each port's in its order.
+    transfer : ndarray of int64, (bursts,)
+        Ticks the data of a burst takes on its port's own data lines.
+    pages, after : ndarray of int64, (bursts,) or (0,)
+        Page a burst opens, -1 none; burst it has to wait for, -1 none.
+    page_ticks : ndarray of int64, (slaves,)
+        What opening another page adds.
+    bus_period : int
+        Ticks of a bus cycle.
+    arbitration : int
+        FIXED, ROUND_ROBIN, WEIGHTED or FIRST_COME.
+    times : ndarray of int64, (bursts, 4)
+        Filled; -1 on entry.
+    busy : ndarray of int64, (slaves,)
+        Added to: ticks each slave was held.
+
+    Returns
+    -------
+    int
+        Bursts granted; fewer than all when the rest wait for each other.
+    """
+    count, slaves = len(ports), len(busy)
+    arrival = np.full(count, NEVER, np.int64)
+    waits_for = np.full(count, -1, np.int64)
+    at, target = np.zeros(count, np.uint64), np.zeros(count, np.uint64)
+    free, turn = np.zeros(slaves, np.int64), np.full(slaves, count - 1, np.int64)
+    opened, delivered = np.full(slaves, -1, np.int64), np.zeros(count, np.int64)
+    credits, own = np.zeros((slaves, count), np.int64), np.zeros((slaves, count), np.int64)
+    for port in range(count):
+        at[port] = ports[port, FIRST]
+        if ports[port, FIRST] < ports[port, LAST]:
+            came = present(at[port], ports, port, bus_period, bursts, after, 0, times)
+            target[port] = bursts[at[port], TARGET]
+            waits_for[port] = -1 - came
+            arrival[port] = came if came >= 0 else NEVER
+    granted = 0
+    while True:
+        now, rest, port = NEVER, NEVER, 0
+        for other in range(count):
+            start = max(arrival[other], free[target[other]])
+            if start < now:
+                now, rest, port = start, now, other
+            elif start < rest:
+                rest = start
+        if now == NEVER:
+            return granted
+        slave = target[port]
+        if rest == now:
+            port = arbitrate(slave, now, arbitration, port, ports, arrival, target, turn, credits)
+        burst, came = at[port], arrival[port]
+        last, many = np.uint64(ports[port, LAST]), ports[port, OUTSTANDING] > 1
+        while True:
+            held = bursts[burst, SERVICE]
+            if len(pages) and pages[burst] >= 0 and opened[slave] != pages[burst]:
+                held += page_ticks[slave]
+                opened[slave] = pages[burst]
+            free[slave] = now + held
+            turn[slave] = port
+            busy[slave] += held
+            done, wait = now + held + bursts[burst, DELAY], now - came
+            if many:
+                done = max(done, delivered[port] + transfer[burst])
+                delivered[port] = done
+                wait -= max(0, min(own[slave, port], now) - came)
+                own[slave, port] = now + held
+            finish = align(done, ports[port, PERIOD])
+            times[burst, GRANT], times[burst, FINISH], times[burst, WAIT] = now, finish, wait
+            granted += 1
+            if len(after):
+                for other in range(count):
+                    if waits_for[other] == burst:
+                        waits_for[other] = -1
+                        credit = credit_of(at[other], ports, other, times)
+                        arrival[other] = present(at[other], ports, other, bus_period, bursts,
+                                                 after, credit, times)
+                        rest = 0
+            burst += ONE
+            arrival[port], at[port] = NEVER, burst
+            if burst == last:
+                break
+            credit = credit_of(burst, ports, port, times) if many else finish
+            came = present(burst, ports, port, bus_period, bursts, after, credit, times)
+            slave = np.uint64(bursts[burst, TARGET])
+            now = max(came, free[slave])
+            if came < 0 or now >= rest:
+                target[port] = slave
+                waits_for[port] = -1 - came
+                arrival[port] = came if came >= 0 else NEVER
+                break

@@ -1,0 +1,150 @@
+"""Specification of the bus model tick by tick: what every wire does in every tick.
+
+Plain loops over arrays, so that it reads as it runs and a benchmark may compile it. It takes the
+arrays of `hwmodels.bus_bursts.Bursts` and skips nothing: each tick every port and every slave is
+looked at. Of a port, `shown` is the next burst to issue, `asking` the next to be granted, `coming`
+the next to be delivered, `journey` the ticks an issued burst has still to go to its arbiter, `age`
+and `waits` the ticks it has been there and those in which others held its slave, `lines` when its
+data lines became free. Of a slave, `held` is the ticks its burst has still to go.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from hwmodels.bus_bursts import Bursts
+from hwmodels.interconnect import ARBITRATIONS
+
+PERIOD, OUTSTANDING, PACING, REQUEST, WEIGHT, FIRST, LAST = range(7)
+THINK, TARGET, HELD, REPLY = range(4)
+ISSUE, GRANT, FINISH, WAIT = range(4)
+
+
+def tick_bus(bursts: Bursts, limit_ticks: int) -> np.ndarray:
+    """Run merged bursts tick by tick.
+
+    Parameters
+    ----------
+    bursts : Bursts
+        What is asked.
+    limit_ticks : int
+        Where to give up.
+
+    Returns
+    -------
+    ndarray of int64, (bursts, 4)
+        Ticks of issue, grant, finish and wait; -1 where the limit came first.
+    """
+    times = np.full((len(bursts.bursts), 4), -1, dtype=np.int64)
+    none = np.full(len(times), -1, dtype=np.int64)
+    run_ticks(bursts.ports, bursts.bursts, bursts.transfer,
+              bursts.pages if len(bursts.pages) else none, bursts.page_ticks,
+              bursts.after if len(bursts.after) else none, bursts.bus_period,
+              ARBITRATIONS[bursts.interconnect.arbitration], limit_ticks, times)
+    return times
+
+
+def run_ticks(ports, bursts, transfer, pages, page_ticks, after, bus_period,  # type: ignore[no-untyped-def]
+              arbitration, limit_ticks, times):
+    """Fill `times`; return the tick after the last reply, or the limit."""
+    count, slaves = len(ports), len(page_ticks)
+    shown, asking, coming = ports[:, FIRST].copy(), ports[:, FIRST].copy(), ports[:, FIRST].copy()
+    journey, age, waits, lines = np.zeros((4, count), np.int64)
+    credits, held = np.zeros((slaves, count), np.int64), np.zeros(slaves, np.int64)
+    holder, opened = np.full(slaves, -1, np.int64), np.full(slaves, -1, np.int64)
+    ready = np.full(len(bursts), -1, np.int64)
+    for now in range(limit_ticks):
+        for port in range(count):
+            coming[port] = deliver(ports, port, transfer, ready, times, lines, coming[port],
+                                   asking[port], now)
+            if shown[port] > asking[port]:
+                journey[port] = max(0, journey[port] - 1)
+            elif now % ports[port, PERIOD] == 0 and may_issue(
+                    ports, port, bursts, shown[port], after, bus_period, times, now):
+                times[shown[port], ISSUE] = now
+                shown[port] += 1
+                journey[port] = -now % bus_period + ports[port, REQUEST]
+                age[port], waits[port] = 0, 0
+        for slave in range(slaves):
+            if held[slave] or now % bus_period:
+                continue
+            port = choose(slave, holder[slave], arbitration, ports, bursts, shown, asking, journey,
+                          age, credits)
+            if port >= 0:
+                burst = asking[port]
+                held[slave] = bursts[burst, HELD]
+                if pages[burst] >= 0 and pages[burst] != opened[slave]:
+                    held[slave] += page_ticks[slave]
+                    opened[slave] = pages[burst]
+                holder[slave] = port
+                times[burst, GRANT], times[burst, WAIT] = now, waits[port]
+                ready[burst] = now + held[slave] + bursts[burst, REPLY]
+                asking[port] += 1
+        for port in range(count):
+            if shown[port] > asking[port] and journey[port] == 0:
+                age[port] += 1
+                slave = bursts[asking[port], TARGET]
+                waits[port] += held[slave] > 0 and holder[slave] != port
+        for slave in range(slaves):
+            held[slave] = max(0, held[slave] - 1)
+        if np.all(coming == ports[:, LAST]):
+            return now + 1
+    return limit_ticks
+
+
+def deliver(ports, port, transfer, ready, times, lines, coming, asking, now):  # type: ignore[no-untyped-def]
+    """Take the replies that are back, in order; return the next one to come."""
+    while coming < asking and ready[coming] <= now:
+        if ports[port, OUTSTANDING] > 1 and lines[port] + transfer[coming] > now:
+            break
+        lines[port] = now
+        times[coming, FINISH] = now + -now % ports[port, PERIOD]
+        coming += 1
+    return coming
+
+
+def may_issue(ports, port, bursts, burst, after, bus_period, times, now):  # type: ignore[no-untyped-def]
+    """Whether nothing keeps a port from issuing its next burst in this tick."""
+    first, origin = ports[port, FIRST], 0
+    if burst == ports[port, LAST]:
+        return False
+    back = burst - ports[port, OUTSTANDING]
+    if back >= first:
+        if times[back, FINISH] < 0 or times[back, FINISH] > now:
+            return False
+        if ports[port, PACING] == 0:
+            origin = times[back, FINISH]
+    if burst > first:
+        if ports[port, OUTSTANDING] > 1 and now < times[burst - 1, GRANT] + bus_period:
+            return False
+        if ports[port, PACING] == 1:
+            origin = times[burst - 1, ISSUE]
+    other = after[burst]
+    if other >= 0 and (times[other, FINISH] < 0 or times[other, FINISH] > now):
+        return False
+    return now >= origin + bursts[burst, THINK]
+
+
+def choose(slave, last, arbitration, ports, bursts, shown, asking, journey, age,  # type: ignore[no-untyped-def]
+           credits):
+    """Port a free slave grants in this tick; -1: none asks."""
+    count = len(ports)
+    chosen, best, total = -1, 0, 0
+    for port in range(count):
+        if shown[port] == asking[port] or journey[port] or bursts[asking[port], TARGET] != slave:
+            continue
+        if arbitration == 1:
+            score = count - (port - last - 1) % count
+        elif arbitration == 2:
+            credits[slave, port] += ports[port, WEIGHT]
+            total += ports[port, WEIGHT]
+            score = credits[slave, port]
+        elif arbitration == 3:
+            score = age[port]
+        else:
+            score = count - port
+        if chosen < 0 or score > best:
+            chosen, best = port, score
+    if arbitration == 2 and chosen >= 0:
+        credits[slave, chosen] -= total
+    return chosen

@@ -1,0 +1,60 @@
+"""The bus kernel against the SimPy and the ticked specification, on random cases."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+import pytest
+from bus_cases import random_interconnect, random_streams
+
+from hwmodels.bus import run_bursts
+from hwmodels.bus_bursts import merge_streams
+from hwmodels.interconnect import ARBITRATIONS
+from hwmodels.kernels import bus_events
+from hwmodels.reference.bus_ticked import tick_bus
+
+CASES = 40
+"""Per arbitration, so 160 together."""
+
+
+def cases(arbitration, bursts=25):
+    for case in range(CASES):
+        rng = random.Random(f"{arbitration}{case}")
+        interconnect = random_interconnect(rng, arbitration)
+        yield case, interconnect, random_streams(rng, interconnect, bursts)
+
+
+@pytest.mark.parametrize("arbitration", ARBITRATIONS)
+def test_equals_the_simpy_specification(arbitration):
+    """Issue, grant, finish and wait of every burst."""
+    pytest.importorskip("simpy", reason="the specification needs the sim extra")
+    from hwmodels.reference.bus import ReferenceBus
+
+    waited = 0
+    for case, interconnect, streams in cases(arbitration):
+        run = run_bursts(merge_streams(interconnect, streams))
+        assert np.array_equal(run.times, ReferenceBus(interconnect, streams).run()), case
+        waited += np.count_nonzero(run.times[:, 3])
+    assert waited > 300
+
+
+@pytest.mark.parametrize("arbitration", ARBITRATIONS)
+def test_equals_the_ticked_specification(arbitration):
+    for case, interconnect, streams in cases(arbitration, bursts=7):
+        bursts = merge_streams(interconnect, streams)
+        run = run_bursts(bursts)
+        assert np.array_equal(run.times, tick_bus(bursts, run.end_ticks + 2)), case
+
+
+def test_compiled_equals_interpreted():
+    for arbitration, number in ARBITRATIONS.items():
+        for _, interconnect, streams in list(cases(arbitration))[:6]:
+            bursts = merge_streams(interconnect, streams)
+            run = run_bursts(bursts)
+            times, busy = np.full_like(run.times, -1), np.zeros_like(run.busy)
+            bus_events.run_bursts.py_func(
+                bursts.ports, bursts.bursts, bursts.transfer, bursts.pages, bursts.page_ticks,
+                bursts.after, bursts.bus_period, number, times, busy)
+            assert np.array_equal(run.times, times)
+            assert np.array_equal(run.busy, busy)
