@@ -31,6 +31,8 @@ RECORD = np.uint64(16)
  PASSING, ACTIVE) = np.arange(16, dtype=np.uint64)
 FIRST, LAST, LEAD, REACH, KIND, LOWEST, HIGHEST, MEETS = range(8)
 """Words per group."""
+SPLIT = 16
+"""Iterations of a leaf that are tried a quarter at a time when their streams meet."""
 MANY = 12
 """Groups from which on it is not asked which of them meet."""
 
@@ -407,9 +409,9 @@ def run_leaf(extent, chunk, begin, end, first, last, first_group, last_group, gr
     """Run a leaf, `chunk` iterations at a time, each the fastest way that is exact."""
     single = last - first == 1 and (allocate or not work[begin + WRITE])
     placed = policy in (ROUND_ROBIN, LFSR)
-    start = 0
+    start, size = 0, chunk
     while start < extent:
-        stop = extent if single else min(extent, start + chunk)
+        stop = extent if single else min(extent, start + size)
         grouped = stop - start > 1 and not single
         idle, marked = False, False
         if grouped:
@@ -417,6 +419,10 @@ def run_leaf(extent, chunk, begin, end, first, last, first_group, last_group, gr
             idle = placed and are_present(first_group, last_group, groups, state, sets, ways)
             marked = not idle and find_meetings(first_group, last_group, groups, sets, allocate,
                                                 policy)
+            if marked and stop - start >= SPLIT:
+                # Fewer iterations reach fewer sets.
+                size = (stop - start) // 4
+                continue
         # All streams in program order, or each group that meets no other.
         group = first_group
         while group < last_group:
@@ -435,6 +441,7 @@ def run_leaf(extent, chunk, begin, end, first, last, first_group, last_group, gr
             run_events(start, stop, begin, end, work, sets, ways, shift, policy, allocate, state,
                        misses, leaving)
         start = stop
+        size = min(chunk, 2 * size)
 
 
 @numba.njit(**INLINE)
