@@ -186,10 +186,11 @@ def _roomy_arena(draft: Deployment, notes: list[str]) -> str:
     default = draft.board.memory(draft.arena)
     if draft.ram_bytes <= default.size_bytes:
         return default.name
-    larger = [memory for memory in draft.board.memories
-              if memory.role in ("tcm", "sram") and memory.size_bytes >= draft.ram_bytes]
+    on_chip = [memory for memory in draft.board.memories if memory.role in ("tcm", "sram")]
+    larger = [memory for memory in on_chip if memory.size_bytes >= draft.ram_bytes]
     if not larger:
-        return default.name
+        # Refused below, naming the roomiest.
+        return max(on_chip, key=lambda memory: memory.size_bytes, default=default).name
     chosen = min(larger, key=lambda memory: memory.size_bytes)
     notes.append(f"arena placed in {chosen.name}: {default.name} has {default.size_bytes:,} "
                  f"bytes, {draft.ram_bytes:,} are needed")
