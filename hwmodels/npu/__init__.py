@@ -1,0 +1,36 @@
+"""Neural processing units: stream engines, pools, epochs.
+
+    runs = run_epochs(epochs, board.npu)      core cycles, engines, bursts, pools, and the bill
+"""
+
+from hwmodels.npu.epoch import (
+    BURST_BEATS,
+    EPOCH_KINDS,
+    PATTERNS,
+    EngineRun,
+    Epoch,
+    EpochRun,
+    Exposed,
+    InterfaceRun,
+    Link,
+    NpuCacheRun,
+    PoolRun,
+    StreamEngine,
+    UnitWork,
+)
+from hwmodels.npu.machine import (
+    UNIT_KINDS,
+    HandOver,
+    Interface,
+    Npu,
+    NpuCache,
+    NpuEnergy,
+    Pool,
+    UnitKind,
+)
+
+__all__ = [
+    "BURST_BEATS", "EPOCH_KINDS", "PATTERNS", "UNIT_KINDS", "EngineRun", "Epoch", "EpochRun",
+    "Exposed", "HandOver", "Interface", "InterfaceRun", "Link", "Npu", "NpuCache", "NpuCacheRun",
+    "NpuEnergy", "Pool", "PoolRun", "StreamEngine", "UnitKind", "UnitWork",
+]
