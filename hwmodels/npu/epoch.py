@@ -6,7 +6,7 @@ without the host. Cycles are of the NPU's clock unless the name says otherwise.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from hwmodels.counts import Counts
 from hwmodels.errors import KernelError
@@ -273,4 +273,4 @@ class EpochRun:
     exposed: tuple[Exposed, ...] = ()
     pre_cpu_cycles: int = 0
     post_cpu_cycles: int = 0
-    counts: Counts = Counts()
+    counts: Counts = field(default_factory=Counts)
