@@ -47,6 +47,8 @@ class Comparison:
         Identity of the runtime that predicted; None without a prediction.
     predicted_ms, predicted_uj : float or None
         One warm inference; energy None is not known.
+    predicted_arena_bytes : int or None
+        Activations and scratch at their peak.
     reason : str
         Why there is no prediction, "" when there is one.
     """
@@ -55,6 +57,7 @@ class Comparison:
     runtime: str | None = None
     predicted_ms: float | None = None
     predicted_uj: float | None = None
+    predicted_arena_bytes: int | None = None
     reason: str = ""
 
     @property
@@ -66,6 +69,11 @@ class Comparison:
     def energy_ratio(self) -> float | None:
         """Predicted over published energy; None when either is not known or not comparable."""
         return _ratio(self.predicted_uj, self.row.energy_uj) if self.row.judges_energy else None
+
+    @property
+    def memory_ratio(self) -> float | None:
+        """Predicted over reported working memory; None when either is not known."""
+        return _ratio(self.predicted_arena_bytes, self.row.activations_bytes)
 
     @property
     def stood_in(self) -> bool:
@@ -207,7 +215,8 @@ def compare_row(row: PublishedRow, graph: Graph,
     except TwinError as error:
         return Comparison(row=row, reason=str(error))
     return Comparison(row=row, runtime=prediction.deployment.runtime.identity,
-                      predicted_ms=prediction.time_us / 1e3, predicted_uj=prediction.energy_uj)
+                      predicted_ms=prediction.time_us / 1e3, predicted_uj=prediction.energy_uj,
+                      predicted_arena_bytes=prediction.placement.arena_bytes)
 
 
 def compare_published(graph: Graph, board: str | None = None, *,

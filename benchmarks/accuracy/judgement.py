@@ -143,6 +143,13 @@ def energy_errors(cases: Iterable[Case], predictor: str) -> Errors:
                       for case in cases if case.row.judges_energy)
 
 
+def memory_errors(cases: Iterable[Case], predictor: str) -> Errors:
+    """Errors of the twin's working memory over the cases whose tool reports one."""
+    assert predictor == TWIN, "no baseline predicts memory"
+    return _summarise((case.comparison.predicted_arena_bytes, case.row.activations_bytes)
+                      for case in cases)
+
+
 def _summarise(pairs: Iterable[tuple[float | None, float | None]]) -> Errors:
     errors = [abs(predicted / published - 1) * 100
               for predicted, published in pairs if predicted is not None and published]

@@ -16,6 +16,7 @@ from benchmarks.accuracy.judgement import (
     common_cases,
     energy_errors,
     latency_errors,
+    memory_errors,
 )
 
 Judge = Callable[[Iterable[Case], str], Errors]
@@ -56,6 +57,9 @@ def make_report(judgement: Judgement, checks: Mapping[str, Sequence[Check]]) -> 
         "**Energy of the twin by board and runtime**",
         _group_table(cases, energy_errors, ("board", "runtime"),
                      lambda case: (str(case.row.board), str(case.row.runtime))),
+        "**Working memory of the twin by board and runtime, against what the tool reports**",
+        _group_table(cases, memory_errors, ("board", "runtime"),
+                     lambda case: (str(case.row.board), str(case.row.runtime))),
         "**Latency of the twin by network**",
         _group_table(cases, latency_errors, ("network",),
                      lambda case: (_family(str(case.row.model)),)),
@@ -71,7 +75,7 @@ def make_listing(judgement: Judgement, checks: Mapping[str, Sequence[Check]]) ->
     """Return every fit row and check as plain text; sealed rows are not listed one by one."""
     header = f"{'published row':30} {'board':18} {'runtime':30} {'network':44} " \
              f"{'published ms':>12} {'twin ms':>12} {'ratio':>6} {'published uJ':>12} " \
-             f"{'twin uJ':>12} {'ratio':>6}"
+             f"{'twin uJ':>12} {'ratio':>6} {'memory, B':>10} {'twin, B':>10} {'ratio':>6}"
     lines = [header]
     for case in judgement.cases:
         row, comparison = case.row, case.comparison
@@ -82,7 +86,10 @@ def make_listing(judgement: Judgement, checks: Mapping[str, Sequence[Check]]) ->
                f"{_number(row.latency_ms, 3):>12} {_number(comparison.predicted_ms, 3):>12} " \
                f"{_number(comparison.latency_ratio, 2):>6} {_number(row.energy_uj, 1):>12} " \
                f"{_number(comparison.predicted_uj, 1):>12} " \
-               f"{_number(comparison.energy_ratio, 2):>6}"
+               f"{_number(comparison.energy_ratio, 2):>6} " \
+               f"{_number(row.activations_bytes, 0):>10} " \
+               f"{_number(comparison.predicted_arena_bytes, 0):>10} " \
+               f"{_number(comparison.memory_ratio, 2):>6}"
         lines.append(line + (f"  {comparison.reason}" if comparison.reason else ""))
     lines += ["", f"{'counted':90} {'counter':22} {'counted':>12} {'predicted':>12} {'ratio':>6}"]
     lines += [f"{check.what:90} {check.counter:22} {check.published:12,.2f} "

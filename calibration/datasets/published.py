@@ -52,6 +52,8 @@ class PublishedRow:
         Median of one inference, warm.
     supply_v : float or None
         During the energy run.
+    activations_bytes : float or None
+        Working memory the tool reports for activations; input and output may be inside or not.
     arena : str or None
         Role of the memory that held activations, where the project files say.
     flash_banks : str or None
@@ -82,6 +84,7 @@ class PublishedRow:
     latency_ms: float | None
     energy_uj: float | None
     supply_v: float | None
+    activations_bytes: float | None
     arena: str | None
     flash_banks: str | None
     drops_dead_channels: bool | None
@@ -185,8 +188,7 @@ def _all_rows() -> tuple[PublishedRow, ...]:
 
 def _mlperf_tiny_rows() -> Iterator[PublishedRow]:
     names = read_names()
-    arenas = {(r["round"], r["submitter"], r["system"], r["benchmark"]): r["activation_placement"]
-              for r in read_csv("mlperf_tiny/st_ioc_config.csv")}
+    projects = {_project(r): r for r in read_csv("mlperf_tiny/st_ioc_config.csv")}
     for line, r in enumerate(read_csv("mlperf_tiny/results.csv"), start=2):
         where = f"mlperf_tiny/results.csv:{line}"
         runtime, dead = _find_runtime(r["software"])
@@ -194,7 +196,7 @@ def _mlperf_tiny_rows() -> Iterator[PublishedRow]:
         flags = (*_flags(r["quality_flag"]), *_facts(
             duplicate=r["dup_of_round"], open_division=r["division"] == "open", own_model=own,
             accelerator=r["accelerator"]))
-        arena = arenas.get((r["round"], r["submitter"], r["system"], r["benchmark"]), "")
+        project = projects.get(_project(r), {})
         yield PublishedRow(
             dataset="mlperf_tiny", line=line, edition=r["round"], submitter=r["submitter"],
             board_name=r["board"], board=_find_board(r["board"]), core=_core(r["core"]),
@@ -204,9 +206,15 @@ def _mlperf_tiny_rows() -> Iterator[PublishedRow]:
             clock_hz=_number(r["clock_mhz"], 1e6, where), energy_uj=_number(
                 r["energy_uj"], 1, where), latency_ms=_number(r["latency_ms"], 1, where),
             supply_v=_number(r["supply_mv_log"], 1e-3, where),
-            arena=names["arena_roles"].get(arena), flash_banks=_banks(r["supply_note"]),
+            activations_bytes=_number(project.get("xcubeai_activation_bytes", ""), 1, where),
+            arena=names["arena_roles"].get(project.get("activation_placement")),
+            flash_banks=_banks(r["supply_note"]),
             drops_dead_channels=dead, use=_use(r["use"], where), flags=flags,
             source=f"mlcommons/tiny_results_{r['round']}: {r['source_path']}")
+
+
+def _project(row: Mapping[str, str]) -> tuple[str, str, str, str]:
+    return row["round"], row["submitter"], row["system"], row["benchmark"]
 
 
 def _stm32_zoo_rows() -> Iterator[PublishedRow]:
@@ -223,6 +231,9 @@ def _stm32_zoo_rows() -> Iterator[PublishedRow]:
             model=Path(r["layers"]).stem or None, precision=_precision(r["precision"]),
             clock_hz=_number(clock, 1e6, where), latency_ms=_number(r["inference_ms"], 1, where),
             energy_uj=None, supply_v=None, arena=None, flash_banks=None,
+            # some pages print kB, which may or may not mean KiB
+            activations_bytes=None if "kB" in r["flags"] else _number(
+                r["activations_kib"], 1024, where),
             drops_dead_channels=dead, use=_use(r["use"], where),
             flags=(*_flags(r["flags"]), *_facts(npu=r["exec_engine"] == "NPU",
                                                  transcribed=r["how"] == "transcribed")),

@@ -36,7 +36,7 @@ def fake_predictor(row, graph):
         raise TwinError("no such runtime here")
     runtime = SimpleNamespace(identity=row.runtime)
     return SimpleNamespace(deployment=SimpleNamespace(runtime=runtime), time_us=10_000.0,
-                           energy_uj=100.0)
+                           energy_uj=100.0, placement=SimpleNamespace(arena_bytes=1000))
 
 
 def test_rows_match_by_architecture_not_by_name(kws):
