@@ -184,16 +184,12 @@ def _service_terms(interconnect: Interconnect, slave: Slave) -> tuple[int, int, 
 
 def _slave_numbers(stream: Stream, interconnect: Interconnect) -> np.ndarray:
     names = [slave.name for slave in interconnect.slaves]
-    if isinstance(stream.slave, str):
-        if stream.slave not in names:
-            raise KernelError(f"bus: stream of {stream.master!r}: slave {stream.slave!r}; "
-                              + did_you_mean(stream.slave, names))
-        return np.asarray(names.index(stream.slave))
-    slave = _whole(stream, "slave", 0)
-    if np.any(slave >= len(names)):
-        raise KernelError(f"bus: stream of {stream.master!r}: slave {slave.max()}; accepted: 0 to "
-                          f"{len(names) - 1}")
-    return slave
+    asked, number = np.unique(stream.slave, return_inverse=True)
+    for name in asked.tolist():
+        if name not in names:
+            raise KernelError(f"bus: stream of {stream.master!r}: slave {name!r}; "
+                              + did_you_mean(name, names))
+    return np.array([names.index(name) for name in asked.tolist()], dtype=np.int64)[number]
 
 
 def _whole(stream: Stream, key: str, least: int) -> np.ndarray:

@@ -22,6 +22,9 @@ PACINGS = {"finish": 0, "issue": 1, "clock": 2}
 MAX_DENOMINATOR = 1000
 """Clock ratios are fractions of whole numbers up to this."""
 
+MAX_PERIOD = 1 << 20
+"""Ticks of a cycle at most, so that 2^42 cycles fit into 62 bits."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Master:
@@ -131,11 +134,21 @@ class Interconnect:
         return tuple((slave.name, bank) for slave in self.slaves for bank in range(slave.banks))
 
     def clock_periods(self) -> tuple[int, tuple[int, ...]]:
-        """Return ticks of a bus cycle, and of a cycle of each master."""
+        """Return ticks of a bus cycle, and of a cycle of each master.
+
+        Raises
+        ------
+        BoardError
+            When the clocks have no common tick of a usable size.
+        """
         ratios = [clock_ratio(master.clock_hz or self.clock_hz, self.clock_hz)
                   for master in self.masters]
         bus = math.lcm(*(ratio.numerator for ratio in ratios))
-        return bus, tuple(int(bus / ratio) for ratio in ratios)
+        periods = tuple(int(bus / ratio) for ratio in ratios)
+        if max(bus, *periods) > MAX_PERIOD:
+            raise BoardError(f"bus: clocks without a common tick of 1/{MAX_PERIOD} of a cycle or "
+                             "more; accepted: clocks in ratios of small whole numbers")
+        return bus, periods
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -146,8 +159,8 @@ class Stream:
     ----------
     master : str
         Who asks.
-    slave : str or ndarray of int, (bursts,)
-        Name, or index into the interconnect's slaves.
+    slave : str or ndarray of str, (bursts,)
+        Whom it asks.
     bank : int or ndarray of int, (bursts,)
         Bank of the slave.
     beats : int or ndarray of int, (bursts,)
@@ -199,7 +212,7 @@ def clock_ratio(clock_hz: float, other_hz: float) -> Fraction:
     if not (clock_hz > 0 and other_hz > 0):
         raise BoardError(f"bus: clocks {clock_hz} and {other_hz} Hz; accepted: above 0")
     ratio = Fraction(clock_hz / other_hz).limit_denominator(MAX_DENOMINATOR)
-    if not ratio or abs(float(ratio) * other_hz / clock_hz - 1) > 1e-6:
+    if not ratio or abs(float(ratio) * other_hz / clock_hz - 1) > 1e-7:
         raise BoardError(f"bus: clocks {clock_hz:.0f} and {other_hz:.0f} Hz; accepted: a ratio "
                          f"of whole numbers up to {MAX_DENOMINATOR}")
     return ratio

@@ -223,8 +223,7 @@ class ReferenceBus:
 
     def _read(self, stream: Stream, port: int, row: int) -> Burst:
         by_name = {slave.name: slave for slave in self.interconnect.slaves}
-        slave = (by_name[stream.slave] if isinstance(stream.slave, str)
-                 else self.interconnect.slaves[int(_value(stream.slave, row))])
+        slave = by_name[str(_value(stream.slave, row))]
         held = stream.service_cycles
         environment = self.environment
         return Burst(

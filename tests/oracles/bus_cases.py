@@ -55,7 +55,7 @@ def random_streams(rng: random.Random, interconnect: Interconnect,
             after = np.sort(draw.integers(0, len(before), count))
             after[draw.random(count) < 0.6] = -1
         streams.append(Stream(
-            master=master.name, slave=slave, bank=draw.integers(0, banks),
+            master=master.name, slave=np.array([f"s{number}" for number in slave]), bank=draw.integers(0, banks),
             beats=draw.integers(1, 9, count), think_cycles=think,
             write=draw.random(count) < 0.3,
             service_cycles=draw.integers(1, 12, count) if rng.random() < 0.2 else None,
