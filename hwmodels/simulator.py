@@ -231,11 +231,13 @@ class _DataPath:
             return [_line("tcm_access", memory.name, operand.role, accesses, 0)]
         if memory.role in EXTERNAL:
             return [_line("external_wait", memory.name, operand.role, accesses, accesses)]
-        if memory.wait_states:
+        if memory.role == "flash":
             reads = (self._array_reads(kernel, operand.operand, memory) if memory.line_buffer
                      else operand.reads)
-            waits = reads * memory.wait_states * clock_ratio(self.board, memory)
-            return [_line("flash_wait", memory.name, operand.role, waits, waits)]
+            # Every access crosses the bus; only those that leave the latched line read the array.
+            waits = clock_ratio(self.board, memory) * (
+                reads * memory.wait_states + accesses * memory.latency_cycles)
+            return [_line("flash_wait", memory.name, operand.role, waits, waits)] if waits else []
         lines = [_line("sram_access", memory.name, operand.role, accesses, 0)]
         if memory.latency_cycles:
             lines.append(_line("sram_wait", memory.name, operand.role, accesses, accesses))
