@@ -60,6 +60,16 @@ def test_compare_gives_every_row_a_figure_or_a_reason(kws):
             assert not one.reason
 
 
+def test_real_predictions_are_of_the_right_size(kws):
+    """Unfitted predictions within a factor of three of what X-CUBE-AI and microTVM were measured."""
+    compared = [one for one in compare_published(kws, "nucleo_l4r5zi") if one.row.use == "fit"]
+    ratios = {(one.row.edition, one.row.runtime): one.latency_ratio for one in compared
+              if one.latency_ratio is not None}
+    assert {("v1.0", "x-cube-ai@7.3.0"), ("v1.0", "microtvm-cmsis-nn@2022")} <= set(ratios)
+    assert all(1 / 3 < ratio < 3 for ratio in ratios.values()), ratios
+    assert all(one.predicted_arena_bytes > 0 for one in compared if one.runtime)
+
+
 def test_energy_ratio_only_where_energy_can_be_trusted(kws):
     row = next(row for row in published_rows() if row.judges_energy)
     suspect = replace(row, flags=(*row.flags, "energy_suspect"))
