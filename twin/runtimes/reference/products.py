@@ -1,0 +1,131 @@
+"""Fully connected layers and matrix products, plain C: one output at a time.
+
+References
+----------
+tensorflow/tflite-micro, tensorflow/lite/kernels/internal/reference: fully_connected.h,
+batch_matmul.h; integer_ops/fully_connected.h.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hwmodels.kernel import Block, Kernel
+from twin.graph import Graph, Layer
+from twin.runtimes.cmsis_nn.dialect import block
+from twin.runtimes.cmsis_nn.geometry import has_bias
+from twin.runtimes.cmsis_nn.nests import load, repeat, resolve
+from twin.runtimes.lowering import Site
+from twin.runtimes.reference.sequences import (
+    Counts,
+    Machine,
+    call_block,
+    choose_machine,
+    make_kernel,
+)
+from twin.runtimes.reference.windows import finish_output, multiply_loop, output_moves
+
+_OFFSETS = {
+    "thumb2": "ldrsb r2, [r12], #1; ldrsb r3, [lr, #1]!; add r2, r5; add r3, r6; cmp r12, r4;"
+              "mla r0, r2, r3, r0; bne 0b",
+    "thumb1": "ldrsb r3, [r5, r2]; mov r12, r3; add r12, r8; mov r1, r12; ldrsb r3, [r6, r2];"
+              "adds r2, #1; adds r3, r3, r7; muls r3, r1; adds r0, r0, r3; cmp r4, r2; bne 0b",
+    "rv32": "lb a5, 0(a2); lb a3, 0(a4); addi a4, a4, 1; add a5, a5, s7; add a3, a3, s9;"
+            "mul a5, a5, a3; addi a2, a2, 1; add a0, a0, a5; bne a4, s11, 0b",
+}
+"""The int8 inner loop: both sides have an offset."""
+
+_OUTPUT: dict[str, Counts] = {
+    "thumb2": (4, 0, 15), "thumb1": (4, 0, 24), "rv32": (2, 0, 13), "thumb2 float": (1, 0, 15),
+    "thumb2 soft": (6, 0, 16), "thumb1 soft": (4, 0, 33), "rv32 soft": (2, 0, 22)}
+_CALL: Counts = (15, 10, 22)
+
+
+def lower_fully_connected(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
+    """Lower a fully connected layer.
+
+    Parameters
+    ----------
+    graph : Graph
+        The model.
+    layer : Layer
+        A `fully_connected`; weights (rows, columns).
+    site : Site
+        Operands: input, weights, bias, output, and parameters where quantised.
+    """
+    machine = choose_machine(graph, layer, site)
+    rows, columns = graph.tensors[layer.inputs[1]].shape[-2:]
+    vectors = graph.tensors[layer.inputs[0]].elements // columns
+    biased = has_bias(layer)
+    name = ("reference_ops::FullyConnected" if machine.is_float
+            else "reference_integer_ops::FullyConnected")
+    nest = repeat("vector", vectors, repeat(
+        "out", rows, _dot(machine, "weights", machine.weight_bytes, rows, columns),
+        *_finish(machine, graph, layer, rows, biased)))
+    return (make_kernel(name, "fully_connected", machine, site,
+                        product_blocks(machine, vectors, rows, columns, biased), resolve(nest),
+                        vectors * rows * columns),)
+
+
+def lower_batch_matmul(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
+    """Lower a product of two activations, the right side transposed first where it is not yet.
+
+    Parameters
+    ----------
+    graph : Graph
+        The model.
+    layer : Layer
+        A `batch_matmul` of (..., m, k) and (..., k, n).
+    site : Site
+        Operands: input, input2, output.
+    """
+    machine = choose_machine(graph, layer, site)
+    left, output = graph.tensors[layer.inputs[0]], graph.tensors[layer.outputs[0]]
+    columns, rows = left.shape[-1], output.shape[-1]
+    vectors = output.elements // rows
+    right = graph.tensors[layer.inputs[1]].elements
+    matrices = max(1, right // (rows * columns))
+    size = machine.element_bytes
+    operand = "input2" if any(one.name == "input2" for one in site.operands) else "weights"
+    nest = repeat("matrix", matrices, repeat("vector", vectors // matrices, repeat(
+        "out", rows,
+        repeat("depth", columns,
+               load("input", size, 0, matrix=vectors // matrices * columns * size,
+                    vector=columns * size, depth=size),
+               load(operand, size, 0, matrix=rows * columns * size, out=columns * size,
+                    depth=size)),
+        *[move._replace(steps_bytes={**move.steps_bytes,
+                                     "matrix": vectors // matrices * rows * size})
+          for move in output_moves(machine, False, rows, {"vector": rows, "out": 1})
+          if move.operand == "output"])))
+    return (make_kernel("reference_ops::BatchMatMul", "fully_connected", machine, site,
+                        product_blocks(machine, vectors, rows, columns, False), resolve(nest),
+                        vectors * rows * columns),)
+
+
+def product_blocks(machine: Machine, vectors: int, rows: int, columns: int, biased: bool
+                   ) -> tuple[Block, ...]:
+    """Return the blocks of `vectors` x `rows` dot products of length `columns`."""
+    outputs = vectors * rows
+    code = _OFFSETS[machine.dialect] if machine.number == "int8" else multiply_loop(machine)
+    return (
+        call_block(machine, _CALL),
+        block("multiply-accumulate", code, outputs * columns, outputs),
+        block("output", finish_output(machine, machine.pick(_OUTPUT), biased), outputs, vectors),
+    )
+
+
+def _dot(machine: Machine, operand: str, wide: int, rows: int, columns: int) -> Any:
+    size = machine.element_bytes
+    return repeat("depth", columns, load("input", size, 0, vector=columns * size, depth=size),
+                  load(operand, wide, 0, out=columns * wide, depth=wide))
+
+
+def _finish(machine: Machine, graph: Graph, layer: Layer, rows: int, biased: bool) -> list[Any]:
+    """Bias and store of one output; multiplier and shift per channel, else once per tensor."""
+    quantization = graph.tensors[layer.inputs[1]].quantization
+    per_channel = quantization is not None and len(quantization.scales) > 1
+    moves = output_moves(machine, biased, rows, {"vector": rows, "out": 1}, out=1)
+    if per_channel:
+        return moves
+    return [move for move in moves if move.operand != "parameters"]

@@ -1,0 +1,140 @@
+"""Recurrent operators, plain C: products of rows, then element-wise steps; all assumed.
+
+References
+----------
+tensorflow/tflite-micro, tensorflow/lite/micro/kernels: svdf_common.cc, lstm_eval.h.
+"""
+
+from __future__ import annotations
+
+from hwmodels.kernel import Kernel
+from twin.graph import Graph, Layer
+from twin.runtimes.cmsis_nn.dialect import block, join
+from twin.runtimes.cmsis_nn.nests import load, repeat, resolve, store
+from twin.runtimes.lowering import Site
+from twin.runtimes.reference.products import product_blocks
+from twin.runtimes.reference.sequences import (
+    Counts,
+    Machine,
+    arithmetic,
+    choose_machine,
+    exponential,
+    load_text,
+    looped,
+    make_kernel,
+    requantise,
+    routine,
+    store_text,
+)
+
+_GATES = {"lstm": 4, "gru": 3}
+_STEP: dict[str, Counts] = {"thumb2": (6, 2, 14), "thumb1": (9, 3, 20), "rv32": (6, 2, 15)}
+_SHIFT: dict[str, Counts] = {"thumb2": (0, 0, 3), "thumb1": (0, 0, 4), "rv32": (0, 0, 4)}
+
+
+def lower_svdf(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
+    """Lower an SVDF step: shift the memory, project the features, filter over time, sum by rank.
+
+    Parameters
+    ----------
+    graph : Graph
+        The model.
+    layer : Layer
+        An `svdf`: data, feature weights (filters, inputs), time weights (filters, memory).
+    site : Site
+        Operands: input, weights, bias (the time weights), output.
+    """
+    machine = choose_machine(graph, layer, site)
+    filters, inputs = graph.tensors[layer.inputs[1]].shape
+    memory = graph.tensors[layer.inputs[2]].shape[-1]
+    outputs = graph.tensors[layer.outputs[0]].elements
+    size = machine.element_bytes
+    batches = max(1, graph.tensors[layer.inputs[0]].elements // inputs)
+    shift = join(load_text(machine, size), store_text(machine, size),
+                 looped(machine.dialect, machine.pick(_SHIFT)))
+    blocks = (
+        *product_blocks(machine, batches, filters, inputs, False),
+        block("shift memory", shift, batches * filters * memory, batches, "data_copy"),
+        *product_blocks(machine, batches, filters, memory, False)[1:],
+        block("sum by rank", _step(machine, 1), outputs, batches),
+    )
+    wide = machine.weight_bytes
+    time = _width_of(graph, layer, 2)
+    nest = repeat(
+        "batch", batches,
+        repeat("filter", filters, repeat(
+            "depth", inputs, load("input", size, 0, batch=inputs * size, depth=size),
+            load("weights", wide, 0, filter=inputs * wide, depth=wide))),
+        repeat("filter", filters, repeat(
+            "depth", memory, load("bias", time, 0, filter=memory * time, depth=time))),
+        repeat("out", outputs // batches,
+               store("output", size, 0, batch=outputs // batches * size, out=size)))
+    return (make_kernel("EvalIntegerSVDF", "recurrent", machine, site, blocks, resolve(nest),
+                        batches * filters * (inputs + memory), assumed=True),)
+
+
+def lower_recurrent(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
+    """Lower an LSTM or GRU: per time step the gates' products, activations and the state.
+
+    Parameters
+    ----------
+    graph : Graph
+        The model.
+    layer : Layer
+        An `lstm` or `gru`: data, weights (gates x hidden, inputs), recurrent weights
+        (gates x hidden, hidden).
+    site : Site
+        Operands: input, weights, bias (the recurrent weights), output.
+    """
+    machine = choose_machine(graph, layer, site)
+    rows, inputs = graph.tensors[layer.inputs[1]].shape[-2:]
+    hidden = rows // _GATES[layer.op]
+    steps = max(1, graph.tensors[layer.inputs[0]].elements // inputs)
+    blocks = (
+        *product_blocks(machine, steps, rows, inputs, True),
+        *product_blocks(machine, steps, rows, hidden, False)[1:],
+        block("gate", join(_activation(machine), _step(machine, 1)), steps * rows, steps),
+        block("state", join(_activation(machine), _step(machine, 3)), steps * hidden, steps),
+    )
+    size, wide = machine.element_bytes, machine.weight_bytes
+    outputs = graph.tensors[layer.outputs[0]].elements
+    kept = min(steps, max(1, outputs // hidden))
+    nest = repeat(
+        "step", steps,
+        repeat("row", rows, repeat(
+            "depth", inputs, load("input", size, 0, step=inputs * size, depth=size),
+            load("weights", wide, 0, row=inputs * wide, depth=wide))),
+        repeat("row", rows, repeat(
+            "depth", hidden, load("bias", wide, 0, row=hidden * wide, depth=wide))),
+        repeat("out", hidden, store(
+            "output", size, 0, step=hidden * size if kept == steps else 0, out=size)))
+    return (make_kernel(layer.op, "recurrent", machine, site, blocks, resolve(nest),
+                        steps * rows * (inputs + hidden), assumed=True),)
+
+
+def scratch_bytes_recurrent(graph: Graph, layer: Layer, isa: str) -> int:
+    """Working memory: a 32-bit result per gate row."""
+    return 4 * graph.tensors[layer.inputs[1]].shape[-2]
+
+
+def scratch_bytes_svdf(graph: Graph, layer: Layer, isa: str) -> int:
+    """Working memory: a 32-bit result per filter, and per output."""
+    return 4 * (graph.tensors[layer.inputs[1]].shape[0]
+                + graph.tensors[layer.outputs[0]].elements)
+
+
+def _step(machine: Machine, products: int) -> str:
+    one = (join(arithmetic(machine, "mul"), arithmetic(machine, "add")) if machine.is_float
+           else requantise(machine))
+    return join(*[one] * products, looped(machine.dialect, machine.pick(_STEP)))
+
+
+def _activation(machine: Machine) -> str:
+    if machine.is_float:
+        return join(exponential(machine), arithmetic(machine, "add"), arithmetic(machine, "div"))
+    return routine(machine.dialect, 40)  # a table of 512 values, interpolated
+
+
+def _width_of(graph: Graph, layer: Layer, place: int) -> int:
+    tensor = graph.tensors[layer.inputs[place]]
+    return max(1, tensor.size_bytes // max(1, tensor.elements))

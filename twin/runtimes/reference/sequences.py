@@ -1,0 +1,250 @@
+"""Instruction sequences of the portable C kernels, by instruction set and number format.
+
+Three dialects, `thumb2`, `thumb1` and `rv32`, times four formats: int8 and int16 (fixed-point
+requantisation), float with an FPU, float in software. Counts are read from the kernels' loops
+compiled with gcc 12.2 -O2 with shapes in local variables; register numbers carry only the
+dependencies. Bodies of software floating point are libgcc's mean path lengths (assumed: they
+depend on the data).
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import NamedTuple
+
+from hwmodels.errors import did_you_mean
+from hwmodels.kernel import Block, Kernel, Nest
+from twin.errors import RuntimeRefusedError
+from twin.graph import Graph, Layer
+from twin.runtimes.cmsis_nn.dialect import block, build_kernel, join
+from twin.runtimes.lowering import Site
+
+DIALECTS = {
+    "armv6-m": "thumb1", "armv7-m": "thumb2", "armv7e-m": "thumb2", "armv8-m": "thumb2",
+    "armv8-m-dsp": "thumb2", "armv8.1-m-mve": "thumb2", "rv32imac": "rv32", "x86-64": "thumb2",
+}
+"""Dialect by instruction set; the host as if its C were a 32-bit load-store core's (assumed)."""
+
+PLAIN_ISA = {"thumb2": "armv7-m", "thumb1": "armv6-m", "rv32": "rv32imac"}
+"""An instruction set without packed or vector arithmetic, by dialect."""
+
+Counts = tuple[int, int, int]
+"""Stack loads, stack stores and register instructions."""
+
+
+class Machine(NamedTuple):
+    """What a layer's C is compiled to: dialect, and "int8", "int16", "float" or "soft"."""
+
+    dialect: str
+    number: str
+
+    @property
+    def is_float(self) -> bool:
+        """Whether activations are float32."""
+        return self.number in ("float", "soft")
+
+    @property
+    def element_bytes(self) -> int:
+        """Bytes of an activation."""
+        return {"int8": 1, "int16": 2}.get(self.number, 4)
+
+    @property
+    def weight_bytes(self) -> int:
+        """Bytes of a weight."""
+        return 4 if self.is_float else 1
+
+    @property
+    def bias_bytes(self) -> int:
+        """Bytes of a bias; 64-bit beside int16 activations."""
+        return 8 if self.number == "int16" else 4
+
+    def pick(self, table: dict[str, Counts]) -> Counts:
+        """Return the counts of this machine: its own, else those of its dialect."""
+        return table.get(f"{self.dialect} {self.number}", table.get(
+            f"thumb2 {self.number}" if self.number == "float" else self.dialect,
+            table[self.dialect]))
+
+
+def choose_machine(graph: Graph, layer: Layer, site: Site) -> Machine:
+    """Return dialect and number format of a layer at a site.
+
+    Raises
+    ------
+    RuntimeRefusedError
+        For an instruction set or activation type the kernels are not lowered for.
+    """
+    if site.isa not in DIALECTS:
+        raise RuntimeRefusedError(
+            f"layer {layer.name}: reference kernels are not lowered for instruction set "
+            f"{site.isa!r}; {did_you_mean(site.isa, DIALECTS)}")
+    dtype = graph.tensors[layer.inputs[0]].dtype
+    dialect = DIALECTS[site.isa]
+    if dtype == "float32":
+        return Machine(dialect, "float" if site.fpu else "soft")
+    if dtype in ("int8", "uint8", "bool"):
+        return Machine(dialect, "int8")
+    if dtype in ("int16", "float16"):
+        return Machine(dialect, "int16")
+    if dtype in ("int32", "uint32"):  # moved, never multiplied
+        return Machine(dialect, "soft")
+    raise RuntimeRefusedError(f"layer {layer.name}: reference kernels do not run {dtype}; "
+                              "accepted: int8, int16, float32")
+
+
+_TEXTS = {
+    "thumb2": (("ldr r3, [sp, #28]", "ldr r0, [sp, #44]"), ("str r1, [sp, #36]",),
+               ("add r2, r3", "adds r1, #1", "mov r5, r2", "cmp r0, r1")),
+    "thumb1": (("ldr r3, [sp, #28]", "ldr r0, [sp, #44]"), ("str r1, [sp, #36]",),
+               ("adds r2, r2, r3", "adds r1, #1", "mov r8, r2", "cmp r0, r1")),
+    "rv32": (("lw a3, 28(sp)", "lw a0, 44(sp)"), ("sw a1, 36(sp)",),
+             ("add a2, a2, a3", "addi a1, a1, 1", "mv a5, a2", "add a4, a4, a0")),
+}
+BRANCH = {"thumb2": "bne 0b", "thumb1": "bne 0b", "rv32": "bne a2, a6, 0b"}
+_SKIP = {"thumb2": "ble 1f", "thumb1": "ble 1f", "rv32": "bge a2, a6, 1f"}
+_CALL = {"thumb2": "bl 0f", "thumb1": "bl 0f", "rv32": "call 0f"}
+_RETURN = {"thumb2": "bx lr", "thumb1": "bx lr", "rv32": "ret"}
+
+
+@cache
+def bookkeeping(dialect: str, counts: Counts) -> str:
+    """Return index arithmetic and spills: so many stack loads, stores, register instructions."""
+    total = sum(counts)
+    done = [0, 0, 0]
+    lines = []
+    for place in range(1, total + 1):  # spread evenly: the kind most behind its share is next
+        kind = max(range(3), key=lambda one: counts[one] * place - done[one] * total)
+        texts = _TEXTS[dialect][kind]
+        lines.append(texts[done[kind] % len(texts)])
+        done[kind] += 1
+    return "; ".join(lines)
+
+
+@cache
+def looped(dialect: str, counts: Counts) -> str:
+    """Return bookkeeping whose last instruction is the loop's closing branch."""
+    loads, stores, arithmetic = counts
+    return join(bookkeeping(dialect, (loads, stores, max(0, arithmetic - 1))), BRANCH[dialect])
+
+
+@cache
+def skipping(dialect: str, counts: Counts) -> str:
+    """Return bookkeeping whose last instruction is a conditional jump forward."""
+    loads, stores, arithmetic = counts
+    return join(bookkeeping(dialect, (loads, stores, max(0, arithmetic - 1))), _SKIP[dialect])
+
+
+_SOFT = {
+    "thumb2": {"add": 49, "mul": 32, "div": 147, "compare": 33, "convert": 15},
+    "thumb1": {"add": 62, "mul": 117, "div": 374, "compare": 24, "convert": 20},
+    "rv32": {"add": 66, "mul": 106, "div": 300, "compare": 30, "convert": 20},
+}
+"""Instructions of libgcc's float routines, mean over small random numbers (rv32 div assumed)."""
+
+_REQUANTISE = {
+    "thumb2": "bl MultiplyByQuantizedMultiplier; cmp r2, #0; push {r4, lr};"
+              "bic lr, r2, r2, asr #31; ble 1f; negs r2, r2; mov r12, #1; lsl r12, r12, r2;"
+              "lsl r0, r0, lr; add r12, r12, #4294967295; cmp r0, r1; mov r3, r12, asr #1;"
+              "bne 2f; smull r0, r1, r0, r1; cmp r1, #0; blt 3f; adds r0, r0, #1073741824;"
+              "adc r1, r1, #0; lsrs r0, r0, #31; orr r0, r0, r1, lsl #1; ubfx r1, r1, #30, #1;"
+              "add r3, r1; and r12, r0, r12; asrs r0, r2; cmp r12, r3; it gt; pop {r4, pc}",
+    "rv32": "call MultiplyByQuantizedMultiplier; not a5, a2; srai a5, a5, 31; and a5, a5, a2;"
+            "blez a2, 1f; neg a2, a2; addi a4, a2, -32; li a3, 0; bgez a4, 2f; li a3, 1;"
+            "sll a3, a3, a2; addi a3, a3, -1; sll a0, a0, a5; srai a6, a3, 1; bne a0, a1, 3f;"
+            "mulh a5, a0, a1; mul a0, a0, a1; bltz a5, 4f; lui a4, 262144; add a4, a4, a0;"
+            "sltu a0, a4, a0; add a5, a5, a0; slli a5, a5, 1; srli a1, a5, 31; srli a4, a4, 31;"
+            "or a5, a5, a4; add a6, a6, a1; and a0, a5, a3; slt a0, a6, a0; sra a5, a5, a2;"
+            "add a0, a0, a5; ret",
+}
+_LONG_MULTIPLY = {"thumb1": (2, 2, 35)}
+_REQUANTISE["thumb1"] = join(
+    "bl MultiplyByQuantizedMultiplier; push {r3, r4, r5, r6, r7, lr}; mvns r3, r2;"
+    "asrs r3, r3, #31; movs r7, r1; ands r3, r2; cmp r2, #0; ble 1f; movs r5, #1; negs r4, r2;"
+    "lsls r5, r4; subs r5, #1; lsls r0, r3; asrs r6, r5, #1; cmp r0, r7; bne 2f; movs r2, r7;"
+    "asrs r3, r7, #31; asrs r1, r0, #31; bl __aeabi_lmul",
+    bookkeeping("thumb1", _LONG_MULTIPLY["thumb1"]),
+    "muls r1, r0, r1; bx lr; movs r2, r0; subs r3, r1, #0; blt 3f; movs r0, #128;"
+    "lsls r0, r0, #23; movs r1, #0; adds r0, r0, r2; adcs r1, r3; lsls r3, r1, #1;"
+    "lsrs r0, r0, #31; orrs r0, r3; lsrs r3, r3, #31; adds r6, r6, r3; movs r3, #1; ands r5, r0;"
+    "cmp r5, r6; bgt 4f; movs r3, #0; asrs r0, r4; adds r0, r3, r0;"
+    "pop {r3, r4, r5, r6, r7, pc}")
+
+
+def requantise(machine: Machine) -> str:
+    """Return one call of the doubling high multiply with rounding shift; nothing for floats."""
+    return "" if machine.is_float else _REQUANTISE[machine.dialect]
+
+
+@cache
+def routine(dialect: str, instructions: int) -> str:
+    """Return a call of a routine that long."""
+    return join(_CALL[dialect], bookkeeping(dialect, (0, 0, instructions - 1)), _RETURN[dialect])
+
+
+_HARD = {
+    "thumb2": {"add": "vadd.f32 s15, s15, s14", "mul": "vmul.f32 s15, s15, s14",
+               "div": "vdiv.f32 s15, s15, s14", "compare": "vcmpe.f32 s15, s14;"
+               "vmrs APSR_nzcv, fpscr; it mi; vmovmi.f32 s15, s14",
+               "convert": "vcvt.s32.f32 s15, s15; vmov r0, s15"},
+    "rv32": {"add": "fadd.s fa5, fa5, fa4", "mul": "fmul.s fa5, fa5, fa4",
+             "div": "fdiv.s fa5, fa5, fa4", "compare": "flt.s a5, fa5, fa4; bnez a5, 1f",
+             "convert": "fcvt.w.s a0, fa5"},
+}
+
+
+def arithmetic(machine: Machine, operation: str) -> str:
+    """Return one float operation: "add", "mul", "div", "compare" or "convert"."""
+    if machine.number == "float" and machine.dialect in _HARD:
+        return _HARD[machine.dialect][operation]
+    return routine(machine.dialect, _SOFT[machine.dialect][operation])
+
+
+def exponential(machine: Machine) -> str:
+    """Return one `expf`: 71 instructions with an FPU; else the integer part and the calls."""
+    if machine.number == "float":
+        return join(_CALL[machine.dialect], bookkeeping(machine.dialect, (16, 2, 30)),
+                    _RETURN[machine.dialect], *[
+            arithmetic(machine, name) for name in ("mul", "add") for _ in range(10)],
+            arithmetic(machine, "div"))
+    return join(routine(machine.dialect, 100), *[arithmetic(machine, "mul")] * 10,
+                *[arithmetic(machine, "add")] * 12, arithmetic(machine, "div"))
+
+
+_LOADS = {
+    "thumb2": {1: "ldrsb r4, [r1], #1", 2: "ldrsh r4, [r1], #2", 4: "ldr r4, [r1], #4"},
+    "thumb1": {1: "ldrsb r4, [r1, r7]", 2: "ldrsh r4, [r1, r7]", 4: "ldr r4, [r1, r7]"},
+    "rv32": {1: "lb a4, 0(a1)", 2: "lh a4, 0(a1)", 4: "lw a4, 0(a1)"},
+}
+_STORES = {
+    "thumb2": {1: "strb r0, [r6], #1", 2: "strh r0, [r6], #2", 4: "str r0, [r6], #4"},
+    "thumb1": {1: "strb r0, [r6]", 2: "strh r0, [r6]", 4: "str r0, [r6]"},
+    "rv32": {1: "sb a0, 0(a6)", 2: "sh a0, 0(a6)", 4: "sw a0, 0(a6)"},
+}
+
+
+def load_text(machine: Machine, width_bytes: int, count: int = 1) -> str:
+    """Return loads of elements; into FPU registers where there are any."""
+    if machine.number == "float" and width_bytes == 4:
+        text = "flw fa4, 0(a1)" if machine.dialect == "rv32" else "vldmia r1!, {s14}"
+    else:
+        text = _LOADS[machine.dialect][width_bytes]
+    return join(*[text] * count)
+
+
+def store_text(machine: Machine, width_bytes: int) -> str:
+    """Return a store of one element."""
+    if machine.number == "float" and width_bytes == 4:
+        return "fsw fa5, 0(a6)" if machine.dialect == "rv32" else "vstmia r6!, {s15}"
+    return _STORES[machine.dialect][width_bytes]
+
+
+def call_block(machine: Machine, counts: Counts = (34, 30, 46), calls: int = 1) -> Block:
+    """Return prologue, reading of the arguments and epilogue of a kernel."""
+    return block("call", join(_CALL[machine.dialect], bookkeeping(machine.dialect, counts),
+                              _RETURN[machine.dialect]), calls, cause="kernel_call")
+
+
+def make_kernel(name: str, family: str, machine: Machine, site: Site, blocks: tuple[Block, ...],
+                nests: tuple[Nest, ...], macs: int = 0, assumed: bool = False) -> Kernel:
+    """Return a kernel; software floating point and int16 are assumed, empty blocks dropped."""
+    return build_kernel(name, family, site, tuple(one for one in blocks if one.code), nests, macs,
+                        assumed or machine.number in ("soft", "int16"))

@@ -1,0 +1,112 @@
+"""Transposed convolution, plain C: every input element adds its window into 32-bit scratch.
+
+References
+----------
+tensorflow/tflite-micro, tensorflow/lite/kernels/internal/reference: transpose_conv.h,
+integer_ops/transpose_conv.h (float adds into the output itself).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hwmodels.kernel import Kernel
+from twin.graph import Graph, Layer
+from twin.runtimes.cmsis_nn.dialect import block, join
+from twin.runtimes.cmsis_nn.geometry import Geometry, read_geometry
+from twin.runtimes.cmsis_nn.nests import bound, load, repeat, resolve, store
+from twin.runtimes.lowering import Site
+from twin.runtimes.reference.sequences import (
+    Counts,
+    Machine,
+    bookkeeping,
+    call_block,
+    choose_machine,
+    load_text,
+    looped,
+    make_kernel,
+    requantise,
+    store_text,
+)
+from twin.runtimes.reference.windows import multiply_once
+
+_TAP: dict[str, Counts] = {"thumb2": (2, 0, 9), "thumb1": (3, 1, 14), "rv32": (0, 0, 10)}
+_LEVEL: dict[str, Counts] = {"thumb2": (5, 2, 9), "thumb1": (7, 3, 14), "rv32": (3, 1, 9)}
+_OUTPUT: dict[str, Counts] = {"thumb2": (3, 0, 11), "thumb1": (4, 1, 15), "rv32": (3, 0, 12)}
+"""Bookkeeping per inner product, per outer loop, per requantised output (as in a convolution)."""
+
+
+def lower_transpose_conv(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
+    """Lower a transposed convolution (counts assumed).
+
+    Parameters
+    ----------
+    graph : Graph
+        The model.
+    layer : Layer
+        A `transpose_conv_2d`.
+    site : Site
+        Operands: input, weights, bias, output, scratch and parameters where quantised.
+    """
+    machine, shape = choose_machine(graph, layer, site), read_geometry(graph, layer)
+    dialect, target = machine.dialect, "output" if machine.is_float else "scratch"
+    reads = (shape.batches * shape.input_rows * shape.input_columns * shape.input_channels)
+    taps = shape.kernel_rows * shape.kernel_columns
+    products = reads * taps * shape.output_channels
+    outputs = shape.batches * shape.pixels * shape.output_channels
+    inner = join(load_text(machine, machine.element_bytes),
+                 load_text(machine, machine.weight_bytes), load_text(machine, 4),
+                 multiply_once(machine), store_text(machine, 4),
+                 looped(dialect, machine.pick(_TAP)))
+    finish = join(load_text(machine, 4, 2 if shape.has_bias else 1), "" if machine.is_float
+                  else join(load_text(machine, 4, 2), requantise(machine)),
+                  store_text(machine, machine.element_bytes),
+                  looped(dialect, machine.pick(_OUTPUT)))
+    blocks = (
+        call_block(machine),
+        block("clear", join(store_text(machine, 4), looped(dialect, (0, 0, 2))), outputs, 1),
+        block("add product", inner, products, reads * taps),
+        block("window position", looped(dialect, machine.pick(_LEVEL)), reads * taps, reads),
+        block("input element", bookkeeping(dialect, machine.pick(_LEVEL)), reads),
+        block("output", finish, outputs, 1),
+    )
+    name = ("reference_ops::TransposeConv" if machine.is_float
+            else "reference_integer_ops::TransposeConv")
+    return (make_kernel(name, "conv", machine, site, blocks,
+                        resolve(*_drafts(machine, shape, target, outputs)), products, assumed=True),)
+
+
+def scratch_bytes_transpose_conv(graph: Graph, layer: Layer, isa: str) -> int:
+    """Working memory: a 32-bit accumulator per output (64-bit beside int16); none for floats."""
+    output = graph.tensors[layer.outputs[0]]
+    return 0 if output.dtype == "float32" else output.elements * (
+        8 if output.dtype == "int16" else 4)
+
+
+def _drafts(machine: Machine, shape: Geometry, target: str, outputs: int) -> list[Any]:
+    channels, wide, size = shape.output_channels, machine.weight_bytes, machine.element_bytes
+    depth, window = shape.input_channels, shape.window
+    line = shape.output_columns * channels * 4
+    down = bound(-window.padding[0], shape.output_rows, row=window.stride[0], ky=1)
+    along = bound(-window.padding[2], shape.output_columns, column=window.stride[1], kx=1)
+    place = {"batch": shape.output_rows * line, "row": window.stride[0] * line, "ky": line,
+             "column": window.stride[1] * channels * 4, "kx": channels * 4, "out": 4}
+    first = -window.padding[0] * line - window.padding[2] * channels * 4
+    pixel = depth * size
+    body = [move._replace(bounds=(down, along)) for move in (
+        load("input", size, 0, batch=shape.input_rows * shape.input_columns * pixel,
+             row=shape.input_columns * pixel, column=pixel, channel=size),
+        load("weights", wide, 0, out=shape.kernel_rows * shape.kernel_columns * depth * wide,
+             ky=shape.kernel_columns * depth * wide, kx=depth * wide, channel=wide),
+        load(target, 4, first, **place), store(target, 4, first, **place))]
+    scatter = repeat("batch", shape.batches, repeat("row", shape.input_rows, repeat(
+        "column", shape.input_columns, repeat("channel", depth, repeat(
+            "ky", shape.kernel_rows, repeat("kx", shape.kernel_columns, repeat(
+                "out", channels, *body)))))))
+    bias = [load("bias", machine.bias_bytes, 0, out=machine.bias_bytes)] if shape.has_bias else []
+    scales = [] if machine.is_float else [
+        load("parameters", 4, part, out=4) for part in (0, 4 * channels)]
+    finish = repeat("position", outputs // channels, repeat(
+        "out", channels, load(target, 4, 0, position=4 * channels, out=4), *bias, *scales,
+        store("output", size, 0, position=channels * size, out=size)))
+    return [repeat("element", outputs, store(target, 4, 0, element=4)), scatter, finish]

@@ -1,0 +1,313 @@
+"""Convolutions, plain C: one output at a time, positions outside the input skipped.
+
+References
+----------
+tensorflow/tflite-micro, tensorflow/lite/kernels/internal/reference: conv.h, depthwiseconv_float.h,
+transpose_conv.h; integer_ops/conv.h, integer_ops/depthwise_conv.h, integer_ops/transpose_conv.h.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hwmodels.kernel import Block, Kernel
+from twin.graph import Graph, Layer
+from twin.runtimes.cmsis_nn.dialect import block, join
+from twin.runtimes.cmsis_nn.geometry import Geometry, read_geometry
+from twin.runtimes.cmsis_nn.nests import Bound, bound, load, repeat, resolve, store
+from twin.runtimes.lowering import Site
+from twin.runtimes.reference.sequences import (
+    BRANCH,
+    Counts,
+    Machine,
+    arithmetic,
+    bookkeeping,
+    call_block,
+    choose_machine,
+    load_text,
+    looped,
+    make_kernel,
+    requantise,
+    routine,
+    skipping,
+    store_text,
+)
+
+_MULTIPLY = {
+    "thumb2 int8": "ldrsb r8, [r1], #1; ldrsb r2, [r6], #1; cmp r3, r1; add r2, r11;"
+                   "mla r0, r8, r2, r0; bne 0b",
+    "thumb1 int8": "ldrsb r2, [r4, r3]; ldrsb r7, [r5, r3]; adds r2, r2, r1; muls r7, r2;"
+                   "adds r3, #1; adds r0, r0, r7; cmp r6, r3; bne 0b",
+    "rv32 int8": "lb a3, 0(t2); lb s7, 0(a2); addi a2, a2, 1; add a3, a3, s10; mul a3, a3, s7;"
+                 "addi t2, t2, 1; add a0, a0, a3; bne s5, a2, 0b",
+    "thumb2 int16": "ldrsh r8, [r1], #2; ldrsb r2, [r6], #1; cmp r3, r6; smlal r0, r9, r8, r2;"
+                    "bne 0b",
+    "thumb1 int16": "ldrsh r2, [r4, r3]; ldrsb r7, [r5, r6]; muls r7, r2; asrs r2, r7, #31;"
+                    "adds r0, r0, r7; adcs r1, r2; adds r3, #2; adds r6, #1; cmp r6, r4; bne 0b",
+    "rv32 int16": "lh a3, 0(t2); lb s7, 0(a2); mul a3, a3, s7; srai a4, a3, 31; add a5, a0, a3;"
+                  "sltu a0, a5, a0; add a1, a1, a4; add a1, a1, a0; mv a0, a5; addi a2, a2, 1;"
+                  "addi t2, t2, 2; bne s5, a2, 0b",
+    "thumb2 float": "vldmia r3!, {s14}; vldmia r0!, {s10}; cmp r3, r7; vfma.f32 s15, s10, s14;"
+                    "bne 0b",
+    "rv32 float": "flw fa3, 0(a5); flw fa4, 0(a4); addi a5, a5, 4; addi a4, a4, 4;"
+                  "fmadd.s fa5, fa3, fa4, fa5; bne a5, a3, 0b",
+}
+
+_CONV: dict[str, dict[str, Counts]] = {
+    "checked": {"thumb2": (0, 0, 7), "thumb1": (0, 0, 3), "rv32": (0, 0, 2),
+                "thumb2 float": (0, 0, 2), "thumb2 soft": (0, 0, 2)},
+    "beyond": {"thumb2": (1, 0, 4), "thumb1": (2, 0, 4), "rv32": (0, 0, 2),
+               "thumb2 float": (0, 0, 4), "thumb2 soft": (2, 0, 4)},
+    "inside": {"thumb2": (2, 1, 6), "thumb1": (5, 2, 28), "rv32": (1, 1, 9),
+               "thumb2 float": (3, 0, 12), "thumb2 soft": (6, 3, 16)},
+    "outside": {"thumb2": (0, 0, 1), "thumb1": (1, 0, 7), "rv32": (0, 0, 5),
+                "thumb2 float": (0, 0, 7), "thumb2 soft": (0, 0, 7)},
+    "window_row": {"thumb2": (8, 2, 10), "thumb1": (10, 3, 22), "rv32": (3, 1, 13),
+                   "thumb2 float": (7, 2, 12), "thumb2 soft": (7, 2, 12)},
+    "output": {"thumb2": (16, 8, 17), "thumb1": (18, 6, 30), "rv32": (20, 6, 25),
+               "thumb2 float": (11, 3, 19), "thumb2 soft": (14, 3, 23)},
+    "pixel": {"thumb2": (12, 7, 12), "thumb1": (11, 6, 23), "rv32": (13, 9, 13),
+              "thumb2 float": (10, 4, 11), "thumb2 soft": (9, 6, 13)},
+    "row": {"thumb2": (9, 6, 17), "thumb1": (12, 9, 18), "rv32": (12, 7, 19)},
+}
+_DEPTHWISE: dict[str, dict[str, Counts]] = {
+    "checked": {"thumb2": (1, 1, 8), "thumb1": (2, 2, 11), "rv32": (0, 0, 7),
+                "thumb2 float": (0, 0, 8), "thumb2 soft": (0, 0, 8)},
+    "beyond": {"thumb2": (2, 0, 4), "thumb1": (1, 0, 4), "rv32": (0, 0, 2),
+               "thumb2 float": (1, 0, 4), "thumb2 soft": (1, 0, 4)},
+    "inside": {"thumb2": (3, 1, 0), "thumb1": (4, 1, 8), "rv32": (0, 0, 0),
+               "thumb2 float": (0, 0, 0), "thumb2 soft": (2, 2, 1)},
+    "outside": {"thumb2": (0, 0, 0), "thumb1": (0, 0, 0), "rv32": (0, 0, 0)},
+    "window_row": {"thumb2": (6, 1, 12), "thumb1": (7, 3, 17), "rv32": (0, 0, 10),
+                   "thumb2 float": (5, 0, 11), "thumb2 soft": (9, 3, 9)},
+    "output": {"thumb2": (24, 14, 27), "thumb1": (28, 13, 45), "rv32": (22, 11, 32),
+               "thumb2 float": (14, 6, 24), "thumb2 soft": (17, 11, 25)},
+    "pixel": {"thumb2": (13, 6, 22), "thumb1": (16, 11, 32), "rv32": (11, 9, 11),
+              "thumb2 float": (14, 7, 14), "thumb2 soft": (16, 8, 23)},
+    "row": {"thumb2": (11, 7, 17), "thumb1": (11, 6, 26), "rv32": (8, 3, 23)},
+}
+"""Bookkeeping of each level besides the data accesses written out below. Beyond: positions not
+above or left of the input, tested against its far end."""
+
+_ONE_MULTIPLY = {
+    "thumb2": "add lr, r1; mla r12, r1, lr, r12", "rv32": "add a4, a4, s2; mul a4, a4, a5;"
+    "add a0, a0, a4", "thumb1": "adds r1, r1, r0; muls r2, r1; add r12, r2",
+}
+_WIDE_MULTIPLY = {
+    "thumb2": "smlal r0, r9, r8, r2", "rv32": "mul a3, a3, s7; srai a4, a3, 31; add a5, a0, a3;"
+    "sltu a0, a5, a0; add a1, a1, a4; add a1, a1, a0",
+    "thumb1": "muls r7, r2; asrs r2, r7, #31; adds r0, r0, r7; adcs r1, r2",
+}
+_DIVIDE_GROUP = {"thumb2": "sdiv r2, r3, r2", "rv32": "div a2, a3, a2"}
+
+
+def lower_conv(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
+    """Lower a convolution: for each output the window, input channels innermost.
+
+    Parameters
+    ----------
+    graph : Graph
+        The model.
+    layer : Layer
+        A `conv_2d`.
+    site : Site
+        Operands: input, weights, bias, output, and parameters where quantised.
+    """
+    machine, shape = choose_machine(graph, layer, site), read_geometry(graph, layer)
+    depth = shape.input_channels // layer.groups
+    name = "reference_ops::Conv" if machine.is_float else "reference_integer_ops::ConvPerChannel"
+    inside = shape.taps_inside * shape.batches * shape.output_channels
+    inner = block("multiply-accumulate", multiply_loop(machine), inside * depth, inside)
+    group = _DIVIDE_GROUP.get(machine.dialect, routine(machine.dialect, 13))
+    blocks = _window_blocks(machine, _CONV, shape, shape.output_channels, group, (inner,))
+    family = "pointwise" if shape.is_pointwise else "conv"
+    return (make_kernel(name, family, machine, site, blocks,
+                        resolve(_conv_drafts(machine, shape, layer.groups)), inside * depth),)
+
+
+def lower_depthwise(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
+    """Lower a depthwise convolution: channels outermost of the window loops.
+
+    Parameters
+    ----------
+    graph : Graph
+        The model.
+    layer : Layer
+        A `depthwise_conv_2d`.
+    site : Site
+        Operands: input, weights, bias, output, and parameters where quantised.
+    """
+    machine, shape = choose_machine(graph, layer, site), read_geometry(graph, layer)
+    name = ("reference_ops::DepthwiseConv" if machine.is_float
+            else "reference_integer_ops::DepthwiseConvPerChannel")
+    inside = shape.taps_inside * shape.batches * shape.output_channels
+    code = join(load_text(machine, machine.element_bytes), load_text(machine, machine.weight_bytes),
+                multiply_once(machine))
+    blocks = _window_blocks(machine, _DEPTHWISE, shape, shape.output_channels, "",
+                            (block("multiply-accumulate", code, inside),))
+    return (make_kernel(name, "depthwise", machine, site, blocks,
+                        resolve(_depthwise_drafts(machine, shape)), inside),)
+
+
+def multiply_loop(machine: Machine) -> str:
+    """Return the innermost loop of a product: load twice, multiply, add."""
+    if machine.number == "soft":
+        return join(load_text(machine, 4, 2), arithmetic(machine, "mul"),
+                    arithmetic(machine, "add"), bookkeeping(machine.dialect, (0, 0, 4)),
+                    BRANCH[machine.dialect])
+    return _MULTIPLY[f"{machine.dialect} {machine.number}"]
+
+
+def multiply_once(machine: Machine) -> str:
+    """Return one multiply-accumulate on loaded values."""
+    if machine.number == "float":
+        return ("fmadd.s fa5, fa3, fa4, fa5" if machine.dialect == "rv32"
+                else "vfma.f32 s15, s10, s14")
+    if machine.number == "soft":
+        return join(arithmetic(machine, "mul"), arithmetic(machine, "add"))
+    return (_WIDE_MULTIPLY if machine.number == "int16" else _ONE_MULTIPLY)[machine.dialect]
+
+
+def finish_output(machine: Machine, counts: Counts, has_bias: bool) -> str:
+    """Return bias, requantisation, clamp and store of one output, closing its loop."""
+    bias = load_text(machine, 4) if has_bias else ""
+    if machine.is_float:
+        added = arithmetic(machine, "add") if has_bias else ""
+        middle = join(added, *[arithmetic(machine, "compare")] * 2
+                      if machine.number == "soft" else [])
+    else:
+        bias = join(bias, bias) if machine.number == "int16" else bias
+        middle = join(*[load_text(machine, 4)] * 2, requantise(machine))
+    return join(bias, middle, store_text(machine, machine.element_bytes),
+                looped(machine.dialect, counts))
+
+
+def _window_blocks(machine: Machine, levels: dict[str, dict[str, Counts]], shape: Geometry,
+                   outputs: int, per_output: str, inner: tuple[Block, ...]) -> tuple[Block, ...]:
+    """Blocks of the loops around `inner`, which runs per window position inside the input."""
+    dialect = machine.dialect
+    counts = {name: machine.pick(table) for name, table in levels.items()}
+    pixels = shape.pixels * shape.batches
+    taps, inside = (shape.taps * shape.batches * outputs,
+                    shape.taps_inside * shape.batches * outputs)
+    near = _taps_not_before(shape) * shape.batches * outputs
+    window_rows = pixels * shape.kernel_rows * outputs
+    rows = shape.output_rows * shape.batches
+    return (
+        call_block(machine),
+        block("window position", looped(dialect, counts["checked"]), taps, window_rows),
+        block("before the end?", skipping(dialect, counts["beyond"]), near, inside),
+        block("inside the input", bookkeeping(dialect, counts["inside"]), inside),
+        *inner,
+        block("outside the input", bookkeeping(dialect, counts["outside"]), taps - inside),
+        block("window row", looped(dialect, counts["window_row"]), window_rows, pixels * outputs),
+        block("output", join(per_output, finish_output(machine, counts["output"],
+                                                       shape.has_bias)), pixels * outputs, pixels),
+        block("pixel", looped(dialect, counts["pixel"]), pixels, rows),
+        block("row", looped(dialect, counts["row"]), rows, shape.batches),
+    )
+
+
+def _taps_not_before(shape: Geometry) -> int:
+    """Window positions neither above nor left of the input, over all output positions."""
+    counts = []
+    for outputs, kernel, axis, before in (
+            (shape.output_rows, shape.kernel_rows, 0, shape.window.padding[0]),
+            (shape.output_columns, shape.kernel_columns, 1, shape.window.padding[2])):
+        stride, dilation = shape.window.stride[axis], shape.window.dilation[axis]
+        counts.append(sum(place * stride - before + tap * dilation >= 0
+                          for place in range(outputs) for tap in range(kernel)))
+    return counts[0] * counts[1]
+
+
+def _bounds(shape: Geometry) -> tuple[Bound, Bound]:
+    window = shape.window
+    return (bound(-window.padding[0], shape.input_rows, row=window.stride[0],
+                  ky=window.dilation[0]),
+            bound(-window.padding[2], shape.input_columns, column=window.stride[1],
+                  kx=window.dilation[1]))
+
+
+def _input_load(machine: Machine, shape: Geometry, **inner: int) -> Any:
+    """Load of an input element at the window position; `inner` steps in channels."""
+    window, size = shape.window, machine.element_bytes * shape.input_channels
+    line = shape.input_columns * size
+    return load("input", machine.element_bytes,
+                -window.padding[0] * line - window.padding[2] * size,
+                batch=shape.input_rows * line, row=window.stride[0] * line,
+                ky=window.dilation[0] * line, column=window.stride[1] * size,
+                kx=window.dilation[1] * size,
+                **{name: step * machine.element_bytes for name, step in inner.items()}
+                )._replace(bounds=_bounds(shape))
+
+
+def output_moves(machine: Machine, has_bias: bool, channels: int, store_steps: dict[str, int],
+                 **channel: int) -> list[Any]:
+    """Return bias, multiplier and shift loads and the store of one output.
+
+    Parameters
+    ----------
+    machine : Machine
+        Widths.
+    has_bias : bool
+        Whether a bias is read.
+    channels : int
+        Output channels, where shifts begin behind the multipliers.
+    store_steps : dict
+        Steps of the output in elements by loop name.
+    channel : int
+        Steps of the channel index by loop name.
+    """
+    moves: list[Any] = []
+    if has_bias:
+        wide = machine.bias_bytes
+        moves.append(load("bias", wide, 0, **{name: wide * n for name, n in channel.items()}))
+    if not machine.is_float:
+        moves += [load("parameters", 4, first, **{name: 4 * n for name, n in channel.items()})
+                  for first in (0, 4 * channels)]
+    size = machine.element_bytes
+    return [*moves, store("output", size, 0,
+                          **{name: size * step for name, step in store_steps.items()})]
+
+
+def _conv_drafts(machine: Machine, shape: Geometry, groups: int) -> Any:
+    depth, per_group = shape.input_channels // groups, shape.output_channels // groups
+    wide = machine.weight_bytes
+    size = shape.kernel_rows * shape.kernel_columns * depth * wide
+    weights = load("weights", wide, 0, group=per_group * size, out=size,
+                   ky=shape.kernel_columns * depth * wide, kx=depth * wide, channel=wide
+                   )._replace(bounds=_bounds(shape))
+    data = _input_load(machine, shape, group=depth, channel=1)
+    channels = shape.output_channels
+    return _pixels(shape, repeat("group", groups, repeat(
+        "out", per_group,
+        repeat("ky", shape.kernel_rows, repeat("kx", shape.kernel_columns, repeat(
+            "channel", depth, data, weights))),
+        *output_moves(machine, shape.has_bias, channels, {
+            **_pixel_steps(shape), "group": per_group, "out": 1}, group=per_group, out=1))))
+
+
+def _depthwise_drafts(machine: Machine, shape: Geometry) -> Any:
+    channels, wide = shape.output_channels, machine.weight_bytes
+    multiplier = channels // shape.input_channels
+    weights = load("weights", wide, 0, channel=multiplier * wide, copy=wide,
+                   ky=shape.kernel_columns * channels * wide, kx=channels * wide
+                   )._replace(bounds=_bounds(shape))
+    data = _input_load(machine, shape, channel=1)
+    return _pixels(shape, repeat("channel", shape.input_channels, repeat(
+        "copy", multiplier,
+        repeat("ky", shape.kernel_rows, repeat("kx", shape.kernel_columns, data, weights)),
+        *output_moves(machine, shape.has_bias, channels, {
+            **_pixel_steps(shape), "channel": multiplier, "copy": 1},
+            channel=multiplier, copy=1))))
+
+
+def _pixel_steps(shape: Geometry) -> dict[str, int]:
+    return {"batch": shape.pixels * shape.output_channels,
+            "row": shape.output_columns * shape.output_channels,
+            "column": shape.output_channels}
+
+
+def _pixels(shape: Geometry, *body: Any) -> Any:
+    return repeat("batch", shape.batches, repeat("row", shape.output_rows, repeat(
+        "column", shape.output_columns, *body)))
