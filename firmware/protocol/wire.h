@@ -258,10 +258,13 @@ struct wire_environment_reply {
     uint32_t cpu_hz;
 };
 
+struct wire_time {             /* request */
+    uint32_t spin_us;          /* busy time before the answer by the board's clock, <= 10 s */
+};
 struct wire_time_reply {
-    uint64_t ticks;            /* of the counter below, extended to 64 bits since start */
+    uint64_t ticks;            /* spent: round trip(spin) - round trip(0) checks hz */
     uint32_t hz;
-    uint32_t clock;
+    uint32_t clock;            /* enum wire_clock */
 };
 
 struct wire_error_reply {
