@@ -9,9 +9,10 @@ arm_convolve_1_x_n_s8.c, arm_convolve_get_buffer_sizes_s8.c.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
-from hwmodels.kernel import Kernel
+from hwmodels.kernel import Block, Kernel, Nest
 from twin.graph import Graph, Layer
 from twin.runtimes.cmsis_nn.dialect import block, build_kernel
 from twin.runtimes.cmsis_nn.gather_mve import (
@@ -94,6 +95,15 @@ def _is_one_row(shape: Geometry) -> bool:
 
 def lower_general(shape: Geometry, groups: int, site: Site) -> Kernel:
     """Lower the convolution that gathers four windows and multiplies them with all channels."""
+    blocks, nests = _plan_general(shape, groups)
+    depth = shape.input_channels // groups
+    return build_kernel("arm_convolve_s8", "conv", site, blocks, nests,
+                        shape.taps_inside * depth * shape.output_channels * shape.batches)
+
+
+@lru_cache(maxsize=256)
+def _plan_general(shape: Geometry, groups: int) -> tuple[tuple[Block, ...], tuple[Nest, ...]]:
+    """Blocks and accesses; they depend on the shape alone, and networks repeat shapes."""
     channels = shape.input_channels // groups
     depth = shape.kernel_rows * shape.kernel_columns * channels
     repeats = shape.batches * groups
@@ -107,9 +117,7 @@ def lower_general(shape: Geometry, groups: int, site: Site) -> Kernel:
     blocks = (block("call", _ENTRY_GENERAL, 1, cause="kernel_call"),
               *gather_blocks(CONV_GATHER, columns, repeats, calls * repeats),
               *product_blocks(product))
-    return build_kernel("arm_convolve_s8", "conv", site, blocks,
-                        resolve(_general_drafts(shape, groups, columns, product)),
-                        shape.taps_inside * channels * shape.output_channels * shape.batches)
+    return blocks, resolve(_general_drafts(shape, groups, columns, product))
 
 
 def _general_drafts(shape: Geometry, groups: int, columns: Columns, product: ProductMve) -> Any:
@@ -133,6 +141,16 @@ def _general_drafts(shape: Geometry, groups: int, columns: Columns, product: Pro
 
 def _lower_pointwise(shape: Geometry, site: Site) -> Kernel:
     """Lower a 1x1 convolution: all positions in one call, or one call per strided output row."""
+    blocks, nests = _plan_pointwise(shape)
+    fast = shape.window.stride == (1, 1)
+    return build_kernel("arm_convolve_1x1_s8_fast" if fast else "arm_convolve_1x1_s8",
+                        "pointwise", site, blocks, nests,
+                        shape.pixels * shape.batches * shape.input_channels
+                        * shape.output_channels)
+
+
+@lru_cache(maxsize=256)
+def _plan_pointwise(shape: Geometry) -> tuple[tuple[Block, ...], tuple[Nest, ...]]:
     stride_rows, stride_columns = shape.window.stride
     fast = (stride_rows, stride_columns) == (1, 1)
     calls = 1 if fast else shape.output_rows * shape.batches
@@ -145,9 +163,7 @@ def _lower_pointwise(shape: Geometry, site: Site) -> Kernel:
     drafts = repeat("call", calls, *_call_drafts(
         product, rows, step, call_step, {} if fast else {"call": rows * shape.output_channels}))
     blocks = (block("call", _ENTRY_DIRECT, calls, cause="kernel_call"), *product_blocks(product))
-    return build_kernel("arm_convolve_1x1_s8_fast" if fast else "arm_convolve_1x1_s8",
-                        "pointwise", site, blocks, resolve(drafts),
-                        shape.pixels * shape.batches * product.depth * product.channels)
+    return blocks, resolve(drafts)
 
 
 def _call_drafts(product: ProductMve, rows: int, step: int, input_steps: dict[str, int],

@@ -10,9 +10,10 @@ Source/NNSupportFunctions/arm_nn_depthwise_conv_nt_t_s8.c.
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import lru_cache
 from typing import Any
 
-from hwmodels.kernel import Block, Kernel
+from hwmodels.kernel import Block, Kernel, Nest
 from twin.graph import Graph, Layer
 from twin.runtimes.cmsis_nn.conv_mve import lower_general
 from twin.runtimes.cmsis_nn.dialect import block, build_kernel, join
@@ -164,6 +165,14 @@ def _is_vector(shape: Geometry) -> bool:
 
 
 def _lower_vector(shape: Geometry, site: Site) -> Kernel:
+    blocks, nests = _plan_vector(shape)
+    return build_kernel("arm_depthwise_conv_s8_opt", "depthwise", site, blocks, nests,
+                        shape.taps_inside * shape.output_channels)
+
+
+@lru_cache(maxsize=256)
+def _plan_vector(shape: Geometry) -> tuple[tuple[Block, ...], tuple[Nest, ...]]:
+    """Blocks and accesses; they depend on the shape alone, and networks repeat shapes."""
     full, rest = divmod(shape.input_channels, _BLOCK_CHANNELS)
     blocks: list[Block] = [block("call", _ENTRY, 1, cause="kernel_call")]
     drafts: list[Any] = []
@@ -177,8 +186,7 @@ def _lower_vector(shape: Geometry, site: Site) -> Kernel:
                           input_offset_bytes=full * _BLOCK_CHANNELS)
         blocks += _slice_blocks(columns, 1)
         drafts += _slice_drafts(columns)
-    return build_kernel("arm_depthwise_conv_s8_opt", "depthwise", site, tuple(blocks),
-                        resolve(*drafts), shape.taps_inside * shape.output_channels)
+    return tuple(blocks), resolve(*drafts)
 
 
 def _slice_blocks(columns: Columns, slices: int) -> tuple[Block, ...]:

@@ -32,12 +32,13 @@ _SAVE = "stmdb sp!, {r4, r5, r6, r7, r8, r9, r10, r11, lr}; vpush {d8-d15}; sub 
 _RESTORE = ("movs r0, #0; add sp, #188; vpop {d8-d15};"
             "ldmia sp!, {r4, r5, r6, r7, r8, r9, r10, r11, pc}")
 _ENTRY = join(_SAVE, (
-    "mov r5, r2; ldrd r4, r6, [sp, #288]; ldr r7, [r4, #4]; ldr r4, [r4, #8]; "
+    "mov r5, r2; ldrd r4, r6, [sp, #288]; ldr r7, [r4, #4]; ldr r4, [r4, #8];"
     "ldrd r2, r6, [r6, #4]; str r4, [sp, #136]; mov r4, r3; ldrd lr, r11, [r5, #8];"
-    "ldr r3, [r1, #4]; cmp r2, #0; str r3, [sp, #124]; ldr r3, [r5, #4]; "
+    "ldr r3, [r1, #4]; cmp r2, #0; str r3, [sp, #124]; ldr r3, [r5, #4];"
     "ldr r0, [sp, #296]; str r3, [sp, #120]; ldr r3, [r1]; str r6, [sp, #116]; str r3, [sp, #128];"
-    "str r7, [sp, #132]; ldrd r5, r3, [r1, #8]; str r5, [sp, #140]; ldrd r5, r1, [r1, #16]; vdup.32 q0, r5; add r5, sp, #72;"
-    "vstrw.32 q0, [r5]; vdup.32 q0, r1; add r1, sp, #88; vstrw.32 q0, [r1]; add r1, r0, r11;"
+    "str r7, [sp, #132]; ldrd r5, r3, [r1, #8]; str r5, [sp, #140]; ldrd r5, r1, [r1, #16];"
+    "vdup.32 q0, r5; add r5, sp, #72; vstrw.32 q0, [r5]; vdup.32 q0, r1;"
+    "add r1, sp, #88; vstrw.32 q0, [r1]; add r1, r0, r11;"
     "str r1, [sp, #108]; negs r1, r3; mul r0, r11, r6; mul r6, lr, r11; str r0, [sp, #148];"
     "str r12, [sp, #156]"), _RESTORE)
 _ROW = (

@@ -73,7 +73,8 @@ def lower_transpose_conv(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel
     name = ("reference_ops::TransposeConv" if machine.is_float
             else "reference_integer_ops::TransposeConv")
     return (make_kernel(name, "conv", machine, site, blocks,
-                        resolve(*_drafts(machine, shape, target, outputs)), products, assumed=True),)
+                        resolve(*_drafts(machine, shape, target, outputs)), products,
+                        assumed=True),)
 
 
 def scratch_bytes_transpose_conv(graph: Graph, layer: Layer, isa: str) -> int:
