@@ -1,0 +1,172 @@
+"""Laws every bus keeps, on random interconnects; and one that looks like a law and is none."""
+
+from __future__ import annotations
+
+import random
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from hwmodels.bus import FINISH, GRANT, ISSUE, WAIT, count_contention, run_bursts, simulate_bus
+from hwmodels.bus_bursts import merge_streams, separate_masters
+from hwmodels.interconnect import ARBITRATIONS, Interconnect, Master, Slave, Stream
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "oracles"))
+from bus_cases import random_interconnect, random_streams
+
+CASES = 150
+
+
+def make_case(case, **fields):
+    """A random interconnect and its streams; fields replace those of all masters."""
+    rng = random.Random(f"law{case}")
+    bus = random_interconnect(rng)
+    bus = replace(bus, masters=tuple(replace(master, **fields) for master in bus.masters))
+    return rng, bus, random_streams(rng, bus)
+
+
+def without_pages(bus):
+    return replace(bus, slaves=tuple(replace(slave, page_cycles=0) for slave in bus.slaves))
+
+
+@pytest.mark.parametrize("case", range(CASES))
+def test_busy_cycles_are_those_of_the_bursts(case):
+    """Per bank, without pages: the sum over its bursts of ceil(latency + beats x cycles) in bus
+    cycles; no two of them at once; nobody waits for a bank that is idle."""
+    _, bus, streams = make_case(case)
+    bursts = merge_streams(without_pages(bus), streams)
+    run = run_bursts(bursts)
+    for bank, busy in enumerate(run.busy):
+        mine = np.flatnonzero(bursts.bursts[:, 1] == bank)
+        mine = mine[np.argsort(run.times[mine, GRANT])]
+        held = bursts.bursts[mine, 2]
+        assert busy == held.sum()
+        ends = run.times[mine, GRANT] + held
+        assert np.all(run.times[mine[1:], GRANT] >= ends[:-1])
+        waited = run.times[mine, WAIT] > 0
+        assert np.array_equal(run.times[mine[1:], GRANT][waited[1:]], ends[:-1][waited[1:]])
+
+
+@pytest.mark.parametrize("case", range(CASES))
+def test_sharing_never_helps(case):
+    """Against slaves of its own no burst of any master finishes earlier; waits bound what is lost:
+    every cycle a blocking master loses is one it waited, or an edge of its clock."""
+    _, bus, streams = make_case(case)
+    bursts = merge_streams(without_pages(bus), streams)
+    run, alone = run_bursts(bursts), run_bursts(separate_masters(bursts))
+    assert np.all(run.times[:, FINISH] >= alone.times[:, FINISH])
+    assert not alone.times[:, WAIT].any()
+    assert all(cost.exposed_cycles >= 0 for cost in count_contention(run))
+
+
+@pytest.mark.parametrize("case", range(CASES))
+def test_blocking_masters_expose_every_wait(case):
+    """One clock, one in flight, think time from the finish, no links: exposed = sum of waits."""
+    _, bus, streams = make_case(case, outstanding=1, pacing="finish", clock_hz=None)
+    streams = [replace(stream, after=None) for stream in streams]
+    for cost in count_contention(simulate_bus(without_pages(bus), streams)):
+        assert cost.exposed_cycles == cost.wait_bus_cycles
+
+
+@pytest.mark.parametrize("case", range(60))
+def test_a_dma_on_another_bank_costs_nothing(case):
+    rng, bus, streams = make_case(case)
+    quiet = simulate_bus(bus, streams)
+    index = rng.randrange(len(bus.slaves))
+    slave = bus.slaves[index]
+    wider = replace(
+        bus, masters=(Master(name="dma", outstanding=4), *bus.masters),
+        slaves=(*bus.slaves[:index], replace(slave, banks=slave.banks + 1),
+                *bus.slaves[index + 1:]))
+    dma = Stream(master="dma", slave=slave.name, bank=slave.banks, beats=8, count=200)
+    noisy = simulate_bus(wider, [*streams, dma])
+    for master in bus.masters:
+        assert np.array_equal(noisy.finish_cycles(master.name), quiet.finish_cycles(master.name))
+        assert not noisy.wait_cycles("dma").any()
+
+
+@pytest.mark.parametrize("case", range(60))
+def test_a_second_master_never_speeds_up_the_first(case):
+    """Of two masters, whatever the arbitration; of three it is no law, see below."""
+    _, bus, streams = make_case(case)
+    by_name = {stream.master: replace(stream, after=None) for stream in streams}
+    names = [master.name for master in bus.masters][:2]
+    pair = replace(without_pages(bus), masters=bus.masters[:2])
+    both = simulate_bus(pair, [by_name[name] for name in names])
+    for name in names:
+        alone = simulate_bus(pair, [by_name[name]])
+        assert np.all(both.finish_cycles(name) >= alone.finish_cycles(name))
+
+
+@pytest.mark.parametrize("arbitration", ARBITRATIONS)
+def test_a_third_master_may_speed_up_the_second(arbitration):
+    """Not a law, as in any scheduling without preemption (Graham's anomalies): c holds x while a
+    wants it, so a comes late to y, and b, which had waited out a's long burst there, is first."""
+    bus = Interconnect(clock_hz=1e8, arbitration=arbitration, slaves=(Slave(name="x"),
+                                                                      Slave(name="y")),
+                       masters=tuple(Master(name=name) for name in "abc"))
+    a = Stream(master="a", slave=np.array(["x", "y"]), beats=np.array([1, 10]),
+               think_cycles=np.array([1, 0]))
+    b = Stream(master="b", slave="y", think_cycles=3, count=1)
+    c = Stream(master="c", slave="x", beats=5, count=1)
+    # Alone with a: x in [1, 2), y in [2, 12), then b: 13. With c: x is free at 5, b at 3.
+    assert simulate_bus(bus, [a, b]).finish_cycles("b").tolist() == [13]
+    assert simulate_bus(bus, [a, b, c]).finish_cycles("b").tolist() == [4]
+
+
+@pytest.mark.parametrize("case", range(60))
+def test_time_scales_with_all_clocks(case):
+    """Every clock doubled: the same cycles everywhere."""
+    _, bus, streams = make_case(case)
+    double = replace(
+        bus, clock_hz=2 * bus.clock_hz,
+        masters=tuple(replace(part, clock_hz=part.clock_hz and 2 * part.clock_hz)
+                      for part in bus.masters),
+        slaves=tuple(replace(part, clock_hz=part.clock_hz and 2 * part.clock_hz)
+                     for part in bus.slaves))
+    assert np.array_equal(simulate_bus(bus, streams).times, simulate_bus(double, streams).times)
+
+
+@pytest.mark.parametrize("case", range(60))
+def test_a_faster_core_alone_is_never_slower(case):
+    """Its clock doubled, everything else kept: every edge is still one, so no burst is later."""
+    _, bus, streams = make_case(case)
+    master = replace(bus.masters[0], clock_hz=bus.masters[0].clock_hz or bus.clock_hz)
+    stream = replace(next(part for part in streams if part.master == master.name), after=None)
+    finishes = []
+    for factor in (1, 2):
+        clock_hz = factor * master.clock_hz
+        faster = replace(bus, masters=(replace(master, clock_hz=clock_hz),))
+        finishes.append(simulate_bus(faster, [stream]).finish_cycles(master.name) / clock_hz)
+    assert np.all(finishes[1] <= finishes[0] * (1 + 1e-12))
+
+
+@pytest.mark.parametrize("case", range(60))
+def test_waits_are_bounded_by_the_arbitration(case):
+    """Blocking masters. Fixed: the first waits for at most one burst of others. Round robin and
+    first come: anyone waits for at most one burst of each of the others."""
+    _, bus, streams = make_case(case, outstanding=1)
+    for arbitration in ("fixed", "round_robin", "first_come"):
+        bursts = merge_streams(replace(without_pages(bus), arbitration=arbitration), streams)
+        run = run_bursts(bursts)
+        longest = [bursts.bursts[bursts.range_of(master.name), 2].max(initial=0)
+                   for master in bus.masters]
+        for row, master in enumerate(bus.masters):
+            others = longest[:row] + longest[row + 1:]
+            bound = max(others, default=0) if arbitration == "fixed" else sum(others)
+            if arbitration != "fixed" or row == 0:
+                assert run.times[bursts.range_of(master.name), WAIT].max() <= bound
+
+
+@pytest.mark.parametrize("case", range(60))
+def test_bursts_of_a_master_stay_in_order(case):
+    _, bus, streams = make_case(case)
+    run = simulate_bus(bus, streams)
+    for master in bus.masters:
+        times = run.times[run.bursts.range_of(master.name)]
+        assert np.all(np.diff(times[:, [ISSUE, GRANT, FINISH]], axis=0) >= 0)
+        late = times[master.outstanding:, ISSUE] - times[:-master.outstanding, FINISH]
+        assert np.all(late >= 0)  # never more in flight than may be
