@@ -179,7 +179,7 @@ def test_general_convolution_accesses_follow_the_loops() -> None:
     assert seen["input"] == (inside, 0)
     # gathered: every tap written (125 positions x 40); read 3 vectors per position and channel
     assert seen["scratch"] == (125 * 64 * 3, 125 * 40)
-    assert seen["output"][1] == 31 * 4 * 64 + 64 // 4  # scattered bytes, then four at a time
+    assert seen["output"][1] == 31 * 4 * 64 + 64 // 2  # scattered bytes, then pairs
     assert kernel.useful_macs == inside * 64
 
 
@@ -187,9 +187,9 @@ def test_depthwise_accesses_follow_the_loops() -> None:
     seen = traffic(kws_layers()["depthwise"])
     inside = 73 * 13  # rows: 25 x 3 less two padded; columns: 5 x 3 less two
     assert seen["input"] == (inside * 4, 0)
-    assert seen["scratch"] == (125 * 16 * 9, 125 * 9 * 4)
-    assert seen["weights"] == (32 * 16 * 9, 0)  # 31 groups of four positions and one left over
-    assert seen["output"] == (0, 125 * 16)
+    assert seen["scratch"] == (125 * 32 * 9, 125 * 9 * 4)  # pairs of channels; vectors
+    assert seen["weights"] == (32 * 32 * 9, 0)  # 31 groups of four positions and one left over
+    assert seen["output"] == (0, 125 * 32)
 
 
 @pytest.mark.parametrize("columns", range(1, 10))
@@ -199,7 +199,7 @@ def test_grouping_by_four_covers_every_position_once(rows: int, columns: int) ->
     seen = traffic(kernel)
     positions = rows * columns
     assert seen["scratch"][1] == positions * 9
-    assert seen["output"][1] == positions // 4 * 4 * 8 + positions % 4 * 2
+    assert seen["output"][1] == positions // 4 * 4 * 8 + positions % 4 * 8 // 2
     taps = max(1, 3 * rows - 2) * max(1, 3 * columns - 2)
     assert seen["input"] == (taps, 0)
     assert kernel.useful_macs == taps * 5 * 8
@@ -229,12 +229,13 @@ def test_one_input_channel_runs_as_a_convolution() -> None:
 
 
 @pytest.mark.parametrize("function", [elementwise_mve.lower_add, elementwise_mve.lower_mul])
-def test_elementwise_reads_and_writes_by_four(function) -> None:
+def test_elementwise_reads_and_writes_four_lanes(function) -> None:
     graph, layer = build("add", (tensor("a", (1, 4, 4, 7)), tensor("b", (1, 1, 1, 7)),
                                  tensor("y", (1, 4, 4, 7))), 2)
     seen = traffic(lower(function, graph, layer))
-    assert seen["input"] == seen["input2"] == (16 * 2, 0)  # seven channels are two vectors
-    assert seen["output"] == (0, 16 * 2)
+    # seven channels are two vectors; of four bytes two pairs, of three a pair and one
+    assert seen["input"] == seen["input2"] == (16 * 4, 0)
+    assert seen["output"] == (0, 16 * 4)
 
 
 def test_maximum_pool_counts_every_window_position() -> None:
@@ -244,3 +245,13 @@ def test_maximum_pool_counts_every_window_position() -> None:
     assert traffic(kernel)["input"][0] == 14 * 14 * 3  # rows inside: 2 + 4 x 3; 40 channels: 3
     # compiled with gcc 12.2 -O2, on qemu: 5975 vector instructions
     assert count(kernel)["MVE"] == pytest.approx(5975, rel=0.01)
+
+
+def test_other_types_run_on_the_portable_kernels() -> None:
+    wide = build("max_pool_2d", (tensor("x", (1, 4, 4, 8), dtype="int16"),
+                                 tensor("y", (1, 2, 2, 8), dtype="int16")), 1,
+                 window=Window(kernel=(2, 2), stride=(2, 2)))
+    kernel = lower(pool_mve.lower_max_pool, *wide)
+    assert kernel.name == "reference_integer_ops::MaxPool"
+    assert kernel.assumed
+    assert traffic(kernel)["input"] == (4 * 4 * 8, 0)

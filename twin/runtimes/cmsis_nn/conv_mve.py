@@ -29,6 +29,7 @@ from twin.runtimes.cmsis_nn.matmul_mve import (
     single_drafts,
 )
 from twin.runtimes.cmsis_nn.nests import repeat, resolve
+from twin.runtimes.cmsis_nn.vector_mve import int8_only
 from twin.runtimes.lowering import Site
 
 _ENTRY_GENERAL = (
@@ -57,6 +58,7 @@ _ENTRY_DIRECT = (
     "ldmia sp!, {r4, r5, r6, r7, r8, r9, pc}")
 
 
+@int8_only
 def lower_conv(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
     """Lower a convolution to the Helium function the library's wrapper chooses.
 

@@ -25,7 +25,14 @@ from twin.runtimes.cmsis_nn.gather_mve import (
 )
 from twin.runtimes.cmsis_nn.geometry import Geometry, read_geometry
 from twin.runtimes.cmsis_nn.nests import load, repeat, resolve, store
-from twin.runtimes.cmsis_nn.vector_mve import CLAMP, PREDICATE, SCALE_VECTOR, floor_width
+from twin.runtimes.cmsis_nn.vector_mve import (
+    CLAMP,
+    PREDICATE,
+    SCALE_VECTOR,
+    floor_width,
+    int8_only,
+    lane_moves,
+)
 from twin.runtimes.lowering import Site
 
 _BLOCK_CHANNELS = 124
@@ -125,6 +132,7 @@ _LAST_FINISH = join(
     "sub r0, r0, #4; bgt 0b")
 
 
+@int8_only
 def lower_depthwise(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
     """Lower a depthwise convolution to the Helium function the library's wrapper chooses.
 
@@ -251,13 +259,15 @@ def _four_channels(columns: Columns, first: int, step: int, positions: int, posi
     return [
         *bias,
         repeat("tap", taps,
-               load("weights", floor_width(lanes), first, four=4, slice=step, tap=channels),
-               *[load("scratch", floor_width(lanes), (slot + one) * size + column, four=4,
-                      tap=_BLOCK_CHANNELS) for one in range(positions)]),
+               *lane_moves(load("weights", 4, first, four=4, slice=step, tap=channels), lanes),
+               *[move for one in range(positions) for move in lane_moves(
+                   load("scratch", 4, (slot + one) * size + column, four=4, tap=_BLOCK_CHANNELS),
+                   lanes)]),
         load("parameters", words, 4 * channels + 4 * first, four=16, slice=4 * step),
         load("parameters", words, 4 * first, four=16, slice=4 * step),
-        *[store("output", floor_width(lanes), (position + one) * channels + first, four=4,
-                slice=step, **results) for one in range(positions)],
+        *[move for one in range(positions) for move in lane_moves(
+            store("output", 4, (position + one) * channels + first, four=4, slice=step, **results),
+            lanes)],
     ]
 
 

@@ -14,7 +14,7 @@ from hwmodels.kernel import Kernel
 from twin.graph import Graph, Layer
 from twin.runtimes.cmsis_nn.dialect import block, build_kernel, join
 from twin.runtimes.cmsis_nn.nests import load, repeat, resolve, store
-from twin.runtimes.cmsis_nn.vector_mve import floor_width
+from twin.runtimes.cmsis_nn.vector_mve import int8_only, lane_moves
 from twin.runtimes.lowering import Site
 
 _ADD_ENTRY = (
@@ -63,6 +63,7 @@ _MULTIPLY = join(
     "sub r0, r7, r12; vpst; vstrbt.32 q3, [r0]; sub r12, r12, #4; le lr, 0b")
 
 
+@int8_only
 def lower_add(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
     """Lower an addition: both inputs and the sum are rescaled.
 
@@ -78,6 +79,7 @@ def lower_add(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
     return (_lower("arm_elementwise_add_s8", graph, layer, site, _ADD_ENTRY, _ADD),)
 
 
+@int8_only
 def lower_mul(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
     """Lower a multiplication: the product is rescaled once.
 
@@ -110,12 +112,12 @@ def _drafts(count: int, inner: int, sizes: list[int]) -> list[Any]:
     calls = -(-count // inner)
     steps = [{} if size < count else {"call": inner} for size in sizes]
 
-    def moves(width: int, offset: int) -> list[Any]:
-        return [load("input", width, offset, four=4, **steps[0]),
-                load("input2" if len(sizes) > 1 else "input", width, offset, four=4, **steps[1]),
-                store("output", width, offset, four=4, call=inner)]
+    def moves(lanes: int, offset: int) -> list[Any]:
+        return [*lane_moves(load("input", 4, offset, four=4, **steps[0]), lanes),
+                *lane_moves(load("input2", 4, offset, four=4, **steps[1]), lanes),
+                *lane_moves(store("output", 4, offset, four=4, call=inner), lanes)]
 
     body = [repeat("four", fours, *moves(4, 0))]
     if tail:
-        body += moves(floor_width(tail), 4 * fours)
+        body += moves(tail, 4 * fours)
     return [repeat("call", calls, *body)]

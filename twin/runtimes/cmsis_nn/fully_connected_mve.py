@@ -20,6 +20,7 @@ from twin.runtimes.cmsis_nn.vector_mve import (
     SCALE_ONE,
     SCALE_SCALAR,
     SCALE_VECTOR,
+    int8_only,
     row_load,
     row_moves,
     vectors,
@@ -87,6 +88,7 @@ _FINISH_1 = join("ldr r5, [sp]; ldr r3, [sp, #204]; ldr r6, [sp, #208]", SCALE_O
                  "ldr r3, [sp, #228]; cmp r7, r9; strb r1, [r8]; add r8, r3; bne 0b")
 
 
+@int8_only
 def lower_fully_connected(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
     """Lower a fully connected layer.
 

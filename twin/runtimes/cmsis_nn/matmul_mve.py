@@ -24,6 +24,7 @@ from twin.runtimes.cmsis_nn.vector_mve import (
     VECTOR_BYTES,
     floor_width,
     guarded,
+    lane_moves,
     row_load,
     straight,
     vectors,
@@ -185,7 +186,7 @@ def single_drafts(shape: ProductMve, source: str, rows_offset_bytes: int,
     by_four = repeat(
         "four", fours, repeat("channel", 4, *channel(0, four=4)),
         load("parameters", 16, shifts, four=16), load("parameters", 16, 0, four=16),
-        store("output", 4, output_offset_bytes, four=4, **output_steps))
+        *lane_moves(store("output", 4, output_offset_bytes, four=4, **output_steps), 4))
     last = [repeat("channel", tail, *channel(4 * fours)),
             repeat("channel", tail, load("parameters", 4, 16 * fours, channel=4),
                    load("parameters", 4, shifts + 16 * fours, channel=4),

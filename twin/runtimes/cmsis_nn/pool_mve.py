@@ -21,6 +21,7 @@ from twin.runtimes.cmsis_nn.nests import Bound, bound, repeat, resolve
 from twin.runtimes.cmsis_nn.vector_mve import (
     floor_width,
     guarded,
+    int8_only,
     row_load,
     row_moves,
     row_store,
@@ -134,6 +135,7 @@ _MAX_CLAMP = ("vctp.8 r3; vmrs r2, p0; sxth r2, r2; vmsr p0, r2; sub r1, r12, r3
               "vmint.s8 q0, q4, q1; subs r3, #16; vpst; vstrbt.8 q0, [r1]; le lr, 0b")
 
 
+@int8_only
 def lower_average_pool(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
     """Lower average pooling.
 
@@ -169,6 +171,7 @@ def scratch_bytes_average_pool(graph: Graph, layer: Layer, isa: str) -> int:
     return 0
 
 
+@int8_only
 def lower_max_pool(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
     """Lower maximum pooling: the first position copied, the others compared, then one clamp.
 

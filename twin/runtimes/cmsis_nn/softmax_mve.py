@@ -13,7 +13,7 @@ from hwmodels.kernel import Block, Kernel
 from twin.graph import Graph, Layer
 from twin.runtimes.cmsis_nn.dialect import block, build_kernel, join
 from twin.runtimes.cmsis_nn.nests import Repeat, load, repeat, resolve, store
-from twin.runtimes.cmsis_nn.vector_mve import row_load, row_moves, vectors
+from twin.runtimes.cmsis_nn.vector_mve import int8_only, lane_moves, row_load, row_moves, vectors
 from twin.runtimes.lowering import Site
 
 _ENTRY = (
@@ -89,6 +89,7 @@ _SCALAR = join("ldrsb r0, [r1], #1; sub r0, r0, r11; cmp r0, r9; mul r0, r0, r12
 """One element left over: thirteen doubling high multiplies make its exponential."""
 
 
+@int8_only
 def lower_softmax(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
     """Lower a softmax over the last axis.
 
@@ -139,9 +140,9 @@ def _drafts(rows: int, width: int, fours: int, ones: int) -> Repeat:
     first = 4 * fours
     return repeat(
         "row", rows, *row_moves(width, row_load("input", 0, row=width)),
-        repeat("four", fours, load("input", 4, 0, row=width, four=4)),
+        repeat("four", fours, *lane_moves(load("input", 4, 0, row=width, four=4), 4)),
         repeat("one", ones, load("input", 1, first, row=width, one=1)),
-        repeat("four", fours, load("input", 4, 0, row=width, four=4),
-               store("output", 4, 0, row=width, four=4)),
+        repeat("four", fours, *lane_moves(load("input", 4, 0, row=width, four=4), 4),
+               *lane_moves(store("output", 4, 0, row=width, four=4), 4)),
         repeat("one", ones, load("input", 1, first, row=width, one=1),
                store("output", 1, first, row=width, one=1)))
