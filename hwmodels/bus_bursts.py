@@ -160,36 +160,47 @@ def _serve(stream: Stream, interconnect: Interconnect) -> tuple[np.ndarray, np.n
     if stream.service_cycles is not None:
         held = np.maximum(_whole(stream, "service_cycles", 1), beats)
     else:
-        # held = ceil((latency + beats x beat) x ratio), exactly: a + beats x b over d.
-        table = np.array([_service_terms(interconnect, part) for part in slaves], dtype=np.int64)
-        start = np.where(np.asarray(stream.write, bool), table[slave, 1], table[slave, 0])
-        over = table[slave, 3]
-        held = np.maximum((start + beats * table[slave, 2] + over - 1) // over, beats)
+        # held = ceil((latency + beats x beat) x ratio), exactly: (a + beats x b) / over.
+        start, beat, over = _service_terms(interconnect)
+        held = beats * beat[slave] + start[slave, np.asarray(stream.write, dtype=np.int64)]
+        if over > 1:
+            held = -(-held // over)
+        held = np.maximum(held, beats)
     reply = np.array([bus_cycles(interconnect, part, part.pipeline_cycles) for part in slaves],
                      dtype=np.int64)
     return held, reply[slave], (np.cumsum(banks) - banks)[slave] + bank
 
 
-def _service_terms(interconnect: Interconnect, slave: Slave) -> tuple[int, int, int, int]:
-    """Return latency of reads and of writes and cycles of a beat in bus cycles x d, and d."""
-    ratio = _ratio(interconnect, slave)
-    write = slave.write_latency_cycles
-    terms = [Fraction(cycles).limit_denominator(1000) * ratio for cycles in (
-        slave.latency_cycles, slave.latency_cycles if write is None else write,
-        slave.beat_cycles)]
-    over = math.lcm(*(term.denominator for term in terms))
-    read, write, beat = (int(term * over) for term in terms)
-    return read, write, beat, over
+def _service_terms(interconnect: Interconnect) -> tuple[np.ndarray, np.ndarray, int]:
+    """Return d times: latency of reads and writes, and cycles of a beat, per slave; and d.
+
+    In bus cycles; d makes them whole.
+    """
+    terms = []
+    for slave in interconnect.slaves:
+        ratio, write = _ratio(interconnect, slave), slave.write_latency_cycles
+        terms.append([Fraction(cycles).limit_denominator(1000) * ratio for cycles in (
+            slave.latency_cycles, slave.latency_cycles if write is None else write,
+            slave.beat_cycles)])
+    over = math.lcm(*(term.denominator for row in terms for term in row))
+    table = np.array([[int(term * over) for term in row] for row in terms], dtype=np.int64)
+    return table[:, :2], table[:, 2], over
 
 
 def _slave_numbers(stream: Stream, interconnect: Interconnect) -> np.ndarray:
     names = [slave.name for slave in interconnect.slaves]
-    asked, number = np.unique(stream.slave, return_inverse=True)
+    if not isinstance(stream.slave, str) and stream.slave.dtype.kind in "iu":
+        numbers = _whole(stream, "slave", 0)
+        if numbers.max(initial=0) >= len(names):
+            raise KernelError(f"bus: stream of {stream.master!r}: slave {numbers.max()}; accepted: "
+                              f"0 to {len(names) - 1}")
+        return numbers
+    asked, place = np.unique(stream.slave, return_inverse=True)
     for name in asked.tolist():
         if name not in names:
             raise KernelError(f"bus: stream of {stream.master!r}: slave {name!r}; "
                               + did_you_mean(name, names))
-    return np.array([names.index(name) for name in asked.tolist()], dtype=np.int64)[number]
+    return np.array([names.index(name) for name in asked.tolist()], dtype=np.int64)[place]
 
 
 def _whole(stream: Stream, key: str, least: int) -> np.ndarray:
@@ -201,7 +212,7 @@ def _whole(stream: Stream, key: str, least: int) -> np.ndarray:
     if not np.issubdtype(values.dtype, np.integer) or (values.size and values.min() < least):
         raise KernelError(f"bus: stream of {stream.master!r}: {key}; accepted: whole numbers of "
                           f"{least} or more")
-    return values.astype(np.int64)
+    return values.astype(np.int64, copy=False)
 
 
 def _number_after(stream: Stream, names: list[str], starts: np.ndarray) -> np.ndarray:

@@ -159,8 +159,8 @@ class Stream:
     ----------
     master : str
         Who asks.
-    slave : str or ndarray of str, (bursts,)
-        Whom it asks.
+    slave : str or ndarray, (bursts,)
+        Whom it asks: the name, names, or numbers among the interconnect's slaves.
     bank : int or ndarray of int, (bursts,)
         Bank of the slave.
     beats : int or ndarray of int, (bursts,)

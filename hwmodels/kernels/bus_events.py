@@ -37,7 +37,8 @@ def align(ticks, period):
     """Next edge of a clock, at or after a time."""
     if period == 1:
         return ticks
-    return -(-ticks // period) * period
+    over = np.int64(np.uint64(ticks) % np.uint64(period))
+    return ticks + period - over if over else ticks
 
 
 @numba.njit(**INLINE)

@@ -223,7 +223,9 @@ class ReferenceBus:
 
     def _read(self, stream: Stream, port: int, row: int) -> Burst:
         by_name = {slave.name: slave for slave in self.interconnect.slaves}
-        slave = by_name[str(_value(stream.slave, row))]
+        asked = _value(stream.slave, row)
+        slave = (by_name[str(asked)] if isinstance(asked, str)
+                 else self.interconnect.slaves[int(asked)])
         held = stream.service_cycles
         environment = self.environment
         return Burst(

@@ -54,8 +54,9 @@ def random_streams(rng: random.Random, interconnect: Interconnect,
             # Rising, so that no ring can form: all wait in the direction of the masters.
             after = np.sort(draw.integers(0, len(before), count))
             after[draw.random(count) < 0.6] = -1
+        named = np.array([f"s{number}" for number in slave]) if rng.random() < 0.5 else slave
         streams.append(Stream(
-            master=master.name, slave=np.array([f"s{number}" for number in slave]), bank=draw.integers(0, banks),
+            master=master.name, slave=named, bank=draw.integers(0, banks),
             beats=draw.integers(1, 9, count), think_cycles=think,
             write=draw.random(count) < 0.3,
             service_cycles=draw.integers(1, 12, count) if rng.random() < 0.2 else None,
