@@ -38,7 +38,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from hwmodels.board import Board, Memory
-from hwmodels.bus_bursts import LAST, Bursts, merge_streams, separate_masters
+from hwmodels.bus_bursts import HELD, LAST, TARGET, Bursts, merge_streams, separate_masters
 from hwmodels.errors import BoardError, KernelError, did_you_mean
 from hwmodels.interconnect import ARBITRATIONS, Interconnect, Master, Slave, Stream
 
@@ -80,6 +80,16 @@ class BusRun:
     def period(self, master: str) -> int:
         """Return the ticks of a cycle of a master."""
         return int(self.bursts.ports[self.bursts.row_of(master), 0])
+
+    def held_ticks(self) -> np.ndarray:
+        """Return how long each burst held its bank, pages included: int64, (bursts,)."""
+        asked, pages = self.bursts.bursts, self.bursts.pages
+        held = asked[:, HELD].copy()
+        for bank, ticks in enumerate(self.bursts.page_ticks if len(pages) else ()):
+            mine = np.flatnonzero((asked[:, TARGET] == bank) & (pages >= 0))
+            mine = mine[np.argsort(self.times[mine, GRANT])]
+            held[mine[np.diff(pages[mine], prepend=-1) != 0]] += ticks
+        return held
 
     def utilisation(self, slave: str) -> float:
         """Return the share of the time to the last finish a slave was held, mean of its banks."""

@@ -20,8 +20,8 @@ from hwmodels.interconnect import PACINGS, Interconnect, Slave, Stream, clock_ra
 FIRST, LAST = 5, 6
 """Columns of `Bursts.ports`: where the bursts of a port lie."""
 
-TARGET = 1
-"""Column of `Bursts.bursts`: the bank asked."""
+TARGET, HELD = 1, 2
+"""Columns of `Bursts.bursts`: the bank asked, and ticks it is held, pages apart."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -112,7 +112,7 @@ def merge_streams(interconnect: Interconnect, streams: Sequence[Stream]) -> Burs
         stream, part = by_master[name], slice(starts[row], starts[row + 1])
         held, reply, bank = _serve(stream, interconnect)
         bursts[part, 0] = _whole(stream, "think_cycles", 0) * periods[row]
-        bursts[part, TARGET], bursts[part, 2] = bank, held * bus_period
+        bursts[part, TARGET], bursts[part, HELD] = bank, held * bus_period
         bursts[part, 3] = (reply + interconnect.masters[row].response_cycles) * bus_period
         transfer[part] = _whole(stream, "beats", 1) * bus_period
         pages[part] = _whole(stream, "page", -1)

@@ -34,15 +34,15 @@ def without_pages(bus):
 
 @pytest.mark.parametrize("case", range(CASES))
 def test_busy_cycles_are_those_of_the_bursts(case):
-    """Per bank, without pages: the sum over its bursts of ceil(latency + beats x cycles) in bus
-    cycles; no two of them at once; nobody waits for a bank that is idle."""
+    """Per bank: the sum over its bursts of latency + beats x cycles as whole bus cycles, and of
+    pages opened; no two of them at once; nobody waits for a bank that is idle."""
     _, bus, streams = make_case(case)
-    bursts = merge_streams(without_pages(bus), streams)
+    bursts = merge_streams(bus, streams)
     run = run_bursts(bursts)
     for bank, busy in enumerate(run.busy):
         mine = np.flatnonzero(bursts.bursts[:, 1] == bank)
         mine = mine[np.argsort(run.times[mine, GRANT])]
-        held = bursts.bursts[mine, 2]
+        held = run.held_ticks()[mine]
         assert busy == held.sum()
         ends = run.times[mine, GRANT] + held
         assert np.all(run.times[mine[1:], GRANT] >= ends[:-1])

@@ -14,8 +14,8 @@ from hwmodels.interconnect import ARBITRATIONS
 from hwmodels.kernels import bus_events
 from hwmodels.reference.bus_ticked import tick_bus
 
-CASES = 40
-"""Per arbitration, so 160 together."""
+CASES = 30
+"""Per arbitration, so 120 together."""
 
 
 def cases(arbitration, bursts=25):
