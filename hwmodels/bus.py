@@ -5,9 +5,10 @@
 
 Rules, the same in the kernel, in the SimPy specification and in the ticked one:
 
-- A master presents one burst at a time at the arbiter of one slave bank. Each bank has its own
-  arbiter and serves one burst at a time, uninterrupted; different banks serve at once (an AHB
-  matrix, an AXI crossbar). Slaves behind one port are one slave.
+- A master presents one burst at a time at the arbiter of one slave bank, and the next one only
+  when that was granted (address channels without queues: a busy slave keeps what follows back).
+  Each bank has its own arbiter and serves one burst at a time, uninterrupted; different banks
+  serve at once (an AHB matrix, an AXI crossbar). Slaves behind one port are one slave.
 - Burst k of a master with N outstanding is issued on an edge of the master's clock, not before
 
       origin + think, finish(k - N), grant(k - 1) + one bus cycle, finish of the burst it is `after`

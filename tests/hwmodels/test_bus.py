@@ -230,7 +230,8 @@ def test_a_boards_dma_becomes_a_master():
     {"masters": (Master(name="a", pacing="slowly"),)},
     {"masters": (Master(name="a", request_cycles=-1),)},
     {"slaves": (Slave(name="s", banks=0),)}, {"slaves": (Slave(name="s", beat_cycles=0),)},
-    {"slaves": (Slave(name="s", latency_cycles=-1),)},
+    {"slaves": (Slave(name="s", latency_cycles=-1),)}, {"clock_hz": 0.0},
+    {"masters": (Master(name="a", clock_hz=0.0),)},
 ])
 def test_interconnects_that_cannot_be_are_refused(fields):
     with pytest.raises(BoardError, match=r"accepted|did you mean"):
