@@ -123,8 +123,8 @@ class Interconnect:
             names = [part.name for part in parts]
             if not names or len(set(names)) < len(names):
                 raise BoardError(f"bus: {kind}s {names}; accepted: one or more, each named once")
-        for clock_hz in (self.clock_hz, *(part.clock_hz for part in (*self.masters,
-                                                                     *self.slaves))):
+        for clock_hz in (self.clock_hz, *(master.clock_hz for master in self.masters),
+                         *(slave.clock_hz for slave in self.slaves)):
             if clock_hz is not None and not clock_hz > 0:
                 raise BoardError(f"bus: clock of {clock_hz} Hz; accepted: above 0")
         for master in self.masters:
