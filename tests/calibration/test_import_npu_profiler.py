@@ -30,7 +30,7 @@ EpochBlock_186 (c_idx=192, num=186:186, c_type=HW, extra=0)
   busif 0                : r=14080 w=0 rburst[1,2,4,8]x8=(8,12,16,208) wburst[1,2,4,8]x8=(0,0,0,0)
   busif (total)          : r=24288 w=7960 -> 2.42 GB/s
    active : STRENG.4.i: busif=0, 15190 cycles, [octoFlash:4608], 114%
-  NPU cache cnts : R[hit=0, miss=80, alloc-miss=0, evict=0], W[hit=0, miss=0, alloc-miss=0, through=0]
+ NPU cache cnts: R[hit=0, miss=80, alloc-miss=0, evict=0], W[hit=0, miss=0, alloc-miss=0, through=0]
    octoFlash             : r=4608 w=0 -> 346.47 MB/s
    total                 : r=24208 w=8820 -> 2.48 GB/s
 ------------------------------------------------------------
