@@ -15,5 +15,34 @@ class LinkError(TwinError):
     exit_code = 4
 
 
+class LinkLostError(LinkError):
+    """The line is gone: cable pulled, socket closed, process ended."""
+
+
+class LinkTimeoutError(LinkError):
+    """No answer before the deadline."""
+
+
+class BoardRestartedError(LinkError):
+    """The board answers, but has forgotten the session: it was reset or lost power."""
+
+
+class BoardRefusedError(LinkError):
+    """The board answered a request with an error.
+
+    Parameters
+    ----------
+    message : str
+        What was asked and why not.
+    code, detail : int
+        As the board sent them.
+    """
+
+    def __init__(self, message: str, code: int, detail: int) -> None:
+        super().__init__(message)
+        self.code = code
+        self.detail = detail
+
+
 class TornLineWarning(UserWarning):
     """A samples file ended in the middle of a line; the whole samples were kept."""

@@ -1,0 +1,249 @@
+"""Links to boards: serial devices, sockets and ptys, every call with a deadline.
+
+    link = open_link("/dev/ttyACM0")          also socket://HOST:PORT and any pty
+    link.write(b"...")
+    data = link.read(timeout_s=0.5)           b"" when nothing came
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import select
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from calibration.errors import LinkError, LinkLostError, LinkTimeoutError
+from hwmodels.errors import ToolMissingError
+
+BAUD = 115200
+WRITE_TIMEOUT_S = 2.0
+POLL_S = 0.02
+"""How often a device that went away is looked for."""
+
+PROBES = {
+    (0x0483, None): "ST-LINK", (0x0D28, 0x0204): "DAPLink", (0x1366, None): "J-Link",
+    (0x2E8A, None): "Raspberry Pi", (0x0403, None): "FTDI", (0x10C4, 0xEA60): "CP210x",
+    (0x1A86, None): "CH340", (0x239A, None): "Adafruit",
+}
+"""USB vendor and product (None: any) of what boards and serial adapters show themselves as."""
+
+
+def _serial():  # type: ignore[no-untyped-def]
+    try:
+        import serial
+    except ImportError as error:
+        raise ToolMissingError(
+            "talking to boards needs pyserial: pip install embedded-twin[boards]") from error
+    return serial
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PortInfo:
+    """A serial port of this machine.
+
+    Parameters
+    ----------
+    device : str
+        Name to open.
+    probe : str or None
+        What is behind it, by USB id; None is not known.
+    usb_serial : str or None
+        Serial number of the USB device: the same after it is plugged in again.
+    """
+
+    device: str
+    probe: str | None
+    usb_serial: str | None
+
+
+def list_ports() -> tuple[PortInfo, ...]:
+    """Return the serial ports there are, those of known USB ids first."""
+    _serial()
+    from serial.tools.list_ports import comports
+
+    ports = [PortInfo(device=port.device, usb_serial=port.serial_number,
+                      probe=PROBES.get((port.vid, port.pid)) or PROBES.get((port.vid, None)))
+             for port in comports() if port.vid is not None]
+    return tuple(sorted(ports, key=lambda port: (port.probe is None, port.device)))
+
+
+def find_port(port: str | None = None) -> str:
+    """Return the port asked for, or the only one with a board behind it.
+
+    Raises
+    ------
+    LinkError
+        When none or several are found; names what was seen.
+    """
+    if port is not None:
+        return port
+    seen = list_ports()
+    known = [one for one in seen if one.probe]
+    if len(known) == 1:
+        return known[0].device
+    names = ", ".join(f"{one.device} ({one.probe or 'unknown USB device'})" for one in seen)
+    raise LinkError(f"{'several boards are' if known else 'no board is'} plugged in"
+                    f"{': ' + names if names else ''}; give --port, such as --port /dev/ttyACM0, "
+                    "or --virtual NAME")
+
+
+@contextlib.contextmanager
+def lock_port(port: str) -> Iterator[None]:
+    """Hold a port for this process; two measurements never share a board.
+
+    Raises
+    ------
+    LinkError
+        When another process holds it, naming its process id.
+    """
+    try:
+        import fcntl
+    except ImportError:  # Windows: opening a port there excludes others already
+        yield
+        return
+    name = re.sub(r"\W+", "_", os.path.realpath(port) if port.startswith("/") else port)
+    path = Path(tempfile.gettempdir()) / f"twin-port-{name}.lock"
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            holder = os.read(descriptor, 32).decode("ascii", "replace").strip()
+            raise LinkError(f"{port} is in use by process {holder or 'unknown'}") from error
+        os.ftruncate(descriptor, 0)
+        os.write(descriptor, str(os.getpid()).encode())
+        yield
+        os.ftruncate(descriptor, 0)
+    finally:
+        os.close(descriptor)
+
+
+class Link:
+    """An open byte stream that can be lost and opened again.
+
+    Parameters
+    ----------
+    port : str
+        Device name or pyserial URL.
+    baud : int
+        Of serial devices.
+
+    Raises
+    ------
+    LinkLostError
+        When it cannot be opened.
+    """
+
+    def __init__(self, port: str, *, baud: int = BAUD) -> None:
+        self.port, self.baud = port, baud
+        self._usb_serial = self._usb_serial_of(port)
+        self._stream: Any = None
+        self._open()
+
+    def _usb_serial_of(self, port: str) -> str | None:
+        if not port.startswith("/dev/tty"):
+            return None
+        return next((one.usb_serial for one in list_ports() if one.device == port), None)
+
+    def _open(self) -> None:
+        serial = _serial()
+        try:
+            self._stream = serial.serial_for_url(
+                self.port, baudrate=self.baud, timeout=0, write_timeout=WRITE_TIMEOUT_S)
+        except (serial.SerialException, OSError, ValueError) as error:
+            raise LinkLostError(f"{self.port} cannot be opened: {error}") from error
+
+    def read(self, timeout_s: float) -> bytes:
+        """Return what has come, waiting at most `timeout_s` for the first byte.
+
+        Raises
+        ------
+        LinkLostError
+            When the line is gone.
+        """
+        if self._stream is None:
+            raise LinkLostError(f"{self.port} is closed")
+        try:
+            if hasattr(self._stream, "fileno"):
+                select.select([self._stream.fileno()], [], [], max(timeout_s, 0))
+            else:
+                deadline = time.monotonic() + timeout_s
+                while not self._stream.in_waiting and time.monotonic() < deadline:
+                    time.sleep(0.001)
+            return bytes(self._stream.read(4096))
+        except (OSError, TypeError, ValueError) as error:  # SerialException is an OSError
+            self._drop()
+            raise LinkLostError(f"{self.port} is gone: {error}") from error
+
+    def write(self, data: bytes) -> None:
+        """Send all bytes.
+
+        Raises
+        ------
+        LinkLostError
+            When the line is gone.
+        LinkTimeoutError
+            When the other side takes nothing for `WRITE_TIMEOUT_S`.
+        """
+        if self._stream is None:
+            raise LinkLostError(f"{self.port} is closed")
+        serial = _serial()
+        try:
+            self._stream.write(data)
+        except serial.SerialTimeoutException as error:
+            raise LinkTimeoutError(f"{self.port} takes no bytes for {WRITE_TIMEOUT_S:g} s") \
+                from error
+        except (OSError, TypeError, ValueError) as error:
+            self._drop()
+            raise LinkLostError(f"{self.port} is gone: {error}") from error
+
+    def reopen(self, timeout_s: float) -> None:
+        """Close and open again, waiting for the device to come back, under any name it gets.
+
+        Raises
+        ------
+        LinkLostError
+            When it does not come back in time.
+        """
+        self._drop()
+        deadline = time.monotonic() + timeout_s
+        while True:
+            try:
+                if self._usb_serial:
+                    self.port = next((one.device for one in list_ports()
+                                      if one.usb_serial == self._usb_serial), self.port)
+                self._open()
+                return
+            except LinkLostError:
+                if time.monotonic() + POLL_S >= deadline:
+                    raise
+                time.sleep(POLL_S)
+
+    def _drop(self) -> None:
+        stream, self._stream = self._stream, None
+        if stream is not None:
+            with contextlib.suppress(Exception):
+                stream.close()
+
+    def close(self) -> None:
+        """Close; closing twice is harmless."""
+        self._drop()
+
+    def __enter__(self) -> Link:
+        return self
+
+    def __exit__(self, *reason: object) -> None:
+        self.close()
+
+
+@contextlib.contextmanager
+def open_link(port: str, *, baud: int = BAUD) -> Iterator[Link]:
+    """Lock a port and open it; closed and unlocked at the end, whatever happens."""
+    with lock_port(port), Link(port, baud=baud) as link:
+        yield link

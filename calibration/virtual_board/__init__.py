@@ -1,0 +1,1 @@
+"""Boards one can run today: emulated cores and spoilt lines, launched and ended by the toolkit."""
