@@ -52,13 +52,13 @@ class Interface:
     ----------
     width_bytes : int
         Of one beat.
-    outstanding : int
-        Read bursts in flight at once; their latency is shared among them.
+    write_gap_cycles : float
+        Cycles a write burst holds the channel beyond its beats.
     """
 
     name: str
     width_bytes: int = 8
-    outstanding: int = 8
+    write_gap_cycles: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,7 +74,8 @@ class Pool:
     byte_width_bytes, frequency_ratio : int, float
         The compiler's cost of a beat: up to so many bytes, so many NPU cycles.
     serialises : bool
-        Whether the compiler's rule adds up the engines of the pool.
+        Whether its engines take turns, in the compiler's rule and in the model; otherwise each
+        has a bank of its own.
     clock : str
         Clock of the path to it.
     clock_ratio : float
@@ -82,7 +83,8 @@ class Pool:
     bytes_per_cycle : float
         Sustained, per cycle of that clock; a beat takes at least one cycle.
     read_latency_cycles, write_latency_cycles : float
-        Cycles of that clock before the first beat.
+        Cycles of that clock before the first beat. Outside the chip, each run of a walk that is
+        not contiguous is an access of its own and pays it again.
     shared : bool
         Whether reads and writes take turns.
     burst_max_beats : int
@@ -96,7 +98,7 @@ class Pool:
     external: bool = False
     byte_width_bytes: int = 8
     frequency_ratio: float = 1.0
-    serialises: bool = False
+    serialises: bool = True
     clock: str = "npu"
     clock_ratio: float = 1.0
     bytes_per_cycle: float = 8.0
@@ -131,6 +133,8 @@ class HandOver:
         For each stream engine set up or released.
     pre_unit_cycles, post_unit_cycles : tuple of (str, float)
         For each unit set up or released, by kind.
+    software_cycles : float
+        To dispatch an epoch that runs on the host; what it computes is not in it.
     """
 
     clock: str
@@ -140,6 +144,7 @@ class HandOver:
     post_engine_cycles: float = 0.0
     pre_unit_cycles: tuple[tuple[str, float], ...] = ()
     post_unit_cycles: tuple[tuple[str, float], ...] = ()
+    software_cycles: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -181,10 +186,18 @@ class Npu:
         Stream engines.
     engine_buffer_bytes : int
         What one engine holds ahead of, or behind, the units.
+    engine_bytes_per_cycle : float
+        What one engine passes between memory and units in a cycle.
+    engine_outstanding : int
+        Read bursts one engine has in flight: they share the pool's latency.
     start_cycles : int
-        From the host's start to the first beat, and from the last beat to the host seeing it.
+        From the host's start to the first request, and from the last beat to the host seeing it.
+    sums_directions : bool
+        Whether the compiler's rule adds the reads and writes of a pool.
     epoch_controller : bool
         Whether epochs follow one another without the host between them.
+    controller_engine_cycles : float
+        NPU cycles the controller takes to set up one engine.
     """
 
     name: str
@@ -194,13 +207,17 @@ class Npu:
     units: tuple[UnitKind, ...]
     engines: int
     engine_buffer_bytes: int
+    engine_bytes_per_cycle: float = 2.0
+    engine_outstanding: int = 8
     interfaces: tuple[Interface, ...]
     pools: tuple[Pool, ...]
     cache: NpuCache | None = None
     start_cycles: int = 0
     hand_over: HandOver
     energy: NpuEnergy = NpuEnergy()
+    sums_directions: bool = False
     epoch_controller: bool = False
+    controller_engine_cycles: float = 0.0
 
     def unit(self, kind: str) -> UnitKind:
         """Return the units of that kind."""
@@ -209,6 +226,14 @@ class Npu:
                 return unit
         raise BoardError(f"{self.name}: npu has no unit {kind!r}; "
                          + did_you_mean(kind, [unit.kind for unit in self.units]))
+
+    def interface(self, name: str) -> Interface:
+        """Return the interface of that name."""
+        for interface in self.interfaces:
+            if interface.name == name:
+                return interface
+        raise BoardError(f"{self.name}: npu interface {name!r} does not exist; "
+                         + did_you_mean(name, [part.name for part in self.interfaces]))
 
     def pool(self, name: str) -> Pool:
         """Return the pool of that name."""
