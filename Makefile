@@ -9,14 +9,25 @@ BENCH := $(VENV)/.bench-installed
 # Debian ships venv apart from Python: without it, ask the package manager once.
 SUDO_APT := $(shell [ "$$(id -u)" = 0 ] || echo sudo) apt-get
 
-.PHONY: demo test lint bench accuracy clean
+# Cross compilers and virtual boards; without them their tests skip and say so.
+TOOL_PACKAGES := gcc-arm-none-eabi libnewlib-arm-none-eabi gcc-riscv64-unknown-elf qemu-system-arm qemu-system-misc
+TOOL_COMMANDS := arm-none-eabi-gcc riscv64-unknown-elf-gcc qemu-system-arm qemu-system-riscv32
+
+.PHONY: demo test lint bench accuracy tools clean
 
 demo: $(CORE)
 	$(BIN)/python -m twin predict kws -b nucleo_l4r5zi --runtime x-cube-ai@9.0
 	$(BIN)/python -m twin compare kws -b nucleo_l4r5zi --published --plot out/kws_nucleo_l4r5zi.png
 
-test: lint
+test: lint tools
 	$(BIN)/python -m pytest
+
+tools:
+	@missing=; for tool in $(TOOL_COMMANDS); do command -v $$tool >/dev/null || missing="$$missing $$tool"; done; \
+	if [ -z "$$missing" ]; then exit 0; fi; \
+	if command -v apt-get >/dev/null && { [ "$$(id -u)" = 0 ] || sudo -n true 2>/dev/null; }; then \
+	  $(SUDO_APT) update -qq && $(SUDO_APT) install -y -qq --no-install-recommends $(TOOL_PACKAGES); \
+	else echo "not installed, tests that need them skip:$$missing ($(TOOL_PACKAGES))"; fi
 
 lint: $(TEST)
 	$(BIN)/python -m ruff check .
