@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from hwmodels.errors import BoardError, did_you_mean
+from hwmodels.npu.machine import Npu
 
 KINDS = ("datasheet", "measured", "fitted", "derived", "assumed")
 """Where a number comes from."""
@@ -290,6 +291,8 @@ class Board:
 
     Parameters
     ----------
+    npu : Npu or None
+        The accelerator, where there is one.
     placement : tuple of (str, str)
         Default memory for "weights", "arena" and "code".
     counters : Counters or None
@@ -314,6 +317,7 @@ class Board:
     memories: tuple[Memory, ...]
     buses: tuple[Bus, ...] = ()
     dma: tuple[Dma, ...] = ()
+    npu: Npu | None = None
     power: Power
     prices: tuple[EventPrice, ...] = ()
     placement: tuple[tuple[str, str], ...]

@@ -28,6 +28,7 @@ from hwmodels.board_rules import (
     main_core_clock,
 )
 from hwmodels.board_schema import BoardSection, Section
+from hwmodels.npu_assembly import assemble_npu
 
 ARRAY_ROLES = ("flash", "external_flash", "rom")
 """Roles read in lines, whose wait states are met once a line."""
@@ -62,6 +63,7 @@ def assemble(section: BoardSection) -> Board:
         dma=tuple(Dma(name=name, bus=dma.bus, clock=dma.clock,
                       setup_cycles=dma.setup_cycles.value, channels=_value(dma.channels, 1))
                   for name, dma in section.dma.items()),
+        npu=assemble_npu(section),
         power=_power(section), prices=_prices(section),
         placement=tuple((use, getattr(section.placement, use))
                         for use in ("weights", "arena", "code")),

@@ -9,6 +9,7 @@ from hwmodels.board_leaf import Leaf
 from hwmodels.board_schema import BoardSection, CacheSection, MemorySection
 from hwmodels.counts import EVENTS
 from hwmodels.errors import did_you_mean
+from hwmodels.npu import BURST_BEATS, UNIT_KINDS
 
 Broken = tuple[str, str]
 """Dotted path and the rule it breaks."""
@@ -38,7 +39,7 @@ def find_broken(section: BoardSection) -> Broken | None:
     flash gets at least the wait states its table demands; the arena is writable.
     """
     for rule in (_names, _derived_clocks, _supply, _clock_limits, _caches, _memories,
-                 _wait_states, _overlaps, _placement, _prices):
+                 _wait_states, _overlaps, _placement, _prices, _npu):
         for broken in rule(section):
             return broken
     return None
@@ -121,6 +122,12 @@ def _references(section: BoardSection) -> Iterator[tuple[str, str, str | None]]:
     for name, dma in section.dma.items():
         yield f"dma.{name}.bus", "bus", dma.bus
         yield f"dma.{name}.clock", "clock", dma.clock
+    if section.npu is not None:
+        yield "npu.clock", "clock", section.npu.clock
+        yield "npu.hand_over.clock", "clock", section.npu.hand_over.clock
+        for name, pool in section.npu.pools.items():
+            yield f"npu.pools.{name}.memory", "memory", pool.memory
+            yield f"npu.pools.{name}.clock", "clock", pool.clock
     for use in ("weights", "arena", "code"):
         yield f"placement.{use}", "memory", getattr(section.placement, use)
     if section.counters is not None:
@@ -277,3 +284,28 @@ def _prices(section: BoardSection) -> Iterator[Broken]:
         event = key.partition("@")[0]
         if event not in EVENTS:
             yield _unknown(f"prices.{key}", event, "event", EVENTS)
+
+
+def _npu(section: BoardSection) -> Iterator[Broken]:
+    npu = section.npu
+    if npu is None:
+        return
+    if not npu.interfaces or not npu.pools:
+        yield "npu", "an NPU has at least one interface and one pool"
+    kinds = [kind for kind in UNIT_KINDS if kind != "NULL"]
+    for kind in npu.units:
+        if kind not in kinds:
+            yield _unknown(f"npu.units.{kind}", kind, "unit", kinds)
+    if npu.cache is not None:
+        way_bytes = npu.cache.line_bytes.value * npu.cache.ways.value
+        if npu.cache.size_bytes.value % way_bytes:
+            yield ("npu.cache.size_bytes", f"no whole number of sets; accepted: multiples of "
+                   f"{way_bytes}")
+    for name, pool in npu.pools.items():
+        if pool.burst_max_beats is not None and pool.burst_max_beats.value not in BURST_BEATS:
+            yield (f"npu.pools.{name}.burst_max_beats", "accepted: "
+                   + ", ".join(map(str, BURST_BEATS)))
+        memory_bytes = section.memories[pool.memory].size_bytes.value
+        if pool.size_bytes is not None and pool.size_bytes.value > memory_bytes:
+            yield (f"npu.pools.{name}.size_bytes", f"{pool.size_bytes.value} bytes are more than "
+                   f"{pool.memory} has; accepted: up to {memory_bytes}")

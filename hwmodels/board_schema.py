@@ -12,6 +12,7 @@ from hwmodels.board_leaf import (
     Count,
     Current,
     CurrentPerMhz,
+    Cycles,
     Efficiencies,
     Energy,
     Frequencies,
@@ -162,6 +163,92 @@ class DmaSection(Section):
     channels: Count | None = None
 
 
+class NpuUnitSection(Section):
+    """`npu.units.KIND`: how many there are and how fast one is."""
+
+    count: Count
+    macs_per_cycle: dict[str, Rate] = {}
+    ops_per_cycle: Rate | None = None
+    fill_cycles: WholeCycles | None = None
+
+
+class NpuInterfaceSection(Section):
+    """`npu.interfaces.NAME`."""
+
+    width_bytes: Size
+    write_gap_cycles: Cycles | None = None
+
+
+class NpuPoolSection(Section):
+    """`npu.pools.NAME`; absent: clock, bandwidth and latency are the memory's."""
+
+    memory: str
+    size_bytes: Size | None = None
+    byte_width_bytes: Size
+    frequency_ratio: Rate
+    serialises: bool = True
+    shared: bool = False
+    cacheable: bool = False
+    clock: str | None = None
+    bytes_per_cycle: Rate | None = None
+    read_latency_cycles: Cycles | None = None
+    write_latency_cycles: Cycles | None = None
+    burst_max_beats: Count | None = None
+    byte_pj: Energy | None = None
+
+
+class NpuCacheSection(Section):
+    """`npu.cache`."""
+
+    size_bytes: Size
+    line_bytes: Size
+    ways: Count
+    enabled: bool = True
+
+
+class HandOverSection(Section):
+    """`npu.hand_over`: what the host does around an epoch, in cycles of its clock."""
+
+    clock: str
+    pre_cycles: Cycles
+    post_cycles: Cycles
+    pre_engine_cycles: Cycles | None = None
+    post_engine_cycles: Cycles | None = None
+    pre_unit_cycles: dict[str, Cycles] = {}
+    post_unit_cycles: dict[str, Cycles] = {}
+    software_cycles: Cycles | None = None
+
+
+class NpuEnergySection(Section):
+    """`npu.energy`: at the rail; bytes are priced by pool."""
+
+    mac_pj: dict[str, Energy] = {}
+    op_pj: Energy | None = None
+    active_pj_per_cycle: Energy | None = None
+    idle_pj_per_cycle: Energy | None = None
+
+
+class NpuSection(Section):
+    """`npu`: an accelerator of stream engines, units and pools."""
+
+    family: str
+    clock: str
+    engines: Count
+    engine_buffer_bytes: Size
+    engine_bytes_per_cycle: Rate
+    engine_outstanding: Count
+    start_cycles: WholeCycles
+    sums_directions: bool = False
+    epoch_controller: bool = False
+    controller_engine_cycles: Cycles | None = None
+    units: dict[str, NpuUnitSection]
+    interfaces: dict[str, NpuInterfaceSection]
+    pools: dict[str, NpuPoolSection]
+    cache: NpuCacheSection | None = None
+    hand_over: HandOverSection
+    energy: NpuEnergySection = NpuEnergySection()
+
+
 class PowerSection(Section):
     """`power`: currents of the supply rail, by voltage scale."""
 
@@ -224,7 +311,7 @@ class BoardSection(Section):
     memories: dict[str, MemorySection]
     buses: dict[str, BusSection] = {}
     dma: dict[str, DmaSection] = {}
-    npu: None = None
+    npu: NpuSection | None = None
     power: PowerSection
     prices: dict[str, PriceSection] = {}
     placement: PlacementSection

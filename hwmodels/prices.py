@@ -46,6 +46,7 @@ from dataclasses import replace
 from hwmodels.board import Board, Cache, EventPrice, Memory, Power
 from hwmodels.counts import ISSUE_EVENTS, Price, Prices
 from hwmodels.errors import BoardError
+from hwmodels.npu.prices import derive_npu_prices
 
 PJ_PER_CYCLE = 1000.0
 """pJ of 1 mA/MHz at 1 V: 1e-3 A / 1e6 Hz x 1 V = 1e-9 J."""
@@ -239,6 +240,8 @@ def _derive(board: Board) -> Iterator[Price]:
     yield from _core_prices(board)
     for memory in board.memories:
         yield from _memory_prices(board, memory)
+    if board.npu is not None:
+        yield from derive_npu_prices(board.npu)
 
 
 def _core_prices(board: Board) -> Iterator[Price]:
@@ -263,6 +266,7 @@ def _core_prices(board: Board) -> Iterator[Price]:
     yield price("leakage", 0.0, leakage_pj(power), "derived", "static current of the supply")
     yield price("kernel_dispatch", 0.0, free, "assumed", "the runtime states it")
     yield price("epoch_launch", 0.0, free, "assumed", "the runtime states it")
+    yield price("epoch_host_cycle", 1.0, slot, "derived", "a core cycle; an issue slot each")
     yield price("cache_clean", CLEAN_CYCLES, None if slot is None else CLEAN_CYCLES * slot,
                 "assumed", "maintenance loop of four instructions a line; write-backs apart")
 

@@ -69,6 +69,8 @@ class Pool:
     ----------
     memory : str
         The board's memory it is in.
+    size_bytes : int
+        What a compiler may place in it.
     external : bool
         Outside the chip.
     byte_width_bytes, frequency_ratio : int, float
@@ -95,6 +97,7 @@ class Pool:
 
     name: str
     memory: str
+    size_bytes: int = 0
     external: bool = False
     byte_width_bytes: int = 8
     frequency_ratio: float = 1.0
