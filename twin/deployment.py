@@ -11,14 +11,19 @@ from pathlib import Path
 from hwmodels.board import MEMORY_ROLES, Board, Memory
 from hwmodels.board_file import change_board, load_board
 from hwmodels.errors import did_you_mean
+from hwmodels.npu import Npu
 from twin.dead_channels import drop_dead_channels
-from twin.errors import PlacementError, UsageError
+from twin.epochs import Planner, Step, plan_steps
+from twin.errors import PlacementError, RuntimeRefusedError, UsageError
 from twin.graph import Graph
+from twin.operators import OPERATORS
 from twin.placement import Placement, check_fit, plan_placement
 from twin.readers import read_model
 from twin.runtimes import Runtime, load_runtime
+from twin.weight_width import narrow_weights
 
 PLACEMENT_KEYS = ("placement.weights", "placement.arena", "placement.code")
+OFFLOAD_KEYS = ("offload.host", "offload.weight_bits")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -37,6 +42,10 @@ class Deployment:
         Names of the memories that hold them.
     notes : tuple of str
         Choices made on the way that a reader should know of.
+    host : tuple of str
+        Operators, or indices of layers, kept on the host core of an accelerator.
+    weight_bits : int or None
+        Width convolution weights are narrowed to; None: as the file states them.
     """
 
     graph: Graph
@@ -46,18 +55,37 @@ class Deployment:
     arena: str
     code: str
     notes: tuple[str, ...] = ()
+    host: tuple[str, ...] = ()
+    weight_bits: int | None = None
 
     @cached_property
     def executed(self) -> Graph:
         """The graph that runs: without dead channels where the runtime removes them."""
+        graph = self.graph
         if self.runtime.drops_dead_channels:
-            return drop_dead_channels(self.graph)
-        return self.graph
+            graph = drop_dead_channels(graph)
+        return graph if self.weight_bits is None else narrow_weights(graph, self.weight_bits)
+
+    @cached_property
+    def steps(self) -> tuple[Step, ...]:
+        """What runs where, in order; none unless the runtime offloads."""
+        if self.runtime.offload is None or self.board.npu is None:
+            return ()
+        return plan_steps(self.executed, Planner(
+            npu=self.board.npu, offload=self.runtime.offload, weights=self.weights,
+            arena=self.arena, host=self.host,
+            channel_first_inputs=self.graph.source.endswith(".onnx")))
+
+    @cached_property
+    def offloaded(self) -> frozenset[int]:
+        """Positions of the layers an accelerator runs."""
+        return frozenset(position for step in self.steps if step.kind == "epoch"
+                         for position in step.layers)
 
     @cached_property
     def placement(self) -> Placement:
         """The memory plan of the graph that runs."""
-        return plan_placement(self.executed, self.runtime, self.board.core.isa)
+        return plan_placement(self.executed, self.runtime, self.board.core.isa, self.offloaded)
 
     @property
     def ram_bytes(self) -> int:
@@ -78,7 +106,8 @@ class Deployment:
         ----------
         overrides : mapping of str to object
             Dotted paths: "runtime", "placement.weights", "placement.arena", "placement.code",
-            or any path of the board file.
+            "offload.host" (operators or layer indices kept on the host, by commas),
+            "offload.weight_bits", or any path of the board file.
         **fields
             Fields of the dataclass.
 
@@ -92,13 +121,38 @@ class Deployment:
         if "runtime" in overrides:
             runtime = load_runtime(str(overrides.pop("runtime")))
             changed = dataclasses.replace(changed, runtime=runtime)
+        changed = _set_offload(changed, {key: overrides.pop(key) for key in OFFLOAD_KEYS
+                                         if key in overrides})
         places = {key: str(overrides.pop(key)) for key in PLACEMENT_KEYS if key in overrides}
         if overrides:
             changed = dataclasses.replace(changed, board=change_board(changed.board, overrides))
         return place(changed.graph, changed.board, changed.runtime,
                      weights=places.get("placement.weights", changed.weights),
                      arena=places.get("placement.arena", changed.arena),
-                     code=places.get("placement.code", changed.code))
+                     code=places.get("placement.code", changed.code), host=changed.host,
+                     weight_bits=changed.weight_bits)
+
+
+def _set_offload(deployment: Deployment, settings: Mapping[str, object]) -> Deployment:
+    """Apply the paths of `OFFLOAD_KEYS`."""
+    if settings and deployment.runtime.offload is None:
+        raise UsageError(f"{next(iter(settings))}: runtime {deployment.runtime.identity} does not "
+                         "offload; accepted with a runtime that does, such as neural-art")
+    if "offload.host" in settings:
+        kept = tuple(name.strip() for name in str(settings["offload.host"]).split(",")
+                     if name.strip())
+        known = [str(layer.index) for layer in deployment.graph.layers]
+        for name in kept:
+            if name not in OPERATORS and name not in known:
+                raise UsageError(f"offload.host: {name!r} is no operator and no layer; "
+                                 + did_you_mean(name, OPERATORS))
+        deployment = dataclasses.replace(deployment, host=kept)
+    if "offload.weight_bits" in settings:
+        bits = str(settings["offload.weight_bits"])
+        if bits not in ("4", "8"):
+            raise UsageError(f"offload.weight_bits: {bits!r}; accepted: 4, 8")
+        deployment = dataclasses.replace(deployment, weight_bits=int(bits))
+    return deployment
 
 
 def deploy(model: str | Path | Graph, board: str | Path | Board, *, runtime: str | None = None,
@@ -144,24 +198,40 @@ def default_runtime(graph: Graph) -> Runtime:
 
 
 def place(graph: Graph, board: Board, runtime: Runtime, *, weights: str | None,
-          arena: str | None, code: str) -> Deployment:
+          arena: str | None, code: str, host: tuple[str, ...] = (),
+          weight_bits: int | None = None) -> Deployment:
     """Choose memories and check that everything fits.
 
     Raises
     ------
     PlacementError
         When a role has no memory on the board, or nothing that was allowed is large enough.
+    RuntimeRefusedError
+        When the runtime needs an accelerator the board does not have.
     """
     defaults = dict(board.placement)
+    if runtime.offload is not None:
+        defaults["arena"] = _accelerator(board, runtime).pools[0].memory
     notes: list[str] = []
-    draft = Deployment(graph=graph, board=board, runtime=runtime,
+    draft = Deployment(graph=graph, board=board, runtime=runtime, host=host,
+                       weight_bits=weight_bits,
                        weights=_memory(board, weights or defaults["weights"]).name,
                        arena=_memory(board, arena or defaults["arena"]).name,
                        code=_memory(board, code).name)
-    if arena is None:
-        draft = dataclasses.replace(draft, arena=_roomy_arena(draft, notes))
+    roomy = _roomy_arena(draft, notes) if arena is None else draft.arena
+    if roomy != draft.arena:
+        draft = dataclasses.replace(draft, arena=roomy, notes=tuple(notes))
     _check(draft)
-    return dataclasses.replace(draft, notes=tuple(notes))
+    return draft
+
+
+def _accelerator(board: Board, runtime: Runtime) -> Npu:
+    assert runtime.offload is not None
+    if board.npu is None or board.npu.family != runtime.offload.family:
+        has = board.npu.family if board.npu is not None else "none"
+        raise RuntimeRefusedError(f"runtime {runtime.identity} needs a {runtime.offload.family} "
+                                  f"accelerator; {board.name} has {has}")
+    return board.npu
 
 
 def _memory(board: Board, wanted: str) -> Memory:
@@ -186,15 +256,24 @@ def _roomy_arena(draft: Deployment, notes: list[str]) -> str:
     default = draft.board.memory(draft.arena)
     if draft.ram_bytes <= default.size_bytes:
         return default.name
-    on_chip = [memory for memory in draft.board.memories if memory.role in ("tcm", "sram")]
-    larger = [memory for memory in on_chip if memory.size_bytes >= draft.ram_bytes]
+    allowed = _arena_memories(draft)
+    larger = [memory for memory in allowed if memory.size_bytes >= draft.ram_bytes]
     if not larger:
         # Refused below, naming the roomiest.
-        return max(on_chip, key=lambda memory: memory.size_bytes, default=default).name
-    chosen = min(larger, key=lambda memory: memory.size_bytes)
+        return max(allowed, key=lambda memory: memory.size_bytes, default=default).name
+    chosen = min(larger, key=lambda memory: (memory.role == "external_ram", memory.size_bytes))
     notes.append(f"arena placed in {chosen.name}: {default.name} has {default.size_bytes:,} "
                  f"bytes, {draft.ram_bytes:,} are needed")
     return chosen.name
+
+
+def _arena_memories(draft: Deployment) -> list[Memory]:
+    """Memories an arena may go to by itself: on the chip, or what the accelerator reaches."""
+    if draft.runtime.offload is None or draft.board.npu is None:
+        return [memory for memory in draft.board.memories if memory.role in ("tcm", "sram")]
+    reached = {pool.memory for pool in draft.board.npu.pools}
+    return [memory for memory in draft.board.memories if memory.name in reached
+            and memory.role in ("npu_ram", "sram", "external_ram")]
 
 
 def _check(draft: Deployment) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from twin.errors import DoesNotFitError
@@ -108,7 +109,8 @@ def requantisation_bytes(graph: Graph, layer: Layer) -> int:
     return 8 * channels if channels > 1 else 8
 
 
-def plan_placement(graph: Graph, runtime: Runtime, isa: str) -> Placement:
+def plan_placement(graph: Graph, runtime: Runtime, isa: str,
+                   offloaded: Collection[int] = ()) -> Placement:
     """Plan the arena (greedy by size, as TFLite Micro does) and lay out the weights.
 
     Parameters
@@ -119,6 +121,8 @@ def plan_placement(graph: Graph, runtime: Runtime, isa: str) -> Placement:
         Says alignment, scratch, and which operators work in place.
     isa : str
         Instruction set, which scratch sizes depend on.
+    offloaded : collection of int
+        Positions of layers an accelerator runs: they need no scratch.
 
     Returns
     -------
@@ -135,7 +139,7 @@ def plan_placement(graph: Graph, runtime: Runtime, isa: str) -> Placement:
     ----------
     TFLite Micro, GreedyMemoryPlanner: tensorflow/lite/micro/memory_planner.
     """
-    requests = _collect_requests(graph, runtime, isa)
+    requests = _collect_requests(graph, runtime, isa, offloaded)
     _place(requests, runtime.alignment_bytes)
     slots = [
         ArenaSlot(name=request.name, tensor=tensor, offset_bytes=request.offset_bytes,
@@ -162,7 +166,8 @@ def plan_placement(graph: Graph, runtime: Runtime, isa: str) -> Placement:
     )
 
 
-def _collect_requests(graph: Graph, runtime: Runtime, isa: str) -> list[_Request]:
+def _collect_requests(graph: Graph, runtime: Runtime, isa: str,
+                      offloaded: Collection[int]) -> list[_Request]:
     last_reader = _last_readers(graph)
     held: dict[int, _Request] = {}
     requests: list[_Request] = []
@@ -186,7 +191,7 @@ def _collect_requests(graph: Graph, runtime: Runtime, isa: str) -> list[_Request
                 source = None
             else:
                 hold(tensor_id, position)
-        scratch = _scratch(graph, layer, runtime, isa)
+        scratch = 0 if position in offloaded else _scratch(graph, layer, runtime, isa)
         if scratch:
             requests.append(_Request(name=f"scratch of {layer.name}", tensors=[-1 - position],
                                      size_bytes=scratch, first=position, last=position))

@@ -2,37 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from hwmodels.counts import (
-    CAUSE_GROUPS,
-    ISSUE_EVENTS,
-    Bill,
-    CountLine,
-    Counts,
-    Price,
-    Prices,
-    make_bill,
-    merge_bills,
-    merge_counts,
-)
-from hwmodels.kernel import Kernel
-from hwmodels.prices import derive_prices
-from hwmodels.simulator import KernelRun, add_background, simulate
+from hwmodels.counts import CAUSE_GROUPS, Bill, CountLine, Counts, Prices, make_bill, merge_bills
+from hwmodels.simulator import add_background
 from twin.deployment import Deployment
 from twin.errors import UsageError
-from twin.graph import Layer
+from twin.host import LayerCost, price_on_core, runtime_prices
+from twin.offload import EpochPrediction, bill_us, price_offloaded
 from twin.operators import bytes_moved, is_alias, is_assumed, layer_macs
 from twin.placement import Placement, requantisation_bytes
-from twin.runtimes import Runtime
-from twin.sites import code_address, lower_network
+from twin.sites import lower_network
 
 TEMPERATURES = ("warm", "cold")
 """Warm: caches as the previous inference left them. Cold: caches empty."""
-
-CORE_EVENTS = (*ISSUE_EVENTS, "branch_refill", "pipeline_stall")
-"""What an efficiency of a runtime scales."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LayerPrediction:
@@ -51,9 +34,11 @@ class LayerPrediction:
     kernels : tuple of str
         Library functions called.
     clock : str
-        Clock the cycles are of.
-    cycles, time_us : float
-        Warm or cold, as the prediction says.
+        Clock most of its time passes in.
+    cycles : float
+        Of that clock.
+    time_us : float
+        Across its clocks; warm or cold, as the prediction says.
     energy_uj : float or None
         At the rail; None is not known.
     bill : Bill
@@ -66,6 +51,8 @@ class LayerPrediction:
         Data-cache lines looked up and filled; 0 and 0 without a data cache.
     live_bytes : int
         Bytes of arena alive while it runs.
+    epochs : tuple of str
+        Names of the accelerator's epochs, and of software ones, it ran in.
     """
 
     index: int
@@ -87,6 +74,7 @@ class LayerPrediction:
     accesses: int
     misses: int
     live_bytes: int
+    epochs: tuple[str, ...] = ()
 
     @property
     def arithmetic_intensity(self) -> float:
@@ -100,7 +88,7 @@ class LayerPrediction:
 
     @property
     def largest_cause(self) -> str:
-        """The cause with most cycles, "" for an alias."""
+        """The cause with most cycles of its clock, "" for an alias."""
         causes = self.bill.causes()
         return max(causes, key=lambda cause: self.bill.cycles(self.clock, cause), default="")
 
@@ -129,11 +117,15 @@ class Prediction:
     bill : Bill
         Of one inference: the sum of the layers' bills.
     clock : str
-        Clock the cycles are of.
-    cycles, time_us, energy_uj : float
+        Clock most of the time passes in.
+    cycles : float
+        Of that clock; the bill has those of the others, which are never added to them.
+    time_us, energy_uj : float
         Of one inference.
     warnings : tuple of str
         What a reader must know before using the figures.
+    epochs : tuple of EpochPrediction
+        Of a runtime that offloads, in order.
     """
 
     deployment: Deployment
@@ -146,6 +138,7 @@ class Prediction:
     time_us: float
     energy_uj: float | None
     warnings: tuple[str, ...]
+    epochs: tuple[EpochPrediction, ...] = ()
     kind: str = "predicted"
 
     @property
@@ -197,87 +190,57 @@ def predict(deployment: Deployment, *, temperature: str = "warm") -> Prediction:
     Notes
     -----
     bill = counts x prices, per kernel; a layer's bill is the sum of its kernels' and of the call
-    overhead of its runtime; the total is the sum of the layers'.
+    overhead of its runtime; the total is the sum of the layers'. With a runtime that offloads,
+    layers are what their epochs cost (`twin.offload`); the host's caches then start empty in
+    either temperature.
     """
     if temperature not in TEMPERATURES:
         raise UsageError(f"temperature {temperature!r}; accepted: {', '.join(TEMPERATURES)}")
-    kernels = lower_network(deployment)
-    flat = [kernel for group in kernels for kernel in group]
-    runs = iter(simulate(flat, deployment.board, code_address=code_address(deployment),
-                         code_memory=deployment.code, cold=temperature == "cold"))
-    prices = _with_runtime(derive_prices(deployment.board), deployment.runtime)
-    layers = tuple(
-        _predict_layer(deployment, position, group, tuple(next(runs) for _ in group), prices)
-        for position, group in enumerate(kernels)
-    )
+    prices = runtime_prices(deployment)
+    epochs: tuple[EpochPrediction, ...] = ()
+    if deployment.runtime.offload is not None:
+        costs, epochs = price_offloaded(deployment, prices)
+    else:
+        costs = tuple(
+            replace(cost, bill=add_background(cost.bill, deployment.board, prices))
+            for cost in price_on_core(deployment, lower_network(deployment), prices,
+                                      cold=temperature == "cold"))
+    layers = tuple(_predict_layer(deployment, position, cost)
+                   for position, cost in enumerate(costs))
     bill = merge_bills(layer.bill for layer in layers)
-    clock = deployment.board.core.clock
-    cycles = bill.cycles(clock)
+    clock = _main_clock(deployment, bill)
     energy_pj = bill.energy_pj()
     return Prediction(
         deployment=deployment, temperature=temperature, layers=layers,
-        setup=_setup_bill(deployment, prices), bill=bill, clock=clock, cycles=cycles,
-        time_us=_to_us(deployment, cycles), warnings=_warnings(deployment, layers),
-        energy_uj=None if energy_pj is None else energy_pj * 1e-6,
+        setup=_setup_bill(deployment, prices), bill=bill, clock=clock, cycles=bill.cycles(clock),
+        time_us=bill_us(bill, deployment.board), warnings=_warnings(deployment, layers),
+        energy_uj=None if energy_pj is None else energy_pj * 1e-6, epochs=epochs,
     )
 
 
-def _to_us(deployment: Deployment, cycles: float) -> float:
-    return cycles / deployment.board.clock(deployment.board.core.clock).frequency_hz * 1e6
+def _main_clock(deployment: Deployment, bill: Bill) -> str:
+    """The clock most of a bill's time passes in; the core's for an empty one."""
+    board = deployment.board
+    return max((board.core.clock, *bill.clocks()),
+               key=lambda clock: bill.cycles(clock) / board.clock(clock).frequency_hz)
 
 
-def _predict_layer(deployment: Deployment, position: int, kernels: tuple[Kernel, ...],
-                   runs: tuple[KernelRun, ...], prices: Prices) -> LayerPrediction:
+def _predict_layer(deployment: Deployment, position: int, cost: LayerCost) -> LayerPrediction:
     graph = deployment.graph
     layer = graph.layers[position]
-    board = deployment.board
-    alias = is_alias(layer)
-    bills = [make_bill(run.counts, prices.scaled(
-        CORE_EVENTS, deployment.runtime.efficiency.get(kernel.family, 1.0)))
-        for kernel, run in zip(kernels, runs, strict=True)]
-    calls = _count_calls(max(len(kernels), int(deployment.runtime.dispatches_aliases)))
-    bill = add_background(merge_bills([*bills, make_bill(calls, prices)]), board, prices)
-    cycles = bill.cycles(board.core.clock)
-    energy_pj = bill.energy_pj()
+    clock = _main_clock(deployment, cost.bill)
+    energy_pj = cost.bill.energy_pj()
     return LayerPrediction(
         index=layer.index, name=layer.name, op=layer.op,
         output_shape=graph.tensors[layer.outputs[0]].shape, macs=layer_macs(graph, layer),
-        bytes_moved=bytes_moved(graph, layer), alias=alias, assumed=_is_assumed(layer, kernels),
-        kernels=tuple(kernel.name for kernel in kernels), clock=board.core.clock, cycles=cycles,
-        time_us=_to_us(deployment, cycles),
-        energy_uj=None if energy_pj is None else energy_pj * 1e-6,
-        bill=bill, counts=merge_counts([*(run.counts for run in runs), calls]),
-        instructions=sum(run.instructions for run in runs),
-        accesses=sum(run.cache_accesses for run in runs),
-        misses=sum(run.cache_misses for run in runs),
-        live_bytes=deployment.placement.live_bytes[position],
+        bytes_moved=bytes_moved(graph, layer), alias=is_alias(layer),
+        assumed=layer.assumed or is_assumed(layer) or cost.assumed, kernels=cost.kernels,
+        clock=clock, cycles=cost.bill.cycles(clock), time_us=bill_us(cost.bill, deployment.board),
+        energy_uj=None if energy_pj is None else energy_pj * 1e-6, bill=cost.bill,
+        counts=cost.counts, instructions=cost.instructions, accesses=cost.accesses,
+        misses=cost.misses, live_bytes=deployment.placement.live_bytes[position],
+        epochs=cost.epochs,
     )
-
-
-def _is_assumed(layer: Layer, kernels: tuple[Kernel, ...]) -> bool:
-    return layer.assumed or is_assumed(layer) or any(kernel.assumed for kernel in kernels)
-
-
-def _count_calls(calls: int) -> Counts:
-    if not calls:
-        return Counts()
-    return Counts((CountLine(event="kernel_dispatch", occurred=calls, exposed=calls),))
-
-
-def _with_runtime(prices: Prices, runtime: Runtime) -> Prices:
-    """Add what the runtime charges: calling a kernel, and preparing one."""
-    slot = prices.price("alu_issue", "")
-
-    def price(place: str, cycles: float, what: str) -> Price:
-        return Price(event="kernel_dispatch", place=place, cycles=cycles, clock=slot.clock,
-                     pj=None if slot.pj is None else cycles * slot.pj, kind="assumed",
-                     source=f"{what} of runtime {runtime.identity}")
-
-    added = (price("", runtime.dispatch_cycles, "dispatch_cycles"),
-             price("setup", runtime.setup_cycles_per_op, "setup_cycles_per_op"),
-             price("setup channels", runtime.setup_cycles_per_channel,
-                   "setup_cycles_per_channel"))
-    return Prices({**prices.table, **{(p.event, p.place): p for p in added}})
 
 
 def _setup_bill(deployment: Deployment, prices: Prices) -> Bill:
@@ -295,8 +258,9 @@ def _warnings(deployment: Deployment, layers: tuple[LayerPrediction, ...]) -> tu
     runtime = deployment.runtime
     warnings = list(deployment.notes)
     if runtime.structure == "assumed":
-        warnings.append(f"structural assumption: {runtime.identity} is closed; its loops are "
-                        "taken to be those of CMSIS-NN")
+        borrowed = ("its loops are taken to be those of CMSIS-NN" if runtime.offload is None else
+                    "its schedule is inferred, host operators run CMSIS-NN")
+        warnings.append(f"structural assumption: {runtime.identity} is closed; {borrowed}")
     assumed = [str(layer.index) for layer in layers if layer.assumed]
     if assumed:
         warnings.append("assumed: no source or data stands behind the cost of layer"

@@ -23,7 +23,7 @@ _LINE_BYTES = 32
 
 
 def lower_network(deployment: Deployment) -> tuple[tuple[Kernel, ...], ...]:
-    """Return the kernels of every layer, in execution order; an alias has none.
+    """Return the kernels of every layer on the core, in execution order; an alias has none.
 
     Parameters
     ----------
@@ -46,8 +46,9 @@ def lower_network(deployment: Deployment) -> tuple[tuple[Kernel, ...], ...]:
     lowered: list[tuple[Kernel, ...]] = []
     weight_offsets = dict(deployment.placement.weight_offsets)
     for position, layer in enumerate(graph.layers):
-        if is_alias(layer):
+        if is_alias(layer) or position in deployment.offloaded:
             lowered.append(())
+            parameter_offset += requantisation_bytes(graph, layer)
             continue
         operands = _operands(deployment, layer, position, weight_offsets, parameter_offset)
         parameter_offset += requantisation_bytes(graph, layer)

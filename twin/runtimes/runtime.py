@@ -16,6 +16,7 @@ from hwmodels.board import KINDS, Fact
 from hwmodels.errors import did_you_mean
 from twin.errors import RuntimeRefusedError
 from twin.runtimes.lowering import Lowering
+from twin.runtimes.offload import Offload, read_offload
 
 FAMILIES = ("conv", "pointwise", "depthwise", "fully_connected", "pool", "elementwise",
             "activation", "softmax", "data_movement", "recurrent", "quantize")
@@ -58,6 +59,8 @@ class Runtime:
         Core cycles relative to the lowered kernels, by operator family; 1 where absent.
     facts : tuple of Fact
         Every number with its source.
+    offload : Offload or None
+        What it hands to an accelerator; None: everything runs on the core.
     """
 
     name: str
@@ -78,6 +81,7 @@ class Runtime:
     alignment_bytes: int
     efficiency: Mapping[str, float]
     facts: tuple[Fact, ...] = field(default=(), repr=False)
+    offload: Offload | None = None
 
     @property
     def identity(self) -> str:
@@ -175,7 +179,9 @@ def _load(path: Path, version: str) -> Runtime:
     chosen = _choose_version(path, document, version)
     merged = {key: value for key, value in document.items()
               if key not in ("versions", "default_version", "schema", "sources")}
-    merged.update(document["versions"][chosen] or {})
+    changes = dict(document["versions"][chosen] or {})
+    offload_leaves = {**merged.pop("offload", {}), **changes.pop("offload", {})}
+    merged.update(changes)
     unknown = set(merged) - {*_PLAIN, *_NUMBERS, "efficiency"}
     if unknown:
         key = sorted(unknown)[0]
@@ -193,6 +199,9 @@ def _load(path: Path, version: str) -> Runtime:
             raise RuntimeRefusedError(f"{path}:efficiency.{family}: unknown family; "
                                       + did_you_mean(family, FAMILIES))
         efficiency[family] = _number(path, document, f"efficiency.{family}", leaf, facts)
+    offload = read_offload(
+        f"{path}:offload", offload_leaves,
+        lambda key, leaf: _number(path, document, key, leaf, facts)) if offload_leaves else None
     return Runtime(
         name=path.stem, version=chosen, description=str(merged["description"]),
         library=merged["library"], dtypes=tuple(merged["dtypes"]),
@@ -204,7 +213,7 @@ def _load(path: Path, version: str) -> Runtime:
         setup_cycles_per_channel=numbers["setup_cycles_per_channel"],
         code_bytes=int(numbers["code_bytes"]), ram_bytes=int(numbers["ram_bytes"]),
         alignment_bytes=int(numbers["alignment_bytes"]), efficiency=efficiency,
-        facts=tuple(facts),
+        facts=tuple(facts), offload=offload,
     )
 
 

@@ -1,0 +1,1 @@
+"""Neural-ART: a layer as work for the accelerator's units and stream engines."""

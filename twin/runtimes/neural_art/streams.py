@@ -1,0 +1,146 @@
+"""How a layer's tensors become stream engines: pools, patterns, and a share of the interfaces."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+from hwmodels.errors import BoardError
+from hwmodels.npu import Npu, Pool, StreamEngine
+from twin.graph import Graph, Layer, Tensor
+from twin.runtimes.neural_art.units import Work
+
+
+def pool_of(npu: Npu, memory: str, *, beside: str = "") -> Pool:
+    """Return the pool in a memory, another one than `beside` where the memory has several.
+
+    Raises
+    ------
+    BoardError
+        When the accelerator reaches no pool in that memory.
+    """
+    pools = [pool for pool in npu.pools if pool.memory == memory]
+    if not pools:
+        raise BoardError(f"{npu.name} reaches no pool in memory {memory!r}; it reaches: "
+                         + ", ".join(dict.fromkeys(pool.memory for pool in npu.pools)))
+    return next((pool for pool in pools if pool.name != beside), pools[0])
+
+
+def read_activation(tensor: Tensor, pool: str, *, scattered: bool) -> StreamEngine:
+    """An engine that reads a tensor; `scattered`: channel by channel, an element at a time."""
+    return _activation(tensor, pool, "in", scattered)
+
+
+def write_activation(tensor: Tensor, pool: str, *, scattered: bool) -> StreamEngine:
+    """An engine that writes a tensor."""
+    return _activation(tensor, pool, "out", scattered)
+
+
+def read_weights(work: Work, pool: str, *, encoded: bool) -> list[StreamEngine]:
+    """Engines that stream a layer's weights, one per convolution unit that needs its own."""
+    share, rest = divmod(work.weight_bytes, max(1, work.weight_streams))
+    sizes = [share + (position < rest) for position in range(work.weight_streams)]
+    return [StreamEngine(index=0, direction="in", interface="", pool=pool, bytes=size,
+                         buffer_bytes=work.weight_bytes, operand="weights", encoded=encoded)
+            for size in sizes if size]
+
+
+def move_tensors(graph: Graph, layer: Layer, pool: str) -> list[StreamEngine]:
+    """Engines of an operator that only moves data: a pair for each piece it moves.
+
+    Notes
+    -----
+    A piece is contiguous at its own tensor and walked in runs at the joined, split, padded or
+    permuted one; a run is what stays together: the product of the axes from the operator's on.
+    """
+    inputs = [tensor for tensor in graph.layer_inputs(layer)
+              if tensor is not None and not tensor.is_constant]
+    outputs = graph.layer_outputs(layer)
+    split = len(outputs) > len(inputs)
+    pieces = outputs if split else inputs
+    engines = []
+    for piece in pieces:
+        moved = piece if layer.op != "resize_nearest" else outputs[0]
+        run = _run_bytes(layer, piece)
+        whole = run >= moved.size_bytes
+        plain = StreamEngine(index=0, direction="out" if split else "in", interface="", pool=pool,
+                             bytes=moved.size_bytes, buffer_bytes=piece.size_bytes,
+                             operand="output" if split else "input")
+        other = replace(plain, direction="in" if split else "out",
+                        operand="input" if split else "output",
+                        pattern="contiguous" if whole else "strided",
+                        run_bytes=0 if whole else run)
+        engines += [plain, other]
+    return engines
+
+
+def transpose_layout(tensor: Tensor, pool: str) -> list[StreamEngine]:
+    """Engines that turn a tensor from channel-first to channel-last, an element a beat."""
+    return [read_activation(tensor, pool, scattered=False),
+            write_activation(tensor, pool, scattered=True)]
+
+
+def bind_engines(engines: Sequence[StreamEngine], npu: Npu) -> tuple[StreamEngine, ...]:
+    """Number engines and spread them over the interfaces, the largest first, by beats.
+
+    Parameters
+    ----------
+    engines : sequence of StreamEngine
+        Not yet bound.
+    npu : Npu
+        Its interfaces; reads and writes are channels of their own.
+
+    Returns
+    -------
+    tuple of StreamEngine
+        Inputs before outputs, numbered from 0.
+    """
+    ordered = [e for e in engines if e.direction == "in"]
+    ordered += [e for e in engines if e.direction == "out"]
+    load = {(interface.name, direction): 0
+            for interface in npu.interfaces for direction in ("in", "out")}
+    bound: dict[int, StreamEngine] = {}
+    for place in sorted(range(len(ordered)), key=lambda i: (-_beats(ordered[i], npu), i)):
+        engine = ordered[place]
+        # Engines that write go where fewer bytes are read too: the two meet at the pools.
+        name = min((interface.name for interface in npu.interfaces),
+                   key=lambda name: (load[name, engine.direction], load[name, "in"]))
+        load[name, engine.direction] += _beats(engine, npu)
+        bound[place] = replace(engine, index=place, interface=name)
+    return tuple(bound[place] for place in range(len(ordered)))
+
+
+def _activation(tensor: Tensor, pool: str, direction: str, scattered: bool) -> StreamEngine:
+    element_bytes = max(1, tensor.size_bytes // max(1, tensor.elements))
+    apart = scattered and tensor.shape[-1] > 1
+    return StreamEngine(
+        index=0, direction=direction, interface="", pool=pool, bytes=tensor.size_bytes,
+        element_bytes=element_bytes, pattern="channel_interleaved" if apart else "contiguous",
+        run_bytes=element_bytes if apart else 0, buffer_bytes=tensor.size_bytes,
+        operand="input" if direction == "in" else "output")
+
+
+def _run_bytes(layer: Layer, piece: Tensor) -> int:
+    """Bytes of a piece that stay side by side in the tensor it is part of."""
+    element_bytes = max(1, piece.size_bytes // max(1, piece.elements))
+    if layer.op in ("concatenation", "split"):
+        axis = layer.option("axis", len(piece.shape) - 1)
+        return math.prod(piece.shape[axis:]) * element_bytes
+    if layer.op == "transpose":
+        perm = layer.option("perm", ())
+        kept = 1
+        for place in reversed(range(len(piece.shape))):
+            if perm[place] != place:
+                break
+            kept *= piece.shape[place]
+        return kept * element_bytes
+    # Padding, slicing and upsampling keep a row of channels together.
+    return math.prod(piece.shape[-1:]) * element_bytes
+
+
+def _beats(engine: StreamEngine, npu: Npu) -> int:
+    width = npu.interfaces[0].width_bytes
+    run = engine.run_bytes if engine.pattern != "contiguous" else engine.bytes
+    runs = math.ceil(engine.bytes / max(1, run))
+    return engine.repeats * runs * math.ceil(max(1, run) / width)
