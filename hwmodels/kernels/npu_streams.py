@@ -39,28 +39,25 @@ def part(total, steps, step):
 
 @numba.njit(cache=True)
 def find_ready(node, step, nodes, links, done, log):
-    """Least start but for channel and pool, what set it, and how much of it is a full buffer."""
+    """Least start but for channel and pool, what set it, and the step that did."""
     ready, why, who, when = 0, BY_BEGIN, -1, 0
     if step > 0:
         ready, why, who, when = log[node, step - 1, END], BY_SELF, node, step - 1
-    full, reader, behind = 0, -1, 0
     for link in range(links.shape[0]):
         source, sink, depth = links[link, SOURCE], links[link, SINK], links[link, DEPTH]
         if sink == node:
             if done[source] <= step:
-                return NEVER, why, who, when, 0
+                return NEVER, why, who, when
             time = log[source, step, START] + nodes[source, LEAD]
             if time > ready:
                 ready, why, who, when = time, BY_LEAD, source, step
         elif source == node and step >= depth:
             if done[sink] <= step - depth:
-                return NEVER, why, who, when, 0
+                return NEVER, why, who, when
             time = log[sink, step - depth, END]
-            if time > full:
-                full, reader, behind = time, sink, step - depth
-    if full > ready:
-        return full, BY_SPACE, reader, behind, full - ready
-    return ready, why, who, when, 0
+            if time > ready:
+                ready, why, who, when = time, BY_SPACE, sink, step - depth
+    return ready, why, who, when
 
 
 @numba.njit(cache=True)
@@ -142,13 +139,12 @@ def run_streams(nodes, links, channels, pools):
     """Run an epoch.
 
     Arguments are the columns above and the number of channels and pools. Returns the log, the
-    ticks from beginning to end, blame by node, and ticks each node found its buffer full.
+    ticks from beginning to end, and blame by node.
     """
     count = nodes.shape[0]
     log = np.zeros((count, max(1, nodes[:, STEPS].max()), 6), dtype=np.int64)
     blame = np.zeros((count, 5), dtype=np.int64)
-    stalled, done = np.zeros(count, dtype=np.int64), np.zeros(count, dtype=np.int64)
-    ready = np.zeros(count, dtype=np.int64)
+    done, ready = np.zeros(count, dtype=np.int64), np.zeros(count, dtype=np.int64)
     served = np.arange(-count, 0)
     channel_free, channel_by = np.zeros(channels, np.int64), np.zeros((channels, 2), np.int64)
     pool_free, pool_by = np.zeros(pools, np.int64), np.zeros((pools, 2), np.int64)
@@ -158,8 +154,7 @@ def run_streams(nodes, links, channels, pools):
     for turn in range(total):
         node, start = find_next(ready, nodes, channel_free, pool_free, served)
         step, steps = done[node], nodes[node, STEPS]
-        time, why, who, when, full = find_ready(node, step, nodes, links, done, log)
-        stalled[node] += full
+        time, why, who, when = find_ready(node, step, nodes, links, done, log)
         pool, channel = nodes[node, POOL], nodes[node, CHANNEL]
         if pool >= 0:
             if start > time and start == pool_free[pool]:
@@ -194,4 +189,4 @@ def run_streams(nodes, links, channels, pools):
         if time > until:
             last, until = node, time
     walk_back(last, until, nodes, log, blame)
-    return log, until, blame, stalled
+    return log, until, blame

@@ -2,38 +2,22 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from hwmodels.counts import CountLine, Counts
-from hwmodels.npu.compiler import (
-    estimate_max_cycles,
-    estimate_unit_cycles,
-    name_width,
-)
-from hwmodels.npu.epoch import (
-    EngineRun,
-    Epoch,
-    EpochRun,
-    Exposed,
-    InterfaceRun,
-    PoolRun,
-    UnitWork,
-)
+from hwmodels.npu.bill import count_epoch, round_exposed
+from hwmodels.npu.compiler import estimate_compute_cycles, estimate_max_cycles
+from hwmodels.npu.epoch import EngineRun, Epoch, EpochRun, InterfaceRun, PoolRun
 from hwmodels.npu.machine import Npu
 from hwmodels.npu.streams import Bursts, Stream, count_cache, form_streams
-from hwmodels.npu.timing import TICKS, Ints, Plan, plan_epoch
-
-EVENT_OF_CAUSE = {
-    "mac": "npu_mac_cycle", "mac_waste": "npu_mac_waste_cycle", "alu": "npu_alu_cycle",
-    "sram_wait": "npu_ram_wait", "external_memory": "npu_external_wait",
-    "bus_contention": "npu_bus_wait", "dma_wait": "npu_stream_wait",
-    "weight_decode": "npu_decode_cycle", "launch": "npu_start",
-}
-"""Event that carries the exposed cycles of each cause."""
-
-START = "start"
-"""Resource of the cycles before the first request and after the last beat."""
+from hwmodels.npu.timing import (
+    TICKS,
+    fetch_cycles,
+    hand_cycles,
+    latency_cycles,
+    plan_epoch,
+)
 
 NO_BURSTS: Bursts = (0, 0, 0, 0)
 
@@ -115,27 +99,24 @@ def run_epoch(epoch: Epoch, npu: Npu, *, handed_over: bool = True,
     if not epoch.engines and not epoch.units:
         return EpochRun(epoch=epoch, core_npu_cycles=0, compute_cycles=0, max_cycles=0,
                         pre_cpu_cycles=pre, post_cpu_cycles=post,
-                        counts=Counts(_host_lines(pre, post)))
+                        counts=count_epoch(epoch, (), (), 0, (pre, post), npu))
     streams = form_streams(epoch.engines, npu)
     plan = plan_epoch(epoch, streams, npu)
-    log, ticks, blame, stalled = run_streams(plan.nodes, plan.links, len(plan.channels),
-                                             len(plan.pools))
+    _, ticks, blame = run_streams(plan.nodes, plan.links, len(plan.channels), len(plan.pools))
     start = npu.start_cycles
     if not handed_over:
         start += round(npu.controller_engine_cycles * len(epoch.engines))
     core = start + -(-ticks // TICKS)
-    exposed = _round_exposed(blame, epoch, streams, npu, start, core)
-    ends = log[range(len(plan.names)), plan.nodes[:, 0] - 1, 1]
-    engines = tuple(_run_engine(stream, int(ends[n]), int(stalled[n]), epoch, npu)
-                    for n, stream in enumerate(streams))
+    exposed = round_exposed(blame, epoch, streams, npu, start, core)
+    compute = estimate_compute_cycles(epoch, npu)
+    engines = tuple(_run_engine(stream, core, compute, npu) for stream in streams)
     return EpochRun(
-        epoch=epoch, core_npu_cycles=core,
-        compute_cycles=max((estimate_unit_cycles(work, npu) for work in epoch.units), default=0),
+        epoch=epoch, core_npu_cycles=core, compute_cycles=compute,
         max_cycles=estimate_max_cycles(epoch, npu), engines=engines,
         interfaces=tuple(_run_interface(part.name, engines) for part in npu.interfaces),
         pools=_run_pools(streams, npu, core), cache=count_cache(streams, npu), exposed=exposed,
         pre_cpu_cycles=pre, post_cpu_cycles=post,
-        counts=_count(epoch, streams, exposed, core, pre, post, npu),
+        counts=count_epoch(epoch, streams, exposed, core, (pre, post), npu),
     )
 
 
@@ -193,7 +174,7 @@ def trace_epoch(epoch: Epoch, npu: Npu) -> tuple[Span, ...]:
         return ()
     streams = form_streams(epoch.engines, npu)
     plan = plan_epoch(epoch, streams, npu)
-    log = run_streams(plan.nodes, plan.links, len(plan.channels), len(plan.pools))[0]
+    log, _, _ = run_streams(plan.nodes, plan.links, len(plan.channels), len(plan.pools))
     spans = []
     for node, name in enumerate(plan.names):
         steps = int(plan.nodes[node, 0])
@@ -205,66 +186,22 @@ def trace_epoch(epoch: Epoch, npu: Npu) -> tuple[Span, ...]:
     return tuple(spans)
 
 
-def _round_exposed(blame: Ints, epoch: Epoch, streams: Sequence[Stream], npu: Npu, start: int,
-                   core: int) -> tuple[Exposed, ...]:
-    """Ticks by resource as whole cycles, by largest remainder."""
-    ticks: dict[tuple[str, str], int] = {(START, "launch"): start * TICKS}
-    for row, stream in zip(blame[:len(streams)].tolist(), streams, strict=True):
-        pool = npu.pool(stream.engine.pool)
-        memory = "external_memory" if pool.external else "sram_wait"
-        lag = "external_memory" if pool.external else "dma_wait"
-        for amount, key in zip(row, (
-                (f"latency:{pool.name}", "dma_wait"), (pool.name, memory),
-                (stream.engine.interface, "dma_wait"),
-                (stream.engine.interface, "bus_contention"),
-                (f"latency:{pool.name}", lag)), strict=True):
-            if amount:
-                ticks[key] = ticks.get(key, 0) + amount
-    for row, work in zip(blame[len(streams):].tolist(), epoch.units, strict=True):
-        useful, cause = _useful_share(work, npu), _cause_of(work)
-        used = int(row[0] * useful)
-        for amount, why in ((used, cause), (row[0] - used + row[4], _idle_cause_of(work))):
-            if amount:
-                ticks[work.kind, why] = ticks.get((work.kind, why), 0) + amount
-    whole = {key: amount // TICKS for key, amount in ticks.items()}
-    short = core - sum(whole.values())
-    largest = sorted(ticks, key=lambda key: -(ticks[key] % TICKS))
-    for turn in range(short):
-        whole[largest[turn % len(largest)]] += 1
-    return tuple(Exposed(resource=resource, cause=cause, npu_cycles=cycles)
-                 for (resource, cause), cycles in whole.items() if cycles)
-
-
-def _cause_of(work: UnitWork) -> str:
-    return {"CONV_ACC": "mac", "DECUN_ACC": "weight_decode"}.get(work.kind, "alu")
-
-
-def _idle_cause_of(work: UnitWork) -> str:
-    """Cause of cycles in which the unit's lanes compute nothing useful, or fill."""
-    return "mac_waste" if work.kind == "CONV_ACC" else _cause_of(work)
-
-
-def _useful_share(work: UnitWork, npu: Npu) -> float:
-    """Share of a convolution's lanes that compute; 1 where it is not known."""
-    cycles = estimate_unit_cycles(work, npu)
-    if work.kind != "CONV_ACC" or not work.macs or not cycles:
-        return 1.0
-    rate = dict(npu.unit(work.kind).macs_per_cycle).get(name_width(work), 0.0)
-    return min(1.0, work.macs / (rate * work.count * cycles)) if rate else 1.0
-
-
-def _run_engine(stream: Stream, end: int, stalled: int, epoch: Epoch, npu: Npu) -> EngineRun:
+def _run_engine(stream: Stream, core: int, compute: int, npu: Npu) -> EngineRun:
     """An engine's counters.
 
-    An engine is active while it waits for memory, moves data or hands it to a unit that takes
-    it; it is stalled while its buffer is full and the units do not compute.
+    Notes
+    -----
+    An engine in is active while it fetches and while the units take what it fetched, and stalled
+    while its buffer is full; an engine out is active while it is open, as it waits for data:
+
+        in   min(core, start + latency + fetch + max(compute, hand))        out   core
     """
-    engine = stream.engine
-    active = npu.start_cycles + -(-end // TICKS)
+    engine, width = stream.engine, npu.interface(stream.engine.interface).width_bytes
+    active = core
     if engine.direction == "in":
-        compute = max((estimate_unit_cycles(work, npu) for work in epoch.units), default=0)
-        active -= max(0, stalled // TICKS - compute)
-    width = npu.interface(engine.interface).width_bytes
+        own = (latency_cycles(stream, npu) + fetch_cycles(stream, npu)
+               + max(compute, hand_cycles(stream, npu)))
+        active = min(core, npu.start_cycles + math.ceil(own))
     return EngineRun(index=engine.index, direction=engine.direction, interface=engine.interface,
                      pool=engine.pool, buffer_bytes=engine.buffer_bytes, active_cycles=active,
                      bytes=stream.beats * width, bursts=stream.bursts)
@@ -292,37 +229,3 @@ def _run_pools(streams: Sequence[Stream], npu: Npu, core: int) -> tuple[PoolRun,
     return tuple(PoolRun(name=name, read_bytes=reads, write_bytes=writes,
                          mb_per_s=(reads + writes) / seconds / 1e6 if core else 0.0)
                  for name, (reads, writes) in moved.items())
-
-
-def _count(epoch: Epoch, streams: Sequence[Stream], exposed: Sequence[Exposed], core: int,
-           pre: int, post: int, npu: Npu) -> Counts:
-    """Events of an epoch: cycles by what was exposed, and what moves and computes for energy."""
-    sums: dict[tuple[str, str, str], tuple[float, float]] = {}
-
-    def add(event: str, place: str, operand: str, occurred: float, shown: float) -> None:
-        old = sums.get((event, place, operand), (0.0, 0.0))
-        sums[event, place, operand] = (old[0] + occurred, old[1] + shown)
-
-    for item in exposed:
-        add(EVENT_OF_CAUSE[item.cause], item.resource, "", item.npu_cycles, item.npu_cycles)
-    for work in epoch.units:
-        if work.macs:
-            add("npu_mac", name_width(work), "", work.macs, 0.0)
-        if work.ops:
-            add("npu_op", "", "", work.ops, 0.0)
-    for stream in streams:
-        outside = npu.pool(stream.engine.pool).external
-        add("npu_external_byte" if outside else "npu_ram_byte", stream.engine.pool,
-            stream.engine.operand, stream.pool_bytes, 0.0)
-    add("npu_active", "", "", core, 0.0)
-    return Counts(tuple(
-        CountLine(event=event, place=place, operand=operand, occurred=occurred, exposed=shown)
-        for (event, place, operand), (occurred, shown) in sums.items()) + _host_lines(pre, post))
-
-
-def _host_lines(pre: int, post: int) -> tuple[CountLine, ...]:
-    return tuple(CountLine(event="epoch_host_cycle", place=place, occurred=cycles, exposed=cycles)
-                 for place, cycles in (("pre", pre), ("post", post)) if cycles)
-
-
-__all__ = ["Plan", "Span", "hand_over_cycles", "run_epoch", "run_epochs", "trace_epoch"]

@@ -40,7 +40,7 @@ from numpy.typing import NDArray
 from hwmodels.errors import KernelError
 from hwmodels.npu.compiler import estimate_unit_cycles
 from hwmodels.npu.epoch import Epoch, Link
-from hwmodels.npu.machine import Npu, Pool
+from hwmodels.npu.machine import Interface, Npu, Pool
 from hwmodels.npu.streams import Stream
 
 TICKS = 1024
@@ -120,32 +120,56 @@ def _plan_engine(stream: Stream, npu: Npu, channels: dict[str, int],
                  pools: dict[str, int]) -> list[int]:
     """Columns of an engine up to its latency."""
     engine, pool = stream.engine, npu.pool(stream.engine.pool)
-    interface, reads = npu.interface(engine.interface), engine.direction == "in"
-    lane = "read" if reads else "write"
+    interface = npu.interface(engine.interface)
+    lane = "read" if engine.direction == "in" else "write"
     port = pool.name if pool.shared else f"{pool.name} {lane}"
     port = port if pool.serialises else f"{port} {engine.index}"
-    bursts = sum(stream.bursts)
-    latency = pool.read_latency_cycles if reads else pool.write_latency_cycles
-    channel_cycles = stream.beats + (0.0 if reads else interface.write_gap_cycles * bursts)
-    pool_cycles = _pool_cycles(stream, pool, latency, interface.width_bytes) * pool.clock_ratio
-    own_cycles = max(channel_cycles, pool_cycles,
-                     stream.wanted_bytes / npu.engine_bytes_per_cycle)
-    if reads:
-        in_flight = bursts - stream.hits if stream.hits else bursts
-        own_cycles = max(own_cycles, in_flight * latency * pool.clock_ratio
-                         / npu.engine_outstanding)
     return [0, channels.setdefault(f"{interface.name} {lane}", len(channels)),
-            pools.setdefault(port, len(pools)), round(channel_cycles * TICKS),
-            round(pool_cycles * TICKS), round(own_cycles * TICKS),
-            round(latency * pool.clock_ratio * TICKS)]
+            pools.setdefault(port, len(pools)),
+            round(_channel_cycles(stream, interface) * TICKS),
+            round(_pool_cycles(stream, pool, interface) * TICKS),
+            round(max(fetch_cycles(stream, npu), hand_cycles(stream, npu)) * TICKS),
+            round(_latency_cycles(stream, pool) * TICKS)]
 
 
-def _pool_cycles(stream: Stream, pool: Pool, latency_cycles: float, width_bytes: int) -> float:
-    """Cycles of the pool's clock a stream keeps it busy."""
-    cycles = max(stream.pool_bytes / width_bytes, stream.pool_bytes / pool.bytes_per_cycle)
+def fetch_cycles(stream: Stream, npu: Npu) -> float:
+    """Return NPU cycles memory and bus take for a stream alone, without its first latency."""
+    pool, interface = npu.pool(stream.engine.pool), npu.interface(stream.engine.interface)
+    cycles = max(_channel_cycles(stream, interface), _pool_cycles(stream, pool, interface))
+    if stream.engine.direction == "in":
+        in_flight = max(0, sum(stream.bursts) - stream.hits)
+        cycles = max(cycles, in_flight * latency_cycles(stream, npu) / npu.engine_outstanding)
+    return cycles
+
+
+def hand_cycles(stream: Stream, npu: Npu) -> float:
+    """Return NPU cycles an engine takes to pass a stream to or from the units."""
+    return stream.wanted_bytes / npu.engine_bytes_per_cycle
+
+
+def latency_cycles(stream: Stream, npu: Npu) -> float:
+    """Return NPU cycles of a stream's first access before its first beat."""
+    return _latency_cycles(stream, npu.pool(stream.engine.pool))
+
+
+def _channel_cycles(stream: Stream, interface: Interface) -> float:
+    if stream.engine.direction == "in":
+        return stream.beats
+    return stream.beats + interface.write_gap_cycles * sum(stream.bursts)
+
+
+def _latency_cycles(stream: Stream, pool: Pool) -> float:
+    reads = stream.engine.direction == "in"
+    return pool.clock_ratio * (pool.read_latency_cycles if reads else pool.write_latency_cycles)
+
+
+def _pool_cycles(stream: Stream, pool: Pool, interface: Interface) -> float:
+    """NPU cycles a stream keeps its pool busy."""
+    cycles = pool.clock_ratio * max(stream.pool_bytes / interface.width_bytes,
+                                    stream.pool_bytes / pool.bytes_per_cycle)
     if pool.external and stream.engine.pattern != "contiguous":
         accesses = stream.misses if stream.misses or stream.hits else stream.runs
-        cycles += latency_cycles * accesses
+        cycles += _latency_cycles(stream, pool) * accesses
     return cycles
 
 
