@@ -19,6 +19,10 @@ class LinkLostError(LinkError):
     """The line is gone: cable pulled, socket closed, process ended."""
 
 
+class LinkResumedError(LinkLostError):
+    """The line was gone during a request that must not be asked twice, and is back."""
+
+
 class LinkTimeoutError(LinkError):
     """No answer before the deadline."""
 

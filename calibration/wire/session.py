@@ -14,6 +14,7 @@ from calibration.errors import (
     BoardRestartedError,
     LinkError,
     LinkLostError,
+    LinkResumedError,
     LinkTimeoutError,
 )
 from calibration.link import Link
@@ -111,7 +112,7 @@ class Session:
         attempt_s : float, optional
             Wait before the request is first sent again.
         once : bool
-            Never ask anew after a lost line; raises LinkLostError with the session resumed.
+            Never ask anew after a lost line; raises LinkResumedError instead.
 
         Raises
         ------
@@ -131,8 +132,8 @@ class Session:
                 self._on_event(f"{error}; waiting for it to come back")
                 self.resume()
                 if once:
-                    raise LinkLostError(f"{self.link.port} was lost during {name} and is "
-                                        "back") from error
+                    raise LinkResumedError(f"{self.link.port} was lost during {name} and is "
+                                           "back") from error
             except BoardRefusedError as error:
                 if error.code == wire.ERRORS["SESSION"]:
                     raise BoardRestartedError(f"{self.link.port}: the board has restarted") \
@@ -279,7 +280,7 @@ class Session:
 
     def run(self, first_run: int, runs: int, *, timeout_s: float,
             expected_s: float = 0.0) -> wire.RunReply:
-        """Make runs; a lost line raises LinkLostError with the session resumed.
+        """Make runs; a lost line that came back raises LinkResumedError.
 
         Notes
         -----

@@ -1,0 +1,251 @@
+"""Counters become metrics, each saying whether it was measured, simulated or modelled.
+
+A metric made of several figures is as far from silicon as the farthest of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+ORIGINS = ("measured", "simulated", "modelled")
+"""From silicon, from an emulated board, from a prediction; in this order of distance."""
+
+OVERHEAD_SHARE = 0.25
+CACHE_SHARE = 0.30
+BANDWIDTH_SHARE = 0.70
+COMPUTE_SHARE = 0.70
+"""Thresholds of the bottleneck classes: shares of the span, and of what core and memory can do."""
+
+ALIASES: Mapping[str, tuple[str, ...]] = {
+    "cycles": ("cpu_cycles",),
+    "instructions": ("instructions", "arm_pmu_inst_retired", "inst_retired"),
+    "loads": ("loads", "arm_pmu_ld_retired", "ld_retired"),
+    "stores": ("stores", "arm_pmu_st_retired", "st_retired"),
+    "accesses": ("dcache_accesses", "arm_pmu_l1d_cache", "l1d_cache"),
+    "misses": ("dcache_misses", "arm_pmu_l1d_cache_refill", "l1d_cache_refill"),
+    "stalls": ("stall_cycles", "arm_pmu_stall", "stall"),
+    "frontend_stalls": ("arm_pmu_stall_frontend", "stall_frontend"),
+    "backend_stalls": ("arm_pmu_stall_backend", "stall_backend"),
+    "bus_accesses": ("arm_pmu_bus_access", "bus_access"),
+    "branches": ("branches", "arm_pmu_pc_write_retired", "pc_write_retired"),
+    "vector_instructions": ("arm_pmu_mve_inst_retired", "mve_inst_retired"),
+    "refill_cycles": ("refill_cycles",),
+    "memory_cycles": ("memory_cycles",),
+    "macs": ("macs",),
+    "bytes": ("bytes_moved",),
+    "energy_uj": ("energy",),
+}
+"""Names a figure goes by: ours first, then those of the boards' counters."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """What a core and its memories can do at most; None is not known.
+
+    Parameters
+    ----------
+    clock_hz : float or None
+        Of the core.
+    max_ipc : float or None
+        Instructions per cycle.
+    macs_per_cycle : float or None
+        Multiply-accumulates per cycle.
+    bytes_per_cycle : float or None
+        Sustained, between the core and the memory of weights or arena, whichever is slower.
+    refill_cycles : float or None
+        Cost of one data-cache miss.
+    """
+
+    clock_hz: float | None = None
+    max_ipc: float | None = None
+    macs_per_cycle: float | None = None
+    bytes_per_cycle: float | None = None
+    refill_cycles: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Figure:
+    """A number and where it comes from, one of `ORIGINS`."""
+
+    value: float
+    origin: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Metric:
+    """A derived figure.
+
+    Parameters
+    ----------
+    name, unit : str
+        What and in what.
+    value : float
+        The figure.
+    origin : str
+        One of `ORIGINS`.
+    formula : str
+        What it was made of.
+    """
+
+    name: str
+    value: float
+    unit: str
+    origin: str
+    formula: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bottleneck:
+    """What holds a layer or a network up.
+
+    Parameters
+    ----------
+    kind : str
+        "cache", "bandwidth", "stalled", "compute" or "overhead"; "" when nothing tells.
+    severity : float
+        Share of the span or of the limit the evidence gives, 0 to 1.
+    evidence : str
+        Figures it rests on, with their threshold.
+    origin : str
+        Of the evidence.
+    """
+
+    kind: str
+    severity: float
+    evidence: str
+    origin: str
+
+
+@dataclass(slots=True)
+class Figures:
+    """Figures of one span, by the names of `ALIASES`; the nearest to silicon wins."""
+
+    found: dict[str, Figure] = field(default_factory=dict)
+
+    def add(self, values: Mapping[str, float], origin: str) -> Figures:
+        """Add counters of one origin, nearer origins first; returns itself."""
+        for name, aliases in ALIASES.items():
+            for alias in aliases:
+                if alias in values and name not in self.found:
+                    self.found[name] = Figure(value=float(values[alias]), origin=origin)
+        return self
+
+    def get(self, *names: str) -> tuple[list[float], str] | None:
+        """Values and their farthest origin; None when one is missing."""
+        if any(name not in self.found for name in names):
+            return None
+        figures = [self.found[name] for name in names]
+        return ([figure.value for figure in figures],
+                max((figure.origin for figure in figures), key=ORIGINS.index))
+
+
+RATIOS = (
+    ("ipc", "instructions", "cycles", "instructions/cycle"),
+    ("cycles_per_mac", "cycles", "macs", "cycles/MAC"),
+    ("instructions_per_mac", "instructions", "macs", "instructions/MAC"),
+    ("macs_per_cycle", "macs", "cycles", "MAC/cycle"),
+    ("loads_per_mac", "loads", "macs", "loads/MAC"),
+    ("stores_per_mac", "stores", "macs", "stores/MAC"),
+    ("miss_rate", "misses", "accesses", "misses/access"),
+    ("misses_per_1k_instructions", "misses", "instructions", "misses/1000 instructions"),
+    ("bytes_per_cycle", "bytes", "cycles", "bytes/cycle"),
+    ("arithmetic_intensity", "macs", "bytes", "MAC/byte"),
+    ("stall_share", "stalls", "cycles", ""),
+    ("frontend_stall_share", "frontend_stalls", "cycles", ""),
+    ("backend_stall_share", "backend_stalls", "cycles", ""),
+    ("memory_share", "memory_cycles", "cycles", ""),
+    ("branch_share", "branches", "instructions", ""),
+    ("vector_share", "vector_instructions", "instructions", ""),
+    ("energy_per_mac", "energy_uj", "macs", "pJ/MAC"),
+)
+"""Derived metrics that are quotients: name, numerator, denominator, unit ("" is a share)."""
+
+FACTORS = {"misses_per_1k_instructions": 1e3, "energy_per_mac": 1e6}
+
+
+def derive_metrics(figures: Figures, limits: Limits) -> tuple[Metric, ...]:
+    """Return every metric the figures allow.
+
+    Parameters
+    ----------
+    figures : Figures
+        Of one layer or of the network, one inference.
+    limits : Limits
+        Of the core.
+
+    Returns
+    -------
+    tuple of Metric
+        Counters themselves first, then quotients, then shares of limits.
+    """
+    found = [Metric(name=name, value=figure.value, unit="", origin=figure.origin,
+                    formula="counter" if figure.origin != "modelled" else "model")
+             for name, figure in figures.found.items()]
+    cycles = figures.get("cycles")
+    if cycles and limits.clock_hz and cycles[0][0]:
+        seconds = cycles[0][0] / limits.clock_hz
+        found += [Metric(name="latency", value=seconds * 1e6, unit="us", origin=cycles[1],
+                         formula="cycles / clock"),
+                  Metric(name="throughput", value=1 / seconds, unit="inferences/s",
+                         origin=cycles[1], formula="clock / cycles")]
+    for name, above, below, unit in RATIOS:
+        pair = figures.get(above, below)
+        if pair and pair[0][1]:
+            found.append(Metric(name=name, unit=unit, origin=pair[1],
+                                value=FACTORS.get(name, 1.0) * pair[0][0] / pair[0][1],
+                                formula=f"{above} / {below}"))
+    named = {metric.name: metric for metric in found}
+    for name, of, limit in (("ipc_of_limit", "ipc", limits.max_ipc),
+                            ("mac_utilisation", "macs_per_cycle", limits.macs_per_cycle),
+                            ("bandwidth_of_limit", "bytes_per_cycle", limits.bytes_per_cycle)):
+        if of in named and limit:
+            found.append(Metric(name=name, value=named[of].value / limit, unit="",
+                                origin=named[of].origin, formula=f"{of} / {limit:g}"))
+    misses = figures.get("misses", "cycles")
+    if misses and limits.refill_cycles and misses[0][1]:
+        found.append(Metric(
+            name="refill_share", unit="", origin=misses[1],
+            value=misses[0][0] * limits.refill_cycles / misses[0][1],
+            formula=f"misses x {limits.refill_cycles:g} / cycles"))
+    return tuple(found)
+
+
+def classify(metrics: Mapping[str, Metric], overhead_share: float | None = None) -> Bottleneck:
+    """Return what holds the span up, by shares of the core's limits.
+
+    Parameters
+    ----------
+    metrics : mapping of str to Metric
+        From `derive_metrics`, by name.
+    overhead_share : float, optional
+        Share of the inference that no layer accounts for.
+
+    Returns
+    -------
+    Bottleneck
+        The first that holds: overhead, cache, bandwidth, compute, stalled.
+    """
+    if overhead_share is not None and overhead_share >= OVERHEAD_SHARE:
+        return Bottleneck(kind="overhead", severity=overhead_share, origin="measured",
+                          evidence=f"{overhead_share:.0%} of the inference is outside its layers "
+                                   f"(threshold {OVERHEAD_SHARE:.0%})")
+    rules = (("cache", "refill_share", CACHE_SHARE, "of the cycles refill the data cache"),
+             ("cache", "memory_share", CACHE_SHARE, "of the cycles wait for memory"),
+             ("bandwidth", "bandwidth_of_limit", BANDWIDTH_SHARE,
+              "of the sustained bandwidth is used"),
+             ("compute", "mac_utilisation", COMPUTE_SHARE, "of the MAC slots are used"),
+             ("compute", "ipc_of_limit", COMPUTE_SHARE, "of the issue slots are used"))
+    for kind, name, threshold, text in rules:
+        metric = metrics.get(name)
+        if metric is not None and metric.value >= threshold:
+            return Bottleneck(kind=kind, severity=min(metric.value, 1.0), origin=metric.origin,
+                              evidence=f"{metric.value:.0%} {text} (threshold {threshold:.0%})")
+    used = metrics.get("ipc_of_limit") or metrics.get("mac_utilisation")
+    if used is None:
+        return Bottleneck(kind="", severity=0.0, evidence="no counter and no model tells",
+                          origin="modelled")
+    return Bottleneck(kind="stalled", severity=1 - min(used.value, 1.0), origin=used.origin,
+                      evidence=f"{used.value:.0%} of the {used.name.split('_')[0].upper()} limit, "
+                               f"and no miss or bandwidth explains it "
+                               f"(threshold {COMPUTE_SHARE:.0%})")

@@ -1,0 +1,207 @@
+"""Is a measurement any good: what its samples show of drift, interrupts, wraps and first runs.
+
+Nothing is removed: a finding names the symptom, the evidence and what to do about it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+GOAL_TAIL = 0.05
+"""p95 / p50 - 1 a measurement should stay under."""
+DRIFT_SHARE = 0.005
+"""A trend over the whole measurement smaller than this is not worth a word."""
+DRIFT_P = 0.01
+MODES_APART = 4.0
+"""Distance of two modes in standard deviations (Ashman's D); a normal split in two has 2.6."""
+MODES_SHARE = 0.002
+SMALLEST_MODE = 0.05
+FIRST_SHARE = 0.01
+FIRST_SDS = 6.0
+MEDIAN_GOAL = 0.005
+"""Half width of the median's 95 % interval, relative, at which no more runs are asked for."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """Something a reader of a measurement must know.
+
+    Parameters
+    ----------
+    name : str
+        "drift", "bimodal", "first_run", "wrapped", "spread", "clock", "checksum".
+    evidence : str
+        Figures it rests on.
+    remedy : str
+        What to do.
+    serious : bool
+        The figures should not be used as they are.
+    """
+
+    name: str
+    evidence: str
+    remedy: str
+    serious: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.evidence}. {self.remedy}"
+
+
+def find_drift(values: Sequence[float]) -> Finding | None:
+    """Find a trend over the runs, as throttling or a warming oscillator leaves one.
+
+    Notes
+    -----
+    Kendall's tau against run number (p below `DRIFT_P`), and the Theil-Sen slope over all runs
+    above `DRIFT_SHARE` of the median: significance alone would flag trends of no interest.
+    """
+    data = np.asarray(values, dtype=np.float64)
+    if len(data) < 10 or np.ptp(data) == 0:
+        return None
+    from scipy.stats import kendalltau, theilslopes
+
+    runs = np.arange(len(data))
+    chosen = np.linspace(0, len(data) - 1, min(len(data), 400)).astype(int)
+    probability = kendalltau(runs[chosen], data[chosen]).pvalue
+    slope = theilslopes(data[chosen], runs[chosen]).slope
+    change = slope * (len(data) - 1) / float(np.median(data))
+    if not probability < DRIFT_P or abs(change) < DRIFT_SHARE:
+        return None
+    return Finding(
+        name="drift", serious=abs(change) > GOAL_TAIL,
+        evidence=f"{change:+.1%} from the first to the last of {len(data)} runs "
+                 f"(p = {probability:.1g})",
+        remedy="Look at die temperature and clock source: throttling, or a clock that warms up. "
+               "Let the board settle, or pause between blocks")
+
+
+def find_modes(values: Sequence[float]) -> Finding | None:
+    """Find two kinds of runs, as interrupts that hit only some leave them.
+
+    Notes
+    -----
+    The split with the largest variance between both sides; its modes must be `MODES_APART`
+    standard deviations and `MODES_SHARE` of the median apart, each with `SMALLEST_MODE` of runs.
+    """
+    data = np.sort(np.asarray(values, dtype=np.float64))
+    count = len(data)
+    smallest = max(2, math.ceil(SMALLEST_MODE * count))
+    if count < 20 or data[0] == data[-1]:
+        return None
+    below = np.arange(smallest, count - smallest + 1)
+    sums = np.concatenate(([0.0], np.cumsum(data)))
+    low, high = sums[below] / below, (sums[-1] - sums[below]) / (count - below)
+    place = int(below[np.argmax(below * (count - below) * (high - low)**2)])
+    left, right = data[:place], data[place:]
+    apart = float(right.mean() - left.mean())
+    spread = math.sqrt((left.var() + right.var()) / 2)
+    if apart < MODES_APART * spread or apart < MODES_SHARE * float(np.median(data)):
+        return None
+    return Finding(
+        name="bimodal",
+        evidence=f"{len(left)} runs near {left.mean():.6g} and {len(right)} near "
+                 f"{right.mean():.6g} ({apart / left.mean():+.1%})",
+        remedy="Interrupts hit some runs: mask them (--mask), or see the interrupts counter")
+
+
+def find_first_run(values: Sequence[float], first: float | None = None) -> Finding | None:
+    """Find a first run unlike the rest; `first` is the inference before any warm-up, if apart."""
+    data = np.asarray(values, dtype=np.float64)
+    begin, rest = (data[0], data[1:]) if first is None else (first, data)
+    if len(rest) < 3:
+        return None
+    centre = float(np.median(rest))
+    spread = 1.4826 * float(np.median(np.abs(rest - centre)))
+    away = begin - centre
+    if abs(away) <= max(FIRST_SDS * spread, FIRST_SHARE * centre):
+        return None
+    return Finding(
+        name="first_run",
+        evidence=f"the first run took {begin:.6g}, the others {centre:.6g} ({away / centre:+.1%})",
+        remedy="Caches, flash buffers and lazy set-up: report it as cold, apart from warm runs"
+               if first is not None else "More warm-up runs are needed (--warmup)")
+
+
+def find_wraps(counter: str, bits: int, largest: float, bound: float) -> Finding | None:
+    """Say when a counter may have wrapped.
+
+    Parameters
+    ----------
+    counter : str
+        Its name.
+    bits : int
+        Width of its register.
+    largest : float
+        Largest value seen.
+    bound : float
+        How many events there may have been at most: the cycles of the same span.
+    """
+    if bits >= 64 or bound < 2.0**bits:
+        return None
+    return Finding(
+        name="wrapped", serious=True,
+        evidence=f"{counter} has {bits} bits and {bound:.4g} cycles passed: its values "
+                 f"(largest {largest:.6g}) are known modulo {2**bits} only",
+        remedy="Measure shorter pieces, or another counter")
+
+
+def find_spread(values: Sequence[float], goal: float = GOAL_TAIL) -> Finding | None:
+    """Say when p95 is too far above the median."""
+    p50, p95 = (float(p) for p in np.percentile(np.asarray(values, dtype=np.float64), (50, 95)))
+    if p50 <= 0 or p95 / p50 - 1 < goal:
+        return None
+    return Finding(name="spread", evidence=f"p95 / p50 - 1 = {p95 / p50 - 1:.1%}, the goal is "
+                                           f"below {goal:.0%}",
+                   remedy="Mask interrupts, fix the clock, or make more runs")
+
+
+def find_clock_error(ratio: float, uncertainty: float, tolerance: float = 0.01) -> Finding | None:
+    """Say when the board's clock is not what it claims, by the host's clock."""
+    if abs(ratio - 1) <= max(tolerance, 3 * uncertainty):
+        return None
+    return Finding(
+        name="clock", serious=True,
+        evidence=f"by the host's clock the board's runs at {ratio:.4f} +- {uncertainty:.4f} of "
+                 "what it says",
+        remedy="Check the PLL set-up and the oscillator; times and energies are off by as much")
+
+
+def find_checksum_errors(mismatches: int, runs: int) -> Finding | None:
+    """Say when runs with the same input gave different outputs."""
+    if not mismatches:
+        return None
+    return Finding(name="checksum", serious=True,
+                   evidence=f"{mismatches} of {runs} runs gave another output than the first",
+                   remedy="Memory, clock or voltage is not stable, or a kernel reads what it "
+                          "should not; no figure of this measurement is worth anything")
+
+
+def median_interval(values: Sequence[float]) -> tuple[float, float]:
+    """Return the 95 % interval of the median by order statistics; no distribution is assumed."""
+    data = np.sort(np.asarray(values, dtype=np.float64))
+    count = len(data)
+    reach = 1.959963984540054 * math.sqrt(count) / 2
+    low = max(math.floor(count / 2 - reach), 0)
+    high = min(math.ceil(count / 2 + reach), count - 1)
+    return float(data[low]), float(data[high])
+
+
+def wants_more_runs(values: Sequence[float], goal: float = MEDIAN_GOAL) -> bool:
+    """Whether the median is known less well than `goal`, relative."""
+    low, high = median_interval(values)
+    centre = float(np.median(np.asarray(values)))
+    return centre > 0 and (high - low) / 2 > goal * centre
+
+
+def judge_runs(values: Sequence[float], first: float | None = None) -> list[Finding]:
+    """Return every finding about the runs of one counter; `first` as in `find_first_run`."""
+    if len(values) == 0:
+        return []
+    found = [find_first_run(values), find_drift(values), find_modes(values), find_spread(values)]
+    if first is not None:
+        found.append(find_first_run(values, first))
+    return [finding for finding in found if finding is not None]

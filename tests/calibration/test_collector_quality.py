@@ -1,0 +1,120 @@
+"""Findings are made where a symptom was planted and not elsewhere; metrics keep their origin."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from calibration.counters import Figures, Limits, classify, derive_metrics
+from calibration.quality import (
+    find_checksum_errors,
+    find_clock_error,
+    find_drift,
+    find_first_run,
+    find_modes,
+    find_spread,
+    find_wraps,
+    judge_runs,
+    median_interval,
+    wants_more_runs,
+)
+
+
+def noise(seed: int, runs: int = 100, sd: float = 10.0) -> np.ndarray:
+    return 10_000 + np.random.default_rng(seed).normal(0, sd, runs)
+
+
+def test_planted_drift_is_found_and_noise_is_not():
+    assert all(find_drift(noise(seed)) is None for seed in range(20))
+    for seed in range(20):
+        found = find_drift(noise(seed) + np.linspace(0, 200, 100))  # 2 % over the measurement
+        assert found is not None and found.name == "drift" and not found.serious
+    assert find_drift(noise(0) + np.linspace(0, 1000, 100)).serious
+    assert find_drift(np.full(100, 5.0)) is None
+
+
+def test_planted_modes_are_found_and_noise_is_not():
+    for seed in range(20):
+        assert find_modes(noise(seed)) is None
+        hit = np.random.default_rng(seed).random(100) < 0.2
+        found = find_modes(noise(seed) + 120 * hit)
+        assert found is not None and f"{hit.sum()} near" in found.evidence
+    # equal values with two outliers: no mode has 5 % of the runs
+    assert find_modes([100.0] * 98 + [150.0] * 2) is None
+    assert find_modes(np.random.default_rng(0).exponential(1, 200) + 1000) is None
+
+
+def test_first_run_and_spread():
+    values = noise(1)
+    assert find_first_run(values) is None
+    values[0] = 12_000
+    assert "+20" in find_first_run(values).evidence
+    assert find_first_run(noise(2), first=15_000.0).remedy.startswith("Caches")
+    assert find_spread(noise(3)) is None
+    wide = np.concatenate((np.full(90, 100.0), np.full(10, 110.0)))
+    assert find_spread(wide).evidence.startswith("p95 / p50 - 1 = 10.0%")
+    assert [f.name for f in judge_runs(wide)] == ["bimodal", "spread"]
+    assert judge_runs([]) == []
+
+
+def test_wraps_clock_and_checksums():
+    assert find_wraps("dwt_cpi", 8, 200, 255) is None
+    assert "modulo 256" in find_wraps("dwt_cpi", 8, 200, 256).evidence
+    assert find_wraps("cpu_cycles", 32, 1e9, 2.0**32).serious
+    assert find_wraps("cpu_cycles", 64, 1e9, 1e30) is None
+    assert find_clock_error(1.004, 0.001) is None
+    assert find_clock_error(0.5, 0.001).serious
+    assert find_clock_error(1.05, 0.03) is None, "within three times the uncertainty"
+    assert find_checksum_errors(0, 10) is None
+    assert "2 of 10" in find_checksum_errors(2, 10).evidence
+
+
+def test_interval_of_the_median_covers_it():
+    # 1000 draws of 30 exponential values, true median ln 2: about 95 % of intervals hold it
+    random = np.random.default_rng(5)
+    inside = sum(low <= np.log(2) <= high for low, high in
+                 (median_interval(random.exponential(1, 30)) for _ in range(1000)))
+    assert 930 <= inside <= 985
+    assert not wants_more_runs(noise(1))
+    assert wants_more_runs(random.exponential(1, 50) + 10)
+
+
+MEASURED = {"cpu_cycles": 1000.0}
+MODELLED = {"instructions": 900.0, "macs": 500.0, "bytes_moved": 200.0, "loads": 300.0,
+            "stores": 50.0, "dcache_accesses": 350.0, "dcache_misses": 7.0}
+LIMITS = Limits(clock_hz=1e8, max_ipc=1.0, macs_per_cycle=2.0, bytes_per_cycle=4.0,
+                refill_cycles=20.0)
+
+
+def metrics_of(measured=MEASURED, modelled=MODELLED, limits=LIMITS):
+    figures = Figures().add(measured, "measured").add(modelled, "modelled")
+    return {metric.name: metric for metric in derive_metrics(figures, limits)}
+
+
+def test_at_least_eight_metrics_with_their_origin():
+    metrics = metrics_of()
+    assert len(metrics) >= 8 + 8
+    assert {m.origin for m in metrics.values()} == {"measured", "modelled"}
+    assert metrics["latency"].value == pytest.approx(10.0)  # 1000 / 1e8 s
+    assert metrics["latency"].origin == "measured"
+    assert (metrics["ipc"].value, metrics["ipc"].origin) == (0.9, "modelled")
+    assert metrics["refill_share"].value == pytest.approx(7 * 20 / 1000)
+    measured = metrics_of({**MEASURED, "arm_pmu_inst_retired": 800.0})
+    assert (measured["ipc"].value, measured["ipc"].origin) == (0.8, "measured")
+
+
+@pytest.mark.parametrize(("change", "kind"), [
+    ({"dcache_misses": 20.0}, "cache"),           # 20 x 20 / 1000 = 40 %
+    ({"bytes_moved": 3000.0}, "bandwidth"),       # 3 of 4 bytes a cycle
+    ({"instructions": 750.0}, "compute"),         # 75 % of the issue slots
+    ({"instructions": 400.0}, "stalled"),
+    ({"memory_cycles": 350.0}, "cache"),
+])
+def test_bottlenecks_by_shares_of_limits(change, kind):
+    found = classify(metrics_of(modelled={**MODELLED, **change}))
+    assert found.kind == kind and 0 < found.severity <= 1 and "threshold" in found.evidence
+
+
+def test_overhead_and_ignorance():
+    assert classify(metrics_of(), 0.4).kind == "overhead"
+    assert classify(metrics_of(modelled={})).kind == ""
