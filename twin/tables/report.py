@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from rich.console import Console, Group, RenderableType
 from rich.table import Table
@@ -53,7 +54,7 @@ class _Row:
     """A layer with its numbers as shown."""
 
     layer: LayerPrediction
-    cycles: str
+    cycles: Mapping[str, int]
     time_ms: float
     energy: str
     percent: float
@@ -128,9 +129,9 @@ def layers_part(prediction: Prediction, ledger: Ledger, console: Console) -> Ren
     """Return one row per layer, as wide as the console allows, with notes on what is marked."""
     rows = _make_rows(prediction, ledger)
     dropped: list[str] = []
-    table = _layer_table(rows, prediction, _WIDE)
+    table = _layer_table(rows, prediction, _with_epochs(_WIDE, prediction))
     if natural_width(table, console) > console.width:
-        columns = list(_NARROW)
+        columns = _with_epochs(_NARROW, prediction)
         table = _layer_table(rows, prediction, columns)
         for header in _DROP_ORDER:
             if natural_width(table, console) <= console.width:
@@ -184,7 +185,7 @@ def _make_rows(prediction: Prediction, ledger: Ledger) -> list[_Row]:
     for position, layer in enumerate(prediction.layers):
         counted = cycles_by_clock(ledger.layers[position])
         rows.append(_Row(
-            layer=layer, cycles=f"{counted.get(layer.clock, 0):,}", time_ms=shown_ms[position],
+            layer=layer, cycles=counted, time_ms=shown_ms[position],
             energy=energies[position], percent=shares[position],
             cumulative=math.fsum(shares[:position + 1])))
     return rows
@@ -198,7 +199,7 @@ _WIDE: tuple[_Column, ...] = (
     ("output", False, lambda row: _shape(row.layer.output_shape)),
     ("MACs", True, lambda row: f"{row.layer.macs:,}"),
     ("bytes moved", True, lambda row: f"{row.layer.bytes_moved:,}"),
-    ("cycles", True, lambda row: row.cycles),
+    ("cycles", True, lambda row: _count_cycles(row, row.layer.clock)),
     ("ms", True, lambda row: f"{row.time_ms:,.3f}"),
     ("%", True, lambda row: f"{row.percent:.1f}"),
     ("cum %", True, lambda row: f"{row.cumulative:.1f}"),
@@ -214,7 +215,7 @@ _NARROW: tuple[_Column, ...] = (
     ("output", False, lambda row: _shape(row.layer.output_shape)),
     ("MACs", True, lambda row: format_count(row.layer.macs)),
     ("bytes", True, lambda row: format_count(row.layer.bytes_moved)),
-    ("cycles", True, lambda row: row.cycles),
+    ("cycles", True, lambda row: _count_cycles(row, row.layer.clock)),
     ("ms", True, lambda row: f"{row.time_ms:,.3f}"),
     ("%", True, lambda row: f"{row.percent:.1f}"),
     ("cum %", True, lambda row: f"{row.cumulative:.1f}"),
@@ -223,6 +224,22 @@ _NARROW: tuple[_Column, ...] = (
     ("bound", False, lambda row: "alias" if row.layer.alias else row.layer.bound),
     ("largest", False, lambda row: str(row.layer.largest_cause)),
 )
+
+
+def _with_epochs(columns: Sequence[_Column], prediction: Prediction) -> list[_Column]:
+    """Give each clock a column of cycles and add the epochs, where there are epochs."""
+    if not prediction.epochs:
+        return list(columns)
+    place = [header for header, _, _ in columns].index("cycles")
+    counted: list[_Column] = [(f"{clock} cycles", True, partial(_count_cycles, clock=clock))
+                              for clock in prediction.bill.clocks()]
+    epochs: _Column = ("epoch", False, lambda row: " ".join(
+        name.removeprefix("epoch_") for name in row.layer.epochs))
+    return [*columns[:place], epochs, *counted, *columns[place + 1:]]
+
+
+def _count_cycles(row: _Row, clock: str) -> str:
+    return f"{row.cycles.get(clock, 0):,}"
 
 
 def _layer_table(rows: Sequence[_Row], prediction: Prediction,
@@ -236,9 +253,11 @@ def _layer_table(rows: Sequence[_Row], prediction: Prediction,
     total = {
         "op": "total", "ms": f"{math.fsum(row.time_ms for row in rows):,.3f}",
         "MACs": _total_macs(rows, columns), "%": f"{rows[-1].cumulative:.1f}" if rows else "0.0",
-        "cycles": f"{sum(int(row.cycles.replace(',', '')) for row in rows):,}",
         "uJ": format_number(prediction.energy_uj, _energy_decimals(prediction.energy_uj)),
     }
+    for header in (header for header, _, _ in columns if header.endswith("cycles")):
+        clock = header.removesuffix("cycles").strip() or prediction.clock
+        total[header] = f"{sum(row.cycles.get(clock, 0) for row in rows):,}"
     add_row(table, [total.get(header, "") for header, _, _ in columns], style="bold")
     return table
 
