@@ -53,7 +53,7 @@ def round_exposed(blame: Ints, epoch: Epoch, streams: Sequence[Stream], npu: Npu
     ticks: dict[tuple[str, str], int] = {(START, "launch"): start * TICKS}
     rows = blame.tolist()
     for row, stream in zip(rows, streams, strict=False):
-        for amount, key in zip(row, _stream_keys(stream, npu), strict=True):
+        for amount, key in zip(row, _stream_keys(stream), strict=True):
             if amount:
                 ticks[key] = ticks.get(key, 0) + amount
     for row, work in zip(rows[len(streams):], epoch.units, strict=True):
@@ -72,10 +72,9 @@ def round_exposed(blame: Ints, epoch: Epoch, streams: Sequence[Stream], npu: Npu
                  for (resource, cause), cycles in whole.items() if cycles)
 
 
-def _stream_keys(stream: Stream, npu: Npu) -> tuple[tuple[str, str], ...]:
+def _stream_keys(stream: Stream) -> tuple[tuple[str, str], ...]:
     """Resource and cause of each column of a stream's blame."""
-    engine = stream.engine
-    outside = npu.pool(engine.pool).external
+    engine, outside = stream.engine, stream.pool.external
     return ((f"latency:{engine.pool}", "dma_wait"),
             (engine.pool, "external_memory" if outside else "sram_wait"),
             (engine.interface, "dma_wait"), (engine.interface, "bus_contention"),
@@ -127,8 +126,7 @@ def count_epoch(epoch: Epoch, streams: Sequence[Stream], exposed: Sequence[Expos
             add("npu_op", "", "", work.ops, 0.0)
     for stream in streams:
         if stream.pool_bytes:
-            outside = npu.pool(stream.engine.pool).external
-            add("npu_external_byte" if outside else "npu_ram_byte", stream.engine.pool,
+            add("npu_external_byte" if stream.pool.external else "npu_ram_byte", stream.engine.pool,
                 stream.engine.operand, stream.pool_bytes, 0.0)
     if core:
         add("npu_active", "", "", core, 0.0)

@@ -11,13 +11,7 @@ from hwmodels.npu.compiler import estimate_compute_cycles, estimate_max_cycles
 from hwmodels.npu.epoch import EngineRun, Epoch, EpochRun, InterfaceRun, PoolRun
 from hwmodels.npu.machine import Npu
 from hwmodels.npu.streams import Bursts, Stream, count_cache, form_streams
-from hwmodels.npu.timing import (
-    TICKS,
-    fetch_cycles,
-    hand_cycles,
-    latency_cycles,
-    plan_epoch,
-)
+from hwmodels.npu.timing import TICKS, plan_epoch
 
 NO_BURSTS: Bursts = (0, 0, 0, 0)
 
@@ -196,11 +190,10 @@ def _run_engine(stream: Stream, core: int, compute: int, npu: Npu) -> EngineRun:
 
         in   min(core, start + latency + fetch + max(compute, hand))        out   core
     """
-    engine, width = stream.engine, npu.interface(stream.engine.interface).width_bytes
+    engine, width = stream.engine, stream.interface.width_bytes
     active = core
     if engine.direction == "in":
-        own = (latency_cycles(stream, npu) + fetch_cycles(stream, npu)
-               + max(compute, hand_cycles(stream, npu)))
+        own = stream.latency_cycles + stream.fetch_cycles + max(compute, stream.hand_cycles)
         active = min(core, npu.start_cycles + math.ceil(own))
     return EngineRun(index=engine.index, direction=engine.direction, interface=engine.interface,
                      pool=engine.pool, buffer_bytes=engine.buffer_bytes, active_cycles=active,

@@ -2,7 +2,13 @@
 
 A contiguous walk is one run of all its bytes, aligned to a burst; any other walk is a run of
 `run_bytes` after another, each in beats of its own. A run becomes the longest bursts of 8, 4, 2
-and 1 beats that fit.
+and 1 beats that fit. Alone, in NPU cycles, with r NPU cycles in one of the pool's clock:
+
+    channel    beats + write gap x bursts
+    pool       r x max(beats, pool bytes / bytes per cycle), and r x latency for each run where the
+               pool is outside the chip and the walk not contiguous
+    fetch      max(channel, pool, and for reads bursts x r x latency / outstanding)
+    hand       bytes / engine rate: between the engine and the units
 """
 
 from __future__ import annotations
@@ -11,7 +17,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from hwmodels.npu.epoch import BURST_BEATS, NpuCacheRun, StreamEngine
-from hwmodels.npu.machine import Npu
+from hwmodels.npu.machine import Interface, Npu, Pool
 
 Bursts = tuple[int, int, int, int]
 
@@ -24,8 +30,8 @@ class Stream:
     ----------
     engine : StreamEngine
         Whose.
-    runs : int
-        Contiguous pieces, all passes.
+    pool, interface : Pool, Interface
+        What it is bound to.
     bursts : tuple of int
         By length, in the order of `BURST_BEATS`.
     beats : int
@@ -36,16 +42,24 @@ class Stream:
         Moved by the pool: whole beats, or whole lines where the cache misses.
     misses, hits : int
         Lines of the NPU cache; both 0 where it is not in the way.
+    channel_cycles, pool_cycles, fetch_cycles, hand_cycles, latency_cycles : float
+        NPU cycles it takes alone, by the equations of the module.
     """
 
     engine: StreamEngine
-    runs: int
+    pool: Pool
+    interface: Interface
     bursts: Bursts
     beats: int
     wanted_bytes: int
     pool_bytes: int
-    misses: int = 0
-    hits: int = 0
+    misses: int
+    hits: int
+    channel_cycles: float
+    pool_cycles: float
+    fetch_cycles: float
+    hand_cycles: float
+    latency_cycles: float
 
 
 def split_run(run_bytes: int, width_bytes: int, max_beats: int) -> Bursts:
@@ -97,37 +111,56 @@ def form_streams(engines: Iterable[StreamEngine], npu: Npu) -> tuple[Stream, ...
     (assumption: no published counter shows otherwise).
     """
     engines = tuple(engines)
-    cached = sum(engine.bytes for engine in engines
-                 if engine.direction == "in" and _is_cached(engine, npu))
+    pools = {pool.name: pool for pool in npu.pools}
+    interfaces = {interface.name: interface for interface in npu.interfaces}
+    bound = [(engine, pools.get(engine.pool) or npu.pool(engine.pool),
+              interfaces.get(engine.interface) or npu.interface(engine.interface))
+             for engine in engines]
+    cached = sum(engine.bytes for engine, pool, _ in bound
+                 if engine.direction == "in" and _is_cached(pool, npu))
     fits = npu.cache is not None and cached <= npu.cache.size_bytes
-    return tuple(_form_stream(engine, npu, fits) for engine in engines)
+    return tuple(_form_stream(*parts, npu, fits) for parts in bound)
 
 
-def _is_cached(engine: StreamEngine, npu: Npu) -> bool:
-    return npu.cache is not None and npu.cache.enabled and npu.pool(engine.pool).cacheable
+def _is_cached(pool: Pool, npu: Npu) -> bool:
+    return pool.cacheable and npu.cache is not None and npu.cache.enabled
 
 
-def _form_stream(engine: StreamEngine, npu: Npu, fits: bool) -> Stream:
-    width = npu.interface(engine.interface).width_bytes
+def _form_stream(engine: StreamEngine, pool: Pool, interface: Interface, npu: Npu,
+                 fits: bool) -> Stream:
+    width, reads = interface.width_bytes, engine.direction == "in"
     run = engine.bytes if engine.pattern == "contiguous" else engine.run_bytes
     runs, rest = divmod(engine.bytes, run) if run else (0, 0)
-    longest = npu.pool(engine.pool).burst_max_beats
-    whole, last = split_run(run, width, longest), split_run(rest, width, longest)
-    one, two, four, eight = (engine.repeats * (runs * n + m)
-                             for n, m in zip(whole, last, strict=True))
-    beats = one + 2 * two + 4 * four + 8 * eight
+    bursts = split_run(run, width, pool.burst_max_beats)
+    if runs * engine.repeats != 1 or rest:
+        last = split_run(rest, width, pool.burst_max_beats)
+        one, two, four, eight = (engine.repeats * (runs * n + m)
+                                 for n, m in zip(bursts, last, strict=True))
+        bursts = (one, two, four, eight)
+    beats = bursts[0] + 2 * bursts[1] + 4 * bursts[2] + 8 * bursts[3]
     runs += 1 if rest else 0
-    stream = Stream(engine=engine, runs=runs * engine.repeats, bursts=(one, two, four, eight),
-                    beats=beats, wanted_bytes=engine.bytes * engine.repeats,
-                    pool_bytes=beats * width)
-    if engine.direction == "out" or not _is_cached(engine, npu):
-        return stream
-    assert npu.cache is not None
-    lines = runs * -(-run // npu.cache.line_bytes)
-    misses = lines if fits else lines * engine.repeats
-    return Stream(engine=engine, runs=stream.runs, bursts=stream.bursts, beats=beats,
-                  wanted_bytes=stream.wanted_bytes, pool_bytes=misses * npu.cache.line_bytes,
-                  misses=misses, hits=lines * engine.repeats - misses)
+    pool_bytes, misses, hits, accesses = beats * width, 0, 0, runs * engine.repeats
+    if reads and npu.cache is not None and _is_cached(pool, npu):
+        lines = runs * -(-run // npu.cache.line_bytes)
+        misses = accesses = lines if fits else lines * engine.repeats
+        hits = lines * engine.repeats - misses
+        pool_bytes = misses * npu.cache.line_bytes
+    latency = pool.clock_ratio * (pool.read_latency_cycles if reads else
+                                  pool.write_latency_cycles)
+    total = sum(bursts)
+    channel_cycles = beats + (0.0 if reads else interface.write_gap_cycles * total)
+    pool_cycles = pool.clock_ratio * pool_bytes / min(width, pool.bytes_per_cycle)
+    if pool.external and engine.pattern != "contiguous":
+        pool_cycles += latency * accesses
+    in_flight = max(0, total - hits) if reads else 0
+    return Stream(
+        engine=engine, pool=pool, interface=interface, bursts=bursts, beats=beats,
+        wanted_bytes=engine.bytes * engine.repeats, pool_bytes=pool_bytes, misses=misses,
+        hits=hits, channel_cycles=channel_cycles, pool_cycles=pool_cycles,
+        fetch_cycles=max(channel_cycles, pool_cycles,
+                         in_flight * latency / npu.engine_outstanding),
+        hand_cycles=engine.bytes * engine.repeats / npu.engine_bytes_per_cycle,
+        latency_cycles=latency)
 
 
 def count_cache(streams: Iterable[Stream], npu: Npu) -> NpuCacheRun:
@@ -135,6 +168,6 @@ def count_cache(streams: Iterable[Stream], npu: Npu) -> NpuCacheRun:
     through = hits = misses = 0
     for stream in streams:
         hits, misses = hits + stream.hits, misses + stream.misses
-        if stream.engine.direction == "out" and _is_cached(stream.engine, npu):
+        if stream.engine.direction == "out" and _is_cached(stream.pool, npu):
             through += sum(stream.bursts)
     return NpuCacheRun(read_hit=hits, read_miss=misses, write_through=through)

@@ -3,12 +3,9 @@
 A node is a stream engine or the units of one piece of work. Nodes joined by the dataflow cut
 their work into the same number of steps n; step k of a node takes its share of the node's time
 
-    own        engines: max(channel, pool, bytes / engine rate, read bursts x latency / outstanding)
-               units:   cycles of the unit with ideal memory
-    channel    beats + write gap x bursts; reads and writes of an interface are two channels
-    pool       max(beats, pool bytes / bytes per cycle) + latency x runs, the last outside the
-               chip and for walks that are not contiguous only; reads and writes of a pool are two
-               ports unless `shared`
+    own        engines: max(fetch, hand); units: cycles of the unit with ideal memory
+    channel    of the interface, reads and writes apart
+    pool       reads and writes apart unless it is `shared`
     piece      own / bursts: what must have come before the next node can begin
 
 and obeys
@@ -20,7 +17,8 @@ and obeys
     end(k)    =  max(start(k) + share, for every source: its end(k) + latency + piece)
 
 The earliest start goes first; of several at once, the node served least recently, then the first.
-Time is in ticks of 1 / 1024 NPU cycle, shares and products rounded once.
+Fetch, hand, channel and pool times are those of `hwmodels.npu.streams`. Time is in ticks of
+1 / 1024 NPU cycle.
 
 References
 ----------
@@ -40,7 +38,7 @@ from numpy.typing import NDArray
 from hwmodels.errors import KernelError
 from hwmodels.npu.compiler import estimate_unit_cycles
 from hwmodels.npu.epoch import Epoch, Link
-from hwmodels.npu.machine import Interface, Npu, Pool
+from hwmodels.npu.machine import Npu
 from hwmodels.npu.streams import Stream
 
 TICKS = 1024
@@ -99,7 +97,7 @@ def plan_epoch(epoch: Epoch, streams: Sequence[Stream], npu: Npu) -> Plan:
                   + [f"U{position}" for position in range(len(epoch.units))])
     channels: dict[str, int] = {}
     pools: dict[str, int] = {}
-    rows = [_plan_engine(stream, npu, channels, pools) for stream in streams]
+    rows = [_plan_engine(stream, channels, pools) for stream in streams]
     pieces = [max(1, sum(stream.bursts)) for stream in streams]
     for work in epoch.units:
         cycles = estimate_unit_cycles(work, npu)
@@ -116,61 +114,16 @@ def plan_epoch(epoch: Epoch, streams: Sequence[Stream], npu: Npu) -> Plan:
                 channels=tuple(channels), pools=tuple(pools))
 
 
-def _plan_engine(stream: Stream, npu: Npu, channels: dict[str, int],
-                 pools: dict[str, int]) -> list[int]:
+def _plan_engine(stream: Stream, channels: dict[str, int], pools: dict[str, int]) -> list[int]:
     """Columns of an engine up to its latency."""
-    engine, pool = stream.engine, npu.pool(stream.engine.pool)
-    interface = npu.interface(engine.interface)
-    lane = "read" if engine.direction == "in" else "write"
+    pool, lane = stream.pool, "read" if stream.engine.direction == "in" else "write"
     port = pool.name if pool.shared else f"{pool.name} {lane}"
-    port = port if pool.serialises else f"{port} {engine.index}"
-    return [0, channels.setdefault(f"{interface.name} {lane}", len(channels)),
-            pools.setdefault(port, len(pools)),
-            round(_channel_cycles(stream, interface) * TICKS),
-            round(_pool_cycles(stream, pool, interface) * TICKS),
-            round(max(fetch_cycles(stream, npu), hand_cycles(stream, npu)) * TICKS),
-            round(_latency_cycles(stream, pool) * TICKS)]
-
-
-def fetch_cycles(stream: Stream, npu: Npu) -> float:
-    """Return NPU cycles memory and bus take for a stream alone, without its first latency."""
-    pool, interface = npu.pool(stream.engine.pool), npu.interface(stream.engine.interface)
-    cycles = max(_channel_cycles(stream, interface), _pool_cycles(stream, pool, interface))
-    if stream.engine.direction == "in":
-        in_flight = max(0, sum(stream.bursts) - stream.hits)
-        cycles = max(cycles, in_flight * latency_cycles(stream, npu) / npu.engine_outstanding)
-    return cycles
-
-
-def hand_cycles(stream: Stream, npu: Npu) -> float:
-    """Return NPU cycles an engine takes to pass a stream to or from the units."""
-    return stream.wanted_bytes / npu.engine_bytes_per_cycle
-
-
-def latency_cycles(stream: Stream, npu: Npu) -> float:
-    """Return NPU cycles of a stream's first access before its first beat."""
-    return _latency_cycles(stream, npu.pool(stream.engine.pool))
-
-
-def _channel_cycles(stream: Stream, interface: Interface) -> float:
-    if stream.engine.direction == "in":
-        return stream.beats
-    return stream.beats + interface.write_gap_cycles * sum(stream.bursts)
-
-
-def _latency_cycles(stream: Stream, pool: Pool) -> float:
-    reads = stream.engine.direction == "in"
-    return pool.clock_ratio * (pool.read_latency_cycles if reads else pool.write_latency_cycles)
-
-
-def _pool_cycles(stream: Stream, pool: Pool, interface: Interface) -> float:
-    """NPU cycles a stream keeps its pool busy."""
-    cycles = pool.clock_ratio * max(stream.pool_bytes / interface.width_bytes,
-                                    stream.pool_bytes / pool.bytes_per_cycle)
-    if pool.external and stream.engine.pattern != "contiguous":
-        accesses = stream.misses if stream.misses or stream.hits else stream.runs
-        cycles += _latency_cycles(stream, pool) * accesses
-    return cycles
+    port = port if pool.serialises else f"{port} {stream.engine.index}"
+    return [0, channels.setdefault(f"{stream.interface.name} {lane}", len(channels)),
+            pools.setdefault(port, len(pools)), round(stream.channel_cycles * TICKS),
+            round(stream.pool_cycles * TICKS),
+            round(max(stream.fetch_cycles, stream.hand_cycles) * TICKS),
+            round(stream.latency_cycles * TICKS)]
 
 
 def _finish_row(row: list[int], steps: int, pieces: int) -> list[int]:
@@ -201,13 +154,13 @@ def _index_links(epoch: Epoch, names: Sequence[str]) -> list[tuple[int, int]]:
             raise KernelError(f"epoch {epoch.name}: link {link.source} to {link.sink} names a "
                               "node that is not there; accepted: " + ", ".join(names))
         pairs.append((where[link.source], where[link.sink]))
-    left = dict.fromkeys(range(len(names)))
+    left = pairs
     while left:
-        free = [n for n in left if not any(b == n and a in left for a, b in pairs)]
-        if not free:
+        fed = {b for _, b in left}
+        kept = [pair for pair in left if pair[0] in fed]
+        if len(kept) == len(left):
             raise KernelError(f"epoch {epoch.name}: the dataflow runs in a circle")
-        for n in free:
-            del left[n]
+        left = kept
     return pairs
 
 

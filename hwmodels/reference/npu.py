@@ -6,7 +6,7 @@ demand equal starts and ends, tick by tick.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator
 from dataclasses import dataclass
 from typing import Any
 
@@ -110,17 +110,17 @@ class ReferenceEpoch:
         return max(ends[-1] + int(latency) for ends, latency
                    in zip(self.ends, self.plan.nodes[:, 6], strict=True))
 
-    def _fire(self, event: Any, ticks: int) -> Iterator[Any]:
+    def _fire(self, event: Any, ticks: int) -> Generator[Any, Any, None]:
         """Let an event happen so many ticks from now, its value the time."""
         yield self.env.timeout(ticks)
         event.succeed(int(self.env.now))
 
-    def _take(self, data: Any, trail: int) -> Iterator[Any]:
+    def _take(self, data: Any, trail: int) -> Generator[Any, Any, None]:
         """Wait until the last piece of a source's data has been worked on."""
-        came = yield data
+        came: int = yield data
         yield self.env.timeout(max(0, came + trail - self.env.now))
 
-    def _work(self, node: int) -> Iterator[Any]:
+    def _work(self, node: int) -> Generator[Any, Any, None]:
         plan, env = self.plan, self.env
         sources = [int(source) for source, sink, _ in plan.links if sink == node]
         sinks = [(int(sink), int(depth)) for source, sink, depth in plan.links if source == node]
