@@ -11,6 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+Values = Sequence[float] | np.ndarray
+
 GOAL_TAIL = 0.05
 """p95 / p50 - 1 a measurement should stay under."""
 DRIFT_SHARE = 0.005
@@ -51,7 +53,7 @@ class Finding:
         return f"{self.name}: {self.evidence}. {self.remedy}"
 
 
-def find_drift(values: Sequence[float]) -> Finding | None:
+def find_drift(values: Values) -> Finding | None:
     """Find a trend over the runs, as throttling or a warming oscillator leaves one.
 
     Notes
@@ -79,7 +81,7 @@ def find_drift(values: Sequence[float]) -> Finding | None:
                "Let the board settle, or pause between blocks")
 
 
-def find_modes(values: Sequence[float]) -> Finding | None:
+def find_modes(values: Values) -> Finding | None:
     """Find two kinds of runs, as interrupts that hit only some leave them.
 
     Notes
@@ -108,7 +110,7 @@ def find_modes(values: Sequence[float]) -> Finding | None:
         remedy="Interrupts hit some runs: mask them (--mask), or see the interrupts counter")
 
 
-def find_first_run(values: Sequence[float], first: float | None = None) -> Finding | None:
+def find_first_run(values: Values, first: float | None = None) -> Finding | None:
     """Find a first run unlike the rest; `first` is the inference before any warm-up, if apart."""
     data = np.asarray(values, dtype=np.float64)
     begin, rest = (data[0], data[1:]) if first is None else (first, data)
@@ -149,7 +151,7 @@ def find_wraps(counter: str, bits: int, largest: float, bound: float) -> Finding
         remedy="Measure shorter pieces, or another counter")
 
 
-def find_spread(values: Sequence[float], goal: float = GOAL_TAIL) -> Finding | None:
+def find_spread(values: Values, goal: float = GOAL_TAIL) -> Finding | None:
     """Say when p95 is too far above the median."""
     p50, p95 = (float(p) for p in np.percentile(np.asarray(values, dtype=np.float64), (50, 95)))
     if p50 <= 0 or p95 / p50 - 1 < goal:
@@ -180,7 +182,7 @@ def find_checksum_errors(mismatches: int, runs: int) -> Finding | None:
                           "should not; no figure of this measurement is worth anything")
 
 
-def median_interval(values: Sequence[float]) -> tuple[float, float]:
+def median_interval(values: Values) -> tuple[float, float]:
     """Return the 95 % interval of the median by order statistics; no distribution is assumed."""
     data = np.sort(np.asarray(values, dtype=np.float64))
     count = len(data)
@@ -190,14 +192,14 @@ def median_interval(values: Sequence[float]) -> tuple[float, float]:
     return float(data[low]), float(data[high])
 
 
-def wants_more_runs(values: Sequence[float], goal: float = MEDIAN_GOAL) -> bool:
+def wants_more_runs(values: Values, goal: float = MEDIAN_GOAL) -> bool:
     """Whether the median is known less well than `goal`, relative."""
     low, high = median_interval(values)
     centre = float(np.median(np.asarray(values)))
     return centre > 0 and (high - low) / 2 > goal * centre
 
 
-def judge_runs(values: Sequence[float], first: float | None = None) -> list[Finding]:
+def judge_runs(values: Values, first: float | None = None) -> list[Finding]:
     """Return every finding about the runs of one counter; `first` as in `find_first_run`."""
     if len(values) == 0:
         return []

@@ -1,0 +1,248 @@
+"""Files of power meters: columns are found by their header, units by what stands in brackets.
+
+    ppk2          Timestamp(ms),Current(uA),D0-D7           nRF Connect Power Profiler
+    joulescope    #time,current,voltage,power,charge,energy SI units
+    stlink_v3pwr  a table of STM32CubeMonitor-Power, , or ; or tab between columns
+    lpm01a        the same, or what the meter itself sends: 6409-07 for 6409e-7 A
+    scope         time and volts across a shunt
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from calibration.errors import MeasurementError
+from calibration.power_trace.trace import METERS, Meter, PowerTrace
+from hwmodels.errors import did_you_mean
+
+METER_FILES = tuple(METERS)
+"""Formats `read_meter_file` knows."""
+
+_UNITS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6, "ns": 1e-9,
+          "a": 1.0, "ma": 1e-3, "ua": 1e-6, "µa": 1e-6, "na": 1e-9,
+          "v": 1.0, "mv": 1e-3, "uv": 1e-6, "µv": 1e-6,
+          "w": 1.0, "mw": 1e-3, "uw": 1e-6, "µw": 1e-6, "nw": 1e-9}
+_QUANTITIES = {"time": ("time", "timestamp", "t", "second", "seconds", "x-axis"),
+               "current": ("current", "i", "amps"),
+               "voltage": ("voltage", "v", "volt", "volts", "vdd"),
+               "power": ("power", "p", "watts")}
+_NAME = re.compile(r"^[#\s\"]*([^(\[\"]+?)\s*(?:[(\[]\s*([^)\]]*?)\s*[)\]])?[\"\s]*$")
+_MARKS = re.compile(r"^(d\d(-d?\d)?|bits|gpio\d*|trigger|mark|logic|gpi\d*)$", re.IGNORECASE)
+_ASCII_DEC = re.compile(rb"^\s*(\d+)([+-]\d+)\s*$")
+_TIME_STAMP = re.compile(rb"TimeStamp:\s*(\d+)s\s+(\d+)ms", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Column:
+    place: int
+    scale: float
+
+
+def read_meter_file(path: str | Path, meter: str, *, supply_v: float | None = None,
+                    shunt_ohm: float | None = None, mark_bit: int | None = None,
+                    sample_hz: float | None = None, facts: Meter | None = None) -> PowerTrace:
+    """Read a recording of a power meter.
+
+    Parameters
+    ----------
+    path : path
+        The file.
+    meter : str
+        One of `METER_FILES`.
+    supply_v : float, optional
+        Needed where the file has neither voltage nor power.
+    shunt_ohm : float, optional
+        For "scope": the voltage column is across it.
+    mark_bit : int, optional
+        Digital input that carried the board's mark; by default the first that changes.
+    sample_hz : float, optional
+        Rate of a "lpm01a" stream without time stamps.
+    facts : Meter, optional
+        Accuracy, where better known than from the maker's data sheet.
+
+    Returns
+    -------
+    PowerTrace
+        With the edges of the mark.
+
+    Raises
+    ------
+    MeasurementError
+        Naming file, line and what is missing.
+    """
+    if meter not in METER_FILES:
+        raise MeasurementError(f"no meter {meter!r}; {did_you_mean(meter, METER_FILES)}")
+    path = Path(path)
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise MeasurementError(f"{path}: cannot be read ({error.strerror})") from error
+    if meter == "lpm01a" and _is_stream(data):
+        time_s, amps = _read_stream(data, path, sample_hz)
+        volts = _need(supply_v, f"{path}: has no voltage; give the supply")
+        return _trace(time_s, amps * volts, meter, volts, facts)
+    return _read_table(data.decode("utf-8", "replace"), path, meter, supply_v, shunt_ohm, mark_bit,
+                       facts)
+
+
+def _need(value: float | None, message: str) -> float:
+    if value is None:
+        raise MeasurementError(message)
+    return value
+
+
+def _read_table(text: str, path: Path, meter: str, supply_v: float | None,
+                shunt_ohm: float | None, mark_bit: int | None,
+                facts: Meter | None) -> PowerTrace:
+    lines = text.splitlines()
+    start, columns, marks, separator = _find_header(lines, path)
+    rows = _read_rows(lines, start, separator, path)
+    wanted = {name: rows.numbers(column) for name, column in columns.items()}
+    if meter == "scope":
+        ohm = _need(shunt_ohm, f"{path}: give the resistance of the shunt the scope is across")
+        volts = _need(supply_v, f"{path}: give the supply voltage at the rail")
+        if "voltage" not in wanted:
+            raise MeasurementError(f"{path}: no voltage column")
+        watts = wanted["voltage"] / ohm * volts
+    elif "power" in wanted:
+        watts = wanted["power"]
+        volts = supply_v or _mean(wanted.get("voltage"), 1.0)
+    elif "current" in wanted:
+        if "voltage" in wanted:
+            watts, volts = wanted["current"] * wanted["voltage"], _mean(wanted["voltage"], 1.0)
+        else:
+            volts = _need(supply_v, f"{path}: has no voltage column; give the supply")
+            watts = wanted["current"] * volts
+    else:
+        raise MeasurementError(f"{path}:{start}: no column of current or power")
+    edges = _find_edges(rows, marks, mark_bit, wanted["time"])
+    return _trace(wanted["time"], watts, meter, volts, facts, edges)
+
+
+def _mean(values: np.ndarray | None, default: float) -> float:
+    return default if values is None else float(np.mean(values))
+
+
+def _find_header(lines: Sequence[str],
+                 path: Path) -> tuple[int, dict[str, _Column], list[int], str]:
+    """Return the header's line number, its columns, digital columns and the separator."""
+    for number, line in enumerate(lines[:50], start=1):
+        for separator in ("\t", ";", ","):
+            columns, marks = {}, []
+            for place, cell in enumerate(line.split(separator)):
+                match = _NAME.match(cell)
+                if match is None:
+                    continue
+                name, unit = match[1].strip().lower(), (match[2] or "").lower()
+                if _MARKS.match(name.replace(" ", "")):
+                    marks.append(place)
+                for quantity, names in _QUANTITIES.items():
+                    if name in names and quantity not in columns:
+                        columns[quantity] = _Column(place=place, scale=_unit(unit, path, number))
+            if "time" in columns and len(columns) > 1:
+                return number, columns, marks, separator
+    raise MeasurementError(f"{path}: no header with a time and a current, voltage or power column "
+                           "in the first 50 lines, such as Timestamp(ms),Current(uA)")
+
+
+def _unit(unit: str, path: Path, line: int) -> float:
+    if unit and unit not in _UNITS:
+        raise MeasurementError(f"{path}:{line}: unit {unit!r}; {did_you_mean(unit, _UNITS)}")
+    return _UNITS.get(unit, 1.0)
+
+
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    cells: list[list[str]]
+    path: Path
+    first_line: int
+    decimal_comma: bool
+
+    def numbers(self, column: _Column) -> np.ndarray:
+        try:
+            cells = [row[column.place] for row in self.cells]
+            if self.decimal_comma:
+                cells = [cell.replace(",", ".") for cell in cells]
+            return np.array(cells, dtype=np.float64) * column.scale
+        except (IndexError, ValueError):
+            pass
+        for number, row in enumerate(self.cells, start=self.first_line):
+            try:
+                float(row[column.place].replace(",", "."))
+            except (IndexError, ValueError) as error:
+                raise MeasurementError(f"{self.path}:{number}: column {column.place + 1} is no "
+                                       "number") from error
+        raise MeasurementError(f"{self.path}: no rows")
+
+
+def _read_rows(lines: Sequence[str], start: int, separator: str, path: Path) -> _Rows:
+    cells = [line.split(separator) for line in lines[start:] if line.strip()]
+    if len(cells) < 2:
+        raise MeasurementError(f"{path}: {len(cells)} samples; two or more are needed")
+    return _Rows(cells, path, start + 1, separator == ";" and "," in "".join(cells[0]))
+
+
+def _find_edges(rows: _Rows, marks: Sequence[int], bit: int | None,
+                time_s: np.ndarray) -> np.ndarray:
+    """Times at which the mark changed, in the middle between two samples."""
+    lanes: list[np.ndarray] = []
+    for place in marks:
+        cells = [row[place].strip() if place < len(row) else "0" for row in rows.cells]
+        if max(map(len, cells)) >= 8 and set("".join(cells)) <= set("01-"):  # D0 stands first
+            lanes += [np.array([cell[i:i + 1] == "1" for cell in cells]) for i in range(8)]
+        else:
+            words = np.array([int(float(cell or 0)) for cell in cells])
+            lanes += [words != 0] if words.max(initial=0) <= 1 else \
+                [(words >> i & 1) != 0 for i in range(8)]
+    moving = [lane for lane in lanes if lane.any() and not lane.all()]
+    if bit is not None:
+        if bit >= len(lanes):
+            raise MeasurementError(f"{rows.path}: {len(lanes)} digital inputs, none of number "
+                                   f"{bit}")
+        moving = [lanes[bit]]
+    if not moving:
+        return np.array([])
+    places = np.flatnonzero(np.diff(moving[0].astype(int)))
+    return (time_s[places] + time_s[places + 1]) / 2
+
+
+def _is_stream(data: bytes) -> bool:
+    lines = data.split(b"\n", 200)
+    return any(_ASCII_DEC.match(line) for line in lines)
+
+
+def _read_stream(data: bytes, path: Path, sample_hz: float | None) -> tuple[np.ndarray, np.ndarray]:
+    """Read what an X-NUCLEO-LPM01A sends in format ascii_dec (ST UM2269)."""
+    amps: list[float] = []
+    stamps: list[tuple[int, float]] = []
+    for line in data.splitlines():
+        match = _ASCII_DEC.match(line)
+        stamp = _TIME_STAMP.search(line)
+        if match:
+            amps.append(int(match[1]) * 10.0 ** int(match[2]))
+        elif stamp:
+            stamps.append((len(amps), int(stamp[1]) + int(stamp[2]) * 1e-3))
+    if sample_hz is None:
+        if len(stamps) < 2 or stamps[-1][0] == stamps[0][0]:
+            raise MeasurementError(f"{path}: fewer than two time stamps; give the sampling "
+                                   "frequency")
+        samples, spans = (stamps[-1][i] - stamps[0][i] for i in (0, 1))
+        sample_hz = samples / spans
+    return np.arange(1, len(amps) + 1) / sample_hz, np.array(amps)
+
+
+def _trace(time_s: np.ndarray, watts: np.ndarray, name: str, volts: float, facts: Meter | None,
+           edges_s: np.ndarray | None = None) -> PowerTrace:
+    known = METERS[name]
+    if facts is None:
+        facts = Meter(name=name, kind=known.kind, gain_rel_sd=known.gain_rel_sd or 0.0,
+                      resolution_mw=(known.resolution_a or 0.0) * volts * 1e3)
+    marks = tuple(edges_s * 1e6) if edges_s is not None else ()
+    period = float(np.median(np.diff(time_s))) * 1e6 if len(time_s) > 1 else 0.0
+    return PowerTrace(time_us=time_s * 1e6, power_mw=watts * 1e3, meter=facts, marks_us=marks,
+                      mark_sd_us=period / np.sqrt(12))

@@ -1,0 +1,173 @@
+"""A power trace: samples of one meter over its own clock, and how far to trust each."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from calibration.errors import MeasurementError
+
+KINDS = ("average", "instant")
+"""What a sample stands for: the mean since the sample before it, or the value at its time."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Meter:
+    """What a meter says of itself; intervals of energies are made of these figures.
+
+    Parameters
+    ----------
+    name : str
+        Of the instrument.
+    kind : str
+        One of `KINDS`.
+    resolution_mw : float
+        Distance of two neighbouring readings, as power at the supply used.
+    noise_mw : float
+        Standard deviation of one sample beyond the resolution.
+    gain_rel_sd : float
+        Relative standard deviation of the scale factor; the same for all samples.
+    offset_mw : float
+        Standard deviation of the zero point; the same for all samples.
+    """
+
+    name: str
+    kind: str = "average"
+    resolution_mw: float = 0.0
+    noise_mw: float = 0.0
+    gain_rel_sd: float = 0.0
+    offset_mw: float = 0.0
+
+    def __post_init__(self) -> None:
+        if self.kind not in KINDS:
+            raise MeasurementError(f"meter {self.name!r}: kind {self.kind!r}; accepted: "
+                                   f"{', '.join(KINDS)}")
+        for field in ("resolution_mw", "noise_mw", "gain_rel_sd", "offset_mw"):
+            if not 0 <= getattr(self, field) < float("inf"):
+                raise MeasurementError(f"meter {self.name!r}: {field} is {getattr(self, field)}; "
+                                       "accepted: from 0")
+
+    @property
+    def sample_sd_mw(self) -> float:
+        """Independent error of one sample: noise, and what rounding adds to it.
+
+        Notes
+        -----
+        Rounding to steps of q has variance q^2 / 12; the part that noise does not make independent
+        from sample to sample is `rounding_sd_mw`.
+        """
+        rounding = self.resolution_mw**2 / 12 - self.rounding_sd_mw**2
+        return float(np.hypot(self.noise_mw, np.sqrt(max(rounding, 0.0))))
+
+    @property
+    def rounding_sd_mw(self) -> float:
+        """Rounding error that all samples of a constant power share, for want of noise.
+
+        Notes
+        -----
+        The mean of rounded values with normal noise s is off by a periodic function of the level;
+        its variance over levels is sum over k of (q / (pi k))^2 / 2 exp(-(2 pi k s / q)^2): all of
+        q^2 / 12 without noise, nothing once s passes half a step (Widrow and Kollar, Quantization
+        Noise, Cambridge University Press 2008, chapter 19).
+        """
+        if not self.resolution_mw:
+            return 0.0
+        k = np.arange(1, 200)
+        decay = np.exp(-(2 * np.pi * k * self.noise_mw / self.resolution_mw) ** 2)
+        return float(self.resolution_mw * np.sqrt(np.sum(decay / (np.pi * k) ** 2 / 2)))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MeterFacts:
+    """Accuracy of an instrument in terms of current; a recording's own figures replace it.
+
+    Parameters
+    ----------
+    gain_rel_sd : float or None
+        Half of the stated gain error limits (limits read as two standard deviations).
+    resolution_a : float or None
+        Best current resolution; coarser ranges are coarser.
+    source : str
+        Where it is stated.
+    """
+
+    name: str
+    kind: str
+    gain_rel_sd: float | None
+    resolution_a: float | None
+    source: str
+
+
+METERS: Mapping[str, MeterFacts] = {facts.name: facts for facts in (
+    MeterFacts(name="ppk2", kind="average", gain_rel_sd=0.05, resolution_a=1e-7,
+               source="assumed: +-10 % of the reading as two deviations; 100 nA in the lowest range"),
+    MeterFacts(name="joulescope", kind="average", gain_rel_sd=0.005, resolution_a=1.5e-9,
+               source="assumed: 1 % of the reading as two deviations, 1.5 nA in the lowest range"),
+    MeterFacts(name="lpm01a", kind="average", gain_rel_sd=0.01, resolution_a=1e-7,
+               source="ST UM2243: accuracy better than 2 %; dynamic mode from 100 nA"),
+    MeterFacts(name="stlink_v3pwr", kind="average", gain_rel_sd=0.01, resolution_a=1e-7,
+               source="assumed: as good as ST's earlier meter, UM2243"),
+    MeterFacts(name="scope", kind="instant", gain_rel_sd=None, resolution_a=None,
+               source="stated by the user"),
+)}
+"""Meters whose files are read, by name; what a maker does not state is None."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class PowerTrace:
+    """Samples of power over time.
+
+    Parameters
+    ----------
+    time_us : ndarray of float64, shape (samples,)
+        By the meter's clock; strictly increasing.
+    power_mw : ndarray of float64, shape (samples,)
+        At the metered rail.
+    meter : Meter
+        That took them.
+    marks_us : tuple of float
+        Edges of the board's mark pin by the meter's clock, ascending.
+    mark_sd_us : float
+        Standard deviation of one edge's time.
+    """
+
+    time_us: np.ndarray
+    power_mw: np.ndarray
+    meter: Meter
+    marks_us: tuple[float, ...] = ()
+    mark_sd_us: float = 0.0
+
+    def __post_init__(self) -> None:
+        time_us = np.array(self.time_us, dtype=np.float64)
+        power_mw = np.array(self.power_mw, dtype=np.float64)
+        where = f"trace of {self.meter.name}"
+        if time_us.ndim != 1 or time_us.shape != power_mw.shape or len(time_us) < 2:
+            raise MeasurementError(f"{where}: {time_us.shape} times for {power_mw.shape} powers; "
+                                   "two samples or more are needed")
+        if not (np.isfinite(time_us).all() and np.isfinite(power_mw).all()):
+            raise MeasurementError(f"{where}: a sample is not finite")
+        late = np.flatnonzero(np.diff(time_us) <= 0)
+        if len(late):
+            raise MeasurementError(f"{where}: time stands still or runs backwards at sample "
+                                   f"{late[0] + 1}")
+        for name, array in (("time_us", time_us), ("power_mw", power_mw)):
+            array.flags.writeable = False
+            object.__setattr__(self, name, array)
+
+    @property
+    def period_us(self) -> float:
+        """Median distance of two samples."""
+        return float(np.median(np.diff(self.time_us)))
+
+    @property
+    def span_us(self) -> tuple[float, float]:
+        """First and last time the trace can answer for."""
+        start = self.time_us[0] - (self.period_us if self.meter.kind == "average" else 0.0)
+        return float(start), float(self.time_us[-1])
+
+    def gaps(self, factor: float = 3.0) -> tuple[tuple[float, float], ...]:
+        """Return the spans in us without samples, longer than `factor` periods."""
+        wide = np.flatnonzero(np.diff(self.time_us) > factor * self.period_us)
+        return tuple((float(self.time_us[i]), float(self.time_us[i + 1])) for i in wide)
