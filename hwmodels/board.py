@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from hwmodels.errors import BoardError, did_you_mean
 from hwmodels.npu.machine import Npu
+
+if TYPE_CHECKING:
+    from hwmodels.memory import Sdram, SerialMemory
 
 KINDS = ("datasheet", "measured", "fitted", "derived", "assumed")
 """Where a number comes from."""
@@ -68,6 +72,8 @@ class Core:
         "single", "double" or None (float in software).
     icache, dcache : str or None
         Names of the board's caches; the same name twice is a unified cache.
+    data_caches : tuple of str
+        Further caches loads and stores look through, each for the memories it serves.
     """
 
     name: str
@@ -77,6 +83,7 @@ class Core:
     fpu: str | None = None
     icache: str | None = None
     dcache: str | None = None
+    data_caches: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,6 +104,13 @@ class Cache:
         Extra core cycles of a hit.
     enabled : bool
         A cache switched off lets every access through.
+    critical_word_first : bool
+        The word asked for comes first, and the core goes on while the rest of the line follows.
+    streaming_lines : int
+        Whole lines in a row written faster than they are filled, after which stores that miss no
+        longer allocate; 0: stores always do what `allocate` says.
+    below : str or None
+        Cache that its misses look up, for the memories that one serves.
     """
 
     name: str
@@ -109,11 +123,18 @@ class Cache:
     serves: tuple[str, ...] = ()
     hit_cycles: int = 0
     enabled: bool = True
+    critical_word_first: bool = False
+    streaming_lines: int = 0
+    below: str | None = None
 
     @property
     def sets(self) -> int:
         """Number of sets."""
         return self.size_bytes // (self.line_bytes * self.ways)
+
+    def may_hold(self, memory: Memory) -> bool:
+        """Whether lines of a memory may be in it."""
+        return memory.name in self.serves if self.serves else memory.cacheable
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -149,6 +170,13 @@ class Memory:
         Sustained bandwidth towards the bus, in bytes per cycle of `clock`; None: the bus width.
     banks : int
         Banks that serve two masters at once.
+    interleave_bytes : int or None
+        Consecutive bytes of a bank before the next begins; None: each bank is one piece.
+    serial : SerialMemory or None
+        Phases of an access, where the memory is behind a serial interface; they are part of
+        `latency_cycles` and `bytes_per_cycle`.
+    sdram : Sdram or None
+        Timings of rows and banks, where the memory is one; likewise.
     read_charge_pc : float or None
         Charge of one array read, as a current of the board's tables, in picocoulomb; None: not
         known apart from the core's activity.
@@ -168,6 +196,9 @@ class Memory:
     prefetch: bool = False
     bytes_per_cycle: float | None = None
     banks: int = 1
+    interleave_bytes: int | None = None
+    serial: SerialMemory | None = None
+    sdram: Sdram | None = None
     read_charge_pc: float | None = None
 
 
@@ -346,6 +377,10 @@ class Board:
     def bus(self, name: str) -> Bus:
         """Return the bus of that name."""
         return _find(self.buses, name, f"{self.name}: bus")
+
+    def dma_controller(self, name: str) -> Dma:
+        """Return the DMA controller of that name."""
+        return _find(self.dma, name, f"{self.name}: DMA controller")
 
 
 def _find(parts, name, what):  # type: ignore[no-untyped-def]

@@ -28,6 +28,7 @@ from hwmodels.board_rules import (
     main_core_clock,
 )
 from hwmodels.board_schema import BoardSection, Section
+from hwmodels.memory import Sdram, SerialMemory
 from hwmodels.npu_assembly import assemble_npu
 
 ARRAY_ROLES = ("flash", "external_flash", "rom")
@@ -54,7 +55,8 @@ def assemble(section: BoardSection) -> Board:
         description=header.description, price_usd=_value(header.price_usd),
         clocks=_clocks(section),
         cores=tuple(Core(name=name, isa=core.isa, model=core.model, clock=core.clock,
-                         fpu=core.fpu, icache=core.icache, dcache=core.dcache)
+                         fpu=core.fpu, icache=core.icache, dcache=core.dcache,
+                         data_caches=core.data_caches)
                     for name, core in section.cores.items()),
         caches=_caches(section), memories=_memories(section),
         buses=tuple(Bus(name=name, clock=bus.clock, width_bytes=bus.width_bytes.value,
@@ -123,6 +125,8 @@ def _caches(section: BoardSection) -> tuple[Cache, ...]:
             replacement=_value(cache.replacement, "lru"), write=cache.write,
             allocate=cache.allocate, serves=cache.serves,
             hit_cycles=_value(cache.hit_cycles, 0), enabled=cache.enabled,
+            critical_word_first=cache.critical_word_first,
+            streaming_lines=_value(cache.streaming_lines, 0), below=cache.below,
         ))
     return tuple(caches)
 
@@ -150,9 +154,22 @@ def _memories(section: BoardSection) -> tuple[Memory, ...]:
             wait_states=wait_states,
             read_bytes=_value(memory.read_bytes, width), line_buffer=memory.line_buffer,
             prefetch=memory.prefetch, bytes_per_cycle=_value(memory.bytes_per_cycle),
-            banks=_value(memory.banks, 1), read_charge_pc=_value(memory.read_charge_pc),
+            banks=_value(memory.banks, 1),
+            interleave_bytes=_value(memory.interleave_bytes),
+            serial=_timings(memory.serial, SerialMemory),
+            sdram=_timings(memory.sdram, Sdram),
+            read_charge_pc=_value(memory.read_charge_pc),
         ))
     return tuple(memories)
+
+
+def _timings(section: Section | None, noun: type[Any]) -> Any:
+    """Return the timings of a kind of memory, the noun's own defaults where a key is absent."""
+    if section is None:
+        return None
+    return noun(**{key: leaf.value if isinstance(leaf, Leaf) else leaf
+                   for key in type(section).model_fields
+                   if (leaf := getattr(section, key)) is not None})
 
 
 def _power(section: BoardSection) -> Power:

@@ -9,6 +9,7 @@ from hwmodels.board_leaf import Leaf
 from hwmodels.board_schema import BoardSection, CacheSection, MemorySection
 from hwmodels.counts import EVENTS
 from hwmodels.errors import did_you_mean
+from hwmodels.memory import MODE
 from hwmodels.npu import BURST_BEATS, UNIT_KINDS
 
 Broken = tuple[str, str]
@@ -107,7 +108,10 @@ def _references(section: BoardSection) -> Iterator[tuple[str, str, str | None]]:
         yield f"cores.{name}.clock", "clock", core.clock
         yield f"cores.{name}.icache", "cache", core.icache
         yield f"cores.{name}.dcache", "cache", core.dcache
+        for further in core.data_caches:
+            yield f"cores.{name}.data_caches", "cache", further
     for name, cache in section.caches.items():
+        yield f"caches.{name}.below", "cache", cache.below
         for served in cache.serves:
             yield f"caches.{name}.serves", "memory", served
     for name, memory in section.memories.items():
@@ -226,6 +230,10 @@ def _caches(section: BoardSection) -> Iterator[Broken]:
             yield (f"caches.{name}.size_bytes",
                    f"{size_bytes} bytes are no power of two of sets of {way_bytes // line_bytes} "
                    f"lines of {line_bytes} bytes; accepted: for example {near} or {2 * near}")
+        below = section.caches.get(cache.below or "")
+        if below is not None and (below.below or (line_bytes_of(section, below) or 0) < line_bytes):
+            yield (f"caches.{name}.below", f"{cache.below} has a cache below it, or shorter lines; "
+                   "accepted: two levels, lines below at least as long")
 
 
 def _memories(section: BoardSection) -> Iterator[Broken]:
@@ -235,11 +243,25 @@ def _memories(section: BoardSection) -> Iterator[Broken]:
                    "tightly coupled memory bypasses the caches; accepted: false")
         if memory.role == "tcm" and memory.bus is not None:
             yield f"memories.{name}.bus", "tightly coupled memory hangs on no bus; accepted: null"
+        yield from _external_timings(name, memory)
     for name, cache in section.caches.items():
         for served in cache.serves:
             if section.memories[served].cacheable is False:
                 yield (f"caches.{name}.serves",
                        f"memory {served} is not cacheable; accepted: cacheable memories")
+
+
+def _external_timings(name: str, memory: MemorySection) -> Iterator[Broken]:
+    """A serial or row-and-bank memory is outside the chip, and its latency covers its phases."""
+    stated = [key for key in ("serial", "sdram") if getattr(memory, key) is not None]
+    if not stated:
+        return
+    if len(stated) > 1 or memory.role not in ("external_ram", "external_flash"):
+        yield (f"memories.{name}.{stated[-1]}", f"of a memory of role {memory.role} with "
+               f"{' and '.join(stated)}; accepted: one of them, outside the chip")
+    if memory.serial is not None and not MODE.fullmatch(memory.serial.mode):
+        yield (f"memories.{name}.serial.mode", f"{memory.serial.mode!r}; accepted: lines and edges "
+               "of command, address and data, such as 8D-8D-8D")
 
 
 def _wait_states(section: BoardSection) -> Iterator[Broken]:

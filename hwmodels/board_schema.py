@@ -98,6 +98,7 @@ class CoreSection(Section):
     fpu: Literal["single", "double"] | None = None
     icache: str | None = None
     dcache: str | None = None
+    data_caches: tuple[str, ...] = ()
 
 
 class CacheSection(Section):
@@ -115,6 +116,9 @@ class CacheSection(Section):
     serves: tuple[str, ...] = ()
     hit_cycles: WholeCycles | None = None
     enabled: bool = True
+    critical_word_first: bool = False
+    streaming_lines: WholeCycles | None = None
+    below: str | None = None
 
 
 class LatencySection(Section):
@@ -122,6 +126,31 @@ class LatencySection(Section):
 
     cycles: Annotated[Leaf, quantity(low=1, high=1e6)]
     clock: str | None = None
+
+
+class SerialSection(Section):
+    """`memories.NAME.serial`: phases of an access; `latency` counts them, too."""
+
+    mode: str
+    command_bits: WholeCycles
+    address_bits: WholeCycles
+    dummy_cycles: WholeCycles
+    select_cycles: WholeCycles | None = None
+
+
+class SdramSection(Section):
+    """`memories.NAME.sdram`: rows and banks; `latency` is that of an open row."""
+
+    bus_bytes: Size
+    banks: Count
+    row_bytes: Size
+    bank_bytes: Size
+    cas_cycles: WholeCycles
+    rcd_cycles: WholeCycles
+    rp_cycles: WholeCycles
+    wr_cycles: WholeCycles
+    rfc_cycles: WholeCycles
+    refresh_cycles: WholeCycles
 
 
 class MemorySection(Section):
@@ -142,6 +171,9 @@ class MemorySection(Section):
     prefetch: bool = False
     bytes_per_cycle: Rate | None = None
     banks: Count | None = None
+    interleave_bytes: Size | None = None
+    serial: SerialSection | None = None
+    sdram: SdramSection | None = None
     read_charge_pc: Charge | None = None
 
 

@@ -37,11 +37,14 @@ from __future__ import annotations
 import math
 import re
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from hwmodels.board import Memory
 from hwmodels.errors import BoardError
+
+if TYPE_CHECKING:
+    from hwmodels.board import Memory
 
 MODE = re.compile(r"(1|2|4|8|16)(S|D)-(1|2|4|8|16)(S|D)-(1|2|4|8|16)(S|D)")
 """Lines and edges of command, address and data, as JESD251 writes them."""

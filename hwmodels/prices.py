@@ -11,6 +11,9 @@ array read delivers, n = line bytes; all beyond the one cycle the access itself 
     sram_wait     = r L                        per access that waits
     external_wait = r (L + w + ceil(a/b) - 1)  per access
 
+A memory that states its phases (serial) or its rows and banks (SDRAM) takes, for a line, what
+`hwmodels.refill.line_cycles` says instead.
+
 An array of wait states is read `ceil(n/a)` times one after another while the bus carries what
 has been read; whichever is slower sets the pace. What of a data refill is due to wait states is
 counted as `flash_wait`, so the refill's own price is the equation at w = 0; an instruction refill
@@ -41,17 +44,25 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import replace
 
 from hwmodels.board import Board, Cache, EventPrice, Memory, Power
 from hwmodels.counts import ISSUE_EVENTS, Price, Prices
 from hwmodels.errors import BoardError
+from hwmodels.lookup import code_cache, data_cache, lower_cache
 from hwmodels.npu.prices import derive_npu_prices
+from hwmodels.refill import (
+    beat_bytes,
+    clock_ratio,
+    line_wait_cycles,
+    refill_cycles,
+    write_back_cycles,
+)
 
 PJ_PER_CYCLE = 1000.0
 """pJ of 1 mA/MHz at 1 V: 1e-3 A / 1e6 Hz x 1 V = 1e-9 J."""
 
-CYCLE_EVENTS = ("branch_refill", "pipeline_stall", "fetch_wait", "bus_contention", "dma_wait")
+CYCLE_EVENTS = ("branch_refill", "pipeline_stall", "fetch_wait", "sram_conflict",
+                "bus_contention", "dma_wait")
 """Counted in cycles of the core, waiting."""
 
 INCLUDED_EVENTS = ("tcm_access", "sram_access", "dcache_access")
@@ -170,51 +181,6 @@ def leakage_pj(power: Power) -> float | None:
     return None if volts is None or power.leakage_ma is None else volts * power.leakage_ma
 
 
-def refill_cycles(board: Board, memory: Memory, line_bytes: int) -> float:
-    """Return core cycles from a miss to the whole line, beyond the access's own cycle.
-
-    Parameters
-    ----------
-    board : Board
-        For the clocks and the memory's bus.
-    memory : Memory
-        What the line comes from.
-    line_bytes : int
-        Of the cache.
-
-    Returns
-    -------
-    float
-        Cycles of the main core's clock.
-
-    Notes
-    -----
-    The equation `refill` of the module: array reads one after another against bus beats.
-    """
-    beat_bytes, array_bytes = _beat_bytes(board, memory), memory.read_bytes
-    array = (math.ceil(line_bytes / array_bytes) * (1 + memory.wait_states)
-             + math.ceil(min(array_bytes, line_bytes) / beat_bytes) - 2)
-    bus = memory.wait_states + math.ceil(line_bytes / beat_bytes) - 1
-    return clock_ratio(board, memory) * (memory.latency_cycles + max(array, bus))
-
-
-def line_wait_cycles(board: Board, memory: Memory, line_bytes: int) -> float:
-    """Return the part of a refill that is wait states: the rest is latency and beats.
-
-    Parameters
-    ----------
-    board, memory, line_bytes
-        As for `refill_cycles`.
-
-    Returns
-    -------
-    float
-        Cycles of the main core's clock, counted as `flash_wait`.
-    """
-    eager = replace(memory, wait_states=0)
-    return refill_cycles(board, memory, line_bytes) - refill_cycles(board, eager, line_bytes)
-
-
 def _activity_pj(power: Power) -> float | None:
     return _rail_pj(power, power.activity_ma_per_mhz)
 
@@ -224,22 +190,11 @@ def _rail_pj(power: Power, ma_per_mhz: float | None) -> float | None:
     return None if volts is None or ma_per_mhz is None else volts * ma_per_mhz * PJ_PER_CYCLE
 
 
-def clock_ratio(board: Board, memory: Memory) -> float:
-    """Return core cycles in one cycle of the memory's clock."""
-    core_hz = board.clock(board.core.clock).frequency_hz
-    return core_hz / board.clock(memory.clock).frequency_hz
-
-
-def _beat_bytes(board: Board, memory: Memory) -> float:
-    if memory.bytes_per_cycle is not None:
-        return memory.bytes_per_cycle
-    return board.bus(memory.bus).width_bytes if memory.bus is not None else memory.read_bytes
-
-
 def _derive(board: Board) -> Iterator[Price]:
     yield from _core_prices(board)
     for memory in board.memories:
         yield from _memory_prices(board, memory)
+    yield from _lower_cache_prices(board)
     if board.npu is not None:
         yield from derive_npu_prices(board.npu)
 
@@ -284,24 +239,40 @@ def _memory_prices(board: Board, memory: Memory) -> Iterator[Price]:
 
     ratio, latency = clock_ratio(board, memory), memory.latency_cycles
     yield price("flash_wait", 1.0)
+    yield Price(event="dma_byte", place=memory.name, cycles=0.0, clock=clock, kind="derived",
+                pj=None if stall is None else read / memory.read_bytes,
+                source=f"array reads of {memory.name}, where their charge is known")
     yield price("sram_wait", ratio * latency)
     yield price("write_through", ratio * (latency + 1))
-    beats = math.ceil(memory.read_bytes / _beat_bytes(board, memory))
+    beats = math.ceil(memory.read_bytes / beat_bytes(board, memory))
     yield price("external_wait", ratio * (latency + memory.wait_states + beats - 1))
-    icache, dcache = board.cache(board.core.icache), board.cache(board.core.dcache)
-    if icache is not None and _serves(icache, memory):
-        yield price("icache_refill", refill_cycles(board, memory, icache.line_bytes),
-                    icache.line_bytes)
-    if dcache is not None and _serves(dcache, memory):
-        line_bytes = dcache.line_bytes
+    icache, dcache = code_cache(board, memory), data_cache(board, memory)
+    if icache is not None:
+        line_bytes = _filled_bytes(board, icache, memory)
+        yield price("icache_refill", refill_cycles(board, memory, line_bytes), line_bytes)
+    if dcache is not None:
+        line_bytes = _filled_bytes(board, dcache, memory)
         refill = (refill_cycles(board, memory, line_bytes)
                   - line_wait_cycles(board, memory, line_bytes))
         yield price("dcache_read_refill", refill, line_bytes)
         yield price("dcache_write_refill", refill, line_bytes)
-        beats = math.ceil(line_bytes / _beat_bytes(board, memory))
-        yield price("write_back", ratio * (latency + beats))
+        yield price("write_back", write_back_cycles(board, memory, line_bytes))
 
 
-def _serves(cache: Cache, memory: Memory) -> bool:
-    """Whether the cache may hold lines of the memory."""
-    return memory.name in cache.serves if cache.serves else memory.cacheable
+def _lower_cache_prices(board: Board) -> Iterator[Price]:
+    """Lines moved between a cache and the one below it: the look-up there is their cost."""
+    stall = stall_pj(board.power)
+    for cache in board.caches:
+        lower = board.cache(cache.below) if cache.enabled else None
+        if lower is None or not lower.enabled:
+            continue
+        for event in ("icache_refill", "dcache_read_refill", "dcache_write_refill", "write_back"):
+            yield Price(event=event, place=lower.name, cycles=float(lower.hit_cycles),
+                        clock=board.core.clock, kind="derived",
+                        pj=None if stall is None else lower.hit_cycles * stall,
+                        source=f"hit_cycles of {lower.name}")
+
+
+def _filled_bytes(board: Board, cache: Cache, memory: Memory) -> int:
+    """Line that comes from the memory: that of the lowest cache on the way to it."""
+    return (lower_cache(board, cache, memory) or cache).line_bytes
