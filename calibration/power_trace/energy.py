@@ -82,8 +82,9 @@ def integrate(trace: PowerTrace, begin_us: float, end_us: float, *, edge_sd_us: 
     -----
     E = integral of P dt; samples that are means are constant over their span, instants are joined
     by straight lines. var(E) = (s dt)^2 n for n samples of error s, plus (r T)^2 for the rounding
-    they share; (gain x E)^2 + (zero x T)^2; and for an edge at which power goes from P1 to P2: P^2 edge_sd^2 with P^2 the mean of both
-    squares, plus what one sample cannot resolve, (f (1 - f) (P2 - P1) dt)^2 at fraction f of it.
+    they share; (gain x E)^2 + (zero x T)^2; and for an edge at which power goes from P1 to P2:
+    P^2 edge_sd^2 with P^2 the mean of both squares, plus what one sample cannot resolve,
+    (f (1 - f) (P2 - P1) dt)^2 at fraction f of it.
     A shared shift moves both edges: it trades power at one for power at the other.
     """
     _check_window(trace, begin_us, end_us)

@@ -102,7 +102,7 @@ class MeterFacts:
 
 METERS: Mapping[str, MeterFacts] = {facts.name: facts for facts in (
     MeterFacts(name="ppk2", kind="average", gain_rel_sd=0.05, resolution_a=1e-7,
-               source="assumed: +-10 % of the reading as two deviations; 100 nA in the lowest range"),
+               source="assumed: +-10 % as two deviations, 100 nA in the lowest range"),
     MeterFacts(name="joulescope", kind="average", gain_rel_sd=0.005, resolution_a=1.5e-9,
                source="assumed: 1 % of the reading as two deviations, 1.5 nA in the lowest range"),
     MeterFacts(name="lpm01a", kind="average", gain_rel_sd=0.01, resolution_a=1e-7,

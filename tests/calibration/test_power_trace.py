@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -191,7 +193,7 @@ def test_ina226_never_reads_a_value_twice():
     bus.ready = False
     readings = [meter.read() for _ in range(50)]
     assert bus.conversions >= 50
-    assert all(b.time_us - a.time_us > 200 for a, b in zip(readings, readings[1:], strict=False))
+    assert all(b.time_us - a.time_us > 200 for a, b in itertools.pairwise(readings))
     trace = meter.trace(readings)
     # 20 mV across 0.1 ohm at 3.3 V
     assert trace.power_mw == pytest.approx(np.full(50, 0.02 / 0.1 * 3.3 * 1e3))
