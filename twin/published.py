@@ -161,12 +161,16 @@ def deploy_row(row: PublishedRow, graph: Graph) -> Deployment:
     Notes
     -----
     An arena the source places in a memory that cannot hold it (a project file kept from another
-    network) goes where the board's default would put it.
+    network) goes where the board's default would put it. On an accelerator the epoch controller is
+    on, as its vendor's tools have it unless told otherwise.
     """
     refusal = find_refusal(row)
     if refusal:
         raise TwinError(refusal)
-    board = load_board(str(row.board), overrides=board_settings(row))
+    settings = board_settings(row)
+    if _offloads(row):
+        settings["npu.epoch_controller"] = "true"
+    board = load_board(str(row.board), overrides=settings)
     runtime = stand_in(str(row.runtime))
     try:
         return deploy(graph, board, runtime=runtime, clock_hz=row.clock_hz, arena=row.arena)
@@ -182,13 +186,17 @@ def find_refusal(row: PublishedRow) -> str:
         return f"no board file for {row.board_name}"
     if row.runtime is None or not _is_runtime(stand_in(row.runtime)):
         return f"no runtime for {row.runtime or row.software.partition('|')[0].strip()}"
-    if "npu" in row.flags or "accelerator" in row.flags:
+    if ("npu" in row.flags or "accelerator" in row.flags) and not _offloads(row):
         return "ran on an accelerator"
     if row.model is None:
         return "the network is not known"
     if row.precision != "int8":
         return f"published in precision {row.precision!r}"
     return ""
+
+
+def _offloads(row: PublishedRow) -> bool:
+    return load_runtime(stand_in(str(row.runtime))).offload is not None
 
 
 def _is_runtime(name: str) -> bool:

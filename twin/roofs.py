@@ -55,6 +55,15 @@ def peak_macs_per_cycle(board: Board, dtype: str) -> float | None:
     return timing.mac_lanes / timing.steady.cycles
 
 
+def npu_macs_per_cycle(board: Board) -> float | None:
+    """MACs of the accelerator's convolution units per cycle of its clock, 8-bit operands."""
+    if board.npu is None:
+        return None
+    unit = board.npu.unit("CONV_ACC")
+    rate = dict(unit.macs_per_cycle).get("8x8")
+    return None if rate is None else rate * unit.count
+
+
 def load_bytes_per_cycle(board: Board) -> float | None:
     """Bytes the core can load per cycle of its clock from a memory that never waits."""
     if board.core.isa.startswith("x86"):

@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from twin.cli import boards, check, compare, explain, models, predict, runtimes, whatif
+from twin.cli import boards, check, compare, explain, imports, models, predict, runtimes, whatif
 from twin.cli.ending import Verbs
 
 app = typer.Typer(
@@ -39,6 +39,7 @@ def _begin(version: Annotated[bool, typer.Option(
 app.command("predict")(predict.predict)
 app.command("check")(check.check)
 app.command("compare")(compare.compare)
+app.command("import")(imports.import_log)
 app.command("whatif")(whatif.whatif)
 app.command("boards")(boards.boards)
 app.command("runtimes")(runtimes.runtimes)

@@ -1,4 +1,4 @@
-"""`twin compare`: predicted beside published results of the same model and board."""
+"""`twin compare`: predicted beside published results, or beside a measurement epoch by epoch."""
 
 from __future__ import annotations
 
@@ -6,19 +6,26 @@ from typing import Annotated
 
 import typer
 
-from twin.cli.options import BoardName, Model, PlotFile
+from twin.cli.options import BoardName, Model, PlotFile, RuntimeName
 from twin.cli.output import note_written, open_console, show, warn
 from twin.errors import UsageError
 
 Published = Annotated[bool, typer.Option(
     "--published", help="Compare with published measurements of this model and board.")]
+Measured = Annotated[str | None, typer.Option(
+    "--measured", metavar="DIR", help="Compare with a measurement of epochs: a folder written by "
+                                      "`twin import`.")]
 
 
 def compare(model: Model, board: BoardName, published: Published = False,
+            measured: Measured = None, runtime: RuntimeName = None,
             plot: PlotFile = None) -> None:
-    """Set predictions beside published results."""
+    """Set predictions beside published results, or beside a measurement epoch by epoch."""
+    if measured is not None:
+        compare_measured(model, board, measured, runtime)
+        return
     if not published:
-        raise UsageError("compare with what? accepted: --published")
+        raise UsageError("compare with what? accepted: --published, --measured DIR")
     if plot is not None:
         from pathlib import Path
 
@@ -41,3 +48,23 @@ def compare(model: Model, board: BoardName, published: Published = False,
         note_written(save_figure(draw_published(graph.name, machine, predicted), plot))
     elif plot is not None:
         warn([f"{plot}: not written, nothing to set side by side"])
+
+
+def compare_measured(model: str, board: str, folder: str, runtime: str | None) -> None:
+    """Set the epochs of a model, or of a compiler's output, beside measured ones."""
+    from calibration.measurement import read_measurement
+    from hwmodels.board_file import load_board
+    from twin.deployment import deploy
+    from twin.epoch_report import make_compiled_sheet, make_sheet, read_sheet
+    from twin.prediction import predict
+    from twin.readers.neural_art import is_compiled, read_compiled
+    from twin.tables.epochs import side_by_side
+
+    theirs = read_sheet(read_measurement(folder))
+    if is_compiled(model):
+        ours = make_compiled_sheet(read_compiled(model), load_board(board))
+    else:
+        prediction = predict(deploy(model, board, runtime=runtime or "neural-art"))
+        warn(prediction.warnings)
+        ours = make_sheet(prediction)
+    show(open_console(), side_by_side(ours, theirs))

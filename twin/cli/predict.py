@@ -26,13 +26,24 @@ CsvFolder = Annotated[str | None, typer.Option(
 PlotTarget = Annotated[str | None, typer.Option(
     "--plot", metavar="FILE", help="Write layers and bill as one picture (.png, .svg, .pdf); "
                                    "into a folder (DIR/): every picture.")]
+Epochs = Annotated[bool, typer.Option(
+    "--epochs/--no-epochs", help="With an accelerator: report every epoch as its profiler does.")]
+TraceFile = Annotated[str | None, typer.Option(
+    "--trace", metavar="FILE", help="With an accelerator: write a timeline for chrome://tracing "
+                                    "or Perfetto (.json).")]
 
 
 def predict(model: Model, board: BoardName, runtime: RuntimeName = None, clock: ClockText = None,
             weights: WeightsRole = None, arena: ArenaRole = None, cold: Cold = False,
             as_json: AsJson = False, csv_folder: CsvFolder = None, plot: PlotTarget = None,
-            assume_unsupported: AssumeUnsupported = None) -> None:
+            assume_unsupported: AssumeUnsupported = None, epochs: Epochs = True,
+            trace: TraceFile = None) -> None:
     """Predict cycles, time and energy per layer, and say why."""
+    from twin.readers.neural_art import is_compiled
+
+    if is_compiled(model):
+        predict_compiled(model, board)
+        return
     if plot is not None:
         from twin.figures.sheet import check_target
 
@@ -51,6 +62,16 @@ def predict(model: Model, board: BoardName, runtime: RuntimeName = None, clock: 
 
         console = open_console()
         show(console, report(prediction, console))
+        if epochs and prediction.epochs:
+            from twin.epoch_report import make_sheet
+            from twin.tables.epochs import epochs_part
+
+            show(console, "")
+            show(console, epochs_part(make_sheet(prediction)))
+    if trace is not None:
+        from twin.trace_export import write_trace
+
+        note_written(write_trace(prediction, trace))
     warn(prediction.warnings)
     if csv_folder is not None:
         from twin.export import write_csv_files
@@ -62,3 +83,17 @@ def predict(model: Model, board: BoardName, runtime: RuntimeName = None, clock: 
 
         for path in write_pictures(prediction, plot):
             note_written(path)
+
+
+def predict_compiled(path: str, board: str) -> None:
+    """Report the epochs of a network as its compiler laid it out."""
+    from hwmodels.board_file import load_board
+    from twin.epoch_report import make_compiled_sheet
+    from twin.readers.neural_art import read_compiled
+    from twin.tables.epochs import epochs_part
+
+    network, machine = read_compiled(path), load_board(board)
+    show(open_console(), epochs_part(make_compiled_sheet(network, machine)))
+    if any(epoch.kind != "hw" for epoch in network.epochs):
+        warn(["what software and hybrid epochs compute is not in the compiler's output: only "
+              "their dispatch is counted"])

@@ -8,7 +8,12 @@ from typing import TYPE_CHECKING
 from twin.figures.canvas import describe_deployment, new_figure, write_heading
 from twin.figures.palette import DARK_GREY, INK, ORANGE, VERMILION, bar_style
 from twin.quantities import significant
-from twin.roofs import load_bytes_per_cycle, memory_bytes_per_second, peak_macs_per_cycle
+from twin.roofs import (
+    load_bytes_per_cycle,
+    memory_bytes_per_second,
+    npu_macs_per_cycle,
+    peak_macs_per_cycle,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -36,23 +41,28 @@ def draw_roofline(prediction: Prediction, axes: Axes) -> None:
     Parameters
     ----------
     prediction : Prediction
-        Its layers with MACs are the points; area is share of time, colour the largest cause.
+        Its layers with MACs are the points, those of its main clock; area is share of time, colour
+        the largest cause.
     axes : Axes
         Where; both axes logarithmic.
 
     Notes
     -----
     Roofs are those of `twin.roofs`: the densest MAC loop of the core, and what core and memories
-    deliver per CPU cycle. Bytes count each array once, so a layer can stay far below its roof.
+    deliver per CPU cycle, or the accelerator's units and pools per cycle of its own. Bytes count
+    each array once, so a layer can stay far below its roof.
     """
+    clock = prediction.clock
     points = [layer for layer in prediction.layers if layer.macs and layer.cycles
-              and layer.bytes_moved]
+              and layer.bytes_moved and layer.clock == clock]
     axes.set_xscale("log")
     axes.set_yscale("log")
     intensities = [layer.arithmetic_intensity for layer in points] or [1.0]
     attained = [layer.macs / layer.cycles for layer in points] or [1.0]
-    peak = peak_macs_per_cycle(prediction.deployment.board, _data_type(prediction))
-    roofs = list_memory_roofs(prediction)
+    on_npu = bool(prediction.epochs) and clock != prediction.deployment.board.core.clock
+    peak = (npu_macs_per_cycle(prediction.deployment.board) if on_npu else
+            peak_macs_per_cycle(prediction.deployment.board, _data_type(prediction)))
+    roofs = list_pool_roofs(prediction) if on_npu else list_memory_roofs(prediction)
     # Every roof's slope shows left of its ridge.
     ridges = [(peak or max(attained)) / rate for _, rate in roofs]
     low, high = 0.4 * min(*intensities, *ridges), 3 * max(*intensities, *ridges)
@@ -61,7 +71,7 @@ def draw_roofline(prediction: Prediction, axes: Axes) -> None:
     axes.set_xlim(low, high)
     axes.set_ylim(0.4 * min(attained), 2.2 * max(*attained, peak or 0.0))
     axes.set_xlabel("arithmetic intensity, MAC per byte moved")
-    axes.set_ylabel("attained, MAC per CPU cycle")
+    axes.set_ylabel(f"attained, MAC per {clock.upper()} cycle")
     for axis in (axes.xaxis, axes.yaxis):
         _label_plainly(axis)
     axes.grid(True)
@@ -85,6 +95,15 @@ def list_memory_roofs(prediction: Prediction) -> list[tuple[str, float]]:
     return sorted(roofs, key=lambda roof: -roof[1])
 
 
+def list_pool_roofs(prediction: Prediction) -> list[tuple[str, float]]:
+    """Return the accelerator's pools in use, with bytes per cycle of its clock, slowest last."""
+    npu = prediction.deployment.board.npu
+    used = {pool.name for epoch in prediction.epochs for pool in epoch.run.pools}
+    roofs = [(pool.name, pool.bytes_per_cycle / pool.clock_ratio)
+             for pool in (npu.pools if npu is not None else ()) if pool.name in used]
+    return sorted(roofs, key=lambda roof: -roof[1])
+
+
 def _draw_roofs(roofs: list[tuple[str, float]], axes: Axes, peak: float | None, low: float,
                 high: float) -> None:
     styles = ((DARK_GREY, "-"), (ORANGE, "--"), (VERMILION, "-."))
@@ -94,7 +113,7 @@ def _draw_roofs(roofs: list[tuple[str, float]], axes: Axes, peak: float | None, 
                   linewidth=1.3, label=f"{label}: {significant(rate)} B/cycle")
     if peak is not None:
         axes.axhline(peak, color=INK, linewidth=1.3,
-                     label=f"core: {significant(peak)} MAC/cycle")
+                     label=f"compute: {significant(peak)} MAC/cycle")
 
 
 def _draw_points(prediction: Prediction, axes: Axes, points: list[LayerPrediction]) -> None:

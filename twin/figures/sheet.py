@@ -16,6 +16,7 @@ from twin.figures.canvas import (
     save_figure,
     write_heading,
 )
+from twin.figures.epoch_timeline import draw_timeline_figure
 from twin.figures.layers import ROW_IN, draw_layer_figure, draw_layers
 from twin.figures.roofline import draw_roofline_figure
 from twin.figures.waterfall import draw_bill, draw_bill_figure
@@ -73,7 +74,8 @@ def write_pictures(prediction: Prediction, target: str) -> tuple[Path, ...]:
     if not _is_folder(target):
         return (save_figure(draw_sheet(prediction), target),)
     return tuple(save_figure(draw(prediction), Path(target) / f"{name}.png")
-                 for name, draw in PICTURES.items())
+                 for name, draw in (PICTURES | (EPOCH_PICTURES if prediction.epochs else {})
+                                    ).items())
 
 
 def _is_folder(target: str) -> bool:
@@ -84,3 +86,6 @@ PICTURES = {
     "sheet": draw_sheet, "layers": draw_layer_figure, "bill": draw_bill_figure,
     "roofline": draw_roofline_figure, "arena": draw_arena_figure,
 }
+
+EPOCH_PICTURES = {"timeline": draw_timeline_figure}
+"""Pictures of an inference on an accelerator."""

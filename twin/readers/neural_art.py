@@ -1,0 +1,369 @@
+"""What the Neural-ART compiler wrote, read: epochs with operations, cycles and bytes per pool.
+
+Forms read: `c_info.json` (schemas 1 and 2), `*.mpool` (memory pools, as shipped or as the compiler
+saves them), and tables with one row per epoch: columns epoch, mapping, ops, compute_cycles,
+max_cycles, and bytes by pool, as columns `POOL_reads`, `POOL_read_cycles`, `POOL_writes`,
+`POOL_write_cycles` or as a JSON object of those in `mem_json`; `op_kinds` likewise where present.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from hwmodels.counts import apportion
+from hwmodels.npu import Epoch, Npu, StreamEngine, UnitWork
+from twin.errors import ModelError
+from twin.runtimes.neural_art.streams import bind_engines
+
+MAPPINGS = {"NODE_HW": "hw", "NODE_SW": "sw", "NODE_HYBRID": "hybrid", "HW": "hw", "SW": "sw",
+            "HYBRID": "hybrid"}
+"""Kind of epoch by the compiler's word; others (NODE_NO_X) run nothing."""
+
+_UNIT_OF_TYPE = {"Conv": "CONV_ACC", "Gemm": "CONV_ACC", "Add": "ARITH_ACC", "Sub": "ARITH_ACC",
+                 "Mul": "ARITH_ACC", "AveragePool": "POOL_ACC", "MaxPool": "POOL_ACC",
+                 "Sigmoid": "ACTIV_ACC", "Relu": "ACTIV_ACC", "Identity": "NULL"}
+_UNIT_OF_NAME = (("_bias", "ARITH_ACC"), ("suboff", "ARITH_ACC"), ("Conv", "CONV_ACC"),
+                 ("Gemm", "CONV_ACC"), ("Pool", "POOL_ACC"), ("Sigmoid", "ACTIV_ACC"),
+                 ("Identity", "NULL"))
+_SCALES = {"BYTES": 1, "KBYTES": 1024, "MBYTES": 1024**2}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompiledPool:
+    """A memory pool as the compiler describes it."""
+
+    name: str
+    address: int
+    size_bytes: int
+    byte_width_bytes: int
+    frequency_ratio: float
+    cacheable: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompiledBuffer:
+    """A buffer an epoch streams."""
+
+    name: str
+    pool: str
+    size_bytes: int
+    weights: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PoolAccess:
+    """Bytes of an epoch in one pool, with the cycles the compiler estimates for them."""
+
+    pool: str
+    read_bytes: int
+    read_cycles: float
+    write_bytes: int
+    write_cycles: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompiledEpoch:
+    """One epoch of a compiler's output.
+
+    Parameters
+    ----------
+    kind : str
+        "hw", "sw" or "hybrid".
+    operations, units : tuple of (str, int)
+        Operations, and units by kind, where the file tells.
+    ops, compute_cycles, max_cycles : int
+        The compiler's estimates, NPU cycles.
+    accesses : tuple of PoolAccess
+        By pool; pools not touched left out.
+    inputs, outputs : tuple of CompiledBuffer
+        Streamed buffers, where the file tells.
+    """
+
+    name: str
+    kind: str
+    operations: tuple[tuple[str, int], ...]
+    units: tuple[tuple[str, int], ...]
+    ops: int
+    compute_cycles: int
+    max_cycles: int
+    accesses: tuple[PoolAccess, ...]
+    inputs: tuple[CompiledBuffer, ...] = ()
+    outputs: tuple[CompiledBuffer, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompiledNetwork:
+    """A network as compiled: its epochs in order, and the pools the compiler was given."""
+
+    name: str
+    tool: str
+    epochs: tuple[CompiledEpoch, ...]
+    pools: tuple[CompiledPool, ...] = ()
+
+
+def is_compiled(path: str | Path) -> bool:
+    """Whether a file looks like output of this compiler rather than a model."""
+    path = Path(path)
+    if path.suffix not in (".json", ".csv") or not path.is_file():
+        return False
+    with open(path, encoding="utf-8", errors="replace") as stream:
+        start = stream.read(65536)
+    return path.suffix == ".csv" or '"json_schema_version"' in start or "c_info" in path.name
+
+
+def read_compiled(path: str | Path) -> CompiledNetwork:
+    """Read c_info.json, or a table of epochs.
+
+    Raises
+    ------
+    ModelError
+        When the file is neither, naming what is missing.
+    """
+    path = Path(path)
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ModelError(f"{path}: cannot be read: {error}") from error
+    if path.suffix == ".csv":
+        return _read_table(path, text)
+    document = _parse(path, text)
+    try:
+        return _read_info(path, document)
+    except (KeyError, TypeError, IndexError, ValueError) as error:
+        raise ModelError(f"{path}: not a c_info.json of the Neural-ART compiler: {error!r} is "
+                         "missing or of another form") from error
+
+
+def read_pools(path: str | Path) -> tuple[CompiledPool, ...]:
+    """Read a memory-pool file (*.mpool).
+
+    Raises
+    ------
+    ModelError
+        When it is not one, naming the key.
+    """
+    path = Path(path)
+    try:
+        document = _parse(path, path.read_text(encoding="utf-8"))
+        return tuple(_read_pool(pool) for pool in document["memory"]["mempools"])
+    except (OSError, UnicodeDecodeError) as error:
+        raise ModelError(f"{path}: cannot be read: {error}") from error
+    except (KeyError, TypeError, ValueError) as error:
+        raise ModelError(f"{path}: not a memory-pool file: {error!r} is missing or of another "
+                         "form; accepted: memory.mempools[].{name, prop, offset, size}"
+                         ) from error
+
+
+def to_epochs(network: CompiledNetwork, npu: Npu) -> tuple[Epoch, ...]:
+    """Return a compiled network's epochs as the hardware model runs them.
+
+    Parameters
+    ----------
+    network : CompiledNetwork
+        As read.
+    npu : Npu
+        The accelerator; it must have the pools the network names.
+
+    Returns
+    -------
+    tuple of Epoch
+        Compute cycles are the compiler's. An engine walks element by element where the compiler
+        estimates a beat per byte; bytes of a pool are shared among its buffers by size.
+    """
+    return tuple(_to_epoch(epoch, npu) for epoch in network.epochs)
+
+
+def _to_epoch(epoch: CompiledEpoch, npu: Npu) -> Epoch:
+    if epoch.kind != "hw":
+        return Epoch(name=epoch.name, kind=epoch.kind, operations=epoch.operations)
+    engines: list[StreamEngine] = []
+    for access in epoch.accesses:
+        for direction, moved, cycles, buffers in (
+                ("in", access.read_bytes, access.read_cycles, epoch.inputs),
+                ("out", access.write_bytes, access.write_cycles, epoch.outputs)):
+            engines += _engines(access.pool, direction, moved, cycles, buffers, npu)
+    units = tuple(UnitWork(kind=kind, count=count, compute_cycles=epoch.compute_cycles)
+                  for kind, count in epoch.units) or (UnitWork(kind="NULL"),)
+    return Epoch(name=epoch.name, kind="hw", units=units, engines=bind_engines(engines, npu),
+                 operations=epoch.operations)
+
+
+def _engines(pool: str, direction: str, moved: int, cycles: float,
+             buffers: Sequence[CompiledBuffer], npu: Npu) -> list[StreamEngine]:
+    if not moved:
+        return []
+    facts = npu.pool(pool)
+    inside = [buffer for buffer in buffers if buffer.pool == pool] or [
+        CompiledBuffer(name="", pool=pool, size_bytes=moved, weights=facts.external)]
+    whole = sum(buffer.size_bytes for buffer in inside) or 1
+    sizes = apportion([moved * buffer.size_bytes / whole for buffer in inside], moved)
+    # A beat per byte costs byte_width times what full beats would; half way tells them apart.
+    plain = moved / facts.byte_width_bytes * facts.frequency_ratio
+    scattered = facts.byte_width_bytes > 1 and cycles > plain * (1 + facts.byte_width_bytes) / 2
+    return [StreamEngine(
+        index=0, direction=direction, interface="", pool=pool, bytes=size,
+        pattern="channel_interleaved" if scattered else "contiguous",
+        run_bytes=int(scattered), buffer_bytes=buffer.size_bytes,
+        operand="weights" if buffer.weights else "input" if direction == "in" else "output")
+        for buffer, size in zip(inside, sizes, strict=True) if size]
+
+
+def _parse(path: Path, text: str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise ModelError(f"{path}: not JSON ({error})") from error
+
+
+def _read_info(path: Path, document: Mapping[str, Any]) -> CompiledNetwork:
+    pools = {pool["id"]: _read_info_pool(pool) for pool in document["memory_pools"]}
+    buffers = {buffer["id"]: buffer for buffer in document["buffers"]}
+    nodes = {node["id"]: node for node in document["graphs"][0]["nodes"]}
+    accesses: dict[int, list[PoolAccess]] = {}
+    for entry in _access_entries(document):
+        if entry["reads"] or entry["writes"]:
+            accesses.setdefault(entry["node_id"], []).append(PoolAccess(
+                pool=pools[entry["mpool_id"]].name, read_bytes=int(entry["reads"]),
+                read_cycles=float(entry["read_cycles"]), write_bytes=int(entry["writes"]),
+                write_cycles=float(entry["write_cycles"])))
+    epochs = []
+    for estimate in document["power_estimates"]:
+        node = nodes[estimate["node_id"]]
+        kind = MAPPINGS.get(node["mapping"])
+        if kind is None or not node["subgraph_nodes"]:
+            continue
+        touched = tuple(accesses.get(node["id"], ()))
+        if kind == "hw" and not touched:
+            continue  # Parameters and returns are listed as epochs, too.
+        epochs.append(_info_epoch(node, kind, estimate, touched, buffers, pools))
+    tools = [f"{tool['name']} {tool['version']}" for tool in document["environment"]["tools"]]
+    return CompiledNetwork(name=str(document["graphs"][0].get("name", path.stem)),
+                           tool=", ".join(tools), epochs=tuple(epochs),
+                           pools=tuple(pools.values()))
+
+
+def _access_entries(document: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
+    """The list of bytes by node and pool, whatever the schema calls it."""
+    for value in document.values():
+        if isinstance(value, list) and value and isinstance(value[0], dict) and {
+                "node_id", "mpool_id", "reads", "writes"} <= value[0].keys():
+            return value
+    raise KeyError("bytes by node_id and mpool_id")
+
+
+def _info_epoch(node: Mapping[str, Any], kind: str, estimate: Mapping[str, Any],
+                accesses: tuple[PoolAccess, ...], buffers: Mapping[int, Mapping[str, Any]],
+                pools: Mapping[int, CompiledPool]) -> CompiledEpoch:
+    inner = [part for part in node["subgraph_nodes"] if part.get("type") != "Param"]
+    weights = {place for part in inner if _unit(part) == "CONV_ACC" for place in part["inputs"]
+               if buffers[place]["is_param"]}
+
+    def streamed(places: Iterable[int]) -> tuple[CompiledBuffer, ...]:
+        return tuple(CompiledBuffer(
+            name=buffers[i]["name"], pool=pools[buffers[i]["mpool_id"]].name,
+            size_bytes=int(buffers[i]["size_bytes"]), weights=i in weights)
+            for i in dict.fromkeys(places) if not buffers[i]["is_param"] or i in weights)
+
+    units = [unit for part in inner if (unit := _unit(part)) is not None]
+    names = [str(part.get("type") or part["name"]) for part in inner]
+    return CompiledEpoch(
+        name=node["name"], kind=kind, operations=_tally(names), units=_tally(units),
+        ops=int(estimate["ops"]), compute_cycles=int(estimate["compute_cycles"]),
+        max_cycles=int(estimate["max_cycles"]), accesses=accesses,
+        inputs=streamed(node["inputs"]), outputs=streamed(node["outputs"]))
+
+
+def _unit(part: Mapping[str, Any]) -> str | None:
+    """Unit of a node: as it says, else by its type, else by the name the compiler gave it."""
+    stated = str(part.get("attributes", {}).get("HWUnit", ""))
+    found = re.match(r"(CONV_ACC|ARITH_ACC|ACTIV_ACC|POOL_ACC|DECUN_ACC|NULL)", stated)
+    if found:
+        return found[1]
+    if part.get("type"):
+        return _UNIT_OF_TYPE.get(part["type"])
+    return next((unit for text, unit in _UNIT_OF_NAME if text in part["name"]), None)
+
+
+def _tally(names: Iterable[str]) -> tuple[tuple[str, int], ...]:
+    counts: dict[str, int] = {}
+    for name in names:
+        counts[name] = counts.get(name, 0) + 1
+    return tuple(counts.items())
+
+
+def _read_info_pool(pool: Mapping[str, Any]) -> CompiledPool:
+    attributes = pool["attributes"]
+    return CompiledPool(
+        name=pool["name"], address=int(pool["address"]), size_bytes=int(pool["size_bytes"]),
+        byte_width_bytes=int(attributes["byte_width"]),
+        frequency_ratio=float(attributes["freq_ratio"]),
+        cacheable=pool.get("cacheable") == "CACHEABLE_ON")
+
+
+def _read_pool(pool: Mapping[str, Any]) -> CompiledPool:
+    properties = pool["prop"]
+    offset, size = pool["offset"], pool["size"]
+    return CompiledPool(
+        name=pool["name"], address=_scaled(offset), size_bytes=_scaled(size),
+        byte_width_bytes=int(properties["byteWidth"]),
+        frequency_ratio=float(properties["freqRatio"]),
+        cacheable=properties.get("cacheable") == "CACHEABLE_ON")
+
+
+def _scaled(quantity: Mapping[str, Any]) -> int:
+    return int(str(quantity["value"]), 0) * _SCALES[str(quantity["magnitude"]).upper()]
+
+
+def _read_table(path: Path, text: str) -> CompiledNetwork:
+    rows = list(csv.DictReader(io.StringIO(text)))
+    needed = ("epoch", "mapping", "ops", "compute_cycles", "max_cycles")
+    missing = [name for name in needed if not rows or name not in rows[0]]
+    if missing:
+        raise ModelError(f"{path}: column {missing[0]!r} is missing; accepted: "
+                         f"{', '.join(needed)}, and bytes by pool as POOL_reads ... or mem_json")
+    models = list(dict.fromkeys(row.get("model") or path.stem for row in rows))
+    if len(models) > 1:
+        raise ModelError(f"{path}: holds {len(models)} networks ({', '.join(models)}); "
+                         "accepted: one")
+    epochs = []
+    for line, row in enumerate(rows, start=2):
+        kind = MAPPINGS.get(row["mapping"])
+        try:
+            if kind is not None:
+                epochs.append(_row_epoch(row, kind))
+        except ValueError as error:
+            raise ModelError(f"{path}:{line}: {error}") from error
+    kept = tuple(epoch for epoch in epochs if epoch.kind != "hw" or epoch.accesses)
+    return CompiledNetwork(name=models[0], tool=str(rows[0].get("source") or path), epochs=kept)
+
+
+def _row_epoch(row: Mapping[str, str], kind: str) -> CompiledEpoch:
+    moved: Mapping[str, Any] = json.loads(row["mem_json"]) if row.get("mem_json") else row
+    pools = [match[1] for name in moved if (match := re.fullmatch(r"(\w+)_(?:read|write)s", name))]
+
+    def amount(pool: str, what: str) -> float:
+        return float(moved.get(f"{pool}_{what}") or 0)
+
+    accesses = [PoolAccess(
+        pool=pool, read_bytes=int(amount(pool, "reads")), read_cycles=amount(pool, "read_cycles"),
+        write_bytes=int(amount(pool, "writes")), write_cycles=amount(pool, "write_cycles"))
+        for pool in dict.fromkeys(pools)]
+    operations = tuple((str(name), int(count)) for name, count in json.loads(
+        row.get("op_kinds") or "{}").items() if not str(name).startswith("NODE_"))
+    units = [unit for name, count in operations
+             for unit in [_UNIT_OF_TYPE.get(name)] * count if unit]
+    compute = int(row["compute_cycles"])
+    if not units and compute and kind == "hw":
+        units = ["CONV_ACC" if any(a.pool == "octoFlash" and a.read_bytes for a in accesses)
+                 else "ARITH_ACC"]
+    return CompiledEpoch(
+        name=row["epoch"], kind=kind, operations=operations, units=_tally(units),
+        ops=int(row["ops"]), compute_cycles=compute, max_cycles=int(row["max_cycles"]),
+        accesses=tuple(a for a in accesses if a.read_bytes or a.write_bytes))
