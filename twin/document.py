@@ -19,6 +19,7 @@ from twin.ledger import (
     line_time_us,
     make_ledger,
 )
+from twin.offload import EpochPrediction
 from twin.operators import graph_macs, graph_parameters
 from twin.prediction import LayerPrediction, Prediction
 
@@ -70,6 +71,8 @@ def to_document(prediction: Prediction) -> dict[str, Any]:
                       "code": deployment.code},
         "layers": [_layer(prediction, layer, lines)
                    for layer, lines in zip(prediction.layers, ledger.layers, strict=True)],
+        **({"epochs": [_epoch(epoch) for epoch in prediction.epochs]} if prediction.epochs
+           else {}),
         "setup": _account(prediction, prediction.setup, ledger.setup),
         "total": {**_account(prediction, prediction.bill, ledger.total),
                   "time_us": prediction.time_us, "energy_uj": prediction.energy_uj},
@@ -107,8 +110,21 @@ def _layer(prediction: Prediction, layer: LayerPrediction, lines: Mapping[Line, 
         "instructions": _number(layer.instructions),
         "miss_rate": layer.miss_rate,
         "live_bytes": layer.live_bytes,
+        **({"epochs": list(layer.epochs)} if layer.epochs else {}),
         "bill": _bill(prediction, layer.bill, lines),
         "counts": _counts(layer.counts),
+    }
+
+
+def _epoch(epoch: EpochPrediction) -> dict[str, Any]:
+    return {
+        "index": epoch.index, "name": epoch.name, "kind": epoch.kind,
+        "layers": list(epoch.run.epoch.layers), "start_us": epoch.start_us,
+        "time_us": epoch.time_us, "energy_uj": bill_energy_uj(epoch.bill),
+        "pre_cpu_cycles": _number(epoch.pre_cpu_cycles),
+        "post_cpu_cycles": _number(epoch.post_cpu_cycles),
+        "core_npu_cycles": epoch.run.core_npu_cycles, "compute_cycles": epoch.run.compute_cycles,
+        "max_cycles": epoch.run.max_cycles,
     }
 
 
