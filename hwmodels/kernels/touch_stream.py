@@ -1,0 +1,178 @@
+"""Numba: the touches of a loop nest one by one, in order, and a cache that says what each met.
+
+Slower than `cache_nest`, which is why only what needs the order uses it. State words, policies and
+their steps are those of `cache_nest`.
+"""
+
+from typing import Any
+
+import numba
+import numpy as np
+
+ENTRY: dict[str, Any] = {"cache": True, "_nrt": False}
+INLINE: dict[str, Any] = {"forceinline": True, "_nrt": False}
+
+LOOP, END, STREAM = 0, 1, 2
+ENTRIES = 8
+LRU, PLRU, ROUND_ROBIN, LFSR = 0, 1, 2, 3
+HIT, READ_FILL, WRITE_FILL, BYPASS = 0, 1, 2, 3
+EMPTY = -1
+
+
+@numba.njit(**INLINE)
+def holds(first, last, indices, values, limits, guard_steps):
+    """Whether all guards of a stream hold."""
+    for guard in range(first, last):
+        value = values[guard]
+        for depth in range(len(indices)):
+            value += guard_steps[guard, depth] * indices[depth]
+        if value < 0 or value >= limits[guard]:
+            return False
+    return True
+
+
+@numba.njit(**ENTRY)
+def fill_touches(code, streams, steps, values, limits, guard_steps, shift, cursor, indices,
+                 accesses, lines, marks):
+    """Write touches to a buffer until it is full or the nest is over; return how many.
+
+    Parameters
+    ----------
+    code : ndarray of int64, (operations, 4)
+        LOOP: extent, depth, position of its END. END: extent, depth, position of its LOOP.
+        STREAM: number.
+    streams : ndarray of int64, (streams, 6)
+        Address, operand, write, follows, first guard, guard after the last.
+    steps, values, limits, guard_steps
+        Address steps by depth; offset, limit and index steps of guards.
+    shift : int
+        Log2 of the line.
+    cursor : ndarray of int64, (3,)
+        Position in the code, accesses so far, line of the stream before; kept between calls.
+    indices : ndarray of int64, (depths,)
+        Kept between calls.
+    accesses, lines, marks : ndarray of int64, (room,)
+        Number of the access, its line, operand << 1 | write.
+    """
+    place, access, before = cursor[0], cursor[1], cursor[2]
+    count = 0
+    while place < len(code) and count < len(lines):
+        operation = code[place, 0]
+        if operation == LOOP:
+            indices[code[place, 2]] = 0
+            place += 1
+        elif operation == END:
+            depth = code[place, 2]
+            indices[depth] += 1
+            if indices[depth] < code[place, 1]:
+                place = code[place, 3]
+            else:
+                indices[depth] = 0
+            place += 1
+        else:
+            stream = code[place, 1]
+            place += 1
+            if holds(streams[stream, 4], streams[stream, 5], indices, values, limits,
+                     guard_steps):
+                address = streams[stream, 0]
+                for depth in range(len(indices)):
+                    address += steps[stream, depth] * indices[depth]
+                line = address >> shift
+                follows = streams[stream, 3]
+                access += 1 - follows
+                if not follows or line != before:
+                    accesses[count] = access - 1
+                    lines[count] = line
+                    marks[count] = streams[stream, 1] << 1 | streams[stream, 2]
+                    count += 1
+                before = line
+    cursor[0], cursor[1], cursor[2] = place, access, before
+    return count
+
+
+@numba.njit(**INLINE)
+def choose_victim(state, word, ways, policy):
+    """Way a full set gives up; steps the counter or register of round robin and LFSR."""
+    if policy == PLRU:
+        node = 1
+        while node < ways:
+            node = 2 * node + ((state[word] >> node) & 1)
+        return node - ways
+    if policy == ROUND_ROBIN:
+        victim = state[word]
+        state[word] = victim + 1 if victim + 1 < ways else 0
+        return victim
+    register = state[0]
+    state[0] = (register >> 1) ^ (0xB400 if register & 1 else 0)
+    return state[0] % ways
+
+
+@numba.njit(**INLINE)
+def note_use(state, base, way, word, ways, policy):
+    """Move an entry to the front under LRU; point the tree away from it under pseudo-LRU."""
+    if policy == LRU:
+        entry = state[base + way]
+        while way > 0:
+            state[base + way] = state[base + way - 1]
+            way -= 1
+        state[base] = entry
+    elif policy == PLRU:
+        node, half = 1, ways >> 1
+        while half:
+            if way & half:
+                state[word] &= ~(1 << node)
+                node = 2 * node + 1
+            else:
+                state[word] |= 1 << node
+                node = 2 * node
+            half >>= 1
+
+
+@numba.njit(**ENTRY)
+def meet_touches(count, lines, marks, owners, geometry, state, found, left):
+    """Look touches up one by one.
+
+    Parameters
+    ----------
+    count : int
+        Touches.
+    lines, marks : ndarray of int64, (count,) or longer
+        Line; operand << 1 | write.
+    owners : ndarray of int64, (operands,)
+        Owner number of each operand; -1: not looked up.
+    geometry : ndarray of int64
+        Sets, ways, log2 of the line, policy, write-back, stores allocate.
+    state : ndarray of int64
+        Changed in place.
+    found, left : ndarray of int64, (count,) or longer
+        HIT, READ_FILL, WRITE_FILL or BYPASS; the entry that had to leave, -1 for none.
+    """
+    sets, ways, policy = geometry[0], geometry[1], geometry[3]
+    back, allocate = geometry[4], geometry[5]
+    for touch in range(count):
+        line, write = lines[touch], marks[touch] & 1
+        owner = owners[marks[touch] >> 1]
+        found[touch], left[touch] = HIT, EMPTY
+        if owner < 0:
+            continue
+        index = line % sets
+        base, word = ENTRIES + index * ways, ENTRIES + sets * ways + index
+        entry = line << 8 | owner << 1 | (write & back)
+        way = 0
+        while way < ways and state[base + way] >> 8 != line:
+            way += 1
+        if way == ways:
+            if write and not allocate:
+                found[touch] = BYPASS
+                continue
+            found[touch] = WRITE_FILL if write else READ_FILL
+            way = 0
+            while way < ways and state[base + way] >= 0:
+                way += 1
+            if way == ways:
+                way = ways - 1 if policy == LRU else choose_victim(state, word, ways, policy)
+                left[touch] = state[base + way]
+            state[base + way] = entry
+        elif write:
+            state[base + way] = entry
+        note_use(state, base, np.int64(way), word, ways, policy)
