@@ -269,6 +269,9 @@ class NpuSection(Section):
     engine_buffer_bytes: Size
     engine_bytes_per_cycle: Rate
     engine_outstanding: Count
+    weight_bytes_per_cycle: Rate | None = None
+    weight_ahead_bytes: Annotated[
+        Leaf, quantity(dimension="bytes", low=0, high=2**30, whole=True)] | None = None
     start_cycles: WholeCycles
     sums_directions: bool = False
     epoch_controller: bool = False

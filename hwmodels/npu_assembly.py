@@ -47,6 +47,8 @@ def assemble_npu(section: BoardSection) -> Npu | None:
         engines=npu.engines.value, engine_buffer_bytes=npu.engine_buffer_bytes.value,
         engine_bytes_per_cycle=npu.engine_bytes_per_cycle.value,
         engine_outstanding=npu.engine_outstanding.value,
+        weight_bytes_per_cycle=_value(npu.weight_bytes_per_cycle, 1.0),
+        weight_ahead_bytes=_value(npu.weight_ahead_bytes, 0),
         interfaces=tuple(Interface(
             name=name, width_bytes=part.width_bytes.value,
             write_gap_cycles=_value(part.write_gap_cycles, 0.0))

@@ -16,12 +16,12 @@ STEPS, CHANNEL, POOL, CHANNEL_TICKS, POOL_TICKS, OWN_TICKS, LATENCY, LEAD, TRAIL
 own time over all steps; from a step's end to its data; from a start to its first data; from the
 last data in to a step's end."""
 
-SOURCE, SINK, DEPTH = range(3)
-"""Columns of `links`: from, to, and steps the source may be ahead of the sink."""
+SOURCE, SINK, DEPTH, AHEAD = range(4)
+"""Columns of `links`: from, to, steps the source may be ahead of the sink, and must be."""
 
-START, END, WHY, WHO, WHEN, LATE = range(6)
-"""Columns of `log`, per node and step: start and end, what the start waited for, the node and
-step it was, and the node the end waited for, -1 for none."""
+START, END, WHY, WHO, WHEN, LATE, LATE_WHEN = range(7)
+"""Columns of `log`, per node and step: start and end; what the start waited for, the node and
+step it was; the node and step the end waited for, -1 for none."""
 
 BY_BEGIN, BY_SELF, BY_LEAD, BY_SPACE, BY_POOL, BY_CHANNEL = range(6)
 """What a start waited for."""
@@ -46,11 +46,12 @@ def find_ready(node, step, nodes, links, done, log):
     for link in range(links.shape[0]):
         source, sink, depth = links[link, SOURCE], links[link, SINK], links[link, DEPTH]
         if sink == node:
-            if done[source] <= step:
+            needed = min(step + links[link, AHEAD], nodes[source, STEPS] - 1)
+            if done[source] <= needed:
                 return NEVER, why, who, when
-            time = log[source, step, START] + nodes[source, LEAD]
+            time = log[source, needed, START] + nodes[source, LEAD]
             if time > ready:
-                ready, why, who, when = time, BY_LEAD, source, step
+                ready, why, who, when = time, BY_LEAD, source, needed
         elif source == node and step >= depth:
             if done[sink] <= step - depth:
                 return NEVER, why, who, when
@@ -62,16 +63,17 @@ def find_ready(node, step, nodes, links, done, log):
 
 @numba.njit(cache=True)
 def find_end(node, step, start, nodes, links, log):
-    """End of a step, and the node whose data it waited for, -1 for its own work."""
+    """End of a step, and the node and step whose data it waited for, -1 for its own work."""
     end = start + max(part(nodes[node, OWN_TICKS], nodes[node, STEPS], step), 1)
-    late = -1
+    late, when = -1, 0
     for link in range(links.shape[0]):
         if links[link, SINK] == node:
             source = links[link, SOURCE]
-            time = log[source, step, END] + nodes[source, LATENCY] + nodes[node, TRAIL]
-            if time > end:
-                end, late = time, source
-    return end, late
+            needed = min(step + links[link, AHEAD], nodes[source, STEPS] - 1)
+            time = log[source, needed, END] + nodes[source, LATENCY] + nodes[node, TRAIL]
+            if time >= end:
+                end, late, when = time, source, needed
+    return end, late, when
 
 
 @numba.njit(cache=True)
@@ -98,7 +100,8 @@ def walk_back(node, time, nodes, log, blame):
         late = log[node, step, LATE]
         if late >= 0 and time == end:
             charge(node, end - nodes[node, TRAIL], end, nodes, blame)
-            node, time = late, end - nodes[node, TRAIL]
+            time, step = end - nodes[node, TRAIL], log[node, step, LATE_WHEN]
+            node = late
             continue
         charge(node, log[node, step, START], time, nodes, blame)
         while True:
@@ -142,7 +145,7 @@ def run_streams(nodes, links, channels, pools):
     ticks from beginning to end, and blame by node.
     """
     count = nodes.shape[0]
-    log = np.zeros((count, max(1, nodes[:, STEPS].max()), 6), dtype=np.int64)
+    log = np.zeros((count, max(1, nodes[:, STEPS].max()), 7), dtype=np.int64)
     blame = np.zeros((count, 5), dtype=np.int64)
     done, ready = np.zeros(count, dtype=np.int64), np.zeros(count, dtype=np.int64)
     served = np.arange(-count, 0)
@@ -166,10 +169,11 @@ def run_streams(nodes, links, channels, pools):
                 why, who, when = BY_CHANNEL, channel_by[channel, 0], channel_by[channel, 1]
             channel_free[channel] = start + part(nodes[node, CHANNEL_TICKS], steps, step)
             channel_by[channel, 0], channel_by[channel, 1] = node, step
-        end, late = find_end(node, step, start, nodes, links, log)
+        end, late, late_when = find_end(node, step, start, nodes, links, log)
         log[node, step, START], log[node, step, END] = start, end
         log[node, step, WHY], log[node, step, WHO] = why, who
         log[node, step, WHEN], log[node, step, LATE] = when, late
+        log[node, step, LATE_WHEN] = late_when
         done[node] += 1
         served[node] = turn
         ready[node] = NEVER

@@ -193,6 +193,10 @@ class Npu:
         What one engine passes between memory and units in a cycle.
     engine_outstanding : int
         Read bursts one engine has in flight: they share the pool's latency.
+    weight_bytes_per_cycle : float
+        What a stream of weights passes to the convolution units in a cycle.
+    weight_ahead_bytes : int
+        Weights a convolution holds before its first output, at most.
     start_cycles : int
         From the host's start to the first request, and from the last beat to the host seeing it.
     sums_directions : bool
@@ -212,6 +216,8 @@ class Npu:
     engine_buffer_bytes: int
     engine_bytes_per_cycle: float = 2.0
     engine_outstanding: int = 8
+    weight_bytes_per_cycle: float = 1.0
+    weight_ahead_bytes: int = 0
     interfaces: tuple[Interface, ...]
     pools: tuple[Pool, ...]
     cache: NpuCache | None = None

@@ -8,7 +8,7 @@ and 1 beats that fit. Alone, in NPU cycles, with r NPU cycles in one of the pool
     pool       r x max(beats, pool bytes / bytes per cycle), and r x latency for each run where the
                pool is outside the chip and the walk not contiguous
     fetch      max(channel, pool, and for reads bursts x r x latency / outstanding)
-    hand       bytes / engine rate: between the engine and the units
+    hand       bytes / rate of an engine, or of weights: between the engine and the units
 """
 
 from __future__ import annotations
@@ -153,13 +153,16 @@ def _form_stream(engine: StreamEngine, pool: Pool, interface: Interface, npu: Np
     if pool.external and engine.pattern != "contiguous":
         pool_cycles += latency * accesses
     in_flight = max(0, total - hits) if reads else 0
+    rate = npu.engine_bytes_per_cycle
+    if engine.operand == "weights":
+        rate = min(rate, npu.weight_bytes_per_cycle)
     return Stream(
         engine=engine, pool=pool, interface=interface, bursts=bursts, beats=beats,
         wanted_bytes=engine.bytes * engine.repeats, pool_bytes=pool_bytes, misses=misses,
         hits=hits, channel_cycles=channel_cycles, pool_cycles=pool_cycles,
         fetch_cycles=max(channel_cycles, pool_cycles,
                          in_flight * latency / npu.engine_outstanding),
-        hand_cycles=engine.bytes * engine.repeats / npu.engine_bytes_per_cycle,
+        hand_cycles=engine.bytes * engine.repeats / rate,
         latency_cycles=latency)
 
 

@@ -10,11 +10,14 @@ their work into the same number of steps n; step k of a node takes its share of 
 
 and obeys
 
-    start(k)  >= end(k - 1), and for every source: its start(k) + piece + latency
+    start(k)  >= end(k - 1), and for every source: its start(k + ahead) + piece + latency
     start(k)  >= end(k - depth) of every sink: depth is two steps, what the engines' buffers hold
-               and what the latency keeps on its way
+               and what the latency keeps on its way, and the steps it must be ahead
     start(k)  >= when its channel and its pool are free; they are held for the step's share
-    end(k)    =  max(start(k) + share, for every source: its end(k) + latency + piece)
+    end(k)    =  max(start(k) + share, for every source: its end(k + ahead) + latency + piece)
+
+A stream of weights must be ahead of a convolution by the kernels it holds before its first
+output, up to `weight_ahead_bytes`; all other sources by nothing.
 
 The earliest start goes first; of several at once, the node served least recently, then the first.
 Fetch, hand, channel and pool times are those of `hwmodels.npu.streams`. Time is in ticks of
@@ -58,7 +61,7 @@ class Plan:
     ----------
     names : tuple of str
         Of the nodes: "E4" stream engine 4, "U0" the first unit work.
-    nodes, links : ndarray of int64, (nodes, 9) and (links, 3)
+    nodes, links : ndarray of int64, (nodes, 9) and (links, 4)
         Columns as `hwmodels.kernels.npu_streams` names them; times in ticks.
     channels, pools : tuple of str
         What the indices in `nodes` stand for: "busif0 read", "npuRAM5 write".
@@ -108,9 +111,9 @@ def plan_epoch(epoch: Epoch, streams: Sequence[Stream], npu: Npu) -> Plan:
     steps = _cut(links, pieces)
     nodes = [_finish_row(row, n, piece)
              for row, n, piece in zip(rows, steps, pieces, strict=True)]
-    table = [(a, b, _depth(a, b, streams, nodes, npu)) for a, b in links]
+    table = [_finish_link(a, b, epoch, streams, nodes, npu) for a, b in links]
     return Plan(names=names, nodes=np.array(nodes, dtype=np.int64).reshape(-1, 9),
-                links=np.array(table, dtype=np.int64).reshape(-1, 3),
+                links=np.array(table, dtype=np.int64).reshape(-1, 4),
                 channels=tuple(channels), pools=tuple(pools))
 
 
@@ -175,13 +178,18 @@ def _cut(links: Sequence[tuple[int, int]], pieces: Sequence[int]) -> list[int]:
     return [max(2, min(MAX_STEPS, most[g])) for g in group]
 
 
-def _depth(source: int, sink: int, streams: Sequence[Stream], nodes: Sequence[Sequence[int]],
-           npu: Npu) -> int:
-    """Steps a source may be ahead: what buffers between hold, and what is on its way."""
+def _finish_link(source: int, sink: int, epoch: Epoch, streams: Sequence[Stream],
+                 nodes: Sequence[Sequence[int]], npu: Npu) -> tuple[int, int, int, int]:
+    """A link with the steps its source may be ahead, and must be."""
     steps, own, latency = nodes[source][0], nodes[source][5], nodes[source][6]
-    ahead = 2 + -(-latency * steps // max(own, steps))
+    ahead, unit = 0, sink - len(streams)
+    if (source < len(streams) and unit >= 0 and epoch.units[unit].kind == "CONV_ACC"
+            and streams[source].engine.operand == "weights"):
+        total = max(1, streams[source].wanted_bytes)
+        ahead = min(steps - 1, npu.weight_ahead_bytes * steps // total)
+    depth = 2 + ahead - (-latency * steps // max(own, steps))
     for node in (source, sink):
         if node < len(streams):
             total = max(1, streams[node].wanted_bytes)
-            ahead += npu.engine_buffer_bytes * steps // total
-    return min(ahead, steps)
+            depth += npu.engine_buffer_bytes * steps // total
+    return source, sink, min(depth, steps + ahead), ahead

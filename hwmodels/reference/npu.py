@@ -122,18 +122,22 @@ class ReferenceEpoch:
 
     def _work(self, node: int) -> Generator[Any, Any, None]:
         plan, env = self.plan, self.env
-        sources = [int(source) for source, sink, _ in plan.links if sink == node]
-        sinks = [(int(sink), int(depth)) for source, sink, depth in plan.links if source == node]
+        sources = [(int(source), int(ahead)) for source, sink, _, ahead in plan.links
+                   if sink == node]
+        sinks = [(int(sink), int(depth)) for source, sink, depth, _ in plan.links
+                 if source == node]
         steps, channel, pool, _, _, own, latency, lead, trail = map(int, plan.nodes[node])
         for step in range(steps):
             room = [self.ended[sink][step - depth] for sink, depth in sinks if step >= depth]
-            yield env.all_of([self.first[source][step] for source in sources] + room)
+            needed = [(source, min(step + ahead, len(self.data[source]) - 1))
+                      for source, ahead in sources]
+            yield env.all_of([self.first[source][at] for source, at in needed] + room)
             if channel >= 0 or pool >= 0:
                 yield self.grants.ask(node, step)
             self.starts[node][step] = int(env.now)
             env.process(self._fire(self.first[node][step], lead))
-            taken = [env.process(self._take(self.data[source][step], trail))
-                     for source in sources]
+            taken = [env.process(self._take(self.data[source][at], trail))
+                     for source, at in needed]
             yield env.all_of([env.timeout(max(1, share(own, plan, node, step))), *taken])
             self.ends[node][step] = int(env.now)
             self.ended[node][step].succeed()
