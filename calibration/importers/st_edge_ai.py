@@ -89,7 +89,7 @@ def _read_totals(line: str, where: str, number: int) -> Iterator[Sample]:
 
 def _read_setting(text: str) -> dict[str, str]:
     """Return device, clock, network and tool version, as far as the report tells."""
-    found = {}
+    found: dict[str, str] = {}
     for line in text.splitlines():
         for key, pattern in (("clock", _CLOCK), ("device", _DEVICE), ("network", _NETWORK),
                              ("version", _TOOLS)):
