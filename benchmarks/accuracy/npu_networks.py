@@ -1,0 +1,245 @@
+"""Whole networks on the N6: predicted beside published, leave one family out; printed as Markdown.
+
+    python -m benchmarks.accuracy.npu_networks
+
+Rows of `use="fit"` only, one tool version, activations inside the chip. The twin's prices come from
+profiled epochs of another network, datasheets and public logs; here nothing is fitted but, for the
+line that says so, one host cost per epoch, and the constant of the baseline, each on the other
+families.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from benchmarks.accuracy.npu_rebuilt import COMPILED, compare_compute_cycles
+from calibration.datasets import PublishedRow, published_rows
+from calibration.datasets.tables import read_csv
+from twin.deployment import Deployment
+from twin.graph import Graph
+from twin.operators import graph_macs
+from twin.prediction import Prediction, predict
+from twin.published import build_published, deploy_row
+
+VERSION = "neural-art@3.0.0"
+GMACS_PER_S, MB_PER_S = 53.0, 370.0
+"""The baseline's rates: best seen, and the external flash's, over the published N6 rows."""
+
+FAMILIES = {"st_efficientnet": "st_efficientnet_lc", "fdmobilenet": "fdmobilenet",
+            "st_fdmobilenet": "fdmobilenet", "mobilenet_v1": "mobilenet_v1"}
+"""Family by the start of a network's name: those that differ in width or classes are one."""
+
+ZOO = {"mobilenetv1_a025_224": "mobilenet_v1_0.25_224", "mobilenetv1_a100_224":
+       "mobilenet_v1_1.0_224", "mobilenet_v1_0.25_224": "mobilenet_v1_0.25_224",
+       "mobilenet_v1_1.0_224": "mobilenet_v1_1.0_224"}
+"""Published variants without a layer list whose architecture the zoo builds."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """A published network with what is said of it, in milliseconds.
+
+    Parameters
+    ----------
+    epochs : int
+        Of the prediction.
+    npu_share, host_share : float
+        Of the predicted time: epochs' cores; the host's operators. The rest is hand-over.
+    """
+
+    name: str
+    family: str
+    measured_ms: float
+    predicted_ms: float
+    macs: int
+    weights_bytes: int
+    epochs: int
+    npu_share: float
+    host_share: float
+
+
+def list_cases(version: str = VERSION) -> tuple[Case, ...]:
+    """Predict every judged row of a tool version: `use="fit"`, a layer list, no external RAM."""
+    return tuple(_make_case(row, build_published(str(row.model))) for row in _judged(version)
+                 if row.model is not None and row.precision == "int8")
+
+
+def list_zoo_cases(version: str = VERSION) -> tuple[Case, ...]:
+    """Predict rows without a layer list of networks the zoo builds: an extra, never fitted to."""
+    cases = []
+    for row in _judged(version):
+        model = ZOO.get(row.model_name)
+        if row.model is None and row.precision == "int8" and model is not None:
+            cases.append(_make_case(_as(row, model), build_published(model)))
+    return tuple(cases)
+
+
+def _judged(version: str) -> list[PublishedRow]:
+    raw = read_csv("stm32_zoo/measured.csv")
+    return [row for row in published_rows(use="fit")
+            if row.dataset == "stm32_zoo" and row.runtime == version and row.latency_ms
+            and "listed_twice" not in row.flags
+            and float(raw[row.line - 2]["ext_ram_kib"] or 0) == 0]
+
+
+def _as(row: PublishedRow, model: str) -> PublishedRow:
+    from dataclasses import replace
+
+    return replace(row, model=model)
+
+
+def _make_case(row: PublishedRow, graph: Graph) -> Case:
+    deployment = deploy_row(row, graph)
+    prediction = predict(deployment)
+    shares = share_time(prediction)
+    name = str(row.model)
+    return Case(
+        name=name.partition("__")[0], family=next(
+            (family for start, family in FAMILIES.items() if name.startswith(start)), name),
+        measured_ms=float(row.latency_ms or 0), predicted_ms=prediction.time_us / 1e3,
+        macs=graph_macs(graph), weights_bytes=_streamed_bytes(deployment),
+        epochs=len(prediction.epochs), npu_share=shares[0], host_share=shares[1])
+
+
+def _streamed_bytes(deployment: Deployment) -> int:
+    return sum(engine.bytes for step in deployment.steps if step.epoch is not None
+               for engine in step.epoch.engines if engine.operand == "weights")
+
+
+def share_time(prediction: Prediction) -> tuple[float, float]:
+    """Shares of the time in the accelerator's cores and in the host's operators."""
+    core_us = sum(epoch.run.core_npu_cycles for epoch in prediction.epochs) / 1e3
+    host_us = sum(epoch.time_us for epoch in prediction.epochs if epoch.kind == "sw")
+    return core_us / prediction.time_us, host_us / prediction.time_us
+
+
+Predictor = Callable[[Sequence[Case], Case], float]
+"""(cases of the other families, case) -> milliseconds."""
+
+
+def say_as_is(others: Sequence[Case], case: Case) -> float:
+    """The twin, nothing fitted."""
+    return case.predicted_ms
+
+
+def add_epoch_cost(others: Sequence[Case], case: Case) -> float:
+    """The twin and a cost per epoch: least squares of relative errors on the other families."""
+    above = sum(c.epochs / c.measured_ms * (1 - c.predicted_ms / c.measured_ms) for c in others)
+    below = sum((c.epochs / c.measured_ms) ** 2 for c in others)
+    return case.predicted_ms + case.epochs * above / below
+
+
+def say_baseline(others: Sequence[Case], case: Case) -> float:
+    """MACs / 53 GMAC/s + bytes / 370 MB/s + a constant: least squares of relative errors."""
+    above = sum((c.measured_ms - _baseline(c)) / c.measured_ms**2 for c in others)
+    below = sum(1 / c.measured_ms**2 for c in others)
+    return _baseline(case) + above / below
+
+
+def flatter_baseline(cases: Sequence[Case]) -> list[tuple[Case, float]]:
+    """The baseline with its constant taken from the very cases it is judged on."""
+    constant = statistics.median(c.measured_ms - _baseline(c) for c in cases)
+    return [(case, _baseline(case) + constant) for case in cases]
+
+
+def _baseline(case: Case) -> float:
+    return case.macs / (GMACS_PER_S * 1e6) + case.weights_bytes / (MB_PER_S * 1e3)
+
+
+PREDICTORS: dict[str, Predictor] = {
+    "twin, nothing fitted": say_as_is,
+    "twin + a cost per epoch": add_epoch_cost,
+    "MACs / 53 GMAC/s + bytes / 370 MB/s + constant": say_baseline,
+}
+
+
+def leave_family_out(cases: Sequence[Case], predictor: Predictor) -> list[tuple[Case, float]]:
+    """Predict every case from the cases of other families; milliseconds."""
+    return [(case, predictor([c for c in cases if c.family != case.family], case))
+            for case in cases]
+
+
+def median_error_pct(said: Iterable[tuple[Case, float]]) -> float:
+    """Median absolute error in per cent of the measured time."""
+    return statistics.median(100 * abs(ms / case.measured_ms - 1) for case, ms in said)
+
+
+def worst_error_pct(said: Iterable[tuple[Case, float]]) -> float:
+    """Largest absolute error in per cent of the measured time."""
+    return max(100 * abs(ms / case.measured_ms - 1) for case, ms in said)
+
+
+def make_report() -> str:
+    """Return the tables as Markdown."""
+    parts = []
+    for version in (VERSION, "neural-art@2.0.0"):
+        cases = list_cases(version)
+        families = len({case.family for case in cases})
+        parts.append(f"**{version}: {len(cases)} networks of {families} families**")
+        sayings = {name: leave_family_out(cases, predictor)
+                   for name, predictor in PREDICTORS.items()}
+        sayings["the same, its constant in sample"] = flatter_baseline(cases)
+        parts.append(_table(("predictor", "median error", "worst"), [
+            (name, f"{median_error_pct(said):.1f} %", f"{worst_error_pct(said):.1f} %")
+            for name, said in sayings.items()]))
+        parts.append(_table(
+            ("network", "measured, ms", "twin, ms", "ratio", "epochs", "NPU cores", "host",
+             "hand-over"), [_case_row(case) for case in cases]))
+        extra = list_zoo_cases(version)
+        if extra:
+            parts.append("Rows without a layer list whose network the zoo builds, not in the "
+                         "medians above:")
+            parts.append(_table(("network", "measured, ms", "twin, ms", "ratio", "epochs",
+                                 "NPU cores", "host", "hand-over"),
+                                [_case_row(case) for case in extra]))
+    parts += [_narrow_weights(), _compute_cycles()]
+    return "\n\n".join(parts) + "\n"
+
+
+def _case_row(case: Case) -> tuple[str, ...]:
+    rest = 1 - case.npu_share - case.host_share
+    return (case.name, f"{case.measured_ms:.2f}", f"{case.predicted_ms:.2f}",
+            f"{case.predicted_ms / case.measured_ms:.2f}", str(case.epochs),
+            f"{100 * case.npu_share:.0f} %", f"{100 * case.host_share:.0f} %",
+            f"{100 * rest:.0f} %")
+
+
+def _narrow_weights() -> str:
+    """Placement and width of the weights, which way they move the twin and the published rows."""
+    rows = {row.model_name: row for row in _judged(VERSION)}
+    wide = rows["st_efficientnetlcv1_224_tfs"]
+    deployment = deploy_row(wide, build_published(str(wide.model)))
+    base = predict(deployment).time_us / 1e3
+    lines = [("weights 8 to 4 bits", {"offload.weight_bits": 4}),
+             ("weights from flash to NPU RAM", {"placement.weights": "npu_ram"}),
+             ("activations from NPU RAM to external RAM", {"placement.arena": "psram"})]
+    shown = [(what, f"{base:.2f}", f"{predict(deployment.replace(change)).time_us / 1e3:.2f}")
+             for what, change in lines]
+    mixed = rows["st_efficientnetlcv1_224_tfs_qdq_w4_26.1%_w8_73.9%"]
+    note = (f"Published for {wide.model_name}: {wide.latency_ms} ms with 8-bit weights, "
+            f"{mixed.latency_ms} ms with 26.1 % of them in 4 bits.")
+    return "\n\n".join([f"**What moves {wide.model_name}**",
+                        _table(("change", "before, ms", "after, ms"), shown), note])
+
+
+def _compute_cycles() -> str:
+    """Our compute cycles beside the compiler's, for a network rebuilt from its epochs' bytes."""
+    pairs = compare_compute_cycles()
+    ours, theirs = sum(a for a, _ in pairs), sum(b for _, b in pairs)
+    exact = sum(a == b for a, b in pairs)
+    errors = [100 * abs(a / b - 1) for a, b in pairs]
+    return (f"**Compute cycles of {COMPILED} by our own chaining**\n\n{len(pairs)} hardware "
+            f"epochs with the same layers as the compiler's: {exact} exact, median error "
+            f"{statistics.median(errors):.1f} %, worst {max(errors):.1f} %, sum {ours:,} for "
+            f"{theirs:,} ({100 * (ours / theirs - 1):+.1f} %).")
+
+
+def _table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    lines = [header, ["---"] * len(header), *rows]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+if __name__ == "__main__":
+    print(make_report(), end="")
