@@ -1,0 +1,258 @@
+"""The NPU: bursts, the compiler's rule, runs of epochs, hand-over, prices, what-ifs."""
+
+import math
+from dataclasses import replace
+
+import pytest
+
+from hwmodels.board_file import change_board, load_board
+from hwmodels.counts import CAUSES, EVENTS, make_bill, merge_counts
+from hwmodels.errors import BoardError, KernelError
+from hwmodels.npu import Epoch, Link, StreamEngine, UnitWork
+from hwmodels.npu.compiler import estimate_max_cycles, estimate_unit_cycles
+from hwmodels.npu.run import run_epoch, run_epochs, trace_epoch
+from hwmodels.npu.streams import form_streams, split_run
+from hwmodels.prices import derive_prices
+
+BOARD = load_board("stm32n6570_dk")
+NPU = BOARD.npu
+
+
+def engine(index, direction, size, pool="npuRAM4", interface="busif0", **more):
+    return StreamEngine(index=index, direction=direction, interface=interface, pool=pool,
+                        bytes=size, **more)
+
+
+def scatter(index, direction, size, **more):
+    return engine(index, direction, size, pattern="channel_interleaved", run_bytes=1, **more)
+
+
+def element_wise(size=965, kind="ARITH_ACC"):
+    return Epoch(name="add", units=(UnitWork(kind=kind, ops=size),),
+                 engines=(engine(0, "in", size, interface="busif1"), engine(1, "out", size)))
+
+
+@pytest.mark.parametrize(("size", "longest", "bursts"), [
+    (64, 8, (0, 0, 0, 1)), (968, 8, (1, 0, 0, 15)), (1, 8, (1, 0, 0, 0)),
+    (120, 8, (1, 1, 1, 1)), (64, 4, (0, 0, 2, 0)), (0, 8, (0, 0, 0, 0))])
+def test_a_run_becomes_the_longest_bursts_that_fit(size, longest, bursts):
+    assert split_run(size, 8, longest) == bursts
+    assert sum(n * beats for n, beats in zip(bursts, (1, 2, 4, 8), strict=True)) == -(-size // 8)
+
+
+def test_bursts_as_the_debug_unit_counted_them():
+    # n6_npu_profiler_epochs_measured, EpochBlock_69: 10,880 bytes in as 1,360 beats, out byte by
+    # byte as 10,880 bursts of one beat.
+    streams = form_streams((engine(0, "in", 10880), scatter(1, "out", 10880)), NPU)
+    assert streams[0].beats == 1360 and streams[0].bursts == (0, 0, 0, 170)
+    assert streams[1].bursts == (10880, 0, 0, 0)
+
+
+def test_strided_runs_take_beats_of_their_own():
+    stream, = form_streams((engine(0, "in", 100, pattern="strided", run_bytes=24, repeats=2),), NPU)
+    # four runs of three beats (2 + 1) and one of four bytes, twice
+    assert stream.bursts == (2 * (4 + 1), 2 * 4, 0, 0) and stream.wanted_bytes == 200
+
+
+@pytest.mark.parametrize(("size", "misses", "hits"), [
+    (128 * 1024, 2048, 2 * 2048), (512 * 1024, 3 * 8192, 0)])
+def test_passes_hit_the_cache_when_all_of_it_fits(size, misses, hits):
+    walk = engine(0, "in", size, pool="octoFlash", repeats=3)
+    stream, = form_streams((walk,), NPU)
+    assert (stream.misses, stream.hits) == (misses, hits)
+    assert stream.pool_bytes == 64 * misses
+    off = replace(NPU, cache=replace(NPU.cache, enabled=False))
+    stream, = form_streams((walk,), off)
+    assert (stream.misses, stream.hits) == (0, 0) and stream.pool_bytes == 3 * size
+
+
+def test_unit_cycles_from_rates():
+    assert estimate_unit_cycles(UnitWork(kind="CONV_ACC", count=4, macs=1000), NPU) == math.ceil(
+        1000 / (4 * 72))
+    assert estimate_unit_cycles(UnitWork(kind="ARITH_ACC", count=2, ops=101), NPU) == 51
+    assert estimate_unit_cycles(UnitWork(kind="NULL", ops=9), NPU) == 0
+    with pytest.raises(KernelError, match="no rate for 32x32 bits; accepted: 8x4, 8x8"):
+        estimate_unit_cycles(UnitWork(kind="CONV_ACC", macs=1, mac_bits=(32, 32)), NPU)
+
+
+@pytest.mark.parametrize(("sums", "cycles"), [(True, 15360), (False, 7680)])
+def test_compiler_adds_directions_or_takes_the_longer(sums, cycles):
+    # n6_atonn_compiler_epochs_cinfo: 49,152 bytes in and out, 8 to a beat of 1.25 cycles; the
+    # 2.x compilers say 15,360.
+    epoch = Epoch(name="copy", kind="copy",
+                  engines=(engine(0, "in", 49152), engine(1, "out", 49152)))
+    assert estimate_max_cycles(epoch, replace(NPU, sums_directions=sums)) == cycles
+
+
+def test_element_wise_epoch_takes_its_unit_and_the_start():
+    run = run_epoch(element_wise(), NPU)
+    latency = NPU.pool("npuRAM4").read_latency_cycles * 1000 / 900
+    assert 965 <= run.core_npu_cycles - NPU.start_cycles <= 965 + 3 * latency
+    assert run.compute_cycles == 965
+    waits = {item.resource: item.npu_cycles for item in run.exposed}
+    assert waits["start"] == NPU.start_cycles and waits["ARITH_ACC"] == 965
+
+
+def test_single_beat_reads_share_the_latency_of_what_is_in_flight():
+    run = run_epoch(Epoch(name="gather", engines=(scatter(0, "in", 8000), engine(1, "out", 8000))),
+                    NPU)
+    latency = NPU.pool("npuRAM4").read_latency_cycles * 1000 / 900
+    expected = 8000 * latency / NPU.engine_outstanding
+    assert run.core_npu_cycles - NPU.start_cycles == pytest.approx(expected, rel=0.01)
+    assert max(run.exposed, key=lambda item: item.npu_cycles).resource == "latency:npuRAM4"
+
+
+def test_streams_of_one_pool_take_turns_and_of_two_do_not():
+    def copy(pool):
+        return run_epoch(Epoch(name="copies", engines=(
+            engine(0, "in", 64000), engine(1, "out", 64000),
+            engine(2, "in", 64000, pool=pool, interface="busif1"),
+            engine(3, "out", 64000, pool=pool, interface="busif1"))), replace(
+                NPU, engine_bytes_per_cycle=8)).core_npu_cycles - NPU.start_cycles
+    alone = 64000 / 8 * 1000 / 900  # beats of the 900 MHz interconnect
+    assert copy("npuRAM5") == pytest.approx(alone, rel=0.02)
+    assert copy("npuRAM4") == pytest.approx(2 * alone, rel=0.02)
+
+
+def test_weights_from_flash_come_at_its_pace_and_are_what_is_waited_for():
+    epoch = Epoch(name="dense", units=(UnitWork(kind="CONV_ACC", macs=784000),), engines=(
+        engine(0, "in", 784), engine(1, "in", 784000, pool="octoFlash", operand="weights"),
+        engine(2, "out", 1000)))
+    run = run_epoch(epoch, NPU)
+    # Eight lines at 200 MHz, both edges: 400 MB/s, so 2.5 cycles a byte; hw_facts: 399.5 measured.
+    assert run.core_npu_cycles == pytest.approx(784000 * 2.5, rel=0.01)
+    worst = max(run.exposed, key=lambda item: item.npu_cycles)
+    assert (worst.resource, worst.cause) == ("octoFlash", "external_memory")
+    assert run.cache.read_miss == 784000 / 64
+    inside = replace(epoch, engines=tuple(
+        replace(one, pool="npuRAM5") if one.index == 1 else one for one in epoch.engines))
+    assert run_epoch(inside, NPU).core_npu_cycles == pytest.approx(784000, rel=0.01)
+
+
+def test_idle_lanes_of_a_convolution_are_waste():
+    work = UnitWork(kind="CONV_ACC", count=1, macs=16 * 5000, compute_cycles=5000)
+    run = run_epoch(Epoch(name="conv", units=(work,), engines=(
+        engine(0, "in", 5000), engine(1, "out", 5000))), NPU)
+    cycles = {item.cause: item.npu_cycles for item in run.exposed}
+    assert cycles["mac"] / (cycles["mac"] + cycles["mac_waste"]) == pytest.approx(16 / 72, rel=0.01)
+
+
+def test_hand_over_grows_with_engines_and_units():
+    prices = NPU.hand_over
+    run = run_epoch(element_wise(), NPU)
+    arith = dict(prices.pre_unit_cycles)["ARITH_ACC"]
+    assert run.pre_cpu_cycles == prices.pre_cycles + 2 * prices.pre_engine_cycles + arith
+    software = run_epoch(Epoch(name="softmax", kind="sw"), NPU)
+    assert (software.core_npu_cycles, software.exposed) == (0, ())
+    assert software.pre_cpu_cycles == prices.software_cycles > 0
+
+
+def test_epoch_controller_spares_the_host_between_hardware_epochs():
+    epochs = (element_wise(), element_wise(), Epoch(name="s", kind="sw"), element_wise())
+    controlled = run_epochs(epochs, replace(NPU, epoch_controller=True))
+    plain = run_epochs(epochs, NPU)
+    assert [run.pre_cpu_cycles > 0 for run in controlled] == [True, False, True, True]
+    assert [run.post_cpu_cycles > 0 for run in controlled] == [False, True, False, True]
+    assert controlled[1].core_npu_cycles - plain[1].core_npu_cycles == (
+        2 * NPU.controller_engine_cycles)
+
+
+def test_bill_names_each_clock_and_sums_exactly():
+    run = run_epoch(element_wise(), NPU)
+    bill = make_bill(run.counts, derive_prices(BOARD))
+    assert bill.cycles("npu") == run.core_npu_cycles
+    assert bill.cycles("cpu") == run.pre_cpu_cycles + run.post_cpu_cycles
+    assert sum(bill.cycles("npu", cause) for cause in CAUSES) == run.core_npu_cycles
+
+
+def test_energy_is_macs_operations_bytes_and_cycles():
+    work = (UnitWork(kind="CONV_ACC", macs=1000, mac_bits=(8, 4)),
+            UnitWork(kind="ARITH_ACC", ops=64))
+    run = run_epoch(Epoch(name="conv", units=work, engines=(
+        engine(0, "in", 64), engine(1, "in", 500, pool="octoFlash", operand="weights"),
+        engine(2, "out", 64))), NPU)
+    energy = NPU.energy
+    byte_pj = dict(energy.byte_pj)
+    # 64 bytes in and out; weights come in eight lines of 64 bytes
+    expected = (1000 * dict(energy.mac_pj)["8x4"] + 64 * energy.op_pj
+                + 128 * byte_pj["npuRAM4"] + 512 * byte_pj["octoFlash"]
+                + run.core_npu_cycles * energy.active_pj_per_cycle)
+    bill = make_bill(run.counts, derive_prices(BOARD))
+    npu_lines = [line for line in bill.lines if line.clock == "npu"]
+    assert sum(line.energy_pj for line in npu_lines) == pytest.approx(expected)
+
+
+def test_every_energy_figure_is_assumed_with_a_wide_deviation():
+    facts = [fact for fact in BOARD.facts if fact.path.startswith("npu.") and "pj" in fact.path]
+    assert len(facts) == 4 + 1 + 2 + len(NPU.pools)
+    assert all(fact.kind == "assumed" and fact.rel_sd >= 0.5 for fact in facts)
+
+
+def test_events_of_the_npu_have_one_cause_each_and_a_price():
+    names = [name for name in EVENTS if name.startswith("npu_")]
+    priced = {event for event, _ in derive_prices(BOARD).table}
+    assert set(names) <= priced
+    assert all(EVENTS[name].cause in CAUSES for name in names)
+
+
+def test_counts_of_epochs_add():
+    runs = run_epochs((element_wise(), element_wise(500)), NPU)
+    total = merge_counts(run.counts for run in runs)
+    assert total.occurred("npu_active") == sum(run.core_npu_cycles for run in runs)
+
+
+def test_trace_covers_the_epoch_and_its_bytes():
+    epoch = element_wise(4096)
+    spans = trace_epoch(epoch, NPU)
+    assert {span.node for span in spans} == {"E0", "E1", "U0"}
+    assert sum(span.bytes for span in spans if span.node == "E1") == pytest.approx(4096)
+    end = max(span.end_npu_cycle for span in spans)
+    assert run_epoch(epoch, NPU).core_npu_cycles - 1 <= end <= run_epoch(epoch, NPU).core_npu_cycles
+    assert trace_epoch(Epoch(name="s", kind="sw"), NPU) == ()
+
+
+@pytest.mark.parametrize(("build", "message"), [
+    (lambda: engine(0, "sideways", 1), "direction 'sideways'; accepted: in, out"),
+    (lambda: engine(0, "in", 1, pattern="strided"), "needs run_bytes"),
+    (lambda: engine(0, "in", -1), "no negative bytes"),
+    (lambda: UnitWork(kind="GPU"), "accepted: kind one of CONV_ACC"),
+    (lambda: Epoch(name="e", kind="odd"), "epoch e: kind 'odd'; accepted: hw"),
+    (lambda: Epoch(name="e", engines=(engine(0, "in", 1), engine(0, "out", 1))), "listed twice"),
+    (lambda: run_epoch(replace(element_wise(), links=(Link("E0", "U7"),)), NPU),
+     "names a node that is not there; accepted: E0, E1, U0"),
+    (lambda: run_epoch(Epoch(name="e", units=(UnitWork(kind="ARITH_ACC"),) * 2, links=(
+        Link("U0", "U1"), Link("U1", "U0"))), NPU), "runs in a circle")])
+def test_impossible_epochs_are_refused(build, message):
+    with pytest.raises(KernelError, match=message):
+        build()
+
+
+@pytest.mark.parametrize(("more", "message"), [
+    ({"pool": "npuRAM9"}, "npu pool 'npuRAM9' does not exist; did you mean npuRAM"),
+    ({"interface": "busif7"}, "npu interface 'busif7' does not exist")])
+def test_parts_the_machine_lacks_are_named(more, message):
+    with pytest.raises(BoardError, match=message):
+        run_epoch(Epoch(name="e", engines=(engine(0, "in", 1, **more),)), NPU)
+
+
+@pytest.mark.parametrize(("path", "value", "message"), [
+    ("npu.cache.size_bytes", 1000, "no whole number of sets"),
+    ("npu.pools.npuRAM3.burst_max_beats", 3, "accepted: 1, 2, 4, 8"),
+    ("npu.pools.npuRAM3.size_bytes", "4MiB", "more than npu_ram has"),
+    ("npu.pools.npuRAM3.clock", "nick", "clock 'nick' does not exist; did you mean nic"),
+    ("clocks.npu.frequency_hz", "2GHz", "above what voltage scale")])
+def test_impossible_machines_are_refused_by_key(path, value, message):
+    with pytest.raises(BoardError, match=message) as refusal:
+        change_board(BOARD, {path: value})
+    assert path in str(refusal.value)
+
+
+@pytest.mark.parametrize(("change", "slower"), [
+    ({"clocks.nic.frequency_hz": "450MHz"}, True),
+    ({"npu.interfaces.busif0.write_gap_cycles": 1}, True),
+    ({"npu.start_cycles": 100}, False)])
+def test_what_ifs_by_dotted_path_move_the_epoch(change, slower):
+    epoch = Epoch(name="copy", engines=(engine(0, "in", 9000), scatter(1, "out", 9000)))
+    before = run_epoch(epoch, NPU).core_npu_cycles
+    after = run_epoch(epoch, change_board(BOARD, change).npu).core_npu_cycles
+    assert (after > before) == slower and after != before
