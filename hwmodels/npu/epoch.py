@@ -79,6 +79,8 @@ class StreamEngine:
         One of `PATTERNS`.
     run_bytes : int
         Contiguous bytes of one run; ignored when contiguous.
+    stride_bytes : int
+        From one run to the next; 0: not known.
     buffer_bytes : int
         Size of the buffer walked over, as profilers report it; not the traffic.
     repeats : int
@@ -97,6 +99,7 @@ class StreamEngine:
     element_bytes: int = 1
     pattern: str = "contiguous"
     run_bytes: int = 0
+    stride_bytes: int = 0
     buffer_bytes: int = 0
     repeats: int = 1
     operand: str = ""

@@ -108,7 +108,7 @@ def run_epoch(epoch: Epoch, npu: Npu, *, handed_over: bool = True,
         epoch=epoch, core_npu_cycles=core, compute_cycles=compute,
         max_cycles=estimate_max_cycles(epoch, npu), engines=engines,
         interfaces=tuple(_run_interface(part.name, engines) for part in npu.interfaces),
-        pools=_run_pools(streams, npu, core), cache=count_cache(streams, npu), exposed=exposed,
+        pools=_run_pools(streams, npu, core), cache=count_cache(streams), exposed=exposed,
         pre_cpu_cycles=pre, post_cpu_cycles=post,
         counts=count_epoch(epoch, streams, exposed, core, (pre, post), npu),
     )

@@ -5,8 +5,8 @@ A contiguous walk is one run of all its bytes, aligned to a burst; any other wal
 and 1 beats that fit. Alone, in NPU cycles, with r NPU cycles in one of the pool's clock:
 
     channel    beats + write gap x bursts
-    pool       r x max(beats, pool bytes / bytes per cycle), and r x latency for each run where the
-               pool is outside the chip and the walk not contiguous
+    pool       r x max(beats, pool bytes / bytes per cycle), and r x latency for each access of
+               its own where the pool is outside the chip: a run, or a line that does not follow
     fetch      max(channel, pool, and for reads bursts x r x latency / outstanding)
     hand       bytes / rate of an engine, or of weights: between the engine and the units
 """
@@ -106,9 +106,10 @@ def form_streams(engines: Iterable[StreamEngine], npu: Npu) -> tuple[Stream, ...
     Notes
     -----
     The cache starts every epoch without the lines it needs: weights differ from epoch to epoch.
-    Passes after the first hit when all cached bytes of the epoch fit, and miss otherwise, as a
-    least-recently-used cache does with a cyclic walk. Writes pass through without allocating
-    (assumption: no published counter shows otherwise).
+    It writes back and allocates on writes (its driver cleans it by address). Where all cached
+    bytes of the epoch fit, a line misses once. Where they do not, every visit of a line misses, as
+    in a least-recently-used cache walked in a circle; runs that follow within a line are one
+    visit. Runs whose stride is not known are lines apart.
     """
     engines = tuple(engines)
     pools = {pool.name: pool for pool in npu.pools}
@@ -116,8 +117,7 @@ def form_streams(engines: Iterable[StreamEngine], npu: Npu) -> tuple[Stream, ...
     bound = [(engine, pools.get(engine.pool) or npu.pool(engine.pool),
               interfaces.get(engine.interface) or npu.interface(engine.interface))
              for engine in engines]
-    cached = sum(engine.bytes for engine, pool, _ in bound
-                 if engine.direction == "in" and _is_cached(pool, npu))
+    cached = sum(engine.bytes for engine, pool, _ in bound if _is_cached(pool, npu))
     fits = npu.cache is not None and cached <= npu.cache.size_bytes
     return tuple(_form_stream(*parts, npu, fits) for parts in bound)
 
@@ -139,18 +139,17 @@ def _form_stream(engine: StreamEngine, pool: Pool, interface: Interface, npu: Np
         bursts = (one, two, four, eight)
     beats = bursts[0] + 2 * bursts[1] + 4 * bursts[2] + 8 * bursts[3]
     runs += 1 if rest else 0
-    pool_bytes, misses, hits, accesses = beats * width, 0, 0, runs * engine.repeats
-    if reads and npu.cache is not None and _is_cached(pool, npu):
-        lines = runs * -(-run // npu.cache.line_bytes)
-        misses = accesses = lines if fits else lines * engine.repeats
-        hits = lines * engine.repeats - misses
+    pool_bytes, misses, hits = beats * width, 0, 0
+    accesses = 0 if engine.pattern == "contiguous" else runs * engine.repeats
+    if npu.cache is not None and _is_cached(pool, npu):
+        misses, hits, accesses = _look_up(engine, run, runs, npu.cache.line_bytes, fits)
         pool_bytes = misses * npu.cache.line_bytes
     latency = pool.clock_ratio * (pool.read_latency_cycles if reads else
                                   pool.write_latency_cycles)
     total = sum(bursts)
     channel_cycles = beats + (0.0 if reads else interface.write_gap_cycles * total)
     pool_cycles = pool.clock_ratio * pool_bytes / min(width, pool.bytes_per_cycle)
-    if pool.external and engine.pattern != "contiguous":
+    if pool.external:
         pool_cycles += latency * accesses
     in_flight = max(0, total - hits) if reads else 0
     rate = npu.engine_bytes_per_cycle
@@ -166,11 +165,23 @@ def _form_stream(engine: StreamEngine, pool: Pool, interface: Interface, npu: Np
         latency_cycles=latency)
 
 
-def count_cache(streams: Iterable[Stream], npu: Npu) -> NpuCacheRun:
+def _look_up(engine: StreamEngine, run_bytes: int, runs: int, line_bytes: int,
+             fits: bool) -> tuple[int, int, int]:
+    """Lines missed and hit, and the misses that do not follow the line before."""
+    requests = runs * -(-run_bytes // line_bytes)
+    visits, follows = requests, engine.pattern == "contiguous"
+    if not follows and 0 < engine.stride_bytes <= line_bytes:
+        visits, follows = -(-runs * engine.stride_bytes // line_bytes), True
+    once = visits if engine.pattern == "strided" else min(visits, -(-engine.bytes // line_bytes))
+    misses = once if fits else visits * engine.repeats
+    return misses, requests * engine.repeats - misses, 0 if follows else misses
+
+
+def count_cache(streams: Iterable[Stream]) -> NpuCacheRun:
     """Return the counters of the NPU cache over the streams of an epoch."""
-    through = hits = misses = 0
+    counts = {"in": [0, 0], "out": [0, 0]}
     for stream in streams:
-        hits, misses = hits + stream.hits, misses + stream.misses
-        if stream.engine.direction == "out" and _is_cached(stream.pool, npu):
-            through += sum(stream.bursts)
-    return NpuCacheRun(read_hit=hits, read_miss=misses, write_through=through)
+        counts[stream.engine.direction][0] += stream.hits
+        counts[stream.engine.direction][1] += stream.misses
+    return NpuCacheRun(read_hit=counts["in"][0], read_miss=counts["in"][1],
+                       write_hit=counts["out"][0], write_miss=counts["out"][1])

@@ -66,6 +66,24 @@ def test_passes_hit_the_cache_when_all_of_it_fits(size, misses, hits):
     assert (stream.misses, stream.hits) == (0, 0) and stream.pool_bytes == 3 * size
 
 
+def test_interleaved_bytes_meet_a_line_once_when_the_tensor_fits():
+    walk = engine(0, "out", 6400, pool="hyperRAM", pattern="channel_interleaved", run_bytes=1)
+    stream, = form_streams((walk,), NPU)
+    assert (stream.misses, stream.hits) == (100, 6300)
+    assert stream.pool_bytes == 6400 and stream.bursts == (6400, 0, 0, 0)
+    apart, = form_streams((replace(walk, pattern="strided"),), NPU)
+    assert apart.misses == 6400
+
+
+@pytest.mark.parametrize(("stride", "misses"), [(16, 2**20 // 4), (0, 2**20), (640, 2**20)])
+def test_interleaved_bytes_meet_a_line_every_pass_when_it_does_not_fit(stride, misses):
+    # 1 MiB in a 256 KiB cache: with 16 channels, a line of 64 bytes holds 4 bytes of one channel.
+    walk = engine(0, "in", 2**20, pool="hyperRAM", pattern="channel_interleaved", run_bytes=1,
+                  stride_bytes=stride)
+    stream, = form_streams((walk,), NPU)
+    assert (stream.misses, stream.hits) == (misses, 2**20 - misses)
+
+
 def test_unit_cycles_from_rates():
     assert estimate_unit_cycles(UnitWork(kind="CONV_ACC", count=4, macs=1000), NPU) == math.ceil(
         1000 / (4 * 72))

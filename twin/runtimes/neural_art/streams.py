@@ -117,7 +117,9 @@ def _activation(tensor: Tensor, pool: str, direction: str, scattered: bool) -> S
     return StreamEngine(
         index=0, direction=direction, interface="", pool=pool, bytes=tensor.size_bytes,
         element_bytes=element_bytes, pattern="channel_interleaved" if apart else "contiguous",
-        run_bytes=element_bytes if apart else 0, buffer_bytes=tensor.size_bytes,
+        run_bytes=element_bytes if apart else 0,
+        stride_bytes=tensor.shape[-1] * element_bytes if apart else 0,
+        buffer_bytes=tensor.size_bytes,
         operand="input" if direction == "in" else "output")
 
 
