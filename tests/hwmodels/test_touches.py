@@ -24,10 +24,13 @@ def test_touches_sum_to_the_counts(policy, monkeypatch):
         for _ in range(2):
             nests, operands = random_kernel(rng, 250)
             cached = [rng.random() < 0.9 for _ in operands]
-            pieces = []
-            slow = visit_touches(cache, nests, operands, slow, lambda piece: pieces.append(
-                [part.copy() for part in (piece.accesses, piece.operands, piece.found,
-                                          piece.left)]), cached)
+            pieces: list[list[np.ndarray]] = []
+
+            def keep(piece, pieces=pieces):
+                pieces.append([part.copy() for part in (piece.accesses, piece.operands,
+                                                        piece.found, piece.left)])
+
+            slow = visit_touches(cache, nests, operands, slow, keep, cached)
             counts, fast = simulate_nests(cache, nests, operands, fast, cached)
             assert np.array_equal(slow.words, fast.words) and slow.owners == fast.owners, case
             accesses, operand, found, left = (np.concatenate(

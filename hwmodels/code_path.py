@@ -1,0 +1,153 @@
+"""Instructions on their way: a cache that is touched once per call, or no cache at all.
+
+Without a cache the core fetches lines into a buffer of one: U bytes, the line of the cache that is
+switched off, else what the memory delivers at a time. A pass through a block of B bytes at any
+alignment spans 1 + (B - 2)/U lines. A loop body that lies within the buffered line is fetched
+once, so a body of at most U bytes is fetched with probability (B - 2)/U, and then two lines each
+trip; with e core cycles a pass, s cycles from request to a line's last byte and f to its first
+word, a pass waits
+
+    straight on    max(0, n s - e)          the next line is fetched while the last one is run
+    after a jump   max(n s - e, n f / N)    and its first word is waited for; N lines spanned
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from hwmodels.board import Board, Cache
+from hwmodels.cache import CacheState, new_state
+from hwmodels.core import count_block
+from hwmodels.core_timing import CoreTiming
+from hwmodels.counts import CountLine
+from hwmodels.data_path import count_line, run_nests
+from hwmodels.isa import parse_code
+from hwmodels.kernel import Access, Block, Kernel, Loop, Operand
+from hwmodels.lookup import code_cache
+from hwmodels.memory import sequential_wait_cycles
+from hwmodels.refill import beat_bytes, clock_ratio, line_wait_cycles, refill_cycles
+
+HALFWORD = 2
+"""Instructions of T32 begin at multiples of it; a narrow one is that long."""
+
+
+class CodePath:
+    """Where each library function's code lies, and what its instructions pass through.
+
+    Parameters
+    ----------
+    kernels : sequence of Kernel
+        Whose functions are laid out, one after another, each once.
+    board : Board
+        The machine.
+    address : int
+        First byte of the code.
+    memory : str
+        What it is fetched from.
+    states : dict of str to CacheState
+        Contents by cache; shared with the data path.
+    """
+
+    def __init__(self, kernels: Sequence[Kernel], board: Board, address: int, memory: str,
+                 states: dict[str, CacheState]) -> None:
+        self.board = board
+        self.states = states
+        self.memory = board.memory(memory)
+        self.cache = code_cache(board, self.memory)
+        self.places: dict[str, Operand] = {}
+        line_bytes = self.cache.line_bytes if self.cache is not None else 32
+        for kernel in kernels:
+            if kernel.name not in self.places and kernel.code_bytes:
+                size = -(-kernel.code_bytes // line_bytes) * line_bytes
+                self.places[kernel.name] = Operand(
+                    name="code", role="code", memory=memory, address=address, size_bytes=size)
+                address += size
+
+    def fetch(self, kernel: Kernel, timing: CoreTiming) -> list[CountLine]:
+        """Fetch a kernel's code.
+
+        Parameters
+        ----------
+        kernel : Kernel
+            What is called.
+        timing : CoreTiming
+            Of the core, for the time its blocks take.
+
+        Returns
+        -------
+        list of CountLine
+            Lines filled and read ahead, or cycles waited without a cache.
+
+        Notes
+        -----
+        Through a cache the code is touched once per call, line by line: inner loops are taken to
+        stay in it.
+        """
+        if self.cache is None:
+            return self._fetch_directly(kernel, timing)
+        place = self.places.get(kernel.name)
+        if place is None:
+            return []
+        return self._touch(place, self.cache)
+
+    def _touch(self, place: Operand, cache: Cache) -> list[CountLine]:
+        walk = Loop(extent=place.size_bytes // cache.line_bytes, body=(
+            Access(operand="code", write=False, width_bytes=4, steps_bytes=(cache.line_bytes,)),))
+        counts, self.states[cache.name] = run_nests(
+            cache, (walk,), (place,), self.states.get(cache.name) or new_state(cache))
+        refills = counts.total("read_misses")
+        if not refills:
+            return []
+        whole = refill_cycles(self.board, self.memory, cache.line_bytes)
+        # Lines after the first have been read ahead while the one before them was run.
+        saved = self._read_ahead_cycles(cache) / whole if whole else 0.0
+        return [count_line("icache_refill", self.memory.name, "", refills,
+                           refills - (refills - 1) * saved)]
+
+    def _read_ahead_cycles(self, cache: Cache) -> float:
+        """Core cycles of wait states that reading ahead saves a line of straight code."""
+        if not self.memory.prefetch:
+            return 0.0
+        ratio = clock_ratio(self.board, self.memory)
+        waits = line_wait_cycles(self.board, self.memory, cache.line_bytes)
+        # An instruction is at most a word and takes a cycle at least.
+        run = cache.line_bytes / 4 / ratio
+        return waits - min(waits, ratio * sequential_wait_cycles(self.memory, run))
+
+    def _fetch_directly(self, kernel: Kernel, timing: CoreTiming) -> list[CountLine]:
+        memory = self.memory
+        if memory.role == "tcm":
+            return []
+        line_bytes = self._buffer_bytes()
+        ratio = clock_ratio(self.board, memory)
+        whole = refill_cycles(self.board, memory, line_bytes) + ratio
+        first = refill_cycles(self.board, memory, min(
+            line_bytes, math.ceil(beat_bytes(self.board, memory))))
+        if whole <= 1.0:
+            return []
+        waits = math.fsum(
+            _wait_for_block(block, timing, line_bytes, whole, first) for block in kernel.blocks
+            if block.trips)
+        return [count_line("fetch_wait", memory.name, "", waits, waits)] if waits else []
+
+    def _buffer_bytes(self) -> int:
+        unused = self.board.cache(self.board.core.icache)
+        return unused.line_bytes if unused is not None else self.memory.read_bytes
+
+
+def _wait_for_block(block: Block, timing: CoreTiming, line_bytes: int, whole: float,
+                    first: float) -> float:
+    """Core cycles a block waits for its instructions, over all its passes."""
+    code = parse_code(block.code)
+    size = sum(HALFWORD if one.narrow else 2 * HALFWORD for one in code)
+    run = count_block(block, timing).cpu_cycles / block.trips
+    spanned = 1 + (size - HALFWORD) / line_bytes
+    looped = block.trips > block.entries
+    straight = max(0.0, spanned * whole - run)
+    if not looped:
+        jumps = code[-1].flow is not None
+        return block.trips * (max(straight, first) if jumps else straight)
+    fetched = spanned if size > line_bytes else 2 * (size - HALFWORD) / line_bytes
+    again = max(fetched * whole - run, first * fetched / spanned, 0.0)
+    return block.entries * max(straight, first) + (block.trips - block.entries) * again
