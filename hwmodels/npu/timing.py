@@ -11,8 +11,8 @@ their work into the same number of steps n; step k of a node takes its share of 
 and obeys
 
     start(k)  >= end(k - 1), and for every source: its start(k + ahead) + piece + latency
-    start(k)  >= end(k - depth) of every sink: depth is two steps, what the engines' buffers hold
-               and what the latency keeps on its way, and the steps it must be ahead
+    start(k)  >= end(k - depth) of every sink: depth is two steps, what the engines' buffers hold,
+               what is inside a unit that fills, and the steps the source must be ahead
     start(k)  >= when its channel and its pool are free; they are held for the step's share
     end(k)    =  max(start(k) + share, for every source: its end(k + ahead) + latency + piece)
 
@@ -187,7 +187,9 @@ def _finish_link(source: int, sink: int, epoch: Epoch, streams: Sequence[Stream]
             and streams[source].engine.operand == "weights"):
         total = max(1, streams[source].wanted_bytes)
         ahead = min(steps - 1, npu.weight_ahead_bytes * steps // total)
-    depth = 2 + ahead - (-latency * steps // max(own, steps))
+    depth = 2 + ahead
+    if source >= len(streams):
+        depth += -(-latency * steps // max(own, steps))
     for node in (source, sink):
         if node < len(streams):
             total = max(1, streams[node].wanted_bytes)

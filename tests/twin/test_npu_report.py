@@ -131,7 +131,8 @@ def test_weights_moved_and_clocks_changed_move_the_report():
     assert time_us(placement__weights="npu_ram") < plain
     assert time_us(placement__weights="psram") != plain
     assert time_us(offload__weight_bits=4) < plain
-    assert time_us(clocks__nic__frequency_hz="450MHz") > plain
+    # At 450 MHz these epochs do not wait for the interconnect: what is left is order of service.
+    assert time_us(clocks__nic__frequency_hz="90MHz") > plain
     assert time_us(clocks__npu__frequency_hz="500MHz") > plain
     # fewer units compute longer; one more waits for its weights here, and is one more to set up
     four, five = predict(deployment), changed(npu__units__CONV_ACC__count=5)
