@@ -18,16 +18,21 @@ from hwmodels.errors import BoardError, KernelError, did_you_mean
 from hwmodels.kernel import Nest, Operand
 from hwmodels.nest import Traffic
 from hwmodels.nest_plan import plan_nests
-from hwmodels.program import Program
+from hwmodels.program import (
+    MARK_WORD,
+    MAX_OWNERS,
+    OPERAND_WORD,
+    POLICIES,
+    POLICY_WORD,
+    RECORD_WORDS,
+    SET_WORDS,
+    WRITE_WORD,
+    Program,
+)
 
 STATE_HEAD = 8
 """Words of a state before its entries; the first is the LFSR."""
 
-POLICIES = {"lru": 0, "plru": 1, "round_robin": 2, "fifo": 2, "lfsr": 3}
-"""Replacement policies by the kernel's number; without invalidations a per-set round robin
-replaces in order of arrival, so it and FIFO are one."""
-
-MAX_OWNERS = 127
 SEED = 0xACE1
 """Default start of the LFSR; any non-zero 16-bit value."""
 
@@ -270,12 +275,7 @@ def simulate_nests(cache: Cache, nests: Sequence[Nest], operands: Sequence[Opera
     plan = plan_nests(tuple(nests), tuple(operands), looked_up, cache,
                       "phases" if method == "auto" else method)
     owners, numbers = _number_owners(state.owners, operands, looked_up)
-    words = state.words.copy()
-    misses = np.zeros((len(operands), 3), dtype=np.int64)
-    leaving = np.zeros((max(1, len(owners)), 2), dtype=np.int64)
-    if len(plan.program.code):
-        _run(plan.program, numbers, _geometry(cache), method == "accesses", words, misses, leaving)
-    words.flags.writeable = False
+    words, misses, leaving = _run(plan.program, cache, numbers, state.words)
     counts = AccessCounts(
         operands=tuple(_operand_counts(cache, *row) for row in zip(
             operands, looked_up, plan.traffic, misses.tolist(), strict=True)),
@@ -323,12 +323,6 @@ def _shape(cache: Cache) -> tuple[int, int, int, str]:
     return cache.sets, cache.ways, cache.line_bytes, cache.replacement
 
 
-def _geometry(cache: Cache) -> np.ndarray:
-    return np.array([cache.sets, cache.ways, cache.line_bytes.bit_length() - 1,
-                     POLICIES[cache.replacement], cache.write == "back",
-                     cache.allocate == "read_write"], dtype=np.int64)
-
-
 def _number_owners(known: tuple[tuple[str, str], ...], operands: Sequence[Operand],
                    looked_up: Sequence[bool]) -> tuple[tuple[tuple[str, str], ...], np.ndarray]:
     """Extend the owners by this kernel's operands; return them and each operand's number."""
@@ -345,14 +339,27 @@ def _number_owners(known: tuple[tuple[str, str], ...], operands: Sequence[Operan
     return tuple(owners), numbers
 
 
-def _run(program: Program, *arguments: object) -> None:
-    from hwmodels.kernels import cache_nest
+def _run(program: Program, cache: Cache, owners: np.ndarray,
+         words: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Run a program; return the state after it, misses per operand and what left per owner."""
+    from hwmodels.kernels.cache_nest import run_program
 
-    cache_nest.run_program(
-        program.code, program.records.flatten(), program.steps, program.values.copy(),
-        program.limits, program.guard_steps, program.guard_ranges,
-        program.groups.copy(), program.order, program.rows, program.tables.copy(),
-        np.zeros((program.steps.shape[1], 3), dtype=np.int64), *arguments)
+    memory = program.memory.copy()
+    records = memory[program.records].reshape(-1, RECORD_WORDS)
+    records[:, MARK_WORD] = owners[records[:, OPERAND_WORD]] << 1
+    if cache.write == "back":
+        records[:, MARK_WORD] |= records[:, WRITE_WORD]
+    lines = cache.sets * cache.ways
+    sets = memory[program.sets].reshape(cache.sets, -1)
+    entries = sets[:, SET_WORDS:SET_WORDS + cache.ways]
+    entries[:] = words[STATE_HEAD:STATE_HEAD + lines].reshape(entries.shape)
+    sets[:, POLICY_WORD] = words[STATE_HEAD + lines:]
+    memory[0] = words[0]
+    run_program(memory)
+    after = np.concatenate([memory[:1], words[1:STATE_HEAD], entries.ravel(),
+                            sets[:, POLICY_WORD]])
+    after.flags.writeable = False
+    return (after, memory[program.misses].reshape(-1, 3), memory[program.leaving].reshape(-1, 2))
 
 
 def _operand_counts(cache: Cache, operand: Operand, cached: bool, traffic: Traffic,

@@ -47,14 +47,14 @@ def plan_nests(nests: tuple[Nest, ...], operands: tuple[Operand, ...],
     """
     check_nests(nests, operands)
     traffic = measure_traffic(nests, operands, cache.line_bytes)
-    phased = False
+    allocates = cache.allocate == "read_write" or not any(
+        operand.write_touches for operand, chosen in zip(traffic, looked_up, strict=True)
+        if chosen)
     tree = make_tree(nests, operands, looked_up, cache.line_bytes)
     if method != "accesses":
-        allocates = cache.allocate == "read_write" or not any(
-            operand.write_touches for operand, chosen in zip(traffic, looked_up, strict=True)
-            if chosen)
         tree = compact_tree(split_guards(tree), cache.line_bytes, allocates)
-        phased = method == "phases" and cache.replacement == "lru" and allocates
-    if phased:
+    if method == "phases" and cache.replacement == "lru" and allocates:
         tree = cut_tree(tree, cache, operands)
-    return Plan(program=flatten_tree(tree, cache.line_bytes, cache.sets), traffic=traffic)
+    program = flatten_tree(tree, cache, len(operands), allocates=allocates,
+                           grouped=method != "accesses")
+    return Plan(program=program, traffic=traffic)

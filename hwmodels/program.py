@@ -1,12 +1,14 @@
-"""Trees of address streams flattened to the integer arrays the cache kernels interpret."""
+"""Trees of address streams flattened to the integer arrays the cache kernel interprets."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+import itertools
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from hwmodels.board import Cache
 from hwmodels.kernel import Guard
 from hwmodels.nest import Stream, Tree
 
@@ -14,112 +16,193 @@ LOOP, END, LEAF, PHASE, PHASE_END = range(5)
 """Operations: enter a loop, close it, run a loop that holds nothing but streams, take the next
 row of a phase table, go on to another row unless the entry ends."""
 
-NEAR_BYTES = 512
-"""Gap up to which streams that move alike count as one when it is asked what sets they use."""
-
-EVER = 1 << 62
-
 FULL, MIDDLE = -1, -2
 """Extents that the row of the phase table in force gives."""
+
+EVER = 1 << 60
+
+POLICIES = {"lru": 0, "plru": 1, "round_robin": 2, "fifo": 2, "lfsr": 3}
+"""Replacement policies by the kernel's number; without invalidations a per-set round robin
+replaces in order of arrival, so it and FIFO are one."""
+
+MAX_OWNERS = 127
+HEADER_WORDS, TREE_WORDS, RECORD_WORDS, SET_WORDS = 32, 64, 16, 7
+MARK_WORD, OPERAND_WORD, WRITE_WORD, POLICY_WORD = 5, 6, 4, 6
+"""Places in a record and in a set, as the kernel has them."""
+
+MAX_BLOCKS = 64
+"""Blocks of a loop above which it is not tried as a whole."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Block:
+    """Bytes that one iteration of a loop touches without leaving a line between them out.
+
+    Parameters
+    ----------
+    part : int
+        Which part of the loop's body touches them.
+    operand : int
+        Position of its operand in the kernel.
+    write : bool
+        Store or load.
+    steps_bytes : tuple of int
+        Address step of each loop around and of the loop itself, outermost first.
+    address : int
+        Lowest one at index zero of every loop.
+    reach_bytes : int
+        From there to the highest one.
+    guards : tuple of Guard
+        Of a stream; a block of several has none.
+    """
+
+    part: int
+    operand: int
+    write: bool
+    steps_bytes: tuple[int, ...]
+    address: int
+    reach_bytes: int
+    guards: tuple[Guard, ...] = ()
+
+    @property
+    def manner(self) -> tuple[object, ...]:
+        """What blocks of a group have in common, in an order."""
+        guards = tuple((guard.steps, guard.offset, guard.limit) for guard in self.guards)
+        return self.operand, self.write, self.steps_bytes, guards
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Program:
-    """A flattened tree.
+    """A flattened tree, laid out as the one array `hwmodels.kernels.cache_nest` works in.
 
     Parameters
     ----------
-    code : ndarray of int64, (operations, 9)
-        Operation, extent, depth of its index (PHASE: its table), first stream, stream after the
-        last, position of its partner (LEAF: whether a stream is guarded), LEAF: first group,
-        group after the last, iterations to run at a time.
-    records : ndarray of int64, (streams, 16)
-        Address, step in the stream's leaf, log2 of that step (-1: no power of two), write, 0,
-        operand, follows, and room for where the stream is.
-    steps : ndarray of int64, (streams, depths)
-        Address step per depth.
-    values, limits : ndarray of int64, (guards,)
-        Offset and limit.
-    guard_steps : ndarray of int64, (guards, depths)
-        Step of the guarded index per depth.
-    guard_ranges : ndarray of int64, (streams, 2)
-        First guard of a stream, guard after its last.
-    groups : ndarray of int64, (groups, 8)
-        Streams of a leaf that keep their distances: first and last + 1 position in `order`, the
-        stream of lowest address, bytes from it to the highest, kind (streams of one kind may
-        share a line in any order), and room for what the kernel finds.
-    order : ndarray of int64, (streams,)
-        Streams by leaf, group and address.
-    rows : ndarray of int64, (rows, 4)
-        Phase tables after one another, as `cut_phases` fills them.
-    tables : ndarray of int64, (tables,)
-        First row of each.
+    memory : ndarray of int64
+        Header, operations, records of streams and blocks, their steps, guards, phase tables,
+        room for loops, lists and counters, sets. A run works in a copy.
+    records : slice
+        The records, `RECORD_WORDS` each.
+    misses, leaving, sets : slice
+        Three counters per operand, two per owner, and the sets.
     """
 
-    code: np.ndarray
-    records: np.ndarray
-    steps: np.ndarray
-    values: np.ndarray
-    limits: np.ndarray
-    guard_steps: np.ndarray
-    guard_ranges: np.ndarray
-    groups: np.ndarray
-    order: np.ndarray
-    rows: np.ndarray
-    tables: np.ndarray
+    memory: np.ndarray
+    records: slice
+    misses: slice
+    leaving: slice
+    sets: slice
 
 
-def flatten_tree(tree: Tree, line_bytes: int, sets: int) -> Program:
-    """Flatten a tree of streams to arrays.
+@dataclass(slots=True, kw_only=True)
+class _Flat:
+    """What flattening has made so far."""
+
+    line_bytes: int
+    sets: int
+    allocates: bool
+    grouped: bool
+    code: list[list[int]] = field(default_factory=list)
+    places: list[tuple[Stream | Block, int]] = field(default_factory=list)
+    phases: list[np.ndarray] = field(default_factory=list)
+
+
+def flatten_tree(tree: Tree, cache: Cache, operands: int, *, allocates: bool = True,
+                 grouped: bool = True) -> Program:
+    """Flatten a tree of streams.
 
     Parameters
     ----------
     tree : tuple of Repeat or Stream
         In program order.
-    line_bytes, sets : int
-        Geometry of the cache.
+    cache : Cache
+        What it runs through.
+    operands : int
+        Number of operands its streams count from.
+    allocates : bool
+        Stores that miss allocate, or there are none.
+    grouped : bool
+        Whether loops may be run line by line; if not, every access is looked up.
 
     Returns
     -------
     Program
         Neighbouring streams outside a loop become a leaf of one iteration.
     """
-    flat = _Flat(line_bytes=line_bytes, sets=sets)
+    flat = _Flat(line_bytes=cache.line_bytes, sets=cache.sets, allocates=allocates,
+                 grouped=grouped)
     _flatten_body(tree, 0, flat)
-    depths = max([len(stream.steps_bytes) for stream, _ in flat.streams], default=0) + 1
-    rows: list[list[int]] = []
-    ranges: list[list[int]] = []
+    depths = max([len(place.steps_bytes) for place, _ in flat.places], default=0) + 1
+    records: list[list[int]] = []
     guards: list[Guard] = []
-    for stream, depth in flat.streams:
-        step = _pad(stream.steps_bytes, depths)[depth]
-        log_step = step.bit_length() - 1 if step > 0 and step & (step - 1) == 0 else -1
-        rows.append([stream.address, step, log_step, stream.write, 0, stream.operand,
-                     stream.follows, *[0] * 9])
-        ranges.append([len(guards), len(guards) + len(stream.guards)])
-        guards += stream.guards
-    return Program(
-        code=_table(flat.code, 9), records=_table(rows, 16),
-        steps=_table([_pad(stream.steps_bytes, depths) for stream, _ in flat.streams], depths),
-        values=np.array([guard.offset for guard in guards], dtype=np.int64),
-        limits=np.array([guard.limit for guard in guards], dtype=np.int64),
-        guard_steps=_table([_pad(guard.steps, depths) for guard in guards], depths),
-        guard_ranges=_table(ranges, 2), groups=_table(flat.groups, 8),
-        order=np.array(flat.order, dtype=np.int64),
-        rows=np.concatenate([np.zeros((0, 4), dtype=np.int64), *flat.phases]),
-        tables=np.cumsum([0, *map(len, flat.phases)], dtype=np.int64))
+    for place, depth in flat.places:
+        records.append(_record(place, _pad(place.steps_bytes, depths)[depth], len(guards)))
+        guards += place.guards
+    parts = {
+        "code": flat.code, "work": records,
+        "steps": [_pad(place.steps_bytes, depths) for place, _ in flat.places],
+        "guards": [[guard.offset, guard.limit, *_pad(guard.steps, depths)] for guard in guards],
+        "rows": [row for rows in flat.phases for row in rows.tolist()],
+        "cursors": [[row] for row in itertools.accumulate(map(len, flat.phases), initial=0)],
+        "loops": [[0] * 9] * (depths + 1),
+        "lists": [[0] * (cache.sets + 1)] * depths, "active": [[0]] * len(records),
+        "misses": [[0] * 3] * operands, "leaving": [[0] * 2] * (MAX_OWNERS + 1),
+        "clashes": [[0] * cache.sets] * (depths + 1), "known": [[0] * 5] * (depths * cache.sets),
+        "notes": [[0] * 3] * (4 * cache.sets + 2 * len(records)),
+        # Entries come most recent first; the kernel keeps times of touch.
+        "sets": [[0] * (SET_WORDS + cache.ways) + [-way for way in range(cache.ways)]]
+                * cache.sets,
+    }
+    return _lay_out(cache, depths, allocates, {
+        name: np.array(rows, dtype=np.int64).ravel() for name, rows in parts.items()})
 
 
-@dataclass(slots=True)
-class _Flat:
-    """What flattening has made so far."""
+def _record(place: Stream | Block, step: int, first_guard: int) -> list[int]:
+    log_step = step.bit_length() - 1 if step > 0 and step & (step - 1) == 0 else -1
+    reach, part = (place.reach_bytes, place.part) if isinstance(place, Block) else (0, 0)
+    follows = isinstance(place, Stream) and place.follows
+    return [place.address, step, log_step, reach, place.write, 0, place.operand, follows,
+            2 * place.operand + place.write, part, 0, EVER, 0, first_guard,
+            first_guard + len(place.guards), 0]
 
-    line_bytes: int
-    sets: int
-    code: list[list[int]] = field(default_factory=list)
-    streams: list[tuple[Stream, int]] = field(default_factory=list)
-    groups: list[list[int]] = field(default_factory=list)
-    order: list[int] = field(default_factory=list)
-    phases: list[np.ndarray] = field(default_factory=list)
+
+def _lay_out(cache: Cache, depths: int, allocates: bool, parts: dict[str, np.ndarray]) -> Program:
+    """Put the parts behind a header that says where each begins."""
+    places, end = {}, HEADER_WORDS + TREE_WORDS
+    for name, part in parts.items():
+        places[name] = slice(end, end + len(part))
+        end += len(part)
+    start = {name: place.start for name, place in places.items()}
+    mask = cache.sets - 1 if cache.sets & (cache.sets - 1) == 0 else -1
+    header = [0, cache.sets, mask, cache.ways, cache.line_bytes.bit_length() - 1,
+              POLICIES[cache.replacement], allocates, 0, len(parts["sets"]) // cache.sets,
+              start["code"], places["code"].stop, start["work"], start["steps"], depths,
+              start["guards"], 2 + depths, start["rows"], start["cursors"], start["loops"],
+              start["lists"], start["active"], start["misses"], start["leaving"],
+              start["clashes"], start["known"], start["sets"],
+              0, start["notes"]]
+    header += [0] * (HEADER_WORDS - len(header)) + _tree_masks(cache.ways)
+    # The outermost loop sees all sets: the first clashes are all stamped zero.
+    parts["loops"][5] = start["clashes"]
+    return Program(memory=np.concatenate([np.array(header, dtype=np.int64), *parts.values()]),
+                   records=places["work"], misses=places["misses"], leaving=places["leaving"],
+                   sets=places["sets"])
+
+
+def _tree_masks(ways: int) -> list[int]:
+    """Per way, the bits of a pseudo-LRU tree its touch keeps and those it sets.
+
+    Every node above the way points to its other half: right is one.
+    """
+    masks = []
+    for way in range(TREE_WORDS // 2):
+        keep, point, node, half = -1, 0, 1, ways // 2
+        while half:
+            keep &= ~(1 << node)
+            right = bool(way & half)
+            point |= 0 if right else 1 << node
+            node, half = 2 * node + right, half // 2
+        masks += [keep, point]
+    return masks
 
 
 def _flatten_body(body: Tree, depth: int, flat: _Flat) -> None:
@@ -147,61 +230,149 @@ def _flatten_loop(body: Tree, extent: int, depth: int, flat: _Flat) -> None:
     if len(leaf) == len(body):
         _flatten_leaf(leaf, extent, depth, flat)
         return
-    start, first = len(flat.code), len(flat.streams)
+    blocks = find_blocks(body, depth, flat) if flat.grouped else []
+    chunk = _choose_chunk(blocks, flat)
+    places = _place_blocks(blocks, depth, flat)
+    start, first = len(flat.code), len(flat.places)
     flat.code.append([])
     _flatten_body(body, depth + 1, flat)
-    last, end = len(flat.streams), len(flat.code)
-    flat.code[start] = [LOOP, extent, depth, first, last, end, 0, 0, 0]
-    flat.code.append([END, extent, depth, first, last, start, 0, 0, 0])
+    last, end = len(flat.places), len(flat.code)
+    flat.code[start] = [LOOP, extent, depth, first, last, end, *places, chunk]
+    flat.code.append([END, extent, depth, first, last, start, *places, chunk])
 
 
-def _flatten_leaf(leaf: Sequence[Stream], extent: int, depth: int, flat: _Flat) -> None:
+def _flatten_leaf(leaf: list[Stream], extent: int, depth: int, flat: _Flat) -> None:
     if not leaf:
         return
-    first, first_group = len(flat.streams), len(flat.groups)
-    flat.streams.extend((stream, depth) for stream in leaf)
-    _group_streams(leaf, first, flat)
+    steps = [_pad(stream.steps_bytes, depth + 1)[depth] for stream in leaf]
+    settled = flat.grouped and (flat.allocates or not any(stream.write for stream in leaf))
+    blocks: list[Block] = []
+    chunk = 1
+    if settled and len(leaf) == 1 and steps[0] >= 0:
+        chunk = EVER
+    elif settled and extent != 1:
+        blocks = _merge_blocks({_block_of(stream, 0, depth) for stream in leaf}, flat.line_bytes)
+        chunk = _choose_chunk(blocks, flat)
+        if 2 * _moving_lines(blocks, flat.line_bytes) > len(leaf):
+            # Most accesses are the first of a line anyway.
+            blocks, chunk = [], 1
+    places = _place_blocks(blocks, depth, flat)
+    first = len(flat.places)
+    flat.places.extend((stream, depth) for stream in leaf)
     guarded = any(stream.guards for stream in leaf)
-    steps = [abs(stream.steps_bytes[depth]) if depth < len(stream.steps_bytes) else 0
-             for stream in leaf]
-    flat.code.append([LEAF, extent, depth, first, len(flat.streams), guarded, first_group,
-                      len(flat.groups), _choose_chunk(steps, flat.line_bytes, flat.sets)])
+    flat.code.append([LEAF, extent, depth, first, len(flat.places), guarded, *places, chunk])
 
 
-def _choose_chunk(steps_bytes: list[int], line_bytes: int, sets: int) -> int:
-    """Iterations over which streams of a leaf stay in a quarter of the sets, if that is a few.
+def _place_blocks(blocks: list[Block], depth: int, flat: _Flat) -> tuple[int, int]:
+    """Place the blocks a loop moves, then the others; return where each of the two begin."""
+    still = [block for block in blocks if not block.steps_bytes[-1] and not block.guards]
+    moving = [block for block in blocks if block not in still]
+    first = len(flat.places)
+    flat.places.extend((block, depth) for block in (*moving, *still))
+    return first, first + len(moving)
 
-    Where it is not, all iterations, or one when most streams enter a line in each.
+
+def find_blocks(body: Tree, depth: int, flat: _Flat) -> list[Block]:
+    """Find what one iteration of a loop touches, as blocks.
+
+    Parameters
+    ----------
+    body : tuple of Repeat or Stream
+        The loop's body.
+    depth : int
+        Of the loop's index.
+    flat : _Flat
+        For the geometry of the cache.
+
+    Returns
+    -------
+    list of Block
+        By part and address; empty when a guard or a store that does not allocate makes the
+        outcome uncertain, or when sets would see more than a line or two anyway.
     """
-    chunk = sets * line_bytes // 4 // max(1, *steps_bytes)
-    if chunk >= 4 and sets >= 8:
-        return chunk
-    leaping = sum(step >= line_bytes for step in steps_bytes)
-    return 1 if 2 * leaping > len(steps_bytes) else EVER
+    found: set[Block] = set()
+    for part, inner in enumerate(body):
+        for stream, extents in _walk((inner,), ()):
+            own = _blocks_of(stream, part, depth, extents, flat.line_bytes)
+            found.update(own)
+            if (stream.guards or not own or len(found) > 4 * MAX_BLOCKS
+                    or (stream.write and not flat.allocates)):
+                return []
+    stored = {block.operand for block in found if block.write}
+    mixed = stored & {block.operand for block in found if not block.write}
+    found = {block if block.operand in mixed else replace(block, part=0) for block in found}
+    merged = _merge_blocks(found, flat.line_bytes)
+    lines = _count_lines(merged, flat.line_bytes)
+    return merged if len(merged) <= MAX_BLOCKS and lines <= 3 * flat.sets // 2 else []
 
 
-def _group_streams(leaf: Sequence[Stream], first: int, flat: _Flat) -> None:
-    """Group the streams of a leaf that move alike and lie within NEAR_BYTES of a neighbour."""
-    alike: dict[tuple[int, bool, tuple[int, ...]], list[tuple[int, int]]] = {}
-    for place, stream in enumerate(leaf):
-        key = (stream.operand, stream.write, stream.steps_bytes)
-        alike.setdefault(key, []).append((stream.address, first + place))
-    for (operand, write, _), members in alike.items():
-        members.sort()
-        start = 0
-        for end in range(1, len(members) + 1):
-            if end < len(members) and members[end][0] - members[end - 1][0] <= NEAR_BYTES:
-                continue
-            low_address, lead = members[start]
-            flat.groups.append([len(flat.order), len(flat.order) + end - start, lead,
-                                members[end - 1][0] - low_address, 2 * operand + write, 0, 0, 0])
-            flat.order.extend(place for _, place in members[start:end])
-            start = end
+def _merge_blocks(blocks: set[Block], line_bytes: int) -> list[Block]:
+    """Join blocks of one part and manner that no line lies between."""
+    merged: list[Block] = []
+    for block in sorted(blocks, key=lambda block: (block.part, block.manner, block.address)):
+        before = merged[-1] if merged else None
+        if before and (before.part, before.manner) == (block.part, block.manner) and (
+                block.address <= before.address + before.reach_bytes + line_bytes):
+            reach = max(before.reach_bytes, block.address + block.reach_bytes - before.address)
+            merged[-1] = replace(before, reach_bytes=reach)
+        else:
+            merged.append(block)
+    return merged
+
+
+def _count_lines(blocks: Iterable[Block], line_bytes: int) -> int:
+    return len({(block.operand, line) for block in blocks for line in range(
+        block.address // line_bytes, (block.address + block.reach_bytes) // line_bytes + 1)})
+
+
+def _choose_chunk(blocks: Sequence[Block], flat: _Flat) -> int:
+    """Iterations that touch about half as many lines as there are sets, at least one."""
+    moving = _moving_lines(blocks, flat.line_bytes)
+    if not moving:
+        return EVER
+    return max(1, int((flat.sets / 2 - _count_lines(blocks, flat.line_bytes)) / moving) + 1)
+
+
+def _walk(tree: Tree, extents: tuple[int, ...]) -> Iterable[tuple[Stream, tuple[int, ...]]]:
+    for part in tree:
+        if isinstance(part, Stream):
+            yield part, extents
+        else:
+            yield from _walk(part.body, (*extents, part.extent))
+
+
+def _blocks_of(stream: Stream, part: int, depth: int, extents: tuple[int, ...],
+               line_bytes: int) -> list[Block]:
+    """Blocks of one stream over the loops inside, shortest steps first; none if too many."""
+    starts, reach = [stream.address], 0
+    for size, step, extent in sorted(zip(map(abs, stream.steps_bytes[depth + 1:]),
+                                         stream.steps_bytes[depth + 1:], extents, strict=True)):
+        if step < 0:
+            starts = [start + step * (extent - 1) for start in starts]
+        if size <= reach + line_bytes:
+            reach += size * (extent - 1)
+        elif len(starts) * extent <= 2 * MAX_BLOCKS:
+            starts = [start + size * turn for start in starts for turn in range(extent)]
+        else:
+            return []
+    first = _block_of(stream, part, depth)
+    return [replace(first, address=start, reach_bytes=reach) for start in starts]
+
+
+def _block_of(stream: Stream, part: int, depth: int) -> Block:
+    """The block one stream touches in an iteration of its leaf."""
+    steps = tuple(_pad(stream.steps_bytes, depth + 1)[:depth + 1])
+    return Block(part=part, operand=stream.operand, write=stream.write, steps_bytes=steps,
+                 address=stream.address, reach_bytes=0, guards=stream.guards)
+
+
+
+
+def _moving_lines(blocks: Iterable[Block], line_bytes: int) -> float:
+    """Lines that blocks enter in an iteration of their loop."""
+    return sum(min(abs(block.steps_bytes[-1]), block.reach_bytes + line_bytes)
+               for block in blocks) / line_bytes
 
 
 def _pad(steps: tuple[int, ...], depths: int) -> list[int]:
     return [*steps, *[0] * (depths - len(steps))]
-
-
-def _table(rows: list[list[int]], columns: int) -> np.ndarray:
-    return np.array(rows, dtype=np.int64).reshape(len(rows), columns)

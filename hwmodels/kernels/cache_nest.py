@@ -1,9 +1,9 @@
 """Numba: run a flattened loop nest through a set-associative cache.
 
-The state is one int64 array: the LFSR, seven words unused, `sets x ways` entries, then one word
-per set (tree bits of pseudo-LRU, next victim of round robin and FIFO). An entry is
-line << 8 | owner << 1 | dirty, -1 when empty; under LRU a set's entries are kept in order of
-recency, most recent first. Indices are uint64: a signed index costs a test for negatives.
+Everything lies in one int64 array `m`, cut by the offsets of its header: with one array the
+compiler keeps its address in a register, and indices are uint64, for a signed index costs a test
+for negatives. A cache entry is line << 8 | owner << 1 | dirty, -1 when empty; under LRU the
+entries of a set are kept most recent first.
 """
 
 from typing import Any
@@ -11,173 +11,393 @@ from typing import Any
 import numba
 import numpy as np
 
-# Nothing here allocates, and counting references to the arrays would cost 20 ns a call.
-ENTRY: dict[str, Any] = {"cache": True, "_nrt": False}
-INLINE: dict[str, Any] = {"forceinline": True, "_nrt": False}
+# Nothing here allocates, and counting references to an array would cost 20 ns a call.
+INLINE: dict[str, Any] = {"forceinline": True, "error_model": "numpy", "_nrt": False}
+PLAIN: dict[str, Any] = {"error_model": "numpy", "_nrt": False}
+CACHED: dict[str, Any] = {"cache": True, "error_model": "numpy", "_nrt": False}
 
-ONE, ENTRIES = np.uint64(1), np.uint64(8)
+# Header: the LFSR, geometry, then where each part begins.
+(REGISTER, SETS, MASK, WAYS, SHIFT, POLICY, ALLOCATE, STAMP, SET_WORDS, CODE, CODE_END, WORK,
+ STEPS, DEPTHS, GUARDS, GUARD_WORDS, ROWS, CURSORS, LOOPS, LISTS, ACTIVE, MISSES, LEAVING, CLASHES,
+ KNOWN, SET_0, CLOCK, NOTES) = np.arange(28, dtype=np.uint64)
+"""MASK is SETS - 1 where that is a mask, else -1; STAMP counts tries, CLOCK touches under LRU."""
+TREE = np.uint64(32)
+"""Behind it, per way: bits of the tree a touch keeps, bits it sets."""
 LRU, PLRU, ROUND_ROBIN, LFSR = 0, 1, 2, 3
-HIT, BYPASS, FILL = -4, -3, -1
+
+# A set: what the try of stamp SEEN noted, when it was last filled, its policy's word, entries,
+# times of last touch (LRU).
+SEEN, LINE, KIND, PART, FLAGS, FILLED, WORD, ENTRY = np.arange(8, dtype=np.uint64)
+# What a loop knows of a set: stamps of being listed, moved in and used by still blocks, and those.
+LISTED, MOVED, STILL, STILL_LINE, STILL_BLOCK, KNOWN_WORDS = np.arange(6, dtype=np.uint64)
+SEVERAL, MIXED, STORES, ABSENT = 1, 2, 4, 8
+
+# A stream or block.
+(ADDRESS, STEP, LOG_STEP, REACH, WRITE, MARK, OPERAND, FOLLOWS, B_KIND, B_PART, LOW, HIGH, HERE,
+ FIRST_GUARD, LAST_GUARD) = np.arange(15, dtype=np.uint64)
+RECORD = np.uint64(16)
+
+# An operation, and a loop in progress.
+(OPERATION, EXTENT, DEPTH, FIRST, LAST, PARTNER, FIRST_BLOCK, FIRST_STILL,
+ CHUNK) = np.arange(9, dtype=np.uint64)
+OPERATION_WORDS = np.uint64(9)
+(TURN, STOP, SIZE, POSITION, TRIED, ALLOWED, OWN, ENTERED, CLEAN) = np.arange(9, dtype=np.uint64)
+LOOP_WORDS = np.uint64(9)
 LOOP, END, LEAF, PHASE, PHASE_END = 0, 1, 2, 3, 4
 FULL, MIDDLE = -1, -2
-READ_MISSES, WRITE_MISSES, BYPASSES = 0, 1, 2
-NEVER = 1 << 62
-CROWD = 6
-"""Streams from which on a leaf is run in full rounds: finding who may be left out costs more."""
 
-RECORD = np.uint64(16)
-"""Words per stream: what the program says, and where the stream is."""
-(ADDRESS, STEP, LOG_STEP, WRITE, MARK, OPERAND, FOLLOWS, LOW, HIGH, DUE, LINE, FOUND, PLACE, MOVED,
- PASSING, ACTIVE) = np.arange(16, dtype=np.uint64)
-FIRST, LAST, LEAD, REACH, KIND, LOWEST, HIGHEST, MEETS = range(8)
-"""Words per group."""
-SPLIT = 16
-"""Iterations of a leaf that are tried a quarter at a time when their streams meet."""
-MANY = 12
-"""Groups from which on it is not asked which of them meet."""
+HIT, BYPASS, FILL = -4, -3, -1
+NEVER = 1 << 60
+SPLIT = 8
+"""Iterations of a loop that are tried a quarter at a time when many lines clash."""
+PATIENCE = 8
+"""Tries without a clash after which twice as many iterations are tried."""
+ZERO, ONE, TWO, THREE, FOUR = np.arange(5, dtype=np.uint64)
 
 
 @numba.njit(**INLINE)
-def set_of(line, sets):
+def set_of(m, line):
     """Set a line maps to."""
-    if sets & (sets - 1) == 0:
-        return line & (sets - 1)
-    return line % sets
+    return np.uint64(line & m[MASK] if m[MASK] >= 0 else line % m[SETS])
 
 
 @numba.njit(**INLINE)
-def touch_lru(state, base, ways, entry, write, allocate):
-    """Touch a line under LRU: HIT, BYPASS, or the entry that had to leave (FILL: none)."""
-    line = entry >> 8
-    held = state[base]
-    if held >> 8 == line:
-        if write:
-            state[base] = entry
-        return HIT
-    end = base + ways
-    at = base + ONE
-    if write and not allocate:
-        while at < end and state[at] >> 8 != line:
-            at += ONE
-        if at == end:
-            return BYPASS
-        at = base + ONE
-    # Entries move down one by one until the line is found or the last has no place left.
-    while at < end:
-        moved = held
-        held = state[at]
-        state[at] = moved
-        if held >> 8 == line:
-            state[base] = entry if write else held
-            return HIT
-        at += ONE
-    state[base] = entry
-    return held
+def record_of(m, index):
+    """Where the record of a set begins."""
+    return np.uint64(m[SET_0]) + index * np.uint64(m[SET_WORDS])
 
 
 @numba.njit(**INLINE)
-def point_away(bits, way, ways):
-    """Tree bits after a touch of a way: every node above it points to its other half."""
-    node = 1
-    half = ways >> 1
-    while half:
-        if way & half:
-            bits &= ~(1 << node)
-            node = 2 * node + 1
-        else:
-            bits |= 1 << node
-            node = 2 * node
-        half >>= 1
-    return bits
+def find_way(m, base, line):
+    """Way that holds a line; the number of ways when none does.
+
+    Four ways are looked at without a branch: which one it is cannot be predicted.
+    """
+    ways = np.uint64(m[WAYS])
+    if ways == FOUR:
+        way = FOUR
+        way = THREE if m[base + THREE] >> 8 == line else way
+        way = TWO if m[base + TWO] >> 8 == line else way
+        way = ONE if m[base + ONE] >> 8 == line else way
+        return ZERO if m[base] >> 8 == line else way
+    way = ZERO
+    while way < ways and m[base + way] >> 8 != line:
+        way += ONE
+    return way
 
 
 @numba.njit(**INLINE)
-def choose_victim(state, word, ways, policy):
-    """Way a full set gives up; steps the counter or register of round robin and LFSR."""
-    if policy == PLRU:
-        bits = state[word]
+def choose_victim(m, base, word):
+    """Way that gives way to a new line: the first empty one, else the policy's choice."""
+    ways = np.uint64(m[WAYS])
+    way = ZERO
+    while way < ways and m[base + way] >= 0:
+        way += ONE
+    if way < ways:
+        return way
+    if m[POLICY] == LRU:
+        way, oldest = ZERO, ONE
+        while oldest < ways:
+            way = oldest if m[base + ways + oldest] < m[base + ways + way] else way
+            oldest += ONE
+        return way
+    if m[POLICY] == PLRU:
         node = 1
-        while node < ways:
-            node = 2 * node + ((bits >> node) & 1)
-        return node - ways
-    if policy == ROUND_ROBIN:
-        victim = state[word]
-        state[word] = victim + 1 if victim + 1 < ways else 0
-        return victim
-    register = state[0]
-    register = (register >> 1) ^ (0xB400 if register & 1 else 0)
-    state[0] = register
-    return register % ways
+        while node < m[WAYS]:
+            node = 2 * node + ((m[word] >> node) & 1)
+        return np.uint64(node) - ways
+    if m[POLICY] == ROUND_ROBIN:
+        way = np.uint64(m[word])
+        m[word] = np.int64(way + ONE if way + ONE < ways else ZERO)
+        return way
+    m[REGISTER] = (m[REGISTER] >> 1) ^ (0xB400 if m[REGISTER] & 1 else 0)
+    return np.uint64(m[REGISTER]) % ways
 
 
 @numba.njit(**INLINE)
-def touch_placed(state, base, word, ways, entry, write, allocate, policy):
-    """Touch a line under a policy that leaves lines in their ways; results as `touch_lru`."""
-    line = entry >> 8
-    at = base
-    end = base + np.uint64(ways)
-    while at < end and state[at] >> 8 != line:
-        at += ONE
+def look_up(m, base, word, entry, write):
+    """Look a line up and update the set: HIT, BYPASS (a store that does not allocate), FILL, or
+    the entry evicted. `entry` is what a fill or a store leaves."""
+    ways = np.uint64(m[WAYS])
+    way = find_way(m, base, entry >> 8)
     result = HIT
-    if at < end:
+    if way < ways:
         if write:
-            state[at] = entry
+            m[base + way] = entry
     else:
-        if write and not allocate:
+        if write and not m[ALLOCATE]:
             return BYPASS
-        at = base
-        while at < end and state[at] >= 0:
-            at += ONE
-        if at == end:
-            at = base + np.uint64(choose_victim(state, word, ways, policy))
-        result = state[at]
-        state[at] = entry
-    if policy == PLRU:
-        state[word] = point_away(state[word], np.int64(at - base), ways)
+        way = choose_victim(m, base, word)
+        result = m[base + way]
+        m[base + way] = entry
+    if m[POLICY] == LRU:
+        m[CLOCK] += 1
+        m[base + ways + way] = m[CLOCK]
+    elif m[POLICY] == PLRU:
+        m[word] = (m[word] & m[TREE + TWO * way]) | m[TREE + TWO * way + ONE]
     return result
 
 
 @numba.njit(**INLINE)
-def touch(state, sets, ways, policy, allocate, entry, write):
-    """Look a line up and update the cache: HIT, BYPASS (a store that does not allocate), FILL,
-    or the entry evicted. `entry` is what a fill or store leaves."""
-    index = np.uint64(set_of(entry >> 8, sets))
-    base = ENTRIES + index * np.uint64(ways)
-    if policy == LRU:
-        return touch_lru(state, base, np.uint64(ways), entry, write, allocate)
-    word = ENTRIES + np.uint64(sets) * np.uint64(ways) + index
-    return touch_placed(state, base, word, ways, entry, write, allocate, policy)
+def touch(m, line, s, at):
+    """Touch a line of set `s` for the stream or block `at`, and count.
 
-
-@numba.njit(**INLINE)
-def count_miss(misses, leaving, operand, write, left):
-    """Count a fill and the line that left for it."""
-    misses[operand, WRITE_MISSES if write else READ_MISSES] += 1
-    if left >= 0:
-        leaving[(left >> 1) & 127, 0] += 1
-        leaving[(left >> 1) & 127, 1] += left & 1
-
-
-@numba.njit(**INLINE)
-def guarded_range(extent, depth, first, last, values, limits, guard_steps):
-    """Iterations [low, high) of a loop in which all guards of a stream hold."""
-    low, high = 0, extent
-    for guard in range(first, last):
-        step = guard_steps[guard, depth]
-        value = values[guard]
-        limit = limits[guard]
-        if step == 0:
-            if value < 0 or value >= limit:
-                high = low
-        elif step == 1:
-            low, high = max(low, -value), min(high, limit - value)
-        elif step > 0:
-            low = max(low, -(value // step))
-            high = min(high, -((value - limit) // step))
+    Returns
+    -------
+    int
+        HIT, BYPASS (a store that does not allocate), FILL, or the entry evicted.
+    """
+    write = m[at + WRITE]
+    entry = line << 8 | m[at + MARK]
+    left = look_up(m, s + ENTRY, s + WORD, entry, write)
+    if left != HIT:
+        counts = np.uint64(m[MISSES]) + THREE * np.uint64(m[at + OPERAND])
+        if left == BYPASS:
+            m[counts + TWO] += 1
         else:
-            low = max(low, -((value + 1 - limit) // step))
-            high = min(high, value // -step + 1)
-    return low, high
+            m[counts + np.uint64(write)] += 1
+            m[s + FILLED] = m[STAMP]
+        if left >= 0:
+            counts = np.uint64(m[LEAVING]) + TWO * np.uint64((left >> 1) & 127)
+            m[counts] += 1
+            m[counts + ONE] += left & 1
+    return left
+
+
+@numba.njit(**PLAIN)
+def set_ranges(m, start, stop, depth, at, end):
+    """Note in which of the iterations [start, stop) each stream and block of a leaf is made."""
+    words = np.uint64(m[GUARD_WORDS])
+    while at < end:
+        low, high = start, stop
+        guard = np.uint64(m[GUARDS]) + np.uint64(m[at + FIRST_GUARD]) * words
+        last = np.uint64(m[GUARDS]) + np.uint64(m[at + LAST_GUARD]) * words
+        while guard < last:
+            value, limit, step = m[guard], m[guard + ONE], m[guard + TWO + depth]
+            if step == 0:
+                if value < 0 or value >= limit:
+                    high = low
+            elif step > 0:
+                low = max(low, -(value // step))
+                high = min(high, -((value - limit) // step))
+            else:
+                low = max(low, -((value + 1 - limit) // step))
+                high = min(high, value // -step + 1)
+            guard += words
+        m[at + LOW], m[at + HIGH] = low, high
+        at += RECORD
+
+
+@numba.njit(**INLINE)
+def note_line(m, line, index, at, single, depth):
+    """Note a line a block touches; list its set, and stamp its clash where order tells.
+
+    Order does not tell in a set that sees one line only, touched in one manner or in manners
+    that follow each other; nor, where hits change nothing, in one whose lines are all present.
+    An LFSR couples the sets: there order tells wherever a line is absent.
+    """
+    s, stamp = record_of(m, index), m[STAMP]
+    known = np.uint64(m[KNOWN]) + (depth * np.uint64(m[SETS]) + index) * KNOWN_WORDS
+    kind = m[at + B_KIND]
+    flags = 0
+    if m[s + SEEN] == stamp:
+        flags = m[s + FLAGS]
+        if line != m[s + LINE]:
+            flags |= SEVERAL
+        if kind != m[s + KIND] and not (single and m[at + B_PART] > m[s + PART]):
+            flags |= MIXED | (STORES if kind & m[s + KIND] & 1 else 0)
+    else:
+        m[s + SEEN] = stamp
+        if m[known + LISTED] != stamp:
+            m[known + LISTED] = stamp
+            listed = np.uint64(m[LISTS]) + depth * np.uint64(m[SETS] + 1)
+            m[listed] += 1
+            m[listed + np.uint64(m[listed])] = np.int64(index)
+    told = flags & (SEVERAL | MIXED)
+    if m[POLICY] >= ROUND_ROBIN:
+        if find_way(m, s + ENTRY, line) == np.uint64(m[WAYS]):
+            flags |= ABSENT
+        told = flags & STORES or (flags & ABSENT and (m[POLICY] == LFSR or told))
+    m[s + LINE], m[s + KIND], m[s + PART], m[s + FLAGS] = line, kind, m[at + B_PART], flags
+    m[known + MOVED] = stamp
+    clash = clash_of(m, depth) + index
+    if told and m[clash] != stamp:
+        m[clash] = stamp
+        return 1
+    return 0
+
+
+@numba.njit(**INLINE)
+def clash_of(m, depth):
+    """Where the stamps of the sets that the loop at a depth leaves to its body begin."""
+    return np.uint64(m[CLASHES]) + (depth + ONE) * np.uint64(m[SETS])
+
+
+@numba.njit(**PLAIN)
+def keep_listed(m, last, depth):
+    """Keep on a loop's list the sets its blocks moved in, or that were filled, since `last`."""
+    listed = np.uint64(m[LISTS]) + depth * np.uint64(m[SETS] + 1)
+    count = ZERO
+    for place in range(ONE, np.uint64(m[listed]) + ONE):
+        index = np.uint64(m[listed + place])
+        known = np.uint64(m[KNOWN]) + (depth * np.uint64(m[SETS]) + index) * KNOWN_WORDS
+        if m[known + MOVED] >= last or m[record_of(m, index) + FILLED] >= last:
+            count += ONE
+            m[listed + count] = np.int64(index)
+            m[known + LISTED] = m[STAMP]
+    m[listed] = np.int64(count)
+
+
+@numba.njit(**PLAIN)
+def note_still(m, at, end, entered, depth, allowed, own):
+    """Note, for a loop entered at a stamp, what the blocks it does not move leave in each set."""
+    while at < end:
+        line, high = m[at + ADDRESS] >> m[SHIFT], (m[at + ADDRESS] + m[at + REACH]) >> m[SHIFT]
+        while line <= high:
+            index = set_of(m, line)
+            if m[allowed + index] == own:
+                known = np.uint64(m[KNOWN]) + (depth * np.uint64(m[SETS]) + index) * KNOWN_WORDS
+                if m[known + STILL] != entered:
+                    m[known + STILL], m[known + STILL_LINE] = entered, line
+                    m[known + STILL_BLOCK] = np.int64(at)
+                elif m[known + STILL_LINE] != line or (
+                        m[np.uint64(m[known + STILL_BLOCK]) + B_KIND] != m[at + B_KIND]):
+                    m[known + STILL_LINE] = -1
+            line += 1
+        at += RECORD
+
+
+@numba.njit(**PLAIN)
+def settle_still(m, entered, depth, note):
+    """Deal with the listed sets that still blocks use, too: some clash, in others a line is noted.
+
+    In a set that no block moved in, neither now nor in the iterations before, and that was not
+    filled in those, all touches were hits and are made again: they change nothing.
+    """
+    clashed = 0
+    stamp, clash = m[STAMP], clash_of(m, depth)
+    listed = np.uint64(m[LISTS]) + depth * np.uint64(m[SETS] + 1)
+    for place in range(ONE, np.uint64(m[listed]) + ONE):
+        index = np.uint64(m[listed + place])
+        known = np.uint64(m[KNOWN]) + (depth * np.uint64(m[SETS]) + index) * KNOWN_WORDS
+        if m[known + STILL] == entered and m[clash + index] != stamp:
+            line, s = m[known + STILL_LINE], record_of(m, index)
+            if m[s + SEEN] == stamp or line < 0 or (
+                    m[POLICY] == LFSR
+                    and find_way(m, s + ENTRY, line) == np.uint64(m[WAYS])):
+                m[clash + index] = stamp
+                clashed += 1
+            else:
+                m[note], m[note + ONE], m[note + TWO] = line, np.int64(index), m[
+                    known + STILL_BLOCK]
+                m[s + FLAGS] = ABSENT
+                note += THREE
+    return clashed, note
+
+
+@numba.njit(**PLAIN)
+def run_lines(m, start, stop, at, end, allowed, own):
+    """Touch every line of iterations [start, stop) of streams, one stream after the other."""
+    shift = m[SHIFT]
+    line = -1
+    while at < end:
+        turn, final = max(start, m[at + LOW]), min(stop, m[at + HIGH])
+        before, step = line, m[at + STEP]
+        address = m[at + ADDRESS] + turn * step
+        while turn < final:
+            line = address >> shift
+            high = line
+            if turn + 1 < final and 0 <= step <= 1 << shift:
+                # No line lies between the iterations: they are one.
+                high = (address + step * (final - turn - 1)) >> shift
+                turn = final
+            if m[at + FOLLOWS] and line == before:
+                line += 1
+            while line <= high:
+                index = set_of(m, line)
+                if m[allowed + index] == own:
+                    touch(m, line, record_of(m, index), at)
+                line += 1
+            line = high
+            address += step
+            turn += 1
+        at += RECORD
+
+
+@numba.njit(**PLAIN)
+def note_blocks(m, start, stop, at, end, allowed, own, depth):
+    """Note the lines that iterations [start, stop) of blocks touch in sets stamped `own`.
+
+    Returns how many sets clash, and where the list of (line, set, block) noted ends.
+    """
+    shift = m[SHIFT]
+    single = stop - start == 1
+    clashed = 0
+    note = np.uint64(m[NOTES])
+    while at < end:
+        turn, final = max(start, m[at + LOW]), min(stop, m[at + HIGH])
+        step, reach = m[at + STEP], m[at + REACH]
+        address = m[at + ADDRESS] + turn * step
+        if turn < final and -reach - (1 << shift) <= step <= reach + (1 << shift):
+            # No line lies between the iterations: they are one.
+            travel = step * (final - turn - 1)
+            address += min(0, travel)
+            reach += abs(travel)
+            turn = final - 1
+        while turn < final:
+            line, high = address >> shift, (address + reach) >> shift
+            while line <= high:
+                index = set_of(m, line)
+                if m[allowed + index] == own:
+                    clashed += note_line(m, line, index, at, single, depth)
+                    m[note], m[note + ONE], m[note + TWO] = line, np.int64(index), np.int64(at)
+                    note += THREE
+                line += 1
+            address += step
+            turn += 1
+        at += RECORD
+    return clashed, note
+
+
+@numba.njit(**PLAIN)
+def touch_notes(m, end, depth):
+    """Touch the lines noted in sets where order does not tell."""
+    stamp, clash = m[STAMP], clash_of(m, depth)
+    note = np.uint64(m[NOTES])
+    while note < end:
+        index, at = np.uint64(m[note + ONE]), np.uint64(m[note + TWO])
+        if m[clash + index] != stamp:
+            s = record_of(m, index)
+            # Where hits change nothing, loads of what is there need not be made.
+            if m[POLICY] <= PLRU or m[at + WRITE] or m[s + FLAGS] & ABSENT:
+                touch(m, m[note], s, at)
+        note += THREE
+
+
+@numba.njit(**PLAIN)
+def choose_streams(m, start, stop, at, end, depth):
+    """List the streams that come into a set whose clash is stamped; return how many."""
+    shift, clash = m[SHIFT], clash_of(m, depth)
+    active = np.uint64(m[ACTIVE])
+    count = ZERO
+    while at < end:
+        turn, final = max(start, m[at + LOW]), min(stop, m[at + HIGH])
+        step = m[at + STEP]
+        address = m[at + ADDRESS] + turn * step
+        stride = step
+        if -(1 << shift) < step < 1 << shift:
+            # From line to line; the last one may be looked at twice.
+            stride = 1 << shift if step >= 0 else -1 << shift
+            final = turn + min(final - turn, (abs(step * (final - 1 - turn)) >> shift) + 2)
+        while turn < final:
+            if m[clash + set_of(m, address >> shift)] == m[STAMP]:
+                m[active + count] = np.int64(at)
+                count += ONE
+                turn = final
+            address += stride
+            turn += 1
+        at += RECORD
+    return count
 
 
 @numba.njit(**INLINE)
@@ -191,353 +411,222 @@ def line_run(address, line, shift, step, log_step):
     return (address - (line << shift)) // -step + 1
 
 
-@numba.njit(**INLINE)
-def run_lines(start, stop, first, last, grouped, order, work, sets, ways, shift, policy, allocate,
-              state, misses, leaving):
-    """Run iterations [start, stop) of streams, one stream after the other, line by line.
+@numba.njit(**PLAIN)
+def run_rounds(m, start, stop, count, depth):
+    """Run iterations [start, stop) of the active streams in program order, in clashing sets.
 
-    Grouped, streams come from `order`, and lines a group has touched are not touched again.
+    While no stream enters another line, every round touches the same lines in the same order;
+    after a round that evicts none of them further ones change nothing: what a hit does depends
+    on its way only. (Stores allocate here.)
     """
-    covered = line = -1
-    for position in range(first, last):
-        at = np.uint64(order[position] if grouped else position) * RECORD
-        turn, final = max(start, work[at + LOW]), min(stop, work[at + HIGH])
-        if turn < final:
-            before = line
-            step = work[at + STEP]
-            address = work[at + ADDRESS] + turn * step
-            line = address >> shift
-            further = final - turn - 1
-            stride = 0
-            if -(1 << shift) <= step <= 1 << shift:
-                further = ((address + further * step) >> shift) - line
-                stride = 1
-                if grouped:
-                    high = line + max(0, further)
-                    line = max(line + min(0, further), covered + 1)
-                    further = high - line
-                    covered = max(covered, high)
-                elif further < 0:
-                    stride, further = -1, -further
-            if work[at + FOLLOWS] and line == before and further == 0 and not grouped:
-                further = -1
-            write, mark = work[at + WRITE], work[at + MARK]
-            while further >= 0:
-                left = touch(state, sets, ways, policy, allocate, line << 8 | mark, write)
-                if left == BYPASS:
-                    misses[work[at + OPERAND], BYPASSES] += 1
-                elif left != HIT:
-                    count_miss(misses, leaving, work[at + OPERAND], write, left)
-                further -= 1
-                if further >= 0:
-                    address += step
-                    line = line + stride if stride else address >> shift
-
-
-@numba.njit(**INLINE)
-def find_ranges(start, stop, first, last, groups, work, shift):
-    """Note the lowest and highest line each group may touch in iterations [start, stop)."""
-    for group in range(first, last):
-        lead = np.uint64(groups[group, LEAD]) * RECORD
-        address = work[lead + ADDRESS]
-        from_, to = start * work[lead + STEP], (stop - 1) * work[lead + STEP]
-        groups[group, LOWEST] = (address + min(from_, to)) >> shift
-        groups[group, HIGHEST] = (address + groups[group, REACH] + max(from_, to)) >> shift
-        groups[group, MEETS] = 0
-
-
-@numba.njit(**INLINE)
-def find_meetings(first, last, groups, sets, allocate, policy):
-    """Mark groups that share a set with another one but for lines touched in one manner.
-
-    Streams of unmarked groups may run one after the other: a set then sees the same touches in
-    the same order, but for touches in a row of one line. An LFSR couples all sets: all groups
-    are marked, and so they are when asking costs too much. Returns whether any is marked.
-    """
-    marked = policy == LFSR or last - first > MANY
-    if marked:
-        for group in range(first, last):
-            groups[group, MEETS] = 1
-        return True
-    for group in range(first, last):
-        low, high = groups[group, LOWEST], groups[group, HIGHEST]
-        if high - low >= sets or (groups[group, KIND] & 1 and not allocate):
-            groups[group, MEETS] = 1
-        for other in range(first, group):
-            before, after = groups[other, LOWEST], groups[other, HIGHEST]
-            if (set_of(low - before, sets) <= after - before
-                    or set_of(before - low, sets) <= high - low) and (
-                    groups[group, KIND] != groups[other, KIND]
-                    or max(high, after) - min(low, before) >= sets):
-                groups[group, MEETS] = groups[other, MEETS] = 1
-        marked |= groups[group, MEETS] == 1
-    return marked
-
-
-@numba.njit(**INLINE)
-def are_present(first, last, groups, state, sets, ways):
-    """Whether all lines of all groups are in the cache, and no two store groups share one."""
-    for group in range(first, last):
-        low, high = groups[group, LOWEST], groups[group, HIGHEST]
-        for other in range(first, group):
-            if (groups[group, KIND] & groups[other, KIND] & 1
-                    and max(low, groups[other, LOWEST]) <= min(high, groups[other, HIGHEST])):
-                return False
-        for line in range(low, high + 1):
-            at = ENTRIES + np.uint64(set_of(line, sets)) * np.uint64(ways)
-            end = at + np.uint64(ways)
-            while at < end and state[at] >> 8 != line:
-                at += ONE
-            if at == end:
-                return False
-    return True
-
-
-@numba.njit(**INLINE)
-def enter_lines(turn, stop, begin, end, work, sets, shift, recency):
-    """Move the streams that are due to their next line; return the iteration of the next event.
-
-    `FOUND` is the line a stream touches from now on, -1 for none; `PLACE` what two touches that
-    do not commute share: the set under recency policies, else the line.
-    """
-    upcoming = stop
-    line = -1
-    at = begin
-    while at < end:
-        before = line
-        if work[at + DUE] == turn:
-            if turn == work[at + HIGH]:
-                work[at + LINE] = -1
-                work[at + DUE] = NEVER
-            else:
-                step = work[at + STEP]
-                address = work[at + ADDRESS] + turn * step
-                work[at + LINE] = address >> shift
-                work[at + DUE] = min(work[at + HIGH], turn + line_run(
-                    address, address >> shift, shift, step, work[at + LOG_STEP]))
-        upcoming = min(upcoming, work[at + DUE])
-        line = work[at + LINE]
-        now = -1 if work[at + FOLLOWS] and line == before else line
-        work[at + MOVED] = now != work[at + FOUND]
-        if now != work[at + FOUND]:
-            work[at + FOUND] = now
-            work[at + PLACE] = set_of(now, sets) if recency and now >= 0 else now
-            work[at + PASSING] = 0
-        at += RECORD
-    return upcoming
-
-
-@numba.njit(**INLINE)
-def any_clash(every, begin, end, work):
-    """Whether a stream that moved (or any) shares its place with another one."""
-    at = begin
-    while at < end:
-        if (every or work[at + MOVED]) and work[at + FOUND] >= 0:
-            place = work[at + PLACE]
-            other = begin
-            while other < end:
-                if work[other + PLACE] == place and other != at:
-                    return True
-                other += RECORD
-        at += RECORD
-    return False
-
-
-@numba.njit(**INLINE)
-def run_events(start, stop, begin, end, work, sets, ways, shift, policy, allocate, state, misses,
-               leaving):
-    """Run iterations [start, stop) of a leaf's active streams from event to event.
-
-    `run_program` says why that is exact.
-    """
-    recency = policy in (LRU, PLRU)
-    active = 0
-    turn = stop
-    at = begin
-    while at < end:
-        work[at + LINE] = work[at + FOUND] = work[at + PLACE] = -1
-        work[at + PASSING] = 0
-        work[at + DUE] = NEVER
-        due = max(start, work[at + LOW])
-        if work[at + ACTIVE] and due < min(stop, work[at + HIGH]):
-            work[at + DUE] = due
-            turn = min(turn, due)
-            active += 1
-        at += RECORD
-    full, again, bypassed = False, False, False
+    shift, clash = m[SHIFT], clash_of(m, depth)
+    active = np.uint64(m[ACTIVE])
+    turn = start
     while turn < stop:
-        upcoming = enter_lines(turn, stop, begin, end, work, sets, shift, recency)
-        settle = full or again
-        full = active > CROWD or any_clash(settle, begin, end, work)
-        everyone = full or settle or bypassed
-        while True:
-            again, filled, bypassed = False, False, False
-            at = begin
-            while at < end:
-                if work[at + FOUND] >= 0 and (everyone or work[at + MOVED]):
-                    write = work[at + WRITE]
-                    left = touch(state, sets, ways, policy, allocate,
-                                 work[at + FOUND] << 8 | work[at + MARK], write)
-                    work[at + PASSING] = left == BYPASS
-                    if left == BYPASS:
-                        misses[work[at + OPERAND], BYPASSES] += 1
-                        bypassed = True
-                    elif left != HIT:
-                        filled = True
-                        count_miss(misses, leaving, work[at + OPERAND], write, left)
-                        other = begin
-                        while left >= 0 and other < end and not again:
-                            again = work[other + FOUND] == left >> 8
-                            other += RECORD
-                        everyone |= again
-                at += RECORD
-            turn += 1
-            if turn >= upcoming or not (again or (filled and bypassed)):
-                break
-            everyone = True
-        if bypassed:
-            at = begin
-            while at < end:
-                misses[work[at + OPERAND], BYPASSES] += work[at + PASSING] * (upcoming - turn)
-                at += RECORD
-        turn = upcoming
-
-
-@numba.njit(**INLINE)
-def run_leaf(extent, chunk, begin, end, first, last, first_group, last_group, groups, order, work,
-             sets, ways, shift, policy, allocate, state, misses, leaving):
-    """Run a leaf, `chunk` iterations at a time, each the fastest way that is exact."""
-    single = last - first == 1 and (allocate or not work[begin + WRITE])
-    placed = policy in (ROUND_ROBIN, LFSR)
-    start, size = 0, chunk
-    while start < extent:
-        stop = extent if single else min(extent, start + size)
-        grouped = stop - start > 1 and not single
-        idle, marked = False, False
-        if grouped:
-            find_ranges(start, stop, first_group, last_group, groups, work, shift)
-            idle = placed and are_present(first_group, last_group, groups, state, sets, ways)
-            marked = not idle and find_meetings(first_group, last_group, groups, sets, allocate,
-                                                policy)
-            if marked and stop - start >= SPLIT:
-                # Fewer iterations reach fewer sets.
-                size = (stop - start) // 4
+        upcoming = stop
+        again = False
+        line = -1
+        at = ZERO
+        for place in range(count):
+            before = line if np.uint64(m[active + place]) == at + RECORD else -1
+            at = np.uint64(m[active + place])
+            line = -1
+            if turn < m[at + LOW]:
+                upcoming = min(upcoming, m[at + LOW])
+            elif turn < m[at + HIGH]:
+                address = m[at + ADDRESS] + turn * m[at + STEP]
+                line = address >> shift
+                upcoming = min(upcoming, m[at + HIGH], turn + line_run(
+                    address, line, shift, m[at + STEP], m[at + LOG_STEP]))
+            m[at + HERE] = line
+            if line < 0 or (m[at + FOLLOWS] and line == before):
                 continue
-        # All streams in program order, or each group that meets no other.
-        group = first_group
-        while group < last_group:
-            position, position_end = first, last
-            if grouped:
-                position, position_end = groups[group, FIRST], groups[group, LAST]
-                if marked:
-                    for place in range(position, position_end):
-                        work[np.uint64(order[place]) * RECORD + ACTIVE] = groups[group, MEETS]
-                if groups[group, MEETS] or (idle and not groups[group, KIND] & 1):
-                    position_end = position
-            run_lines(start, stop, position, position_end, grouped, order, work, sets, ways,
-                      shift, policy, allocate, state, misses, leaving)
-            group = group + 1 if grouped else last_group
-        if marked:
-            run_events(start, stop, begin, end, work, sets, ways, shift, policy, allocate, state,
-                       misses, leaving)
-        start = stop
-        size = min(chunk, 2 * size)
+            index = set_of(m, line)
+            if m[clash + index] == m[STAMP]:
+                left = touch(m, line, record_of(m, index), at)
+                other = ZERO
+                while left >= 0 and other < place and not again:
+                    again = m[np.uint64(m[active + other]) + HERE] == left >> 8
+                    other += ONE
+        turn = turn + 1 if again else upcoming
 
 
-@numba.njit(**INLINE)
-def shift_streams(amount, depth, first, last, work, steps, values, guard_steps, guard_ranges):
+@numba.njit(**PLAIN)
+def shift_streams(m, amount, depth, first, last):
     """Move streams and their guards by a number of iterations of the loop at a depth."""
-    at = np.uint64(first) * RECORD
-    for stream in range(first, last):
-        work[at] += amount * steps[stream, depth]
+    depths = np.uint64(m[DEPTHS])
+    step = np.uint64(m[STEPS]) + np.uint64(first) * depths + depth
+    at = np.uint64(m[WORK]) + np.uint64(first) * RECORD
+    end = np.uint64(m[WORK]) + np.uint64(last) * RECORD
+    words = np.uint64(m[GUARD_WORDS])
+    guard = np.uint64(m[GUARDS]) + np.uint64(m[at + FIRST_GUARD]) * words
+    while at < end:
+        m[at] += amount * m[step]
         at += RECORD
-    for guard in range(guard_ranges[first, 0], guard_ranges[last - 1, 1]):
-        values[guard] += amount * guard_steps[guard, depth]
+        step += depths
+    last_guard = np.uint64(m[GUARDS]) + np.uint64(m[end - RECORD + LAST_GUARD]) * words
+    while guard < last_guard:
+        m[guard] += amount * m[guard + TWO + depth]
+        guard += words
 
 
-@numba.njit(**ENTRY)
-def run_program(code, work, steps, values, limits, guard_steps, guard_ranges, groups, order, rows,
-                cursors, loops, owners, geometry, by_access, state, misses, leaving):
+@numba.njit(**PLAIN)
+def run_leaf(m, op, depth, turn, extent, allowed, own):
+    """Run a loop that holds nothing but streams."""
+    work = np.uint64(m[WORK])
+    first, last = np.uint64(m[op + FIRST]) * RECORD, np.uint64(m[op + LAST]) * RECORD
+    block = np.uint64(m[op + FIRST_BLOCK]) * RECORD
+    chunk = m[op + CHUNK]
+    if m[op + PARTNER]:
+        set_ranges(m, turn, extent, depth, work + block, work + last)
+    if block == first:
+        while turn < extent:
+            m[STAMP] += 1
+            run_lines(m, turn, min(extent, turn + chunk), work + first, work + last, allowed, own)
+            turn += chunk
+        return
+    size, entered = chunk, np.int64(0)
+    while turn < extent:
+        stop, clashed, size = try_chunk(m, op, depth, turn, extent, size, entered, allowed, own)
+        if clashed:
+            count = choose_streams(m, turn, stop, work + first, work + last, depth)
+            run_rounds(m, turn, stop, count, depth)
+        entered = m[np.uint64(m[LOOPS]) + (depth + ONE) * LOOP_WORDS + ENTERED]
+        turn = stop
+
+
+@numba.njit(**PLAIN)
+def try_chunk(m, op, depth, turn, extent, size, entered, allowed, own):
+    """Deal with iterations of a loop in all sets where order does not tell.
+
+    Returns
+    -------
+    stop, clashed, size : int
+        Iterations [turn, stop) are dealt with but for `clashed` sets, stamped CLASH; the size to
+        try next.
+    """
+    work = np.uint64(m[WORK])
+    first, block = np.uint64(m[op + FIRST]), np.uint64(m[op + FIRST_BLOCK])
+    still = np.uint64(m[op + FIRST_STILL])
+    loop = np.uint64(m[LOOPS]) + (depth + ONE) * LOOP_WORDS
+    end = work + (still if entered else first) * RECORD
+    begin = work + block * RECORD
+    while True:
+        m[STAMP] += 1
+        if entered:
+            keep_listed(m, m[loop + OWN], depth)
+        else:
+            m[np.uint64(m[LISTS]) + depth * np.uint64(m[SETS] + 1)] = 0
+        stop = min(extent, turn + size)
+        clashed, note = note_blocks(m, turn, stop, begin, end, allowed, own, depth)
+        if not clashed or stop - turn == 1 or (m[op] == LEAF and (
+                clashed * 8 <= m[SETS] or stop - turn < SPLIT)):
+            break
+        # Too many sets see several lines: fewer iterations reach fewer.
+        size = (stop - turn + 3) // 4
+        m[loop + CLEAN] = 0
+    if entered:
+        further, note = settle_still(m, entered, depth, note)
+        clashed += further
+    touch_notes(m, note, depth)
+    m[loop + OWN], m[loop + ALLOWED] = m[STAMP], np.int64(clash_of(m, depth))
+    if not entered:
+        m[loop + ENTERED] = m[STAMP]
+        note_still(m, work + still * RECORD, work + first * RECORD, m[STAMP], depth, allowed, own)
+    m[loop + CLEAN] = 0 if clashed or stop - turn < size else m[loop + CLEAN] + 1
+    if m[loop + CLEAN] == PATIENCE:
+        size, m[loop + CLEAN] = min(m[op + CHUNK], 2 * size), 0
+    return stop, clashed, size
+
+
+@numba.njit(**PLAIN)
+def run_loop(m, op, depth, turn, extent, allowed, own):
+    """Enter or go on with a loop; return whether its body is to be run."""
+    loop = np.uint64(m[LOOPS]) + (depth + ONE) * LOOP_WORDS
+    position, tried, size, entered = np.int64(0), turn, m[op + CHUNK], np.int64(0)
+    if m[op] == END:
+        turn, extent = m[loop + TURN] + 1, m[loop + STOP]
+        position, tried = m[loop + POSITION], m[loop + TRIED]
+        size, entered = m[loop + SIZE], m[loop + ENTERED]
+    if m[op + FIRST_BLOCK] == m[op + FIRST]:
+        # Nothing is known of the loop: its body sees what the loop sees.
+        tried = extent
+        m[loop + OWN], m[loop + ALLOWED] = own, np.int64(allowed)
+    while turn < extent and turn == tried:
+        tried, clashed, size = try_chunk(m, op, depth, turn, extent, size, entered, allowed, own)
+        entered = m[loop + ENTERED]
+        if not clashed:
+            turn = tried
+    m[loop + TURN], m[loop + STOP], m[loop + SIZE], m[loop + TRIED] = turn, extent, size, tried
+    m[loop + POSITION] = turn if turn < extent else 0
+    if m[loop + POSITION] != position:
+        shift_streams(m, m[loop + POSITION] - position, depth, m[op + FIRST], m[op + LAST])
+    return turn < extent
+
+
+@numba.njit(**PLAIN)
+def order_ways(m):
+    """Order the entries of each set by time of touch, most recent first (LRU)."""
+    ways = np.uint64(m[WAYS])
+    base = np.uint64(m[SET_0]) + ENTRY
+    for _ in range(m[SETS]):
+        for way in range(ONE, ways):
+            entry, time = m[base + way], m[base + ways + way]
+            at = base + way
+            while at > base and m[at + ways - ONE] < time:
+                m[at], m[at + ways] = m[at - ONE], m[at + ways - ONE]
+                at -= ONE
+            m[at], m[at + ways] = entry, time
+        base += np.uint64(m[SET_WORDS])
+
+
+@numba.njit(**CACHED)
+def run_program(m):
     """Run a program through a cache.
 
     Parameters
     ----------
-    code, work, steps, values, limits, guard_steps, guard_ranges, groups, order, rows, cursors
-        A `Program`, its records flat; `work`, `values`, `groups` and `cursors` are changed.
-    loops : ndarray of int64, (depths, 3)
-        Room for index, start and count of each loop.
-    owners : ndarray of int64, (operands,)
-        Owner number of each operand.
-    geometry : ndarray of int64
-        Sets, ways, log2 of the line, policy, write-back, stores allocate.
-    by_access : bool
-        Look every access up, instead of every run of accesses in the same lines.
-    state : ndarray of int64
-        Changed in place.
-    misses : ndarray of int64, (operands, 3)
-        Added to: read misses, write misses that allocate, stores that bypass.
-    leaving : ndarray of int64, (owners, 2)
-        Added to: evictions, write-backs.
+    m : ndarray of int64
+        Header, sets, program and counters, as `hwmodels.program.lay_out` lays them out; sets and
+        counters are changed.
 
     Notes
     -----
-    A leaf is run from event to event: an event is an iteration where a stream enters another
-    line. Between events every round of the leaf touches the same lines in the same order, so
-    once a round evicts none of them, further rounds change nothing (any policy here: what a hit
-    does depends on its way only). At an event only the streams that moved are touched when the
-    touches of the others would change nothing: under recency policies when no two streams of
-    the round share a set, else when none of their lines was evicted.
+    Every loop is tried some iterations at a time. In the sets where order does not tell
+    (`note_line`) each line is touched once, and not again while the loop goes on and nothing
+    else comes into the set (`settle_still`). The other sets alone are simulated by the loop's
+    body, whose inner loops are tried in turn, and in a leaf by its accesses in program order.
     """
-    sets, ways, shift = geometry[0], geometry[1], geometry[2]
-    policy, back, allocate = geometry[3], geometry[4], geometry[5]
-    for stream in range(len(steps)):
-        at = np.uint64(stream) * RECORD
-        work[at + MARK] = owners[work[at + OPERAND]] << 1 | (work[at + WRITE] & back)
-    place, row = 0, 0
-    while place < len(code):
-        operation, extent, depth = code[place, 0], code[place, 1], code[place, 2]
-        first, last, partner = code[place, 3], code[place, 4], code[place, 5]
-        start = 0
-        if extent == FULL:
-            start, extent = rows[row, 0], 1
-        elif extent == MIDDLE:
-            start, extent = rows[row, 1], rows[row, 2]
-        if operation == LEAF:
-            if start:
-                shift_streams(start, depth, first, last, work, steps, values, guard_steps,
-                              guard_ranges)
-            begin, end = np.uint64(first) * RECORD, np.uint64(last) * RECORD
-            at = begin
-            for stream in range(first, last):
-                work[at + LOW], work[at + HIGH] = 0, extent
-                if partner:
-                    work[at + LOW], work[at + HIGH] = guarded_range(
-                        extent, depth, guard_ranges[stream, 0], guard_ranges[stream, 1], values,
-                        limits, guard_steps)
-                at += RECORD
-            run_leaf(extent, 1 if by_access else code[place, 8], begin, end, first, last,
-                     code[place, 6], code[place, 7], groups, order, work, sets, ways, shift,
-                     policy, allocate, state, misses, leaving)
-            if start:
-                shift_streams(-start, depth, first, last, work, steps, values, guard_steps,
-                              guard_ranges)
-        elif operation == LOOP:
-            loops[depth, 0], loops[depth, 1], loops[depth, 2] = 0, start, extent
-            if extent == 0:
-                place = partner
-            elif start:
-                shift_streams(start, depth, first, last, work, steps, values, guard_steps,
-                              guard_ranges)
-        elif operation == END:
-            loops[depth, 0] += 1
-            again = loops[depth, 0] < loops[depth, 2]
-            shift_streams(1 if again else 1 - loops[depth, 2] - loops[depth, 1], depth, first,
-                          last, work, steps, values, guard_steps, guard_ranges)
-            if again:
-                place = partner
-        elif operation == PHASE:
-            row = cursors[depth]
-            cursors[depth] += 1
-        elif not rows[row, 3]:
-            place = partner - 1
-        place += 1
+    code = np.uint64(m[CODE])
+    op = code
+    row = ZERO
+    while op < np.uint64(m[CODE_END]):
+        operation, extent, depth = m[op], m[op + EXTENT], np.uint64(m[op + DEPTH])
+        following = op + OPERATION_WORDS
+        partner = code + np.uint64(m[op + PARTNER]) * OPERATION_WORDS
+        if operation == PHASE:
+            cursor = np.uint64(m[CURSORS]) + depth
+            row = np.uint64(m[ROWS]) + np.uint64(m[cursor]) * FOUR
+            m[cursor] += 1
+        elif operation == PHASE_END:
+            if not m[row + THREE]:
+                following = partner
+        else:
+            # Sets to look at: those the loop around left to its body.
+            outer = np.uint64(m[LOOPS]) + depth * LOOP_WORDS
+            allowed, own = np.uint64(m[outer + ALLOWED]), m[outer + OWN]
+            turn = 0
+            if extent == FULL:
+                turn, extent = m[row], 1
+            elif extent == MIDDLE:
+                turn, extent = m[row + ONE], m[row + TWO]
+            if operation == LEAF:
+                run_leaf(m, op, depth, turn, turn + extent, allowed, own)
+            elif run_loop(m, op, depth, turn, turn + extent, allowed, own):
+                if operation == END:
+                    following = partner + OPERATION_WORDS
+            elif operation == LOOP:
+                following = partner + OPERATION_WORDS
+        op = following
+    if m[POLICY] == LRU:
+        order_ways(m)
