@@ -7,7 +7,6 @@ last, or change how the same touches in the same order are written down.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 
 from hwmodels.kernel import Guard
 from hwmodels.nest import Repeat, Stream, Tree
@@ -54,18 +53,22 @@ def fix_index(tree: Tree, depth: int, index: int) -> Tree:
                 guards.append(Guard(steps=steps, offset=offset, limit=guard.limit))
             elif not 0 <= offset < guard.limit:
                 return None
-        return replace(stream, address=stream.address + stream.steps_bytes[depth] * index,
-                       steps_bytes=stream.steps_bytes[:depth] + stream.steps_bytes[depth + 1:],
-                       guards=tuple(guards))
+        steps = stream.steps_bytes
+        return Stream(operand=stream.operand, write=stream.write, follows=stream.follows,
+                      address=stream.address + steps[depth] * index,
+                      steps_bytes=steps[:depth] + steps[depth + 1:], guards=tuple(guards))
     return map_streams(tree, fix)
 
 
 def start_at(tree: Tree, depth: int, index: int) -> Tree:
     """Count one loop's index from `index` instead of zero."""
     def shift(stream: Stream) -> Stream:
-        return replace(
-            stream, address=stream.address + stream.steps_bytes[depth] * index,
-            guards=tuple(replace(guard, offset=guard.offset + guard.steps[depth] * index)
+        return Stream(
+            operand=stream.operand, write=stream.write, follows=stream.follows,
+            address=stream.address + stream.steps_bytes[depth] * index,
+            steps_bytes=stream.steps_bytes,
+            guards=tuple(Guard(steps=guard.steps, limit=guard.limit,
+                               offset=guard.offset + guard.steps[depth] * index)
                          for guard in stream.guards))
     return map_streams(tree, shift)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -63,12 +63,6 @@ class Block:
     address: int
     reach_bytes: int
     guards: tuple[Guard, ...] = ()
-
-    @property
-    def manner(self) -> tuple[object, ...]:
-        """What blocks of a group have in common, in an order."""
-        guards = tuple((guard.steps, guard.offset, guard.limit) for guard in self.guards)
-        return self.operand, self.write, self.steps_bytes, guards
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -251,7 +245,7 @@ def _flatten_leaf(leaf: list[Stream], extent: int, depth: int, flat: _Flat) -> N
     if settled and len(leaf) == 1 and steps[0] >= 0:
         chunk = EVER
     elif settled and extent != 1:
-        blocks = _merge_blocks({_block_of(stream, 0, depth) for stream in leaf}, flat.line_bytes)
+        blocks = _merge_blocks([_block_of(stream, depth) for stream in leaf], flat.line_bytes)
         chunk = _choose_chunk(blocks, flat)
         if 2 * _moving_lines(blocks, flat.line_bytes) > len(leaf):
             # Most accesses are the first of a line anyway.
@@ -266,7 +260,7 @@ def _flatten_leaf(leaf: list[Stream], extent: int, depth: int, flat: _Flat) -> N
 def _place_blocks(blocks: list[Block], depth: int, flat: _Flat) -> tuple[int, int]:
     """Place the blocks a loop moves, then the others; return where each of the two begin."""
     still = [block for block in blocks if not block.steps_bytes[-1] and not block.guards]
-    moving = [block for block in blocks if block not in still]
+    moving = [block for block in blocks if block.steps_bytes[-1] or block.guards]
     first = len(flat.places)
     flat.places.extend((block, depth) for block in (*moving, *still))
     return first, first + len(moving)
@@ -290,33 +284,44 @@ def find_blocks(body: Tree, depth: int, flat: _Flat) -> list[Block]:
         By part and address; empty when a guard or a store that does not allocate makes the
         outcome uncertain, or when sets would see more than a line or two anyway.
     """
-    found: set[Block] = set()
-    for part, inner in enumerate(body):
-        for stream, extents in _walk((inner,), ()):
-            own = _blocks_of(stream, part, depth, extents, flat.line_bytes)
-            found.update(own)
-            if (stream.guards or not own or len(found) > 4 * MAX_BLOCKS
+    parts = [list(_walk((inner,), ())) for inner in body]
+    stored = {stream.operand for part in parts for stream, _ in part if stream.write}
+    loaded = {stream.operand for part in parts for stream, _ in part if not stream.write}
+    found: list[Block] = []
+    for number, part in enumerate(parts):
+        for stream, extents in part:
+            # Order between parts matters where loads and stores mix.
+            order = number if stream.operand in stored and stream.operand in loaded else 0
+            own = _blocks_of(stream, order, depth, extents, flat.line_bytes)
+            found += own
+            if (stream.guards or not own or len(found) > 16 * MAX_BLOCKS
                     or (stream.write and not flat.allocates)):
                 return []
-    stored = {block.operand for block in found if block.write}
-    mixed = stored & {block.operand for block in found if not block.write}
-    found = {block if block.operand in mixed else replace(block, part=0) for block in found}
     merged = _merge_blocks(found, flat.line_bytes)
     lines = _count_lines(merged, flat.line_bytes)
     return merged if len(merged) <= MAX_BLOCKS and lines <= 3 * flat.sets // 2 else []
 
 
-def _merge_blocks(blocks: set[Block], line_bytes: int) -> list[Block]:
+def _merge_blocks(blocks: Iterable[Block], line_bytes: int) -> list[Block]:
     """Join blocks of one part and manner that no line lies between."""
+    alike: dict[tuple[object, ...], list[Block]] = {}
+    for block in blocks:
+        alike.setdefault((block.part, block.operand, block.write, block.steps_bytes,
+                          block.guards), []).append(block)
     merged: list[Block] = []
-    for block in sorted(blocks, key=lambda block: (block.part, block.manner, block.address)):
-        before = merged[-1] if merged else None
-        if before and (before.part, before.manner) == (block.part, block.manner) and (
-                block.address <= before.address + before.reach_bytes + line_bytes):
-            reach = max(before.reach_bytes, block.address + block.reach_bytes - before.address)
-            merged[-1] = replace(before, reach_bytes=reach)
-        else:
-            merged.append(block)
+    for members in alike.values():
+        lead = members[0]
+        spans: list[list[int]] = []
+        for low, high in sorted((block.address, block.address + block.reach_bytes)
+                                for block in members):
+            if spans and low <= spans[-1][1] + line_bytes:
+                spans[-1][1] = max(spans[-1][1], high)
+            else:
+                spans.append([low, high])
+        merged += [Block(part=lead.part, operand=lead.operand, write=lead.write, address=low,
+                         steps_bytes=lead.steps_bytes, reach_bytes=high - low,
+                         guards=lead.guards) for low, high in spans]
+    merged.sort(key=lambda block: block.part)
     return merged
 
 
@@ -355,17 +360,16 @@ def _blocks_of(stream: Stream, part: int, depth: int, extents: tuple[int, ...],
             starts = [start + size * turn for start in starts for turn in range(extent)]
         else:
             return []
-    first = _block_of(stream, part, depth)
-    return [replace(first, address=start, reach_bytes=reach) for start in starts]
+    return [Block(part=part, operand=stream.operand, write=stream.write, address=start,
+                  steps_bytes=stream.steps_bytes[:depth + 1], reach_bytes=reach)
+            for start in starts]
 
 
-def _block_of(stream: Stream, part: int, depth: int) -> Block:
+def _block_of(stream: Stream, depth: int) -> Block:
     """The block one stream touches in an iteration of its leaf."""
-    steps = tuple(_pad(stream.steps_bytes, depth + 1)[:depth + 1])
-    return Block(part=part, operand=stream.operand, write=stream.write, steps_bytes=steps,
-                 address=stream.address, reach_bytes=0, guards=stream.guards)
-
-
+    return Block(part=0, operand=stream.operand, write=stream.write, address=stream.address,
+                 steps_bytes=tuple(_pad(stream.steps_bytes, depth + 1)), reach_bytes=0,
+                 guards=stream.guards)
 
 
 def _moving_lines(blocks: Iterable[Block], line_bytes: int) -> float:
