@@ -84,6 +84,7 @@ def test_board_file_states_what_the_fit_finds():
     hardware = [row for row in read_measured_epochs() if row.epoch.kind == "hw"]
     machine, hand_over = fit_machine(hardware, npu), fit_hand_over(hardware, npu)
     assert machine.start_cycles == pytest.approx(npu.start_cycles, abs=2)
+    assert machine.weight_ahead_bytes == npu.weight_ahead_bytes
     assert machine.interfaces[0].write_gap_cycles == pytest.approx(
         npu.interfaces[0].write_gap_cycles, abs=0.002)
     for pool in ("npuRAM3", "npuRAM4", "npuRAM5", "npuRAM6"):
