@@ -174,7 +174,8 @@ def _lay_out(cache: Cache, depths: int, allocates: bool, parts: dict[str, np.nda
               start["lists"], start["active"], start["misses"], start["leaving"],
               start["clashes"], start["known"], start["sets"],
               0, start["notes"]]
-    header += [0] * (HEADER_WORDS - len(header)) + _tree_masks(cache.ways)
+    header += [0] * (HEADER_WORDS - len(header)) + _tree_masks(
+        cache.ways if cache.replacement == "plru" else 1)
     # The outermost loop sees all sets: the first clashes are all stamped zero.
     parts["loops"][5] = start["clashes"]
     return Program(memory=np.concatenate([np.array(header, dtype=np.int64), *parts.values()]),
