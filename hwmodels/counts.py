@@ -9,7 +9,7 @@ Every event belongs to exactly one cause. A count is held twice: `occurred` is p
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from hwmodels.errors import KernelError
@@ -156,21 +156,26 @@ class Counts:
         return math.fsum(line.occurred for line in self.lines if line.event == event)
 
 
+_ORDER = {name: position for position, name in enumerate(EVENTS)}
+
+
 def merge_counts(parts: Iterable[Counts]) -> Counts:
     """Add counts, merging lines of the same event, place and operand, in a fixed order."""
-    sums: dict[tuple[str, str, str], list[float]] = {}
+    groups: dict[tuple[str, str, str], list[CountLine]] = {}
     for part in parts:
         for line in part.lines:
-            entry = sums.setdefault((line.event, line.place, line.operand), [0, 0])
-            entry[0] += line.occurred
-            entry[1] += line.exposed
-    order = {name: position for position, name in enumerate(EVENTS)}
-    keys = sorted(sums, key=lambda key: (order[key[0]], key[1], key[2]))
-    return Counts(tuple(
-        CountLine(event=key[0], place=key[1], operand=key[2],
-                  occurred=sums[key][0], exposed=sums[key][1])
-        for key in keys
-    ))
+            groups.setdefault((line.event, line.place, line.operand), []).append(line)
+    keys = sorted(groups, key=lambda key: (_ORDER[key[0]], key[1], key[2]))
+    return Counts(tuple(_add_lines(groups[key]) for key in keys))
+
+
+def _add_lines(lines: Sequence[CountLine]) -> CountLine:
+    if len(lines) == 1:
+        return lines[0]
+    first = lines[0]
+    return CountLine(event=first.event, place=first.place, operand=first.operand,
+                     occurred=sum(line.occurred for line in lines),
+                     exposed=sum(line.exposed for line in lines))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -264,7 +269,7 @@ class Bill:
     def cycles(self, clock: str, cause: str | None = None) -> float:
         """Cycles of one clock, of one cause or of all."""
         return math.fsum(line.cycles for line in self.lines
-                         if line.clock == clock and cause in (None, line.cause))
+                         if line.clock == clock and (cause is None or line.cause == cause))
 
     def energy_pj(self, cause: str | None = None) -> float | None:
         """Energy at the rail; None when a line's price is not known."""
@@ -314,11 +319,13 @@ def merge_bills(parts: Iterable[Bill]) -> Bill:
     for part in parts:
         for line in part.lines:
             groups.setdefault((line.event, line.place, line.operand, line.clock), []).append(line)
-    order = {name: position for position, name in enumerate(EVENTS)}
-    keys = sorted(groups, key=lambda key: (order[key[0]], *key[1:]))
+    keys = sorted(groups, key=lambda key: (_ORDER[key[0]], *key[1:]))
     merged = []
     for event, place, operand, clock in keys:
         group = groups[event, place, operand, clock]
+        if len(group) == 1:
+            merged.append(group[0])
+            continue
         energies = [line.energy_pj for line in group]
         known = [energy for energy in energies if energy is not None]
         merged.append(BillLine(

@@ -71,8 +71,7 @@ def to_document(prediction: Prediction) -> dict[str, Any]:
                       "code": deployment.code},
         "layers": [_layer(prediction, layer, lines)
                    for layer, lines in zip(prediction.layers, ledger.layers, strict=True)],
-        **({"epochs": [_epoch(epoch) for epoch in prediction.epochs]} if prediction.epochs
-           else {}),
+        **_accelerated(prediction),
         "setup": _account(prediction, prediction.setup, ledger.setup),
         "total": {**_account(prediction, prediction.bill, ledger.total),
                   "time_us": prediction.time_us, "energy_uj": prediction.energy_uj},
@@ -113,6 +112,20 @@ def _layer(prediction: Prediction, layer: LayerPrediction, lines: Mapping[Line, 
         **({"epochs": list(layer.epochs)} if layer.epochs else {}),
         "bill": _bill(prediction, layer.bill, lines),
         "counts": _counts(layer.counts),
+    }
+
+
+def _accelerated(prediction: Prediction) -> dict[str, Any]:
+    coverage = prediction.coverage
+    if coverage is None:
+        return {}
+    return {
+        "epochs": [_epoch(epoch) for epoch in prediction.epochs],
+        "coverage": {
+            "npu_layers": coverage.npu_layers, "host_layers": coverage.host_layers,
+            "npu_us": coverage.npu_us, "host_us": coverage.host_us,
+            "hand_over_us": coverage.hand_over_us,
+        },
     }
 
 

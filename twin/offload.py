@@ -79,6 +79,55 @@ class EpochPrediction:
         return self.run.epoch.kind
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Coverage:
+    """How much of an inference the accelerator covers, by layers and by time.
+
+    Parameters
+    ----------
+    npu_layers, host_layers : int
+        Layers in epochs with the accelerator, whole or stepped by the host; layers in software.
+    npu_us, host_us, hand_over_us : float
+        Time of the accelerator's cores, of the host's kernels, and of what is neither.
+    """
+
+    npu_layers: int
+    host_layers: int
+    npu_us: float
+    host_us: float
+    hand_over_us: float
+
+    @property
+    def shares(self) -> tuple[float, float, float]:
+        """Of accelerator, host and hand-over in the time, 0 to 1."""
+        total_us = self.npu_us + self.host_us + self.hand_over_us
+        return (self.npu_us / total_us, self.host_us / total_us, self.hand_over_us / total_us)
+
+
+def measure_coverage(epochs: Sequence[EpochPrediction], bill: Bill, board: Board) -> Coverage:
+    """Say what part of an inference ran where.
+
+    Parameters
+    ----------
+    epochs : sequence of EpochPrediction
+        From `price_offloaded`; at least one.
+    bill : Bill
+        Of the whole inference.
+    board : Board
+        Whose clocks the bill counts.
+    """
+    software = {i for epoch in epochs if epoch.kind == "sw" for i in epoch.step.layers}
+    covered = {i for epoch in epochs if epoch.kind != "sw" for i in epoch.step.layers}
+    host = board.core.clock
+    handed = Bill(tuple(line for line in bill.lines
+                        if line.clock == host and line.event in HAND_OVER_EVENTS))
+    kernels = Bill(tuple(line for line in bill.lines
+                         if line.clock == host and line.event not in HAND_OVER_EVENTS))
+    hand_over_us, host_us = bill_us(handed, board), bill_us(kernels, board)
+    return Coverage(npu_layers=len(covered), host_layers=len(software - covered), host_us=host_us,
+                    hand_over_us=hand_over_us, npu_us=bill_us(bill, board) - hand_over_us - host_us)
+
+
 def price_offloaded(deployment: Deployment, prices: Prices,
                     ) -> tuple[tuple[LayerCost, ...], tuple[EpochPrediction, ...]]:
     """Price an inference on an accelerator and its host.
@@ -122,7 +171,8 @@ def price_offloaded(deployment: Deployment, prices: Prices,
             cost = _layer_cost(counts, on_host, step, prices)
             cost = replace(cost, bill=_add_time(cost.bill, deployment.board, prices, npu))
             costs.setdefault(position, []).append(cost)
-        bill = merge_bills(costs[position][-1].bill for position in step.layers)
+        bills = [costs[position][-1].bill for position in step.layers]
+        bill = bills[0] if len(bills) == 1 else merge_bills(bills)
         epochs.append(_describe(len(epochs), step, run, bill, start_us, deployment.board))
         start_us += epochs[-1].time_us
     return tuple(_merge(costs.get(position, []))
@@ -236,11 +286,14 @@ def _split(counts: Counts, shares: Sequence[float]) -> list[Counts]:
         exposed = _part(line.exposed, shares, heir)
         for part, all_of, shown in zip(parts, occurred, exposed, strict=True):
             if all_of or shown:
-                part.append(replace(line, occurred=all_of, exposed=shown))
+                part.append(CountLine(event=line.event, place=line.place, operand=line.operand,
+                                      occurred=all_of, exposed=shown))
     return [Counts(tuple(part)) for part in parts]
 
 
 def _part(amount: float, shares: Sequence[float], heir: int) -> list[float]:
+    if not amount:
+        return [0.0] * len(shares)
     parts = [math.floor(amount * share * EXACT) / EXACT for share in shares]
     parts[heir] = amount - math.fsum(parts[:heir] + parts[heir + 1:])
     return parts
@@ -275,10 +328,10 @@ def _unhurried(prices: Prices, quantities: Iterable[tuple[str, str, float]]) -> 
 def _describe(index: int, step: Step, run: EpochRun, bill: Bill, start_us: float,
               board: Board) -> EpochPrediction:
     host_hz = board.clock(board.core.clock).frequency_hz
-    core_us = bill_us(bill, board) - bill.cycles(board.core.clock) / host_hz * 1e6
-    host_cycles = bill.cycles(board.core.clock)
+    time_us, host_cycles = bill_us(bill, board), bill.cycles(board.core.clock)
+    core_us = time_us - host_cycles / host_hz * 1e6
     return EpochPrediction(
         index=index, step=step, run=run, bill=bill, start_us=start_us,
-        time_us=bill_us(bill, board), pre_cpu_cycles=run.pre_cpu_cycles,
+        time_us=time_us, pre_cpu_cycles=run.pre_cpu_cycles,
         core_cpu_cycles=core_us * 1e-6 * host_hz,
         post_cpu_cycles=host_cycles - run.pre_cpu_cycles)

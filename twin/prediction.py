@@ -9,7 +9,7 @@ from hwmodels.simulator import add_background
 from twin.deployment import Deployment
 from twin.errors import UsageError
 from twin.host import LayerCost, price_on_core, runtime_prices
-from twin.offload import EpochPrediction, bill_us, price_offloaded
+from twin.offload import Coverage, EpochPrediction, bill_us, measure_coverage, price_offloaded
 from twin.operators import bytes_moved, is_alias, is_assumed, layer_macs
 from twin.placement import Placement, requantisation_bytes
 from twin.sites import lower_network
@@ -170,6 +170,13 @@ class Prediction:
     def macs(self) -> int:
         """Nominal multiply-accumulates of the model."""
         return sum(layer.macs for layer in self.layers)
+
+    @property
+    def coverage(self) -> Coverage | None:
+        """What part of it an accelerator covers; None without one."""
+        if not self.epochs:
+            return None
+        return measure_coverage(self.epochs, self.bill, self.deployment.board)
 
 
 def predict(deployment: Deployment, *, temperature: str = "warm") -> Prediction:

@@ -15,12 +15,13 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from benchmarks.accuracy.npu_rebuilt import COMPILED, compare_compute_cycles
+from benchmarks.accuracy.npu_snn import PHASES, compare_phases
 from calibration.datasets import PublishedRow, published_rows
 from calibration.datasets.tables import read_csv
 from twin.deployment import Deployment
 from twin.graph import Graph
 from twin.operators import graph_macs
-from twin.prediction import Prediction, predict
+from twin.prediction import predict
 from twin.published import build_published, deploy_row
 
 VERSION = "neural-art@3.0.0"
@@ -93,26 +94,20 @@ def _as(row: PublishedRow, model: str) -> PublishedRow:
 def _make_case(row: PublishedRow, graph: Graph) -> Case:
     deployment = deploy_row(row, graph)
     prediction = predict(deployment)
-    shares = share_time(prediction)
+    coverage = prediction.coverage
+    assert coverage is not None
     name = str(row.model)
     return Case(
         name=name.partition("__")[0], family=next(
             (family for start, family in FAMILIES.items() if name.startswith(start)), name),
         measured_ms=float(row.latency_ms or 0), predicted_ms=prediction.time_us / 1e3,
         macs=graph_macs(graph), weights_bytes=_streamed_bytes(deployment),
-        epochs=len(prediction.epochs), npu_share=shares[0], host_share=shares[1])
+        epochs=len(prediction.epochs), npu_share=coverage.shares[0], host_share=coverage.shares[1])
 
 
 def _streamed_bytes(deployment: Deployment) -> int:
     return sum(engine.bytes for step in deployment.steps if step.epoch is not None
                for engine in step.epoch.engines if engine.operand == "weights")
-
-
-def share_time(prediction: Prediction) -> tuple[float, float]:
-    """Shares of the time in the accelerator's cores and in the host's operators."""
-    core_us = sum(epoch.run.core_npu_cycles for epoch in prediction.epochs) / 1e3
-    host_us = sum(epoch.time_us for epoch in prediction.epochs if epoch.kind == "sw")
-    return core_us / prediction.time_us, host_us / prediction.time_us
 
 
 Predictor = Callable[[Sequence[Case], Case], float]
@@ -194,7 +189,7 @@ def make_report() -> str:
             parts.append(_table(("network", "measured, ms", "twin, ms", "ratio", "epochs",
                                  "NPU cores", "host", "hand-over"),
                                 [_case_row(case) for case in extra]))
-    parts += [_narrow_weights(), _compute_cycles()]
+    parts += [_narrow_weights(), _compute_cycles(), _phases()]
     return "\n\n".join(parts) + "\n"
 
 
@@ -234,6 +229,14 @@ def _compute_cycles() -> str:
             f"epochs with the same layers as the compiler's: {exact} exact, median error "
             f"{statistics.median(errors):.1f} %, worst {max(errors):.1f} %, sum {ours:,} for "
             f"{theirs:,} ({100 * (ours / theirs - 1):+.1f} %).")
+
+
+def _phases() -> str:
+    """Host cycles of single epochs of tools 1.1.0 beside one-layer graphs of ours."""
+    rows = [(what, str(count), *(f"{theirs[phase]:,.0f} / {ours[phase]:,.0f}" for phase in PHASES))
+            for what, count, theirs, ours in compare_phases()]
+    return "\n\n".join(["**Host cycles of single epochs, tools 1.1.0 / twin 3.0.0**", _table(
+        ("epoch", "published", *PHASES), rows)])
 
 
 def _table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

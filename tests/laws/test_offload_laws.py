@@ -51,6 +51,10 @@ def test_total_is_npu_and_host_operators_and_hand_over(name, seed, controller):
                              if line.event in HAND_OVER_EVENTS)
     assert hand_over_us > 0
     assert prediction.time_us == pytest.approx(core_us + host_us + hand_over_us, rel=1e-9)
+    covered = prediction.coverage
+    assert (covered.npu_us, covered.host_us, covered.hand_over_us) == pytest.approx(
+        (core_us, host_us, hand_over_us), rel=1e-9, abs=1e-9)
+    assert math.fsum(covered.shares) == pytest.approx(1)
 
 
 @pytest.mark.parametrize("seed", range(3))

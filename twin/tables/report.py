@@ -99,8 +99,21 @@ def header_pairs(prediction: Prediction) -> list[tuple[str, str]]:
         ("RAM", _used(prediction.ram_bytes, prediction.ram_available_bytes)
                 + f", most alive in layer {peak}"),
         ("flash", _used(prediction.flash_bytes, prediction.flash_available_bytes)),
+        *coverage_pairs(prediction),
         (prediction.kind, result_line(prediction)),
     ]
+
+
+def coverage_pairs(prediction: Prediction) -> list[tuple[str, str]]:
+    """Return what part of the layers and of the time an accelerator covers; none without one."""
+    coverage = prediction.coverage
+    if coverage is None:
+        return []
+    npu, host, hand_over = (int(share) for share in percentages(
+        [coverage.npu_us, coverage.host_us, coverage.hand_over_us]))
+    return [("offload", f"{coverage.npu_layers} layers on the NPU, {coverage.host_layers} on the "
+                        f"host in {len(prediction.epochs)} epochs; of the time {npu} % NPU, "
+                        f"{host} % host, {hand_over} % hand-over")]
 
 
 def result_line(prediction: Prediction) -> str:

@@ -1,0 +1,91 @@
+"""The command line with an accelerator: predict, trace, import, compare, and what they refuse."""
+
+import json
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+from test_neural_art import made_info
+from typer.testing import CliRunner
+
+from twin.cli import app
+from twin.deployment import deploy
+from twin.epoch_report import make_sheet
+from twin.prediction import predict
+from twin.tables.epochs import epochs_part
+
+KWS = ("kws", "-b", "stm32n6570_dk", "--runtime", "neural-art")
+
+
+def run(*arguments):
+    return CliRunner().invoke(app, list(arguments))
+
+
+def write_log(path):
+    """A profiler's log as our own report prints one."""
+    console = Console(width=400, file=path.open("w"), force_terminal=False)
+    console.print(epochs_part(make_sheet(predict(
+        deploy("kws", "stm32n6570_dk", runtime="neural-art")))))
+    console.file.close()
+    return path
+
+
+def test_predict_says_what_is_offloaded_and_every_epoch():
+    text = run("predict", *KWS).output
+    assert "hand-over" in text
+    assert "EpochBlock_1 " in text
+    assert "EpochBlock_1 " not in run("predict", *KWS, "--no-epochs").output
+
+
+def test_document_and_trace_have_the_epochs(tmp_path):
+    result = run("predict", *KWS, "--json", "--trace", str(tmp_path / "run.json"))
+    document = json.loads(result.stdout)
+    assert len(document["epochs"]) == 12
+    assert document["coverage"]["hand_over_us"] > 0
+    assert json.loads((tmp_path / "run.json").read_text())["traceEvents"]
+
+
+def test_trace_without_an_accelerator_is_refused(tmp_path):
+    result = run("predict", "kws", "-b", "nucleo_f446re", "--trace", str(tmp_path / "run.json"))
+    assert result.exit_code != 0
+    assert not (tmp_path / "run.json").exists()
+
+
+def test_runtime_without_its_accelerator_is_refused():
+    result = run("predict", "kws", "-b", "nucleo_f446re", "--runtime", "neural-art")
+    assert result.exit_code != 0
+
+
+def test_a_log_is_imported_and_compared(tmp_path):
+    log = write_log(tmp_path / "run.txt")
+    imported = run("import", "npu-profiler", str(log), "-o", str(tmp_path / "measured"))
+    assert imported.exit_code == 0, imported.output
+    compared = run("compare", "kws", "-b", "stm32n6570_dk", "--measured",
+                   str(tmp_path / "measured"))
+    assert compared.exit_code == 0, compared.output
+    assert "whole model" in compared.output
+    assert "measured only" not in compared.output
+
+
+def test_a_compilers_output_is_predicted_and_compared(tmp_path):
+    compiled = tmp_path / "c_info.json"
+    compiled.write_text(json.dumps(made_info()), encoding="utf-8")
+    text = run("predict", str(compiled), "-b", "stm32n6570_dk").output
+    assert "processor units" in text
+    log = write_log(tmp_path / "run.txt")
+    run("import", "npu-profiler", str(log), "-o", str(tmp_path / "measured"))
+    compared = run("compare", str(compiled), "-b", "stm32n6570_dk", "--measured",
+                   str(tmp_path / "measured"))
+    assert compared.exit_code == 0, compared.output
+    assert "measured only" in compared.output
+    assert run("predict", str(compiled), "-b", "nucleo_f446re").exit_code != 0
+
+
+@pytest.mark.parametrize(("form", "text"), [
+    ("npu-profiler", "nothing of the kind\n"), ("no-such-form", "x\n")])
+def test_what_is_not_a_log_is_refused(tmp_path, form, text):
+    log = tmp_path / "run.txt"
+    log.write_text(text)
+    result = run("import", form, str(log), "-o", str(tmp_path / "measured"))
+    assert result.exit_code != 0
+    assert not Path(tmp_path / "measured").exists()

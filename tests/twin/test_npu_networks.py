@@ -1,0 +1,40 @@
+"""Whole networks on the N6 beside published times, with what the accuracy report promises."""
+
+import pytest
+
+from benchmarks.accuracy import npu_networks as report
+from benchmarks.accuracy.npu_rebuilt import compare_compute_cycles
+from benchmarks.accuracy.npu_snn import compare_phases
+
+
+@pytest.fixture(scope="module")
+def cases():
+    return report.list_cases()
+
+
+@pytest.mark.parametrize("predictor", [report.say_as_is, report.add_epoch_cost])
+def test_networks_of_families_left_out(cases, predictor):
+    error = report.median_error_pct(report.leave_family_out(cases, predictor))
+    baseline = report.median_error_pct(report.leave_family_out(cases, report.say_baseline))
+    flattered = report.median_error_pct(report.flatter_baseline(cases))
+    assert error < 20
+    assert error < min(baseline, flattered)
+
+
+def test_time_is_on_the_npu_on_the_host_or_handing_over(cases):
+    for case in cases:
+        assert 0 < case.npu_share < 1
+        assert 0 < 1 - case.npu_share - case.host_share < 1
+
+
+def test_own_chaining_gives_the_compilers_cycles():
+    pairs = compare_compute_cycles()
+    assert sum(ours == theirs for ours, theirs in pairs) / len(pairs) > 0.8
+    assert sum(ours for ours, _ in pairs) == pytest.approx(sum(x for _, x in pairs), rel=0.02)
+
+
+def test_dense_layers_of_another_tool_run_at_the_flashs_pace():
+    dense = [phases for phases in compare_phases() if phases[0].startswith("dense")]
+    assert len(dense) == 2
+    for _, _, theirs, ours in dense:
+        assert ours["core"] == pytest.approx(theirs["core"], rel=0.02)
