@@ -1,0 +1,3 @@
+ARCH := host
+CPU :=
+FAMILY :=

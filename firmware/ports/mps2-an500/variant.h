@@ -1,0 +1,8 @@
+/* MPS2 with the AN500 image: Cortex-M7 (Arm DAI 0500). */
+#define VARIANT_NAME "mps2-an500"
+#define UART_BASE 0x40004000
+#define TIMER_BASE 0x40000000
+#define UART_RX_INTERRUPT 0
+#define CPU_HZ 25000000u
+#define PERIPHERAL_HZ 25000000u
+#define TIMER_HZ 25000000u
