@@ -35,7 +35,12 @@ lint: $(TEST)
 
 bench: $(BENCH)
 	$(BIN)/python -m benchmarks.accuracy
+	$(BIN)/python -m benchmarks.accuracy.npu
+	$(BIN)/python -m benchmarks.accuracy.npu_networks
+	$(BIN)/python -m benchmarks.accuracy.vela
 	$(BIN)/python -m benchmarks.speed
+	$(BIN)/python -m benchmarks.speed.bus_speed
+	$(BIN)/python -m benchmarks.speed.npu_speed
 
 accuracy: $(TEST)
 	$(BIN)/python -m benchmarks.accuracy
