@@ -1,0 +1,173 @@
+/* QEMU's RISC-V `virt` machine, 32 bits: a 16550 UART, cycle and instruction counters.
+ *
+ * Addresses: QEMU hw/riscv/virt.c; UART: National PC16550D; counters: RISC-V privileged
+ * specification; PLIC: RISC-V PLIC specification. */
+#include "port.h"
+
+#define REGISTER(address) (*(volatile uint32_t *)(uintptr_t)(address))
+#define BYTE(address) (*(volatile uint8_t *)(uintptr_t)(address))
+
+#define UART_DATA BYTE(0x10000000)
+#define UART_IER BYTE(0x10000001)
+#define UART_LSR BYTE(0x10000005)
+#define LSR_READY 1u
+#define LSR_EMPTY 0x20u
+#define UART_INTERRUPT 10u
+#define PLIC_PRIORITY(n) REGISTER(0x0c000000 + 4u * (n))
+#define PLIC_ENABLE REGISTER(0x0c002000)
+#define PLIC_CLAIM REGISTER(0x0c200004)
+#define VIRTUAL_HZ 1000000000u  /* at -icount shift=0 an instruction takes one nanosecond */
+
+extern uint32_t data_load[], data_start[], data_end[], bss_start[], bss_end[];
+extern uint32_t weights_load[], weights_start[], weights_end[];
+
+static void copy_words(const uint32_t *from, uint32_t *to, const uint32_t *end)
+{
+    if (from != to)
+        while (to < end)
+            *to++ = *from++;
+}
+
+__attribute__((section(".start"), naked, used)) void _start(void);
+
+void _start(void)
+{
+    __asm volatile("la sp, stack_top\n\tj enter");
+}
+
+__attribute__((used)) void enter(void);
+
+void enter(void)
+{
+    copy_words(data_load, data_start, data_end);
+    for (uint32_t *word = bss_start; word < bss_end; word++)
+        *word = 0;
+    run_firmware();
+}
+
+static void port_start(void)
+{
+    UART_IER = 1;
+    PLIC_PRIORITY(UART_INTERRUPT) = 1;
+    PLIC_ENABLE = 1u << UART_INTERRUPT;
+    __asm volatile("csrs mie, %0" :: "r"(0x800));  /* wakes wfi; mstatus.MIE stays off */
+}
+
+static uint32_t port_features(void)
+{
+    return WIRE_F_CYCLES | WIRE_F_SIMULATED;
+}
+
+static uint32_t port_cpu_hz(void)
+{
+    return VIRTUAL_HZ;
+}
+
+static uint32_t port_counter_hz(void)
+{
+    return VIRTUAL_HZ;
+}
+
+static void port_poll(void)
+{
+    while (UART_LSR & LSR_READY)
+        receive_byte(UART_DATA);
+}
+
+static void port_idle(void)
+{
+    if (!(UART_LSR & LSR_READY))
+        __asm volatile("wfi");
+    PLIC_CLAIM = PLIC_CLAIM;  /* claim and complete */
+}
+
+static void port_send(uint8_t byte)
+{
+    while (!(UART_LSR & LSR_EMPTY))
+        ;
+    UART_DATA = byte;
+}
+
+static void port_flush(void)
+{
+    while (!(UART_LSR & LSR_EMPTY))
+        ;
+}
+
+static uint32_t port_count(void)
+{
+    uint32_t value;
+    __asm volatile("csrr %0, mcycle" : "=r"(value));
+    return value;
+}
+
+static const struct wire_counter *port_counter(void)
+{
+    static const struct wire_counter counter = {
+        .id = WIRE_N_CYCLES, .clock = WIRE_C_CPU, .bits = 32, .name = "mcycle"};
+    return &counter;
+}
+
+static uint32_t port_events(const struct wire_counter **list)
+{
+    static const struct wire_counter events[] = {
+        {.id = WIRE_N_INSTRUCTIONS, .clock = WIRE_C_EVENTS, .bits = 32, .name = "minstret"}};
+    *list = events;
+    return sizeof events / sizeof events[0];
+}
+
+static uint32_t port_select(const uint16_t *ids, uint32_t count)
+{
+    (void)ids;
+    return count <= 1;
+}
+
+static void port_read(uint32_t *values)
+{
+    __asm volatile("csrr %0, minstret" : "=r"(values[0]));
+}
+
+static void port_place_weights(void)
+{
+    copy_words(weights_load, weights_start, weights_end);
+}
+
+static void port_empty_caches(void)
+{
+}
+
+static uint32_t port_mask(void)
+{
+    return 0;  /* none are ever taken */
+}
+
+static void port_unmask(uint32_t state)
+{
+    (void)state;
+}
+
+static void port_mark(int32_t level)
+{
+    (void)level;
+}
+
+static void port_environment(struct wire_environment_reply *reply)
+{
+    (void)reply;
+}
+
+static void port_unique_id(uint8_t id[16])
+{
+    (void)id;
+}
+
+static uint32_t port_core_id(void)
+{
+    uint32_t value;
+    __asm volatile("csrr %0, marchid" : "=r"(value));
+    return value;
+}
+
+#define PORT_EVENTS_AT_ONCE 1
+#define PORT_NAME "riscv32-virt"
+#include "port_table.h"

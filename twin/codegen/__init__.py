@@ -1,0 +1,1 @@
+"""C from a graph: source, build, sizes."""
