@@ -1,23 +1,5 @@
-/* Included at the end of a port: gathers its functions. The port defines PORT_NAME, and either
- * PORT_EVENTS_AT_ONCE with port_events, port_select and port_read, or PORT_NO_EVENTS. */
-#ifdef PORT_NO_EVENTS
-#define PORT_EVENTS_AT_ONCE 0
-static uint32_t port_events(const struct wire_counter **list)
-{
-    *list = 0;
-    return 0;
-}
-static uint32_t port_select(const uint16_t *ids, uint32_t count)
-{
-    (void)ids;
-    return count == 0;
-}
-static void port_read(uint32_t *values)
-{
-    (void)values;
-}
-#endif
-
+/* Included at the end of a port: gathers its functions, each defined by the port or named by a
+ * macro. The port also defines PORT_NAME and PORT_EVENTS_AT_ONCE. */
 const struct port port = {
     .name = PORT_NAME,
     .start = port_start,

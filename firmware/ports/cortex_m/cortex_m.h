@@ -45,6 +45,11 @@ static inline void barrier(void)
     __asm volatile("dsb\n\tisb" ::: "memory");
 }
 
+static inline uint32_t read_core_id(void)
+{
+    return SCB_CPUID;
+}
+
 static inline void enable_interrupt(uint32_t number)
 {
     NVIC_ISER(number / 32u) = 1u << number % 32u;

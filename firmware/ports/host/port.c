@@ -11,7 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "port.h"
+#include "port_nothing.h"
 
 #define FLOOD_BYTES (64u << 20)  /* more than the last cache of most hosts */
 
@@ -19,18 +19,9 @@ static int in = STDIN_FILENO, out = STDOUT_FILENO;
 static uint8_t sent[4096];
 static uint32_t sent_count;
 
-static void port_start(void)
-{
-}
-
 static uint32_t port_features(void)
 {
     return WIRE_F_TIMER | WIRE_F_COLD;
-}
-
-static uint32_t port_cpu_hz(void)
-{
-    return 0;
 }
 
 static void port_flush(void)
@@ -98,10 +89,6 @@ static uint32_t port_counter_hz(void)
     return 1000000000u;
 }
 
-static void port_place_weights(void)
-{
-}
-
 static void port_empty_caches(void)
 {
     static volatile uint8_t flood[FLOOD_BYTES];
@@ -109,38 +96,24 @@ static void port_empty_caches(void)
         flood[i] = (uint8_t)(flood[i] + 1);
 }
 
-static uint32_t port_mask(void)
-{
-    return 0;
-}
-
-static void port_unmask(uint32_t state)
-{
-    (void)state;
-}
-
-static void port_mark(int32_t level)
-{
-    (void)level;
-}
-
-static void port_environment(struct wire_environment_reply *reply)
-{
-    (void)reply;
-}
-
 static void port_unique_id(uint8_t id[16])
 {
     gethostname((char *)id, 16);
 }
 
-static uint32_t port_core_id(void)
-{
-    return 0;
-}
-
 #define PORT_NAME "host"
-#define PORT_NO_EVENTS
+#define PORT_EVENTS_AT_ONCE 0
+#define port_start do_nothing
+#define port_cpu_hz no_number
+#define port_events no_events
+#define port_select select_nothing
+#define port_read read_nothing
+#define port_place_weights do_nothing
+#define port_mask mask_nothing
+#define port_unmask unmask_nothing
+#define port_mark mark_nothing
+#define port_environment no_environment
+#define port_core_id no_number
 #include "port_table.h"
 
 int main(int count, char **arguments)

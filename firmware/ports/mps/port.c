@@ -3,6 +3,7 @@
  * Registers: Cortex-M System Design Kit TRM (DDI 0479), APB UART and APB timer. Addresses, clocks
  * and interrupts: the image's application note, in variant.h. */
 #include "cortex_m.h"
+#include "port_nothing.h"
 #include "variant.h"
 
 #define UART_DATA REGISTER(UART_BASE + 0x00)
@@ -72,10 +73,6 @@ static uint32_t port_cpu_hz(void)
     return CPU_HZ;
 }
 
-static void port_poll(void)
-{
-}
-
 static uint32_t byte_came(void)
 {
     return UART_STATE & STATE_RX_FULL;
@@ -99,26 +96,11 @@ static void port_flush(void)
         ;
 }
 
-static void port_mark(int32_t level)
-{
-    (void)level;
-}
-
-static void port_environment(struct wire_environment_reply *reply)
-{
-    (void)reply;
-}
-
-static void port_unique_id(uint8_t id[16])
-{
-    (void)id;
-}
-
-static uint32_t port_core_id(void)
-{
-    return SCB_CPUID;
-}
-
+#define port_poll do_nothing
+#define port_mark mark_nothing
+#define port_environment no_environment
+#define port_unique_id no_unique_id
+#define port_core_id read_core_id
 #define port_place_weights place_weights
 #define port_empty_caches clean_invalidate_caches
 #define port_mask mask_interrupts

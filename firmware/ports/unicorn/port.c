@@ -1,6 +1,7 @@
 /* A board inside the Unicorn emulator: a console of three words, and a counter the emulator feeds.
  * README.md states what the emulator has to provide. */
 #include "cortex_m.h"
+#include "port_nothing.h"
 
 #define CONSOLE_DATA REGISTER(0x40004000)    /* read: next byte; write: send one */
 #define CONSOLE_WAITING REGISTER(0x40004004) /* bytes that can be read */
@@ -27,11 +28,6 @@ static uint32_t port_cpu_hz(void)
     return CONSOLE_HZ;
 }
 
-static uint32_t port_counter_hz(void)
-{
-    return CONSOLE_HZ;
-}
-
 static uint32_t byte_came(void)
 {
     return CONSOLE_WAITING;
@@ -53,10 +49,6 @@ static void port_send(uint8_t byte)
     CONSOLE_DATA = byte;
 }
 
-static void port_flush(void)
-{
-}
-
 static void port_empty_caches(void)
 {
     CONSOLE_COLD = 1;
@@ -69,21 +61,11 @@ static void port_mark(int32_t level)
     CONSOLE_MARK = pin;
 }
 
-static void port_environment(struct wire_environment_reply *reply)
-{
-    (void)reply;
-}
-
-static void port_unique_id(uint8_t id[16])
-{
-    (void)id;
-}
-
-static uint32_t port_core_id(void)
-{
-    return SCB_CPUID;
-}
-
+#define port_counter_hz port_cpu_hz
+#define port_flush do_nothing
+#define port_environment no_environment
+#define port_unique_id no_unique_id
+#define port_core_id read_core_id
 #define port_count read_counter
 #define port_counter clock_counter
 #define port_place_weights place_weights

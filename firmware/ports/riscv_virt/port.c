@@ -2,7 +2,7 @@
  *
  * Addresses: QEMU hw/riscv/virt.c; UART: National PC16550D; counters: RISC-V privileged
  * specification; PLIC: RISC-V PLIC specification. */
-#include "port.h"
+#include "port_nothing.h"
 
 #define REGISTER(address) (*(volatile uint32_t *)(uintptr_t)(address))
 #define BYTE(address) (*(volatile uint8_t *)(uintptr_t)(address))
@@ -59,11 +59,6 @@ static uint32_t port_features(void)
 }
 
 static uint32_t port_cpu_hz(void)
-{
-    return VIRTUAL_HZ;
-}
-
-static uint32_t port_counter_hz(void)
 {
     return VIRTUAL_HZ;
 }
@@ -132,35 +127,6 @@ static void port_place_weights(void)
     copy_words(weights_load, weights_start, weights_end);
 }
 
-static void port_empty_caches(void)
-{
-}
-
-static uint32_t port_mask(void)
-{
-    return 0;  /* none are ever taken */
-}
-
-static void port_unmask(uint32_t state)
-{
-    (void)state;
-}
-
-static void port_mark(int32_t level)
-{
-    (void)level;
-}
-
-static void port_environment(struct wire_environment_reply *reply)
-{
-    (void)reply;
-}
-
-static void port_unique_id(uint8_t id[16])
-{
-    (void)id;
-}
-
 static uint32_t port_core_id(void)
 {
     uint32_t value;
@@ -169,5 +135,12 @@ static uint32_t port_core_id(void)
 }
 
 #define PORT_EVENTS_AT_ONCE 1
-#define PORT_NAME "riscv32-virt"
+#define port_counter_hz port_cpu_hz
+#define port_empty_caches do_nothing
+#define port_mask mask_nothing  /* none are ever taken */
+#define port_unmask unmask_nothing
+#define port_mark mark_nothing
+#define port_environment no_environment
+#define port_unique_id no_unique_id
+#define PORT_NAME "riscv_virt"
 #include "port_table.h"
