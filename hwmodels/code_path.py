@@ -16,8 +16,10 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from hwmodels.board import Board, Cache
-from hwmodels.cache import CacheState, new_state
+import numpy as np
+
+from hwmodels.board import Board, Cache, Memory
+from hwmodels.cache import AccessCounts, CacheState, new_state
 from hwmodels.core import count_block
 from hwmodels.core_timing import CoreTiming
 from hwmodels.counts import CountLine
@@ -25,7 +27,7 @@ from hwmodels.data_path import count_line, run_nests
 from hwmodels.isa import parse_code
 from hwmodels.kernel import Access, Block, Kernel, Loop, Operand
 from hwmodels.lookup import code_cache
-from hwmodels.memory import sequential_wait_cycles
+from hwmodels.memory import banks_of, sequential_wait_cycles
 from hwmodels.refill import beat_bytes, clock_ratio, line_wait_cycles, refill_cycles
 
 HALFWORD = 2
@@ -91,6 +93,46 @@ class CodePath:
             return []
         return self._touch(place, self.cache)
 
+    def conflicts(self, kernel: Kernel, data: AccessCounts,
+                  core_cycles: float) -> list[CountLine]:
+        """Return what fetches and data accesses wait for each other in a bank they share.
+
+        Parameters
+        ----------
+        kernel : Kernel
+            What is run.
+        data : AccessCounts
+            Of its operands.
+        core_cycles : float
+            Its own.
+
+        Returns
+        -------
+        list of CountLine
+            Core cycles by memory and role; none where code comes from a cache or elsewhere.
+
+        Notes
+        -----
+        A data access meets a fetch in the same bank with the share of cycles in which the bank
+        serves one, r (code bytes / bus bytes) / cycles, and one of the two then waits r cycles.
+        """
+        memory, place = self.memory, self.places.get(kernel.name)
+        if self.cache is not None or place is None or memory.role != "sram" or not core_cycles:
+            return []
+        ratio = clock_ratio(self.board, memory)
+        fetched = sum(block.trips * _size_of(block) for block in kernel.blocks)
+        busy = min(1.0, ratio * fetched / beat_bytes(self.board, memory) / core_cycles)
+        code = _bank_shares(memory, place)
+        lines = []
+        for operand, counts in zip(kernel.operands, data.operands, strict=True):
+            if operand.memory == memory.name and not counts.cached:
+                same = float(code @ _bank_shares(memory, operand))
+                waits = (counts.reads + counts.writes) * same * busy * ratio
+                if waits:
+                    lines.append(count_line("sram_conflict", memory.name, operand.role, waits,
+                                            waits))
+        return lines
+
     def _touch(self, place: Operand, cache: Cache) -> list[CountLine]:
         walk = Loop(extent=place.size_bytes // cache.line_bytes, body=(
             Access(operand="code", write=False, width_bytes=4, steps_bytes=(cache.line_bytes,)),))
@@ -136,11 +178,23 @@ class CodePath:
         return unused.line_bytes if unused is not None else self.memory.read_bytes
 
 
+def _bank_shares(memory: Memory, operand: Operand) -> np.ndarray:
+    """Share of an operand's bytes in each bank of its memory."""
+    if memory.interleave_bytes and operand.size_bytes >= memory.banks * memory.interleave_bytes:
+        return np.full(memory.banks, 1 / memory.banks)
+    addresses = operand.address + np.linspace(0, operand.size_bytes - 1, 129).astype(np.int64)
+    return np.bincount(banks_of(memory, addresses), minlength=memory.banks) / len(addresses)
+
+
+def _size_of(block: Block) -> int:
+    return sum(HALFWORD if one.narrow else 2 * HALFWORD for one in parse_code(block.code))
+
+
 def _wait_for_block(block: Block, timing: CoreTiming, line_bytes: int, whole: float,
                     first: float) -> float:
     """Core cycles a block waits for its instructions, over all its passes."""
     code = parse_code(block.code)
-    size = sum(HALFWORD if one.narrow else 2 * HALFWORD for one in code)
+    size = _size_of(block)
     run = count_block(block, timing).cpu_cycles / block.trips
     spanned = 1 + (size - HALFWORD) / line_bytes
     looped = block.trips > block.entries

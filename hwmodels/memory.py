@@ -195,6 +195,12 @@ def bank_numbers(addresses: np.ndarray, banks: int, interleave_bytes: int) -> np
     return np.asarray(addresses, np.int64) // interleave_bytes % banks
 
 
+def banks_of(memory: Memory, addresses: np.ndarray) -> np.ndarray:
+    """Return the bank of each address: pieces of one size, or interleaved where stated."""
+    size = memory.interleave_bytes or -(-memory.size_bytes // memory.banks)
+    return bank_numbers(addresses - memory.address, memory.banks, size)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sdram:
     """A single-data-rate SDRAM and its controller; cycles of the SDRAM clock.

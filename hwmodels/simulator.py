@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from hwmodels.board import Board
 from hwmodels.cache import AccessCounts, CacheState
 from hwmodels.code_path import CodePath
+from hwmodels.contention import Load, check_loads, count_waits, list_bursts
 from hwmodels.core import BlockCounts, count_block
 from hwmodels.core_file import load_core
 from hwmodels.counts import Bill, BillLine, CountLine, Counts, Prices, merge_counts
@@ -48,7 +49,7 @@ class KernelRun:
 
 
 def simulate(kernels: Sequence[Kernel], board: Board, *, code_address: int, code_memory: str,
-             cold: bool = False) -> tuple[KernelRun, ...]:
+             cold: bool = False, loads: Sequence[Load] = ()) -> tuple[KernelRun, ...]:
     """Run kernels in order on the board's main core.
 
     Parameters
@@ -63,6 +64,8 @@ def simulate(kernels: Sequence[Kernel], board: Board, *, code_address: int, code
         Memory the code is fetched from.
     cold : bool
         Caches start empty; otherwise they start as one earlier pass left them.
+    loads : sequence of Load
+        What other masters do meanwhile.
 
     Returns
     -------
@@ -73,8 +76,10 @@ def simulate(kernels: Sequence[Kernel], board: Board, *, code_address: int, code
     -----
     Instructions come from scheduled blocks, data from the access nests. How much of a line the
     in-order core waits for is said in `hwmodels.data_path`, what becomes of its instructions in
-    `hwmodels.code_path`. Code and data of a unified cache share its lines.
+    `hwmodels.code_path`, what other masters cost in `hwmodels.contention`. Code and data of a
+    unified cache share its lines.
     """
+    check_loads(board, loads)
     timing = load_core(board.core.model)
     states: dict[str, CacheState] = {}
     code = CodePath(kernels, board, code_address, code_memory, states)
@@ -82,8 +87,10 @@ def simulate(kernels: Sequence[Kernel], board: Board, *, code_address: int, code
     issued = [[count_block(block, timing) for block in kernel.blocks if block.trips]
               for kernel in kernels]
     runs: list[KernelRun] = []
-    for _ in range(1 if cold else 2):
-        runs = [_run_kernel(kernel, blocks, code.fetch(kernel, timing), data)
+    # Fetching comes first: code and data of a unified cache share its lines.
+    for warming in (False,) if cold else (True, False):
+        shared = () if warming else tuple(loads)
+        runs = [_run_kernel(kernel, blocks, code.fetch(kernel, timing), code, data, shared)
                 for kernel, blocks in zip(kernels, issued, strict=True)]
     return tuple(runs)
 
@@ -120,16 +127,21 @@ def add_background(bill: Bill, board: Board, prices: Prices) -> Bill:
 
 
 def _run_kernel(kernel: Kernel, blocks: Sequence[BlockCounts], fetched: Sequence[CountLine],
-                data: DataPath) -> KernelRun:
+                code: CodePath, data: DataPath, loads: Sequence[Load]) -> KernelRun:
     lanes = sum(block.mac_lanes for block in blocks)
     issue = merge_counts([Counts(tuple(
         CountLine(event=event, occurred=count, exposed=count)
         for block in blocks for event, count in block.events))])
-    run = data.access(kernel, math.fsum(block.cpu_cycles for block in blocks))
+    core_cycles = math.fsum(block.cpu_cycles for block in blocks)
+    bursts = list_bursts(data.board, kernel, data.states) if loads else None
+    run = data.access(kernel, core_cycles)
+    waits = code.conflicts(kernel, run.counts, core_cycles)
+    if bursts is not None:
+        waits += count_waits(data.board, loads, bursts, core_cycles, run.counts)
     looked_up = [operand for operand in run.counts.operands if operand.cached]
     return KernelRun(
         counts=merge_counts([_split_waste(issue, kernel.useful_macs, lanes),
-                             Counts(run.lines), Counts(tuple(fetched))]),
+                             Counts(run.lines), Counts((*fetched, *waits))]),
         instructions=sum(block.instructions for block in blocks),
         loads=sum(block.loads for block in blocks), stores=sum(block.stores for block in blocks),
         vector_instructions=sum(block.vector_instructions for block in blocks), mac_lanes=lanes,

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from hwmodels.board import MEMORY_ROLES, Board, Memory
 from hwmodels.board_file import change_board, load_board
+from hwmodels.contention import Load
 from hwmodels.errors import did_you_mean
 from hwmodels.npu import Npu
 from twin.dead_channels import drop_dead_channels
@@ -20,6 +21,7 @@ from twin.operators import OPERATORS
 from twin.placement import Placement, check_fit, plan_placement
 from twin.readers import read_model
 from twin.runtimes import Runtime, load_runtime
+from twin.transfers import Buffers, plan_buffers, take_loads, take_via, tile_memory
 from twin.weight_width import narrow_weights
 
 PLACEMENT_KEYS = ("placement.weights", "placement.arena", "placement.code")
@@ -46,6 +48,12 @@ class Deployment:
         Operators, or indices of layers, kept on the host core of an accelerator.
     weight_bits : int or None
         Width convolution weights are narrowed to; None: as the file states them.
+    loads : tuple of Load
+        What other masters do meanwhile.
+    weights_via : str or None
+        DMA controller that brings the weights, layer by layer; None: they are read in place.
+    tiles : str or None
+        Memory it brings them to; None: the arena's.
     """
 
     graph: Graph
@@ -57,6 +65,9 @@ class Deployment:
     notes: tuple[str, ...] = ()
     host: tuple[str, ...] = ()
     weight_bits: int | None = None
+    loads: tuple[Load, ...] = ()
+    weights_via: str | None = None
+    tiles: str | None = None
 
     @cached_property
     def executed(self) -> Graph:
@@ -87,11 +98,17 @@ class Deployment:
         """The memory plan of the graph that runs."""
         return plan_placement(self.executed, self.runtime, self.board.core.isa, self.offloaded)
 
+    @cached_property
+    def buffers(self) -> Buffers | None:
+        """Where weights that come by DMA come to; None when they do not."""
+        return None if self.weights_via is None else plan_buffers(self.executed)
+
     @property
     def ram_bytes(self) -> int:
-        """Peak RAM: arena, requantisation parameters kept in RAM, and the runtime's own."""
+        """Peak RAM: arena, requantisation parameters and weights in RAM, the runtime's own."""
         return (self.placement.arena_bytes + self.placement.parameter_bytes
-                + self.runtime.ram_bytes)
+                + self.runtime.ram_bytes
+                + (0 if self.buffers is None else self.buffers.size_bytes))
 
     @property
     def flash_bytes(self) -> int:
@@ -107,7 +124,7 @@ class Deployment:
         overrides : mapping of str to object
             Dotted paths: "runtime", "placement.weights", "placement.arena", "placement.code",
             "offload.host" (operators or layer indices kept on the host, by commas),
-            "offload.weight_bits", or any path of the board file.
+            "offload.weight_bits", those of `twin.transfers`, or any path of the board file.
         **fields
             Fields of the dataclass.
 
@@ -124,13 +141,20 @@ class Deployment:
         changed = _set_offload(changed, {key: overrides.pop(key) for key in OFFLOAD_KEYS
                                          if key in overrides})
         places = {key: str(overrides.pop(key)) for key in PLACEMENT_KEYS if key in overrides}
+        changed = take_via(changed, overrides)
+        moving = {path: overrides.pop(path) for path in [*overrides] if path.startswith("load.")}
         if overrides:
             changed = dataclasses.replace(changed, board=change_board(changed.board, overrides))
-        return place(changed.graph, changed.board, changed.runtime,
+        placed = place(changed.graph, changed.board, changed.runtime,
                      weights=places.get("placement.weights", changed.weights),
                      arena=places.get("placement.arena", changed.arena),
                      code=places.get("placement.code", changed.code), host=changed.host,
                      weight_bits=changed.weight_bits)
+        moved = dataclasses.replace(
+            placed, weights_via=changed.weights_via, tiles=changed.tiles,
+            loads=take_loads(placed.board, changed.loads, moving))
+        _check(moved)
+        return moved
 
 
 def _set_offload(deployment: Deployment, settings: Mapping[str, object]) -> Deployment:
@@ -285,6 +309,10 @@ def _check(draft: Deployment) -> None:
              draft.code: "code"}
     if draft.weights == draft.code:
         names[draft.weights] = "weights and code"
+    if draft.buffers is not None and (tiles := tile_memory(draft).name) != draft.arena:
+        needs[draft.arena] -= draft.buffers.size_bytes
+        needs[tiles] = needs.get(tiles, 0) + draft.buffers.size_bytes
+        names.setdefault(tiles, "buffers of weights")
     for memory, needed in needs.items():
         check_fit(f"{draft.graph.name}: {names[memory]}", needed,
                   f"{memory} of {board.name}", board.memory(memory).size_bytes)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from hwmodels.counts import (
     ISSUE_EVENTS,
@@ -22,6 +22,7 @@ from hwmodels.simulator import KernelRun, simulate
 from twin.deployment import Deployment
 from twin.runtimes import Runtime
 from twin.sites import code_address
+from twin.transfers import count_transfers
 
 CORE_EVENTS = (*ISSUE_EVENTS, "branch_refill", "pipeline_stall")
 """What an efficiency of a runtime scales."""
@@ -96,9 +97,16 @@ def price_on_core(deployment: Deployment, groups: Sequence[tuple[Kernel, ...]], 
     """
     flat = [kernel for group in groups for kernel in group]
     runs = iter(simulate(flat, deployment.board, code_address=code_address(deployment),
-                         code_memory=deployment.code, cold=cold))
-    return tuple(_price_layer(deployment.runtime, group, [next(runs) for _ in group], prices)
-                 for group in groups)
+                         code_memory=deployment.code, cold=cold, loads=deployment.loads))
+    costs = tuple(_price_layer(deployment.runtime, group, [next(runs) for _ in group], prices)
+                  for group in groups)
+    if deployment.weights_via is None:
+        return costs
+    clock = deployment.board.core.clock
+    added = count_transfers(deployment, [cost.bill.cycles(clock) for cost in costs])
+    return tuple(replace(cost, bill=merge_bills([cost.bill, make_bill(more, prices)]),
+                         counts=merge_counts([cost.counts, more]))
+                 for cost, more in zip(costs, added, strict=True))
 
 
 def _price_layer(runtime: Runtime, kernels: Sequence[Kernel], runs: Sequence[KernelRun],

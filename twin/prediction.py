@@ -13,6 +13,7 @@ from twin.offload import Coverage, EpochPrediction, bill_us, measure_coverage, p
 from twin.operators import bytes_moved, is_alias, is_assumed, layer_macs
 from twin.placement import Placement, requantisation_bytes
 from twin.sites import lower_network
+from twin.transfers import describe_transfers
 
 TEMPERATURES = ("warm", "cold")
 """Warm: caches as the previous inference left them. Cold: caches empty."""
@@ -279,6 +280,11 @@ def _warnings(deployment: Deployment, layers: tuple[LayerPrediction, ...]) -> tu
         if live < nominal:
             warnings.append(f"dead channels dropped by {runtime.identity}: {live:,} of "
                             f"{nominal:,} MACs are computed")
+    if deployment.weights_via is not None:
+        clock = deployment.board.core.clock
+        warnings.append(describe_transfers(
+            deployment, sum(layer.bill.cycles(clock, "dma_wait") for layer in layers),
+            sum(layer.bill.cycles(clock) for layer in layers)))
     if any(layer.energy_uj is None for layer in layers):
         warnings.append(f"energy is not known: {deployment.board.name} has no complete current "
                         "figures")

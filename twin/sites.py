@@ -8,6 +8,7 @@ from twin.graph import Graph, Layer
 from twin.operators import is_alias
 from twin.placement import align, layer_dtype, requantisation_bytes
 from twin.runtimes.lowering import Site
+from twin.transfers import tile_memory
 
 _PLAIN = ("input", "weights", "bias")
 NAMES = {
@@ -85,7 +86,7 @@ def _operands(deployment: Deployment, layer: Layer, position: int,
               weight_offsets: dict[int, int], parameter_offset: int) -> tuple[Operand, ...]:
     graph = deployment.executed
     operands = [
-        _tensor_operand(deployment, name, role, tensor_id, weight_offsets)
+        _tensor_operand(deployment, position, name, role, tensor_id, weight_offsets)
         for name, role, tensor_id in _named_tensors(graph, layer)
     ]
     parameter_bytes = requantisation_bytes(graph, layer)
@@ -115,9 +116,23 @@ def _numbered(name: str, place: int) -> str:
     return name if place == 0 else f"{name}{place + 1}"
 
 
-def _tensor_operand(deployment: Deployment, name: str, role: str, tensor_id: int,
+def buffers_address(deployment: Deployment) -> int:
+    """First byte of the buffers weights are copied to: behind the arena where they share RAM."""
+    memory = tile_memory(deployment)
+    if memory.name != deployment.arena:
+        return memory.address
+    used = deployment.placement.arena_bytes + deployment.placement.parameter_bytes
+    return arena_address(deployment) + align(used, _LINE_BYTES)
+
+
+def _tensor_operand(deployment: Deployment, position: int, name: str, role: str, tensor_id: int,
                     weight_offsets: dict[int, int]) -> Operand:
     tensor = deployment.executed.tensors[tensor_id]
+    buffers = deployment.buffers
+    if buffers is not None and (position, tensor_id) in buffers.offsets:
+        return Operand(name=name, role=role, memory=tile_memory(deployment).name,
+                       address=buffers_address(deployment) + buffers.offsets[position, tensor_id],
+                       size_bytes=tensor.size_bytes)
     if tensor_id in weight_offsets:
         return Operand(name=name, role=role, memory=deployment.weights,
                        address=weights_address(deployment) + weight_offsets[tensor_id],

@@ -13,6 +13,7 @@ from hwmodels.core import count_block
 from hwmodels.core_file import load_core
 from hwmodels.counts import Counts, make_bill
 from hwmodels.data_path import DataPath
+from hwmodels.isa import parse_code
 from hwmodels.kernel import Access, Block, Kernel, Loop, Operand
 from hwmodels.lookup import data_cache
 from hwmodels.prices import derive_prices
@@ -233,3 +234,16 @@ def test_an_operand_without_accesses_leaves_no_line():
     data = DataPath(board, {}).access(replace(kernel, operands=(*kernel.operands, extra)), 1000.0)
     assert {line.operand for line in data.lines} == {"weights"}
     assert isinstance(board.memory("sram"), Memory) and Counts(data.lines).lines
+
+
+def test_code_and_data_in_one_bank_conflict():
+    """Waits = accesses x share of cycles with a fetch; none in another bank of the three."""
+    board = load_board("nucleo_l4r5zi")
+    third = board.memory("sram").size_bytes // 3
+    beside, apart = (walk(board, "sram", 4096, offset=offset) for offset in (256, third + 256))
+    result = run(board, beside, code="sram")[0]
+    fetched = 1024 * sum(2 if one.narrow else 4 for one in parse_code(beside.blocks[0].code)) / 4
+    assert counted(result, "sram_conflict")[1] == pytest.approx(
+        1024 * fetched / own_cycles(beside, board), abs=1 / 64)
+    assert counted(run(board, apart, code="sram")[0], "sram_conflict") == (0, 0)
+    assert counted(run(board, beside)[0], "sram_conflict") == (0, 0)
