@@ -77,6 +77,9 @@ class Campaign:
         turns timer ticks into instructions with it.
     environment : mapping of str to str
         Added to the header's.
+    gauges : callable, optional
+        Values that only grow, with their units; their growth over a block, per run, becomes a
+        sample `host_<name>` of the block's first run.
     on_progress : callable, optional
         Told after each block, with everything collected of the temperature.
     """
@@ -93,6 +96,7 @@ class Campaign:
     supply_v: float | None = None
     scales: Mapping[str, tuple[str, float]] = field(default_factory=dict)
     environment: Mapping[str, str] = field(default_factory=dict)
+    gauges: Callable[[], Mapping[str, tuple[float, str]]] | None = None
     on_progress: Callable[[Progress], None] = lambda progress: None
     identity: wire.Identity = field(init=False)
     counters: tuple[wire.Counter, ...] = field(init=False)
@@ -246,6 +250,7 @@ class Campaign:
         runs = max(1, min(last - first_run, int(BLOCK_S / max(self.run_s, 1e-6))))
         self._note_environment(folder, first_run)
         expected = (runs + warmup) * self.run_s
+        before = self.gauges() if self.gauges is not None and not warmup else {}
         begin = time.monotonic()
         try:
             reply = self._make_block(first_run, runs, LEAST_TIMEOUT_S + 4 * expected, expected)
@@ -253,6 +258,7 @@ class Campaign:
                 spent = time.monotonic() - begin
                 self.run_s = 0.7 * self.run_s + 0.3 * spent / (reply.done + warmup)
                 self.mismatches = max(self.mismatches, reply.mismatches)
+                self._note_gauges(folder, first_run, reply.done, before)
         except LinkResumedError:
             pass  # what was made meanwhile waits on the board
         self._fetch(folder)
@@ -306,6 +312,13 @@ class Campaign:
                   ("supply", told.supply_mv, 1e-3, "V"))
         append_samples(folder, [Sample(run=run, counter=name, value=value * factor, unit=unit)
                                 for name, value, factor, unit in values if value != wire.UNKNOWN])
+
+    def _note_gauges(self, folder: Path, run: int, runs: int,
+                     before: Mapping[str, tuple[float, str]]) -> None:
+        after = self.gauges() if self.gauges is not None and before else {}
+        append_samples(folder, [
+            Sample(run=run, counter=f"host_{name}", unit=unit, value=(value - before[name][0])
+                   / runs) for name, (value, unit) in after.items()])
 
     def _restart(self, error: LinkError) -> None:
         """Bring the input back to a board that forgot everything."""

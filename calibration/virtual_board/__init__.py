@@ -1,1 +1,134 @@
-"""Boards one can run today: emulated cores and spoilt lines, launched and ended by the toolkit."""
+"""Boards one can run today: emulated cores and spoilt lines, launched and ended by the toolkit.
+
+    with launch("unicorn-m4", "firmware.elf", board=load_board("nucleo_l4r5zi")) as made:
+        with open_link(made.port) as link: ...
+
+Every counter of theirs is simulated and says so.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from importlib.util import find_spec
+from pathlib import Path
+from shutil import which
+
+from calibration.errors import LinkError
+from calibration.virtual_board.host import describe_host, run_host
+from calibration.virtual_board.qemu import MACHINES, run_qemu
+from hwmodels.board import Board
+from hwmodels.errors import did_you_mean
+
+Scales = Mapping[str, tuple[str, float]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VirtualBoard:
+    """A board that can be launched.
+
+    Parameters
+    ----------
+    name : str
+        As asked for; also the firmware's port for it.
+    core : str
+        Emulated.
+    emulator : str
+        "qemu" or "unicorn".
+    counts : str
+        What its counters are.
+    missing : str
+        What has to be installed; "" when it can run.
+    """
+
+    name: str
+    core: str
+    emulator: str
+    counts: str
+    missing: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Launched:
+    """A running virtual board.
+
+    Parameters
+    ----------
+    port : str
+        Its serial line.
+    scales : callable
+        Timer frequency in Hz -> counters derived from the board's, for a `Campaign`.
+    failure : callable
+        What went wrong inside, or None.
+    gauges : callable or None
+        Values that only grow and unit by name, for a `Campaign`; of the host.
+    environment : mapping of str to str
+        What else a header should say.
+    """
+
+    port: str
+    scales: Callable[[int], Scales] = field(default=lambda timer_hz: {})
+    failure: Callable[[], str | None] = field(default=lambda: None)
+    gauges: Callable[[], Mapping[str, tuple[float, str]]] | None = None
+    environment: Mapping[str, str] = field(default_factory=dict)
+
+
+def list_virtual_boards() -> tuple[VirtualBoard, ...]:
+    """Return every virtual board, those that can run first."""
+    from calibration.virtual_board.unicorn_board import CORES
+
+    needs = [name for name in ("unicorn", "elftools", "capstone") if find_spec(name) is None]
+    found = [VirtualBoard(name=name, emulator="unicorn", core=f"cortex-{name.split('-')[1]}",
+                          counts="cycles of planted costs, 8-bit DWT events",
+                          missing="pip install embedded-twin[boards]" if needs else "")
+             for name in CORES]
+    for machine in MACHINES.values():
+        there = which(machine.program) is not None
+        package = "qemu-system-arm" if machine.program.endswith("arm") else "qemu-system-misc"
+        found.append(VirtualBoard(name=machine.port, emulator="qemu", core=machine.core,
+                                  counts="exact instructions",
+                                  missing="" if there else f"apt-get install {package}"))
+    return tuple(sorted(found, key=lambda board: (bool(board.missing), board.name)))
+
+
+@contextlib.contextmanager
+def launch(name: str, image: str | Path, *, board: Board | None = None) -> Iterator[Launched]:
+    """Run an image on a virtual board for as long as the context lasts.
+
+    Parameters
+    ----------
+    name : str
+        One of `list_virtual_boards`, or "host".
+    image : path
+        ELF file built for that port.
+    board : Board, optional
+        Whose costs an emulated core is given; by default every instruction takes a cycle.
+
+    Raises
+    ------
+    LinkError
+        When there is no such board or the emulator refuses.
+    ToolMissingError
+        When it is not installed.
+    """
+    names = {one.name: one.emulator for one in list_virtual_boards()}
+    if name == "host":
+        with run_host(image) as host:
+            told = {f"no_{counter}": why for counter, why in host.gauges.missing.items()}
+            yield Launched(port=host.port, gauges=host.gauges.read,
+                           environment={**describe_host(), **told})
+        return
+    if name not in names:
+        raise LinkError(f"no virtual board {name!r}; {did_you_mean(name, names)}")
+    if names[name] == "qemu":
+        with run_qemu(name, image) as machine:
+            yield Launched(port=machine.port, scales=lambda timer_hz: {
+                "timer_ticks": ("instructions", machine.instructions_per_tick(timer_hz))})
+        return
+    from calibration.virtual_board.costs import costs_of
+    from calibration.virtual_board.unicorn_board import run_unicorn
+
+    costs = None if board is None else costs_of(board)
+    with run_unicorn(name, image, costs=costs) as emulated:
+        yield Launched(port=emulated.port, failure=lambda: emulated.failure)

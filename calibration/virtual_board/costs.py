@@ -1,0 +1,134 @@
+"""What an emulated board is made to cost: a core's timing, caches, and what each miss waits for.
+
+The costs are planted: a calibration that works finds them again. The core is `hwmodels.core`'s
+table applied to the blocks of the real binary; the caches are simulated in `kernels.hooks`,
+written apart from the twin's own cache model.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from calibration.errors import MeasurementError
+from hwmodels.board import Board, Cache, Memory
+from hwmodels.lookup import code_cache, data_cache
+from hwmodels.prices import derive_prices
+from hwmodels.refill import clock_ratio, line_wait_cycles
+
+SCALE = 64
+"""Costs are kept as multiples of 1/64 cycle."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Span:
+    """A piece of address space and what accesses to it wait for, beyond their own cycle.
+
+    Parameters
+    ----------
+    base, end : int
+        First address, and the one after the last.
+    cached, fetch_cached : bool
+        Whether the data or the instruction cache is looked up.
+    read_miss_cycles, write_miss_cycles, fetch_miss_cycles : float
+        Per line filled for a load, a store, an instruction.
+    read_cycles, write_cycles : float
+        Per access that looks up no cache; with `buffer_bytes`, per array read of a load.
+        A write-through cache passes each store on at `write_cycles`.
+    fetch_cycles : float
+        Per word of code fetched past the cache.
+    buffer_bytes : int
+        Line buffer in front of the array, a power of two; 0 is none.
+    """
+
+    base: int
+    end: int
+    cached: bool = False
+    fetch_cached: bool = False
+    read_miss_cycles: float = 0.0
+    write_miss_cycles: float = 0.0
+    fetch_miss_cycles: float = 0.0
+    read_cycles: float = 0.0
+    write_cycles: float = 0.0
+    fetch_cycles: float = 0.0
+    buffer_bytes: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Costs:
+    """A hidden board.
+
+    Parameters
+    ----------
+    core : str
+        Timing table of `hwmodels/cores`; None: every instruction takes a cycle.
+    clock_hz : float
+        Of the core.
+    data, code : Cache or None
+        Its caches.
+    spans : tuple of Span
+        What is not in one of them costs nothing beyond the access.
+    write_back_cycles : float
+        Per dirty line that leaves.
+    """
+
+    core: str | None = None
+    clock_hz: float = 100e6
+    data: Cache | None = None
+    code: Cache | None = None
+    spans: tuple[Span, ...] = ()
+    write_back_cycles: float = 0.0
+
+    def __post_init__(self) -> None:
+        for span in self.spans:
+            if (span.cached and self.data is None) or (span.fetch_cached and self.code is None):
+                raise MeasurementError(f"span 0x{span.base:08x} is cached, and there is no cache")
+            if span.buffer_bytes & (span.buffer_bytes - 1):
+                raise MeasurementError(f"span 0x{span.base:08x}: a buffer of {span.buffer_bytes} "
+                                       "bytes; accepted: a power of two")
+
+
+def costs_of(board: Board) -> Costs:
+    """Return the costs of a board's facts at its clock.
+
+    Parameters
+    ----------
+    board : Board
+        Any with a Cortex-M4, M7 or M33.
+
+    Returns
+    -------
+    Costs
+        Lower caches, prefetch and critical word first are left out: each miss waits for its line.
+    """
+    spans = tuple(_span(board, memory) for memory in board.memories)
+    prices = derive_prices(board)
+    caches = [board.cache(name) for name in (board.core.dcache, board.core.icache)]
+    data, code = (cache if cache is not None and cache.enabled else None for cache in caches)
+    backs = [prices.price("write_back", memory.name).cycles for memory in board.memories
+             if data is not None and data_cache(board, memory) is data and data.write == "back"]
+    return Costs(core=board.core.model, data=data, code=code, spans=spans,
+                 clock_hz=board.clock(board.core.clock).frequency_hz,
+                 write_back_cycles=max(backs, default=0.0))
+
+
+def _span(board: Board, memory: Memory) -> Span:
+    prices = derive_prices(board)
+    data, code = data_cache(board, memory), code_cache(board, memory)
+    direct = memory.role != "tcm"
+    wait = memory.wait_states * clock_ratio(board, memory)
+    waits = direct and memory.wait_states > 0
+    other = prices.price("sram_wait", memory.name).cycles if direct else 0.0
+    if memory.role.startswith("external"):
+        other = prices.price("external_wait", memory.name).cycles
+    read_miss = 0.0
+    if data is not None:
+        read_miss = (prices.price("dcache_read_refill", memory.name).cycles
+                     + line_wait_cycles(board, memory, data.line_bytes))
+    return Span(
+        base=memory.address, end=memory.address + memory.size_bytes,
+        cached=data is not None, fetch_cached=code is not None, read_miss_cycles=read_miss,
+        write_miss_cycles=0.0 if data is not None and data.write == "back" else read_miss,
+        fetch_miss_cycles=prices.price("icache_refill", memory.name).cycles if code else 0.0,
+        read_cycles=wait if waits else other, write_cycles=0.0 if data is not None else other,
+        fetch_cycles=wait if waits and code is None else 0.0,
+        buffer_bytes=memory.read_bytes if memory.line_buffer and waits else 0)

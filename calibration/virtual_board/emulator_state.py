@@ -1,0 +1,136 @@
+"""The array the emulator's native callbacks count in, and what Python reads from it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from calibration.virtual_board.costs import SCALE, Costs, Span
+from hwmodels.board import Cache
+from hwmodels.cache import POLICIES, SEED
+
+CostOf = Callable[[int, int], tuple[int, float, float, float]]
+"""(address, size) of a block -> instructions, cycles once, cycles again, cycles when taken."""
+
+
+class EmulatorState:
+    """Counts of an emulated core.
+
+    Parameters
+    ----------
+    costs : Costs
+        Planted.
+    code_start, code_end : int
+        Addresses of code.
+    trace_limit : int
+        Accesses there is room for.
+    """
+
+    def __init__(self, costs: Costs, code_start: int, code_end: int, trace_limit: int) -> None:
+        from calibration.virtual_board.kernels import hooks
+
+        self._names = hooks
+        slots = (code_end - code_start) // 2 + 1
+        blocks_at = hooks.HEAD
+        seen_at = blocks_at + slots * hooks.SLOT
+        regions_at = seen_at + slots
+        data_at = regions_at + max(len(costs.spans), 1) * hooks.REGION
+        fetch_at = data_at + _cache_words(costs.data)
+        trace_at = fetch_at + _cache_words(costs.code)
+        words = self.words = np.zeros(trace_at + max(trace_limit, 1), dtype=np.int64)
+        words[[hooks.CODE_BASE, hooks.CODE_SLOTS, hooks.LAST_SLOT]] = code_start, slots, -1
+        words[[hooks.BLOCKS_AT, hooks.SEEN_AT, hooks.REGIONS_AT, hooks.TRACE_AT]] = (
+            blocks_at, seen_at, regions_at, trace_at)
+        words[hooks.TRACE_LIMIT] = 0
+        words[hooks.WRITE_BACK_COST] = round(costs.write_back_cycles * SCALE)
+        self._room = trace_limit
+        self._blocks = words[blocks_at:seen_at].reshape(-1, hooks.SLOT)
+        self._seen = words[seen_at:regions_at]
+        spans = costs.spans or (Span(base=0, end=1 << 32),)
+        for number, span in enumerate(spans):
+            words[regions_at + number * hooks.REGION:][:hooks.REGION] = _region(span)
+        words[hooks.REGION_COUNT] = len(spans)
+        self._caches = tuple(_lay_out(words, head, at, cache) for head, at, cache in (
+            (hooks.DATA, data_at, costs.data), (hooks.FETCH, fetch_at, costs.code)))
+        self.empty_caches()
+        self._known = np.zeros((0, 4))
+
+    def __getattr__(self, name: str) -> int:
+        field = {"traced": "TRACE_COUNT"}.get(name, name.upper())
+        if name.startswith("_") or not hasattr(self._names, field):
+            raise AttributeError(name)
+        return int(self.words[getattr(self._names, field)])
+
+    def empty_caches(self) -> None:
+        """Invalidate both caches; a shift register of random replacement goes on."""
+        for entries, bits in self._caches:
+            entries[:] = -1
+            bits[:] = 0
+
+    def count(self, cost_of: CostOf) -> tuple[float, int]:
+        """Return cycles and instructions so far; new blocks are asked for with `cost_of`."""
+        hooks = self._names
+        seen = int(self.words[hooks.SEEN_COUNT])
+        slots = self._seen[:seen]
+        counts = self._blocks[slots]
+        if seen > len(self._known):
+            base = int(self.words[hooks.CODE_BASE])
+            fresh = [cost_of(base + 2 * int(slot), int(row[hooks.BYTES]))
+                     for slot, row in zip(slots[len(self._known):], counts[len(self._known):],
+                                          strict=True)]
+            self._known = np.vstack((self._known, np.array(fresh).reshape(-1, 4)))
+        again = counts[:, hooks.AGAIN]
+        once = counts[:, hooks.COUNT] - again
+        known = self._known
+        cycles = float(once @ known[:, 1] + again @ known[:, 2]
+                       + counts[:, hooks.TAKEN] @ known[:, 3])
+        cycles += (self.stall + self.fetch_stall) / SCALE
+        return cycles, int(counts[:, hooks.COUNT] @ known[:, 0])
+
+    def blocks(self) -> dict[tuple[int, int], tuple[int, int, int]]:
+        """Return how often each block (address, bytes) ran, followed itself, was left by branch."""
+        hooks = self._names
+        base = int(self.words[hooks.CODE_BASE])
+        slots = self._seen[:int(self.words[hooks.SEEN_COUNT])]
+        return {(base + 2 * int(slot), int(row[hooks.BYTES])):
+                (int(row[hooks.COUNT]), int(row[hooks.AGAIN]), int(row[hooks.TAKEN]))
+                for slot, row in zip(slots, self._blocks[slots], strict=True)}
+
+    def clear_trace(self) -> None:
+        """Forget the trace and begin another."""
+        self.words[self._names.TRACE_COUNT] = 0
+        self.words[self._names.TRACE_LIMIT] = self._room
+
+    def trace(self) -> np.ndarray:
+        """Return the accesses written down: rows of (address, bytes, 1 for a store)."""
+        at = int(self.words[self._names.TRACE_AT])
+        packed = self.words[at:at + self.traced]
+        return np.column_stack((packed >> 8, packed >> 1 & 0x7F, packed & 1))
+
+
+def _cache_words(cache: Cache | None) -> int:
+    return 2 if cache is None else cache.sets * (cache.ways + 1)
+
+
+def _lay_out(words: np.ndarray, head: int, at: int,
+             cache: Cache | None) -> tuple[np.ndarray, np.ndarray]:
+    """Write a cache's geometry to the head; return views of its entries and tree bits."""
+    sets, ways = (1, 1) if cache is None else (cache.sets, cache.ways)
+    line = 4 if cache is None else cache.line_bytes
+    words[head:head + 8] = (
+        at, sets, ways, line.bit_length() - 1, POLICIES[cache.replacement] if cache else 0,
+        cache is not None and cache.write == "back",
+        cache is not None and cache.allocate == "read_write", SEED)
+    return words[at:at + sets * ways], words[at + sets * ways:at + sets * (ways + 1)]
+
+
+def _region(span: Span) -> list[int]:
+    def scaled(cycles: float) -> int:
+        return round(cycles * SCALE)
+
+    shift = span.buffer_bytes.bit_length() - 1 if span.buffer_bytes else 0
+    return [span.base, span.end, int(span.cached), scaled(span.read_miss_cycles),
+            scaled(span.write_miss_cycles), scaled(span.read_cycles), scaled(span.write_cycles),
+            shift, -1, int(span.fetch_cached), scaled(span.fetch_miss_cycles),
+            scaled(span.fetch_cycles)]

@@ -1,0 +1,1 @@
+"""Numba only: native callbacks of the emulator."""

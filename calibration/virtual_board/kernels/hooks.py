@@ -1,0 +1,214 @@
+"""Numba: what happens at every basic block and every memory access of the emulated core.
+
+All state is one int64 array. HEAD words, then tables at offsets the head names: blocks (COUNT,
+AGAIN, TAKEN, BYTES each), blocks seen, regions of memory, entries of both caches, trace. Costs
+are in 1/64 cycle. A cache entry is line << 1 | dirty, -1 when empty. Under LRU the ways of a set
+are kept in order of recency, under FIFO of arrival; else lines stay in their ways, and a word per
+set after the entries holds the tree of pseudo-LRU.
+"""
+
+from typing import Any
+
+import numba
+import numpy as np
+from numba import carray, types
+
+HEAD = 64
+(SCRATCH, CODE_BASE, CODE_SLOTS, SEEN_COUNT, LAST_SLOT, LAST_END, LOADS, STORES, STALL, READ_MISSES,
+ WRITE_MISSES, WRITE_BACKS, FETCH_MISSES, TRACE_COUNT, TRACE_LIMIT, DATA_TOUCHES, ODD_BLOCKS,
+ BLOCKS_AT, SEEN_AT, REGIONS_AT, REGION_COUNT, WRITE_BACK_COST, TRACE_AT, FETCH_STALL) = range(24)
+DATA, FETCH = 32, 48
+"""Offsets of the two caches in the head."""
+AT, SETS, WAYS, LINE_SHIFT, POLICY, BACK, ALLOCATE, SHIFT_REGISTER = range(8)
+LRU, PLRU, FIFO, LFSR = range(4)
+
+SLOT = 4
+COUNT, AGAIN, TAKEN, BYTES = range(SLOT)
+REGION = 12
+(BASE, END, CACHED, READ_MISS, WRITE_MISS, READ_COST, WRITE_COST, BUFFER_SHIFT, BUFFER_LINE,
+ FETCH_CACHED, FETCH_MISS, FETCH_COST) = range(REGION)
+
+uc_reg_read: Any = types.ExternalFunction("uc_reg_read", types.int32(
+    types.voidptr, types.int32, types.voidptr))
+uc_reg_write: Any = types.ExternalFunction("uc_reg_write", types.int32(
+    types.voidptr, types.int32, types.voidptr))
+"""Of the emulator's library, which is loaded before this file is."""
+XPSR = 120  # UC_ARM_REG_XPSR
+IT_STATE = 0x0600FC00
+
+WORDS = (1 << 40,)
+"""A view over all of the memory behind the pointer; its real size is the head's business."""
+
+
+@numba.njit(inline="always")
+def touch(words, cache, line, dirty, allocate):
+    """Look a line up: 0 hit, 1 filled, 2 filled over a dirty line, 3 missed and not allocated."""
+    sets, ways, policy = words[cache + SETS], words[cache + WAYS], words[cache + POLICY]
+    index = line % sets
+    base = words[cache + AT] + index * ways
+    bits = words[cache + AT] + sets * ways + index
+    place, free = -1, -1
+    for way in range(ways - 1, -1, -1):
+        entry = words[base + way]
+        if entry < 0:
+            free = way
+        elif entry >> 1 == line:
+            place = way
+    met = 0
+    if place < 0:
+        if not allocate:
+            return 3
+        place = free if free >= 0 else choose(words, cache, bits, ways, policy)
+        met = 2 if words[base + place] >= 0 and words[base + place] & 1 else 1
+        words[base + place] = line << 1
+    entry = words[base + place] | dirty
+    words[base + place] = entry
+    if policy == LRU or (policy == FIFO and met):
+        for way in range(place, 0, -1):
+            words[base + way] = words[base + way - 1]
+        words[base] = entry
+    elif policy == PLRU:
+        point_away(words, bits, place, ways)
+    return met
+
+
+@numba.njit(inline="always")
+def choose(words, cache, bits, ways, policy):
+    """Way a full set gives up."""
+    if policy == PLRU:
+        node = 1
+        while node < ways:
+            node = 2 * node + (words[bits] >> node & 1)
+        return node - ways
+    if policy == LFSR:
+        register = words[cache + SHIFT_REGISTER]
+        register = register >> 1 ^ (0xB400 if register & 1 else 0)
+        words[cache + SHIFT_REGISTER] = register
+        return register % ways
+    return ways - 1
+
+
+@numba.njit(inline="always")
+def point_away(words, bits, place, ways):
+    """Turn every node of the tree above a way towards its other half."""
+    node, half = 1, ways >> 1
+    while half:
+        right = place & half != 0
+        words[bits] = words[bits] & ~(1 << node) if right else words[bits] | 1 << node
+        node = 2 * node + (1 if right else 0)
+        half >>= 1
+
+
+@numba.njit(inline="always")
+def find_region(words, address):
+    """Offset of the region that holds an address, -1 for none (peripherals)."""
+    at = words[REGIONS_AT]
+    for _ in range(words[REGION_COUNT]):
+        if words[at + BASE] <= address < words[at + END]:
+            return at
+        at += REGION
+    return -1
+
+
+@numba.njit(inline="always")
+def fetch(words, address, size):
+    """Charge the lines of code a block lies in."""
+    region = find_region(words, address)
+    if region < 0:
+        return
+    if not words[region + FETCH_CACHED]:
+        words[FETCH_STALL] += words[region + FETCH_COST] * ((size + 3) >> 2)
+        return
+    shift = words[FETCH + LINE_SHIFT]
+    for line in range(address >> shift, ((address + size - 1) >> shift) + 1):
+        if touch(words, FETCH, line, 0, True):
+            words[FETCH_MISSES] += 1
+            words[FETCH_STALL] += words[region + FETCH_MISS]
+
+
+@numba.njit(inline="always")
+def look_up(words, region, address, size, write):
+    """Look up the lines of an access in the data cache."""
+    shift, back = words[DATA + LINE_SHIFT], words[DATA + BACK]
+    for line in range(address >> shift, ((address + size - 1) >> shift) + 1):
+        words[DATA_TOUCHES] += 1
+        if write and not back:
+            words[STALL] += words[region + WRITE_COST]
+        met = touch(words, DATA, line, write & back, write == 0 or words[DATA + ALLOCATE] != 0)
+        if met == 0 or met == 3:
+            continue
+        if write:
+            words[WRITE_MISSES] += 1
+            words[STALL] += words[region + WRITE_MISS]
+        else:
+            words[READ_MISSES] += 1
+            words[STALL] += words[region + READ_MISS]
+        if met == 2:
+            words[WRITE_BACKS] += 1
+            words[STALL] += words[WRITE_BACK_COST]
+
+
+@numba.cfunc(types.void(types.voidptr, types.uint64, types.uint32, types.voidptr), cache=True)
+def on_block(_, address, size, data):
+    """Count a block, whether it follows itself, and whether the one before was left by a branch."""
+    words = carray(data, WORDS, np.int64)
+    slot = (np.int64(address) - words[CODE_BASE]) >> 1
+    if slot < 0 or slot >= words[CODE_SLOTS]:
+        words[ODD_BLOCKS] += 1
+        return
+    at = words[BLOCKS_AT] + slot * SLOT
+    if words[at + COUNT] == 0:
+        words[words[SEEN_AT] + words[SEEN_COUNT]] = slot
+        words[SEEN_COUNT] += 1
+        words[at + BYTES] = np.int64(size)
+    elif words[at + BYTES] != np.int64(size):
+        words[ODD_BLOCKS] += 1
+    words[at + COUNT] += 1
+    last = words[LAST_SLOT]
+    if last == slot:
+        words[at + AGAIN] += 1
+    elif last >= 0 and words[LAST_END] != np.int64(address):
+        words[words[BLOCKS_AT] + last * SLOT + TAKEN] += 1
+    words[LAST_SLOT] = slot
+    words[LAST_END] = np.int64(address) + np.int64(size)
+    fetch(words, np.int64(address), np.int64(size))
+
+
+@numba.cfunc(types.void(types.voidptr, types.int32, types.uint64, types.int32, types.int64,
+                        types.voidptr), cache=True)
+def on_access(machine, kind, address, size, _, data):
+    """Count an access, write it down if asked, and charge what it waits for.
+
+    Inside an IT block Unicorn 2.1 saves the IT state before it calls a hook and never clears it:
+    the first instructions of the next block would be taken for conditional ones. So it is cleared
+    here; what is left of the block has its conditions in translated code.
+    """
+    words = carray(data, WORDS, np.int64)
+    words[SCRATCH] = 0
+    uc_reg_read(machine, XPSR, data)
+    if words[SCRATCH] & IT_STATE:
+        words[SCRATCH] &= ~IT_STATE
+        uc_reg_write(machine, XPSR, data)
+    region = find_region(words, np.int64(address))
+    if region < 0:
+        return
+    write = np.int64(kind == 17)  # UC_MEM_WRITE; 16 is UC_MEM_READ
+    if write:
+        words[STORES] += 1
+    else:
+        words[LOADS] += 1
+    count = words[TRACE_COUNT]
+    if count < words[TRACE_LIMIT]:
+        words[words[TRACE_AT] + count] = np.int64(address) << 8 | np.int64(size) << 1 | write
+        words[TRACE_COUNT] = count + 1
+    if words[region + CACHED]:
+        look_up(words, region, np.int64(address), np.int64(size), write)
+        return
+    shift = words[region + BUFFER_SHIFT]
+    if shift and not write:
+        line = np.int64(address) >> shift
+        if line != words[region + BUFFER_LINE]:
+            words[region + BUFFER_LINE] = line
+            words[STALL] += words[region + READ_COST]
+        return
+    words[STALL] += words[region + (WRITE_COST if write else READ_COST)]

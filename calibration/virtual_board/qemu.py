@@ -1,0 +1,168 @@
+"""Machines of QEMU as boards: started with an image, ended whatever happens.
+
+Facts (QEMU 7.2, `-icount`): DWT and PMU read zero, so firmware counts a timer; each instruction
+takes 2^shift ns of virtual time, so instructions = ticks x (1e9 / timer Hz) / 2^shift, exactly.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import select
+import shutil
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from calibration.errors import LinkError
+from hwmodels.errors import ToolMissingError
+
+START_S = 10.0
+END_S = 2.0
+_PTY = re.compile(rb"char device redirected to (\S+)")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Machine:
+    """A machine QEMU emulates.
+
+    Parameters
+    ----------
+    name : str
+        QEMU's name.
+    port : str
+        The firmware's port for it, the name it is asked for by.
+    core : str
+        Its core.
+    program : str
+        QEMU program that has it.
+    shift : int
+        Virtual time of an instruction is 2^shift ns; a multiple of the timer's period is exact.
+    options : tuple of str
+        Further ones.
+    """
+
+    name: str
+    port: str
+    core: str
+    program: str = "qemu-system-arm"
+    shift: int = 7
+    options: tuple[str, ...] = ()
+
+
+MACHINES: Mapping[str, Machine] = {machine.port: machine for machine in (
+    Machine(name="mps2-an386", port="mps2-an386", core="cortex-m4"),
+    Machine(name="mps2-an500", port="mps2-an500", core="cortex-m7"),
+    Machine(name="mps2-an505", port="mps2-an505", core="cortex-m33"),
+    Machine(name="mps3-an547", port="mps3-an547", core="cortex-m55"),
+    Machine(name="netduinoplus2", port="stm32f4", core="cortex-m4", shift=4),
+    Machine(name="virt", port="riscv_virt", core="rv32imac", program="qemu-system-riscv32",
+            shift=0, options=("-bios", "none")),
+)}
+"""Machines there are ports for, by port."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QemuBoard:
+    """A running machine.
+
+    Parameters
+    ----------
+    machine : Machine
+        What runs.
+    port : str
+        Its serial line, a pty.
+    process : Popen
+        QEMU.
+    """
+
+    machine: Machine
+    port: str
+    process: subprocess.Popen[bytes]
+
+    def instructions_per_tick(self, timer_hz: int) -> float:
+        """Return instructions per tick of the timer the firmware counts."""
+        return 1e9 / timer_hz / (1 << self.machine.shift)
+
+
+def find_program(machine: Machine) -> str:
+    """Return the path of the QEMU that has a machine.
+
+    Raises
+    ------
+    ToolMissingError
+        Naming the Debian package.
+    """
+    found = shutil.which(machine.program)
+    if found is None:
+        package = "qemu-system-arm" if machine.program.endswith("arm") else "qemu-system-misc"
+        raise ToolMissingError(f"{machine.program} is not installed: apt-get install {package}, "
+                               "or use a unicorn-* board")
+    return found
+
+
+@contextlib.contextmanager
+def run_qemu(name: str, image: str | Path) -> Iterator[QemuBoard]:
+    """Run an image on a machine for as long as the context lasts.
+
+    Parameters
+    ----------
+    name : str
+        Key of `MACHINES`.
+    image : path
+        ELF file.
+
+    Raises
+    ------
+    LinkError
+        When QEMU refuses; with what it said.
+    ToolMissingError
+        When it is not installed.
+    """
+    machine = MACHINES[name]
+    if not Path(image).is_file():
+        raise LinkError(f"{image}: no such image")
+    command = [find_program(machine), "-M", machine.name, "-kernel", str(image), *machine.options,
+               "-display", "none", "-monitor", "none", "-serial", "pty",
+               "-icount", f"shift={machine.shift}"]
+    with tempfile.TemporaryFile() as log:
+        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                   stderr=log)
+        try:
+            yield QemuBoard(machine=machine, port=_await_port(process, log), process=process)
+        finally:
+            _end(process)
+
+
+def _await_port(process: subprocess.Popen[bytes], log) -> str:  # type: ignore[no-untyped-def]
+    """Return the pty QEMU says it has opened."""
+    assert process.stdout is not None
+    said = b""
+    deadline = time.monotonic() + START_S
+    while time.monotonic() < deadline:
+        if select.select([process.stdout], [], [], 0.05)[0]:
+            said += os.read(process.stdout.fileno(), 4096)
+        log.seek(0)
+        heard = said + log.read()
+        match = _PTY.search(heard)
+        if match:
+            return match[1].decode()
+        if process.poll() is not None:
+            text = heard.decode("utf-8", "replace").strip()
+            raise LinkError(f"QEMU ended with code {process.returncode}: {text or 'no message'}")
+    raise LinkError(f"QEMU opened no serial line within {START_S:g} s")
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    process.terminate()
+    try:
+        process.wait(END_S)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+    if process.stdout is not None:
+        process.stdout.close()

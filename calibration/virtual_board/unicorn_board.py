@@ -1,0 +1,380 @@
+"""A board inside the Unicorn emulator: real firmware, counters from planted costs.
+
+    with run_unicorn("unicorn-m4", "firmware.elf", costs=costs_of(board)) as made:
+        link = Link(made.port)
+
+Emulation runs in a thread; at each block and access native code counts (`kernels.hooks`), so a
+network runs at tens of millions of instructions a second. The counters the firmware reads are
+DWT's: CYCCNT, and the five of 8 bits made to fulfil Arm's identity cycles = instructions + CPI +
+LSU + SLEEP + EXC - FOLD.
+"""
+
+from __future__ import annotations
+
+import collections
+import contextlib
+import ctypes
+import os
+import select
+import threading
+import tty
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from calibration.errors import LinkError, MeasurementError
+from calibration.virtual_board.costs import SCALE, Costs
+from calibration.virtual_board.emulator_state import EmulatorState
+from calibration.virtual_board.listing import Listing
+from hwmodels.core_file import load_core
+from hwmodels.errors import ToolMissingError
+
+CORES: Mapping[str, tuple[str, int]] = {
+    "unicorn-m4": ("UC_CPU_ARM_CORTEX_M4", 0x410FC241),
+    "unicorn-m7": ("UC_CPU_ARM_CORTEX_M7", 0x411FC272),
+    "unicorn-m33": ("UC_CPU_ARM_CORTEX_M33", 0x410FD213),
+}
+"""Emulated core and its CPUID (Arm technical reference manuals, SCB CPUID), by port."""
+
+CONSOLE, CONSOLE_SIZE = 0x40004000, 0x1000
+DATA, WAITING, HERTZ, COLD, MARK = 0x00, 0x04, 0x08, 0x0C, 0x10
+PRIVATE, PRIVATE_SIZE = 0xE0000000, 0x100000
+CYCCNT, DWT_EVENTS, CPUID, AIRCR = 0x1004, 0x1008, 0xED00, 0xED0C
+RESET_KEY = 0x05FA0004
+HOOK_BLOCK, HOOK_READ, HOOK_WRITE = 8, 1024, 2048
+MOST_TRACED = 1 << 26
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Totals:
+    """What the core did since it started.
+
+    Parameters
+    ----------
+    cycles : float
+        By the planted costs.
+    accesses : int
+        Position in the trace.
+    pin : int
+        Level of the mark.
+    """
+
+    cycles: float
+    instructions: int
+    loads: int
+    stores: int
+    read_misses: int
+    write_misses: int
+    write_backs: int
+    fetch_misses: int
+    accesses: int
+    pin: int
+
+    def minus(self, other: Totals) -> Totals:
+        """Return what was done since another time."""
+        values = {name: getattr(self, name) - getattr(other, name)
+                  for name in self.__slots__}
+        return Totals(**values)
+
+
+@dataclass(slots=True)
+class Recorder:
+    """Totals at every reading of the cycle counter, and the trace of accesses, while it is on."""
+
+    readings: list[Totals] = field(default_factory=list)
+    on: bool = False
+
+
+class UnicornBoard:
+    """An emulated core with an image; use `run_unicorn`."""
+
+    def __init__(self, name: str, image: str | Path, costs: Costs, *,
+                 trace_accesses: int = 0) -> None:
+        self.name, self.costs = name, costs
+        self.recorder = Recorder()
+        self.failure: str | None = None
+        self._unicorn = _import_unicorn()
+        self._image = _read_image(image)
+        self._incoming: collections.deque[int] = collections.deque()
+        self._pin = 0
+        self._ended = threading.Event()
+        self._registers: dict[int, int] = {}
+        start, end = self._image.code
+        self.state = EmulatorState(costs, start, end, min(trace_accesses, MOST_TRACED))
+        timing = load_core(costs.core) if costs.core is not None else None
+        self.listing = Listing(timing=timing)
+        self._master, self._slave = os.openpty()
+        tty.setraw(self._slave)
+        tty.setraw(self._master)
+        self.port = os.ttyname(self._slave)
+        self._build()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+
+    def _build(self) -> None:
+        unicorn, arm = self._unicorn
+        core, _ = CORES[self.name]
+        self._machine = unicorn.Uc(unicorn.UC_ARCH_ARM,
+                                   unicorn.UC_MODE_THUMB | unicorn.UC_MODE_MCLASS)
+        self._machine.ctl_set_cpu_model(getattr(arm, core))
+        for base, size in self._image.memories:
+            self._machine.mem_map(base, size)
+        self._machine.mmio_map(CONSOLE, CONSOLE_SIZE, self._read_console, None,
+                               self._write_console, None)
+        self._machine.mmio_map(PRIVATE, PRIVATE_SIZE, self._read_private, None,
+                               self._write_private, None)
+        self._hook()
+        self._reset()
+
+    def _hook(self) -> None:
+        """Give the emulator the native callbacks."""
+        from calibration.virtual_board.kernels import hooks
+
+        library = import_module("unicorn.unicorn_py3.unicorn").uclib
+        words = self.state.words.ctypes.data
+        callbacks: tuple[tuple[int, Any], ...] = (
+            (HOOK_BLOCK, hooks.on_block), (HOOK_READ | HOOK_WRITE, hooks.on_access))
+        for kind, callback in callbacks:
+            handle = ctypes.c_size_t()
+            status = library.uc_hook_add(
+                self._machine._uch, ctypes.byref(handle), kind,
+                ctypes.cast(callback.address, ctypes.c_void_p), ctypes.c_void_p(words), 1, 0)
+            if status:
+                raise LinkError(f"{self.name}: Unicorn refuses a hook ({status})")
+
+    def _reset(self) -> None:
+        """Load the image and start it where its vectors say."""
+        _, arm = self._unicorn
+        for address, data in self._image.pieces:
+            self._machine.mem_write(address, data)
+        stack, entry = np.frombuffer(self._machine.mem_read(self._image.vectors, 8), "<u4")
+        self._machine.reg_write(arm.UC_ARM_REG_SP, int(stack))
+        self._machine.reg_write(arm.UC_ARM_REG_PC, int(entry) | 1)
+        self._next = int(entry) | 1
+        self._registers.clear()
+
+    # ---- the emulated core's view ----
+
+    def _read_console(self, _: Any, offset: int, size: int, data: Any) -> int:
+        if offset == DATA:
+            return self._incoming.popleft() if self._incoming else 0
+        if offset == WAITING:
+            self._collect(0.0)
+            return len(self._incoming)
+        return int(self.costs.clock_hz) if offset == HERTZ else 0
+
+    def _write_console(self, _: Any, offset: int, size: int, value: int, data: Any) -> None:
+        if offset == DATA:
+            with contextlib.suppress(OSError):
+                os.write(self._master, bytes((value & 0xFF,)))
+        elif offset == COLD:
+            self.state.empty_caches()
+        elif offset == MARK:
+            self._pin = value
+
+    def _read_private(self, _: Any, offset: int, size: int, data: Any) -> int:
+        if offset == CYCCNT:
+            totals = self.totals()
+            if self.recorder.on:
+                self.recorder.readings.append(totals)
+            return int(totals.cycles) & 0xFFFFFFFF
+        if DWT_EVENTS <= offset < DWT_EVENTS + 20:
+            return self.dwt_events()[(offset - DWT_EVENTS) // 4] & 0xFF
+        if offset == CPUID:
+            return CORES[self.name][1]
+        return self._registers.get(offset, 0)
+
+    def _write_private(self, _: Any, offset: int, size: int, value: int, data: Any) -> None:
+        self._registers[offset] = value
+        if offset == AIRCR and value == RESET_KEY:
+            self._registers[AIRCR] = 0
+            self._reset_wanted = True
+            self._machine.emu_stop()
+
+    _reset_wanted = False
+
+    def dwt_events(self) -> tuple[int, ...]:
+        """Return CPICNT, EXCCNT, SLEEPCNT, LSUCNT, FOLDCNT, before they are cut to 8 bits."""
+        totals = self.totals()
+        waiting = int(self.state.stall / SCALE)
+        extra = int(totals.cycles) - totals.instructions - waiting
+        return max(extra, 0), 0, 0, waiting, max(-extra, 0)
+
+    def totals(self) -> Totals:
+        """Return what the core did so far."""
+        cycles, instructions = self.state.count(self._cost)
+        state = self.state
+        return Totals(cycles=cycles, instructions=instructions, loads=state.loads,
+                      stores=state.stores, read_misses=state.read_misses,
+                      write_misses=state.write_misses, write_backs=state.write_backs,
+                      fetch_misses=state.fetch_misses, accesses=state.traced, pin=self._pin)
+
+    def _cost(self, address: int, size: int) -> tuple[int, float, float, float]:
+        cost = self.listing.cost(address, bytes(self._machine.mem_read(address, size)))
+        return (cost.instructions, cost.single_cycles, cost.again_cycles, cost.taken_cycles)
+
+    # ---- the thread ----
+
+    def _collect(self, timeout_s: float) -> None:
+        """Take what has come on the line."""
+        if select.select([self._master], [], [], timeout_s)[0]:
+            with contextlib.suppress(OSError):
+                self._incoming.extend(os.read(self._master, 4096))
+
+    def _run(self) -> None:
+        unicorn, arm = self._unicorn
+        while not self._ended.is_set():
+            try:
+                self._machine.emu_start(self._next, 0xFFFFFFFF)
+            except unicorn.UcError as error:
+                place = self._machine.reg_read(arm.UC_ARM_REG_PC)
+                self.failure = f"{self.name}: {error} at 0x{place:08x}"
+                return
+            if self._reset_wanted:
+                self._reset_wanted = False
+                self._reset()
+                continue
+            self._next = self._machine.reg_read(arm.UC_ARM_REG_PC) | 1  # it waits for interrupts
+            while not self._incoming and not self._ended.is_set():
+                self._collect(0.02)
+
+    def start(self) -> None:
+        """Begin to run."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End the thread and close the line."""
+        self._ended.set()
+        self._machine.emu_stop()
+        self._thread.join(5.0)
+        os.close(self._master)
+        os.close(self._slave)
+
+    def start_recording(self) -> None:
+        """From now on keep the totals at each reading of CYCCNT, and the accesses between."""
+        self.recorder = Recorder(on=True)
+        self.state.clear_trace()
+
+    def stop_recording(self) -> tuple[list[Totals], np.ndarray]:
+        """Return the totals kept, and the trace: rows of (address, bytes, 1 for a store)."""
+        self.recorder.on = False
+        return self.recorder.readings, self.state.trace()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Image:
+    pieces: tuple[tuple[int, bytes], ...]
+    memories: tuple[tuple[int, int], ...]
+    vectors: int
+    code: tuple[int, int]
+
+
+PAGE = 1 << 16
+
+
+def _read_image(path: str | Path) -> _Image:
+    """Read an ELF file: what is loaded, what memory it needs, where its code is."""
+    try:
+        from elftools.common.exceptions import ELFError
+        from elftools.elf.elffile import ELFFile
+    except ImportError as error:
+        raise ToolMissingError("reading images needs pyelftools: pip install "
+                               "embedded-twin[boards]") from error
+    try:
+        with open(path, "rb") as stream:
+            elf = ELFFile(stream)
+            pieces = tuple((s["p_paddr"], s.data()) for s in elf.iter_segments()
+                           if s["p_type"] == "PT_LOAD" and s["p_filesz"])
+            kept = [s for s in elf.iter_sections() if s["sh_flags"] & 2 and s["sh_size"]]
+            spans = [(s["sh_addr"], s["sh_addr"] + s["sh_size"]) for s in kept]
+            text = [(s["sh_addr"], s["sh_addr"] + s["sh_size"]) for s in kept
+                    if s["sh_flags"] & 4]
+            symbols: Any = elf.get_section_by_name(".symtab")
+            vectors = symbols.get_symbol_by_name("vectors") if symbols else None
+    except OSError as error:
+        raise LinkError(f"{path}: cannot be read ({error.strerror})") from error
+    except ELFError as error:
+        raise LinkError(f"{path}: not an ELF image ({error})") from error
+    if not vectors or not text or not pieces:
+        raise LinkError(f"{path}: no code, or no symbol `vectors`, in the image")
+    spans += [(address, address + len(data)) for address, data in pieces]
+    return _Image(pieces=pieces, memories=tuple(_merge_pages(spans)),
+                  vectors=vectors[0]["st_value"],
+                  code=(min(text)[0], max(end for _, end in text)))
+
+
+def _merge_pages(spans: list[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+    merged: list[list[int]] = []
+    for begin, end in sorted((a // PAGE * PAGE, -(-b // PAGE) * PAGE) for a, b in spans):
+        if merged and begin <= merged[-1][1]:
+            merged[-1][1] = max(merged[-1][1], end)
+        else:
+            merged.append([begin, end])
+    for begin, end in merged:
+        yield begin, end - begin
+
+
+def _import_unicorn() -> tuple[Any, Any]:
+    try:
+        unicorn, constants = import_module("unicorn"), import_module("unicorn.arm_const")
+        library = import_module("unicorn.unicorn_py3.unicorn").uclib
+    except ImportError as error:
+        raise ToolMissingError("an emulated board needs unicorn: pip install "
+                               "embedded-twin[boards]") from error
+    from llvmlite import binding
+
+    binding.load_library_permanently(library._name)  # the callbacks call it by name
+    return unicorn, constants
+
+
+def layer_spans(readings: list[Totals]) -> list[Totals]:
+    """Return what each layer did, from the readings of one recorded run with layers.
+
+    Notes
+    -----
+    The firmware reads its cycle counter at the start of the run, before and after each layer, and
+    at the end.
+    """
+    inner = readings[1:-1]
+    if len(inner) % 2:
+        raise MeasurementError(f"{len(readings)} readings of CYCCNT are not those of one run "
+                               "that samples its layers")
+    return [after.minus(before) for before, after in zip(inner[::2], inner[1::2], strict=True)]
+
+
+@contextlib.contextmanager
+def run_unicorn(name: str, image: str | Path, *, costs: Costs | None = None,
+                trace_accesses: int = 0, recording: bool = False) -> Iterator[UnicornBoard]:
+    """Run an image on an emulated core for as long as the context lasts.
+
+    Parameters
+    ----------
+    name : str
+        Key of `CORES`, the port the image was built for.
+    image : path
+        ELF file.
+    costs : Costs, optional
+        Planted; by default every instruction takes a cycle.
+    trace_accesses : int
+        Room for a trace of accesses.
+    recording : bool
+        Record from the first instruction on.
+
+    Raises
+    ------
+    LinkError
+        When the image cannot be run.
+    ToolMissingError
+        Without Unicorn.
+    """
+    board = UnicornBoard(name, image, costs or Costs(), trace_accesses=trace_accesses)
+    if recording:
+        board.start_recording()
+    board.start()
+    try:
+        yield board
+    finally:
+        board.stop()

@@ -1,0 +1,253 @@
+"""Real firmware on emulated boards: right outputs, exact counts, planted costs, clean ends."""
+
+from __future__ import annotations
+
+import shutil
+import threading
+import zlib
+from dataclasses import replace
+
+import pytest
+
+pytest.importorskip("serial", reason="needs the boards extra")
+pytest.importorskip("cobs", reason="needs the boards extra")
+
+from made_firmware import build, expected_output
+
+from calibration.collector import Campaign
+from calibration.errors import LinkError
+from calibration.link import Link
+from calibration.measurement import read_measurement
+from calibration.plan import make_plans
+from calibration.virtual_board import launch, list_virtual_boards
+from calibration.virtual_board.costs import Costs, Span, costs_of
+from calibration.virtual_board.qemu import MACHINES
+from calibration.wire import payloads as wire
+from calibration.wire.session import Session
+from hwmodels.board import Cache
+from hwmodels.board_file import load_board
+from hwmodels.errors import ToolMissingError
+from hwmodels.kernel import Operand
+from hwmodels.reference.cache import ReferenceCache
+
+INPUT = bytes((37 * i + 11) % 256 for i in range(64))
+UNICORNS = ("unicorn-m4", "unicorn-m7", "unicorn-m33")
+FLASH = Span(base=0x08000000, end=0x08800000, cached=True, read_miss_cycles=20)
+RAM = Span(base=0x20000000, end=0x20400000, cached=True, read_miss_cycles=10, write_miss_cycles=3)
+SMALL = Cache(name="l1d", size_bytes=512, line_bytes=32, ways=4)
+
+
+@pytest.fixture(scope="module")
+def images(tmp_path_factory):
+    folder, built = tmp_path_factory.mktemp("firmware"), {}
+
+    def image(port: str):
+        if port not in built:
+            built[port] = build(port, folder)
+        return built[port]
+
+    return image
+
+
+def begin(link: Link) -> Session:
+    session = Session(link)
+    session.open(10.0)
+    session.load(INPUT)
+    return session
+
+
+def layer_values(session: Session, runs: int, **config) -> dict[tuple[int, int], list[int]]:
+    """Values of the clock counter by (layer, counter), one per run."""
+    session.configure(flags=wire.CONFIG_FLAGS["LAYERS"] | config.pop("flags", 0), **config)
+    reply = session.run(0, runs, timeout_s=20)
+    assert reply.done == runs and reply.checksum == zlib.crc32(expected_output(INPUT))
+    found: dict[tuple[int, int], list[int]] = {}
+    for _, samples in session.samples():
+        for sample in samples:
+            if sample.layer != wire.LAYER_SETUP:
+                found.setdefault((sample.layer, sample.counter), []).append(sample.value)
+    return found
+
+
+@pytest.mark.parametrize("port", MACHINES)
+def test_qemu_counts_instructions_exactly(images, port):
+    if shutil.which(MACHINES[port].program) is None:
+        pytest.skip(f"{MACHINES[port].program} is not installed")
+    with launch(port, images(port)) as board, Link(board.port) as link:
+        session = begin(link)
+        identity = session.identify()
+        assert identity.has("SIMULATED")
+        values = layer_values(session, 4)
+        counter = session.counters()[0]
+        factor = board.scales(identity.timer_hz)["timer_ticks"][1] \
+            if counter.id == wire.COUNTER_IDS["TIMER"] else 1.0
+        for layer in (0, 1):
+            counts = [round(ticks * factor) for ticks in values[layer, 0]]
+            # Sixteen sums of 64 products take 1 to 8 instructions each; a tick is less than one.
+            assert max(counts) - min(counts) <= 1
+            assert (1024 < counts[0] < 8192) if layer == 0 else (300 < counts[0] < 1500)
+        session.stop()
+
+
+@pytest.mark.parametrize("port", UNICORNS)
+def test_planted_costs_are_what_the_firmware_counts(images, port):
+    costs = Costs(core=f"cortex-{port.split('-')[1]}", spans=(FLASH, RAM), data=SMALL,
+                  write_back_cycles=5)
+    from calibration.virtual_board.unicorn_board import layer_spans, run_unicorn
+
+    with run_unicorn(port, images(port), costs=costs, trace_accesses=100_000) as board, \
+            Link(board.port) as link:
+        session = begin(link)
+        events = tuple(wire.COUNTER_IDS[n] for n in ("DWT_CPI", "DWT_LSU", "DWT_FOLD"))
+        layer_values(session, 3, events=events)
+        board.start_recording()
+        session.run(3, 1, timeout_s=20)
+        readings, trace = board.stop_recording()
+        kept = {(s.layer, s.counter): s.value for _, ss in session.samples() for s in ss}
+        names = [c.name for c in session.counters()]
+        session.stop()
+    spans = layer_spans(readings)
+    assert len(spans) == 2 and board.state.odd_blocks == 0 and board.failure is None
+    for layer, span in enumerate(spans):
+        assert kept[layer, 0] == pytest.approx(span.cycles, abs=1)
+    # Arm's identity
+    cpi, exceptions, sleep, lsu, fold = board.dwt_events()
+    totals = board.totals()
+    assert totals.instructions + cpi + lsu - fold == int(totals.cycles)
+    assert (exceptions, sleep) == (0, 0) and lsu > 0
+    # the eight bits the firmware read, some instructions of reading apart
+    stall = spans[0].read_misses * 20 + 3 * spans[0].write_misses + 5 * spans[0].write_backs
+    assert (kept[0, names.index("dwt lsucnt")] - stall) % 256 <= 200
+    # 16 rows of 64 products: a load of each factor
+    assert 2048 <= spans[0].loads <= 2048 + 60 and 16 <= spans[0].stores <= 16 + 20
+    assert spans[0].accesses == spans[0].loads + spans[0].stores
+    check_against_reference(board.costs, readings, trace)
+
+
+def check_against_reference(costs, readings, trace):
+    """A simulation written for reading, fed the real trace, agrees exactly."""
+    first, last = readings[0], readings[-1]
+    operand = Operand(name="all", role="input", memory="ram", address=0, size_bytes=1 << 32)
+    reference = ReferenceCache(cache=costs.data, seed=1)
+    for address, size, write in trace[:first.accesses].tolist():
+        reference.access(operand, address, size, bool(write))
+    before = dict(reference.counts)
+    for address, size, write in trace[first.accesses:last.accesses].tolist():
+        reference.access(operand, address, size, bool(write))
+    for name, ours in (("read_misses", last.read_misses - first.read_misses),
+                       ("write_misses", last.write_misses - first.write_misses)):
+        theirs = reference.counts["all", name] - before.get(("all", name), 0)
+        # the reference starts empty, the board did not: the first accesses may differ
+        assert abs(theirs - ours) <= SMALL.sets * SMALL.ways
+    assert last.read_misses > first.read_misses
+
+
+@pytest.mark.parametrize("policy", ["lru", "plru", "round_robin", "lfsr"])
+@pytest.mark.parametrize("write", ["back", "through"])
+def test_every_policy_equals_the_specification(images, policy, write):
+    """From the first instruction on, so that not one miss may differ."""
+    from calibration.virtual_board.unicorn_board import run_unicorn
+    from hwmodels.cache import SEED
+
+    cache = replace(SMALL, replacement=policy, write=write,
+                    allocate="read_write" if write == "back" else "read")
+    with run_unicorn("unicorn-m4", images("unicorn-m4"), trace_accesses=200_000,
+                     costs=Costs(data=cache, spans=(FLASH, RAM)), recording=True) as board, \
+            Link(board.port) as link:
+        session = begin(link)
+        layer_values(session, 1)
+        session.stop()
+    readings, trace = board.stop_recording()
+    reference = ReferenceCache(cache=cache, seed=SEED)
+    operand = Operand(name="all", role="input", memory="ram", address=0, size_bytes=1 << 32)
+    done = 0
+    for reading in readings:
+        for address, size, write_one in trace[done:reading.accesses].tolist():
+            reference.access(operand, address, size, bool(write_one))
+        done = reading.accesses
+        assert (reading.read_misses, reading.write_misses) == (
+            reference.counts["all", "read_misses"], reference.counts["all", "write_misses"])
+    assert done > 5000 and reading.read_misses > 100
+
+
+def test_cold_runs_cost_more_and_two_boards_do_not_meet(images, tmp_path):
+    found = {}
+
+    def one(name: str) -> None:
+        with launch("unicorn-m7", images("unicorn-m7"),
+                    board=load_board("nucleo_h7a3zi_q")) as board, Link(board.port) as link:
+            session = Session(link)
+            session.open(10.0)
+            made = Campaign(session=session, folder=tmp_path / name, board="nucleo_h7a3zi_q",
+                            model="made", runtime="firmware", scales=board.scales(0))
+            made.prepare(INPUT)
+            for plan in make_plans(made.identity, made.counters, runs=5, warmup=2,
+                                   adaptive=False):
+                made.collect(plan)
+            session.stop()
+            found[name] = board.failure()
+
+    threads = [threading.Thread(target=one, args=(name,)) for name in "ab"]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found == {"a": None, "b": None}
+    for name in "ab":
+        cold, warm = (read_measurement(tmp_path / name / t) for t in ("cold", "warm"))
+        assert warm.header.kind == "simulated" and dict(warm.header.clocks_hz)["cpu"] == 280e6
+        assert cold.percentile("cpu_cycles", 50) > 1.05 * warm.percentile("cpu_cycles", 50)
+        assert set(warm.values("output_checksum")) == {zlib.crc32(expected_output(INPUT))}
+        assert {"dwt_lsucnt", "dwt_cpicnt"} <= set(warm.counters)
+
+
+def test_a_reset_is_seen_as_a_restart(images):
+    with launch("unicorn-m4", images("unicorn-m4")) as board, Link(board.port) as link:
+        session = begin(link)
+        assert session.identify().port.startswith("unicorn")
+        link.write(b"\x00garbage that is no frame\x00")
+        assert session.ask("STATUS", wire.Status).frames_bad >= 1
+
+
+def test_costs_of_boards():
+    costs = costs_of(load_board("nucleo_h7a3zi_q"))
+    assert costs.core == "cortex-m7" and costs.data.size_bytes == 16384
+    flash = next(span for span in costs.spans if span.base == 0x08000000)
+    assert flash.cached and flash.read_miss_cycles > 10
+
+
+def test_host_is_a_board(images, tmp_path):
+    with launch("host", images("host")) as board, Link(board.port) as link:
+        session = Session(link)
+        session.open(10.0)
+        made = Campaign(session=session, folder=tmp_path, board="host", model="made",
+                        runtime="firmware", gauges=board.gauges, environment=board.environment)
+        made.prepare(INPUT)
+        assert made.clock is not None and abs(made.clock.ratio - 1) < 0.05
+        measured = made.collect(make_plans(made.identity, made.counters, runs=200, warmup=3,
+                                           adaptive=False)[-1])
+        session.stop()
+    assert measured.header.kind == "measured"
+    assert measured.count("timer_ticks") == 200
+    environment = dict(measured.header.environment)
+    assert "machine" in environment
+    # each counter of the kernel is there, or a sentence says why not
+    for name in ("cpu_cycles", "instructions"):
+        assert f"host_{name}" in measured.counters or "perf_event_open" in environment[f"no_{name}"]
+    assert "host_page_faults" in measured.counters or "no_page_faults" in environment
+
+
+def test_refusals(tmp_path, monkeypatch):
+    with pytest.raises(LinkError, match="did you mean unicorn-m"), launch("unicorn-m5", "x"):
+        pass
+    text = tmp_path / "image.elf"
+    text.write_text("no image")
+    for name in ("unicorn-m4", "host"):
+        with pytest.raises(LinkError, match=r"image\.elf"), launch(name, text):
+            pass
+    monkeypatch.setattr("calibration.virtual_board.qemu.shutil.which", lambda name: None)
+    with pytest.raises(ToolMissingError, match="apt-get install qemu-system-arm"), \
+            launch("mps2-an386", text):
+        pass
+    monkeypatch.setattr("calibration.virtual_board.which", lambda name: None)
+    assert any("apt-get" in board.missing for board in list_virtual_boards())
