@@ -17,7 +17,7 @@ from twin.runtimes import load_runtime
 TEXT_MODELS = {"ic": 1, "kws": 2, "vww": 3, "ad": 4, "sww": 5}
 """Numbers of MLPerf Tiny's benchmarks on the wire."""
 
-_TEXT_SHAPES = {
+_TEXT_SHAPES: dict[tuple[tuple[int, ...], tuple[int, ...]], str] = {
     ((1, 32, 32, 3), (1, 10)): "ic", ((1, 49, 10, 1), (1, 12)): "kws",
     ((1, 96, 96, 3), (1, 2)): "vww", ((1, 640), (1, 640)): "ad",
     ((1, 30, 1, 40), (1, 3)): "sww",
