@@ -28,6 +28,8 @@ PlotTarget = Annotated[str | None, typer.Option(
                                    "into a folder (DIR/): every picture.")]
 Epochs = Annotated[bool, typer.Option(
     "--epochs/--no-epochs", help="With an accelerator: report every epoch as its profiler does.")]
+PerOperand = Annotated[bool, typer.Option(
+    "--per-operand", help="Split the bill by operand: weights, input, output, scratch.")]
 TraceFile = Annotated[str | None, typer.Option(
     "--trace", metavar="FILE", help="With an accelerator: write a timeline for chrome://tracing "
                                     "or Perfetto (.json).")]
@@ -37,7 +39,7 @@ def predict(model: Model, board: BoardName, runtime: RuntimeName = None, clock: 
             weights: WeightsRole = None, arena: ArenaRole = None, cold: Cold = False,
             as_json: AsJson = False, csv_folder: CsvFolder = None, plot: PlotTarget = None,
             assume_unsupported: AssumeUnsupported = None, epochs: Epochs = True,
-            trace: TraceFile = None) -> None:
+            trace: TraceFile = None, per_operand: PerOperand = False) -> None:
     """Predict cycles, time and energy per layer, and say why."""
     from twin.readers.neural_art import is_compiled
 
@@ -56,12 +58,22 @@ def predict(model: Model, board: BoardName, runtime: RuntimeName = None, clock: 
     if as_json:
         from twin.document import dump_document, to_document
 
-        sys.stdout.write(dump_document(to_document(prediction)))
+        document = to_document(prediction)
+        if per_operand:
+            from twin.operands import split_document
+
+            document = split_document(document, prediction)
+        sys.stdout.write(dump_document(document))
     else:
         from twin.tables.report import report
 
         console = open_console()
         show(console, report(prediction, console))
+        if per_operand:
+            from twin.tables.operands import operand_table
+
+            show(console, "")
+            show(console, operand_table(prediction))
         if epochs and prediction.epochs:
             from twin.epoch_report import make_sheet
             from twin.tables.epochs import epochs_part
