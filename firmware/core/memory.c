@@ -47,3 +47,43 @@ int memcmp(const void *left, const void *right, size_t count)
             return *a - *b;
     return 0;
 }
+
+#if defined(__clang__) && defined(__arm__)
+/* Names of the Arm run-time ABI (IHI 0043), which clang calls. */
+void __aeabi_memcpy(void *to, const void *from, size_t count);
+void __aeabi_memcpy4(void *to, const void *from, size_t count);
+void __aeabi_memcpy8(void *to, const void *from, size_t count);
+void __aeabi_memclr(void *to, size_t count);
+void __aeabi_memclr4(void *to, size_t count);
+void __aeabi_memclr8(void *to, size_t count);
+
+void __aeabi_memcpy(void *to, const void *from, size_t count)
+{
+    memcpy(to, from, count);
+}
+
+void __aeabi_memcpy4(void *to, const void *from, size_t count)
+{
+    memcpy(to, from, count);
+}
+
+void __aeabi_memcpy8(void *to, const void *from, size_t count)
+{
+    memcpy(to, from, count);
+}
+
+void __aeabi_memclr(void *to, size_t count)
+{
+    memset(to, 0, count);
+}
+
+void __aeabi_memclr4(void *to, size_t count)
+{
+    memset(to, 0, count);
+}
+
+void __aeabi_memclr8(void *to, size_t count)
+{
+    memset(to, 0, count);
+}
+#endif

@@ -1,3 +1,2 @@
 ARCH := host
-CPU :=
 FAMILY :=

@@ -1,3 +1,5 @@
 ARCH := arm
-CPU := -mcpu=cortex-m55 -mfloat-abi=hard
+CORE := cortex-m55
+FPU := auto
 FAMILY := cortex_m mps
+ZIG_FEATURES := +mve_fp

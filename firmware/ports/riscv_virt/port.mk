@@ -1,4 +1,5 @@
 ARCH := riscv
-CPU := -march=rv32imac_zicsr -mabi=ilp32 -mcmodel=medany
-LINK_CPU := -march=rv32imac -mabi=ilp32  # how GCC 12 names its libraries
+RISCV := -march=rv32imac_zicsr -mabi=ilp32 -mcmodel=medany
+# What GCC 12 calls its libraries for that.
+LINK_RISCV := -march=rv32imac
 FAMILY :=

@@ -1,3 +1,4 @@
 ARCH := arm
-CPU := -mcpu=cortex-m33 -mfpu=fpv5-sp-d16 -mfloat-abi=hard
+CORE := cortex-m33
+FPU := fpv5-sp-d16
 FAMILY := cortex_m unicorn

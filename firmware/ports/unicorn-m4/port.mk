@@ -1,3 +1,4 @@
 ARCH := arm
-CPU := -mcpu=cortex-m4 -mfpu=fpv4-sp-d16 -mfloat-abi=hard
+CORE := cortex-m4
+FPU := fpv4-sp-d16
 FAMILY := cortex_m unicorn

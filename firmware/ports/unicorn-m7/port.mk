@@ -1,3 +1,4 @@
 ARCH := arm
-CPU := -mcpu=cortex-m7 -mfpu=fpv5-sp-d16 -mfloat-abi=hard
+CORE := cortex-m7
+FPU := fpv5-sp-d16
 FAMILY := cortex_m unicorn
