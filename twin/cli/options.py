@@ -51,7 +51,7 @@ def parse_quantity(text: str, dimension: str, option: str) -> float:
     Parameters
     ----------
     text : str
-        "280MHz", "64KiB", or a bare number in the base unit.
+        "280MHz", "64KiB"; bytes may be a bare number.
     dimension : str
         Key of `hwmodels.board_leaf.UNITS`: "hz", "bytes" ...
     option : str
@@ -74,7 +74,8 @@ def parse_quantity(text: str, dimension: str, option: str) -> float:
     factor = None
     if match:
         unit = match[2].lower()
-        factor = 1.0 if not unit else next(
+        # A bare 280 could be meant as hertz or megahertz; bytes have one reading.
+        factor = (1.0 if dimension == "bytes" else None) if not unit else next(
             (float(size) for name, size in units.items() if name.lower() == unit), None)
     if match is None or factor is None or not float(match[1]) * factor > 0:
         raise UsageError(f"{option} {text!r} is not understood; accepted: a number above zero with "
