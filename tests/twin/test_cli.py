@@ -229,14 +229,14 @@ def test_explain_takes_words_and_lists_terms():
 
 
 @pytest.mark.parametrize(("text", "dimension", "value"), [
-    ("280MHz", "hz", 280e6), ("1.5 GHz", "hz", 1.5e9), ("120e6", "hz", 120e6),
+    ("280MHz", "hz", 280e6), ("1.5 GHz", "hz", 1.5e9),
     ("64KiB", "bytes", 65536), ("64kib", "bytes", 65536), ("100", "bytes", 100),
 ])
 def test_quantities_are_read_as_board_files_write_them(text, dimension, value):
     assert parse_quantity(text, dimension, "--option") == value
 
 
-@pytest.mark.parametrize("text", ["", "MHz", "-5MHz", "0MHz", "nanHz", "280MHz extra"])
+@pytest.mark.parametrize("text", ["", "280", "MHz", "-5MHz", "0MHz", "nanHz", "280MHz extra"])
 def test_other_quantities_are_refused(text):
     with pytest.raises(UsageError, match="--clock"):
         parse_quantity(text, "hz", "--clock")
