@@ -26,9 +26,11 @@ POLICIES = {"lru": 0, "plru": 1, "round_robin": 2, "fifo": 2, "lfsr": 3}
 replaces in order of arrival, so it and FIFO are one."""
 
 MAX_OWNERS = 127
-HEADER_WORDS, TREE_WORDS, RECORD_WORDS, SET_WORDS = 32, 64, 16, 7
+HEADER_WORDS, TREE_WORDS, RECORD_WORDS, SET_WORDS = 32, 64, 16, 8
 MARK_WORD, OPERAND_WORD, WRITE_WORD, POLICY_WORD = 5, 6, 4, 6
 """Places in a record and in a set, as the kernel has them."""
+
+ANY_PART = 1 << 30
 
 MAX_BLOCKS = 64
 """Blocks of a loop above which it is not tried as a whole."""
@@ -41,7 +43,7 @@ class Block:
     Parameters
     ----------
     part : int
-        Which part of the loop's body touches them.
+        Which part of the loop's body touches them; `ANY_PART`: several may.
     operand : int
         Position of its operand in the kernel.
     write : bool
@@ -292,7 +294,7 @@ def find_blocks(body: Tree, depth: int, flat: _Flat) -> list[Block]:
     for number, part in enumerate(parts):
         for stream, extents in part:
             # Order between parts matters where loads and stores mix.
-            order = number if stream.operand in stored and stream.operand in loaded else 0
+            order = number if stream.operand in stored & loaded else ANY_PART
             own = _blocks_of(stream, order, depth, extents, flat.line_bytes)
             found += own
             if (stream.guards or not own or len(found) > 16 * MAX_BLOCKS

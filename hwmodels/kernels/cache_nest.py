@@ -27,10 +27,10 @@ LRU, PLRU, ROUND_ROBIN, LFSR = 0, 1, 2, 3
 
 # A set: what the try of stamp SEEN noted, when it was last filled, its policy's word, entries,
 # times of last touch (LRU).
-SEEN, LINE, KIND, PART, FLAGS, FILLED, WORD, ENTRY = np.arange(8, dtype=np.uint64)
+SEEN, LINE, KIND, PART, FLAGS, FILLED, WORD, STORER, ENTRY = np.arange(9, dtype=np.uint64)
 # What a loop knows of a set: stamps of being listed, moved in and used by still blocks, and those.
 LISTED, MOVED, STILL, STILL_LINE, STILL_BLOCK, KNOWN_WORDS = np.arange(6, dtype=np.uint64)
-SEVERAL, MIXED, STORES, ABSENT = 1, 2, 4, 8
+SEVERAL, TURNED, MIXED, STORES, ABSENT = 1, 2, 4, 8, 16
 
 # A stream or block.
 (ADDRESS, STEP, LOG_STEP, REACH, WRITE, MARK, OPERAND, FOLLOWS, B_KIND, B_PART, LOW, HIGH, HERE,
@@ -48,6 +48,8 @@ FULL, MIDDLE = -1, -2
 
 HIT, BYPASS, FILL = -4, -3, -1
 NEVER = 1 << 60
+ANY = 1 << 30
+"""Part of a block that several parts of a loop's body make up."""
 SPLIT = 8
 """Iterations of a loop that are tried a quarter at a time when many lines clash."""
 PATIENCE = 8
@@ -198,15 +200,20 @@ def note_line(m, line, index, at, single, depth):
     """
     s, stamp = record_of(m, index), m[STAMP]
     known = np.uint64(m[KNOWN]) + (depth * np.uint64(m[SETS]) + index) * KNOWN_WORDS
-    kind = m[at + B_KIND]
+    kind, part = m[at + B_KIND], m[at + B_PART]
     flags = 0
     if m[s + SEEN] == stamp:
         flags = m[s + FLAGS]
         if line != m[s + LINE]:
             flags |= SEVERAL
-        if kind != m[s + KIND] and not (single and m[at + B_PART] > m[s + PART]):
-            flags |= MIXED | (STORES if kind & m[s + KIND] & 1 else 0)
+        if kind != m[s + KIND]:
+            flags |= TURNED
+        if flags & TURNED and not (single and (
+                m[s + PART] < part < ANY or (part == m[s + PART] and kind == m[s + KIND]))):
+            flags |= MIXED | (STORES if kind & 1 and m[s + STORER] not in (kind, -1) else 0)
+        part = max(part, m[s + PART])
     else:
+        m[s + STORER] = -1
         m[s + SEEN] = stamp
         if m[known + LISTED] != stamp:
             m[known + LISTED] = stamp
@@ -218,7 +225,9 @@ def note_line(m, line, index, at, single, depth):
         if find_way(m, s + ENTRY, line) == np.uint64(m[WAYS]):
             flags |= ABSENT
         told = flags & STORES or (flags & ABSENT and (m[POLICY] == LFSR or told))
-    m[s + LINE], m[s + KIND], m[s + PART], m[s + FLAGS] = line, kind, m[at + B_PART], flags
+    m[s + LINE], m[s + KIND], m[s + PART], m[s + FLAGS] = line, kind, part, flags
+    if kind & 1:
+        m[s + STORER] = kind
     m[known + MOVED] = stamp
     clash = clash_of(m, depth) + index
     if told and m[clash] != stamp:
