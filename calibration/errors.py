@@ -50,3 +50,7 @@ class BoardRefusedError(LinkError):
 
 class TornLineWarning(UserWarning):
     """A samples file ended in the middle of a line; the whole samples were kept."""
+
+
+class FitError(TwinError):
+    """Measurements cannot be fitted, or an overlay was refused."""

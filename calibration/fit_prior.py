@@ -1,0 +1,196 @@
+"""What is believed of prices before a board is measured: one covariance over all of them.
+
+A price is held as the logarithm of its ratio to what the datasheet, or the lowered kernel, says.
+The price of one board and runtime is a sum of deviations, each shared by those who have something
+in common:
+
+    log price = mean + library + core + release + board + (board and release)
+
+so what one board teaches informs its cousins, and a stranger keeps the spread of those it is
+unlike. Each deviation has a part common to all prices (a faster compiler moves everything) and a
+part of each price by itself.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+
+import numpy as np
+
+from calibration.errors import FitError
+
+RELEASES = 3.0
+"""Releases of a library after which what two have in common has fallen to 1/e; assumed."""
+
+LEVELS = ("everything", "library", "core", "release", "board", "cell")
+"""What two cells may have in common; "cell" is one board under one release."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cell:
+    """Where a set of prices holds.
+
+    Parameters
+    ----------
+    board, core : str
+        Board and model of its core; "" is none of those measured.
+    library : str
+        Kernel library, all releases together.
+    release : float
+        Position of the release in the library's history.
+    """
+
+    board: str
+    core: str
+    library: str
+    release: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Part:
+    """One deviation: who shares it, and the covariance of its prices (names x names)."""
+
+    level: str
+    covariance: np.ndarray
+
+    def __post_init__(self) -> None:
+        if self.level not in LEVELS:
+            raise FitError(f"level {self.level!r}; accepted: {', '.join(LEVELS)}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Prior:
+    """Mean and covariance of log prices.
+
+    Parameters
+    ----------
+    names : tuple of str
+        Prices.
+    mean : numpy.ndarray
+        Shape (names,): 0 is what the datasheet says.
+    parts : tuple of Part
+        Independent deviations that add up.
+    """
+
+    names: tuple[str, ...]
+    mean: np.ndarray
+    parts: tuple[Part, ...]
+
+    def __post_init__(self) -> None:
+        count = len(self.names)
+        if self.mean.shape != (count,):
+            raise FitError(f"prior mean of shape {self.mean.shape} for {count} prices")
+        for part in self.parts:
+            if part.covariance.shape != (count, count):
+                raise FitError(f"prior of level {part.level}: covariance of shape "
+                               f"{part.covariance.shape} for {count} prices")
+
+    @property
+    def covariance(self) -> np.ndarray:
+        """Of one cell on its own: the sum of its parts."""
+        return np.sum([part.covariance for part in self.parts], axis=0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spread:
+    """Standard deviations of log prices by level, and of what no price explains.
+
+    Parameters
+    ----------
+    library, core, release, board, cell : float
+        Common to all prices of those who share the level.
+    own_core, own_release, own_board, own_cell : float
+        Of each price by itself. A library's own are stated with its prices, not learnt.
+    network : float
+        Error common to all rows of one network on one library: structure nothing here models.
+    row : float
+        What is left of a single row: measurement, build, placement.
+    """
+
+    library: float = 0.3
+    core: float = 0.1
+    release: float = 0.2
+    board: float = 0.05
+    cell: float = 0.03
+    own_core: float = 0.1
+    own_release: float = 0.1
+    own_board: float = 0.05
+    own_cell: float = 0.03
+    network: float = 0.05
+    row: float = 0.02
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            if not 0 < getattr(self, field.name) < math.inf:
+                raise FitError(f"spread {field.name} is {getattr(self, field.name)}; accepted: "
+                               "above 0")
+
+
+def pool_prior(names: Sequence[str], stated_sd: np.ndarray, spread: Spread) -> Prior:
+    """Return the prior of prices partially pooled over libraries, cores, releases and boards.
+
+    Parameters
+    ----------
+    names : sequence of str
+        Prices.
+    stated_sd : numpy.ndarray
+        Shape (names,): relative standard deviation each price is stated with.
+    spread : Spread
+        How far apart those sharing a level are.
+
+    Returns
+    -------
+    Prior
+        Centred on what is stated.
+    """
+    count = len(names)
+    everywhere, own = np.ones((count, count)), np.eye(count)
+    stated = np.diag(np.asarray(stated_sd, dtype=np.float64) ** 2)
+    parts = [Part(level="library", covariance=spread.library**2 * everywhere + stated)]
+    for level in ("core", "release", "board", "cell"):
+        shared, single = getattr(spread, level), getattr(spread, f"own_{level}")
+        parts.append(Part(level=level, covariance=shared**2 * everywhere + single**2 * own))
+    return Prior(names=tuple(names), mean=np.zeros(count), parts=tuple(parts))
+
+
+def known_prior(names: Sequence[str], mean: np.ndarray, covariance: np.ndarray) -> Prior:
+    """Return a prior of one cell whose prices are known with a covariance: an earlier fit's."""
+    return Prior(names=tuple(names), mean=np.asarray(mean, dtype=np.float64),
+                 parts=(Part(level="everything", covariance=np.asarray(covariance)),))
+
+
+def relate(level: str, left: Sequence[Cell], right: Sequence[Cell]) -> np.ndarray:
+    """Return how much of a level two lists of cells share: 1 all, 0 nothing.
+
+    Parameters
+    ----------
+    level : str
+        One of `LEVELS`.
+    left, right : sequence of Cell
+        Cells.
+
+    Returns
+    -------
+    numpy.ndarray
+        Shape (left, right).
+
+    Notes
+    -----
+    Releases of one library share exp(-|distance| / RELEASES): a release between two measured ones
+    is interpolated, one far from all keeps its spread.
+    """
+    def same(name: str) -> np.ndarray:
+        here = np.array([getattr(cell, name) for cell in left], dtype=object)
+        there = np.array([getattr(cell, name) for cell in right], dtype=object)
+        return ((here[:, None] == there[None, :]) & (here[:, None] != "")).astype(np.float64)
+
+    if level == "everything":
+        return np.ones((len(left), len(right)))
+    if level in ("library", "core", "board"):
+        return same(level)
+    distance = np.abs(np.array([cell.release for cell in left])[:, None]
+                      - np.array([cell.release for cell in right])[None, :])
+    shared = same("library") * np.exp(-distance / RELEASES)
+    return shared if level == "release" else shared * same("board")

@@ -1,0 +1,84 @@
+"""Errors on rows a fit has not seen: networks, families, boards left out one after another."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from calibration.errors import FitError
+from calibration.fitting import Evidence, Fit, predict_totals
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class HeldOut:
+    """Predictions of rows by fits that lack them.
+
+    Parameters
+    ----------
+    log_errors : numpy.ndarray
+        Shape (rows,): log(measured / predicted); NaN where nothing was left to fit to.
+    sds : numpy.ndarray
+        Shape (rows,): stated standard deviation of that, errors of network and row included.
+    keys : tuple
+        What was left out together, per row.
+    """
+
+    log_errors: np.ndarray
+    sds: np.ndarray
+    keys: tuple[Hashable, ...]
+
+    @property
+    def relative_errors(self) -> np.ndarray:
+        """|predicted / measured - 1| of each row."""
+        return np.abs(np.expm1(-self.log_errors))
+
+    @property
+    def scores(self) -> np.ndarray:
+        """Errors over their stated standard deviation."""
+        return self.log_errors / self.sds
+
+
+def leave_out(evidence: Evidence, keys: Sequence[Hashable], fitter: Callable[[Evidence], Fit],
+              ) -> HeldOut:
+    """Predict every row by a fit to the rows of other keys.
+
+    Parameters
+    ----------
+    evidence : Evidence
+        Rows that may be learnt from.
+    keys : sequence
+        One per row; rows of one key are left out together.
+    fitter : callable
+        Evidence to Fit.
+
+    Returns
+    -------
+    HeldOut
+        In the order of the rows.
+
+    Raises
+    ------
+    FitError
+        When there is not one key per row.
+    """
+    if len(keys) != len(evidence):
+        raise FitError(f"{len(keys)} keys for {len(evidence)} rows")
+    errors, sds = np.full(len(evidence), np.nan), np.full(len(evidence), np.nan)
+    for key in dict.fromkeys(keys):
+        out = [row for row, other in enumerate(keys) if other == key]
+        rest = [row for row, other in enumerate(keys) if other != key]
+        if not rest:
+            continue
+        fit = fitter(evidence.select(rest))
+        left = evidence.select(out)
+        totals, variances = predict_totals(fit, left)
+        errors[out] = np.log(left.measured) - totals
+        sds[out] = np.sqrt(variances + total_error(fit))
+    return HeldOut(log_errors=errors, sds=sds, keys=tuple(keys))
+
+
+def total_error(fit: Fit) -> float:
+    """Variance of a new network's row that no price explains."""
+    return fit.noise.network_sd**2 + fit.noise.row_sd**2

@@ -1,0 +1,248 @@
+"""Intervals that hold: quantiles of past errors, and Student t where past errors are few.
+
+Errors are of logarithms, so an interval is a factor either way and asymmetric in time. Each past
+error is divided by the standard deviation its own prediction stated, so that the quantile of a
+harder network is not asked of an easier one (normalised conformal prediction).
+
+References
+----------
+Lei, G'Sell, Rinaldo, Tibshirani and Wasserman, Distribution-free predictive inference for
+regression, JASA 113 (2018), section 2 and 5.2; Barber, Candes, Ramdas and Tibshirani, Predictive
+inference with the jackknife+, Annals of Statistics 49 (2021), section 1.2.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from calibration.errors import FitError
+from hwmodels.errors import ToolMissingError
+
+LEVEL = 0.9
+"""Nominal probability that a measurement lies inside an interval."""
+
+CONFORMAL_ROWS = 9
+"""Fewest errors whose largest bounds 90 % of further ones: ceil(0.9 (n + 1)) <= n."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Interval:
+    """Bounds a quantity lies within at a level, in the quantity's unit."""
+
+    low: float
+    high: float
+    level: float
+
+    def __post_init__(self) -> None:
+        if not (self.low <= self.high and 0 < self.level < 1):
+            raise FitError(f"interval {self.low} to {self.high} at level {self.level}")
+
+    def holds(self, value: float) -> bool:
+        """Whether a value lies inside."""
+        return self.low <= value <= self.high
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Band:
+    """How many stated standard deviations an interval reaches, down and up.
+
+    Parameters
+    ----------
+    down, up : float
+        Multiples of the stated standard deviation of the logarithm.
+    level : float
+        Nominal coverage.
+    basis : str
+        "conformal" (quantiles of past errors), or "model-based" (Student t between boards).
+    count : int
+        Past errors, or boards, it rests on.
+    """
+
+    down: float
+    up: float
+    level: float
+    basis: str
+    count: int
+
+
+def conformal_quantile(scores: np.ndarray, level: float) -> float:
+    """Return what the next score stays below with at least this probability.
+
+    Parameters
+    ----------
+    scores : numpy.ndarray
+        Shape (n,): exchangeable past scores.
+    level : float
+        Probability.
+
+    Returns
+    -------
+    float
+        The ceil((n + 1) level)-th smallest; infinite when n is too small to promise any.
+
+    Notes
+    -----
+    Holds whatever the scores' distribution, as long as the next one could have been any of them.
+    """
+    scores = np.sort(np.asarray(scores, dtype=np.float64))
+    # without the tolerance, (19 + 1) x 0.95 is 19.000000000000004 in floating point
+    rank = math.ceil((len(scores) + 1) * level - 1e-9)
+    return float(scores[rank - 1]) if rank <= len(scores) else math.inf
+
+
+def make_band(errors: np.ndarray, level: float = LEVEL) -> Band | None:
+    """Return a band from errors of past predictions over their stated standard deviations.
+
+    Parameters
+    ----------
+    errors : numpy.ndarray
+        Shape (n,): log(measured / predicted) / stated sd, each predicted without its own network.
+    level : float
+        Nominal coverage.
+
+    Returns
+    -------
+    Band or None
+        Each side by its own errors when there are enough for either tail; the same on both sides
+        when there are only enough together; None with fewer.
+    """
+    errors = np.asarray(errors, dtype=np.float64)
+    tail = (1 + level) / 2
+    down, up = conformal_quantile(-errors, tail), conformal_quantile(errors, tail)
+    if not math.isfinite(down) or not math.isfinite(up):
+        down = up = conformal_quantile(np.abs(errors), level)
+    if not math.isfinite(down):
+        return None
+    # a side no past error went to still has the width of a rounding
+    return Band(down=max(down, 0.1), up=max(up, 0.1), level=level, basis="conformal",
+                count=len(errors))
+
+
+def student_band(boards: int, level: float = LEVEL) -> Band:
+    """Return the band for a board that was not measured: Student t with boards - 1 degrees.
+
+    Parameters
+    ----------
+    boards : int
+        Boards the spread between boards was learnt from; below three, the normal prior alone
+        cannot say more and one degree is used.
+    level : float
+        Nominal coverage.
+
+    Raises
+    ------
+    ToolMissingError
+        Without SciPy.
+    """
+    try:
+        from scipy.stats import t
+    except ImportError as error:
+        raise ToolMissingError("intervals need SciPy: pip install embedded-twin[fit]") from error
+    reach = float(t.ppf((1 + level) / 2, max(boards - 1, 1)))
+    return Band(down=reach, up=reach, level=level, basis="model-based", count=boards)
+
+
+def bound(value: float, sd: float, band: Band) -> Interval:
+    """Return the interval of a positive value whose logarithm has a standard deviation.
+
+    Parameters
+    ----------
+    value : float
+        Predicted.
+    sd : float
+        Of its logarithm.
+    band : Band
+        How far to go either way.
+    """
+    return Interval(low=value * math.exp(-band.down * sd), high=value * math.exp(band.up * sd),
+                    level=band.level)
+
+
+def jackknife_plus(left_out: np.ndarray, residuals: np.ndarray, level: float = LEVEL) -> Interval:
+    """Return the jackknife+ interval of a new point.
+
+    Parameters
+    ----------
+    left_out : numpy.ndarray
+        Shape (n,): the new point predicted by each model that lacks row i.
+    residuals : numpy.ndarray
+        Shape (n,): absolute error of row i under the model that lacks it.
+    level : float
+        Nominal coverage; guaranteed is 2 level - 1, usual is level.
+
+    Returns
+    -------
+    Interval
+        Infinite when n is too small.
+    """
+    high = conformal_quantile(left_out + residuals, level)
+    low = -conformal_quantile(-(left_out - residuals), level)
+    return Interval(low=low, high=high, level=level)
+
+
+def coverage_band(count: int, level: float = LEVEL, confidence: float = 0.95,
+                  ) -> tuple[float, float]:
+    """Return between which shares of covered rows a true level would be seen by chance.
+
+    Parameters
+    ----------
+    count : int
+        Independent rows, or clusters of dependent ones.
+    level : float
+        True coverage.
+    confidence : float
+        Probability of the band.
+
+    Notes
+    -----
+    Central interval of the binomial distribution.
+    """
+    try:
+        from scipy.stats import binom
+    except ImportError as error:
+        raise ToolMissingError("intervals need SciPy: pip install embedded-twin[fit]") from error
+    low, high = binom.interval(confidence, count, level)
+    return float(low) / count, float(high) / count
+
+
+def probability_less(log_difference: float, sd: float) -> float:
+    """Return the probability that a log difference is really below zero, normal errors."""
+    if sd <= 0:
+        return 0.5 if log_difference == 0 else float(log_difference < 0)
+    return 0.5 * math.erfc(log_difference / (sd * math.sqrt(2.0)))
+
+
+def effective_count(clusters: Sequence[object], inside: np.ndarray) -> float:
+    """Return how many independent rows a clustered coverage is worth.
+
+    Parameters
+    ----------
+    clusters : sequence of object
+        Cluster of each row.
+    inside : numpy.ndarray
+        Shape (rows,): whether each row was covered.
+
+    Returns
+    -------
+    float
+        n / (1 + (m - 1) rho) with m the mean cluster size and rho the intracluster correlation of
+        being covered (analysis of variance estimator), at least the number of clusters and at
+        most n.
+    """
+    groups: dict[object, list[float]] = {}
+    for cluster, covered in zip(clusters, inside, strict=True):
+        groups.setdefault(cluster, []).append(float(covered))
+    rows, count = len(inside), len(groups)
+    if count < 2 or rows == count:
+        return float(max(count, 1) if count < 2 else rows)
+    mean = sum(sum(group) for group in groups.values()) / rows
+    between = sum(len(g) * (sum(g) / len(g) - mean) ** 2 for g in groups.values()) / (count - 1)
+    within = sum((x - sum(g) / len(g)) ** 2 for g in groups.values() for x in g) / (rows - count)
+    size = (rows - sum(len(g) ** 2 for g in groups.values()) / rows) / (count - 1)
+    spread = between + (size - 1) * within
+    rho = max(0.0, (between - within) / spread) if spread > 0 else 1.0
+    return float(min(rows, max(count, rows / (1 + (size - 1) * rho))))
