@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from importlib.resources import files
 from typing import Any
 
+from calibration.intervals import Interval
 from hwmodels.counts import Bill, Counts
 from twin.explanation import explain_time
 from twin.ledger import (
@@ -51,7 +52,7 @@ def to_document(prediction: Prediction) -> dict[str, Any]:
     Cycles are integers by largest remainder and sum exactly, per clock, from lines to layers to
     total. Times and energies are real numbers; energy is null where it is not known.
     """
-    deployment = prediction.deployment
+    deployment, sure = prediction.deployment, prediction.certainty
     ledger = make_ledger(prediction)
     return {
         "schema": SCHEMA,
@@ -69,18 +70,24 @@ def to_document(prediction: Prediction) -> dict[str, Any]:
         "clocks_hz": {clock.name: _number(clock.frequency_hz) for clock in deployment.board.clocks},
         "placement": {"weights": deployment.weights, "arena": deployment.arena,
                       "code": deployment.code},
-        "layers": [_layer(prediction, layer, lines)
-                   for layer, lines in zip(prediction.layers, ledger.layers, strict=True)],
+        "layers": [_layer(prediction, position, lines)
+                   for position, lines in enumerate(ledger.layers)],
         **_accelerated(prediction),
         "setup": _account(prediction, prediction.setup, ledger.setup),
         "total": {**_account(prediction, prediction.bill, ledger.total),
-                  "time_us": prediction.time_us, "energy_uj": prediction.energy_uj},
+                  "time_us": _quantity(prediction.time_us, sure.time_us if sure else None),
+                  "energy_uj": _quantity(prediction.energy_uj,
+                                         sure.energy_uj if sure else None)},
         "ram_bytes": prediction.ram_bytes,
         "ram_available_bytes": prediction.ram_available_bytes,
         "flash_bytes": prediction.flash_bytes,
         "flash_available_bytes": prediction.flash_available_bytes,
         "explanation": explain_time(prediction),
         "warnings": list(prediction.warnings),
+        **({} if sure is None else {"calibration": {
+            "overlay": sure.calibration, "basis": sure.basis,
+            "extrapolating": list(sure.extrapolating),
+            "unidentified": list(sure.unidentified)}}),
     }
 
 
@@ -89,8 +96,16 @@ def dump_document(document: Mapping[str, Any]) -> str:
     return json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 
-def _layer(prediction: Prediction, layer: LayerPrediction, lines: Mapping[Line, int],
-           ) -> dict[str, Any]:
+def _quantity(value: float | None, interval: Interval | None) -> Any:
+    """Write a quantity: a number, or one with its interval."""
+    if value is None or interval is None:
+        return value
+    return {"value": value, "low": interval.low, "high": interval.high, "level": interval.level}
+
+
+def _layer(prediction: Prediction, position: int, lines: Mapping[Line, int]) -> dict[str, Any]:
+    layer: LayerPrediction = prediction.layers[position]
+    sure = prediction.certainty.layers[position] if prediction.certainty else None
     return {
         "index": layer.index,
         "name": layer.name,
@@ -100,8 +115,8 @@ def _layer(prediction: Prediction, layer: LayerPrediction, lines: Mapping[Line, 
         "bytes_moved": layer.bytes_moved,
         "cycles": cycles_by_clock(lines).get(layer.clock, 0),
         "clock": layer.clock,
-        "time_us": layer.time_us,
-        "energy_uj": layer.energy_uj,
+        "time_us": _quantity(layer.time_us, sure.time_us if sure else None),
+        "energy_uj": _quantity(layer.energy_uj, sure.energy_uj if sure else None),
         "alias": layer.alias,
         "assumed": layer.assumed,
         "bound": layer.bound or None,

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 from hwmodels.counts import CAUSE_GROUPS, Bill, CountLine, Counts, Prices, make_bill, merge_bills
 from hwmodels.simulator import add_background
+from twin.certainty import Certainty
 from twin.deployment import Deployment
 from twin.errors import UsageError
 from twin.host import LayerCost, price_on_core, runtime_prices
@@ -127,6 +128,8 @@ class Prediction:
         What a reader must know before using the figures.
     epochs : tuple of EpochPrediction
         Of a runtime that offloads, in order.
+    certainty : Certainty or None
+        Intervals and what stands behind them; None at stated prices.
     """
 
     deployment: Deployment
@@ -141,6 +144,7 @@ class Prediction:
     warnings: tuple[str, ...]
     epochs: tuple[EpochPrediction, ...] = ()
     kind: str = "predicted"
+    certainty: Certainty | None = None
 
     @property
     def placement(self) -> Placement:

@@ -39,11 +39,13 @@ def made(monkeypatch):
         asked.update(model=model, board=board, **options)
         return Made(make_prediction(warnings=("mind the gap",)))
 
-    def predict(deployment, *, temperature="warm"):
+    def predict(deployment, *, temperature="warm", calibration="auto"):
+        if calibration != "auto":
+            asked["calibration"] = calibration
         return replace(deployment.prediction, temperature=temperature)
 
     monkeypatch.setattr("twin.deployment.deploy", deploy)
-    monkeypatch.setattr("twin.prediction.predict", predict)
+    monkeypatch.setattr("twin.calibrated.predict_calibrated", predict)
     return asked
 
 
@@ -61,6 +63,14 @@ def test_help_names_every_verb():
     for verb in ("predict", "check", "compare", "whatif", "boards", "runtimes", "models",
                  "explain"):
         assert f"  {verb} " in result.stdout
+
+
+@pytest.mark.parametrize("verb", ["predict", "check", "whatif"])
+def test_calibration_is_asked_for_by_name_or_file(made, verb):
+    setting = ("--set", "a=b") if verb == "whatif" else ()
+    assert run(verb, "kws", "-b", "nucleo_l4r5zi", "--calibration", "own.yaml",
+               *setting).exit_code == 0
+    assert made["calibration"] == "own.yaml"
 
 
 def test_predict_prints_tables_to_stdout_and_warnings_to_stderr(made):

@@ -10,6 +10,7 @@ from twin.cli.options import (
     ArenaRole,
     AssumeUnsupported,
     BoardName,
+    CalibrationChoice,
     ClockText,
     Cold,
     Model,
@@ -35,10 +36,11 @@ MaxRam = Annotated[str | None, typer.Option(
 def check(model: Model, board: BoardName, max_ms: MaxMs = None, max_uj: MaxUj = None,
           max_ram: MaxRam = None, runtime: RuntimeName = None, clock: ClockText = None,
           weights: WeightsRole = None, arena: ArenaRole = None, cold: Cold = False,
-          assume_unsupported: AssumeUnsupported = None) -> None:
+          assume_unsupported: AssumeUnsupported = None,
+          calibration: CalibrationChoice = "auto") -> None:
     """Say whether a model fits a board and meets limits."""
+    from twin.calibrated import predict_calibrated
     from twin.errors import DoesNotFitError
-    from twin.prediction import predict
     from twin.tables.comparison import requirement_table
 
     max_ram_bytes = None if max_ram is None else parse_quantity(max_ram, "bytes", "--max-ram")
@@ -49,7 +51,8 @@ def check(model: Model, board: BoardName, max_ms: MaxMs = None, max_uj: MaxUj = 
     except DoesNotFitError as error:
         show(console, str(error))
         raise typer.Exit(1) from error
-    prediction = predict(deployment, temperature="cold" if cold else "warm")
+    prediction = predict_calibrated(deployment, temperature="cold" if cold else "warm",
+                                    calibration=calibration)
     requirements = list_requirements(prediction, max_ms, max_uj, max_ram_bytes)
     show(console, requirement_table(requirements))
     warn(prediction.warnings)

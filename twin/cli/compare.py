@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from twin.cli.options import BoardName, Model, PlotFile, RuntimeName
+from twin.cli.options import BoardName, CalibrationChoice, Model, PlotFile, RuntimeName
 from twin.cli.output import note_written, open_console, show, warn
 from twin.errors import UsageError
 
@@ -19,7 +19,7 @@ Measured = Annotated[str | None, typer.Option(
 
 def compare(model: Model, board: BoardName, published: Published = False,
             measured: Measured = None, runtime: RuntimeName = None,
-            plot: PlotFile = None) -> None:
+            plot: PlotFile = None, calibration: CalibrationChoice = "auto") -> None:
     """Set predictions beside published results, or beside a measurement epoch by epoch."""
     if measured is not None:
         compare_measured(model, board, measured, runtime)
@@ -33,12 +33,13 @@ def compare(model: Model, board: BoardName, published: Published = False,
 
         check_suffix(Path(plot))
     from hwmodels.board_file import load_board
+    from twin.calibrated import row_predictor
     from twin.published import compare_published
     from twin.readers import read_model
     from twin.tables.comparison import published_report
 
     graph, machine = read_model(model), load_board(board)
-    comparisons = compare_published(graph, machine.name)
+    comparisons = compare_published(graph, machine.name, predictor=row_predictor(calibration))
     show(open_console(), published_report(graph.name, machine.name, comparisons))
     predicted = [comparison for comparison in comparisons if comparison.predicted_ms is not None]
     if plot is not None and predicted:

@@ -29,6 +29,10 @@ AssumeUnsupported = Annotated[str | None, typer.Option(
     help="Price operators nobody knows as memory copies, marked as assumed.")]
 Cold = Annotated[bool, typer.Option("--cold", help="First inference, caches empty.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Write JSON to stdout instead of tables.")]
+CalibrationChoice = Annotated[str, typer.Option(
+    "--calibration", metavar="auto|none|FILE",
+    help="Learnt prices: those shipped for this board and runtime, none (what datasheets say), or "
+         "an overlay of `twin calibrate`.")]
 PlotFile = Annotated[str | None, typer.Option(
     "--plot", metavar="FILE", help="Write a picture: .png, .svg or .pdf.")]
 

@@ -12,6 +12,7 @@ from twin.cli.options import (
     AsJson,
     AssumeUnsupported,
     BoardName,
+    CalibrationChoice,
     ClockText,
     Cold,
     Model,
@@ -39,7 +40,8 @@ def predict(model: Model, board: BoardName, runtime: RuntimeName = None, clock: 
             weights: WeightsRole = None, arena: ArenaRole = None, cold: Cold = False,
             as_json: AsJson = False, csv_folder: CsvFolder = None, plot: PlotTarget = None,
             assume_unsupported: AssumeUnsupported = None, epochs: Epochs = True,
-            trace: TraceFile = None, per_operand: PerOperand = False) -> None:
+            trace: TraceFile = None, calibration: CalibrationChoice = "auto",
+            per_operand: PerOperand = False) -> None:
     """Predict cycles, time and energy per layer, and say why."""
     from twin.readers.neural_art import is_compiled
 
@@ -50,11 +52,12 @@ def predict(model: Model, board: BoardName, runtime: RuntimeName = None, clock: 
         from twin.figures.sheet import check_target
 
         check_target(plot)
-    from twin.prediction import predict as predict_deployment
+    from twin.calibrated import predict_calibrated
 
     deployment = deploy(model, board, runtime=runtime, clock=clock, weights=weights, arena=arena,
                         assume_unsupported=assume_unsupported)
-    prediction = predict_deployment(deployment, temperature="cold" if cold else "warm")
+    prediction = predict_calibrated(deployment, temperature="cold" if cold else "warm",
+                                    calibration=calibration)
     if as_json:
         from twin.document import dump_document, to_document
 

@@ -12,6 +12,7 @@ from twin.cli.options import (
     AsJson,
     AssumeUnsupported,
     BoardName,
+    CalibrationChoice,
     ClockText,
     Cold,
     Model,
@@ -31,17 +32,18 @@ Settings = Annotated[list[str] | None, typer.Option(
 def whatif(model: Model, board: BoardName, settings: Settings = None, runtime: RuntimeName = None,
            clock: ClockText = None, weights: WeightsRole = None, arena: ArenaRole = None,
            cold: Cold = False, as_json: AsJson = False,
-           assume_unsupported: AssumeUnsupported = None) -> None:
+           assume_unsupported: AssumeUnsupported = None,
+           calibration: CalibrationChoice = "auto") -> None:
     """Predict before and after a change, and say which causes moved."""
     changes = parse_settings(settings or [])
-    from twin.prediction import predict
+    from twin.calibrated import predict_calibrated
 
     deployment = deploy(model, board, runtime=runtime, clock=clock, weights=weights, arena=arena,
                         assume_unsupported=assume_unsupported)
     changed = deployment.replace(changes)
     temperature = "cold" if cold else "warm"
-    before = predict(deployment, temperature=temperature)
-    after = predict(changed, temperature=temperature)
+    before = predict_calibrated(deployment, temperature=temperature, calibration=calibration)
+    after = predict_calibrated(changed, temperature=temperature, calibration=calibration)
     if as_json:
         from twin.difference import to_difference_document
         from twin.document import dump_document

@@ -100,8 +100,36 @@ def header_pairs(prediction: Prediction) -> list[tuple[str, str]]:
                 + f", most alive in layer {peak}"),
         ("flash", _used(prediction.flash_bytes, prediction.flash_available_bytes)),
         *coverage_pairs(prediction),
+        *calibration_pairs(prediction),
         (prediction.kind, result_line(prediction)),
+        *interval_pairs(prediction),
     ]
+
+
+def calibration_pairs(prediction: Prediction) -> list[tuple[str, str]]:
+    """Return which learnt prices stand behind the figures."""
+    sure = prediction.certainty
+    if sure is None:
+        return [("calibration", "none: prices are what datasheets and lowered kernels say")]
+    return [("calibration", sure.calibration)]
+
+
+def interval_pairs(prediction: Prediction) -> list[tuple[str, str]]:
+    """Return the intervals of time and energy, what they rest on, and why not to trust them."""
+    sure = prediction.certainty
+    if sure is None:
+        return []
+    time = sure.time_us
+    text = f"{format_time(time.low)} to {format_time(time.high)}"
+    if sure.energy_uj is not None:
+        text += (f", energy {format_energy(sure.energy_uj.low)} to "
+                 f"{format_energy(sure.energy_uj.high)}")
+    pairs = [(f"{100 * time.level:.0f} % interval", f"{text}, {sure.basis}")]
+    pairs += [("extrapolating", reason) for reason in sure.extrapolating]
+    if sure.unidentified:
+        pairs.append(("not identified", ", ".join(sure.unidentified)
+                      + ": the data cannot tell these prices from the rest"))
+    return pairs
 
 
 def coverage_pairs(prediction: Prediction) -> list[tuple[str, str]]:

@@ -1,0 +1,115 @@
+"""How sure a prediction is: intervals of time and energy, and what stands behind them."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from calibration.intervals import Interval, probability_less
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LayerCertainty:
+    """Intervals of one layer, in microseconds and microjoules; None is not known."""
+
+    time_us: Interval | None
+    energy_uj: Interval | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Draw:
+    """What a total is uncertain by, so that two totals can share it.
+
+    Parameters
+    ----------
+    source : tuple of str
+        Which learnt prices; only draws of the same source are shared.
+    covariance : numpy.ndarray
+        Shape (prices, prices): of the logarithms.
+    time : numpy.ndarray
+        Shape (prices,): by how much log time follows each log price.
+    row_sd : float
+        Error of a single row: not shared.
+    network_sd : float
+        Error of a network's structure: shared by the same network.
+    network : str
+        Architecture id of the network.
+    """
+
+    source: tuple[str, ...]
+    covariance: np.ndarray = field(repr=False)
+    time: np.ndarray = field(repr=False)
+    row_sd: float
+    network_sd: float
+    network: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Certainty:
+    """What stands behind a calibrated prediction.
+
+    Parameters
+    ----------
+    calibration : str
+        Which learnt prices were used, for people.
+    time_us, energy_uj : Interval or None
+        Of one inference.
+    layers : tuple of LayerCertainty
+        In execution order.
+    basis : str
+        "conformal": quantiles of past errors on this board; "model-based": the spread between
+        boards.
+    extrapolating : tuple of str
+        Why the data do not support the prediction; empty when they do.
+    unidentified : tuple of str
+        Prices the data could not tell, that matter here.
+    draw : Draw
+        For differences between predictions.
+    """
+
+    calibration: str
+    time_us: Interval
+    energy_uj: Interval | None
+    layers: tuple[LayerCertainty, ...]
+    basis: str
+    extrapolating: tuple[str, ...]
+    unidentified: tuple[str, ...]
+    draw: Draw = field(repr=False)
+
+
+def probability_faster(before_us: float, after_us: float, before: Draw, after: Draw) -> float:
+    """Return the probability that `after` really takes less time than `before`.
+
+    Parameters
+    ----------
+    before_us, after_us : float
+        Predicted times.
+    before, after : Draw
+        Of the two predictions.
+
+    Returns
+    -------
+    float
+        0 to 1.
+
+    Notes
+    -----
+    Prices of the same source are drawn once for both, so what is common cancels; so does the
+    structure error of the same network. The errors of single rows do not. Prices of different
+    sources are taken as independent, which is the cautious side for cousins.
+    """
+    shared = before.source == after.source
+    if shared:
+        moved = after.time - before.time
+        variance = float(moved @ before.covariance @ moved)
+    else:
+        variance = float(before.time @ before.covariance @ before.time
+                         + after.time @ after.covariance @ after.time)
+    if not (shared and before.network == after.network):
+        variance += before.network_sd**2 + after.network_sd**2
+    if before_us == after_us and shared and not variance:
+        return 0.5
+    variance += before.row_sd**2 + after.row_sd**2
+    return probability_less(math.log(after_us / before_us), math.sqrt(variance))

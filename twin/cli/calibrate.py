@@ -1,0 +1,83 @@
+"""`twin calibrate`: measurements become prices, written as an overlay."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from twin.cli.output import note_written, open_console, show, warn
+from twin.errors import UsageError
+
+if TYPE_CHECKING:
+    from calibration.overlay import Overlay
+
+PUBLISHED = "published"
+
+DataNames = Annotated[list[str], typer.Argument(
+    metavar="DATA...", help="Measurement folders of one board; or `published`: every published "
+                            "result that may be learnt from.")]
+OfBoard = Annotated[str | None, typer.Option(
+    "--board", "-b", metavar="BOARD", help="Board the folders were measured on.")]
+Output = Annotated[str | None, typer.Option(
+    "--output", "-o", metavar="FILE", help="Overlay to write, by default BOARD.overlay.yaml; with "
+                                           "`published` a folder of overlays.")]
+CacheFolder = Annotated[str | None, typer.Option(
+    "--cache", metavar="DIR", help="Keep counts here, by content, for the next time.")]
+
+
+def calibrate(data: DataNames, board: OfBoard = None, output: Output = None,
+              cache: CacheFolder = None) -> None:
+    """Learn prices from measurements and write them as an overlay."""
+    kept = None if cache is None else Path(cache)
+    if PUBLISHED in data:
+        if len(data) > 1 or board is not None:
+            raise UsageError("`published` is calibrated on its own, without --board")
+        calibrate_published(output, kept)
+        return
+    if board is None:
+        raise UsageError("--board is needed: which board was measured?")
+    from calibration.overlay import write_overlay
+    from hwmodels.board_file import load_board
+    from twin.learning import learn_own
+    from twin.observations import observe_folder
+
+    machine = load_board(board)
+    observations = [one for folder in data
+                    for one in observe_folder(folder, board, cache=kept)]
+    overlay = learn_own(observations, machine)
+    show_overlay(overlay)
+    note_written(write_overlay(output or f"{machine.name}.overlay.yaml", overlay))
+
+
+def calibrate_published(output: str | None, cache: Path | None) -> None:
+    """Learn from every published row that may be learnt from; write the overlays to ship."""
+    from calibration.datasets import published_rows
+    from calibration.lineages import SHIPPED
+    from calibration.overlay import shipped_path, write_overlay
+    from twin.learning import learn, make_overlays
+    from twin.observations import observe_pmu_layers, observe_rows
+
+    observations = (*observe_rows(published_rows(), cache=cache),
+                    *observe_pmu_layers(cache=cache))
+    overlays = make_overlays(learn(observations))
+    for (library, board), overlay in overlays.items():
+        if board is not None:
+            show_overlay(overlay)
+        if output is not None:
+            path = Path(output) / shipped_path(library, board).relative_to(SHIPPED)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            note_written(write_overlay(path, overlay))
+
+
+def show_overlay(overlay: Overlay) -> None:
+    """Print what was learnt, and what could not be."""
+    from twin.tables.calibration import overlay_table
+
+    console = open_console()
+    for entry in overlay.entries:
+        if entry.time.rows:
+            show(console, overlay_table(overlay, entry))
+            warn(f"{entry.runtime} on {entry.board}: {name} cannot be told from the rest and keeps "
+                 "its prior" for name in entry.time.unidentified)
