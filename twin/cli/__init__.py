@@ -10,7 +10,18 @@ from typing import Annotated
 
 import typer
 
-from twin.cli import boards, check, compare, explain, imports, models, predict, runtimes, whatif
+from twin.cli import (
+    boards,
+    calibrate,
+    check,
+    compare,
+    explain,
+    imports,
+    models,
+    predict,
+    runtimes,
+    whatif,
+)
 from twin.cli.ending import Verbs
 
 app = typer.Typer(
@@ -41,6 +52,7 @@ app.command("check")(check.check)
 app.command("compare")(compare.compare)
 app.command("import")(imports.import_log)
 app.command("whatif")(whatif.whatif)
+app.command("calibrate")(calibrate.calibrate)
 app.command("boards")(boards.boards)
 app.command("runtimes")(runtimes.runtimes)
 app.add_typer(models.app, name="models")
