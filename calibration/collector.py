@@ -79,7 +79,7 @@ class Campaign:
         Added to the header's.
     gauges : callable, optional
         Values that only grow, with their units; their growth over a block, per run, becomes a
-        sample `host_<name>` of the block's first run.
+        sample `block_<name>` of the block's first run.
     on_progress : callable, optional
         Told after each block, with everything collected of the temperature.
     """
@@ -317,7 +317,7 @@ class Campaign:
                      before: Mapping[str, tuple[float, str]]) -> None:
         after = self.gauges() if self.gauges is not None and before else {}
         append_samples(folder, [
-            Sample(run=run, counter=f"host_{name}", unit=unit, value=(value - before[name][0])
+            Sample(run=run, counter=f"block_{name}", unit=unit, value=(value - before[name][0])
                    / runs) for name, (value, unit) in after.items()])
 
     def _restart(self, error: LinkError) -> None:

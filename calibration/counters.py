@@ -18,23 +18,26 @@ COMPUTE_SHARE = 0.70
 """Thresholds of the bottleneck classes: shares of the span, and of what core and memory can do."""
 
 ALIASES: Mapping[str, tuple[str, ...]] = {
-    "cycles": ("cpu_cycles",),
-    "instructions": ("instructions", "arm_pmu_inst_retired", "inst_retired"),
-    "loads": ("loads", "arm_pmu_ld_retired", "ld_retired"),
-    "stores": ("stores", "arm_pmu_st_retired", "st_retired"),
-    "accesses": ("dcache_accesses", "arm_pmu_l1d_cache", "l1d_cache"),
-    "misses": ("dcache_misses", "arm_pmu_l1d_cache_refill", "l1d_cache_refill"),
+    "cycles": ("cpu_cycles", "block_cpu_cycles"),
+    "instructions": ("instructions", "arm_pmu_inst_retired", "inst_retired",
+                     "block_instructions"),
+    "loads": ("loads", "arm_pmu_ld_retired", "ld_retired", "block_loads"),
+    "stores": ("stores", "arm_pmu_st_retired", "st_retired", "block_stores"),
+    "accesses": ("dcache_accesses", "arm_pmu_l1d_cache", "l1d", "block_dcache_accesses",
+                 "block_cache_references"),
+    "misses": ("dcache_misses", "arm_pmu_l1d_cache_refill", "l1d_refill", "block_dcache_misses",
+               "block_cache_misses"),
     "stalls": ("stall_cycles", "arm_pmu_stall", "stall"),
     "frontend_stalls": ("arm_pmu_stall_frontend", "stall_frontend"),
     "backend_stalls": ("arm_pmu_stall_backend", "stall_backend"),
     "bus_accesses": ("arm_pmu_bus_access", "bus_access"),
-    "branches": ("branches", "arm_pmu_pc_write_retired", "pc_write_retired"),
-    "vector_instructions": ("arm_pmu_mve_inst_retired", "mve_inst_retired"),
+    "branches": ("branches", "arm_pmu_pc_write_retired", "pc_write_retired", "block_branches"),
+    "vector_instructions": ("arm_pmu_mve_inst_retired", "mve_inst"),
     "refill_cycles": ("refill_cycles",),
     "memory_cycles": ("memory_cycles",),
     "macs": ("macs",),
     "bytes": ("bytes_moved",),
-    "energy_uj": ("energy",),
+    "energy_uj": ("energy", "block_package_energy"),
 }
 """Names a figure goes by: ours first, then those of the boards' counters."""
 
@@ -228,24 +231,23 @@ def classify(metrics: Mapping[str, Metric], overhead_share: float | None = None)
     """
     if overhead_share is not None and overhead_share >= OVERHEAD_SHARE:
         return Bottleneck(kind="overhead", severity=overhead_share, origin="measured",
-                          evidence=f"{overhead_share:.0%} of the inference is outside its layers "
-                                   f"(threshold {OVERHEAD_SHARE:.0%})")
-    rules = (("cache", "refill_share", CACHE_SHARE, "of the cycles refill the data cache"),
-             ("cache", "memory_share", CACHE_SHARE, "of the cycles wait for memory"),
-             ("bandwidth", "bandwidth_of_limit", BANDWIDTH_SHARE,
-              "of the sustained bandwidth is used"),
-             ("compute", "mac_utilisation", COMPUTE_SHARE, "of the MAC slots are used"),
-             ("compute", "ipc_of_limit", COMPUTE_SHARE, "of the issue slots are used"))
+                          evidence=f"{overhead_share:.0%} outside layers, >= {OVERHEAD_SHARE:.0%}")
+    rules = (("cache", "refill_share", CACHE_SHARE, "of cycles refill the data cache"),
+             ("cache", "memory_share", CACHE_SHARE, "of cycles wait for memory"),
+             ("bandwidth", "bandwidth_of_limit", BANDWIDTH_SHARE, "of sustained bandwidth"),
+             ("compute", "mac_utilisation", COMPUTE_SHARE, "of MAC slots used"),
+             ("compute", "ipc_of_limit", COMPUTE_SHARE, "of issue slots used"))
     for kind, name, threshold, text in rules:
         metric = metrics.get(name)
         if metric is not None and metric.value >= threshold:
             return Bottleneck(kind=kind, severity=min(metric.value, 1.0), origin=metric.origin,
-                              evidence=f"{metric.value:.0%} {text} (threshold {threshold:.0%})")
-    used = metrics.get("ipc_of_limit") or metrics.get("mac_utilisation")
-    if used is None:
-        return Bottleneck(kind="", severity=0.0, evidence="no counter and no model tells",
-                          origin="modelled")
-    return Bottleneck(kind="stalled", severity=1 - min(used.value, 1.0), origin=used.origin,
-                      evidence=f"{used.value:.0%} of the {used.name.split('_')[0].upper()} limit, "
-                               f"and no miss or bandwidth explains it "
-                               f"(threshold {COMPUTE_SHARE:.0%})")
+                              evidence=f"{metric.value:.0%} {text}, >= {threshold:.0%}")
+    used = metrics.get("ipc_of_limit")
+    if used is not None:
+        return Bottleneck(kind="stalled", severity=1 - min(used.value, 1.0), origin=used.origin,
+                          evidence=f"{used.value:.0%} of issue slots used, < {COMPUTE_SHARE:.0%}; "
+                                   "no miss or bandwidth explains it")
+    macs = metrics.get("mac_utilisation")
+    told = f"{macs.value:.0%} of MAC slots used; " if macs is not None else ""
+    return Bottleneck(kind="", severity=0.0, origin="modelled",
+                      evidence=f"{told}nothing counts instructions or misses")

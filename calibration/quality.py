@@ -6,7 +6,7 @@ Nothing is removed: a finding names the symptom, the evidence and what to do abo
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -128,27 +128,25 @@ def find_first_run(values: Values, first: float | None = None) -> Finding | None
                if first is not None else "More warm-up runs are needed (--warmup)")
 
 
-def find_wraps(counter: str, bits: int, largest: float, bound: float) -> Finding | None:
-    """Say when a counter may have wrapped.
+def find_wraps(widths: Mapping[str, int], bound: float) -> Finding | None:
+    """Say which counters may have wrapped.
 
     Parameters
     ----------
-    counter : str
-        Its name.
-    bits : int
-        Width of its register.
-    largest : float
-        Largest value seen.
+    widths : mapping of str to int
+        Bits of each counter's register.
     bound : float
         How many events there may have been at most: the cycles of the same span.
     """
-    if bits >= 64 or bound < 2.0**bits:
+    narrow = {name: bits for name, bits in widths.items() if bits < 64 and bound >= 2.0**bits}
+    if not narrow:
         return None
+    moduli = sorted({2**bits for bits in narrow.values()})
     return Finding(
         name="wrapped", serious=True,
-        evidence=f"{counter} has {bits} bits and {bound:.4g} cycles passed: its values "
-                 f"(largest {largest:.6g}) are known modulo {2**bits} only",
-        remedy="Measure shorter pieces, or another counter")
+        evidence=f"{', '.join(narrow)}: {bound:.4g} cycles passed, so values are known modulo "
+                 f"{', '.join(map(str, moduli))} only",
+        remedy="Measure shorter pieces, or other counters")
 
 
 def find_spread(values: Values, goal: float = GOAL_TAIL) -> Finding | None:

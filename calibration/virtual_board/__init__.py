@@ -19,7 +19,7 @@ from calibration.errors import LinkError
 from calibration.virtual_board.host import describe_host, run_host
 from calibration.virtual_board.qemu import MACHINES, run_qemu
 from hwmodels.board import Board
-from hwmodels.errors import did_you_mean
+from hwmodels.errors import ToolMissingError, did_you_mean
 
 Scales = Mapping[str, tuple[str, float]]
 
@@ -62,7 +62,7 @@ class Launched:
     failure : callable
         What went wrong inside, or None.
     gauges : callable or None
-        Values that only grow and unit by name, for a `Campaign`; of the host.
+        Values that only grow and unit by name, for a `Campaign`.
     environment : mapping of str to str
         What else a header should say.
     """
@@ -92,6 +92,23 @@ def list_virtual_boards() -> tuple[VirtualBoard, ...]:
     return tuple(sorted(found, key=lambda board: (bool(board.missing), board.name)))
 
 
+def check_virtual_board(name: str) -> None:
+    """Refuse a name that is none, or a board whose emulator is not installed.
+
+    Raises
+    ------
+    LinkError
+        Naming those there are.
+    ToolMissingError
+        Naming what to install.
+    """
+    found = {one.name: one.missing for one in list_virtual_boards()} | {"host": ""}
+    if name not in found:
+        raise LinkError(f"no virtual board {name!r}; {did_you_mean(name, found)}")
+    if found[name]:
+        raise ToolMissingError(f"virtual board {name} needs: {found[name]}")
+
+
 @contextlib.contextmanager
 def launch(name: str, image: str | Path, *, board: Board | None = None) -> Iterator[Launched]:
     """Run an image on a virtual board for as long as the context lasts.
@@ -112,16 +129,14 @@ def launch(name: str, image: str | Path, *, board: Board | None = None) -> Itera
     ToolMissingError
         When it is not installed.
     """
-    names = {one.name: one.emulator for one in list_virtual_boards()}
+    check_virtual_board(name)
     if name == "host":
         with run_host(image) as host:
             told = {f"no_{counter}": why for counter, why in host.gauges.missing.items()}
             yield Launched(port=host.port, gauges=host.gauges.read,
                            environment={**describe_host(), **told})
         return
-    if name not in names:
-        raise LinkError(f"no virtual board {name!r}; {did_you_mean(name, names)}")
-    if names[name] == "qemu":
+    if name in MACHINES:
         with run_qemu(name, image) as machine:
             yield Launched(port=machine.port, scales=lambda timer_hz: {
                 "timer_ticks": ("instructions", machine.instructions_per_tick(timer_hz))})
@@ -131,4 +146,5 @@ def launch(name: str, image: str | Path, *, board: Board | None = None) -> Itera
 
     costs = None if board is None else costs_of(board)
     with run_unicorn(name, image, costs=costs) as emulated:
-        yield Launched(port=emulated.port, failure=lambda: emulated.failure)
+        yield Launched(port=emulated.port, failure=lambda: emulated.failure,
+                       gauges=emulated.gauges)

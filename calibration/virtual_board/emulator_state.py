@@ -67,6 +67,7 @@ class EmulatorState:
         for entries, bits in self._caches:
             entries[:] = -1
             bits[:] = 0
+        self.words[self._names.FETCH + self._names.LAST_LINE] = -1
 
     def count(self, cost_of: CostOf) -> tuple[float, int]:
         """Return cycles and instructions so far; new blocks are asked for with `cost_of`."""

@@ -212,6 +212,17 @@ class UnicornBoard:
                       write_misses=state.write_misses, write_backs=state.write_backs,
                       fetch_misses=state.fetch_misses, accesses=state.traced, pin=self._pin)
 
+    def gauges(self) -> dict[str, tuple[float, str]]:
+        """Return what only grows, for a `Campaign`; ask while the firmware waits."""
+        totals = self.totals()
+        values = {"instructions": totals.instructions, "loads": totals.loads,
+                  "stores": totals.stores}
+        if self.costs.data is not None:
+            values |= {"dcache_accesses": self.state.data_touches,
+                       "dcache_misses": totals.read_misses + totals.write_misses,
+                       "dcache_write_backs": totals.write_backs}
+        return {name: (float(value), "events") for name, value in values.items()}
+
     def _cost(self, address: int, size: int) -> tuple[int, float, float, float]:
         cost = self.listing.cost(address, bytes(self._machine.mem_read(address, size)))
         return (cost.instructions, cost.single_cycles, cost.again_cycles, cost.taken_cycles)

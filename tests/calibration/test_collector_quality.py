@@ -58,10 +58,12 @@ def test_first_run_and_spread():
 
 
 def test_wraps_clock_and_checksums():
-    assert find_wraps("dwt_cpi", 8, 200, 255) is None
-    assert "modulo 256" in find_wraps("dwt_cpi", 8, 200, 256).evidence
-    assert find_wraps("cpu_cycles", 32, 1e9, 2.0**32).serious
-    assert find_wraps("cpu_cycles", 64, 1e9, 1e30) is None
+    widths = {"dwt_cpi": 8, "cpu_cycles": 32}
+    assert find_wraps(widths, 255) is None
+    found = find_wraps(widths, 256)
+    assert "dwt_cpi:" in found.evidence and "modulo 256 only" in found.evidence
+    assert "modulo 256, 4294967296" in find_wraps(widths, 2.0**32).evidence
+    assert find_wraps({"cpu_cycles": 64}, 1e30) is None
     assert find_clock_error(1.004, 0.001) is None
     assert find_clock_error(0.5, 0.001).serious
     assert find_clock_error(1.05, 0.03) is None, "within three times the uncertainty"
@@ -112,7 +114,7 @@ def test_at_least_eight_metrics_with_their_origin():
 ])
 def test_bottlenecks_by_shares_of_limits(change, kind):
     found = classify(metrics_of(modelled={**MODELLED, **change}))
-    assert found.kind == kind and 0 < found.severity <= 1 and "threshold" in found.evidence
+    assert found.kind == kind and 0 < found.severity <= 1 and any(c in found.evidence for c in "<>")
 
 
 def test_overhead_and_ignorance():

@@ -17,6 +17,7 @@ from twin.cli import (
     compare,
     explain,
     imports,
+    measure,
     models,
     predict,
     runtimes,
@@ -51,6 +52,7 @@ app.command("predict")(predict.predict)
 app.command("check")(check.check)
 app.command("compare")(compare.compare)
 app.command("import")(imports.import_log)
+app.command("measure")(measure.measure)
 app.command("whatif")(whatif.whatif)
 app.command("calibrate")(calibrate.calibrate)
 app.command("boards")(boards.boards)

@@ -12,10 +12,20 @@ from twin.errors import UsageError
 Name = Annotated[str | None, typer.Argument(metavar="[NAME]", help="A board to show in full.")]
 Sources = Annotated[bool, typer.Option(
     "--sources", help="Every number of the board with its kind and source.")]
+Virtual = Annotated[bool, typer.Option(
+    "--virtual", help="Boards one can run today: emulators, for `twin measure --virtual`.")]
 
 
-def boards(name: Name = None, sources: Sources = False) -> None:
+def boards(name: Name = None, sources: Sources = False, virtual: Virtual = False) -> None:
     """List the boards, or show one with its parts."""
+    if virtual:
+        if name is not None or sources:
+            raise UsageError("--virtual lists emulated boards and goes with nothing else")
+        from calibration.virtual_board import list_virtual_boards
+        from twin.tables.measured import virtual_boards_table
+
+        show(open_console(), virtual_boards_table(list_virtual_boards()))
+        return
     if sources and name is None:
         raise UsageError("--sources needs the NAME of a board, such as "
                          "`twin boards nucleo_l4r5zi --sources`")

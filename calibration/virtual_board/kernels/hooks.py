@@ -19,7 +19,7 @@ HEAD = 64
  BLOCKS_AT, SEEN_AT, REGIONS_AT, REGION_COUNT, WRITE_BACK_COST, TRACE_AT, FETCH_STALL) = range(24)
 DATA, FETCH = 32, 48
 """Offsets of the two caches in the head."""
-AT, SETS, WAYS, LINE_SHIFT, POLICY, BACK, ALLOCATE, SHIFT_REGISTER = range(8)
+AT, SETS, WAYS, LINE_SHIFT, POLICY, BACK, ALLOCATE, SHIFT_REGISTER, LAST_LINE = range(9)
 LRU, PLRU, FIFO, LFSR = range(4)
 
 SLOT = 4
@@ -48,12 +48,13 @@ def touch(words, cache, line, dirty, allocate):
     base = words[cache + AT] + index * ways
     bits = words[cache + AT] + sets * ways + index
     place, free = -1, -1
-    for way in range(ways - 1, -1, -1):
+    for way in range(ways):
         entry = words[base + way]
-        if entry < 0:
-            free = way
-        elif entry >> 1 == line:
+        if entry >= 0 and entry >> 1 == line:
             place = way
+            break
+        if entry < 0 and free < 0:
+            free = way
     met = 0
     if place < 0:
         if not allocate:
@@ -121,6 +122,9 @@ def fetch(words, address, size):
         return
     shift = words[FETCH + LINE_SHIFT]
     for line in range(address >> shift, ((address + size - 1) >> shift) + 1):
+        if line == words[FETCH + LAST_LINE]:
+            continue  # touching the latest line again changes nothing under any policy
+        words[FETCH + LAST_LINE] = line
         if touch(words, FETCH, line, 0, True):
             words[FETCH_MISSES] += 1
             words[FETCH_STALL] += words[region + FETCH_MISS]

@@ -1,0 +1,101 @@
+"""`twin measure` and `twin boards --virtual`: from a model file to a report, each way to end."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+pytest.importorskip("serial", reason="needs the boards extra")
+pytest.importorskip("cobs", reason="needs the boards extra")
+
+from typer.testing import CliRunner
+
+from calibration.measurement import read_measurement
+from twin.cli import app
+
+needs_compiler = pytest.mark.skipif(shutil.which("arm-none-eabi-gcc") is None,
+                                    reason="arm-none-eabi-gcc is not installed")
+
+
+def run(*arguments: object) -> tuple[int, str, str]:
+    result = CliRunner().invoke(app, [str(a) for a in arguments])
+    return result.exit_code, result.stdout, result.stderr
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("measured") / "m"
+
+
+@needs_compiler
+def test_from_model_to_report_on_an_emulated_board(folder):
+    stacks = folder.parent / "flame.txt"
+    code, out, err = run("measure", "ad", "-b", "nucleo_l4r5zi", "--virtual", "unicorn-m4",
+                         "--runs", 3, "--warmup", 1, "-o", folder, "--flamegraph", stacks)
+    assert code == 0, err
+    assert "kind        simulated, warm" in out and f"wrote {folder}" in err
+    warm = read_measurement(folder / "warm")
+    assert warm.header.kind == "simulated" and warm.count("cpu_cycles") == 3
+    assert len(warm.layers) == 10  # the autoencoder's fully connected layers
+    assert len(set(warm.values("output_checksum"))) == 1
+    # every line of the metrics names where it comes from; eight or more
+    origins = [line for line in out.splitlines() if " simulated " in line or " modelled " in line]
+    assert len(origins) >= 8
+    lines = stacks.read_text().splitlines()
+    assert len(lines) == 10 and all(line.startswith("ad;fully_connected;") for line in lines)
+    assert (folder / "firmware" / "firmware.elf").exists()
+    header = json.loads((folder / "cold" / "header.json").read_text())
+    assert header["temperature"] == "cold" and header["architecture_id"]
+
+
+@needs_compiler
+def test_ctrl_c_ends_idle_and_says_where_the_samples_are(folder, tmp_path):
+    image, folder = folder / "firmware" / "firmware.elf", tmp_path / "m"
+    if not image.exists():
+        pytest.skip("the image is built by the test before")
+    process = subprocess.Popen(
+        [sys.executable, "-m", "twin", "measure", "ad", "-b", "nucleo_l4r5zi", "--virtual",
+         "unicorn-m4", "--image", str(image), "--runs", "5000", "-o", str(folder)],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ})
+    deadline = time.monotonic() + 40
+    while time.monotonic() < deadline and process.poll() is None:
+        samples = folder / "cold" / "samples.jsonl"
+        if samples.exists() and samples.stat().st_size > 20_000:
+            break
+        time.sleep(0.1)
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=20)
+    assert process.returncode == 130, err
+    assert "as far as it came" in err and "Traceback" not in err
+    assert read_measurement(folder / "cold").count("cpu_cycles") > 5
+
+
+@pytest.mark.parametrize(("arguments", "code", "message"), [
+    (("--port", "x", "--virtual", "y"), 2, "exclude each other"),
+    (("--image", "x"), 2, "twin firmware flash"),
+    (("--virtual", "unicorn-m5"), 4, "did you mean unicorn-m"),
+    (("--virtual", "unicorn-m7"), 2, "a board of that core"),
+    (("--virtual", "unicorn-m4", "--image", "/nosuch.elf"), 4, "/nosuch.elf"),
+    (("--port", "/dev/nosuch"), 4, "/dev/nosuch"),
+    (("--port", "socket://127.0.0.1:1"), 4, "127.0.0.1:1"),
+])
+def test_each_way_to_fail_has_its_code(tmp_path, arguments, code, message):
+    found, _, err = run("measure", "ad", "-b", "nucleo_l4r5zi", "-o", tmp_path / "m", *arguments)
+    assert (found, "Traceback" in err) == (code, False)
+    assert message in err
+
+
+def test_virtual_boards_are_listed():
+    code, out, _ = run("boards", "--virtual")
+    assert code == 0
+    assert {line.split()[0] for line in out.splitlines()[1:]} >= {
+        "unicorn-m4", "unicorn-m7", "unicorn-m33", "mps2-an386", "mps2-an500", "mps2-an505",
+        "mps3-an547", "stm32f4", "riscv_virt"}
+    assert run("boards", "nucleo_l4r5zi", "--virtual")[0] == 2

@@ -1,0 +1,223 @@
+"""`twin measure`: run a network on a board, real or virtual, and keep every sample."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from twin.cli.options import BoardName, ClockText, Model, parse_quantity
+from twin.cli.output import note_written, open_console, show, warn
+from twin.errors import UsageError
+
+if TYPE_CHECKING:
+    from calibration.collector import Campaign, Progress
+    from calibration.measurement import Measurement
+    from calibration.plan import Plan
+    from calibration.virtual_board import Launched
+    from hwmodels.board import Board
+    from twin.graph import Graph
+    from twin.measured_layers import MeasuredNetwork
+    from twin.prediction import Prediction
+
+Port = Annotated[str | None, typer.Option(
+    "--port", metavar="PORT", help="Serial device, pty, or socket://HOST:PORT; by default the "
+                                   "only board that is plugged in.")]
+Virtual = Annotated[str | None, typer.Option(
+    "--virtual", metavar="NAME", help="A board of `twin boards --virtual`, or host.")]
+Image = Annotated[str | None, typer.Option(
+    "--image", metavar="ELF", help="Firmware for the virtual board; by default it is built.")]
+Runs = Annotated[int, typer.Option("--runs", min=1, help="Runs that are kept, cold and warm each.")]
+WarmUp = Annotated[int, typer.Option("--warmup", min=0, help="Runs before the warm ones.")]
+Events = Annotated[str | None, typer.Option(
+    "--counters", metavar="NAMES", help="Event counters, by comma; by default all, in passes.")]
+InputFile = Annotated[str | None, typer.Option(
+    "--input", metavar="FILE", help="Raw bytes of the network's input; by default seeded noise.")]
+Mask = Annotated[bool, typer.Option("--mask", help="Mask interrupts instead of counting them.")]
+Fixed = Annotated[bool, typer.Option(
+    "--fixed", help="Exactly --runs runs, whatever their spread.")]
+Baud = Annotated[int, typer.Option("--baud", help="Rate of a serial device.")]
+Folder = Annotated[str | None, typer.Option(
+    "--output", "-o", metavar="DIR", help="Folder for cold/ and warm/; by default under out/.")]
+Supply = Annotated[float | None, typer.Option(
+    "--supply", metavar="VOLT", help="Supply voltage, for the record.")]
+Flame = Annotated[str | None, typer.Option(
+    "--flamegraph", metavar="FILE", help="Write folded stacks of the layers, for any viewer.")]
+
+
+def measure(model: Model, board: BoardName, port: Port = None, virtual: Virtual = None,
+            image: Image = None, runs: Runs = 100, warmup: WarmUp = 10, counters: Events = None,
+            input_file: InputFile = None, mask: Mask = False, fixed: Fixed = False,
+            baud: Baud = 115200, clock: ClockText = None, output: Folder = None,
+            supply: Supply = None, flamegraph: Flame = None) -> None:
+    """Measure a network on a board: raw samples, percentiles, what holds each layer up."""
+    if port is not None and virtual is not None:
+        raise UsageError("--port and --virtual exclude each other")
+    if image is not None and virtual is None:
+        raise UsageError("--image is for --virtual; a real board is flashed: twin firmware flash")
+    from calibration.link import find_port
+    from hwmodels.board_file import load_board
+    from twin.readers import read_model
+
+    graph = read_model(model)
+    deployed = load_board(board)
+    if clock is not None:
+        name = f"clocks.{deployed.core.clock}.frequency_hz"
+        deployed = load_board(board, overrides={name: parse_quantity(clock, "hz", "--clock")})
+    folder = Path(output) if output else _default_folder(graph.name, deployed.name)
+    told: dict[str, Any] = {
+        "folder": folder, "board": deployed.name, "model": graph.name, "runtime": "firmware",
+        "model_sha256": graph.sha256, "architecture_id": graph.architecture_id,
+        "supply_v": supply, "placement": tuple(deployed.placement)}
+    names = None if counters is None else [name.strip() for name in counters.split(",")]
+    data = None if input_file is None else Path(input_file).read_bytes()
+    asked = {"runs": runs, "warmup": warmup, "events": names, "mask": mask,
+             "adaptive": not fixed}
+    try:
+        with _launch(graph, deployed, virtual, image, folder / "firmware") as made:
+            line = made.port if made is not None else find_port(port)
+            networks = _run_campaign(line, baud, told, made, graph, deployed, data, asked)
+    except BaseException:
+        if folder.exists():
+            note_written(f"{folder}, as far as it came")
+        raise
+    from twin.tables.measured import measured_report
+
+    show(open_console(), measured_report(networks))
+    note_written(folder)
+    if flamegraph is not None:
+        Path(flamegraph).write_text("".join(_folded_stacks(networks[-1])), encoding="utf-8")
+        note_written(flamegraph)
+
+
+def _default_folder(model: str, board: str) -> Path:
+    return Path("out") / "measurements" / f"{model}-{board}-{time.strftime('%Y%m%d-%H%M%S')}"
+
+
+@contextlib.contextmanager
+def _launch(graph: Graph, board: Board, virtual: str | None, image: str | None,
+            folder: Path) -> Iterator[Launched | None]:
+    """Build and start a virtual board; None for a real one."""
+    if virtual is None:
+        yield None
+        return
+    from calibration.virtual_board import check_virtual_board, launch
+
+    check_virtual_board(virtual)
+    elf = Path(image) if image is not None else _build(graph, board, virtual, folder)
+    with launch(virtual, elf, board=board) as made:
+        yield made
+
+
+def _build(graph: Graph, board: Board, name: str, folder: Path) -> Path:
+    """Build the image; an emulated core gets the memories of the board it stands for."""
+    from twin.codegen.build import build_firmware
+    from twin.codegen.ports import load_port
+    from twin.deployment import deploy
+
+    port = load_port(name)
+    placed = None
+    if not port.fixed_map:
+        if port.core != board.core.model:
+            raise UsageError(f"--virtual {name} is a {port.core}, {board.name} a "
+                             f"{board.core.model}; accepted: a board of that core")
+        placed = deploy(graph, board)
+    return build_firmware(graph, port, folder, deployment=placed).image
+
+
+def _run_campaign(line: str, baud: int, told: dict[str, Any], made: Launched | None, graph: Graph,
+                  board: Board, data: bytes | None,
+                  asked: dict[str, Any]) -> list[MeasuredNetwork]:
+    """Open the line, make every plan the board allows, and describe what came."""
+    from calibration.collector import Campaign, counter_name
+    from calibration.link import open_link
+    from calibration.plan import make_plans
+    from calibration.wire.session import Session
+    from twin.measured_layers import judge_network
+
+    remarks: list[str] = []
+    with open_link(line, baud=baud) as link:
+        session = Session(link, on_event=remarks.append)
+        try:
+            session.open(timeout_s=10.0)
+            identity = session.identify()
+            campaign = Campaign(
+                session=session, **told,
+                scales=made.scales(identity.timer_hz) if made and identity.timer_hz else {},
+                gauges=made.gauges if made else None,
+                environment=made.environment if made else {})
+            campaign.prepare(data)
+            plans = make_plans(campaign.identity, campaign.counters, **asked)
+            prediction = _predict(graph, board)
+            networks = [_collect(campaign, plan, graph, board, prediction) for plan in plans]
+        finally:
+            session.stop()
+            warn(remarks)
+    if made is not None and made.failure() is not None:
+        warn([str(made.failure())])
+    widths = {counter_name(one): one.bits for one in campaign.counters}
+    clock = (campaign.clock.ratio, campaign.clock.uncertainty) if campaign.clock else None
+    for network in networks:
+        findings = judge_network(network, widths=widths, mismatches=campaign.mismatches,
+                                 clock=clock)
+        temperature = network.measurement.header.temperature
+        warn(f"{temperature}: {finding}" for finding in findings)
+    return networks
+
+
+def _predict(graph: Graph, board: Board) -> Prediction | None:
+    """Predict the firmware's own kernels; None where they cannot be placed."""
+    from hwmodels.errors import TwinError
+    from twin.deployment import deploy
+    from twin.prediction import predict
+
+    try:
+        return predict(deploy(graph, board, runtime="firmware"))
+    except TwinError:
+        return None
+
+
+def _collect(campaign: Campaign, plan: Plan, graph: Graph, board: Board,
+             prediction: Prediction | None) -> MeasuredNetwork:
+    """Make the runs of a plan with a progress bar that names the bottleneck so far."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+    from rich.progress import Progress as Bars
+
+    from calibration.measurement import read_measurement
+    from twin.measured_layers import describe_network, find_limits
+
+    weights = dict(board.placement)["weights"]
+    limits = find_limits(board, weights)
+    bars = Bars(TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(),
+                TimeRemainingColumn(), TextColumn("{task.fields[bound]}"),
+                console=Console(file=sys.stderr), disable=not sys.stderr.isatty())
+
+    def describe(measured: Measurement) -> MeasuredNetwork:
+        return describe_network(measured, graph, limits, prediction)
+
+    with bars:
+        task = bars.add_task(plan.temperature, total=plan.runs, bound="")
+
+        def update(progress: Progress) -> None:
+            bound = ""
+            if not bars.disable:
+                found = describe(read_measurement(campaign.folder_of(plan.temperature)))
+                worst = found.whole.bottleneck
+                bound = f"{worst.kind} {worst.severity:.0%}" if worst.kind else ""
+            bars.update(task, completed=progress.done, total=progress.total, bound=bound)
+
+        campaign.on_progress = update
+        return describe(campaign.collect(plan))
+
+
+def _folded_stacks(network: MeasuredNetwork) -> Iterator[str]:
+    """One line per layer: frames by semicolon, then its weight."""
+    model = network.measurement.header.model
+    for layer in network.layers:
+        yield f"{model};{layer.op};{layer.index} {layer.name.replace(';', ',')} {layer.p50:.0f}\n"
