@@ -21,6 +21,10 @@ class RuntimeRefusedError(TwinError):
     """A runtime cannot execute this model on this core."""
 
 
+class FirmwareError(TwinError):
+    """An image cannot be built, or a board does not compute what it should."""
+
+
 class UsageError(TwinError):
     """An option or argument that means nothing here."""
 

@@ -1,0 +1,142 @@
+"""`twin firmware`: a network as an image: build, flash, run, compare compilers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from twin.cli.options import ArenaRole, BoardName, Model, WeightsRole, deploy
+from twin.cli.output import note_written, open_console, show
+from twin.errors import FirmwareError, UsageError
+
+if TYPE_CHECKING:
+    from twin.codegen.build import Build
+    from twin.codegen.verification import BoardRun
+    from twin.deployment import Deployment
+
+app = typer.Typer(no_args_is_help=True, rich_markup_mode=None,
+                  help="Build the image of a network, flash it, run it, compare compilers.")
+
+Output = Annotated[str | None, typer.Option(
+    "--output", "-o", metavar="DIR", help="Folder of sources and image; by default below build/.")]
+PortName = Annotated[str | None, typer.Option(
+    "--port", metavar="NAME", help="Port of firmware/ports; by default the board's own.")]
+Compiler = Annotated[str, typer.Option("--compiler", metavar="gcc|clang")]
+Optimisation = Annotated[str, typer.Option("--opt", metavar="LEVEL", help="-O2, -O3, -Os ...")]
+Kernels = Annotated[str, typer.Option(
+    "--kernels", metavar="own|cmsis-nn", help="Ours, or those of the checkout that CMSIS_NN_PATH "
+                                              "names; by default cmsis-nn where it is set.")]
+Virtual = Annotated[str | None, typer.Option(
+    "--virtual", metavar="NAME", help="A virtual board (`twin boards --virtual`), or host.")]
+Device = Annotated[str | None, typer.Option(
+    "--device", metavar="PORT", help="Serial device of a board that was flashed.")]
+Image = Annotated[str | None, typer.Option(
+    "--image", metavar="FILE", help="An image built before; else it is built.")]
+Runs = Annotated[int, typer.Option("--runs", min=1, help="Inferences; the least count is shown.")]
+
+
+@app.command()
+def build(model: Model, board: BoardName, output: Output = None, port: PortName = None,
+          compiler: Compiler = "gcc", opt: Optimisation = "-O2", kernels: Kernels = "",
+          weights: WeightsRole = None, arena: ArenaRole = None) -> None:
+    """Turn a model into a C program for a board, and compile it."""
+    from twin.tables.firmware import build_report
+
+    built, deployment = _build(model, board, output, port, compiler, opt, kernels, weights, arena)
+    show(open_console(), build_report(built, deployment))
+    note_written(built.image)
+
+
+@app.command()
+def flash(model: Model, board: BoardName, output: Output = None, port: PortName = None,
+          compiler: Compiler = "gcc", opt: Optimisation = "-O2", image: Image = None) -> None:
+    """Write an image into a board's flash, by pyocd or openocd."""
+    from hwmodels.board_file import load_board
+    from twin.codegen.flashing import find_programmer, flash_image
+    from twin.codegen.ports import choose_port
+
+    target = choose_port(load_board(board), port)
+    command = find_programmer(target)
+    path = Path(image) if image else _build(model, board, output, port, compiler, opt, "", None,
+                                            None)[0].image
+    flash_image(path, command)
+    show(open_console(), f"{path} is on {target.name}, by {command[0]}")
+
+
+@app.command()
+def run(model: Model, board: BoardName, virtual: Virtual = None, device: Device = None,
+        port: PortName = None, compiler: Compiler = "gcc", opt: Optimisation = "-O2",
+        kernels: Kernels = "", image: Image = None, runs: Runs = 1) -> None:
+    """Run a network on a board and check every layer's output."""
+    from twin.tables.firmware import run_report
+
+    if (virtual is None) == (device is None):
+        raise UsageError("give --virtual NAME or --device PORT; `twin boards --virtual` lists the "
+                         "former")
+    path = Path(image) if image else _build(model, board, None, port or virtual, compiler, opt,
+                                            kernels, None, None)[0].image
+    result = _run(model, board, path, virtual or device or "", virtual is not None, runs)
+    show(open_console(), run_report(result))
+    if not result.is_right:
+        wrong = [str(layer.index) for layer in result.layers if layer.equal is False]
+        raise FirmwareError(f"the output of layer {', '.join(wrong)} is not the arithmetic's")
+
+
+@app.command()
+def compare(model: Model, board: BoardName, virtual: Virtual = None,
+            compilers: Annotated[str, typer.Option(metavar="NAMES")] = "gcc,clang",
+            opts: Annotated[str, typer.Option(metavar="LEVELS")] = "-Os,-O2,-O3") -> None:
+    """Build with several compilers and optimisation levels, and set their counts side by side."""
+    from twin.tables.firmware import comparison_report
+
+    name = virtual or _default_virtual(board)
+    builds, runs = [], []
+    for compiler in compilers.split(","):
+        for opt in opts.split(","):
+            built, _ = _build(model, board, None, name, compiler.strip(), opt.strip(), "own",
+                              None, None)
+            builds.append(built)
+            runs.append(_run(model, board, built.image, name, True, 1))
+    show(open_console(), comparison_report(builds, runs))
+
+
+def _build(model: str, board: str, output: str | None, port: str | None, compiler: str, opt: str,
+           kernels: str, weights: str | None, arena: str | None) -> tuple[Build, Deployment]:
+    import os
+
+    from twin.codegen.build import build_firmware
+    from twin.codegen.ports import choose_port
+
+    deployment = deploy(model, board, runtime=None, clock=None, weights=weights, arena=arena,
+                        assume_unsupported=None)
+    target = choose_port(deployment.board, port)
+    whose = kernels or ("cmsis-nn" if os.environ.get("CMSIS_NN_PATH") else "own")
+    folder = output or Path("build", "firmware",
+                            f"{deployment.graph.name}-{target.name}-{compiler}{opt}")
+    return build_firmware(deployment.graph, target, folder, compiler=compiler, optimisation=opt,
+                          kernels=whose, deployment=deployment), deployment
+
+
+def _run(model: str, board: str, image: Path, where: str, virtual: bool, runs: int) -> BoardRun:
+    from hwmodels.board_file import load_board
+    from twin.codegen.verification import open_board, random_input, run_on_board
+    from twin.readers import read_model
+
+    graph = read_model(model)
+    with open_board(where, image, virtual=virtual, board=load_board(board)) as (session, scales):
+        return run_on_board(session, graph, random_input(graph), runs=runs, scales=scales)
+
+
+def _default_virtual(board: str) -> str:
+    """Virtual board with the board's core: QEMU's first, whose counts are instructions."""
+    from hwmodels.board_file import load_board
+    from twin.codegen.ports import load_port
+
+    core = load_board(board).core
+    for name in ("mps2-an386", "mps2-an500", "mps2-an505", "mps3-an547", "riscv_virt", "host"):
+        port = load_port(name)
+        if core.model == port.core or (not port.core and core.isa == port.isa):
+            return name
+    raise UsageError(f"no virtual board has a {core.model}; give --virtual")

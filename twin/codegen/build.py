@@ -1,0 +1,205 @@
+"""Build a firmware image: write the sources, compile, read what came out."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+
+from hwmodels.errors import ToolMissingError
+from twin.codegen.image_sizes import ImageSizes, read_sizes
+from twin.codegen.memory_map import SAMPLES, choose_sample_capacity, write_memory_map
+from twin.codegen.plan import KERNELS
+from twin.codegen.ports import Port, firmware_folder
+from twin.codegen.source import Source, generate_source, write_source
+from twin.deployment import Deployment
+from twin.errors import DoesNotFitError, FirmwareError, UsageError
+from twin.graph import Graph
+
+COMPILERS = ("gcc", "clang")
+OPTIMISATIONS = ("-O0", "-O1", "-O2", "-O3", "-Os", "-Oz", "-Og")
+
+_OVERFLOW = re.compile(r"region [`']MEMORY_(\w+)' overflowed by (\d+) bytes"
+                       r"|section '([\w.]+)' will not fit in region '(?:MEMORY_)?(\w+)'")
+_GCC = {"arm": ("arm-none-eabi-gcc", "apt-get install gcc-arm-none-eabi"),
+        "riscv": ("riscv64-unknown-elf-gcc", "apt-get install gcc-riscv64-unknown-elf"),
+        "host": ("cc", "install a C compiler")}
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Build:
+    """A built image.
+
+    Parameters
+    ----------
+    folder : Path
+        Holds model.c, weights.bin and the image.
+    image : Path
+        ELF file.
+    port : Port
+        What it runs on.
+    compiler : str
+        What compiled it, with version and optimisation.
+    source : Source
+        The network as C.
+    sizes : ImageSizes
+        What it takes.
+    """
+
+    folder: Path
+    image: Path
+    port: Port
+    compiler: str
+    source: Source
+    sizes: ImageSizes
+
+
+def build_firmware(graph: Graph, port: Port, folder: str | Path, *, compiler: str = "gcc",
+                   optimisation: str = "-O2", kernels: str = "own",
+                   deployment: Deployment | None = None,
+                   defines: tuple[str, ...] = ()) -> Build:
+    """Build the image of a network for a port.
+
+    Parameters
+    ----------
+    graph : Graph
+        The network.
+    port : Port
+        From `twin.codegen.ports`.
+    folder : path
+        Where sources and image go; objects of an earlier build are removed.
+    compiler : str
+        "gcc", or "clang": the one in ziglang where installed, else the system's.
+    optimisation : str
+        One of `OPTIMISATIONS`.
+    kernels : str
+        "own", or "cmsis-nn" from the checkout CMSIS_NN_PATH names.
+    deployment : Deployment, optional
+        Board and memories, for ports without a map of their own.
+    defines : tuple of str
+        Further macros, "NAME" or "NAME=VALUE".
+
+    Returns
+    -------
+    Build
+        With its sizes.
+
+    Raises
+    ------
+    RuntimeRefusedError
+        When the firmware has no kernel for a layer.
+    ToolMissingError
+        When compiler, make or checkout are not there.
+    DoesNotFitError
+        When the linker runs out of a memory.
+    FirmwareError
+        When the compiler fails.
+    """
+    _check_choices(compiler, optimisation, kernels)
+    used = _find_compiler(compiler, port)
+    source = generate_source(graph, port.isa, kernels=kernels)
+    folder = Path(folder)
+    write_source(source, folder)
+    macros = list(defines)
+    if deployment is not None and not port.fixed_map:
+        (folder / "memory.ld").write_text(write_memory_map(deployment), encoding="utf-8")
+        capacity = choose_sample_capacity(deployment, source.placement.arena_bytes,
+                                          source.input_room_bytes)
+        if capacity != SAMPLES[0]:
+            macros.append(f"SAMPLE_CAPACITY={capacity}u")
+    else:
+        (folder / "memory.ld").unlink(missing_ok=True)
+    version = _version(used, port)
+    _fill_in(folder, source, port, f"{version} {optimisation}", tuple(macros))
+    _make(folder, port, used, optimisation, kernels, macros)
+    image = folder / "firmware.elf"
+    return Build(folder=folder, image=image, port=port, compiler=f"{version} {optimisation}",
+                 source=source, sizes=read_sizes(image))
+
+
+def _check_choices(compiler: str, optimisation: str, kernels: str) -> None:
+    for what, value, accepted in (("--compiler", compiler, COMPILERS),
+                                  ("--opt", optimisation, OPTIMISATIONS),
+                                  ("--kernels", kernels, KERNELS)):
+        if value not in accepted:
+            raise UsageError(f"{what} {value!r}; accepted: {', '.join(accepted)}")
+    path = os.environ.get("CMSIS_NN_PATH", "")
+    if kernels == "cmsis-nn" and not (Path(path) / "Include" / "arm_nnfunctions.h").is_file():
+        raise ToolMissingError("CMSIS_NN_PATH must name a checkout of CMSIS-NN (with "
+                               f"Include/arm_nnfunctions.h); it is {path or 'not set'!r}")
+
+
+def _find_compiler(compiler: str, port: Port) -> str:
+    """Return "gcc", "clang" or "zig", whichever is to run."""
+    if shutil.which("make") is None:
+        raise ToolMissingError("make is not installed: apt-get install make")
+    gcc, advice = _GCC[port.arch]
+    if compiler == "clang" and find_spec("ziglang") is not None:
+        return "zig"
+    if compiler == "clang" and shutil.which("clang") is None:
+        raise ToolMissingError("clang is not installed: pip install ziglang, or "
+                               "apt-get install clang")
+    # The system's clang links with GCC's run-time library.
+    if shutil.which(gcc) is None:
+        raise ToolMissingError(f"{gcc} is not installed: {advice}; or pip install ziglang and "
+                               "--compiler clang")
+    return compiler
+
+
+def _version(used: str, port: Port) -> str:
+    commands = {"gcc": [_GCC[port.arch][0], "-dumpfullversion"], "clang": ["clang", "-dumpversion"],
+                "zig": [sys.executable, "-m", "ziglang", "version"]}
+    answer = subprocess.run(commands[used], capture_output=True, text=True, check=False)
+    return f"{'clang of zig' if used == 'zig' else used} {answer.stdout.strip()}"
+
+
+def _fill_in(folder: Path, source: Source, port: Port, compiler: str,
+             macros: tuple[str, ...]) -> None:
+    """Write what identifies the build into model.c: a hash of every source and option."""
+    digest = hashlib.sha256("\0".join((source.model_c, port.name, compiler, *macros)).encode())
+    digest.update(source.image.content)
+    root = firmware_folder()
+    for part in ("Makefile", "core", "protocol", "kernels", "ports"):
+        for path in sorted(root.glob(f"{part}/**/*") if part != "Makefile" else [root / part]):
+            if path.suffix in (".c", ".h", ".ld", ".mk", "") and path.is_file():
+                digest.update(path.relative_to(root).as_posix().encode() + path.read_bytes())
+    memory = folder / "memory.ld"
+    if memory.is_file():
+        digest.update(memory.read_bytes())
+    build = ", ".join(f"0x{byte:02x}" for byte in digest.digest())
+    text = source.model_c.replace("@BUILD@", build).replace("@COMPILER@", compiler)
+    (folder / "model.c").write_text(text, encoding="utf-8")
+
+
+def _make(folder: Path, port: Port, used: str, optimisation: str, kernels: str,
+          macros: list[str]) -> None:
+    where = folder.resolve()
+    shutil.rmtree(where / "objects", ignore_errors=True)
+    (where / "firmware.elf").unlink(missing_ok=True)
+    command = ["make", "-s", f"-j{os.cpu_count() or 1}", "-f", str(firmware_folder() / "Makefile"),
+               f"PORT={port.name}", f"MODEL={where}", f"OUT={where}", f"COMPILER={used}",
+               f"OPT={optimisation}", f"PYTHON={sys.executable}",
+               "DEFINES=" + " ".join(f"-D{macro}" for macro in macros)]
+    if any(" " in str(path) for path in (where, firmware_folder())):
+        raise UsageError(f"{where}: make cannot work in a folder whose path has a blank; give "
+                         "another with -o")
+    environment = dict(os.environ)
+    if kernels != "cmsis-nn":
+        environment.pop("CMSIS_NN_PATH", None)
+    result = subprocess.run(command, capture_output=True, text=True, cwd=where, env=environment,
+                            check=False)
+    if result.returncode == 0:
+        return
+    overflow = _OVERFLOW.search(result.stderr)
+    if overflow:
+        region = overflow[1] or overflow[4]
+        by = f" by {int(overflow[2]):,} bytes" if overflow[2] else ""
+        raise DoesNotFitError(f"does not fit: the image exceeds {region.lower()}{by}")
+    raise FirmwareError(f"{port.name}: the image cannot be built:\n"
+                        + "\n".join(result.stderr.strip().splitlines()[-12:]))
