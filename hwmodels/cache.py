@@ -9,7 +9,7 @@ A line buffer is a cache of one line: `line_buffer_of(memory)`.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from hwmodels.kernel import Nest, Operand
 from hwmodels.nest import Traffic
 from hwmodels.nest_plan import plan_nests
 from hwmodels.program import (
+    CLOCK_WORD,
     MARK_WORD,
     MAX_OWNERS,
     OPERAND_WORD,
@@ -135,10 +136,13 @@ class AccessCounts:
         In the order of the kernel's operands.
     owners : tuple of OwnerCounts
         Those with an eviction; owners may come from earlier kernels.
+    simulated_touches : int
+        Look-ups the simulation needed to make: its cost, no property of the kernel; not compared.
     """
 
     operands: tuple[OperandCounts, ...]
     owners: tuple[OwnerCounts, ...] = ()
+    simulated_touches: int = field(default=0, compare=False, repr=False)
 
     def total(self, field: str) -> int:
         """Sum a field of `OperandCounts` (or "hits") over the operands."""
@@ -275,13 +279,14 @@ def simulate_nests(cache: Cache, nests: Sequence[Nest], operands: Sequence[Opera
     plan = plan_nests(tuple(nests), tuple(operands), looked_up, cache,
                       "phases" if method == "auto" else method)
     owners, numbers = _number_owners(state.owners, operands, looked_up)
-    words, misses, leaving = _run(plan.program, cache, numbers, state.words)
+    words, misses, leaving, touches = _run(plan.program, cache, numbers, state.words)
     counts = AccessCounts(
         operands=tuple(_operand_counts(cache, *row) for row in zip(
             operands, looked_up, plan.traffic, misses.tolist(), strict=True)),
         owners=tuple(OwnerCounts(memory=memory, role=role, evictions=evicted, write_backs=written)
                      for (memory, role), (evicted, written)
-                     in zip(owners, leaving.tolist(), strict=False) if evicted))
+                     in zip(owners, leaving.tolist(), strict=False) if evicted),
+        simulated_touches=touches)
     return counts, replace(state, words=words, owners=owners)
 
 
@@ -340,8 +345,9 @@ def _number_owners(known: tuple[tuple[str, str], ...], operands: Sequence[Operan
 
 
 def _run(program: Program, cache: Cache, owners: np.ndarray,
-         words: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Run a program; return the state after it, misses per operand and what left per owner."""
+         words: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, int]:
+    """Run a program; return the state after it, misses per operand, what left per owner, and
+    touches made."""
     from hwmodels.kernels.cache_nest import run_program
 
     memory = program.memory.copy()
@@ -359,7 +365,8 @@ def _run(program: Program, cache: Cache, owners: np.ndarray,
     after = np.concatenate([memory[:1], words[1:STATE_HEAD], entries.ravel(),
                             sets[:, POLICY_WORD]])
     after.flags.writeable = False
-    return (after, memory[program.misses].reshape(-1, 3), memory[program.leaving].reshape(-1, 2))
+    return (after, memory[program.misses].reshape(-1, 3),
+            memory[program.leaving].reshape(-1, 2), int(memory[CLOCK_WORD]))
 
 
 def _operand_counts(cache: Cache, operand: Operand, cached: bool, traffic: Traffic,

@@ -27,8 +27,8 @@ replaces in order of arrival, so it and FIFO are one."""
 
 MAX_OWNERS = 127
 HEADER_WORDS, TREE_WORDS, RECORD_WORDS, SET_WORDS = 32, 64, 16, 8
-MARK_WORD, OPERAND_WORD, WRITE_WORD, POLICY_WORD = 5, 6, 4, 6
-"""Places in a record and in a set, as the kernel has them."""
+MARK_WORD, OPERAND_WORD, WRITE_WORD, POLICY_WORD, CLOCK_WORD = 5, 6, 4, 6, 26
+"""Places in a record, a set and the header, as the kernel has them."""
 
 ANY_PART = 1 << 30
 

@@ -20,7 +20,7 @@ CACHED: dict[str, Any] = {"cache": True, "error_model": "numpy", "_nrt": False}
 (REGISTER, SETS, MASK, WAYS, SHIFT, POLICY, ALLOCATE, STAMP, SET_WORDS, CODE, CODE_END, WORK,
  STEPS, DEPTHS, GUARDS, GUARD_WORDS, ROWS, CURSORS, LOOPS, LISTS, ACTIVE, MISSES, LEAVING, CLASHES,
  KNOWN, SET_0, CLOCK, NOTES) = np.arange(28, dtype=np.uint64)
-"""MASK is SETS - 1 where that is a mask, else -1; STAMP counts tries, CLOCK touches under LRU."""
+"""MASK is SETS - 1 where that is a mask, else -1; STAMP counts tries, CLOCK touches."""
 TREE = np.uint64(32)
 """Behind it, per way: bits of the tree a touch keeps, bits it sets."""
 LRU, PLRU, ROUND_ROBIN, LFSR = 0, 1, 2, 3
@@ -121,6 +121,7 @@ def look_up(m, base, word, entry, write):
     """Look a line up and update the set: HIT, BYPASS (a store that does not allocate), FILL, or
     the entry evicted. `entry` is what a fill or a store leaves."""
     ways = np.uint64(m[WAYS])
+    m[CLOCK] += 1
     way = find_way(m, base, entry >> 8)
     result = HIT
     if way < ways:
@@ -133,7 +134,6 @@ def look_up(m, base, word, entry, write):
         result = m[base + way]
         m[base + way] = entry
     if m[POLICY] == LRU:
-        m[CLOCK] += 1
         m[base + ways + way] = m[CLOCK]
     elif m[POLICY] == PLRU:
         m[word] = (m[word] & m[TREE + TWO * way]) | m[TREE + TWO * way + ONE]

@@ -137,3 +137,24 @@ def test_write_through_stores_all_pass():
         counts, state = run(cache, *layer(seed))
         assert counts.total("write_throughs") == counts.total("write_touches") > 0
         assert counts.write_backs() == clean_state(state)[0].write_backs() == 0
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_cost_follows_lines_not_accesses(policy):
+    """What stays in the cache costs the simulation nothing more: passes over it are skipped.
+
+    Twice the passes over 64 lines, which a loop does not move, are twice the accesses and no more
+    look-ups; twice the lines are at most twice the look-ups and what one try costs.
+    """
+    def passes(count, lines):
+        operand = Operand(name="weights", role="weights", memory="sram", address=0x2400_0000,
+                          size_bytes=32 * lines)
+        nest = Loop(extent=count, body=(Loop(extent=8 * lines, body=(Access(
+            operand="weights", write=False, width_bytes=4, steps_bytes=(0, 4)),)),
+            Access(operand="weights", write=False, width_bytes=4, steps_bytes=(0,))))
+        return run(replace(L1D, size_bytes=16384, replacement=policy), (nest,), (operand,))[0]
+
+    once, twice, larger = passes(500, 64), passes(1000, 64), passes(500, 128)
+    assert twice.total("reads") == 2 * once.total("reads") == 2 * 500 * (8 * 64 + 1)
+    assert twice.simulated_touches == once.simulated_touches <= 4 * 64
+    assert larger.simulated_touches <= 2.2 * once.simulated_touches
