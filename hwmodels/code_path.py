@@ -88,10 +88,17 @@ class CodePath:
         """
         if self.cache is None:
             return self._fetch_directly(kernel, timing)
+        walk = self.walk(kernel)
+        return [] if walk is None else self._touch(*walk, self.cache)
+
+    def walk(self, kernel: Kernel) -> tuple[Loop, Operand] | None:
+        """Return the walk over a kernel's code, line by line, and where it lies; None for none."""
         place = self.places.get(kernel.name)
-        if place is None:
-            return []
-        return self._touch(place, self.cache)
+        if place is None or self.cache is None:
+            return None
+        line_bytes = self.cache.line_bytes
+        return Loop(extent=place.size_bytes // line_bytes, body=(Access(
+            operand="code", write=False, width_bytes=4, steps_bytes=(line_bytes,)),)), place
 
     def conflicts(self, kernel: Kernel, data: AccessCounts,
                   core_cycles: float) -> list[CountLine]:
@@ -133,9 +140,7 @@ class CodePath:
                                             waits))
         return lines
 
-    def _touch(self, place: Operand, cache: Cache) -> list[CountLine]:
-        walk = Loop(extent=place.size_bytes // cache.line_bytes, body=(
-            Access(operand="code", write=False, width_bytes=4, steps_bytes=(cache.line_bytes,)),))
+    def _touch(self, walk: Loop, place: Operand, cache: Cache) -> list[CountLine]:
         counts, self.states[cache.name] = run_nests(
             cache, (walk,), (place,), self.states.get(cache.name) or new_state(cache))
         refills = counts.total("read_misses")

@@ -201,7 +201,7 @@ class _Collector:
 
 
 def run_shared(board: Board, loads: Sequence[Load], bursts: CoreBursts, core_cycles: float,
-               accesses: int) -> dict[str, tuple[BusRun, np.ndarray]]:
+               accesses: int, buses: Sequence[str] = ()) -> dict[str, tuple[BusRun, np.ndarray]]:
     """Run a kernel's bursts against other masters, bus by bus.
 
     Parameters
@@ -216,15 +216,17 @@ def run_shared(board: Board, loads: Sequence[Load], bursts: CoreBursts, core_cyc
         The core's own, spread evenly over the accesses.
     accesses : int
         Of the whole kernel.
+    buses : sequence of str
+        Run, too, though nobody else uses them.
 
     Returns
     -------
     dict of str to (BusRun, ndarray of int64)
-        By bus with a load: what happened, and which bursts the core's were.
+        By bus: what happened, and which bursts the core's were.
     """
     runs = {}
-    for name in dict.fromkeys(board.memory(load.memory).bus for load in loads):
-        assert name is not None  # held by `check_loads`
+    loaded = [board.memory(load.memory).bus or "" for load in loads]
+    for name in dict.fromkeys((*loaded, *buses)):
         here = [load for load in loads if board.memory(load.memory).bus == name]
         on_bus = np.array([board.memory(memory).bus == name for memory, _ in bursts.owners])
         mine = np.flatnonzero(on_bus[bursts.owner])

@@ -95,6 +95,33 @@ def simulate(kernels: Sequence[Kernel], board: Board, *, code_address: int, code
     return tuple(runs)
 
 
+def run_until(kernels: Sequence[Kernel], board: Board, *, code_address: int, code_memory: str,
+              stop: int, cold: bool = False) -> dict[str, CacheState]:
+    """Return the caches' contents when a kernel is about to run.
+
+    Parameters
+    ----------
+    kernels, board, code_address, code_memory, cold
+        As for `simulate`.
+    stop : int
+        Position of the kernel.
+
+    Returns
+    -------
+    dict of str to CacheState
+        By cache; those nothing has reached yet are missing.
+    """
+    timing = load_core(board.core.model)
+    states: dict[str, CacheState] = {}
+    code = CodePath(kernels, board, code_address, code_memory, states)
+    data = DataPath(board, states)
+    for kernel in (*(() if cold else kernels), *kernels[:stop]):
+        code.fetch(kernel, timing)
+        data.access(kernel, math.fsum(count_block(block, timing).cpu_cycles
+                                      for block in kernel.blocks if block.trips))
+    return dict(states)
+
+
 def add_background(bill: Bill, board: Board, prices: Prices) -> Bill:
     """Add what being powered costs while the bill's cycles pass: clock tree and leakage.
 

@@ -12,10 +12,12 @@ import typer
 
 from twin.cli import (
     boards,
+    cache,
     calibrate,
     check,
     compare,
     explain,
+    firmware,
     imports,
     measure,
     models,
@@ -54,10 +56,12 @@ app.command("compare")(compare.compare)
 app.command("import")(imports.import_log)
 app.command("measure")(measure.measure)
 app.command("whatif")(whatif.whatif)
+app.command("cache")(cache.cache)
 app.command("calibrate")(calibrate.calibrate)
 app.command("boards")(boards.boards)
 app.command("runtimes")(runtimes.runtimes)
 app.add_typer(models.app, name="models")
+app.add_typer(firmware.app, name="firmware")
 app.command("explain")(explain.explain)
 
 
