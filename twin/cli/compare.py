@@ -19,7 +19,7 @@ Measured = Annotated[str | None, typer.Option(
 
 def compare(model: Model, board: BoardName, published: Published = False,
             measured: Measured = None, runtime: RuntimeName = None,
-            plot: PlotFile = None, calibration: CalibrationChoice = "auto") -> None:
+            plot: PlotFile = None, calibration: CalibrationChoice = "none") -> None:
     """Set predictions beside published results, or beside a measurement epoch by epoch."""
     if measured is not None:
         compare_measured(model, board, measured, runtime)
@@ -46,7 +46,8 @@ def compare(model: Model, board: BoardName, published: Published = False,
         from twin.figures.canvas import save_figure
         from twin.figures.published import draw_published
 
-        note_written(save_figure(draw_published(graph.name, machine, predicted), plot))
+        note_written(save_figure(draw_published(graph.name, machine, predicted,
+                                               learnt=calibration != "none"), plot))
     elif plot is not None:
         warn([f"{plot}: not written, nothing to set side by side"])
 

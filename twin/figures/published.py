@@ -32,7 +32,8 @@ class Pair:
     stood_in: bool
 
 
-def draw_published(model: str, board: Board, comparisons: Sequence[Comparison]) -> Figure:
+def draw_published(model: str, board: Board, comparisons: Sequence[Comparison], *,
+                   learnt: bool = False) -> Figure:
     """Return the sheet of latencies, and of energies where both sides know one.
 
     Parameters
@@ -43,6 +44,8 @@ def draw_published(model: str, board: Board, comparisons: Sequence[Comparison]) 
         The machine.
     comparisons : sequence of Comparison
         Rows with a prediction, top to bottom.
+    learnt : bool
+        Whether the predictions use prices learnt from published rows.
 
     Returns
     -------
@@ -62,7 +65,8 @@ def draw_published(model: str, board: Board, comparisons: Sequence[Comparison]) 
     with new_figure(6.2 * len(panels) + 1.2, height_in) as figure:
         write_heading(figure, f"{model} on {board.name}: predicted beside published",
                       f"{board.core.model}, {board.soc} · published: measured on the board, warm · "
-                      "predicted: no price learned from these rows")
+                      + ("predicted: prices learnt from published rows" if learnt else
+                         "predicted: no price learnt from these rows"))
         all_axes = figure.subplots(1, len(panels), squeeze=False, sharey=True)[0]
         for axes, (label, pairs) in zip(all_axes, panels, strict=True):
             draw_pairs(axes, label, pairs)

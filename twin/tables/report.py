@@ -149,7 +149,10 @@ def result_line(prediction: Prediction) -> str:
     cycles = cycles_by_clock(make_ledger(prediction).total)
     clock = prediction.deployment.board.core.clock
     instructions = math.fsum(layer.instructions for layer in prediction.layers)
-    ipc = f", IPC {significant(instructions / cycles[clock], 2)}" if cycles.get(clock) else ""
+    ipc = ""
+    # Of a closed library only its cycles are claimed, not how many instructions it takes.
+    if cycles.get(clock) and prediction.deployment.runtime.structure == "open":
+        ipc = f", IPC {significant(instructions / cycles[clock], 2)}"
     counted = ", ".join(f"{count:,} {name} cycles" for name, count in cycles.items())
     return (f"{format_time(prediction.time_us)}, energy {format_energy(prediction.energy_uj)}, "
             f"{counted}{ipc}, {prediction.temperature} caches")
