@@ -146,6 +146,12 @@ class Link:
         self._stream: Any = None
         self._open()
 
+    @property
+    def byte_s(self) -> float:
+        """Time of a byte on the line: start, eight bits, stop; 0 for a pty or socket."""
+        paced = self.port.startswith(("/dev/tty", "/dev/serial", "COM", "/dev/cu."))
+        return 10 / self.baud if paced else 0.0
+
     def _usb_serial_of(self, port: str) -> str | None:
         if not port.startswith("/dev/tty"):
             return None

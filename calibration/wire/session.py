@@ -19,10 +19,10 @@ from calibration.errors import (
 )
 from calibration.link import Link
 from calibration.wire import payloads as wire
-from calibration.wire.frames import PAYLOAD_MAX, REPLY, Frame, FrameReader, encode_frame
+from calibration.wire.frames import FRAME_MAX, PAYLOAD_MAX, REPLY, Frame, FrameReader, encode_frame
 
 FIRST_ATTEMPT_S = 0.25
-SHORTEST_ATTEMPT_S = 0.05
+SHORTEST_ATTEMPT_S = 0.02
 LONGEST_ATTEMPT_S = 2.0
 EARLY_RETRIES = 8
 """Attempts of one request cut short because what came back was spoilt."""
@@ -172,6 +172,7 @@ class Session:
         line = encode_frame(Frame(type=kind, sequence=self._sequence, payload=payload))
         early = EARLY_RETRIES if attempt_s is None else 0
         wait_s = attempt_s or min(max(4 * self._usual_s, SHORTEST_ATTEMPT_S), FIRST_ATTEMPT_S)
+        wait_s += (len(line) + FRAME_MAX) * self.link.byte_s
         deadline = time.monotonic() + timeout_s
         attempts = 0
         while True:
