@@ -197,6 +197,48 @@ class Campaign:
             raise
         return read_measurement(folder)
 
+    def power_window(self, runs: int, *, layers: bool = False, repeat_layer: int = wire.NO_LAYER,
+                     repeat: int = 1, mask: bool = True) -> tuple[float, float]:
+        """Make runs for a power meter: the line is silent, the mark pin tells when.
+
+        Parameters
+        ----------
+        runs : int
+            In one block.
+        layers : bool
+            Toggle the mark at every layer instead of holding it over the block.
+        repeat_layer, repeat : int
+            Run one entry of the call list many times within each run.
+        mask : bool
+            Mask interrupts where the board can.
+
+        Returns
+        -------
+        tuple of float
+            When the request went out and the answer came, by the host's monotonic clock, in us;
+            both include a trip over the line.
+
+        Raises
+        ------
+        MeasurementError
+            When the board did not make them all.
+        """
+        flags = wire.CONFIG_FLAGS["MARK_LAYER" if layers else "MARK_RUN"] \
+            if self.identity.has("MARK") else 0
+        if mask and self.identity.has("MASK"):
+            flags |= wire.CONFIG_FLAGS["MASK"]
+        self.session.configure(warmup=1, flags=flags, repeat_layer=repeat_layer, repeat=repeat,
+                               timeout_s=FIRST_RUN_S)
+        self._next_sample = 0
+        expected = (runs + 1) * max(self.run_s, 1e-3) * (1 + repeat)
+        begin = time.monotonic() * 1e6
+        reply = self._make_block(0, runs, LEAST_TIMEOUT_S + 4 * expected, expected)
+        end = time.monotonic() * 1e6
+        if reply.done < runs:
+            raise MeasurementError(f"the board made {reply.done} of {runs} runs of the power "
+                                   f"window; it keeps {self.identity.sample_capacity} samples")
+        return begin, end
+
     def _probe(self, plan: Plan, folder: Path) -> None:
         """Make the first inference after set-up: how long runs take, and what a first one costs."""
         while True:

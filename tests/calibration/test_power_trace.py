@@ -10,11 +10,13 @@ import pytest
 from calibration.errors import LinkError, MeasurementError
 from calibration.power_trace import (
     Ina226,
+    LiveTrace,
     Meter,
     PowerTrace,
     align_by_correlation,
     align_by_marks,
     difference_repetitions,
+    energy_samples,
     integrate,
     layer_energies,
     read_meter_file,
@@ -116,6 +118,46 @@ def test_differencing_finds_a_layer_shorter_than_a_sample():
         inside += found.low_uj <= layer_uj <= found.high_uj
         assert found.energy_uj == pytest.approx(layer_uj, rel=0.06)
     assert 0.90 <= inside / 200 <= 1.0
+
+
+def test_marks_become_samples_per_layer_or_window():
+    random = np.random.default_rng(4)
+    trace, _, truth = made_trace(random, gain_rel_sd=0.0, offset_mw=0.0)
+    layers = [0, 1, 2, 4, 5]
+    samples = energy_samples(trace, layers, LAYERS_US)
+    energies = {s.layer: s.value for s in samples if s.counter == "energy"}
+    sds = {s.layer: s.value for s in samples if s.counter == "energy_sd"}
+    for layer, true in zip(layers, truth, strict=True):
+        assert abs(energies[layer] - true) < 4 * sds[layer] < 0.2 * true
+    assert energies[None] == pytest.approx(sum(truth), rel=0.02)
+    mean = next(s.value for s in samples if s.counter == "power_mean")
+    assert mean == pytest.approx(sum(TRUE_UJ) / sum(LAYERS_US) * 1e3, rel=0.02)
+    window = PowerTrace(time_us=trace.time_us, power_mw=trace.power_mw, meter=trace.meter,
+                        marks_us=(trace.marks_us[0], trace.marks_us[-1]))
+    one = energy_samples(window, layers, LAYERS_US, runs=5)
+    assert one[0].value == pytest.approx(sum(truth) / 5, rel=0.02)
+    with pytest.raises(MeasurementError, match="how many inferences"):
+        energy_samples(window, layers, LAYERS_US)
+    with pytest.raises(MeasurementError, match="6 edges of the mark; accepted: 2"):
+        energy_samples(trace, layers[:3], LAYERS_US[:3])
+    shape = energy_samples(trace, layers, LAYERS_US, by_shape=True)
+    assert shape[-5].value == pytest.approx(sum(truth), rel=0.05)
+
+
+def test_a_meter_is_read_while_a_board_works():
+    bus = MadeBus()
+    with LiveTrace(Ina226(bus, shunt_ohm=0.1, clock=bus.clock)) as live:
+        while len(live.readings) < 100:
+            pass
+    trace = live.trace(marks_us=(5000.0, 23_000.0))
+    # 20 mV across 0.1 ohm at 3.3 V over 18 ms, three inferences
+    samples = energy_samples(trace, [], [], runs=3)
+    assert samples[0].value == pytest.approx(0.66e3 * 18 / 3, rel=0.02)
+    bus.present = False
+    with LiveTrace(live.meter) as broken:
+        pass
+    with pytest.raises(LinkError, match="does not answer"):
+        broken.trace()
 
 
 def test_integral_of_known_traces():

@@ -16,6 +16,7 @@ from twin.cli import (
     calibrate,
     check,
     compare,
+    energy,
     explain,
     firmware,
     imports,
@@ -55,6 +56,7 @@ app.command("check")(check.check)
 app.command("compare")(compare.compare)
 app.command("import")(imports.import_log)
 app.command("measure")(measure.measure)
+app.command("energy")(energy.energy)
 app.command("whatif")(whatif.whatif)
 app.command("cache")(cache.cache)
 app.command("calibrate")(calibrate.calibrate)

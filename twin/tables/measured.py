@@ -26,6 +26,23 @@ def measured_report(networks: Sequence[MeasuredNetwork]) -> RenderableType:
                    metrics_table(main)])
 
 
+def energy_table(measured: Measurement) -> Table:
+    """Return energy per layer and inference with its 95 % interval, and power of the inference."""
+    table = new_table(("layer", "energy, uJ", "+- 95 %", "%", "runs"),
+                      ("energy, uJ", "+- 95 %", "%", "runs"))
+    whole = measured.percentile("energy", 50)
+    for layer in (*measured.layers, None):
+        value = measured.percentile("energy", 50, layer)
+        half = 1.96 * measured.percentile("energy_sd", 50, layer)
+        add_row(table, ("inference" if layer is None else str(layer), f"{value:,.2f}",
+                        f"{half:,.2f}", f"{100 * value / whole:.1f}" if whole else "",
+                        str(measured.count("energy", layer))),
+                "bold" if layer is None else "")
+    for name in ("power_mean", "power_peak", "power_sd"):
+        add_row(table, (f"{name}, mW", f"{measured.percentile(name, 50):,.2f}"))
+    return table
+
+
 def virtual_boards_table(boards: Sequence[VirtualBoard]) -> Table:
     """Return one row per virtual board, with what it needs where it cannot run."""
     table = new_table(("virtual board", "core", "emulator", "counts (simulated)", "needs"))
