@@ -38,8 +38,10 @@ def folder(tmp_path_factory):
 def test_from_model_to_report_on_an_emulated_board(folder):
     stacks = folder.parent / "flame.txt"
     code, out, err = run("measure", "ad", "-b", "nucleo_l4r5zi", "--virtual", "unicorn-m4",
-                         "--runs", 3, "--warmup", 1, "-o", folder, "--flamegraph", stacks)
+                         "--runs", 3, "--warmup", 1, "-o", folder, "--flamegraph", stacks,
+                         "--power", 4, "--power-layers")
     assert code == 0, err
+    assert "power window: 4 runs" in err
     assert "kind        simulated, warm" in out and f"wrote {folder}" in err
     warm = read_measurement(folder / "warm")
     assert warm.header.kind == "simulated" and warm.count("cpu_cycles") == 3
@@ -80,6 +82,7 @@ def test_ctrl_c_ends_idle_and_says_where_the_samples_are(folder, tmp_path):
 @pytest.mark.parametrize(("arguments", "code", "message"), [
     (("--port", "x", "--virtual", "y"), 2, "exclude each other"),
     (("--image", "x"), 2, "twin firmware flash"),
+    (("--ina226", "/dev/i2c-1"), 2, "--ina226 needs --shunt"),
     (("--virtual", "unicorn-m5"), 4, "did you mean unicorn-m"),
     (("--virtual", "unicorn-m7"), 2, "a board of that core"),
     (("--virtual", "unicorn-m4", "--image", "/nosuch.elf"), 4, "/nosuch.elf"),

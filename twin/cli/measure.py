@@ -6,6 +6,7 @@ import contextlib
 import sys
 import time
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -48,18 +49,41 @@ Supply = Annotated[float | None, typer.Option(
     "--supply", metavar="VOLT", help="Supply voltage, for the record.")]
 Flame = Annotated[str | None, typer.Option(
     "--flamegraph", metavar="FILE", help="Write folded stacks of the layers, for any viewer.")]
+PowerRuns = Annotated[int | None, typer.Option(
+    "--power", metavar="RUNS", min=1, help="Then make silent runs for a power meter, marked by "
+                                           "the pin.")]
+PowerLayers = Annotated[bool, typer.Option(
+    "--power-layers", help="Toggle the pin at every layer of the silent runs.")]
+MonitorBus = Annotated[str | None, typer.Option(
+    "--ina226", metavar="BUS", help="Read an INA226 meanwhile, such as /dev/i2c-1.")]
+Shunt = Annotated[float | None, typer.Option(
+    "--shunt", metavar="OHM", help="Shunt of the INA226.")]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PowerWindow:
+    """Silent runs for a power meter; `runs` None: none are made."""
+
+    runs: int | None
+    layers: bool
+    bus: str | None
+    shunt_ohm: float | None
 
 
 def measure(model: Model, board: BoardName, port: Port = None, virtual: Virtual = None,
             image: Image = None, runs: Runs = 100, warmup: WarmUp = 10, counters: Events = None,
             input_file: InputFile = None, mask: Mask = False, fixed: Fixed = False,
             baud: Baud = 115200, clock: ClockText = None, output: Folder = None,
-            supply: Supply = None, flamegraph: Flame = None) -> None:
+            supply: Supply = None, flamegraph: Flame = None, power: PowerRuns = None,
+            power_layers: PowerLayers = False, ina226: MonitorBus = None,
+            shunt: Shunt = None) -> None:
     """Measure a network on a board: raw samples, percentiles, what holds each layer up."""
     if port is not None and virtual is not None:
         raise UsageError("--port and --virtual exclude each other")
     if image is not None and virtual is None:
         raise UsageError("--image is for --virtual; a real board is flashed: twin firmware flash")
+    if ina226 is not None and (shunt is None or power is None):
+        raise UsageError("--ina226 needs --shunt OHM and --power RUNS")
     from calibration.link import find_port
     from hwmodels.board_file import load_board
     from twin.readers import read_model
@@ -78,10 +102,12 @@ def measure(model: Model, board: BoardName, port: Port = None, virtual: Virtual 
     data = None if input_file is None else Path(input_file).read_bytes()
     asked = {"runs": runs, "warmup": warmup, "events": names, "mask": mask,
              "adaptive": not fixed}
+    window = PowerWindow(runs=power, layers=power_layers, bus=ina226, shunt_ohm=shunt)
     try:
         with _launch(graph, deployed, virtual, image, folder / "firmware") as made:
             line = made.port if made is not None else find_port(port)
-            networks = _run_campaign(line, baud, told, made, graph, deployed, data, asked)
+            networks = _run_campaign(line, baud, told, made, graph, deployed, data, asked,
+                                     window)
     except BaseException:
         if folder.exists():
             note_written(f"{folder}, as far as it came")
@@ -131,8 +157,8 @@ def _build(graph: Graph, board: Board, name: str, folder: Path) -> Path:
 
 
 def _run_campaign(line: str, baud: int, told: dict[str, Any], made: Launched | None, graph: Graph,
-                  board: Board, data: bytes | None,
-                  asked: dict[str, Any]) -> list[MeasuredNetwork]:
+                  board: Board, data: bytes | None, asked: dict[str, Any],
+                  window: PowerWindow) -> list[MeasuredNetwork]:
     """Open the line, make every plan the board allows, and describe what came."""
     from calibration.collector import Campaign, counter_name
     from calibration.link import open_link
@@ -155,6 +181,8 @@ def _run_campaign(line: str, baud: int, told: dict[str, Any], made: Launched | N
             plans = make_plans(campaign.identity, campaign.counters, **asked)
             prediction = _predict(graph, board)
             networks = [_collect(campaign, plan, graph, board, prediction) for plan in plans]
+            if window.runs is not None:
+                _make_power_window(campaign, window, networks[-1])
         finally:
             session.stop()
             warn(remarks)
@@ -214,6 +242,28 @@ def _collect(campaign: Campaign, plan: Plan, graph: Graph, board: Board,
 
         campaign.on_progress = update
         return describe(campaign.collect(plan))
+
+
+def _make_power_window(campaign: Campaign, window: PowerWindow, network: MeasuredNetwork) -> None:
+    """Make the silent runs; with an INA226, integrate what it read."""
+    assert window.runs is not None
+    if window.bus is None:
+        begin, end = campaign.power_window(window.runs, layers=window.layers)
+        warn([f"power window: {window.runs} runs in {(end - begin) * 1e-6:.3f} s; give the meter's "
+              "recording to `twin energy`"])
+        return
+    from calibration.measurement import Measurement, write_measurement
+    from calibration.power_trace import Ina226, LiveTrace, energy_samples
+    from twin.tables.measured import energy_table
+
+    with LiveTrace(Ina226.open(window.bus, shunt_ohm=window.shunt_ohm)) as live:
+        time.sleep(0.1)  # some idle before and after, so that the window is covered
+        edges = campaign.power_window(window.runs, layers=window.layers)
+        time.sleep(0.1)
+    found = Measurement(header=network.measurement.header, samples=tuple(
+        energy_samples(live.trace(edges), (), (), runs=window.runs)))
+    show(open_console(), energy_table(found))
+    note_written(write_measurement(campaign.folder_of("energy"), found))
 
 
 def _folded_stacks(network: MeasuredNetwork) -> Iterator[str]:
