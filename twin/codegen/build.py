@@ -13,6 +13,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from hwmodels.errors import ToolMissingError
+from twin.codegen.boot_checksum import write_boot_checksum
 from twin.codegen.image_sizes import ImageSizes, read_sizes
 from twin.codegen.memory_map import SAMPLES, choose_sample_capacity, write_memory_map
 from twin.codegen.plan import KERNELS
@@ -119,8 +120,11 @@ def build_firmware(graph: Graph, port: Port, folder: str | Path, *, compiler: st
     _fill_in(folder, source, port, f"{version} {optimisation}", tuple(macros))
     _make(folder, port, used, optimisation, kernels, macros)
     image = folder / "firmware.elf"
+    sizes = read_sizes(image)
+    if "BOOT_CHECKSUM" in port.settings:
+        write_boot_checksum(image, int(port.settings["BOOT_CHECKSUM"]))
     return Build(folder=folder, image=image, port=port, compiler=f"{version} {optimisation}",
-                 source=source, sizes=read_sizes(image))
+                 source=source, sizes=sizes)
 
 
 def _check_choices(compiler: str, optimisation: str, kernels: str) -> None:

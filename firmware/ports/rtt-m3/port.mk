@@ -1,0 +1,4 @@
+ARCH := arm
+CORE := cortex-m3
+FPU :=
+FAMILY := cortex_m rtt

@@ -1,0 +1,51 @@
+/* Pins of an STM32, and what a variant provides. GPIO registers are the same on every family. */
+#ifndef TWIN_STM32_H
+#define TWIN_STM32_H
+
+#include "cortex_m.h"
+
+#define PIN_OUTPUT 1u
+#define PIN_ALTERNATE 2u
+
+/* `block` is the base address of the GPIO block; its clock is on already. */
+static inline void use_pin(uint32_t block, uint32_t pin, uint32_t mode, uint32_t function)
+{
+    volatile uint32_t *const moder = &REGISTER(block);
+    volatile uint32_t *const speed = &REGISTER(block + 0x08);
+    volatile uint32_t *const alternate = &REGISTER(block + 0x20 + 4u * (pin / 8u));
+    const uint32_t nibble = 4u * (pin % 8u);
+    *alternate = (*alternate & ~(15u << nibble)) | function << nibble;
+    *speed = (*speed & ~(3u << 2u * pin)) | 2u << 2u * pin;
+    *moder = (*moder & ~(3u << 2u * pin)) | mode << 2u * pin;
+}
+
+static inline void set_pin(uint32_t block, uint32_t pin, int32_t level)
+{
+    const uint32_t now = REGISTER(block + 0x14) >> pin & 1u;  /* ODR */
+    const uint32_t wanted = level < 0 ? !now : level > 0;
+    REGISTER(block + 0x18) = 1u << (wanted ? pin : pin + 16u);  /* BSRR */
+}
+
+static inline void wait_for(uint32_t address, uint32_t mask, uint32_t value)
+{
+    while ((REGISTER(address) & mask) != value)
+        ;
+}
+
+static inline void change(uint32_t address, uint32_t clear, uint32_t set)
+{
+    REGISTER(address) = (REGISTER(address) & ~clear) | set;
+}
+
+/* Provided by the variant's clocks.c: the CPU at CPU_HZ, and clocks of the pins and the USART. */
+void start_clocks(void);
+
+/* Provided by flash_cache.c (F4, L4: the accelerator in front of the flash) or by icache.c (U5,
+ * with its monitors, which join the events of the core). */
+void start_monitors(void);
+void empty_part_caches(void);
+uint32_t part_events(const struct wire_counter **list);
+uint32_t select_part_events(const uint16_t *ids, uint32_t count);
+void read_part_events(uint32_t *values);
+
+#endif
