@@ -179,6 +179,15 @@ class Fit:
         """How much of each row's own value its fit repeats, 0 to 1; sums to the parameters used."""
         return np.einsum("ij,ji->i", self.explained, self.precision)
 
+    @property
+    def log_evidence(self) -> float:
+        """Log probability of the rows with prices integrated out, up to a constant.
+
+        Two ways of counting the same rows are compared by it: the better one is more probable.
+        """
+        miss = np.linalg.solve(self.precision, self.pull)
+        return float(-0.5 * (miss @ self.pull - np.linalg.slogdet(self.precision)[1]))
+
     def estimate(self, cell: Cell) -> Estimate:
         """Return the prices of any cell, measured or not."""
         cross = np.zeros((len(self.evidence), len(self.prior.names)))

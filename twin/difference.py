@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from hwmodels.counts import CAUSES
+from twin.certainty import probability_faster
 from twin.document import SCHEMA, to_document
 from twin.ledger import bill_energy_uj, bill_time_us, cycles_by_clock, make_ledger
 from twin.prediction import Prediction
@@ -73,6 +74,14 @@ def list_moves(before: Prediction, after: Prediction) -> tuple[CauseMove, ...]:
     return tuple(sorted(moved, key=lambda move: (-abs(move.time_us), -abs(move.energy_uj or 0.0))))
 
 
+def odds_of_faster(before: Prediction, after: Prediction) -> float | None:
+    """Return the probability that `after` is really faster; None at stated prices."""
+    if before.certainty is None or after.certainty is None:
+        return None
+    return probability_faster(before.time_us, after.time_us, before.certainty.draw,
+                              after.certainty.draw)
+
+
 def to_difference_document(before: Prediction, after: Prediction,
                            changes: Mapping[str, object]) -> dict[str, Any]:
     """Write a what-if as a document: what was set, both predictions, and what moved.
@@ -99,6 +108,7 @@ def to_difference_document(before: Prediction, after: Prediction,
         "after": to_document(after),
         "difference": {
             "time_us": after.time_us - before.time_us,
+            "probability_faster": odds_of_faster(before, after),
             "energy_uj": subtract(after.energy_uj, before.energy_uj),
             "cycles": {clock: cycles_after.get(clock, 0) - cycles_before.get(clock, 0)
                        for clock in dict.fromkeys((*cycles_before, *cycles_after))},

@@ -70,8 +70,9 @@ class Learning:
         How far apart prices lie.
     time, energy : Fit
         The latter None without measured energy.
-    left_out, energy_left_out : HeldOut
-        Every row predicted without its network: what the intervals of measured boards rest on.
+    left_out, energy_left_out : HeldOut or None
+        Every row predicted without its network: what the intervals of measured boards rest on;
+        None when not asked for.
     """
 
     observations: tuple[Observation, ...]
@@ -79,17 +80,19 @@ class Learning:
     energy_spread: Spread
     time: Fit
     energy: Fit | None
-    left_out: HeldOut
+    left_out: HeldOut | None
     energy_left_out: HeldOut | None
 
 
-def learn(observations: Sequence[Observation]) -> Learning:
+def learn(observations: Sequence[Observation], *, judged: bool = True) -> Learning:
     """Learn time and energy prices of every board and runtime in the data, pooled.
 
     Parameters
     ----------
     observations : sequence of Observation
         Rows that may be learnt from.
+    judged : bool
+        Whether to predict every row without its network, for intervals of measured boards.
 
     Returns
     -------
@@ -116,10 +119,13 @@ def learn(observations: Sequence[Observation]) -> Learning:
         energy_spread = claim_fewer(joules, energy_sd,
                                     learn_spread(joules, energy_sd, ENERGY_SPREAD))
         energy = fit_pooled(joules, energy_sd, energy_spread)
-        energy_left_out = leave_out(joules, joules.networks, _refit(energy_sd, energy_spread))
+        if judged:
+            energy_left_out = leave_out(joules, joules.networks,
+                                        _refit(energy_sd, energy_spread))
     return Learning(
         observations=observations, spread=spread, energy_spread=energy_spread, time=time,
-        energy=energy, left_out=leave_out(evidence, evidence.networks, _refit(time_sd, spread)),
+        energy=energy, left_out=leave_out(evidence, evidence.networks, _refit(time_sd, spread))
+        if judged else None,
         energy_left_out=energy_left_out)
 
 
@@ -187,7 +193,7 @@ def _entry(learning: Learning, cell: Cell, runtime: str) -> Entry:
     boards = len({o.cell.board for o in learning.observations})
     totals = [o.cycles for o in kin if o.whole] or [sum(o.cycles for o in kin)]
     energy = None
-    if learning.energy is not None and learning.energy_left_out is not None:
+    if learning.energy is not None:
         energy = _learnt(learning.energy, learning.energy_left_out, cell, boards)
     return Entry(
         board=cell.board or None, core=cell.core or None, runtime=runtime,
@@ -201,7 +207,7 @@ def _entry(learning: Learning, cell: Cell, runtime: str) -> Entry:
             cycles=(min(totals), max(totals)), boards=tuple(sorted({o.cell.board for o in kin}))))
 
 
-def _learnt(fit: Fit, left_out: HeldOut, cell: Cell, boards: int) -> Learnt:
+def _learnt(fit: Fit, left_out: HeldOut | None, cell: Cell, boards: int) -> Learnt:
     estimate, told = fit.estimate(cell), identify(fit, cell)
     own = [row for row, other in enumerate(fit.evidence.cells) if other == cell]
     return Learnt(
@@ -222,7 +228,7 @@ def _to_model(band: Band) -> BandModel:
                      count=band.count)
 
 
-def choose_band(cells: Sequence[Cell], left_out: HeldOut, cell: Cell, boards: int,
+def choose_band(cells: Sequence[Cell], left_out: HeldOut | None, cell: Cell, boards: int,
                 without: Hashable | None = None) -> Band:
     """Return how far intervals of a cell reach.
 
@@ -230,8 +236,8 @@ def choose_band(cells: Sequence[Cell], left_out: HeldOut, cell: Cell, boards: in
     ----------
     cells : sequence of Cell
         Of the rows of `left_out`.
-    left_out : HeldOut
-        Rows predicted without their network.
+    left_out : HeldOut or None
+        Rows predicted without their network, if they were.
     cell : Cell
         Whose interval it is.
     boards : int
@@ -246,9 +252,10 @@ def choose_band(cells: Sequence[Cell], left_out: HeldOut, cell: Cell, boards: in
         Quantiles of the errors on the same board, or on boards of the same library where it has
         too few rows; Student t between boards for a board, or a release, not measured.
     """
-    usable = [row for row, key in enumerate(left_out.keys)
-              if key != without and np.isfinite(left_out.scores[row])]
-    if cell in {cells[row] for row in usable}:
+    usable = [] if left_out is None else [
+        row for row, key in enumerate(left_out.keys)
+        if key != without and np.isfinite(left_out.scores[row])]
+    if left_out is not None and cell in {cells[row] for row in usable}:
         near = [row for row in usable if cells[row].board == cell.board]
         kin = [row for row in usable if cells[row].library == cell.library]
         for rows in (near, kin, usable):

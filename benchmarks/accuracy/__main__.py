@@ -12,11 +12,16 @@ import sys
 import time
 from pathlib import Path
 
+from benchmarks.accuracy.calibrated import validate
+from benchmarks.accuracy.calibrated_report import make_calibrated_report
 from benchmarks.accuracy.instructions import check_pmu, check_simulator
 from benchmarks.accuracy.judgement import judge
 from benchmarks.accuracy.report import make_listing, make_report
 
 HERE = Path(__file__).parent
+COUNTS = HERE.parents[1] / "out" / "counts"
+"""Counts kept by content between runs."""
+
 README = HERE.parents[1] / "README.md"
 BEGIN, END = "<!-- accuracy:begin -->", "<!-- accuracy:end -->"
 
@@ -49,7 +54,8 @@ def main() -> int:
     checks = {"counted by the PMU of the Apollo510 (Cortex-M55), each distinct layer of kws":
               check_pmu(),
               "counted on an instruction-set simulator": check_simulator()}
-    report = make_report(judgement, checks)
+    report = (make_calibrated_report(validate(cache=COUNTS)) + "\nAt stated prices:\n\n"
+              + make_report(judgement, checks))
     print(report)
     date = datetime.datetime.now(datetime.UTC).date().isoformat()
     results = HERE / "results"

@@ -11,7 +11,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from twin.difference import CauseMove, list_moves, subtract
+from twin.difference import CauseMove, list_moves, odds_of_faster, subtract
 from twin.explanation import explain_time
 from twin.ledger import cycles_by_clock, make_ledger
 from twin.prediction import Prediction
@@ -79,6 +79,10 @@ def what_if_report(before: Prediction, after: Prediction,
     moves = list_moves(before, after)
     parts: list[RenderableType] = [new_pairs(pairs), _totals_table(before, after)]
     parts.append(_moves_table(moves) if moves else Text("no cause moved"))
+    odds = odds_of_faster(before, after)
+    if odds is not None:
+        parts.append(Text(f"faster with a probability of {min(max(odds, 0.001), 0.999):.1%}: what "
+                          "is not known of prices is shared by both"))
     parts.append(Group(Text("before: " + explain_time(before)),
                        Text("after:  " + explain_time(after), style="bold")))
     return spaced(parts)

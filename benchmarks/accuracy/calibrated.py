@@ -1,0 +1,281 @@
+"""Errors of calibrated predictions on rows a fit has not seen, beside baselines fitted alike.
+
+Every protocol leaves rows out, learns from the rest (the spread between boards included) and
+predicts what was left out. Sealed rows are predicted once, from all rows that may be learnt from.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks.accuracy.specifications import Baselines, count_macs, fit_baselines
+from calibration.datasets import PublishedRow, published_rows
+from calibration.fit_prior import Cell
+from calibration.fit_validation import HeldOut, total_error
+from calibration.fitting import log_total, predict_totals
+from calibration.intervals import Band
+from calibration.lineages import name_family
+from twin.learning import Learning, choose_band, learn
+from twin.observations import (
+    Observation,
+    observe_any,
+    observe_pmu_layers,
+    time_evidence,
+    with_energy,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Guess:
+    """What one fit says of one row it has not seen.
+
+    Parameters
+    ----------
+    observation : Observation
+        The row.
+    time_error, energy_error : float
+        log(measured / predicted); NaN where not measured or not known.
+    time_sd, energy_sd : float
+        Stated standard deviations of those.
+    time_band, energy_band : Band or None
+        How far the 90 % interval reaches.
+    baselines : mapping of str to float
+        log(measured / predicted) of each baseline, NaN where it says nothing.
+    macs : float
+        Multiply-accumulates of the network that runs.
+    """
+
+    observation: Observation
+    time_error: float
+    time_sd: float
+    time_band: Band
+    energy_error: float
+    energy_sd: float
+    energy_band: Band | None
+    baselines: dict[str, float]
+    macs: float
+
+    @property
+    def time_covered(self) -> bool:
+        """Whether the measured time lies in the interval."""
+        return _covered(self.time_error, self.time_sd, self.time_band)
+
+    @property
+    def energy_covered(self) -> bool:
+        """Whether the measured energy lies in the interval."""
+        return self.energy_band is not None and _covered(self.energy_error, self.energy_sd,
+                                                         self.energy_band)
+
+
+def _covered(error: float, sd: float, band: Band) -> bool:
+    return -band.down * sd <= error <= band.up * sd
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """A published row and what is counted behind it."""
+
+    row: PublishedRow
+    observation: Observation
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Validation:
+    """Guesses by protocol, in the order they are reported, and the fit to everything.
+
+    Parameters
+    ----------
+    guesses : dict of str to tuple of Guess
+        By what was left out.
+    learning : Learning
+        From all rows that may be learnt from.
+    layers : dict of str to float
+        log(measured / predicted) of each distinct layer shape of the Apollo510, left out in turn.
+    """
+
+    guesses: dict[str, tuple[Guess, ...]]
+    learning: Learning
+    layers: dict[str, float]
+
+
+IN_SAMPLE = "nothing (in sample)"
+MODEL_HERE = "a network, on its board"
+MODEL = "a network, everywhere"
+FAMILY = "a family of networks, everywhere"
+RELEASE = "a release of a library, everywhere"
+BOARD = "a board, its core known"
+CORE = "a core, all its boards"
+SUPPLY = "a supply voltage of a board"
+SEALED_KNOWN = "sealed rows: board and release known"
+SEALED_RELEASE = "sealed rows: board known, release not"
+SEALED_BOARD = "sealed rows: board not known"
+
+
+def validate(*, cache: Path | None = None) -> Validation:
+    """Judge calibration by every protocol.
+
+    Parameters
+    ----------
+    cache : Path, optional
+        Folder of counts kept by content.
+
+    Returns
+    -------
+    Validation
+        Nothing of it was chosen by its sealed part.
+    """
+    cases = _collect(published_rows(use="all"), cache)
+    fit = tuple(case for case in cases if case.row.use == "fit")
+    layers = observe_pmu_layers(cache=cache)
+    learning = learn([*(case.observation for case in fit), *layers])
+    guesses = {IN_SAMPLE: _guess(learning, fit, fit_baselines(case.row for case in fit))}
+    for name, key in _protocols(fit).items():
+        # intervals of boards, releases and cores not measured rest on no past errors
+        guesses[name] = _leave_out(fit, layers, key,
+                                   judged=name not in (RELEASE, BOARD, CORE))
+    guesses |= _judge_sealed(learning, fit, tuple(c for c in cases if c.row.use == "test"))
+    return Validation(guesses={name: found for name, found in guesses.items() if found},
+                      learning=learning, layers=_leave_shapes_out(fit, layers))
+
+
+def _collect(rows: Iterable[PublishedRow], cache: Path | None) -> tuple[Case, ...]:
+    cases = []
+    for row in rows:
+        for observation in observe_any([row], cache=cache):
+            cases.append(Case(row=row, observation=observation))
+    return tuple(cases)
+
+
+def _protocols(cases: Sequence[Case]) -> dict[str, Callable[[Case], Hashable | None]]:
+    """What is left out together, by protocol; None: never."""
+    boards_of: dict[str, set[str]] = {}
+    for case in cases:
+        cell = case.observation.cell
+        boards_of.setdefault(cell.core, set()).add(cell.board)
+    supplies: dict[str, set[float | None]] = {}
+    for case in _with_energy(cases):
+        supplies.setdefault(case.observation.cell.board, set()).add(_supply(case))
+
+    def board(case: Case) -> str | None:
+        cell = case.observation.cell
+        return cell.board if len(boards_of[cell.core]) > 1 else None
+
+    def supply(case: Case) -> tuple[str, float | None] | None:
+        name = case.observation.cell.board
+        several = len(supplies.get(name, ())) > 1
+        return (name, _supply(case)) if several and _with_energy([case]) else None
+
+    return {
+        MODEL_HERE: lambda case: (case.observation.cell.board, case.observation.network),
+        MODEL: lambda case: case.observation.network,
+        FAMILY: lambda case: name_family(case.observation.network),
+        RELEASE: lambda case: (case.observation.cell.library, case.observation.cell.release),
+        BOARD: board, CORE: lambda case: case.observation.cell.core, SUPPLY: supply}
+
+
+def _supply(case: Case) -> float | None:
+    volts = case.observation.supply_v
+    return None if volts is None else round(volts, 2)
+
+
+def _with_energy(cases: Iterable[Case]) -> tuple[Case, ...]:
+    """Cases whose energy was measured on a board whose currents are known."""
+    return tuple(case for case in cases if with_energy([case.observation]))
+
+
+def _leave_out(cases: Sequence[Case], layers: Sequence[Observation],
+               key: Callable[[Case], Hashable | None], *, judged: bool) -> tuple[Guess, ...]:
+    guesses: list[Guess] = []
+    for left in dict.fromkeys(key(case) for case in cases):
+        if left is None:
+            continue
+        rest = [case for case in cases if key(case) != left]
+        # the layers of a network or core that is left out leave with it
+        kept = [layer for layer in layers if not any(
+            layer.cell.core == case.observation.cell.core for case in cases if key(case) == left)]
+        learning = learn([*(case.observation for case in rest), *kept], judged=judged)
+        out = [case for case in cases if key(case) == left]
+        guesses += _guess(learning, out, fit_baselines(case.row for case in rest))
+    return tuple(guesses)
+
+
+def _guess(learning: Learning, cases: Sequence[Case], baselines: Baselines) -> tuple[Guess, ...]:
+    """Predict rows from what was learnt without them (or, in sample, with them)."""
+    if not cases:
+        return ()
+    evidence = time_evidence([case.observation for case in cases])
+    totals, variances = predict_totals(learning.time, evidence)
+    sds = np.sqrt(variances + total_error(learning.time))
+    guesses = []
+    for case, total, sd in zip(cases, totals, sds, strict=True):
+        seen = case.observation
+        energy_error, energy_sd = _guess_energy(learning, case, total, sd)
+        says = baselines.predict(case.row, math.exp(total))
+        guesses.append(Guess(
+            observation=seen, time_error=math.log(seen.cycles) - float(total), time_sd=float(sd),
+            time_band=_band(learning, learning.time.evidence.cells, learning.left_out, seen),
+            energy_error=energy_error, energy_sd=energy_sd,
+            energy_band=None if learning.energy is None else
+            _band(learning, learning.energy.evidence.cells, learning.energy_left_out, seen),
+            baselines=says, macs=count_macs(case.row)))
+    return tuple(guesses)
+
+
+def _band(learning: Learning, cells: Sequence[Cell], left_out: HeldOut | None,
+          seen: Observation) -> Band:
+    boards = len({o.cell.board for o in learning.observations})
+    return choose_band(cells, left_out, seen.cell, boards, without=seen.network)
+
+
+def _guess_energy(learning: Learning, case: Case, total: float, time_sd: float,
+                  ) -> tuple[float, float]:
+    seen = case.observation
+    if learning.energy is None or not with_energy([seen]) or seen.energy_pj is None:
+        return math.nan, math.nan
+    estimate = learning.energy.estimate(seen.cell)
+    terms = seen.tally.energy_terms(learning.time.estimate(seen.cell).log, math.exp(total))
+    totals, shares = log_total(terms[None, :], estimate.log)
+    variance = float(shares[0] @ estimate.covariance @ shares[0]) + total_error(learning.energy)
+    return math.log(seen.energy_pj) - float(totals[0]), math.hypot(time_sd, math.sqrt(variance))
+
+
+def _judge_sealed(learning: Learning, fit: Sequence[Case], sealed: Sequence[Case],
+                  ) -> dict[str, tuple[Guess, ...]]:
+    cells = {case.observation.cell for case in fit}
+    boards = {cell.board for cell in cells}
+    baselines = fit_baselines(case.row for case in fit)
+
+    def kind(case: Case) -> str:
+        cell = case.observation.cell
+        if cell in cells:
+            return SEALED_KNOWN
+        return SEALED_RELEASE if cell.board in boards else SEALED_BOARD
+
+    return {name: _guess(learning, [case for case in sealed if kind(case) == name], baselines)
+            for name in (SEALED_KNOWN, SEALED_RELEASE, SEALED_BOARD)}
+
+
+def _leave_shapes_out(fit: Sequence[Case], layers: Sequence[Observation]) -> dict[str, float]:
+    """Predict each distinct layer shape of the Apollo510 from the other shapes."""
+    errors = {}
+    for left in layers:
+        rest = [layer for layer in layers if layer is not left]
+        learning = learn([*(case.observation for case in fit), *rest], judged=False)
+        totals, _ = predict_totals(learning.time, time_evidence([left]))
+        errors[left.label.partition(" ")[2]] = math.log(left.cycles) - float(totals[0])
+    return errors
+
+
+def energy_r2(guesses: Iterable[Guess]) -> float:
+    """Return R2 of log energy per multiply-accumulate; NaN with fewer than three rows."""
+    known = [guess for guess in guesses if math.isfinite(guess.energy_error)]
+    if len(known) < 3:
+        return math.nan
+    errors = np.array([guess.energy_error for guess in known])
+    measured = np.log([(guess.observation.energy_pj or 1.0) / guess.macs for guess in known])
+    return float(1 - (errors**2).sum() / ((measured - measured.mean())**2).sum())

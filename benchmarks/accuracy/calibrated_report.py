@@ -1,0 +1,151 @@
+"""Tables of calibrated accuracy: every figure with its n, beside baselines fitted alike."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+
+import numpy as np
+
+from benchmarks.accuracy import calibrated
+from benchmarks.accuracy.calibrated import Guess, Validation, energy_r2
+from benchmarks.accuracy.specifications import CORE_RATIO, FOREST, FOUR, PER_MAC, POWER
+from calibration.intervals import coverage_band, effective_count
+from twin.observations import with_energy
+
+MANY = 20
+"""Rows from which a 90th percentile is given instead of the largest."""
+
+_COLUMNS = ("left out of the fit", "n", "median", "p90 (max if n < 20)", "within 10 %",
+            "within 20 %", "90 % interval covers", "its chance band")
+_BASELINES = (PER_MAC, FOUR, CORE_RATIO, FOREST)
+_UNCLUSTERED = (calibrated.IN_SAMPLE,)
+
+
+def make_calibrated_report(validation: Validation) -> str:
+    """Return the report as Markdown; sealed rows appear as aggregates only.
+
+    Parameters
+    ----------
+    validation : Validation
+        From `validate`.
+
+    Returns
+    -------
+    str
+        Ends with a newline; the same input gives the same text.
+    """
+    learning = validation.learning
+    rows = [o for o in learning.observations if o.whole]
+    parts = [
+        "Calibrated predictions: prices learnt from the published rows of use `fit` "
+        f"({len(rows)} with latency, {len(with_energy(rows))} with energy, and "
+        f"{len(learning.observations) - len(rows)} layer shapes of the Apollo510), all boards "
+        "pooled. Each line leaves rows out, learns from the rest (the spread between boards too) "
+        "and predicts what was left out: |predicted / measured - 1| of one warm inference. "
+        "Intervals are nominal 90 %; the chance band is binomial, 95 %, clustered by board.",
+        "**Latency, calibrated**", _protocol_table(validation, _time_errors, _time_covered),
+        "**Latency of baselines fitted to the same rows: n, median, p90 (max if n < 20)**",
+        _baseline_table(validation, _BASELINES),
+        "**Energy, calibrated: time predicted too**",
+        _protocol_table(validation, _energy_errors, _energy_covered, with_r2=True),
+        "**Energy of a baseline fitted to the same rows: n, median, p90 (max if n < 20)**",
+        _baseline_table(validation, (POWER,)),
+        "**Latency, calibrated, by board and runtime: median (n), largest**",
+        _board_table(validation),
+        "**Layers of the Apollo510 (Cortex-M55): cycles of each distinct shape of kws, predicted "
+        "from the other shapes**",
+        _layer_table(validation),
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def _time_errors(guesses: Iterable[Guess]) -> np.ndarray:
+    return np.array([guess.time_error for guess in guesses])
+
+
+def _time_covered(guesses: Iterable[Guess]) -> np.ndarray:
+    return np.array([guess.time_covered for guess in guesses], dtype=float)
+
+
+def _energy_errors(guesses: Iterable[Guess]) -> np.ndarray:
+    return np.array([guess.energy_error for guess in guesses])
+
+
+def _energy_covered(guesses: Iterable[Guess]) -> np.ndarray:
+    return np.array([guess.energy_covered for guess in guesses], dtype=float)
+
+
+def _protocol_table(validation: Validation, errors: Callable[[Iterable[Guess]], np.ndarray],
+                    covered: Callable[[Iterable[Guess]], np.ndarray], *, with_r2: bool = False,
+                    ) -> str:
+    header = (*_COLUMNS, *(("R2 of log energy per MAC",) if with_r2 else ()))
+    rows = []
+    for name, guesses in validation.guesses.items():
+        known = [guess for guess, error in zip(guesses, errors(guesses), strict=True)
+                 if math.isfinite(error)]
+        if not known:
+            continue
+        inside = covered(known)
+        boards = [guess.observation.cell.board for guess in known]
+        low, high = coverage_band(max(round(effective_count(boards, inside)), 1))
+        band = "-" if name in _UNCLUSTERED else f"{100 * low:.0f} to {100 * high:.0f} %"
+        r2 = energy_r2(known) if with_r2 else math.nan
+        rows.append([name, *_figures(errors(known)), f"{100 * inside.mean():.0f} %", band,
+                     *(["-" if math.isnan(r2) else f"{r2:.2f}"] if with_r2 else [])])
+    return _table(header, rows)
+
+
+def _figures(log_errors: np.ndarray) -> list[str]:
+    errors = 100 * np.abs(np.expm1(-log_errors))
+    return [str(len(errors)), f"{np.median(errors):.1f} %", _tail(errors),
+            f"{100 * np.mean(errors <= 10):.0f} %", f"{100 * np.mean(errors <= 20):.0f} %"]
+
+
+def _tail(errors: np.ndarray) -> str:
+    if len(errors) < MANY:
+        return f"max {errors.max():.1f} %"
+    return f"{np.percentile(errors, 90):.1f} %"
+
+
+def _baseline_table(validation: Validation, names: Sequence[str]) -> str:
+    rows = []
+    for protocol, guesses in validation.guesses.items():
+        cells = []
+        for name in names:
+            found = np.array([guess.baselines[name] for guess in guesses])
+            errors = 100 * np.abs(np.expm1(-found[np.isfinite(found)]))
+            cells.append(f"{len(errors)}: {np.median(errors):.1f} %, {_tail(errors)}"
+                         if len(errors) else "-")
+        if any(cell != "-" for cell in cells):
+            rows.append([protocol, *cells])
+    return _table(("left out of the fit", *names), rows)
+
+
+def _board_table(validation: Validation) -> str:
+    """By board and runtime of rows that may be shown one by one; sealed ones are not here."""
+    protocols = (calibrated.IN_SAMPLE, calibrated.MODEL_HERE, calibrated.MODEL,
+                 calibrated.FAMILY, calibrated.BOARD, calibrated.CORE)
+    cells: dict[tuple[str, str], dict[str, list[float]]] = {}
+    for protocol in protocols:
+        for guess in validation.guesses.get(protocol, ()):
+            key = (guess.observation.cell.board, guess.observation.runtime)
+            cells.setdefault(key, {}).setdefault(protocol, []).append(
+                100 * abs(math.expm1(-guess.time_error)))
+    rows = [[*key, *(f"{np.median(found):.1f} % ({len(found)}), {max(found):.1f} %"
+                     if (found := cells[key].get(protocol)) else "-" for protocol in protocols)]
+            for key in sorted(cells)]
+    return _table(("board", "runtime", *protocols), rows)
+
+
+def _layer_table(validation: Validation) -> str:
+    errors = {name: 100 * math.expm1(-error) for name, error in validation.layers.items()}
+    rows = [[name, f"{error:+.1f} %"] for name, error in errors.items()]
+    median = float(np.median([abs(error) for error in errors.values()])) if errors else math.nan
+    rows.append([f"median of {len(errors)}", f"{median:.1f} %"])
+    return _table(("layer", "predicted / measured - 1"), rows)
+
+
+def _table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    lines = [list(header), ["---"] * len(header), *rows]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
