@@ -1,14 +1,17 @@
 """Instructions on their way: a cache that is touched once per call, or no cache at all.
 
 Without a cache the core fetches lines into a buffer of one: U bytes, the line of the cache that is
-switched off, else what the memory delivers at a time. A pass through a block of B bytes at any
-alignment spans 1 + (B - 2)/U lines. A loop body that lies within the buffered line is fetched
-once, so a body of at most U bytes is fetched with probability (B - 2)/U, and then two lines each
-trip; with e core cycles a pass, s cycles from request to a line's last byte and f to its first
-word, a pass waits
+switched off, else what the memory delivers at a time. A block of B bytes at any alignment spans
+N = 1 + (B - 2)/U lines. A loop body within the buffered line is fetched once, so a body of at most
+U bytes is fetched with probability (B - 2)/U, and then both its lines each trip. Every block is
+taken to be jumped to; the line jumped into is read from the target on, which leaves out half of
+its other words on average. With e core cycles a pass, s cycles from request to a line's last word
+and f to its first, r of them an access without wait, n lines fetched a pass:
 
-    straight on    max(0, n s - e)          the next line is fetched while the last one is run
-    after a jump   max(n s - e, n f / N)    and its first word is waited for; N lines spanned
+    wait = max(n s - (n/N) (s - f)/2 - e, (n/N) (f - r), 0)
+
+so the next line comes while the last one is run, and a first word is always waited for. That
+uncached reads do not wrap and end with the line is as Cortex-R4 does it (DDI 0363E, 9.3).
 """
 
 from __future__ import annotations
@@ -168,14 +171,14 @@ class CodePath:
             return []
         line_bytes = self._buffer_bytes()
         ratio = clock_ratio(self.board, memory)
-        whole = refill_cycles(self.board, memory, line_bytes) + ratio
+        last = refill_cycles(self.board, memory, line_bytes) + ratio
         first = refill_cycles(self.board, memory, min(
-            line_bytes, math.ceil(beat_bytes(self.board, memory))))
-        if whole <= 1.0:
+            line_bytes, math.ceil(beat_bytes(self.board, memory)))) + ratio
+        if last <= 1.0:
             return []
         waits = math.fsum(
-            _wait_for_block(block, timing, line_bytes, whole, first) for block in kernel.blocks
-            if block.trips)
+            _wait_for_block(block, timing, line_bytes, (ratio, first, last))
+            for block in kernel.blocks if block.trips)
         return [count_line("fetch_wait", memory.name, "", waits, waits)] if waits else []
 
     def _buffer_bytes(self) -> int:
@@ -195,18 +198,21 @@ def _size_of(block: Block) -> int:
     return sum(HALFWORD if one.narrow else 2 * HALFWORD for one in parse_code(block.code))
 
 
-def _wait_for_block(block: Block, timing: CoreTiming, line_bytes: int, whole: float,
-                    first: float) -> float:
-    """Core cycles a block waits for its instructions, over all its passes."""
-    code = parse_code(block.code)
+def _wait_for_block(block: Block, timing: CoreTiming, line_bytes: int,
+                    cycles: tuple[float, float, float]) -> float:
+    """Core cycles a block waits for its instructions, over all its passes.
+
+    `cycles` are those of an access without wait, and those to a line's first and last word.
+    """
+    own, first, last = cycles
     size = _size_of(block)
     run = count_block(block, timing).cpu_cycles / block.trips
     spanned = 1 + (size - HALFWORD) / line_bytes
-    looped = block.trips > block.entries
-    straight = max(0.0, spanned * whole - run)
-    if not looped:
-        jumps = code[-1].flow is not None
-        return block.trips * (max(straight, first) if jumps else straight)
-    fetched = spanned if size > line_bytes else 2 * (size - HALFWORD) / line_bytes
-    again = max(fetched * whole - run, first * fetched / spanned, 0.0)
-    return block.entries * max(straight, first) + (block.trips - block.entries) * again
+
+    def wait(lines: float) -> float:
+        share = lines / spanned
+        return max(lines * last - share * (last - first) / 2 - run,
+                   share * (first - own), 0.0)
+
+    again = spanned if size > line_bytes else 2 * (size - HALFWORD) / line_bytes
+    return block.entries * wait(spanned) + (block.trips - block.entries) * wait(again)
