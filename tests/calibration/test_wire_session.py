@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 
 import pytest
@@ -93,8 +94,6 @@ def test_a_pulled_cable_is_resumed_within_a_second():
         session.load(INPUT)
         relay.cut()
         time.sleep(0.05)
-        import threading
-
         back = []
         threading.Timer(0.3, lambda: (relay.restore(), back.append(time.monotonic()))).start()
         assert session.ask("STATUS", wire.Status).loaded_bytes == INPUT_BYTES
@@ -108,8 +107,6 @@ def test_run_is_never_asked_anew_after_a_lost_line():
         session.open()
         session.load(INPUT)
         session.configure(flags=wire.CONFIG_FLAGS["LAYERS"])
-        import threading
-
         threading.Timer(0.2, relay.cut).start()
         threading.Timer(0.4, relay.restore).start()
         with pytest.raises(LinkLostError, match="is back"):
@@ -184,3 +181,48 @@ def test_no_port_says_what_to_give(monkeypatch):
 def test_a_port_that_is_not_there():
     with pytest.raises(LinkLostError, match="/dev/nosuch"):
         Link("/dev/nosuch")
+
+
+def test_a_socket_is_a_link():
+    import os
+    import select
+    import socket
+
+    with MadeBoard() as board, socket.create_server(("127.0.0.1", 0)) as server:
+        ended = threading.Event()
+
+        def bridge() -> None:
+            client, _ = server.accept()
+            line = os.open(board.port, os.O_RDWR | os.O_NOCTTY)
+            while not ended.is_set():
+                ready, _, _ = select.select([client, line], [], [], 0.02)
+                if client in ready:
+                    os.write(line, client.recv(4096))
+                if line in ready:
+                    client.sendall(os.read(line, 4096))
+            client.close()
+            os.close(line)
+
+        thread = threading.Thread(target=bridge, daemon=True)
+        thread.start()
+        with open_link(f"socket://127.0.0.1:{server.getsockname()[1]}") as link:
+            session = Session(link)
+            assert len(measure(session)) == 1 + 4 * 5
+            ended.set()
+            thread.join(2)
+            server.close()
+            session.return_s = 0.2
+            with pytest.raises(LinkLostError):
+                session.identify()
+
+
+def test_the_only_board_is_found_by_its_usb_id(monkeypatch):
+    from calibration.link import PortInfo
+
+    probe = PortInfo(device="/dev/ttyACM1", probe="ST-LINK", usb_serial="066B")
+    other = PortInfo(device="/dev/ttyS4", probe=None, usb_serial=None)
+    monkeypatch.setattr("calibration.link.list_ports", lambda: (probe, other))
+    assert find_port() == "/dev/ttyACM1"
+    monkeypatch.setattr("calibration.link.list_ports", lambda: (probe, probe, other))
+    with pytest.raises(LinkError, match=r"several boards.*ttyACM1 \(ST-LINK\)"):
+        find_port()
