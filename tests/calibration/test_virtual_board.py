@@ -223,7 +223,8 @@ def test_host_is_a_board(images, tmp_path):
         made = Campaign(session=session, folder=tmp_path, board="host", model="made",
                         runtime="firmware", gauges=board.gauges, environment=board.environment)
         made.prepare(INPUT)
-        assert made.clock is not None and abs(made.clock.ratio - 1) < 0.05
+        # a loaded machine delays either clock's reader; a wrong unit is off by far more
+        assert made.clock is not None and 0.5 < made.clock.ratio < 2
         measured = made.collect(make_plans(made.identity, made.counters, runs=200, warmup=3,
                                            adaptive=False)[-1])
         session.stop()
