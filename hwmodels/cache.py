@@ -26,6 +26,7 @@ from hwmodels.program import (
     POLICIES,
     POLICY_WORD,
     RECORD_WORDS,
+    REPLACEMENT_WORD,
     SET_WORDS,
     WRITE_WORD,
     Program,
@@ -38,8 +39,7 @@ SEED = 0xACE1
 """Default start of the LFSR; any non-zero 16-bit value."""
 
 METHODS = ("auto", "accesses", "runs", "phases")
-"""Ways to simulate; all exact. "phases" needs LRU and allocating stores and is "runs" otherwise;
-"auto" takes the fastest."""
+"""Ways to simulate, all exact; "auto" is the fastest, "phases" where LRU allows it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -179,10 +179,6 @@ def new_state(cache: Cache, seed: int = SEED) -> CacheState:
     CacheState
         No line valid.
 
-    Raises
-    ------
-    BoardError
-        When the geometry or policy is not one the model knows.
     """
     check_cache(cache)
     if not 0 < seed < 1 << 16:
@@ -279,14 +275,16 @@ def simulate_nests(cache: Cache, nests: Sequence[Nest], operands: Sequence[Opera
     plan = plan_nests(tuple(nests), tuple(operands), looked_up, cache,
                       "phases" if method == "auto" else method)
     owners, numbers = _number_owners(state.owners, operands, looked_up)
-    words, misses, leaving, touches = _run(plan.program, cache, numbers, state.words)
+    memory, words = run_memory(plan.program, cache, numbers, state.words)
+    misses = memory[plan.program.misses].reshape(-1, 3)
+    leaving = memory[plan.program.leaving].reshape(-1, 2)
     counts = AccessCounts(
         operands=tuple(_operand_counts(cache, *row) for row in zip(
             operands, looked_up, plan.traffic, misses.tolist(), strict=True)),
         owners=tuple(OwnerCounts(memory=memory, role=role, evictions=evicted, write_backs=written)
                      for (memory, role), (evicted, written)
                      in zip(owners, leaving.tolist(), strict=False) if evicted),
-        simulated_touches=touches)
+        simulated_touches=int(memory[CLOCK_WORD]))
     return counts, replace(state, words=words, owners=owners)
 
 
@@ -344,13 +342,33 @@ def _number_owners(known: tuple[tuple[str, str], ...], operands: Sequence[Operan
     return tuple(owners), numbers
 
 
-def _run(program: Program, cache: Cache, owners: np.ndarray,
-         words: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, int]:
-    """Run a program; return the state after it, misses per operand, what left per owner, and
-    touches made."""
+def run_memory(program: Program, cache: Cache, owners: np.ndarray, words: np.ndarray,
+               policy: int | None = None) -> tuple[np.ndarray, np.ndarray]:
+    """Run a program in a copy of its memory.
+
+    Parameters
+    ----------
+    program : Program
+        Flattened for the cache.
+    cache : Cache
+        Geometry and policies.
+    owners : ndarray of int64, (operands,)
+        Owner number of each operand.
+    words : ndarray of int64
+        State before.
+    policy : int, optional
+        Instead of the cache's.
+
+    Returns
+    -------
+    memory, words : ndarray of int64
+        Counters where the program says, and the state after.
+    """
     from hwmodels.kernels.cache_nest import run_program
 
     memory = program.memory.copy()
+    if policy is not None:
+        memory[REPLACEMENT_WORD] = policy
     records = memory[program.records].reshape(-1, RECORD_WORDS)
     records[:, MARK_WORD] = owners[records[:, OPERAND_WORD]] << 1
     if cache.write == "back":
@@ -365,8 +383,7 @@ def _run(program: Program, cache: Cache, owners: np.ndarray,
     after = np.concatenate([memory[:1], words[1:STATE_HEAD], entries.ravel(),
                             sets[:, POLICY_WORD]])
     after.flags.writeable = False
-    return (after, memory[program.misses].reshape(-1, 3),
-            memory[program.leaving].reshape(-1, 2), int(memory[CLOCK_WORD]))
+    return memory, after
 
 
 def _operand_counts(cache: Cache, operand: Operand, cached: bool, traffic: Traffic,

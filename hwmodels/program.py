@@ -28,6 +28,7 @@ replaces in order of arrival, so it and FIFO are one."""
 MAX_OWNERS = 127
 HEADER_WORDS, TREE_WORDS, RECORD_WORDS, SET_WORDS = 32, 64, 16, 8
 MARK_WORD, OPERAND_WORD, WRITE_WORD, POLICY_WORD, CLOCK_WORD = 5, 6, 4, 6, 26
+REPLACEMENT_WORD = 5
 """Places in a record, a set and the header, as the kernel has them."""
 
 ANY_PART = 1 << 30
@@ -78,14 +79,15 @@ class Program:
         room for loops, lists and counters, sets. A run works in a copy.
     records : slice
         The records, `RECORD_WORDS` each.
-    misses, leaving, sets : slice
-        Three counters per operand, two per owner, and the sets.
+    misses, leaving, deep, sets : slice
+        Three counters per operand, two per owner, two for each depth per operand, and the sets.
     """
 
     memory: np.ndarray
     records: slice
     misses: slice
     leaving: slice
+    deep: slice
     sets: slice
 
 
@@ -143,6 +145,7 @@ def flatten_tree(tree: Tree, cache: Cache, operands: int, *, allocates: bool = T
         "lists": [[0] * (cache.sets + 1)] * depths, "active": [[0]] * len(records),
         "misses": [[0] * 3] * operands, "leaving": [[0] * 2] * (MAX_OWNERS + 1),
         "clashes": [[0] * cache.sets] * (depths + 1), "known": [[0] * 5] * (depths * cache.sets),
+        "deep": [[0] * 2 * (cache.ways + 1)] * operands,
         "notes": [[0] * 3] * (4 * cache.sets + 2 * len(records)),
         # Entries come most recent first; the kernel keeps times of touch.
         "sets": [[0] * (SET_WORDS + cache.ways) + [-way for way in range(cache.ways)]]
@@ -175,14 +178,14 @@ def _lay_out(cache: Cache, depths: int, allocates: bool, parts: dict[str, np.nda
               start["guards"], 2 + depths, start["rows"], start["cursors"], start["loops"],
               start["lists"], start["active"], start["misses"], start["leaving"],
               start["clashes"], start["known"], start["sets"],
-              0, start["notes"]]
+              0, start["notes"], start["deep"]]
     header += [0] * (HEADER_WORDS - len(header)) + _tree_masks(
         cache.ways if cache.replacement == "plru" else 1)
     # The outermost loop sees all sets: the first clashes are all stamped zero.
     parts["loops"][5] = start["clashes"]
     return Program(memory=np.concatenate([np.array(header, dtype=np.int64), *parts.values()]),
                    records=places["work"], misses=places["misses"], leaving=places["leaving"],
-                   sets=places["sets"])
+                   deep=places["deep"], sets=places["sets"])
 
 
 def _tree_masks(ways: int) -> list[int]:

@@ -15,11 +15,13 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 
 from hwmodels.board import Cache
 from hwmodels.board_file import change_board, load_board
 from hwmodels.cache import new_state, simulate_nests
+from hwmodels.cache_sweep import sweep_ways
 from hwmodels.kernel import Kernel
 from twin.deployment import deploy
 from twin.sites import lower_network
@@ -94,6 +96,25 @@ def time_network(network: str, reference: float | None) -> None:
               f"{ratio}")
 
 
+def time_sweep(network: str) -> None:
+    """Sixteen associativities in one pass, beside one run of the largest cache."""
+    kernels = lower(network)
+    cache = replace(make_cache("lru"), ways=16, size_bytes=16 * 128 * 32)
+
+    def sweep() -> None:
+        state = new_state(cache)
+        for kernel in kernels:
+            _, state = sweep_ways(cache, kernel.nests, kernel.operands, state)
+
+    run(kernels, cache)
+    sweep()
+    single, runs = (median_s(partial(run, kernels, cache, None, method))
+                    for method in ("auto", "runs"))
+    many = median_s(sweep)
+    print(f"{network:24}1 to 16 ways in one pass {many * 1e3:.2f} ms: {many / single:.1f} times one "
+          f"run ({many / runs:.1f} times one without phases)")
+
+
 def time_pycachesim() -> float | None:
     """Million accesses a second of pycachesim's C core, its best case: one call, hits only."""
     try:
@@ -138,6 +159,8 @@ def main() -> None:
           f"{'warm ms':>9}{'M acc/s':>9}{'by access':>10}" + (" x theirs" if reference else ""))
     for network in networks:
         time_network(network, reference)
+    for network in networks[:3]:
+        time_sweep(network)
 
 
 if __name__ == "__main__":

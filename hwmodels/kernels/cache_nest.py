@@ -19,11 +19,12 @@ CACHED: dict[str, Any] = {"cache": True, "error_model": "numpy", "_nrt": False}
 # Header: the LFSR, geometry, then where each part begins.
 (REGISTER, SETS, MASK, WAYS, SHIFT, POLICY, ALLOCATE, STAMP, SET_WORDS, CODE, CODE_END, WORK,
  STEPS, DEPTHS, GUARDS, GUARD_WORDS, ROWS, CURSORS, LOOPS, LISTS, ACTIVE, MISSES, LEAVING, CLASHES,
- KNOWN, SET_0, CLOCK, NOTES) = np.arange(28, dtype=np.uint64)
+ KNOWN, SET_0, CLOCK, NOTES, DEEP) = np.arange(29, dtype=np.uint64)
 """MASK is SETS - 1 where that is a mask, else -1; STAMP counts tries, CLOCK touches."""
 TREE = np.uint64(32)
 """Behind it, per way: bits of the tree a touch keeps, bits it sets."""
-LRU, PLRU, ROUND_ROBIN, LFSR = 0, 1, 2, 3
+SWEEP, LRU, PLRU, ROUND_ROBIN, LFSR = -1, 0, 1, 2, 3
+"""SWEEP: LRU for every number of ways at once, counting how deep each touch finds its line."""
 
 # A set: what the try of stamp SEEN noted, when it was last filled, its policy's word, entries,
 # times of last touch (LRU).
@@ -141,6 +142,21 @@ def look_up(m, base, word, entry, write):
 
 
 @numba.njit(**INLINE)
+def sink(m, base, entry, counts):
+    """Bring a line to the front of its set and count where it was (Mattson's stack)."""
+    ways = np.uint64(m[WAYS])
+    at, moved = base, entry
+    while at < base + ways:
+        held = m[at]
+        m[at] = moved
+        if held >> 8 == entry >> 8:
+            break
+        moved = held
+        at += ONE
+    m[counts + at - base] += 1
+
+
+@numba.njit(**INLINE)
 def touch(m, line, s, at):
     """Touch a line of set `s` for the stream or block `at`, and count.
 
@@ -151,6 +167,11 @@ def touch(m, line, s, at):
     """
     write = m[at + WRITE]
     entry = line << 8 | m[at + MARK]
+    if m[POLICY] == SWEEP:
+        m[CLOCK] += 1
+        sink(m, s + ENTRY, entry, np.uint64(m[DEEP]) + np.uint64(m[at + B_KIND]) * np.uint64(
+            m[WAYS] + 1))
+        return HIT
     left = look_up(m, s + ENTRY, s + WORD, entry, write)
     if left != HIT:
         counts = np.uint64(m[MISSES]) + THREE * np.uint64(m[at + OPERAND])
@@ -433,7 +454,7 @@ def run_rounds(m, start, stop, count, depth):
     turn = start
     while turn < stop:
         upcoming = stop
-        again = False
+        again = m[POLICY] == SWEEP
         line = -1
         at = ZERO
         for place in range(count):
@@ -518,6 +539,9 @@ def try_chunk(m, op, depth, turn, extent, size, entered, allowed, own):
     first, block = np.uint64(m[op + FIRST]), np.uint64(m[op + FIRST_BLOCK])
     still = np.uint64(m[op + FIRST_STILL])
     loop = np.uint64(m[LOOPS]) + (depth + ONE) * LOOP_WORDS
+    if m[POLICY] == SWEEP:
+        # What is a hit in many ways is none in few: nothing may be taken to stay.
+        entered = 0
     end = work + (still if entered else first) * RECORD
     begin = work + block * RECORD
     while True:
