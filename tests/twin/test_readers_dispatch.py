@@ -2,12 +2,9 @@
 
 import subprocess
 import sys
-import time
 
 import pytest
-from made_graphs import model_file, needs_models
 
-from twin import zoo
 from twin.errors import ModelError
 from twin.readers import read_model
 
@@ -41,21 +38,3 @@ def test_importing_the_readers_stays_light():
     result = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True,
                             check=True)
     assert result.stdout.strip() == "[]"
-
-
-def _best_ms(run, turns=7):
-    times = []
-    for _ in range(turns):
-        start = time.perf_counter()
-        run()
-        times.append(time.perf_counter() - start)
-    return 1e3 * min(times)
-
-
-def test_building_kws_is_fast():
-    assert _best_ms(lambda: zoo.build("kws")) < 20  # the budget of a prediction leaves no more
-
-
-@needs_models
-def test_reading_kws_is_fast():
-    assert _best_ms(lambda: read_model(model_file("kws"))) < 30
