@@ -45,6 +45,9 @@ AUTO, NONE = "auto", "none"
 NOTABLE_SHARE = 0.1
 """A price that could not be told is worth naming from this share of the time on."""
 
+LARGE_SHARE = 0.25
+"""From this share on, a price that could not be told makes the prediction an extrapolation."""
+
 FAR = 2.0
 """A clock, or a network's cycles, beyond the measured range by this factor is extrapolation."""
 
@@ -264,6 +267,8 @@ def assure(prediction: Prediction, calibration: Calibration, temperature: str) -
     whole = totals.sum()
     shares = cycles.sum(axis=0) / whole
     weights = totals / whole
+    untold = {name: share for name, share in zip(TIME_PRICES, shares, strict=True)
+              if share >= NOTABLE_SHARE and name in entry.time.unidentified}
     structure = entry.time.network_sd / math.sqrt(float((weights**2).sum()))
     sds = [_sd(time, shares, entry.time.network_sd, entry.time.row_sd)]
     sds += [_sd(time, line / total, structure, entry.time.row_sd) if total else 0.0
@@ -276,9 +281,10 @@ def assure(prediction: Prediction, calibration: Calibration, temperature: str) -
         layers=tuple(LayerCertainty(time_us=bound(layer.time_us, sd, band), energy_uj=energy)
                      for layer, sd, energy in zip(prediction.layers, sds[1:], energies[1:],
                                                   strict=True)),
-        extrapolating=_find_extrapolation(prediction, entry, temperature),
-        unidentified=tuple(name for name, share in zip(TIME_PRICES, shares, strict=True)
-                           if share >= NOTABLE_SHARE and name in entry.time.unidentified),
+        extrapolating=(*_find_extrapolation(prediction, entry, temperature),
+                       *(f"{share:.0%} of the time is {name}, a price the data cannot tell"
+                         for name, share in untold.items() if share >= LARGE_SHARE)),
+        unidentified=tuple(untold),
         draw=Draw(source=(calibration.origin, str(entry.board), str(entry.core),
                           str(entry.runtime)),
                   covariance=time.covariance, time=shares, row_sd=entry.time.row_sd,

@@ -156,7 +156,7 @@ def make_overlays(learning: Learning) -> dict[tuple[str, str | None], Overlay]:
             overlays[library, board] = _overlay(learning, library, [
                 _entry(learning, Cell(board=board, core=core, library=library, release=position),
                        runtime) for runtime, position in releases])
-        strangers = [*dict.fromkeys(core for _, core in places), ""]
+        strangers = [*dict.fromkeys(o.cell.core for o in learning.observations), ""]
         overlays[library, None] = _overlay(learning, library, [
             _entry(learning, Cell(board="", core=core, library=library, release=position), runtime)
             for core in strangers for runtime, position in releases])
@@ -188,8 +188,8 @@ def _entry(learning: Learning, cell: Cell, runtime: str) -> Entry:
     board = [o for o in learning.observations
              if (o.cell.board, o.cell.library) == (cell.board, cell.library)]
     own = [o for o in board if o.cell == cell]
-    kin = board or [o for o in learning.observations if o.cell.library == cell.library
-                    and cell.core in ("", o.cell.core)]
+    library = [o for o in learning.observations if o.cell.library == cell.library]
+    kin = board or [o for o in library if o.cell.core == cell.core] or library
     boards = len({o.cell.board for o in learning.observations})
     totals = [o.cycles for o in kin if o.whole] or [sum(o.cycles for o in kin)]
     energy = None

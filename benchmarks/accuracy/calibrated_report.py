@@ -11,7 +11,8 @@ from benchmarks.accuracy import calibrated
 from benchmarks.accuracy.calibrated import Guess, Validation, energy_r2
 from benchmarks.accuracy.specifications import CORE_RATIO, FOREST, FOUR, PER_MAC, POWER
 from calibration.intervals import coverage_band, effective_count
-from twin.observations import with_energy
+from calibration.overlay import list_shipped, read_overlay
+from twin.observations import hash_counts, hash_data, with_energy
 
 MANY = 20
 """Rows from which a 90th percentile is given instead of the largest."""
@@ -56,8 +57,25 @@ def make_calibrated_report(validation: Validation) -> str:
         "**Layers of the Apollo510 (Cortex-M55): cycles of each distinct shape of kws, predicted "
         "from the other shapes**",
         _layer_table(validation),
+        _currency(validation),
     ]
     return "\n\n".join(parts) + "\n"
+
+
+def _currency(validation: Validation) -> str:
+    """Say whether shipped overlays were made with the counts and rows of this code."""
+    observations = validation.learning.observations
+    stale = []
+    for path in list_shipped():
+        overlay = read_overlay(path)
+        rows = [o for o in observations if o.cell.library == overlay.library]
+        if (overlay.made_with["counts_sha256"], overlay.data.sha256) != (
+                hash_counts(rows), hash_data(observations)):
+            stale.append(f"{path.parent.name}/{path.stem}")
+    if stale:
+        return ("Shipped overlays that are stale (other counts or rows than this code's; run "
+                f"`twin calibrate published -o calibration/shipped`): {', '.join(stale)}.")
+    return f"All {len(list_shipped())} shipped overlays were made with the counts of this code."
 
 
 def _time_errors(guesses: Iterable[Guess]) -> np.ndarray:

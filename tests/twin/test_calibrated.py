@@ -220,3 +220,26 @@ def test_a_change_shares_its_draws_with_what_it_is_compared_to(kws) -> None:
     assert shared > apart > 0.5
     same = before.certainty.draw
     assert probability_faster(10.0, 10.0, same, same) == 0.5
+
+
+def test_the_command_learns_from_folders_and_predicts_from_its_file(tmp_path: Path, kws) -> None:
+    from typer.testing import CliRunner
+
+    from twin.cli import app
+
+    folder = write_folder(tmp_path / "kws", kws, {"conv": 0.8, "pointwise": 0.5}, layers=True)
+    path = tmp_path / "own.yaml"
+    result = CliRunner().invoke(app, ["calibrate", "-b", BOARD, str(folder), "-o", str(path),
+                                      "--cache", str(tmp_path / "counts")])
+    assert result.exit_code == 0, result.stderr
+    for words in (RUNTIME, "pointwise", "stated sd, %", "condition", "largest residual"):
+        assert words in result.stdout
+    assert f"wrote {path}" in result.stderr and "keeps its prior" in result.stderr
+    told = CliRunner().invoke(app, ["predict", "kws", "-b", BOARD, "--runtime", RUNTIME,
+                                    "--calibration", str(path)])
+    assert told.exit_code == 0, told.stderr
+    assert "own.yaml overlay of nucleo_l4r5zi" in told.stdout and "90 % interval" in told.stdout
+    for arguments, code in ((["calibrate", str(folder)], 2),
+                            (["calibrate", "published", "-b", BOARD], 2),
+                            (["calibrate", "-b", BOARD, str(tmp_path)], 3)):
+        assert CliRunner().invoke(app, arguments).exit_code == code, arguments
