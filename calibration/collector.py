@@ -14,6 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
+from calibration.clock_check import ClockCheck, check_clock
 from calibration.errors import (
     BoardRefusedError,
     BoardRestartedError,
@@ -39,7 +40,6 @@ FIRST_RUN_S = 120.0
 """Longest wait for the first inference, of which nothing is known."""
 CLOCK_SOURCES = {0: "internal oscillator", 1: "crystal", 2: "external"}
 UNITS = {"cpu": "cycles", "timer": "ticks", "bus": "cycles", "npu": "cycles", None: "events"}
-SPIN_US = 200_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,14 +50,6 @@ class Progress:
     done: int
     total: int
     left_s: float | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClockCheck:
-    """The board's clock by the host's: claimed rate times `ratio` is the real one."""
-
-    ratio: float
-    uncertainty: float
 
 
 @dataclass(slots=True, kw_only=True)
@@ -394,26 +386,3 @@ def counter_name(counter: wire.Counter) -> str:
         if counter.id == wire.COUNTER_IDS[known]:
             return name
     return counter.name.strip().lower().replace(" ", "_").replace("-", "_")
-
-
-def check_clock(session: Session, spin_us: int = SPIN_US) -> ClockCheck:
-    """Time the board's clock by the host's.
-
-    Notes
-    -----
-    ratio = claimed span / host's span, the host's being the difference of two round trips, with
-    and without the span; each is the shortest of three, its uncertainty their spread.
-    """
-    trips: dict[int, list[float]] = {0: [], spin_us: []}
-    claimed = float(spin_us)
-    for spin in (0, spin_us) * 3:
-        begin = time.perf_counter()
-        reply = wire.BoardTime.parse(session.request(
-            "TIME", spin.to_bytes(4, "little"), attempt_s=spin * 1e-6 * 4 + 1.0,
-            timeout_s=spin * 1e-6 * 8 + LEAST_TIMEOUT_S))
-        trips[spin].append(time.perf_counter() - begin)
-        if spin and reply.hz:
-            claimed = reply.ticks / reply.hz * 1e6
-    span_us = (min(trips[spin_us]) - min(trips[0])) * 1e6
-    jitter = sum(sorted(one)[1] - min(one) for one in trips.values()) * 1e6
-    return ClockCheck(ratio=claimed / max(span_us, 1e-3), uncertainty=jitter / spin_us)

@@ -29,6 +29,7 @@ import numpy as np
 from calibration.errors import LinkError, MeasurementError
 from calibration.virtual_board.costs import SCALE, Costs
 from calibration.virtual_board.emulator_state import EmulatorState
+from calibration.virtual_board.image_file import read_image
 from calibration.virtual_board.listing import Listing
 from hwmodels.core_file import load_core
 from hwmodels.errors import ToolMissingError
@@ -83,9 +84,10 @@ class Totals:
 
 @dataclass(slots=True)
 class Recorder:
-    """Totals at every reading of the cycle counter, and the trace of accesses, while it is on."""
+    """Totals and block counts at every reading of the cycle counter, while it is on."""
 
     readings: list[Totals] = field(default_factory=list)
+    blocks: list[dict[tuple[int, int], int]] = field(default_factory=list)
     on: bool = False
 
 
@@ -98,7 +100,7 @@ class UnicornBoard:
         self.recorder = Recorder()
         self.failure: str | None = None
         self._unicorn = _import_unicorn()
-        self._image = _read_image(image)
+        self._image = read_image(image)
         self._incoming: collections.deque[int] = collections.deque()
         self._pin = 0
         self._ended = threading.Event()
@@ -180,6 +182,8 @@ class UnicornBoard:
             totals = self.totals()
             if self.recorder.on:
                 self.recorder.readings.append(totals)
+                self.recorder.blocks.append({key: row[0] for key, row in
+                                             self.state.blocks().items()})
             return int(totals.cycles) & 0xFFFFFFFF
         if DWT_EVENTS <= offset < DWT_EVENTS + 20:
             return self.dwt_events()[(offset - DWT_EVENTS) // 4] & 0xFF
@@ -273,59 +277,6 @@ class UnicornBoard:
         """Return the totals kept, and the trace: rows of (address, bytes, 1 for a store)."""
         self.recorder.on = False
         return self.recorder.readings, self.state.trace()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Image:
-    pieces: tuple[tuple[int, bytes], ...]
-    memories: tuple[tuple[int, int], ...]
-    vectors: int
-    code: tuple[int, int]
-
-
-PAGE = 1 << 16
-
-
-def _read_image(path: str | Path) -> _Image:
-    """Read an ELF file: what is loaded, what memory it needs, where its code is."""
-    try:
-        from elftools.common.exceptions import ELFError
-        from elftools.elf.elffile import ELFFile
-    except ImportError as error:
-        raise ToolMissingError("reading images needs pyelftools: pip install "
-                               "embedded-twin[boards]") from error
-    try:
-        with open(path, "rb") as stream:
-            elf = ELFFile(stream)
-            pieces = tuple((s["p_paddr"], s.data()) for s in elf.iter_segments()
-                           if s["p_type"] == "PT_LOAD" and s["p_filesz"])
-            kept = [s for s in elf.iter_sections() if s["sh_flags"] & 2 and s["sh_size"]]
-            spans = [(s["sh_addr"], s["sh_addr"] + s["sh_size"]) for s in kept]
-            text = [(s["sh_addr"], s["sh_addr"] + s["sh_size"]) for s in kept
-                    if s["sh_flags"] & 4]
-            symbols: Any = elf.get_section_by_name(".symtab")
-            vectors = symbols.get_symbol_by_name("vectors") if symbols else None
-    except OSError as error:
-        raise LinkError(f"{path}: cannot be read ({error.strerror})") from error
-    except ELFError as error:
-        raise LinkError(f"{path}: not an ELF image ({error})") from error
-    if not vectors or not text or not pieces:
-        raise LinkError(f"{path}: no code, or no symbol `vectors`, in the image")
-    spans += [(address, address + len(data)) for address, data in pieces]
-    return _Image(pieces=pieces, memories=tuple(_merge_pages(spans)),
-                  vectors=vectors[0]["st_value"],
-                  code=(min(text)[0], max(end for _, end in text)))
-
-
-def _merge_pages(spans: list[tuple[int, int]]) -> Iterator[tuple[int, int]]:
-    merged: list[list[int]] = []
-    for begin, end in sorted((a // PAGE * PAGE, -(-b // PAGE) * PAGE) for a, b in spans):
-        if merged and begin <= merged[-1][1]:
-            merged[-1][1] = max(merged[-1][1], end)
-        else:
-            merged.append([begin, end])
-    for begin, end in merged:
-        yield begin, end - begin
 
 
 def _import_unicorn() -> tuple[Any, Any]:

@@ -170,6 +170,31 @@ def test_every_policy_equals_the_specification(images, policy, write):
     assert done > 5000 and reading.read_misses > 100
 
 
+def test_an_inference_written_down_agrees_with_qemu(images):
+    from calibration.virtual_board.listing import Listing
+    from calibration.virtual_board.recording import record_inference
+
+    records = record_inference("unicorn-m4", images("unicorn-m4"), INPUT)
+    assert [record.index for record in records] == [0, 1]
+    for record in records:
+        assert len(record.accesses) == record.totals.accesses
+        assert int(record.accesses[:, 2].sum()) == record.totals.stores
+    # the image's own listing, block by block, gives the instructions that were counted
+    text = Listing().text(0x08000000, bytes.fromhex("0138fdd1"))
+    assert text.splitlines()[0].split() == ["subs", "r0,", "#1"]
+    if shutil.which("qemu-system-arm") is None:
+        pytest.skip("qemu-system-arm is not installed")
+    with launch("mps2-an386", images("mps2-an386")) as board, Link(board.port) as link:
+        session = begin(link)
+        factor = board.scales(session.identify().timer_hz)["timer_ticks"][1]
+        values = layer_values(session, 3)
+        session.stop()
+    for record in records:
+        # the same kernels; reading another counter takes some instructions more or less
+        counted = round(values[record.index, 0][0] * factor)
+        assert abs(counted - record.totals.instructions) <= 40
+
+
 def test_cold_runs_cost_more_and_two_boards_do_not_meet(images, tmp_path):
     found = {}
 

@@ -1,0 +1,95 @@
+"""One inference written down: instructions, loads, stores, blocks and every access, per layer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from calibration.link import Link
+from calibration.virtual_board.costs import Costs
+from calibration.virtual_board.unicorn_board import MOST_TRACED, Totals, layer_spans, run_unicorn
+from calibration.wire import payloads as wire
+from calibration.wire.session import Session
+
+Blocks = dict[tuple[int, int], int]
+"""How often each block ran, by its address and size in bytes."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class LayerRecord:
+    """What one layer of a real binary did on an emulated core.
+
+    Parameters
+    ----------
+    index : int
+        In the model file.
+    totals : Totals
+        Counted from the reading of the cycle counter before the layer to the one after it: some
+        instructions of reading and calling are in it, the same for every layer.
+    accesses : ndarray of int64, shape (accesses, 3)
+        (address, bytes, 1 for a store), in order. A conditional access whose condition fails is
+        none.
+    blocks : dict
+        Times each block ran.
+    """
+
+    index: int
+    totals: Totals
+    accesses: np.ndarray
+    blocks: Blocks
+
+
+def record_inference(name: str, image: str | Path, data: bytes, *, costs: Costs | None = None,
+                     warmup: int = 0, room: int = 1 << 24) -> tuple[LayerRecord, ...]:
+    """Run one inference on an emulated core and return what each layer did.
+
+    Parameters
+    ----------
+    name : str
+        Port of the image: "unicorn-m4", "unicorn-m7" or "unicorn-m33".
+    image : path
+        ELF file.
+    data : bytes
+        The network's input.
+    costs : Costs, optional
+        Planted; caches among them count misses.
+    warmup : int
+        Runs before, so that caches are warm.
+    room : int
+        Accesses there is room for; what comes after is counted and not kept.
+
+    Returns
+    -------
+    tuple of LayerRecord
+        In the order of the calls.
+    """
+    with run_unicorn(name, image, costs=costs, trace_accesses=min(room, MOST_TRACED)) as board, \
+            Link(board.port) as link:
+        session = Session(link)
+        session.open(10.0)
+        identity = session.identify()
+        layers = [session.layer(i).model_layer for i in range(identity.layers)]
+        session.load(data)
+        session.configure(warmup=warmup, flags=wire.CONFIG_FLAGS["LAYERS"])
+        if warmup:
+            session.run(0, 1, timeout_s=120.0, expected_s=30.0)
+        board.start_recording()
+        session.run(1, 1, timeout_s=120.0, expected_s=30.0)
+        readings, trace = board.stop_recording()
+        kept = board.recorder.blocks
+        session.stop()
+    spans = layer_spans(readings)
+    records = []
+    for place, (index, totals) in enumerate(zip(layers, spans, strict=True)):
+        first, last = 1 + 2 * place, 2 + 2 * place
+        records.append(LayerRecord(
+            index=index, totals=totals, blocks=_difference(kept[first], kept[last]),
+            accesses=trace[readings[first].accesses:readings[last].accesses]))
+    return tuple(records)
+
+
+def _difference(before: Blocks, after: Blocks) -> Blocks:
+    return {key: count - before.get(key, 0) for key, count in after.items()
+            if count > before.get(key, 0)}
