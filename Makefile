@@ -35,6 +35,7 @@ lint: $(TEST)
 
 bench: $(BENCH)
 	$(BIN)/python -m benchmarks.accuracy
+	$(BIN)/python -m benchmarks.accuracy.memory
 	$(BIN)/python -m benchmarks.accuracy.npu
 	$(BIN)/python -m benchmarks.accuracy.npu_networks
 	$(BIN)/python -m benchmarks.accuracy.vela

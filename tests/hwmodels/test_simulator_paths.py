@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from hwmodels.board import Board, Cache, Memory
-from hwmodels.board_file import load_board
+from hwmodels.board_file import change_board, load_board
 from hwmodels.code_path import CodePath
 from hwmodels.core import count_block
 from hwmodels.core_file import load_core
@@ -119,7 +119,7 @@ def test_a_flash_that_reads_ahead_waits_only_when_it_is_overtaken():
 
 
 def test_lines_written_back_wait_only_for_what_the_core_leaves_free():
-    board = with_cache(load_board("nucleo_h7a3zi_q"), "l1d", streaming_lines=0)
+    board = load_board("nucleo_h7a3zi_q")
     size = 4 * board.cache("l1d").size_bytes
     busy = walk(board, "sram", size, write=True,
                 code="str r4, [r0], #4; udiv r6, r5, r4; bne 1b")
@@ -131,7 +131,7 @@ def test_lines_written_back_wait_only_for_what_the_core_leaves_free():
 
 def test_streaming_stores_stop_allocating():
     """Whole lines stored faster than they are filled: no fills, every store passed on."""
-    board = load_board("nucleo_h7a3zi_q")
+    board = change_board(load_board("nucleo_h7a3zi_q"), {"caches.l1d.streaming_lines": 3})
     fill = walk(board, "sram", 4096, write=True)
     quick = replace(fill, blocks=(Block(name="fill", code="stmia r0!, {r1-r8}; bne 1b",
                                         trips=128, entries=1),))
@@ -139,8 +139,7 @@ def test_streaming_stores_stop_allocating():
     assert counted(run(board, quick)[0], "dcache_write_refill")[0] == 0
     assert counted(run(board, quick)[0], "write_through")[0] == 1024
     assert counted(run(board, fill)[0], "dcache_write_refill")[0] == 128
-    always = with_cache(board, "l1d", streaming_lines=0)
-    assert counted(run(always, quick)[0], "dcache_write_refill")[0] == 128
+    assert counted(run(load_board("nucleo_h7a3zi_q"), quick)[0], "dcache_write_refill")[0] == 128
 
 
 def two_levels(board: Board, below: Cache) -> Board:
@@ -165,7 +164,7 @@ def test_a_second_level_takes_what_leaves_the_first():
 def test_dirty_lines_go_to_the_second_level_and_come_back_clean():
     board = two_levels(load_board("nucleo_h7a3zi_q"),
                        Cache(name="l2", size_bytes=65536, line_bytes=32, ways=8, hit_cycles=6))
-    board = with_cache(board, "l1d", replacement="lru", streaming_lines=0)
+    board = with_cache(board, "l1d", replacement="lru")
     stores = walk(board, "sram", 32768, write=True)
     first, second = run(board, stores, walk(board, "sram", 32768, name="again"))
     # 512 lines fit above: of 1024 written, 512 leave during the stores and 512 during the loads.
