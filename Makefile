@@ -42,6 +42,7 @@ bench: $(BENCH)
 	$(BIN)/python -m benchmarks.speed
 	$(BIN)/python -m benchmarks.speed.bus_speed
 	$(BIN)/python -m benchmarks.speed.npu_speed
+	$(BIN)/python -m benchmarks.reliability --keep
 
 accuracy: $(TEST)
 	$(BIN)/python -m benchmarks.accuracy

@@ -122,7 +122,7 @@ def measure(frames: int, cuts: int) -> dict[str, Any]:
             return run_frames(session, data, frames)
 
         found = {
-            "rate_per_byte": RATE, "host": platform.platform(),
+            "rate_per_byte": RATE, "machine": platform.machine(),
             "bad line": on_relay(image, Faults(drop=RATE, flip=RATE, duplicate=RATE, seed=1),
                                  campaign),
             "pulled cable": on_relay(image, Faults(),
