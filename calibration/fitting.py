@@ -217,12 +217,6 @@ def log_total(amounts: np.ndarray, log: np.ndarray) -> tuple[np.ndarray, np.ndar
     return np.log(totals), lines / totals[:, None]
 
 
-def covary(evidence: Evidence, prior: Prior, shares: np.ndarray) -> np.ndarray:
-    """Return K: how much the prior lets two rows' log totals move together."""
-    return np.sum([relate(part.level, evidence.cells, evidence.cells)
-                   * (shares @ part.covariance @ shares.T) for part in prior.parts], axis=0)
-
-
 def fit_prices(evidence: Evidence, prior: Prior, noise: Noise) -> Fit:
     """Fit log prices of all cells to measured totals.
 
@@ -250,11 +244,7 @@ def fit_prices(evidence: Evidence, prior: Prior, noise: Noise) -> Fit:
     The equations of the module. A step moves no price by more than a factor e; prices stay within
     `BOUND` of their prior.
     """
-    if not len(evidence):
-        raise FitError("no measured row to fit to")
-    if evidence.names != prior.names:
-        raise FitError(f"prices {', '.join(evidence.names)} of the data are not those of the "
-                       f"prior: {', '.join(prior.names)}")
+    _check(evidence, prior)
     related = [relate(part.level, evidence.cells, evidence.cells) for part in prior.parts]
     members = _membership(evidence.groups)
     log = np.tile(prior.mean, (len(evidence), 1))
@@ -262,10 +252,8 @@ def fit_prices(evidence: Evidence, prior: Prior, noise: Noise) -> Fit:
     damping = 1.0
     for step in range(1, _STEPS + 1):
         fitted, shares = log_total(evidence.amounts, log)
-        target = (np.log(evidence.measured) - fitted
-                  + np.einsum("ik,ik->i", shares, log - prior.mean))
-        explained = np.sum([common * (shares @ part.covariance @ shares.T)
-                            for common, part in zip(related, prior.parts, strict=True)], axis=0)
+        target = np.log(evidence.measured) - fitted + ((log - prior.mean) * shares).sum(axis=1)
+        explained = _covary(related, prior, shares)
         precision = np.linalg.inv(explained + _errors(members, noise, trust, group_trust))
         pull = precision @ target
         moved = prior.mean + np.sum([(common * pull) @ shares @ part.covariance for common, part
@@ -308,6 +296,20 @@ def predict_totals(fit: Fit, evidence: Evidence) -> tuple[np.ndarray, np.ndarray
     variances = [share @ estimates[cell].covariance @ share
                  for cell, share in zip(evidence.cells, shares, strict=True)]
     return totals, np.array(variances)
+
+
+def _check(evidence: Evidence, prior: Prior) -> None:
+    if not len(evidence):
+        raise FitError("no measured row to fit to")
+    if evidence.names != prior.names:
+        raise FitError(f"prices {', '.join(evidence.names)} of the data are not those of the "
+                       f"prior: {', '.join(prior.names)}")
+
+
+def _covary(related: Sequence[np.ndarray], prior: Prior, shares: np.ndarray) -> np.ndarray:
+    """Return K: how much the prior lets two rows' log totals move together."""
+    return np.sum([common * (shares @ part.covariance @ shares.T)
+                   for common, part in zip(related, prior.parts, strict=True)], axis=0)
 
 
 def _membership(groups: Sequence[tuple[str, str]]) -> np.ndarray:

@@ -242,7 +242,7 @@ def choose_band(cells: Sequence[Cell], left_out: HeldOut | None, cell: Cell, boa
         Whose interval it is.
     boards : int
         Boards the spreads were learnt from: of all cores and libraries, for a core family alone
-        has too few.
+        has too few. Rows, where they are all of one board.
     without : hashable, optional
         Rows left out under this key are not looked at.
 
@@ -289,7 +289,8 @@ def learn_own(observations: Sequence[Observation], board: Board) -> Overlay:
     -----
     The shipped entry's prices and covariance are the prior; without one, stated prices with their
     stated deviations. Errors of network and row are learnt from the data, starting from the
-    shipped ones.
+    shipped ones. With too few rows for quantiles of errors, intervals take Student t with rows - 1
+    degrees.
     """
     if not observations:
         raise FitError("nothing to learn from: no measured total has counts behind it")
@@ -322,11 +323,12 @@ def _learn_one(rows: Sequence[Observation], board: Board) -> Entry:
                   if shipped is None or shipped.energy is None else
                   known_prior(ENERGY_PRICES, shipped.energy.log, shipped.energy.covariance))
         fit = fit_prices(joules, before, learn_noise(joules, before))
-        energy = _learnt(fit, leave_out(joules, joules.networks, _same(fit)), cell, 1)
+        energy = _learnt(fit, leave_out(joules, joules.networks, _same(fit)), cell,
+                         len(powered))
     totals = [o.cycles for o in rows if o.whole] or [sum(o.cycles for o in rows)]
     return Entry(
         board=cell.board, core=cell.core, runtime=rows[0].runtime, energy=energy,
-        time=_learnt(time, leave_out(evidence, evidence.networks, _same(time)), cell, 1),
+        time=_learnt(time, leave_out(evidence, evidence.networks, _same(time)), cell, len(rows)),
         support=Support(
             networks=tuple(sorted({o.network for o in rows if o.whole})),
             clocks_hz=tuple(sorted({o.clock_hz for o in rows})),

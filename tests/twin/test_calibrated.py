@@ -157,8 +157,8 @@ def test_rows_no_model_deploys_are_left_out() -> None:
     assert rows and observe_any(rows) == ()
 
 
-def write_folder(folder: Path, deployment, factors, *, layers: bool) -> Path:
-    """A measurement made of a tally at known factors."""
+def write_folder(folder: Path, deployment, factors, *, layers: bool, power: float = 0.0) -> Path:
+    """A measurement made of a tally at known factors; with energy if a factor of it is given."""
     tally = make_tally(deployment)
     cycles = tally.cycles @ np.array([factors.get(name, 1.0) for name in TIME_PRICES])
     header = Header(
@@ -170,6 +170,9 @@ def write_folder(folder: Path, deployment, factors, *, layers: bool) -> Path:
     samples = tuple(Sample(run=run, layer=layer, counter="cpu_cycles", clock="cpu",
                            value=float(round(value)), unit="cycles")
                     for run in range(3) for layer, value in values)
+    if power:
+        terms = tally.energy_terms(np.log([factors.get(name, 1.0) for name in TIME_PRICES]))
+        samples += (Sample(run=0, counter="energy", value=terms.sum() * power * 1e-6, unit="uj"),)
     return write_measurement(folder, Measurement(header=header, samples=samples))
 
 
@@ -196,6 +199,26 @@ def test_ones_own_measurements_move_prices_to_what_was_measured(tmp_path: Path) 
                                         calibration=str(path))
         assert prediction.cycles == pytest.approx(cycles, rel=0.03)
         assert prediction.certainty.time_us.holds(cycles / 120)
+
+
+def test_measured_energy_moves_what_currents_are_worth(tmp_path: Path) -> None:
+    observations = []
+    for name in ("kws", "ic", "ad"):
+        folder = write_folder(tmp_path / name, deploy(name, BOARD, runtime=RUNTIME),
+                              {"conv": 0.6, "pointwise": 0.5}, layers=False, power=1.6)
+        observations += observe_folder(folder, BOARD)
+    overlay = learn_own(observations, load_board(BOARD))
+    energy = overlay.entries[0].energy
+    assert energy is not None and energy.rows == 3
+    # three rows tell the common factor, not what draws it
+    factors = dict(zip(overlay.energy_prices, np.exp(energy.log), strict=True))
+    assert factors["activity"] == pytest.approx(1.6, rel=0.1)
+    path = write_overlay(tmp_path / "own.yaml", overlay)
+    for seen in observations:
+        prediction = predict_calibrated(
+            deploy(Path(seen.label).name, BOARD, runtime=RUNTIME), calibration=str(path))
+        assert prediction.energy_uj * 1e6 == pytest.approx(seen.energy_pj, rel=0.05)
+        assert prediction.certainty.energy_uj.holds(seen.energy_pj * 1e-6)
 
 
 def test_folders_of_other_boards_networks_or_temperatures_are_refused(tmp_path: Path, kws) -> None:
