@@ -103,7 +103,7 @@ def _write_pictures(locality: Locality, points: tuple[SweepPoint, ...], folder: 
                      if layer.index == index), -1)
     pictures = {"working_set": draw_working_set_figure(locality),
                 "miss_rate": draw_miss_rate_figure(locality)}
-    if points:
+    if points and locality.accesses:
         pictures["miss_curve"] = draw_miss_curve_figure(locality, points)
     pictures["access_map"] = draw_access_map_figure(
         locality, sample_accesses(deployment, position, cold=cold))

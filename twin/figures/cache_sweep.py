@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 COLOURS = (BLUE, ORANGE, GREEN, PURPLE, SKY, WINE, DARK_GREY)
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 
+FLOOR = 1e-6
+"""Miss ratio drawn for none."""
+
 
 def draw_miss_curve_figure(locality: Locality, sweep: Sequence[SweepPoint]) -> Figure:
     """Return the sheet of the miss-ratio curve."""
@@ -43,7 +46,7 @@ def draw_miss_curve(locality: Locality, sweep: Sequence[SweepPoint], axes: Axes)
         Where; both axes logarithmic.
     """
     for number, ways in enumerate(dict.fromkeys(point.ways for point in sweep)):
-        line = sorted((point.size_bytes / 1024, max(point.miss_ratio, 1e-7) * 100)
+        line = sorted((point.size_bytes / 1024, max(point.miss_ratio, FLOOR) * 100)
                       for point in sweep if point.ways == ways)
         axes.plot(*zip(*line, strict=True), color=COLOURS[number % len(COLOURS)], linewidth=1.4,
                   marker=MARKERS[number % len(MARKERS)], markersize=4.5,
@@ -54,8 +57,10 @@ def draw_miss_curve(locality: Locality, sweep: Sequence[SweepPoint], axes: Axes)
         axes.plot([cache.size_bytes / 1024], [100 * rate], marker="*", markersize=15,
                   color=VERMILION, linestyle="", zorder=5,
                   label=f"{cache.name}: {format_size(cache.size_bytes)}, {cache.ways} ways")
+    shown = [max(point.miss_ratio, FLOOR) * 100 for point in sweep]
     axes.set_xscale("log", base=2)
     axes.set_yscale("log")
+    axes.set_ylim(min(shown) / 1.6, max(shown) * 1.6)
     axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
     axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
     axes.set_xlabel("size of the data cache, KiB")
