@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -64,12 +65,16 @@ class Calibration:
         Of the overlay.
     time, energy : Estimate, Estimate or None
         Log factors and covariance, in the order of `TIME_PRICES` and `ENERGY_PRICES`.
+    spread, energy_spread : mapping of str to float
+        How far apart prices lie by level, where it was learnt; see `calibration.fit_prior.Spread`.
     """
 
     origin: str
     entry: Entry
     time: Estimate
     energy: Estimate | None
+    spread: Mapping[str, float]
+    energy_spread: Mapping[str, float]
 
     @property
     def description(self) -> str:
@@ -140,7 +145,8 @@ def _take(overlay: Overlay, entry: Entry, origin: str) -> Calibration:
     energy = entry.energy
     return Calibration(
         origin=origin, entry=entry, time=entry.time.estimate(overlay.time_prices),
-        energy=None if energy is None else energy.estimate(overlay.energy_prices))
+        energy=None if energy is None else energy.estimate(overlay.energy_prices),
+        spread=overlay.spread, energy_spread=overlay.energy_spread)
 
 
 def apply_calibration(deployment: Deployment, calibration: Calibration) -> Deployment:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
 
@@ -10,10 +10,10 @@ import numpy as np
 
 from calibration.errors import FitError
 from calibration.fit_identification import identify
-from calibration.fit_prior import Cell, Spread, known_prior, pool_prior
+from calibration.fit_prior import Cell, Prior, Spread, known_prior, pool_prior
 from calibration.fit_spread import claim_fewer, fit_pooled, learn_noise, learn_spread
 from calibration.fit_validation import HeldOut, leave_out
-from calibration.fitting import Evidence, Fit, fit_prices
+from calibration.fitting import Estimate, Evidence, Fit, fit_prices
 from calibration.intervals import CONFORMAL_ROWS, Band, make_band, student_band
 from calibration.lineages import list_releases
 from calibration.overlay import (
@@ -287,8 +287,8 @@ def learn_own(observations: Sequence[Observation], board: Board) -> Overlay:
 
     Notes
     -----
-    The shipped entry's prices and covariance are the prior; without one, stated prices with their
-    stated deviations. Errors of network and row are learnt from the data, starting from the
+    The shipped entry's prices and covariance are the prior, wider by what two set-ups of one board
+    lie apart; without one, stated prices with their stated deviations. Errors of network and row are learnt from the data, starting from the
     shipped ones. With too few rows for quantiles of errors, intervals take Student t with rows - 1
     degrees.
     """
@@ -313,7 +313,7 @@ def _learn_one(rows: Sequence[Observation], board: Board) -> Entry:
     time_sd, energy_sd = stated_sds()
     evidence = time_evidence(rows)
     prior = (pool_prior(TIME_PRICES, time_sd, Spread()) if shipped is None else
-             known_prior(TIME_PRICES, shipped.time.log, shipped.time.covariance))
+             _cousin_prior(shipped.time, shipped.spread))
     time = fit_prices(evidence, prior, learn_noise(evidence, prior))
     cell, energy = rows[0].cell, None
     powered = with_energy(rows)
@@ -321,7 +321,7 @@ def _learn_one(rows: Sequence[Observation], board: Board) -> Entry:
         joules = energy_evidence(powered, time)
         before = (pool_prior(ENERGY_PRICES, energy_sd, ENERGY_SPREAD)
                   if shipped is None or shipped.energy is None else
-                  known_prior(ENERGY_PRICES, shipped.energy.log, shipped.energy.covariance))
+                  _cousin_prior(shipped.energy, shipped.energy_spread))
         fit = fit_prices(joules, before, learn_noise(joules, before))
         energy = _learnt(fit, leave_out(joules, joules.networks, _same(fit)), cell,
                          len(powered))
@@ -335,6 +335,14 @@ def _learn_one(rows: Sequence[Observation], board: Board) -> Entry:
             supplies_v=tuple(sorted({o.supply_v for o in rows if o.supply_v is not None})),
             arenas=tuple(sorted({o.arena for o in rows})),
             cycles=(min(totals), max(totals)), boards=(cell.board,)))
+
+
+def _cousin_prior(estimate: Estimate, spread: Mapping[str, float]) -> Prior:
+    """Return the prior of another set-up of a board whose prices are estimated."""
+    count = len(estimate.names)
+    apart = (spread.get("cell", 0.0) ** 2 * np.ones((count, count))
+             + spread.get("own_cell", 0.0) ** 2 * np.eye(count))
+    return known_prior(estimate.names, estimate.log, estimate.covariance + apart)
 
 
 def _same(fit: Fit) -> Callable[[Evidence], Fit]:

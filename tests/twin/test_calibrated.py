@@ -217,7 +217,8 @@ def test_measured_energy_moves_what_currents_are_worth(tmp_path: Path) -> None:
     for seen in observations:
         prediction = predict_calibrated(
             deploy(Path(seen.label).name, BOARD, runtime=RUNTIME), calibration=str(path))
-        assert prediction.energy_uj * 1e6 == pytest.approx(seen.energy_pj, rel=0.05)
+        # time is predicted too, from three totals
+        assert prediction.energy_uj * 1e6 == pytest.approx(seen.energy_pj, rel=0.1)
         assert prediction.certainty.energy_uj.holds(seen.energy_pj * 1e-6)
 
 
