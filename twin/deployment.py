@@ -24,6 +24,9 @@ from twin.runtimes import Runtime, load_runtime
 from twin.transfers import Buffers, plan_buffers, take_loads, take_via, tile_memory
 from twin.weight_width import narrow_weights
 
+FLASH_ROLES = ("flash", "external_flash", "rom")
+"""Memories that are not written while a network runs."""
+
 PLACEMENT_KEYS = ("placement.weights", "placement.arena", "placement.code")
 OFFLOAD_KEYS = ("offload.host", "offload.weight_bits")
 
@@ -104,11 +107,17 @@ class Deployment:
         return None if self.weights_via is None else plan_buffers(self.executed)
 
     @property
-    def ram_bytes(self) -> int:
-        """Peak RAM: arena, requantisation parameters and weights in RAM, the runtime's own."""
+    def working_ram_bytes(self) -> int:
+        """RAM of the arena's memory: arena, requantisation parameters, the runtime's own."""
         return (self.placement.arena_bytes + self.placement.parameter_bytes
                 + self.runtime.ram_bytes
                 + (0 if self.buffers is None else self.buffers.size_bytes))
+
+    @property
+    def ram_bytes(self) -> int:
+        """Peak RAM: working memory, and the weights where they are kept in RAM."""
+        kept = self.board.memory(self.weights).role not in FLASH_ROLES
+        return self.working_ram_bytes + (self.placement.weights_bytes if kept else 0)
 
     @property
     def flash_bytes(self) -> int:
@@ -242,6 +251,10 @@ def place(graph: Graph, board: Board, runtime: Runtime, *, weights: str | None,
                        weights=_memory(board, weights or defaults["weights"]).name,
                        arena=_memory(board, arena or defaults["arena"]).name,
                        code=_memory(board, code).name)
+    if board.memory(draft.arena).role in FLASH_ROLES:
+        raise PlacementError(f"{board.name}: the arena cannot be in {draft.arena}, which is "
+                             f"{board.memory(draft.arena).role}; accepted: a memory of role tcm, "
+                             "sram, external_ram or npu_ram")
     roomy = _roomy_arena(draft, notes) if arena is None else draft.arena
     if roomy != draft.arena:
         draft = dataclasses.replace(draft, arena=roomy, notes=tuple(notes))
@@ -278,16 +291,16 @@ def _memory(board: Board, wanted: str) -> Memory:
 def _roomy_arena(draft: Deployment, notes: list[str]) -> str:
     """Return the default arena memory, or the next that holds the arena."""
     default = draft.board.memory(draft.arena)
-    if draft.ram_bytes <= default.size_bytes:
+    if draft.working_ram_bytes <= default.size_bytes:
         return default.name
     allowed = _arena_memories(draft)
-    larger = [memory for memory in allowed if memory.size_bytes >= draft.ram_bytes]
+    larger = [memory for memory in allowed if memory.size_bytes >= draft.working_ram_bytes]
     if not larger:
         # Refused below, naming the roomiest.
         return max(allowed, key=lambda memory: memory.size_bytes, default=default).name
     chosen = min(larger, key=lambda memory: (memory.role == "external_ram", memory.size_bytes))
     notes.append(f"arena placed in {chosen.name}: {default.name} has {default.size_bytes:,} "
-                 f"bytes, {draft.ram_bytes:,} are needed")
+                 f"bytes, {draft.working_ram_bytes:,} are needed")
     return chosen.name
 
 
@@ -302,7 +315,7 @@ def _arena_memories(draft: Deployment) -> list[Memory]:
 
 def _check(draft: Deployment) -> None:
     board = draft.board
-    needs = {draft.arena: draft.ram_bytes}
+    needs = {draft.arena: draft.working_ram_bytes}
     needs[draft.weights] = needs.get(draft.weights, 0) + draft.placement.weights_bytes
     needs[draft.code] = needs.get(draft.code, 0) + draft.runtime.code_bytes
     names = {draft.arena: "RAM (arena and runtime)", draft.weights: "weights",

@@ -7,8 +7,9 @@ from dataclasses import dataclass, replace
 from hwmodels.counts import CAUSE_GROUPS, Bill, CountLine, Counts, Prices, make_bill, merge_bills
 from hwmodels.simulator import add_background
 from twin.certainty import Certainty
-from twin.deployment import Deployment
+from twin.deployment import FLASH_ROLES, Deployment
 from twin.errors import UsageError
+from twin.graph import Layer
 from twin.host import LayerCost, price_on_core, runtime_prices
 from twin.offload import Coverage, EpochPrediction, bill_us, measure_coverage, price_offloaded
 from twin.operators import bytes_moved, is_alias, is_assumed, layer_macs
@@ -158,8 +159,11 @@ class Prediction:
 
     @property
     def ram_available_bytes(self) -> int:
-        """Size of the memory that holds the arena."""
-        return self.deployment.board.memory(self.deployment.arena).size_bytes
+        """Size of the memory that holds the arena, and of the one of weights kept in RAM."""
+        board = self.deployment.board
+        held = {self.deployment.arena, self.deployment.weights}
+        return sum(memory.size_bytes for memory in board.memories
+                   if memory.name in held and memory.role not in FLASH_ROLES)
 
     @property
     def flash_bytes(self) -> int:
@@ -168,8 +172,12 @@ class Prediction:
 
     @property
     def flash_available_bytes(self) -> int:
-        """Size of the memory that holds the weights."""
-        return self.deployment.board.memory(self.deployment.weights).size_bytes
+        """Size of the flash the image is kept in, even where weights are copied to RAM."""
+        weights = self.deployment.board.memory(self.deployment.weights)
+        if weights.role in FLASH_ROLES:
+            return weights.size_bytes
+        return max((memory.size_bytes for memory in self.deployment.board.memories
+                    if memory.role in FLASH_ROLES), default=weights.size_bytes)
 
     @property
     def macs(self) -> int:
@@ -246,7 +254,9 @@ def _predict_layer(deployment: Deployment, position: int, cost: LayerCost) -> La
         index=layer.index, name=layer.name, op=layer.op,
         output_shape=graph.tensors[layer.outputs[0]].shape, macs=layer_macs(graph, layer),
         bytes_moved=bytes_moved(graph, layer), alias=is_alias(layer),
-        assumed=layer.assumed or is_assumed(layer) or cost.assumed, kernels=cost.kernels,
+        assumed=(layer.assumed or is_assumed(layer) or cost.assumed
+                 or _borrows_int8(deployment, layer, cost.kernels)),
+        kernels=cost.kernels,
         clock=clock, cycles=cost.bill.cycles(clock), time_us=bill_us(cost.bill, deployment.board),
         energy_uj=None if energy_pj is None else energy_pj * 1e-6, bill=cost.bill,
         counts=cost.counts, instructions=cost.instructions, accesses=cost.accesses,
@@ -293,3 +303,9 @@ def _warnings(deployment: Deployment, layers: tuple[LayerPrediction, ...]) -> tu
         warnings.append(f"energy is not known: {deployment.board.name} has no complete current "
                         "figures")
     return tuple(warnings)
+
+
+def _borrows_int8(deployment: Deployment, layer: Layer, kernels: tuple[str, ...]) -> bool:
+    """Whether 16-bit activations are priced with the structure of int8 kernels."""
+    wide = deployment.graph.tensors[layer.outputs[0]].dtype == "int16"
+    return wide and any("_s8" in name for name in kernels)

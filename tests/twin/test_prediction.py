@@ -160,3 +160,15 @@ def test_efficiency_scales_core_cycles_only() -> None:
 def test_float_models_run_on_float_kernels() -> None:
     graph = build("kws")
     assert deploy(graph, "nucleo_l4r5zi").runtime.name == "tflm-cmsis-nn"
+
+
+def test_an_arena_cannot_be_in_flash() -> None:
+    with pytest.raises(PlacementError, match="the arena cannot be in flash"):
+        deploy("kws", "nucleo_l4r5zi", arena="flash")
+
+
+def test_weights_kept_in_ram_are_ram() -> None:
+    usual = deploy("vww", "nucleo_l4r5zi")
+    moved = deploy("vww", "nucleo_l4r5zi", weights="sram")
+    assert moved.ram_bytes == usual.ram_bytes + moved.placement.weights_bytes
+    assert predict(moved).flash_available_bytes == predict(usual).flash_available_bytes
