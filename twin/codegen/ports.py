@@ -18,7 +18,7 @@ ISAS = {
 }
 """Instruction set by core; the boards' names for them."""
 
-_SETTING = re.compile(r"^(\w+)\s*:=\s*(.*?)\s*$", re.MULTILINE)
+_SETTING = re.compile(r"^(\w+) *:= *(.*?) *$", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,0 +1,84 @@
+"""Images on emulated boards: they boot, answer, and compute every layer bit for bit."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from made_networks import needs_tools, random_network
+
+pytest.importorskip("serial", reason="needs the boards extra")
+pytest.importorskip("cobs", reason="needs the boards extra")
+pytest.importorskip("elftools", reason="needs the boards extra")
+
+from twin.codegen.build import build_firmware
+from twin.codegen.ports import load_port
+from twin.codegen.verification import open_board, random_input, run_on_board
+from twin.zoo import build
+
+ARM, RISCV = ("make", "arm-none-eabi-gcc"), ("make", "riscv64-unknown-elf-gcc")
+QEMU = {"mps2-an386": ARM, "mps2-an500": ARM, "mps2-an505": ARM, "mps3-an547": ARM,
+        "stm32f4": ARM, "riscv_virt": RISCV}
+KINDS = ("conv", "relu", "depthwise", "concatenation", "add", "max_pool_2d", "pad", "pointwise",
+         "average_pool_2d", "quantize")
+"""Every vector kernel once, on odd sizes."""
+
+
+def check(port: str, graph, folder, **options) -> None:
+    made = build_firmware(graph, load_port(port), folder, **options)
+    with open_board(port, made.image, virtual=True) as (session, scales):
+        identity = session.identify()
+        assert identity.port == port or port.startswith(identity.port)
+        assert identity.has("SIMULATED") and identity.compiler == made.compiler
+        for seed in range(2):
+            run = run_on_board(session, graph, random_input(graph, seed), runs=2, scales=scales)
+            assert run.is_right, [(layer.index, layer.op) for layer in run.layers
+                                  if not layer.equal]
+            assert run.simulated and run.total > sum(layer.count for layer in run.layers) > 0
+
+
+@pytest.mark.parametrize("port", [
+    pytest.param(port, marks=needs_tools(*tools, "qemu-system-riscv32" if "riscv" in port
+                                         else "qemu-system-arm"))
+    for port, tools in QEMU.items()])
+def test_qemu_machines_run_kws(port, tmp_path):
+    check(port, build("kws"), tmp_path)
+
+
+@pytest.mark.parametrize(("port", "seed"), [
+    pytest.param("mps2-an386", 31, marks=needs_tools(*ARM, "qemu-system-arm"), id="dsp"),
+    pytest.param("mps3-an547", 31, marks=needs_tools(*ARM, "qemu-system-arm"), id="mve")])
+def test_vector_kernels_on_random_networks(port, seed, tmp_path):
+    graph = random_network(seed, kinds=KINDS)
+    assert len(graph.layers) > 8 and any(
+        graph.tensors[layer.outputs[0]].shape[-1] % 4 for layer in graph.layers)
+    check(port, graph, tmp_path, optimisation="-O3")
+
+
+@needs_tools(*ARM)
+@pytest.mark.parametrize("port", ["unicorn-m33"])
+def test_unicorn_runs_a_random_network(port, tmp_path):
+    for extra in ("unicorn", "capstone"):
+        pytest.importorskip(extra, reason="needs the boards extra")
+    check(port, random_network(9), tmp_path)
+
+
+@needs_tools("make", "qemu-system-arm")
+def test_clang_of_zig_builds_the_same_outputs(tmp_path):
+    pytest.importorskip("ziglang", reason="needs the ziglang package")
+    check("mps2-an386", random_network(31, kinds=KINDS), tmp_path, compiler="clang")
+
+
+@needs_tools(*ARM, "qemu-system-arm")
+def test_float_network_on_the_board(tmp_path):
+    """Output of the board against doubles: a dozen layers of single precision, 1e-5 at most."""
+    from twin.arithmetic import run_network
+
+    graph = random_network(6, dtype="float32")
+    made = build_firmware(graph, load_port("mps2-an500"), tmp_path)
+    values = random_input(graph)
+    with open_board("mps2-an500", made.image, virtual=True) as (session, _):
+        assert run_on_board(session, graph, values).is_right
+        raw = session.read_memory("OUTPUT", 0, graph.tensors[graph.outputs[0]].size_bytes)
+    np.testing.assert_allclose(np.frombuffer(raw, np.float32),
+                               run_network(graph, [values])[graph.outputs[0]].reshape(-1),
+                               rtol=2e-5, atol=1e-6)

@@ -1,0 +1,68 @@
+"""Kernels and generated code on this machine, against the arithmetic in numpy."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from made_networks import ELEMENTWISE, WINDOWED, needs_make, random_network
+from native import build_kernels, run_native
+
+from twin.arithmetic import run_network
+from twin.codegen.verification import random_input
+from twin.operators import is_alias
+from twin.zoo import build
+
+pytestmark = needs_make
+SEEDS = 16
+
+
+@pytest.fixture(scope="module")
+def kernels(tmp_path_factory):
+    return build_kernels(tmp_path_factory.mktemp("kernels"))
+
+
+def assert_equal(graph, kernels, folder, seed=0):
+    values = random_input(graph, seed)
+    expected = run_network(graph, [values])
+    outputs = run_native(graph, values, kernels, folder)
+    layers = [layer for layer in graph.layers if not is_alias(layer)]
+    for layer, output in zip(layers, outputs, strict=True):
+        np.testing.assert_array_equal(output, expected[layer.outputs[0]],
+                                      err_msg=f"{layer.op} {layer.window}")
+    return expected
+
+
+@pytest.mark.parametrize("seed", range(SEEDS))
+def test_random_networks_are_bit_exact(kernels, tmp_path, seed):
+    assert_equal(random_network(seed), kernels, tmp_path, seed)
+
+
+def test_random_networks_cover_every_kernel():
+    """The seeds above run each kind several times, and vary its outputs."""
+    seen: dict[str, int] = {}
+    for seed in range(SEEDS):
+        graph = random_network(seed)
+        arrays = run_network(graph, [random_input(graph, seed)])
+        for layer in graph.layers:
+            seen[layer.op] = seen.get(layer.op, 0) + (np.ptp(arrays[layer.outputs[0]]) > 0)
+    wanted = {"conv_2d", "depthwise_conv_2d", "fully_connected", "softmax", "mean",
+              *WINDOWED[3:], *ELEMENTWISE}
+    assert all(seen.get(op, 0) >= 3 for op in wanted), seen
+
+
+@pytest.mark.parametrize("name", ["kws", "ic", "ad", "sww"])
+def test_zoo_networks_are_bit_exact(kernels, tmp_path, name):
+    assert_equal(build(name), kernels, tmp_path)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_float_networks_agree_up_to_rounding(kernels, tmp_path, seed):
+    """Each layer adds single-precision rounding of its sums: some 1e-5 after a dozen of them."""
+    graph = random_network(seed, dtype="float32")
+    values = random_input(graph, seed)
+    expected = run_network(graph, [values])
+    outputs = run_native(graph, values, kernels, tmp_path)
+    layers = [layer for layer in graph.layers if not is_alias(layer)]
+    for layer, output in zip(layers, outputs, strict=True):
+        np.testing.assert_allclose(output, expected[layer.outputs[0]], rtol=2e-5, atol=2e-5,
+                                   err_msg=layer.op)

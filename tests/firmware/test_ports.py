@@ -1,0 +1,68 @@
+"""Every port compiles without a warning, is small, and cannot leave a function out."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from made_networks import needs_make
+
+from twin.codegen.ports import firmware_folder, list_ports, load_port
+
+FIRMWARE = firmware_folder()
+COMPILERS = {"arm": "arm-none-eabi-gcc", "riscv": "riscv64-unknown-elf-gcc", "host": "cc"}
+PORT_FILES = sorted((FIRMWARE / "ports").glob("*/*.c"))
+
+
+@pytest.mark.parametrize("name", list_ports())
+def test_every_port_compiles(name, tmp_path):
+    port = load_port(name)
+    if shutil.which(COMPILERS[port.arch]) is None or shutil.which("make") is None:
+        pytest.skip(f"{COMPILERS[port.arch]} or make is not installed")
+    folders = [name, *port.settings.get("FAMILY", "").split()]
+    objects = [f"{tmp_path}/objects/{path.name}.o" for folder in folders
+               for path in (FIRMWARE / "ports" / folder).glob("*.c")]
+    assert any(path.endswith("/port.c.o") for path in objects)
+    result = subprocess.run(["make", "-s", "-f", str(FIRMWARE / "Makefile"), f"PORT={name}",
+                             f"MODEL={tmp_path}", f"OUT={tmp_path}", *objects],
+                            capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stderr
+
+
+@pytest.mark.parametrize("name", list_ports())
+def test_every_port_has_a_readme_with_tool_versions(name):
+    folders = [name, *load_port(name).settings.get("FAMILY", "").split()]
+    readmes = [FIRMWARE / "ports" / folder / "README.md" for folder in folders]
+    text = "".join(path.read_text() for path in readmes if path.is_file())
+    assert re.search(r"[Gg][Cc][Cc] \d+\.\d+", text), name
+
+
+@pytest.mark.parametrize("path", PORT_FILES, ids=lambda path: f"{path.parent.name}/{path.name}")
+def test_a_port_is_one_short_file(path):
+    assert len(path.read_text().splitlines()) < 150
+
+
+@needs_make
+@pytest.mark.parametrize("function", ["port_send", "port_idle", "port_count", "port_features"])
+def test_an_unported_function_does_not_compile(function, tmp_path):
+    """The host port without one of its functions."""
+    text = (FIRMWARE / "ports/host/port.c").read_text()
+    cut = re.sub(rf"\nstatic [^\n;]*\b{function}\([^\n]*\)\n\{{\n.*?\n\}}\n", "\n", text,
+                 count=1, flags=re.DOTALL)
+    assert cut != text
+    assert _compiles(text, tmp_path) and not _compiles(cut, tmp_path)
+
+
+def _compiles(text: str, folder: Path) -> bool:
+    (folder / "port.c").write_text(text)
+    return subprocess.run(["cc", "-std=c99", "-fsyntax-only", f"-I{FIRMWARE}/core",
+                           f"-I{FIRMWARE}/protocol", str(folder / "port.c")],
+                          capture_output=True, check=False).returncode == 0
+
+
+def test_the_firmware_asks_for_no_heap():
+    for path in (*FIRMWARE.glob("core/*.c"), *FIRMWARE.glob("kernels/*.c"), *PORT_FILES):
+        assert not re.search(r"\b(malloc|calloc|realloc|alloca)\b", path.read_text()), path
