@@ -287,10 +287,10 @@ def learn_own(observations: Sequence[Observation], board: Board) -> Overlay:
 
     Notes
     -----
-    The shipped entry's prices and covariance are the prior, wider by what two set-ups of one board
-    lie apart; without one, stated prices with their stated deviations. Errors of network and row are learnt from the data, starting from the
-    shipped ones. With too few rows for quantiles of errors, intervals take Student t with rows - 1
-    degrees.
+    The shipped entry's prices and covariance are the prior, wider by what two releases have apart:
+    one's own build may be as different. Without one, stated prices with their stated deviations.
+    Errors of network and row are learnt from the data. With too few rows for quantiles of errors,
+    intervals take Student t with rows - 1 degrees.
     """
     if not observations:
         raise FitError("nothing to learn from: no measured total has counts behind it")
@@ -338,9 +338,9 @@ def _learn_one(rows: Sequence[Observation], board: Board) -> Entry:
 
 
 def _cousin_prior(estimate: Estimate, spread: Mapping[str, float]) -> Prior:
-    """Return the prior of another set-up of a board whose prices are estimated."""
+    """Return the prior of another build on a board whose prices are estimated."""
     count = len(estimate.names)
-    apart = (spread.get("cell", 0.0) ** 2 * np.ones((count, count))
+    apart = (spread.get("release", 0.0) ** 2 * np.ones((count, count))
              + spread.get("own_cell", 0.0) ** 2 * np.eye(count))
     return known_prior(estimate.names, estimate.log, estimate.covariance + apart)
 
