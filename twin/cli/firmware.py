@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from twin.cli.options import ArenaRole, BoardName, Model, WeightsRole, deploy
+from twin.cli.options import ArenaRole, BoardName, Model, WeightsRole
 from twin.cli.output import note_written, open_console, show
 from twin.errors import FirmwareError, UsageError
 
 if TYPE_CHECKING:
     from twin.codegen.build import Build
     from twin.codegen.verification import BoardRun
-    from twin.deployment import Deployment
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode=None,
                   help="Build the image of a network, flash it, run it, compare compilers.")
@@ -44,8 +43,8 @@ def build(model: Model, board: BoardName, output: Output = None, port: PortName 
     """Turn a model into a C program for a board, and compile it."""
     from twin.tables.firmware import build_report
 
-    built, deployment = _build(model, board, output, port, compiler, opt, kernels, weights, arena)
-    show(open_console(), build_report(built, deployment))
+    built = _build(model, board, output, port, compiler, opt, kernels, weights, arena)
+    show(open_console(), build_report(built))
     note_written(built.image)
 
 
@@ -60,7 +59,7 @@ def flash(model: Model, board: BoardName, output: Output = None, port: PortName 
     target = choose_port(load_board(board), port)
     command = find_programmer(target)
     path = Path(image) if image else _build(model, board, output, port, compiler, opt, "", None,
-                                            None)[0].image
+                                            None).image
     flash_image(path, command)
     show(open_console(), f"{path} is on {target.name}, by {command[0]}")
 
@@ -76,7 +75,7 @@ def run(model: Model, board: BoardName, virtual: Virtual = None, device: Device 
         raise UsageError("give --virtual NAME or --device PORT; `twin boards --virtual` lists the "
                          "former")
     path = Path(image) if image else _build(model, board, None, port or virtual, compiler, opt,
-                                            kernels, None, None)[0].image
+                                            kernels, None, None).image
     result = _run(model, board, path, virtual or device or "", virtual is not None, runs)
     show(open_console(), run_report(result))
     if not result.is_right:
@@ -95,28 +94,33 @@ def compare(model: Model, board: BoardName, virtual: Virtual = None,
     builds, runs = [], []
     for compiler in compilers.split(","):
         for opt in opts.split(","):
-            built, _ = _build(model, board, None, name, compiler.strip(), opt.strip(), "own",
-                              None, None)
+            built = _build(model, board, None, name, compiler.strip(), opt.strip(), "own",
+                           None, None)
             builds.append(built)
             runs.append(_run(model, board, built.image, name, True, 1))
     show(open_console(), comparison_report(builds, runs))
 
 
 def _build(model: str, board: str, output: str | None, port: str | None, compiler: str, opt: str,
-           kernels: str, weights: str | None, arena: str | None) -> tuple[Build, Deployment]:
+           kernels: str, weights: str | None, arena: str | None) -> Build:
     import os
 
+    from hwmodels.board_file import load_board
     from twin.codegen.build import build_firmware
+    from twin.codegen.plan import FIRMWARE
     from twin.codegen.ports import choose_port
+    from twin.deployment import place
+    from twin.readers import read_model
 
-    deployment = deploy(model, board, runtime=None, clock=None, weights=weights, arena=arena,
-                        assume_unsupported=None)
-    target = choose_port(deployment.board, port)
+    graph, machine = read_model(model), load_board(board)
+    target = choose_port(machine, port)
+    deployment = None if target.fixed_map else place(
+        graph, machine, FIRMWARE, weights=weights, arena=arena,
+        code=dict(machine.placement)["code"])
     whose = kernels or ("cmsis-nn" if os.environ.get("CMSIS_NN_PATH") else "own")
-    folder = output or Path("build", "firmware",
-                            f"{deployment.graph.name}-{target.name}-{compiler}{opt}")
-    return build_firmware(deployment.graph, target, folder, compiler=compiler, optimisation=opt,
-                          kernels=whose, deployment=deployment), deployment
+    folder = output or Path("build", "firmware", f"{graph.name}-{target.name}-{compiler}{opt}")
+    return build_firmware(graph, target, folder, compiler=compiler, optimisation=opt,
+                          kernels=whose, deployment=deployment)
 
 
 def _run(model: str, board: str, image: Path, where: str, virtual: bool, runs: int) -> BoardRun:

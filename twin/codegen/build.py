@@ -15,8 +15,13 @@ from pathlib import Path
 from hwmodels.errors import ToolMissingError
 from twin.codegen.boot_checksum import write_boot_checksum
 from twin.codegen.image_sizes import ImageSizes, read_sizes
-from twin.codegen.memory_map import SAMPLES, choose_sample_capacity, write_memory_map
-from twin.codegen.plan import KERNELS
+from twin.codegen.memory_map import (
+    SAMPLE_BYTES,
+    SAMPLES,
+    choose_sample_capacity,
+    write_memory_map,
+)
+from twin.codegen.plan import FIRMWARE, KERNELS
 from twin.codegen.ports import Port, firmware_folder
 from twin.codegen.source import Source, generate_source, write_source
 from twin.deployment import Deployment
@@ -51,6 +56,8 @@ class Build:
         The network as C.
     sizes : ImageSizes
         What it takes.
+    samples : int
+        How many the board keeps, 16 bytes each.
     """
 
     folder: Path
@@ -59,6 +66,18 @@ class Build:
     compiler: str
     source: Source
     sizes: ImageSizes
+    samples: int
+
+    @property
+    def predicted_ram_bytes(self) -> int:
+        """RAM as planned: arena, the input's copy, samples, and what the firmware needs itself."""
+        return (self.source.placement.arena_bytes + self.source.input_room_bytes
+                + FIRMWARE.ram_bytes + SAMPLE_BYTES * (self.samples - SAMPLES[-1]))
+
+    @property
+    def predicted_flash_bytes(self) -> int:
+        """Flash as planned: weights, requantisation and the firmware's code."""
+        return self.source.placement.weights_bytes + FIRMWARE.code_bytes
 
 
 def build_firmware(graph: Graph, port: Port, folder: str | Path, *, compiler: str = "gcc",
@@ -107,13 +126,13 @@ def build_firmware(graph: Graph, port: Port, folder: str | Path, *, compiler: st
     source = generate_source(graph, port.isa, kernels=kernels)
     folder = Path(folder)
     write_source(source, folder)
-    macros = list(defines)
+    macros, samples = list(defines), SAMPLES[0]
     if deployment is not None and not port.fixed_map:
         (folder / "memory.ld").write_text(write_memory_map(deployment), encoding="utf-8")
-        capacity = choose_sample_capacity(deployment, source.placement.arena_bytes,
-                                          source.input_room_bytes)
-        if capacity != SAMPLES[0]:
-            macros.append(f"SAMPLE_CAPACITY={capacity}u")
+        samples = choose_sample_capacity(deployment, source.placement.arena_bytes,
+                                         source.input_room_bytes)
+        if samples != SAMPLES[0]:
+            macros.append(f"SAMPLE_CAPACITY={samples}u")
     else:
         (folder / "memory.ld").unlink(missing_ok=True)
     version = _version(used, port)
@@ -124,7 +143,7 @@ def build_firmware(graph: Graph, port: Port, folder: str | Path, *, compiler: st
     if "BOOT_CHECKSUM" in port.settings:
         write_boot_checksum(image, int(port.settings["BOOT_CHECKSUM"]))
     return Build(folder=folder, image=image, port=port, compiler=f"{version} {optimisation}",
-                 source=source, sizes=sizes)
+                 source=source, sizes=sizes, samples=samples)
 
 
 def _check_choices(compiler: str, optimisation: str, kernels: str) -> None:

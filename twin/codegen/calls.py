@@ -79,7 +79,7 @@ def emit_layer(context: Context, position: int) -> str:
 
 def _comment(layer: Layer) -> str:
     """Operator and name, with nothing in it that could end a C comment or span lines."""
-    name = "".join(c for c in layer.name if c.isalnum() or c in " _.:-")[:60]
+    name = "".join(c for c in layer.name if c.isascii() and (c.isalnum() or c in " _.:-"))[:60]
     return f"{layer.op} {name}"
 
 

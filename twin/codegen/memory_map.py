@@ -8,7 +8,10 @@ from hwmodels.board import Memory
 from twin.deployment import Deployment
 
 SAMPLES = (1024, 512, 256, 128)
-"""Samples the firmware may keep, most first; 16 bytes each."""
+"""Samples the firmware may keep, most first."""
+
+SAMPLE_BYTES = 16
+"""Of struct wire_sample."""
 
 HARNESS_BYTES = 12 * 1024
 """RAM left for stack, line buffers and the run loop: 4 KiB, 3 KiB and what initialised data and
@@ -47,4 +50,4 @@ def choose_sample_capacity(deployment: Deployment, arena_bytes: int, input_bytes
     """Samples that fit beside arena and input, at least the fewest."""
     room = (deployment.board.memory(deployment.arena).size_bytes - arena_bytes - input_bytes
             - HARNESS_BYTES)
-    return next((count for count in SAMPLES if 16 * count <= room), SAMPLES[-1])
+    return next((count for count in SAMPLES if SAMPLE_BYTES * count <= room), SAMPLES[-1])

@@ -66,9 +66,11 @@ FIRMWARE: Runtime = _FirmwareRuntime(
     name="firmware", version="1", description="kernels of firmware/", library="firmware",
     dtypes=("int8", "float32"), structure="open", drops_dead_channels=False,
     dispatches_aliases=False, in_place=(), parameters_in="weights", dispatch_cycles=0.0,
-    setup_cycles_per_op=0.0, setup_cycles_per_channel=0.0, code_bytes=0, ram_bytes=0,
-    alignment_bytes=16, efficiency={})
-"""Runtime of the firmware; its code and RAM are what the linked image says."""
+    setup_cycles_per_op=0.0, setup_cycles_per_channel=0.0, code_bytes=24 * 1024,
+    ram_bytes=10 * 1024, alignment_bytes=16, efficiency={})
+"""Runtime of the firmware. Code: images of kws for eleven ports, GCC 12.2.1 -O2, have 20.9 to
+26.6 KiB. RAM besides arena and input: 4 KiB of stack, 2 KiB of samples, the fewest, and 3.7 KiB of
+line buffers and state; the linked image says what it really is."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -97,7 +97,7 @@ def write_source(source: Source, folder: Path) -> None:
 
 
 def _one_line(text: str) -> str:
-    return "".join(c for c in text if c.isprintable() and c not in '"\\*')
+    return "".join(c for c in text if " " <= c <= "~" and c not in '"\\*?')
 
 
 def _quoted(text: str, most: int) -> str:

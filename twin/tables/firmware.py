@@ -8,32 +8,31 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 
 from twin.codegen.build import Build
+from twin.codegen.plan import FIRMWARE
 from twin.codegen.verification import BoardRun
-from twin.deployment import Deployment
 from twin.tables.layout import add_row, new_pairs, new_table
 
 
-def build_report(build: Build, deployment: Deployment) -> RenderableType:
+def build_report(build: Build) -> RenderableType:
     """What was built, and its sizes beside the predicted ones."""
     sizes, placement = build.sizes, build.source.placement
-    table = new_table(("", "image", "predicted"), ("image", "predicted"))
+    table = new_table(("bytes", "image", "predicted"), ("image", "predicted"))
     rows = (
         ("weights and requantisation", sizes.weights_bytes, placement.weights_bytes),
-        ("code and other constants", sizes.code_bytes, deployment.runtime.code_bytes),
-        ("flash", sizes.flash_bytes, deployment.flash_bytes),
+        ("code and other constants", sizes.code_bytes, FIRMWARE.code_bytes),
+        ("flash", sizes.flash_bytes, build.predicted_flash_bytes),
         ("arena", sizes.arena_bytes, placement.arena_bytes),
-        ("RAM", sizes.ram_bytes, deployment.ram_bytes),
+        ("RAM", sizes.ram_bytes, build.predicted_ram_bytes),
     )
     for name, found, predicted in rows:
         add_row(table, (name, f"{found:,}", f"{predicted:,}"))
+    where = ", weights copied to RAM" if sizes.weights_in_ram else ""
     return Group(
         new_pairs((("image", str(build.image)), ("port", build.port.name),
-                   ("compiler", build.compiler),
-                   ("predicted", f"{deployment.runtime.identity} on {deployment.board.name}; "
-                                 "weights and arena: the firmware's own plan"))),
+                   ("compiler", build.compiler))),
         table,
-        f"RAM of the image holds {sizes.bss_bytes + sizes.data_bytes:,} bytes of the run loop "
-        f"(samples, lines, a copy of the input) and {sizes.stack_bytes:,} of stack.")
+        f"RAM: arena, {sizes.bss_bytes + sizes.data_bytes:,} of the run loop with {build.samples:,}"
+        f" samples and a copy of the input, {sizes.stack_bytes:,} of stack{where}")
 
 
 def run_report(run: BoardRun) -> RenderableType:
