@@ -29,7 +29,7 @@ def all_misses(kernels, cache: Cache) -> int:
 
 @pytest.mark.parametrize("policy", ["lru", "plru", "round_robin", "lfsr"])
 def test_every_geometry_misses_as_without_stripping(policy):
-    for case in range(25):
+    for case in range(15):
         rng = random.Random(f"{policy}{case}")
         kernels = [random_kernel(rng, 300) for _ in range(2)]
         shapes = [replace(CACHE, size_bytes=16 * ways * sets, ways=ways, replacement=policy)

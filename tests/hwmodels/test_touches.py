@@ -15,9 +15,9 @@ from hwmodels.touches import BYPASS, READ_FILL, WRITE_FILL, visit_touches
 
 @pytest.mark.parametrize("policy", ["lru", "plru", "round_robin", "fifo", "lfsr"])
 def test_touches_sum_to_the_counts(policy, monkeypatch):
-    """60 random kernels a policy, in pieces of 64 touches, state carried through two kernels."""
+    """40 random kernels a policy, in pieces of 64 touches, state carried through two kernels."""
     monkeypatch.setattr(touches, "PIECE", 64)
-    for case in range(60):
+    for case in range(40):
         rng = random.Random(f"{policy}{case}")
         cache = random_cache(rng, policy)
         fast = slow = new_state(cache)

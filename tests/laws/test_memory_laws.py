@@ -19,7 +19,7 @@ from hwmodels.simulator import KernelRun, simulate
 from twin.deployment import deploy
 from twin.prediction import predict
 
-CASES = range(40)
+CASES = range(25)
 BOARDS = ("nucleo_h7a3zi_q", "stm32h747i_disco", "nucleo_h723zg", "stm32n6570_dk")
 """With a data cache over SRAM and flash, and a tightly coupled memory beside it."""
 
