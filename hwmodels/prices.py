@@ -12,7 +12,7 @@ array read delivers, n = line bytes; all beyond the one cycle the access itself 
     external_wait = r (L + w + ceil(a/b) - 1)  per access
 
 A memory that states its phases (serial) or its rows and banks (SDRAM) takes, for a line, what
-`hwmodels.refill.line_cycles` says instead.
+`hwmodels.paths.refill.line_cycles` says instead.
 
 An array of wait states is read `ceil(n/a)` times one after another while the bus carries what
 has been read; whichever is slower sets the pace. What of a data refill is due to wait states is
@@ -45,12 +45,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from hwmodels.board import Board, Cache, EventPrice, Memory, Power
+from hwmodels.board.facts import Board, Cache, EventPrice, Memory, Power
 from hwmodels.counts import ISSUE_EVENTS, Price, Prices
 from hwmodels.errors import BoardError
-from hwmodels.lookup import code_cache, data_cache, lower_cache
 from hwmodels.npu.prices import derive_npu_prices
-from hwmodels.refill import (
+from hwmodels.paths.lookup import code_cache, data_cache, lower_cache
+from hwmodels.paths.refill import (
     beat_bytes,
     clock_ratio,
     line_wait_cycles,

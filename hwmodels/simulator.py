@@ -10,15 +10,15 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from hwmodels.board import Board
-from hwmodels.cache import AccessCounts, CacheState
-from hwmodels.code_path import CodePath
-from hwmodels.contention import Load, check_loads, count_waits, list_bursts
-from hwmodels.core import BlockCounts, count_block
-from hwmodels.core_file import load_core
+from hwmodels.board.facts import Board
+from hwmodels.bus.contention import Load, check_loads, count_waits, list_bursts
+from hwmodels.cache.set_associative import AccessCounts, CacheState
+from hwmodels.core.file import load_core
+from hwmodels.core.schedule import BlockCounts, count_block
 from hwmodels.counts import Bill, BillLine, CountLine, Counts, Prices, merge_counts
-from hwmodels.data_path import EXACT, DataPath
 from hwmodels.kernel import Kernel
+from hwmodels.paths.code import CodePath
+from hwmodels.paths.data import EXACT, DataPath
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,8 +75,8 @@ def simulate(kernels: Sequence[Kernel], board: Board, *, code_address: int, code
     Notes
     -----
     Instructions come from scheduled blocks, data from the access nests. How much of a line the
-    in-order core waits for is said in `hwmodels.data_path`, what becomes of its instructions in
-    `hwmodels.code_path`, what other masters cost in `hwmodels.contention`. Code and data of a
+    in-order core waits for is said in `hwmodels.paths.data`, what becomes of its instructions in
+    `hwmodels.paths.code`, what other masters cost in `hwmodels.bus.contention`. Code and data of a
     unified cache share its lines.
     """
     check_loads(board, loads)

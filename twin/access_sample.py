@@ -7,15 +7,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hwmodels.bus import BusRun
-from hwmodels.cache import CacheState, new_state
-from hwmodels.contention import WORD, list_bursts, run_shared
-from hwmodels.core import count_block
-from hwmodels.core_file import load_core
+from hwmodels.bus.contention import WORD, list_bursts, run_shared
+from hwmodels.bus.events import BusRun
+from hwmodels.cache.set_associative import CacheState, new_state
+from hwmodels.cache.touches import BYPASS, HIT, Touches, visit_touches
+from hwmodels.core.file import load_core
+from hwmodels.core.schedule import count_block
 from hwmodels.kernel import Kernel, count_accesses
-from hwmodels.lookup import data_cache
+from hwmodels.paths.lookup import data_cache
 from hwmodels.simulator import run_until
-from hwmodels.touches import BYPASS, HIT, Touches, visit_touches
 from twin.deployment import Deployment
 from twin.errors import UsageError
 from twin.operators import is_alias

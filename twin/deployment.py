@@ -8,13 +8,14 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from hwmodels.board import MEMORY_ROLES, Board, Memory
-from hwmodels.board_file import change_board, load_board
-from hwmodels.contention import Load
+from hwmodels.board.facts import MEMORY_ROLES, Board, Memory
+from hwmodels.board.file import change_board, load_board
+from hwmodels.bus.contention import Load
 from hwmodels.errors import did_you_mean
 from hwmodels.npu import Npu
+from twin.accelerator.epochs import Planner, Step, plan_steps
+from twin.accelerator.weight_width import narrow_weights
 from twin.dead_channels import drop_dead_channels
-from twin.epochs import Planner, Step, plan_steps
 from twin.errors import PlacementError, RuntimeRefusedError, UsageError
 from twin.graph import Graph
 from twin.operators import OPERATORS
@@ -22,7 +23,6 @@ from twin.placement import Placement, check_fit, plan_placement
 from twin.readers import read_model
 from twin.runtimes import Runtime, load_runtime
 from twin.transfers import Buffers, plan_buffers, take_loads, take_via, tile_memory
-from twin.weight_width import narrow_weights
 
 FLASH_ROLES = ("flash", "external_flash", "rom")
 """Memories that are not written while a network runs."""

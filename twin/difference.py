@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from hwmodels.counts import CAUSES
-from twin.certainty import probability_faster
 from twin.document import SCHEMA, to_document
+from twin.learning.certainty import probability_faster
 from twin.ledger import bill_energy_uj, bill_time_us, cycles_by_clock, make_ledger
 from twin.prediction import Prediction
 

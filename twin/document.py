@@ -10,6 +10,7 @@ from typing import Any
 
 from calibration.intervals import Interval
 from hwmodels.counts import Bill, Counts
+from twin.accelerator.offload import EpochPrediction
 from twin.explanation import explain_time
 from twin.ledger import (
     Line,
@@ -20,7 +21,6 @@ from twin.ledger import (
     line_time_us,
     make_ledger,
 )
-from twin.offload import EpochPrediction
 from twin.operators import graph_macs, graph_parameters
 from twin.prediction import LayerPrediction, Prediction
 

@@ -10,13 +10,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from hwmodels.board import Board, Cache
-from hwmodels.cache import new_state, simulate_nests
-from hwmodels.code_path import CodePath
+from hwmodels.board.facts import Board, Cache
+from hwmodels.cache.geometries import Walked, fewest_sets, strip_touches, sweep_misses
+from hwmodels.cache.set_associative import new_state, simulate_nests
 from hwmodels.kernel import Kernel
-from hwmodels.lookup import data_cache
+from hwmodels.paths.code import CodePath
+from hwmodels.paths.lookup import data_cache
 from hwmodels.simulator import KernelRun, simulate
-from hwmodels.sweep import Walked, fewest_sets, strip_touches, sweep_misses
 from twin.deployment import Deployment
 from twin.errors import UsageError
 from twin.operators import is_alias

@@ -20,12 +20,12 @@ from calibration.quality import (
     find_wraps,
     judge_runs,
 )
-from hwmodels.board import Board
-from hwmodels.core_file import load_core
+from hwmodels.board.facts import Board
+from hwmodels.core.file import load_core
 from hwmodels.counts import CAUSE_GROUPS
-from hwmodels.lookup import data_cache
+from hwmodels.paths.lookup import data_cache
+from hwmodels.paths.refill import line_wait_cycles
 from hwmodels.prices import derive_prices
-from hwmodels.refill import line_wait_cycles
 from twin.graph import Graph
 from twin.operators import bytes_moved, layer_macs
 from twin.prediction import LayerPrediction, Prediction

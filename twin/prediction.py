@@ -6,12 +6,18 @@ from dataclasses import dataclass, replace
 
 from hwmodels.counts import CAUSE_GROUPS, Bill, CountLine, Counts, Prices, make_bill, merge_bills
 from hwmodels.simulator import add_background
-from twin.certainty import Certainty
+from twin.accelerator.offload import (
+    Coverage,
+    EpochPrediction,
+    bill_us,
+    measure_coverage,
+    price_offloaded,
+)
 from twin.deployment import FLASH_ROLES, Deployment
 from twin.errors import UsageError
 from twin.graph import Layer
 from twin.host import LayerCost, price_on_core, runtime_prices
-from twin.offload import Coverage, EpochPrediction, bill_us, measure_coverage, price_offloaded
+from twin.learning.certainty import Certainty
 from twin.operators import bytes_moved, is_alias, is_assumed, layer_macs
 from twin.placement import Placement, requantisation_bytes
 from twin.sites import lower_network
@@ -211,8 +217,8 @@ def predict(deployment: Deployment, *, temperature: str = "warm") -> Prediction:
     -----
     bill = counts x prices, per kernel; a layer's bill is the sum of its kernels' and of the call
     overhead of its runtime; the total is the sum of the layers'. With a runtime that offloads,
-    layers are what their epochs cost (`twin.offload`); the host's caches then start empty in
-    either temperature.
+    layers are what their epochs cost (`twin.accelerator.offload`); the host's caches then
+    start empty in either temperature.
     """
     if temperature not in TEMPERATURES:
         raise UsageError(f"temperature {temperature!r}; accepted: {', '.join(TEMPERATURES)}")

@@ -18,7 +18,7 @@ from calibration.datasets import (
     read_table,
     stand_in,
 )
-from hwmodels.board_file import load_board
+from hwmodels.board.file import load_board
 from hwmodels.errors import TwinError
 from twin.dead_channels import drop_dead_channels
 from twin.deployment import Deployment, deploy

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from hwmodels.board import Board, Memory
-from hwmodels.core import schedule
-from hwmodels.core_file import load_core
+from hwmodels.board.facts import Board, Memory
+from hwmodels.core.file import load_core
+from hwmodels.core.schedule import schedule
 
 _MAC_LOOPS = {
     ("armv6-m", "int8"): "muls r0, r1; adds r2, r2, r0; muls r3, r1; adds r4, r4, r3",

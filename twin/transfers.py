@@ -14,12 +14,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from hwmodels.board import Board, Memory
-from hwmodels.contention import Load, check_loads
+from hwmodels.board.facts import Board, Memory
+from hwmodels.bus.contention import Load, check_loads
+from hwmodels.bus.transfer import copy_cycles
 from hwmodels.counts import CountLine, Counts
 from hwmodels.errors import did_you_mean
-from hwmodels.lookup import data_cache
-from hwmodels.transfer import copy_cycles
+from hwmodels.paths.lookup import data_cache
 from twin.errors import UsageError
 from twin.graph import Graph
 from twin.placement import align

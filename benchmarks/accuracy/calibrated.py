@@ -20,14 +20,14 @@ from calibration.fit_validation import HeldOut, total_error
 from calibration.fitting import log_total, predict_totals
 from calibration.intervals import Band
 from calibration.lineages import name_family
-from twin.learning import Learning, choose_band, learn
-from twin.observations import (
+from twin.learning.observations import (
     Observation,
     observe_any,
     observe_pmu_layers,
     time_evidence,
     with_energy,
 )
+from twin.learning.overlays import Learning, choose_band, learn
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

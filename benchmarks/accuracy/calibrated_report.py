@@ -12,7 +12,7 @@ from benchmarks.accuracy.calibrated import Guess, Validation, energy_r2
 from benchmarks.accuracy.specifications import CORE_RATIO, FOREST, FOUR, PER_MAC, POWER
 from calibration.intervals import coverage_band, effective_count
 from calibration.overlay import list_shipped, read_overlay
-from twin.observations import hash_counts, hash_data, with_energy
+from twin.learning.observations import hash_counts, hash_data, with_energy
 
 MANY = 20
 """Rows from which a 90th percentile is given instead of the largest."""

@@ -7,9 +7,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from calibration.datasets import read_table
-from hwmodels.core import BlockCounts, count_block
-from hwmodels.core_file import load_core
-from hwmodels.isa import parse_code
+from hwmodels.core.file import load_core
+from hwmodels.core.schedule import BlockCounts, count_block
+from hwmodels.isa.instruction import parse_code
 from hwmodels.kernel import Block, Kernel
 from twin.deployment import deploy
 from twin.sites import lower_network

@@ -22,10 +22,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from calibration.datasets.tables import read_table
-from hwmodels.board import Board
-from hwmodels.board_file import load_board
-from hwmodels.core import count_block
-from hwmodels.core_file import load_core
+from hwmodels.board.facts import Board
+from hwmodels.board.file import load_board
+from hwmodels.core.file import load_core
+from hwmodels.core.schedule import count_block
 from hwmodels.kernel import Block, Kernel
 from hwmodels.simulator import simulate
 from twin.deployment import deploy

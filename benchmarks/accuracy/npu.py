@@ -23,7 +23,7 @@ from calibration.datasets.npu import (
     read_document_epoch,
     read_measured_epochs,
 )
-from hwmodels.board_file import load_board
+from hwmodels.board.file import load_board
 from hwmodels.npu import BURST_BEATS, EpochRun, HandOver, Npu
 from hwmodels.npu.compiler import estimate_max_cycles
 from hwmodels.npu.run import run_epoch

@@ -13,8 +13,8 @@ from collections.abc import Mapping
 import numpy as np
 
 from calibration.datasets.tables import read_table
-from hwmodels.board_file import load_board
-from twin.epochs import Planner, plan_steps
+from hwmodels.board.file import load_board
+from twin.accelerator.epochs import Planner, plan_steps
 from twin.graph import Graph, Layer, Tensor, Window
 from twin.runtimes import load_runtime
 

@@ -23,8 +23,8 @@ from pathlib import Path
 
 from hwmodels.errors import ToolMissingError
 from twin import zoo
+from twin.accelerator.offload import HAND_OVER_EVENTS
 from twin.deployment import deploy
-from twin.offload import HAND_OVER_EVENTS
 from twin.prediction import Prediction, predict
 from twin.writers.tflite import write_tflite
 

@@ -22,8 +22,8 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from hwmodels.board import Cache
-from hwmodels.cache import clean_state, new_state, simulate_nests
+from hwmodels.board.facts import Cache
+from hwmodels.cache.set_associative import clean_state, new_state, simulate_nests
 from hwmodels.errors import ToolMissingError
 from hwmodels.kernel import Access, Nest, Operand
 

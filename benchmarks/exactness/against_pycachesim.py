@@ -13,8 +13,8 @@ from benchmarks.exactness.against_cachegrind import (
     make_layer,
     stamp_lines,
 )
-from hwmodels.board import Cache
-from hwmodels.cache import new_state, simulate_nests
+from hwmodels.board.facts import Cache
+from hwmodels.cache.set_associative import new_state, simulate_nests
 from hwmodels.errors import ToolMissingError
 
 

@@ -15,9 +15,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hwmodels.bus import FINISH, run_bursts
-from hwmodels.bus_bursts import merge_streams
-from hwmodels.interconnect import Interconnect, Master, Slave, Stream
+from hwmodels.bus.bursts import merge_streams
+from hwmodels.bus.events import FINISH, run_bursts
+from hwmodels.bus.interconnect import Interconnect, Master, Slave, Stream
 from hwmodels.reference import bus_ticked
 from hwmodels.reference.bus import ReferenceBus
 

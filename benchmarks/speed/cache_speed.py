@@ -18,10 +18,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 
-from hwmodels.board import Cache
-from hwmodels.board_file import change_board, load_board
-from hwmodels.cache import new_state, simulate_nests
-from hwmodels.cache_sweep import sweep_ways
+from hwmodels.board.facts import Cache
+from hwmodels.board.file import change_board, load_board
+from hwmodels.cache.set_associative import new_state, simulate_nests
+from hwmodels.cache.ways import sweep_ways
 from hwmodels.kernel import Kernel
 from twin.deployment import deploy
 from twin.sites import lower_network
@@ -32,7 +32,7 @@ POLICIES = ("lru", "plru", "round_robin", "lfsr")
 BOARD = "nucleo_h7a3zi_q"
 RUNTIME = "cmsis-nn"
 REPEATS = 5
-START = "from hwmodels.cache import *; from hwmodels.board import Cache; " \
+START = "from hwmodels.cache.set_associative import *; from hwmodels.board.facts import Cache; " \
     "from hwmodels.kernel import *; " \
     "c = Cache(name='c', size_bytes=16384, line_bytes=32, ways=4); " \
     "o = (Operand(name='x', role='input', memory='m', address=0, size_bytes=64),); " \

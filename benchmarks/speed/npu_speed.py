@@ -11,7 +11,7 @@ import sys
 
 from benchmarks.speed.__main__ import median_s
 from calibration.datasets.npu import read_compiled_epochs, read_measured_epochs
-from hwmodels.board_file import load_board
+from hwmodels.board.file import load_board
 from hwmodels.kernels.npu_streams import run_streams
 from hwmodels.npu.run import run_epochs
 from hwmodels.npu.streams import form_streams

@@ -18,7 +18,7 @@ from shutil import which
 from calibration.errors import LinkError
 from calibration.virtual_board.host import describe_host, run_host
 from calibration.virtual_board.qemu import MACHINES, run_qemu
-from hwmodels.board import Board
+from hwmodels.board.facts import Board
 from hwmodels.errors import ToolMissingError, did_you_mean
 
 Scales = Mapping[str, tuple[str, float]]

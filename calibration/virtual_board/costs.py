@@ -1,8 +1,8 @@
 """What an emulated board is made to cost: a core's timing, caches, and what each miss waits for.
 
-The costs are planted: a calibration that works finds them again. The core is `hwmodels.core`'s
-table applied to the blocks of the real binary; the caches are simulated in `kernels.hooks`,
-written apart from the twin's own cache model.
+The costs are planted: a calibration that works finds them again. The core is
+`hwmodels.core.schedule`'s table applied to the blocks of the real binary; the caches are
+simulated in `kernels.hooks`, written apart from the twin's own cache model.
 """
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from calibration.errors import MeasurementError
-from hwmodels.board import Board, Cache, Memory
-from hwmodels.lookup import code_cache, data_cache
+from hwmodels.board.facts import Board, Cache, Memory
+from hwmodels.paths.lookup import code_cache, data_cache
+from hwmodels.paths.refill import clock_ratio, line_wait_cycles
 from hwmodels.prices import derive_prices
-from hwmodels.refill import clock_ratio, line_wait_cycles
 
 SCALE = 64
 """Costs are kept as multiples of 1/64 cycle."""

@@ -7,8 +7,8 @@ from collections.abc import Callable
 import numpy as np
 
 from calibration.virtual_board.costs import SCALE, Costs, Span
-from hwmodels.board import Cache
-from hwmodels.cache import POLICIES, SEED
+from hwmodels.board.facts import Cache
+from hwmodels.cache.set_associative import POLICIES, SEED
 
 CostOf = Callable[[int, int], tuple[int, float, float, float]]
 """(address, size) of a block -> instructions, cycles once, cycles again, cycles when taken."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from hwmodels.core import schedule
-from hwmodels.core_timing import CoreTiming
+from hwmodels.core.schedule import schedule
+from hwmodels.core.timing import CoreTiming
 from hwmodels.errors import KernelError, ToolMissingError
 
 M_CLASS = 1 << 5

@@ -31,7 +31,7 @@ from calibration.virtual_board.costs import SCALE, Costs
 from calibration.virtual_board.emulator_state import EmulatorState
 from calibration.virtual_board.image_file import read_image
 from calibration.virtual_board.listing import Listing
-from hwmodels.core_file import load_core
+from hwmodels.core.file import load_core
 from hwmodels.errors import ToolMissingError
 
 CORES: Mapping[str, tuple[str, int]] = {

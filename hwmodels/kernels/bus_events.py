@@ -1,6 +1,6 @@
 """Numba: bursts of several masters through arbitrated slaves, from grant to grant.
 
-Times are int64 ticks that divide every clock's period. `hwmodels.bus` states the rules; the
+Times are int64 ticks that divide every clock's period. `hwmodels.bus.events` states the rules; the
 kernel rests on three of them: a port presents one burst at a time, a granted burst is never
 interrupted, and a grant causes new requests only later than itself. So the next grant is at the
 least over the ports of max(arrival, slave free), and a port that could be granted again before

@@ -620,8 +620,8 @@ def run_program(m):
     Parameters
     ----------
     m : ndarray of int64
-        Header, sets, program and counters, as `hwmodels.program.lay_out` lays them out; sets and
-        counters are changed.
+        Header, sets, program and counters, as `hwmodels.nest.program.lay_out` lays them out; sets
+        and counters are changed.
 
     Notes
     -----

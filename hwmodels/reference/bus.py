@@ -14,7 +14,7 @@ from typing import Any
 
 import simpy
 
-from hwmodels.interconnect import Interconnect, Master, Slave, Stream
+from hwmodels.bus.interconnect import Interconnect, Master, Slave, Stream
 
 HALF = 0.5
 

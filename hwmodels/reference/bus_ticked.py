@@ -1,7 +1,7 @@
 """Specification of the bus model tick by tick: what every wire does in every tick.
 
 Plain loops over arrays, so that it reads as it runs and a benchmark may compile it. It takes the
-arrays of `hwmodels.bus_bursts.Bursts` and skips nothing: each tick every port and every slave is
+arrays of `hwmodels.bus.bursts.Bursts` and skips nothing: each tick every port and every slave is
 looked at. Of a port, `shown` is the next burst to issue, `asking` the next to be granted, `coming`
 the next to be delivered, `journey` the ticks an issued burst has still to go to its arbiter, `age`
 and `waits` the ticks it has been there and those in which others held its slave, `lines` when its
@@ -12,8 +12,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from hwmodels.bus_bursts import Bursts
-from hwmodels.interconnect import ARBITRATIONS
+from hwmodels.bus.bursts import Bursts
+from hwmodels.bus.interconnect import ARBITRATIONS
 
 PERIOD, OUTSTANDING, PACING, REQUEST, WEIGHT, FIRST, LAST = range(7)
 THINK, TARGET, HELD, REPLY = range(4)

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from hwmodels.board import Cache
+from hwmodels.board.facts import Cache
 from hwmodels.kernel import Access, Nest, Operand
 
 

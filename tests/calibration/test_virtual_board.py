@@ -24,8 +24,8 @@ from calibration.virtual_board.costs import Costs, Span, costs_of
 from calibration.virtual_board.qemu import MACHINES
 from calibration.wire import payloads as wire
 from calibration.wire.session import Session
-from hwmodels.board import Cache
-from hwmodels.board_file import load_board
+from hwmodels.board.facts import Cache
+from hwmodels.board.file import load_board
 from hwmodels.errors import ToolMissingError
 from hwmodels.kernel import Operand
 from hwmodels.reference.cache import ReferenceCache
@@ -147,7 +147,7 @@ def check_against_reference(costs, readings, trace):
 def test_every_policy_equals_the_specification(images, policy, write):
     """From the first instruction on, so that not one miss may differ."""
     from calibration.virtual_board.unicorn_board import run_unicorn
-    from hwmodels.cache import SEED
+    from hwmodels.cache.set_associative import SEED
 
     cache = replace(SMALL, replacement=policy, write=write,
                     allocate="read_write" if write == "back" else "read")

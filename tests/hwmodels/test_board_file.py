@@ -9,8 +9,8 @@ from dataclasses import replace
 import pytest
 import yaml
 
-from hwmodels.board import KINDS
-from hwmodels.board_file import SHIPPED, change_board, list_boards, load_board
+from hwmodels.board.facts import KINDS
+from hwmodels.board.file import SHIPPED, change_board, list_boards, load_board
 from hwmodels.errors import BoardError
 
 ASKED_FOR = {

@@ -7,9 +7,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from hwmodels.board import Dma
-from hwmodels.board_file import load_board
-from hwmodels.bus import (
+from hwmodels.board.facts import Dma
+from hwmodels.board.file import load_board
+from hwmodels.board.memory import burst_cycles
+from hwmodels.bus.bursts import merge_streams
+from hwmodels.bus.events import (
     FINISH,
     GRANT,
     ISSUE,
@@ -18,10 +20,8 @@ from hwmodels.bus import (
     make_slave,
     simulate_bus,
 )
-from hwmodels.bus_bursts import merge_streams
+from hwmodels.bus.interconnect import Interconnect, Master, Slave, Stream, clock_ratio
 from hwmodels.errors import BoardError, KernelError
-from hwmodels.interconnect import Interconnect, Master, Slave, Stream, clock_ratio
-from hwmodels.memory import burst_cycles
 
 
 def make_bus(masters="ab", slaves="s", arbitration="fixed", **master) -> Interconnect:

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from hwmodels.board import Cache, Memory
-from hwmodels.cache import (
+from hwmodels.board.facts import Cache, Memory
+from hwmodels.cache.set_associative import (
     CacheState,
     clean_state,
     line_buffer_of,

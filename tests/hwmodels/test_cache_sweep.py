@@ -8,9 +8,9 @@ from dataclasses import replace
 import pytest
 from cache_cases import random_cache, random_kernel
 
-from hwmodels.board import Cache
-from hwmodels.cache import new_state, simulate_nests
-from hwmodels.cache_sweep import sweep_ways
+from hwmodels.board.facts import Cache
+from hwmodels.cache.set_associative import new_state, simulate_nests
+from hwmodels.cache.ways import sweep_ways
 from hwmodels.errors import BoardError
 from hwmodels.kernel import Access, Loop, Operand
 

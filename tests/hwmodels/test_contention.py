@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import pytest
 
-from hwmodels.board_file import change_board, load_board
-from hwmodels.contention import Load, check_loads, list_bursts
+from hwmodels.board.file import change_board, load_board
+from hwmodels.bus.contention import Load, check_loads, list_bursts
+from hwmodels.bus.transfer import BURST_BEATS, copy_cycles
 from hwmodels.errors import BoardError
 from hwmodels.kernel import Access, Block, Kernel, Loop, Operand
 from hwmodels.simulator import simulate
-from hwmodels.transfer import BURST_BEATS, copy_cycles
 
 L4, H7 = load_board("nucleo_l4r5zi"), load_board("nucleo_h7a3zi_q")
 

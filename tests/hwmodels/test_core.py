@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from hwmodels.core import ISSUE_KINDS, BlockTiming, count_block, schedule
-from hwmodels.core_file import load_core
+from hwmodels.core.file import load_core
+from hwmodels.core.schedule import ISSUE_KINDS, BlockTiming, count_block, schedule
 from hwmodels.errors import KernelError
 from hwmodels.kernel import Block
 

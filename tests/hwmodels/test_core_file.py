@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from hwmodels.core_file import SHIPPED, list_cores, load_core, read_core
+from hwmodels.core.file import SHIPPED, list_cores, load_core, read_core
 from hwmodels.errors import BoardError
 
 CORES = ("cortex-m0plus", "cortex-m3", "cortex-m33", "cortex-m4", "cortex-m55", "cortex-m7",

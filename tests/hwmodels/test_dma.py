@@ -8,8 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from hwmodels.bus import simulate_bus
-from hwmodels.dma import (
+from hwmodels.bus.dma import (
     TileLoop,
     Transfer,
     copy_stream,
@@ -18,8 +17,9 @@ from hwmodels.dma import (
     paced_stream,
     simulate_tiles,
 )
+from hwmodels.bus.events import simulate_bus
+from hwmodels.bus.interconnect import Interconnect, Master, Slave
 from hwmodels.errors import KernelError
-from hwmodels.interconnect import Interconnect, Master, Slave
 
 BUS = Interconnect(
     clock_hz=200e6,

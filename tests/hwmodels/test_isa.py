@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hwmodels.errors import KernelError
-from hwmodels.isa import Instruction, parse_code
+from hwmodels.isa.instruction import Instruction, parse_code
 
 
 def parse_one(text: str) -> Instruction:

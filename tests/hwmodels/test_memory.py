@@ -7,10 +7,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from hwmodels.board import Memory
-from hwmodels.board_file import load_board
-from hwmodels.errors import BoardError
-from hwmodels.memory import (
+from hwmodels.board.facts import Memory
+from hwmodels.board.file import load_board
+from hwmodels.board.memory import (
     Sdram,
     SerialMemory,
     bank_numbers,
@@ -20,6 +19,7 @@ from hwmodels.memory import (
     sequential_wait_cycles,
     serial_cycles,
 )
+from hwmodels.errors import BoardError
 from hwmodels.prices import clock_ratio, refill_cycles
 
 FLASH = Memory(name="flash", role="flash", address=0x08000000, size_bytes=1 << 20, wait_states=5,

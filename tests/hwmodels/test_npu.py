@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from hwmodels.board_file import change_board, load_board
+from hwmodels.board.file import change_board, load_board
 from hwmodels.counts import CAUSES, EVENTS, make_bill, merge_counts
 from hwmodels.errors import BoardError, KernelError
 from hwmodels.npu import Epoch, Link, StreamEngine, UnitWork

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from hwmodels.board import EventPrice, Power
-from hwmodels.board_file import change_board, list_boards, load_board
-from hwmodels.core_file import load_core
+from hwmodels.board.facts import EventPrice, Power
+from hwmodels.board.file import change_board, list_boards, load_board
+from hwmodels.core.file import load_core
 from hwmodels.counts import EVENTS, ISSUE_EVENTS, Prices
 from hwmodels.errors import BoardError
 from hwmodels.prices import (

@@ -4,8 +4,8 @@ import dataclasses
 
 import pytest
 
-from hwmodels.board import Board
-from hwmodels.board_file import load_board
+from hwmodels.board.facts import Board
+from hwmodels.board.file import load_board
 from hwmodels.counts import make_bill, merge_bills
 from hwmodels.kernel import Access, Block, Kernel, Loop, Operand
 from hwmodels.prices import derive_prices, line_wait_cycles, refill_cycles

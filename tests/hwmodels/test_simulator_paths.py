@@ -6,18 +6,18 @@ from dataclasses import replace
 
 import pytest
 
-from hwmodels.board import Board, Cache, Memory
-from hwmodels.board_file import change_board, load_board
-from hwmodels.code_path import CodePath
-from hwmodels.core import count_block
-from hwmodels.core_file import load_core
+from hwmodels.board.facts import Board, Cache, Memory
+from hwmodels.board.file import change_board, load_board
+from hwmodels.core.file import load_core
+from hwmodels.core.schedule import count_block
 from hwmodels.counts import Counts, make_bill
-from hwmodels.data_path import DataPath
-from hwmodels.isa import parse_code
+from hwmodels.isa.instruction import parse_code
 from hwmodels.kernel import Access, Block, Kernel, Loop, Operand
-from hwmodels.lookup import data_cache
+from hwmodels.paths.code import CodePath
+from hwmodels.paths.data import DataPath
+from hwmodels.paths.lookup import data_cache
+from hwmodels.paths.refill import beat_bytes, clock_ratio, refill_cycles
 from hwmodels.prices import derive_prices
-from hwmodels.refill import beat_bytes, clock_ratio, refill_cycles
 from hwmodels.simulator import simulate
 
 

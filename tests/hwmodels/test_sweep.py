@@ -8,10 +8,10 @@ from dataclasses import replace
 import pytest
 from cache_cases import random_kernel
 
-from hwmodels.board import Cache
-from hwmodels.cache import new_state, simulate_nests
+from hwmodels.board.facts import Cache
+from hwmodels.cache.geometries import Walked, fewest_sets, strip_touches, sweep_misses
+from hwmodels.cache.set_associative import new_state, simulate_nests
 from hwmodels.errors import BoardError
-from hwmodels.sweep import Walked, fewest_sets, strip_touches, sweep_misses
 
 CACHE = Cache(name="l1d", size_bytes=256, line_bytes=16, ways=2)
 

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from cache_cases import random_cache, random_kernel
 
-from hwmodels import touches
-from hwmodels.cache import new_state, simulate_nests
-from hwmodels.touches import BYPASS, READ_FILL, WRITE_FILL, visit_touches
+from hwmodels.cache import touches
+from hwmodels.cache.set_associative import new_state, simulate_nests
+from hwmodels.cache.touches import BYPASS, READ_FILL, WRITE_FILL, visit_touches
 
 
 @pytest.mark.parametrize("policy", ["lru", "plru", "round_robin", "fifo", "lfsr"])
@@ -45,7 +45,7 @@ def test_touches_sum_to_the_counts(policy, monkeypatch):
 
 
 def test_a_straddling_access_is_one_access_and_two_touches():
-    from hwmodels.board import Cache
+    from hwmodels.board.facts import Cache
     from hwmodels.kernel import Access, Operand
 
     cache = Cache(name="c", size_bytes=64, line_bytes=16, ways=2)

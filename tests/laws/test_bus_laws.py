@@ -10,9 +10,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hwmodels.bus import FINISH, GRANT, ISSUE, WAIT, count_contention, run_bursts, simulate_bus
-from hwmodels.bus_bursts import merge_streams, separate_masters
-from hwmodels.interconnect import ARBITRATIONS, Interconnect, Master, Slave, Stream
+from hwmodels.bus.bursts import merge_streams, separate_masters
+from hwmodels.bus.events import (
+    FINISH,
+    GRANT,
+    ISSUE,
+    WAIT,
+    count_contention,
+    run_bursts,
+    simulate_bus,
+)
+from hwmodels.bus.interconnect import ARBITRATIONS, Interconnect, Master, Slave, Stream
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "oracles"))
 from bus_cases import random_interconnect, random_streams

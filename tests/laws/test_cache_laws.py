@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from hwmodels.board import Cache
-from hwmodels.cache import clean_state, new_state, simulate_nests
+from hwmodels.board.facts import Cache
+from hwmodels.cache.set_associative import clean_state, new_state, simulate_nests
 from hwmodels.kernel import Access, Guard, Loop, Operand
 
 POLICIES = ("lru", "plru", "round_robin", "fifo", "lfsr")

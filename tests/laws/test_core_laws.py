@@ -7,8 +7,8 @@ import math
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hwmodels.core import BlockTiming, PassTiming, count_block, schedule
-from hwmodels.core_file import load_core
+from hwmodels.core.file import load_core
+from hwmodels.core.schedule import BlockTiming, PassTiming, count_block, schedule
 from hwmodels.kernel import Block
 
 THUMB = ("adds r0, r1", "subs r2, #1", "ands r3, r4", "lsrs r5, r6, #3", "ldr r0, [r1]",

@@ -8,9 +8,9 @@ from dataclasses import replace
 import pytest
 from cache_cases import random_kernel
 
-from hwmodels.board import Board
-from hwmodels.board_file import change_board, list_boards, load_board
-from hwmodels.contention import Load
+from hwmodels.board.facts import Board
+from hwmodels.board.file import change_board, list_boards, load_board
+from hwmodels.bus.contention import Load
 from hwmodels.counts import make_bill
 from hwmodels.errors import BoardError
 from hwmodels.kernel import Block, Kernel

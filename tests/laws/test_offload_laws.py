@@ -6,11 +6,11 @@ import random
 
 import pytest
 
-from hwmodels.board_file import change_board, load_board
+from hwmodels.board.file import change_board, load_board
 from hwmodels.npu.run import run_epochs
 from twin import zoo
+from twin.accelerator.offload import HAND_OVER_EVENTS
 from twin.deployment import deploy
-from twin.offload import HAND_OVER_EVENTS
 from twin.prediction import predict
 
 # Caches off, so that a layer costs the same whatever ran before it.

@@ -6,7 +6,7 @@ import random
 
 import numpy as np
 
-from hwmodels.interconnect import (
+from hwmodels.bus.interconnect import (
     ARBITRATIONS,
     PACINGS,
     Interconnect,

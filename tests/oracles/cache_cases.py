@@ -5,9 +5,9 @@ from __future__ import annotations
 import random
 from dataclasses import replace
 
-from hwmodels.board import Cache
+from hwmodels.board.facts import Cache
 from hwmodels.kernel import Access, Guard, Loop, Operand, walk_accesses
-from hwmodels.nest import measure_access
+from hwmodels.nest.stream import measure_access
 
 
 def random_cache(rng: random.Random, replacement: str) -> Cache:

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 
 import cache_layers
 
-from hwmodels.board import Cache
+from hwmodels.board.facts import Cache
 from hwmodels.kernel import Nest, Operand
 from hwmodels.reference.cache import walk_addresses
 

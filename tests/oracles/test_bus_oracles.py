@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from bus_cases import random_interconnect, random_streams
 
-from hwmodels.bus import run_bursts
-from hwmodels.bus_bursts import merge_streams
-from hwmodels.interconnect import ARBITRATIONS
+from hwmodels.bus.bursts import merge_streams
+from hwmodels.bus.events import run_bursts
+from hwmodels.bus.interconnect import ARBITRATIONS
 from hwmodels.kernels import bus_events
 from hwmodels.reference.bus_ticked import tick_bus
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from cache_traces import LAYERS, hash_trace, list_accesses, make_layer, stamp_lines
 
-from hwmodels.board import Cache
-from hwmodels.cache import METHODS, clean_state, new_state, simulate_nests
+from hwmodels.board.facts import Cache
+from hwmodels.cache.set_associative import METHODS, clean_state, new_state, simulate_nests
 
 with Path(__file__).with_name("cache_golden.csv").open() as _file:
     ROWS = list(csv.DictReader(_file))

@@ -11,8 +11,8 @@ import sys
 import pytest
 from cache_layers import make_conv, make_dense, make_depthwise, make_pointwise, make_sum
 
-from hwmodels.board import Cache
-from hwmodels.cache import new_state, simulate_nests
+from hwmodels.board.facts import Cache
+from hwmodels.cache.set_associative import new_state, simulate_nests
 
 CASES = int(os.environ.get("TWIN_CACHE_CASES", "25"))
 POLICIES = ("lru", "plru", "round_robin", "lfsr")

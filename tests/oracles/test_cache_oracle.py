@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from cache_cases import random_cache, random_kernel
 
-from hwmodels.cache import STATE_HEAD, new_state, simulate_nests
+from hwmodels.cache.set_associative import STATE_HEAD, new_state, simulate_nests
 from hwmodels.reference.cache import ReferenceCache
 
 CASES = int(os.environ.get("TWIN_CACHE_CASES", "300"))

@@ -12,8 +12,8 @@ from calibration.fit_prior import Cell, Spread, known_prior, pool_prior
 from calibration.fit_spread import fit_pooled, learn_noise
 from calibration.fitting import Evidence, Noise, fit_prices
 from twin.deployment import deploy
-from twin.learning import stated_sds
-from twin.tally import TIME_PRICES, make_tally
+from twin.learning.overlays import stated_sds
+from twin.learning.tally import TIME_PRICES, make_tally
 
 BOARDS = 40
 TOLD = 0.5

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from hwmodels.board_file import load_board
+from hwmodels.board.file import load_board
 from hwmodels.counts import CountLine, Counts, Price, Prices, make_bill, merge_bills
 from twin.graph import Graph, Layer, Quantization, Tensor, Window
 from twin.placement import ArenaSlot, Placement

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from hwmodels.bus import WAIT, simulate_bus
-from hwmodels.interconnect import Interconnect, Master, Slave, Stream
+from hwmodels.bus.events import WAIT, simulate_bus
+from hwmodels.bus.interconnect import Interconnect, Master, Slave, Stream
 
 pytest.importorskip("matplotlib", reason="pictures need the plot extra")
 

@@ -12,20 +12,20 @@ from calibration.fitting import log_total
 from calibration.measurement import Measurement, write_measurement
 from calibration.overlay import read_overlay, write_overlay
 from calibration.sample import Header, Sample
-from hwmodels.board_file import load_board
-from twin.calibrated import (
+from hwmodels.board.file import load_board
+from twin.deployment import deploy
+from twin.errors import UsageError
+from twin.learning.calibrated import (
     apply_calibration,
     choose_calibration,
     predict_calibrated,
     price_cycles,
 )
-from twin.certainty import probability_faster
-from twin.deployment import deploy
-from twin.errors import UsageError
-from twin.learning import learn, learn_own, make_overlays
-from twin.observations import observe_any, observe_folder, observe_rows, time_evidence
+from twin.learning.certainty import probability_faster
+from twin.learning.observations import observe_any, observe_folder, observe_rows, time_evidence
+from twin.learning.overlays import learn, learn_own, make_overlays
+from twin.learning.tally import TIME_PRICES, make_tally
 from twin.prediction import predict
-from twin.tally import TIME_PRICES, make_tally
 
 BOARD, RUNTIME = "nucleo_l4r5zi", "x-cube-ai@9.0.0"
 

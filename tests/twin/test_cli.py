@@ -45,7 +45,7 @@ def made(monkeypatch):
         return replace(deployment.prediction, temperature=temperature)
 
     monkeypatch.setattr("twin.deployment.deploy", deploy)
-    monkeypatch.setattr("twin.calibrated.predict_calibrated", predict)
+    monkeypatch.setattr("twin.learning.calibrated.predict_calibrated", predict)
     return asked
 
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 from typer.testing import CliRunner
 
-from hwmodels.board_file import load_board
+from hwmodels.board.file import load_board
 from twin.cli import app
 from twin.deployment import deploy
 from twin.locality import measure_locality, replacement_range, sweep_caches

@@ -8,9 +8,9 @@ from rich.console import Console
 from test_neural_art import made_info
 from typer.testing import CliRunner
 
+from twin.accelerator.report import make_sheet
 from twin.cli import app
 from twin.deployment import deploy
-from twin.epoch_report import make_sheet
 from twin.prediction import predict
 from twin.tables.epochs import epochs_part
 

@@ -10,9 +10,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hwmodels.isa import parse_code
+from hwmodels.isa.instruction import parse_code
 from hwmodels.kernel import Kernel, Operand
-from hwmodels.nest import check_nests, measure_traffic
+from hwmodels.nest.stream import check_nests, measure_traffic
 from twin.errors import RuntimeRefusedError
 from twin.graph import Graph, Layer, Quantization, Tensor, Window
 from twin.runtimes.cmsis_nn import LIBRARY

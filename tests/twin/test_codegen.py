@@ -9,7 +9,7 @@ import zlib
 import pytest
 from made_graphs import one_layer, tensor
 
-from hwmodels.board_file import change_board, load_board
+from hwmodels.board.file import change_board, load_board
 from hwmodels.errors import ToolMissingError
 from twin.arithmetic.parameters import folded_bias
 from twin.arithmetic.requantisation import weighted

@@ -6,10 +6,10 @@ from dataclasses import replace
 import pytest
 from made_graphs import one_layer, tensor
 
-from hwmodels.board_file import change_board, load_board
+from hwmodels.board.file import change_board, load_board
 from twin import zoo
+from twin.accelerator.epochs import Planner, plan_steps
 from twin.deployment import deploy
-from twin.epochs import Planner, plan_steps
 from twin.errors import RuntimeRefusedError, UsageError
 from twin.graph import Graph, Layer, Window
 from twin.runtimes import load_runtime

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 from made_predictions import make_prediction
 
-from hwmodels.board_file import load_board
+from hwmodels.board.file import load_board
 from hwmodels.counts import CAUSE_GROUPS, CAUSES
 from twin.errors import UsageError
 from twin.roofs import load_bytes_per_cycle, memory_bytes_per_second, peak_macs_per_cycle

@@ -7,7 +7,7 @@ import pytest
 
 pytest.importorskip("matplotlib")
 
-from hwmodels.bus import GRANT
+from hwmodels.bus.events import GRANT
 from twin.access_sample import run_layer_bus, sample_accesses
 from twin.deployment import deploy
 from twin.errors import UsageError

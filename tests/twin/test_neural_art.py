@@ -7,10 +7,10 @@ from dataclasses import replace
 import pytest
 
 from calibration.datasets.tables import read_csv
-from hwmodels.board_file import load_board
+from hwmodels.board.file import load_board
 from hwmodels.npu.compiler import estimate_max_cycles
 from hwmodels.npu.run import run_epochs
-from twin.epoch_report import make_compiled_sheet
+from twin.accelerator.report import make_compiled_sheet
 from twin.errors import ModelError, UsageError
 from twin.readers.neural_art import is_compiled, read_compiled, read_pools, to_epochs
 

@@ -9,8 +9,8 @@ from rich.console import Console
 from calibration.importers.npu_profiler import read_log
 from calibration.measurement import Measurement
 from hwmodels.npu import BURST_BEATS
+from twin.accelerator.report import make_sheet, read_sheet
 from twin.deployment import deploy
-from twin.epoch_report import make_sheet, read_sheet
 from twin.errors import UsageError
 from twin.prediction import predict
 from twin.tables.epochs import epochs_part, model_lines, side_by_side

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from hwmodels.core import count_block
-from hwmodels.core_file import load_core
+from hwmodels.core.file import load_core
+from hwmodels.core.schedule import count_block
 from hwmodels.kernel import Kernel, Loop, Operand
-from hwmodels.nest import check_nests, measure_traffic
+from hwmodels.nest.stream import check_nests, measure_traffic
 from twin.errors import RuntimeRefusedError
 from twin.graph import Graph, Layer, Tensor, Window
 from twin.operators import OPERATORS

@@ -7,7 +7,7 @@ import pytest
 from made_predictions import make_prediction
 from rich.console import Console
 
-from hwmodels.board_file import load_board
+from hwmodels.board.file import load_board
 from twin.glossary import find_entry
 from twin.quantities import (
     format_count,

@@ -6,13 +6,13 @@ import math
 
 import pytest
 
+from twin.accelerator.timeline import list_spans, sample_bandwidth
+from twin.accelerator.trace import make_trace, write_trace
 from twin.deployment import deploy
 from twin.errors import UsageError
 from twin.figures.canvas import save_figure
 from twin.figures.epoch_timeline import draw_timeline_figure
 from twin.prediction import predict
-from twin.timeline import list_spans, sample_bandwidth
-from twin.trace_export import make_trace, write_trace
 
 
 @pytest.fixture(scope="module")

@@ -6,8 +6,8 @@ import math
 
 import pytest
 
+from hwmodels.bus.transfer import copy_cycles
 from hwmodels.errors import TwinError
-from hwmodels.transfer import copy_cycles
 from twin.deployment import deploy
 from twin.prediction import predict
 from twin.transfers import plan_buffers

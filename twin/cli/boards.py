@@ -29,7 +29,7 @@ def boards(name: Name = None, sources: Sources = False, virtual: Virtual = False
     if sources and name is None:
         raise UsageError("--sources needs the NAME of a board, such as "
                          "`twin boards nucleo_l4r5zi --sources`")
-    from hwmodels.board_file import list_boards, load_board
+    from hwmodels.board.file import list_boards, load_board
     from twin.tables.catalogue import board_report, boards_table
 
     if name is None:

@@ -39,9 +39,9 @@ def calibrate(data: DataNames, board: OfBoard = None, output: Output = None,
     if board is None:
         raise UsageError("--board is needed: which board was measured?")
     from calibration.overlay import write_overlay
-    from hwmodels.board_file import load_board
-    from twin.learning import learn_own
-    from twin.observations import observe_folder
+    from hwmodels.board.file import load_board
+    from twin.learning.observations import observe_folder
+    from twin.learning.overlays import learn_own
 
     machine = load_board(board)
     observations = [one for folder in data
@@ -56,8 +56,8 @@ def calibrate_published(output: str | None, cache: Path | None) -> None:
     from calibration.datasets import published_rows
     from calibration.lineages import SHIPPED
     from calibration.overlay import shipped_path, write_overlay
-    from twin.learning import learn, make_overlays
-    from twin.observations import observe_pmu_layers, observe_rows
+    from twin.learning.observations import observe_pmu_layers, observe_rows
+    from twin.learning.overlays import learn, make_overlays
 
     observations = (*observe_rows(published_rows(), cache=cache),
                     *observe_pmu_layers(cache=cache))

@@ -39,8 +39,8 @@ def check(model: Model, board: BoardName, max_ms: MaxMs = None, max_uj: MaxUj = 
           assume_unsupported: AssumeUnsupported = None,
           calibration: CalibrationChoice = "auto") -> None:
     """Say whether a model fits a board and meets limits."""
-    from twin.calibrated import predict_calibrated
     from twin.errors import DoesNotFitError
+    from twin.learning.calibrated import predict_calibrated
     from twin.tables.comparison import requirement_table
 
     max_ram_bytes = None if max_ram is None else parse_quantity(max_ram, "bytes", "--max-ram")

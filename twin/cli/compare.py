@@ -32,8 +32,8 @@ def compare(model: Model, board: BoardName, published: Published = False,
         from twin.figures.canvas import check_suffix
 
         check_suffix(Path(plot))
-    from hwmodels.board_file import load_board
-    from twin.calibrated import row_predictor
+    from hwmodels.board.file import load_board
+    from twin.learning.calibrated import row_predictor
     from twin.published import compare_published
     from twin.readers import read_model
     from twin.tables.comparison import published_report
@@ -55,9 +55,9 @@ def compare(model: Model, board: BoardName, published: Published = False,
 def compare_measured(model: str, board: str, folder: str, runtime: str | None) -> None:
     """Set the epochs of a model, or of a compiler's output, beside measured ones."""
     from calibration.measurement import read_measurement
-    from hwmodels.board_file import load_board
+    from hwmodels.board.file import load_board
+    from twin.accelerator.report import make_compiled_sheet, make_sheet, read_sheet
     from twin.deployment import deploy
-    from twin.epoch_report import make_compiled_sheet, make_sheet, read_sheet
     from twin.prediction import predict
     from twin.readers.neural_art import is_compiled, read_compiled
     from twin.tables.epochs import side_by_side

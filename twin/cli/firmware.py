@@ -52,7 +52,7 @@ def build(model: Model, board: BoardName, output: Output = None, port: PortName 
 def flash(model: Model, board: BoardName, output: Output = None, port: PortName = None,
           compiler: Compiler = "gcc", opt: Optimisation = "-O2", image: Image = None) -> None:
     """Write an image into a board's flash, by pyocd or openocd."""
-    from hwmodels.board_file import load_board
+    from hwmodels.board.file import load_board
     from twin.codegen.flashing import find_programmer, flash_image
     from twin.codegen.ports import choose_port
 
@@ -105,7 +105,7 @@ def _build(model: str, board: str, output: str | None, port: str | None, compile
            kernels: str, weights: str | None, arena: str | None) -> Build:
     import os
 
-    from hwmodels.board_file import load_board
+    from hwmodels.board.file import load_board
     from twin.codegen.build import build_firmware
     from twin.codegen.plan import FIRMWARE
     from twin.codegen.ports import choose_port
@@ -124,7 +124,7 @@ def _build(model: str, board: str, output: str | None, port: str | None, compile
 
 
 def _run(model: str, board: str, image: Path, where: str, virtual: bool, runs: int) -> BoardRun:
-    from hwmodels.board_file import load_board
+    from hwmodels.board.file import load_board
     from twin.codegen.verification import open_board, random_input, run_on_board
     from twin.readers import read_model
 
@@ -135,7 +135,7 @@ def _run(model: str, board: str, image: Path, where: str, virtual: bool, runs: i
 
 def _default_virtual(board: str) -> str:
     """Virtual board with the board's core: QEMU's first, whose counts are instructions."""
-    from hwmodels.board_file import load_board
+    from hwmodels.board.file import load_board
     from twin.codegen.ports import load_port
 
     core = load_board(board).core

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from calibration.measurement import Measurement
     from calibration.plan import Plan
     from calibration.virtual_board import Launched
-    from hwmodels.board import Board
+    from hwmodels.board.facts import Board
     from twin.graph import Graph
     from twin.measured_layers import MeasuredNetwork
     from twin.prediction import Prediction
@@ -85,7 +85,7 @@ def measure(model: Model, board: BoardName, port: Port = None, virtual: Virtual 
     if ina226 is not None and (shunt is None or power is None):
         raise UsageError("--ina226 needs --shunt OHM and --power RUNS")
     from calibration.link import find_port
-    from hwmodels.board_file import load_board
+    from hwmodels.board.file import load_board
     from twin.readers import read_model
 
     graph = read_model(model)

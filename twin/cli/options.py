@@ -57,7 +57,7 @@ def parse_quantity(text: str, dimension: str, option: str) -> float:
     text : str
         "280MHz", "64KiB"; bytes may be a bare number.
     dimension : str
-        Key of `hwmodels.board_leaf.UNITS`: "hz", "bytes" ...
+        Key of `hwmodels.board.leaf.UNITS`: "hz", "bytes" ...
     option : str
         Named in the error.
 
@@ -71,7 +71,7 @@ def parse_quantity(text: str, dimension: str, option: str) -> float:
     UsageError
         When it is not a positive number with one of the units.
     """
-    from hwmodels.board_leaf import UNITS
+    from hwmodels.board.leaf import UNITS
 
     units = UNITS[dimension]
     match = _QUANTITY.fullmatch(text)

@@ -52,7 +52,7 @@ def predict(model: Model, board: BoardName, runtime: RuntimeName = None, clock: 
         from twin.figures.sheet import check_target
 
         check_target(plot)
-    from twin.calibrated import predict_calibrated
+    from twin.learning.calibrated import predict_calibrated
 
     deployment = deploy(model, board, runtime=runtime, clock=clock, weights=weights, arena=arena,
                         assume_unsupported=assume_unsupported)
@@ -78,13 +78,13 @@ def predict(model: Model, board: BoardName, runtime: RuntimeName = None, clock: 
             show(console, "")
             show(console, operand_table(prediction))
         if epochs and prediction.epochs:
-            from twin.epoch_report import make_sheet
+            from twin.accelerator.report import make_sheet
             from twin.tables.epochs import epochs_part
 
             show(console, "")
             show(console, epochs_part(make_sheet(prediction)))
     if trace is not None:
-        from twin.trace_export import write_trace
+        from twin.accelerator.trace import write_trace
 
         note_written(write_trace(prediction, trace))
     warn(prediction.warnings)
@@ -102,8 +102,8 @@ def predict(model: Model, board: BoardName, runtime: RuntimeName = None, clock: 
 
 def predict_compiled(path: str, board: str) -> None:
     """Report the epochs of a network as its compiler laid it out."""
-    from hwmodels.board_file import load_board
-    from twin.epoch_report import make_compiled_sheet
+    from hwmodels.board.file import load_board
+    from twin.accelerator.report import make_compiled_sheet
     from twin.readers.neural_art import read_compiled
     from twin.tables.epochs import epochs_part
 

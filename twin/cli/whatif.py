@@ -36,7 +36,7 @@ def whatif(model: Model, board: BoardName, settings: Settings = None, runtime: R
            calibration: CalibrationChoice = "auto") -> None:
     """Predict before and after a change, and say which causes moved."""
     changes = parse_settings(settings or [])
-    from twin.calibrated import predict_calibrated
+    from twin.learning.calibrated import predict_calibrated
 
     deployment = deploy(model, board, runtime=runtime, clock=clock, weights=weights, arena=arena,
                         assume_unsupported=assume_unsupported)

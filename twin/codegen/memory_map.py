@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from hwmodels.board import Memory
+from hwmodels.board.facts import Memory
 from twin.deployment import Deployment
 
 SAMPLES = (1024, 512, 256, 128)

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from hwmodels.board import Board
+from hwmodels.board.facts import Board
 from hwmodels.errors import ToolMissingError, did_you_mean
 from twin.errors import UsageError
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from hwmodels.board import Board
+from hwmodels.board.facts import Board
 from twin.arithmetic import run_network
 from twin.errors import FirmwareError
 from twin.graph import Graph

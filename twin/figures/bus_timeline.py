@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from hwmodels.bus import FINISH, GRANT, ISSUE, WAIT, BusRun, count_contention
-from hwmodels.bus_bursts import TARGET
+from hwmodels.bus.bursts import TARGET
+from hwmodels.bus.events import FINISH, GRANT, ISSUE, WAIT, BusRun, count_contention
 from twin.figures.canvas import HEADING_IN, new_figure, rule_values, write_heading
 from twin.figures.palette import (
     BLUE,

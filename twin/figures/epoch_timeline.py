@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from twin.accelerator.timeline import HOST, Span, list_spans, sample_bandwidth
 from twin.figures.canvas import (
     HEADING_IN,
     describe_deployment,
@@ -25,7 +26,6 @@ from twin.figures.palette import (
 )
 from twin.ledger import bill_time_us
 from twin.quantities import format_time
-from twin.timeline import HOST, Span, list_spans, sample_bandwidth
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -65,7 +65,7 @@ def draw_gantt(spans: tuple[Span, ...], axes: Axes) -> None:
     Parameters
     ----------
     spans : tuple of Span
-        From `twin.timeline.list_spans`.
+        From `twin.accelerator.timeline.list_spans`.
     axes : Axes
         Where; time in microseconds along it.
     """

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from hwmodels.board import Board
+    from hwmodels.board.facts import Board
     from twin.published import Comparison
 
 ROW_IN = 0.52

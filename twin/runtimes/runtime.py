@@ -12,7 +12,7 @@ from typing import Any
 
 import yaml
 
-from hwmodels.board import KINDS, Fact
+from hwmodels.board.facts import KINDS, Fact
 from hwmodels.errors import did_you_mean
 from twin.errors import RuntimeRefusedError
 from twin.runtimes.lowering import Lowering

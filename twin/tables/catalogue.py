@@ -13,7 +13,7 @@ from twin.quantities import NOT_KNOWN, format_frequency, format_number, format_s
 from twin.tables.layout import add_row, new_pairs, new_table, spaced
 
 if TYPE_CHECKING:
-    from hwmodels.board import Board, Cache, Counters, Fact, Memory
+    from hwmodels.board.facts import Board, Cache, Counters, Fact, Memory
     from twin.glossary import Entry
     from twin.runtimes import Runtime
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from twin.epoch_report import Counters, EpochSheet, ModelSheet
+from twin.accelerator.report import Counters, EpochSheet, ModelSheet
 from twin.quantities import significant
 from twin.tables.layout import add_row, new_table, spaced
 

@@ -1,0 +1,229 @@
+"""Board files: finding them by name, reading them, and changing them by dotted path.
+
+Boards are YAML files shipped in `hwmodels/boards`, in the folders of the environment variable
+`TWIN_BOARDS`, or given by path. A what-if is a dotted path of the file with a new value.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from hwmodels.board.facts import Board
+from hwmodels.errors import BoardError, did_you_mean
+
+if TYPE_CHECKING:
+    from hwmodels.board.schema import BoardSection
+
+SHIPPED = Path(__file__).parents[1] / "boards"
+"""Folder of the boards that come with the project."""
+
+SUFFIXES = (".yaml", ".yml")
+LARGEST_BYTES = 1 << 20
+"""No board file is near a mebibyte: a larger one is something else."""
+
+
+def list_boards() -> tuple[str, ...]:
+    """Return the names of all boards, shipped and in the folders of `TWIN_BOARDS`, sorted.
+
+    Returns
+    -------
+    tuple of str
+        File names without suffix, each a name `load_board` takes.
+    """
+    return tuple(sorted({path.stem for path in _board_paths()}))
+
+
+def load_board(name_or_path: str | Path, *, overrides: Mapping[str, object] | None = None) -> Board:
+    """Read a board by name, alias or path, and apply what-ifs to it.
+
+    Parameters
+    ----------
+    name_or_path : str or Path
+        A name of `list_boards`, an alias of a board (upper or lower case, `-` or `_`), or the
+        path of a YAML file.
+    overrides : mapping of str to object, optional
+        Dotted path of the file to new value: `{"clocks.cpu.frequency_hz": "240MHz"}`.
+
+    Returns
+    -------
+    Board
+        Validated, with every rule of the part kept.
+
+    Raises
+    ------
+    BoardError
+        `file:dotted.key: reason; accepted ...`.
+    """
+    path = _find(name_or_path)
+    file = path.name if path.parent == SHIPPED else str(path)
+    return _make(_parse(path), file, overrides or {})
+
+
+def change_board(board: Board, overrides: Mapping[str, object]) -> Board:
+    """Return a board with some of its facts changed, by dotted path of its file.
+
+    Parameters
+    ----------
+    board : Board
+        Left as it is.
+    overrides : mapping of str to object
+        As for `load_board`; the kind of a changed number becomes "assumed".
+
+    Returns
+    -------
+    Board
+        Validated anew.
+
+    Raises
+    ------
+    BoardError
+        On an unknown path or a value the part cannot have, naming the rule.
+    """
+    return _make(json.loads(board.document), board.name, overrides) if overrides else board
+
+
+def _make(document: dict[str, Any], file: str, overrides: Mapping[str, object]) -> Board:
+    from hwmodels.board.assembly import assemble, to_plain
+    from hwmodels.board.leaf import WHAT_IF
+    from hwmodels.board.rules import find_broken
+    from hwmodels.board.schema import validate
+
+    section = validate(document, file)
+    if overrides:
+        plain = to_plain(section)
+        plain["sources"][WHAT_IF] = "what-if: set by the user"
+        for path, value in overrides.items():
+            _set(section, plain, path, value, file)
+        section = validate(plain, file)
+    broken = find_broken(section)
+    if broken is not None:
+        raise BoardError(f"{file}:{broken[0]}: {broken[1]}")
+    return assemble(section)
+
+
+def _set(section: BoardSection, plain: Any, path: str, value: object, file: str) -> None:
+    """Write one what-if into the plain form of a board file."""
+    from hwmodels.board.leaf import WHAT_IF, Leaf
+    from hwmodels.board.schema import Section, is_number
+
+    *parents, last = path.split(".")
+    node: Any = section
+    for part in parents:
+        node = node.get(part) if isinstance(node, dict) else getattr(node, part, None)
+        plain = plain.get(part) if isinstance(plain, dict) else None
+    if isinstance(node, Section) and last in type(node).model_fields:
+        old, number = getattr(node, last), is_number(type(node), last)
+    elif isinstance(node, dict) and last in node:
+        old, number = node[last], isinstance(node[last], Leaf)
+    else:
+        raise BoardError(f"{file}: path {path!r} is not in the board; "
+                         + did_you_mean(path, _paths(section)))
+    if isinstance(old, (Section, dict)):
+        raise BoardError(f"{file}:{path}: is a section, not a value; accepted: "
+                         + ", ".join(_paths(old, f"{path}.")))
+    read = _read_value(value)
+    plain[last] = [read, "assumed", WHAT_IF] if number else read
+
+
+def _read_value(value: object) -> object:
+    """Read a word of the command line as the file would: `false`, `null`, `[1, 2]`, `240MHz`."""
+    if not isinstance(value, str):
+        return list(value) if isinstance(value, tuple) else value
+    import yaml
+
+    try:
+        return yaml.safe_load(value)
+    except yaml.YAMLError:
+        return value
+
+
+def _paths(node: object, prefix: str = "") -> Iterator[str]:
+    """Yield every path a what-if may set."""
+    from hwmodels.board.schema import Section
+
+    names = node if isinstance(node, dict) else type(node).model_fields  # type: ignore[attr-defined]
+    for name in names:
+        child = node[name] if isinstance(node, dict) else getattr(node, name)
+        if isinstance(child, (Section, dict)):
+            yield from _paths(child, f"{prefix}{name}.")
+        else:
+            yield f"{prefix}{name}"
+
+
+def _board_paths() -> Iterator[Path]:
+    """Yield board files, the user's folders before the shipped one."""
+    folders = [Path(name) for name in os.environ.get("TWIN_BOARDS", "").split(os.pathsep) if name]
+    for folder in folders:
+        if not folder.is_dir():
+            raise BoardError(f"TWIN_BOARDS: {folder} is not a folder; accepted: folders of board "
+                             f"files, separated by {os.pathsep!r}")
+    for folder in (*folders, SHIPPED):
+        yield from sorted(path for path in folder.iterdir() if path.suffix in SUFFIXES)
+
+
+def _find(name_or_path: str | Path) -> Path:
+    text = str(name_or_path)
+    if isinstance(name_or_path, Path) or text.endswith(SUFFIXES) or os.sep in text:
+        return Path(name_or_path)
+    wanted = _fold(text)
+    paths = list(_board_paths())
+    for path in paths:
+        if _fold(path.stem) == wanted:
+            return path
+    aliases = {}
+    for path in paths:
+        header = _parse(path).get("board")
+        if isinstance(header, dict) and isinstance(header.get("aliases"), list):
+            aliases.update({_fold(str(alias)): path for alias in header["aliases"]})
+    if wanted in aliases:
+        return aliases[wanted]
+    raise BoardError(f"board {text!r} is not known; "
+                     + did_you_mean(text, [path.stem for path in paths]))
+
+
+def _fold(name: str) -> str:
+    return name.strip().lower().replace("-", "_")
+
+
+def _parse(path: Path) -> dict[str, Any]:
+    """Return the YAML of a file; duplicate keys are refused, not overwritten."""
+    import yaml
+
+    try:
+        if path.stat().st_size > LARGEST_BYTES:
+            raise BoardError(f"{path}: is larger than {LARGEST_BYTES} bytes; accepted: a board "
+                             "file")
+        document = yaml.load(path.read_text(encoding="utf-8"), Loader=_strict_loader())
+    except (OSError, UnicodeDecodeError) as error:
+        raise BoardError(f"{path}: cannot be read ({error}); accepted: a board file in YAML, or "
+                         "a name of `twin boards`") from error
+    except (yaml.YAMLError, RecursionError) as error:
+        raise BoardError(f"{path}: is not YAML: {' '.join(str(error).split())}") from error
+    if not isinstance(document, dict):
+        raise BoardError(f"{path}: holds no sections; accepted: a board file in YAML with "
+                         "schema, sources, board, supply, clocks, cores, memories, power")
+    return document
+
+
+@functools.cache
+def _strict_loader() -> Any:
+    import yaml
+
+    class StrictLoader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
+        """Safe, and refuses a key given twice."""
+
+        def construct_mapping(self, node: Any, deep: bool = False) -> Any:
+            mapping = super().construct_mapping(node, deep)
+            if len(mapping) < len(node.value):
+                names = [key.value for key, _ in node.value]
+                twice = next((name for name in names if names.count(name) > 1), "a key")
+                raise yaml.constructor.ConstructorError(
+                    None, None, f"key {twice!r} is given twice", node.start_mark)
+            return mapping
+
+    return StrictLoader

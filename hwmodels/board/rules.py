@@ -1,0 +1,333 @@
+"""Rules a board must keep, as a file or after a what-if: each broken one names its key."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Collection, Iterable, Iterator
+
+from hwmodels.board.leaf import Leaf
+from hwmodels.board.memory import MODE
+from hwmodels.board.schema import BoardSection, CacheSection, MemorySection
+from hwmodels.counts import EVENTS
+from hwmodels.errors import did_you_mean
+from hwmodels.npu import BURST_BEATS, UNIT_KINDS
+
+Broken = tuple[str, str]
+"""Dotted path and the rule it breaks."""
+
+WRITABLE_ROLES = ("tcm", "sram", "external_ram", "npu_ram")
+"""Roles of memory an arena can live in."""
+
+
+def find_broken(section: BoardSection) -> Broken | None:
+    """Return the first rule broken, None when all are kept.
+
+    Parameters
+    ----------
+    section : BoardSection
+        A validated board file.
+
+    Returns
+    -------
+    tuple of (str, str) or None
+        Path in the file, and what the rule is and would accept.
+
+    Notes
+    -----
+    Rules: names refer to parts that exist; a clock stays below the maximum of its voltage scale;
+    the supply voltage is in its range and the regulator reaches the scale; a cache is a power of
+    two of sets and lines; a tightly coupled memory is never cached; memories do not overlap; a
+    flash gets at least the wait states its table demands; the arena is writable.
+    """
+    for rule in (_names, _derived_clocks, _supply, _clock_limits, _caches, _memories,
+                 _wait_states, _overlaps, _placement, _prices, _npu):
+        for broken in rule(section):
+            return broken
+    return None
+
+
+def frequency_of(section: BoardSection, name: str) -> float:
+    """Return the frequency of a clock in Hz, through the clocks it is derived from."""
+    clock = section.clocks[name]
+    if clock.frequency_hz is not None:
+        return float(clock.frequency_hz.value)
+    assert clock.of is not None and clock.divide_by is not None  # held by `_derived_clocks`
+    return frequency_of(section, clock.of) / float(clock.divide_by.value)
+
+
+def clock_of(section: BoardSection, memory: MemorySection) -> str:
+    """Return the clock a memory's latency and wait states are in."""
+    if memory.clock is not None:
+        return memory.clock
+    if memory.bus is not None:
+        return section.buses[memory.bus].clock
+    return main_core_clock(section)
+
+
+def main_core_clock(section: BoardSection) -> str:
+    """Return the clock of the core that runs the network."""
+    core = section.cores.get("main") or next(iter(section.cores.values()))
+    return core.clock
+
+
+def demanded_wait_states(section: BoardSection, memory: MemorySection) -> int | None:
+    """Return the wait states the part's table demands; None above the table's last frequency."""
+    table = memory.wait_states_max_hz.get(section.supply.voltage_scale)
+    if table is None:
+        return 0 if not memory.wait_states_max_hz else None
+    frequency_hz = frequency_of(section, clock_of(section, memory))
+    return next((n for n, top_hz in enumerate(table.value) if frequency_hz <= top_hz), None)
+
+
+def _cite(section: BoardSection, leaf: Leaf) -> str:
+    return f" ({section.sources.get(leaf.source, leaf.source)})"
+
+
+def _unknown(path: str, name: str, what: str, accepted: Iterable[str]) -> Broken:
+    return path, f"{what} {name!r} does not exist; {did_you_mean(name, accepted)}"
+
+
+def _names(section: BoardSection) -> Iterator[Broken]:
+    if not section.cores or not section.memories or not section.clocks:
+        yield "cores", "a board has at least one clock, one core and one memory"
+        return
+    parts: dict[str, Collection[str]] = {
+        "clock": section.clocks, "cache": section.caches, "bus": section.buses,
+        "memory": section.memories, "master": [*section.cores, *section.dma],
+        "source": section.sources,
+    }
+    for path, what, name in _references(section):
+        if name is not None and name not in parts[what]:
+            yield _unknown(path, name, what, parts[what])
+
+
+def _references(section: BoardSection) -> Iterator[tuple[str, str, str | None]]:
+    for name, clock in section.clocks.items():
+        yield f"clocks.{name}.of", "clock", clock.of
+    for name, core in section.cores.items():
+        yield f"cores.{name}.clock", "clock", core.clock
+        yield f"cores.{name}.icache", "cache", core.icache
+        yield f"cores.{name}.dcache", "cache", core.dcache
+        for further in core.data_caches:
+            yield f"cores.{name}.data_caches", "cache", further
+    for name, cache in section.caches.items():
+        yield f"caches.{name}.below", "cache", cache.below
+        for served in cache.serves:
+            yield f"caches.{name}.serves", "memory", served
+    for name, memory in section.memories.items():
+        yield f"memories.{name}.bus", "bus", memory.bus
+        yield f"memories.{name}.clock", "clock", memory.clock
+        yield (f"memories.{name}.latency.clock", "clock",
+               memory.latency.clock if memory.latency else None)
+    for name, bus in section.buses.items():
+        yield f"buses.{name}.clock", "clock", bus.clock
+        for master in bus.masters:
+            yield f"buses.{name}.masters", "master", master
+    for name, dma in section.dma.items():
+        yield f"dma.{name}.bus", "bus", dma.bus
+        yield f"dma.{name}.clock", "clock", dma.clock
+    if section.npu is not None:
+        yield "npu.clock", "clock", section.npu.clock
+        yield "npu.hand_over.clock", "clock", section.npu.hand_over.clock
+        for name, pool in section.npu.pools.items():
+            yield f"npu.pools.{name}.memory", "memory", pool.memory
+            yield f"npu.pools.{name}.clock", "clock", pool.clock
+    for use in ("weights", "arena", "code"):
+        yield f"placement.{use}", "memory", getattr(section.placement, use)
+    if section.counters is not None:
+        yield "counters.source", "source", section.counters.source
+    for key, price in section.prices.items():
+        yield f"prices.{key}.clock", "clock", price.clock
+        yield f"prices.{key}", "memory", key.partition("@")[2] or None
+
+
+def _derived_clocks(section: BoardSection) -> Iterator[Broken]:
+    for name, clock in section.clocks.items():
+        if clock.of is None:
+            if clock.frequency_hz is None or clock.divide_by is not None:
+                yield f"clocks.{name}", "accepted: frequency_hz, or of and divide_by"
+            continue
+        if clock.frequency_hz is not None or clock.divide_by is None:
+            yield (f"clocks.{name}.frequency_hz", f"it is derived from {clock.of}; accepted: "
+                   f"clocks.{name}.divide_by or clocks.{clock.of}.frequency_hz")
+        seen: set[str | None] = {name}
+        at: str | None = clock.of
+        while at is not None and at not in seen:
+            seen.add(at)
+            at = section.clocks[at].of
+        if at is not None:
+            yield f"clocks.{name}.of", f"it is derived from itself through {at}"
+
+
+def _supply(section: BoardSection) -> Iterator[Broken]:
+    supply = section.supply
+    span = supply.voltage_range_v
+    if span is not None:
+        if len(span.value) != 2 or span.value[0] > span.value[1]:
+            yield "supply.voltage_range_v", "accepted: [lowest, highest]"
+        elif not span.value[0] <= supply.voltage_v.value <= span.value[1]:
+            yield ("supply.voltage_v",
+                   f"{supply.voltage_v.value:g} V is outside the supply range; accepted: "
+                   f"{span.value[0]:g} to {span.value[1]:g} V{_cite(section, span)}")
+    if supply.regulators and supply.regulator not in supply.regulators:
+        yield ("supply.regulator", f"this part has no {supply.regulator}; accepted: "
+               + ", ".join(supply.regulators))
+    able = supply.regulators_by_scale.get(supply.voltage_scale, (supply.regulator,))
+    if supply.regulator not in able:
+        yield ("supply.voltage_scale", f"{supply.voltage_scale} is out of reach of the "
+               f"{supply.regulator}; accepted: supply.regulator={' or '.join(able)}, or another "
+               "scale")
+    table = supply.efficiency_by_v
+    if table is not None and table.value is not None and not all(
+        len(row) == 2 and row[1] <= 1 for row in table.value
+    ):
+        yield "supply.efficiency_by_v", "accepted: a list of [supply voltage, efficiency 0 to 1]"
+    scales = {scale: None for clock in section.clocks.values() for scale in clock.max_hz_by_scale}
+    if scales and supply.voltage_scale not in scales:
+        yield ("supply.voltage_scale", f"{supply.voltage_scale!r} is not a scale of this part; "
+               f"accepted: {', '.join(scales)}")
+
+
+def _clock_limits(section: BoardSection) -> Iterator[Broken]:
+    scale = section.supply.voltage_scale
+    for name, clock in section.clocks.items():
+        top = clock.max_hz_by_scale.get(scale)
+        frequency_hz = frequency_of(section, name)
+        if top is not None and frequency_hz > top.value:
+            others = [f"supply.voltage_scale={other} up to {leaf.value / 1e6:g} MHz"
+                      for other, leaf in clock.max_hz_by_scale.items()
+                      if leaf.value >= frequency_hz]
+            key = "frequency_hz" if clock.of is None else "divide_by"
+            yield (f"clocks.{name}.{key}",
+                   f"{frequency_hz / 1e6:g} MHz is above what voltage scale {scale} allows; "
+                   f"accepted: up to {top.value / 1e6:g} MHz"
+                   + "".join(f", or {other}" for other in others) + _cite(section, top))
+
+
+def line_bytes_of(section: BoardSection, cache: CacheSection) -> int | None:
+    """Return bytes of a line: stated, or one array read of the memory the cache serves."""
+    if cache.line_bytes is not None:
+        return int(cache.line_bytes.value)
+    reads = {section.memories[name].read_bytes for name in cache.serves}
+    read = reads.pop() if len(reads) == 1 else None
+    return None if read is None else int(read.value)
+
+
+def _caches(section: BoardSection) -> Iterator[Broken]:
+    for name, cache in section.caches.items():
+        size_bytes, line_bytes = cache.size_bytes.value, line_bytes_of(section, cache)
+        if line_bytes is None:
+            yield (f"caches.{name}.line_bytes", "is required, unless the cache serves one memory "
+                   "that states read_bytes")
+            continue
+        if line_bytes & (line_bytes - 1):
+            yield (f"caches.{name}.line_bytes",
+                   f"{line_bytes} is no power of two; accepted: 8, 16, 32, 64")
+        way_bytes = line_bytes * (cache.ways.value if cache.ways else size_bytes // line_bytes)
+        sets, rest = divmod(size_bytes, way_bytes) if way_bytes else (0, 0)
+        if rest or sets == 0 or sets & (sets - 1):
+            near = max(way_bytes, line_bytes) << max(0, sets.bit_length() - 1)
+            yield (f"caches.{name}.size_bytes",
+                   f"{size_bytes} bytes are no power of two of sets of {way_bytes // line_bytes} "
+                   f"lines of {line_bytes} bytes; accepted: for example {near} or {2 * near}")
+        below = section.caches.get(cache.below or "")
+        if below is not None and (below.below or (line_bytes_of(section, below) or 0) < line_bytes):
+            yield (f"caches.{name}.below", f"{cache.below} has a cache below it, or shorter lines; "
+                   "accepted: two levels, lines below at least as long")
+
+
+def _memories(section: BoardSection) -> Iterator[Broken]:
+    for name, memory in section.memories.items():
+        if memory.role == "tcm" and memory.cacheable:
+            yield (f"memories.{name}.cacheable",
+                   "tightly coupled memory bypasses the caches; accepted: false")
+        if memory.role == "tcm" and memory.bus is not None:
+            yield f"memories.{name}.bus", "tightly coupled memory hangs on no bus; accepted: null"
+        yield from _external_timings(name, memory)
+    for name, cache in section.caches.items():
+        for served in cache.serves:
+            if section.memories[served].cacheable is False:
+                yield (f"caches.{name}.serves",
+                       f"memory {served} is not cacheable; accepted: cacheable memories")
+
+
+def _external_timings(name: str, memory: MemorySection) -> Iterator[Broken]:
+    """A serial or row-and-bank memory is outside the chip, and its latency covers its phases."""
+    stated = [key for key in ("serial", "sdram") if getattr(memory, key) is not None]
+    if not stated:
+        return
+    if len(stated) > 1 or memory.role not in ("external_ram", "external_flash"):
+        yield (f"memories.{name}.{stated[-1]}", f"of a memory of role {memory.role} with "
+               f"{' and '.join(stated)}; accepted: one of them, outside the chip")
+    if memory.serial is not None and not MODE.fullmatch(memory.serial.mode):
+        yield (f"memories.{name}.serial.mode", f"{memory.serial.mode!r}; accepted: lines and edges "
+               "of command, address and data, such as 8D-8D-8D")
+
+
+def _wait_states(section: BoardSection) -> Iterator[Broken]:
+    scale, supply_v = section.supply.voltage_scale, section.supply.voltage_v.value
+    for name, memory in section.memories.items():
+        table = memory.wait_states_max_hz.get(scale)
+        demanded, stated = demanded_wait_states(section, memory), memory.wait_states
+        path = f"memories.{name}.wait_states"
+        if demanded is None:
+            frequency_mhz = frequency_of(section, clock_of(section, memory)) / 1e6
+            top = "none" if table is None else f"{table.value[-1] / 1e6:g} MHz"
+            yield (f"{path}_max_hz", f"no entry for {frequency_mhz:g} MHz at voltage scale {scale}"
+                   f"; its highest is {top}; accepted: a lower clock or another voltage scale")
+        elif table is not None and stated is not None and stated.value < demanded:
+            yield (path, f"{stated.value} are fewer than the {demanded} the part demands at this "
+                   f"clock; accepted: at least {demanded}{_cite(section, table)}")
+        lowest = memory.wait_states_min_supply_v
+        if lowest is not None and supply_v < lowest.value:
+            yield ("supply.voltage_v", f"the wait states of {name} are stated for a supply of at "
+                   f"least {lowest.value:g} V; accepted: from {lowest.value:g} V"
+                   f"{_cite(section, lowest)}")
+
+
+def _overlaps(section: BoardSection) -> Iterator[Broken]:
+    spans = sorted((memory.address.value, memory.address.value + memory.size_bytes.value, name)
+                   for name, memory in section.memories.items())
+    for (_, end, lower), (start, _, upper) in itertools.pairwise(spans):
+        if start < end:
+            yield (f"memories.{upper}.address", f"{start:#x} lies inside {lower}, which ends at "
+                   f"{end:#x}; accepted: memories that do not overlap")
+
+
+def _placement(section: BoardSection) -> Iterator[Broken]:
+    role = section.memories[section.placement.arena].role
+    if role not in WRITABLE_ROLES:
+        yield "placement.arena", (f"the arena is written, {role} cannot be; accepted: a memory of "
+                                  f"role {', '.join(WRITABLE_ROLES)}")
+
+
+def _prices(section: BoardSection) -> Iterator[Broken]:
+    for key in section.prices:
+        event = key.partition("@")[0]
+        if event not in EVENTS:
+            yield _unknown(f"prices.{key}", event, "event", EVENTS)
+
+
+def _npu(section: BoardSection) -> Iterator[Broken]:
+    npu = section.npu
+    if npu is None:
+        return
+    if not npu.interfaces or not npu.pools:
+        yield "npu", "an NPU has at least one interface and one pool"
+    kinds = [kind for kind in UNIT_KINDS if kind != "NULL"]
+    for kind in npu.units:
+        if kind not in kinds:
+            yield _unknown(f"npu.units.{kind}", kind, "unit", kinds)
+    if npu.cache is not None:
+        way_bytes = npu.cache.line_bytes.value * npu.cache.ways.value
+        if npu.cache.size_bytes.value % way_bytes:
+            yield ("npu.cache.size_bytes", f"no whole number of sets; accepted: multiples of "
+                   f"{way_bytes}")
+    for name, pool in npu.pools.items():
+        if pool.burst_max_beats is not None and pool.burst_max_beats.value not in BURST_BEATS:
+            yield (f"npu.pools.{name}.burst_max_beats", "accepted: "
+                   + ", ".join(map(str, BURST_BEATS)))
+        memory_bytes = section.memories[pool.memory].size_bytes.value
+        if pool.size_bytes is not None and pool.size_bytes.value > memory_bytes:
+            yield (f"npu.pools.{name}.size_bytes", f"{pool.size_bytes.value} bytes are more than "
+                   f"{pool.memory} has; accepted: up to {memory_bytes}")

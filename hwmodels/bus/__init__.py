@@ -1,0 +1,1 @@
+"""Buses: masters and slaves, bursts, arbitration, DMA, and waiting for each other."""

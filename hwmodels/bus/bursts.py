@@ -1,0 +1,228 @@
+"""Streams of bursts laid out as the arrays the bus kernel runs, in ticks.
+
+    bursts = merge_streams(interconnect, streams)
+
+A tick divides a cycle of every clock; `hwmodels.bus.events` says what the numbers mean.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+import numpy as np
+
+from hwmodels.bus.interconnect import PACINGS, Interconnect, Slave, Stream, clock_ratio
+from hwmodels.errors import KernelError, did_you_mean
+
+FIRST, LAST = 5, 6
+"""Columns of `Bursts.ports`: where the bursts of a port lie."""
+
+TARGET, HELD = 1, 2
+"""Columns of `Bursts.bursts`: the bank asked, and ticks it is held, pages apart."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Bursts:
+    """Streams of all masters, master by master; columns as in `hwmodels.kernels.bus_events`.
+
+    Parameters
+    ----------
+    interconnect : Interconnect
+        They run on.
+    bus_period : int
+        Ticks of a bus cycle.
+    ports : ndarray of int64, (masters, 7)
+        What the kernel knows of a master.
+    bursts : ndarray of int64, (bursts, 4)
+        Think ticks, bank, ticks held, ticks the reply takes more.
+    transfer : ndarray of int64, (bursts,)
+        Ticks of its beats on the port's data lines.
+    pages, after : ndarray of int64, (bursts,) or (0,)
+        Page opened, burst waited for; -1: none. Empty when no burst has one.
+    page_ticks : ndarray of int64, (banks,)
+        What opening a page adds.
+    """
+
+    interconnect: Interconnect
+    bus_period: int
+    ports: np.ndarray
+    bursts: np.ndarray
+    transfer: np.ndarray
+    pages: np.ndarray
+    after: np.ndarray
+    page_ticks: np.ndarray
+
+    def range_of(self, master: str) -> slice:
+        """Return where the bursts of a master lie."""
+        first, last = self.ports[self.row_of(master), FIRST:LAST + 1]
+        return slice(int(first), int(last))
+
+    def row_of(self, master: str) -> int:
+        """Return the number of a master."""
+        names = [port.name for port in self.interconnect.masters]
+        if master not in names:
+            raise KernelError(f"bus: no master {master!r}; " + did_you_mean(master, names))
+        return names.index(master)
+
+
+def merge_streams(interconnect: Interconnect, streams: Sequence[Stream]) -> Bursts:
+    """Lay the bursts of all masters out for the kernel.
+
+    Parameters
+    ----------
+    interconnect : Interconnect
+        Masters and slaves.
+    streams : sequence of Stream
+        At most one per master; the others ask nothing.
+
+    Returns
+    -------
+    Bursts
+        In ticks.
+
+    Raises
+    ------
+    KernelError
+        When a stream names a master, slave, bank or burst that does not exist, or a number is
+        below what can be.
+    """
+    names = [master.name for master in interconnect.masters]
+    by_master = {stream.master: stream for stream in streams}
+    for stream in streams:
+        if stream.master not in names or by_master[stream.master] is not stream:
+            raise KernelError(f"bus: stream of master {stream.master!r}; accepted: at most one "
+                              f"for each of {', '.join(names)}")
+    sizes = [len(by_master[name]) if name in by_master else 0 for name in names]
+    starts = np.concatenate(([0], np.cumsum(sizes)))
+    bus_period, periods = interconnect.clock_periods()
+    ports = np.array([
+        (period, master.outstanding, PACINGS[master.pacing], master.request_cycles * bus_period,
+         master.weight, first, last)
+        for master, period, first, last in zip(interconnect.masters, periods, starts[:-1],
+                                               starts[1:], strict=True)], dtype=np.int64)
+    total = int(starts[-1])
+    bursts, transfer = np.empty((total, 4), np.int64), np.empty(total, np.int64)
+    pages, after = np.full(total, -1, np.int64), np.full(total, -1, np.int64)
+    for row, name in enumerate(names):
+        if not sizes[row]:
+            continue
+        stream, part = by_master[name], slice(starts[row], starts[row + 1])
+        held, reply, bank = _serve(stream, interconnect)
+        bursts[part, 0] = _whole(stream, "think_cycles", 0) * periods[row]
+        bursts[part, TARGET], bursts[part, HELD] = bank, held * bus_period
+        bursts[part, 3] = (reply + interconnect.masters[row].response_cycles) * bus_period
+        transfer[part] = _whole(stream, "beats", 1) * bus_period
+        pages[part] = _whole(stream, "page", -1)
+        if stream.after is not None:
+            after[part] = _number_after(stream, names, starts)
+    none = np.zeros(0, np.int64)
+    return Bursts(
+        interconnect=interconnect, bus_period=bus_period, ports=ports, bursts=bursts,
+        transfer=transfer, pages=pages if (pages >= 0).any() else none,
+        after=after if (after >= 0).any() else none,
+        page_ticks=np.array([
+            bus_cycles(interconnect, slave, slave.page_cycles) * bus_period
+            for slave in interconnect.slaves for _ in range(slave.banks)], dtype=np.int64))
+
+
+def separate_masters(bursts: Bursts) -> Bursts:
+    """Give every master slaves of its own: nobody waits for another, `after` apart."""
+    many, banks = len(bursts.ports), len(bursts.page_ticks)
+    asked = bursts.bursts.copy()
+    for row, (first, last) in enumerate(bursts.ports[:, FIRST:LAST + 1]):
+        asked[first:last, TARGET] += row * banks
+    return replace(bursts, bursts=asked, page_ticks=np.tile(bursts.page_ticks, many))
+
+
+def bus_cycles(interconnect: Interconnect, slave: Slave, cycles: float) -> int:
+    """Return cycles of a slave's clock as whole bus cycles, rounded up."""
+    return math.ceil(Fraction(cycles).limit_denominator(1000) * _ratio(interconnect, slave))
+
+
+def _ratio(interconnect: Interconnect, slave: Slave) -> Fraction:
+    """Bus cycles in a cycle of a slave."""
+    return clock_ratio(interconnect.clock_hz, slave.clock_hz or interconnect.clock_hz)
+
+
+def _serve(stream: Stream, interconnect: Interconnect) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return bus cycles held, bus cycles the reply takes more, and the bank asked, per burst."""
+    slaves = interconnect.slaves
+    slave, beats = _slave_numbers(stream, interconnect), _whole(stream, "beats", 1)
+    banks = np.array([part.banks for part in slaves], dtype=np.int64)
+    bank = _whole(stream, "bank", 0)
+    if np.any(bank >= banks[slave]):
+        worst = int(slave[np.argmax(bank >= banks[slave])] if slave.ndim else slave)
+        raise KernelError(f"bus: stream of {stream.master!r}: bank {bank.max()}; accepted: 0 to "
+                          f"{banks[worst] - 1} of {slaves[worst].name!r}")
+    if stream.service_cycles is not None:
+        held = np.maximum(_whole(stream, "service_cycles", 1), beats)
+    else:
+        # held = ceil((latency + beats x beat) x ratio), exactly: (a + beats x b) / over.
+        start, beat, over = _service_terms(interconnect)
+        held = beats * beat[slave] + start[slave, np.asarray(stream.write, dtype=np.int64)]
+        if over > 1:
+            held = -(-held // over)
+        held = np.maximum(held, beats)
+    reply = np.array([bus_cycles(interconnect, part, part.pipeline_cycles) for part in slaves],
+                     dtype=np.int64)
+    return held, reply[slave], (np.cumsum(banks) - banks)[slave] + bank
+
+
+def _service_terms(interconnect: Interconnect) -> tuple[np.ndarray, np.ndarray, int]:
+    """Return d times: latency of reads and writes, and cycles of a beat, per slave; and d.
+
+    In bus cycles; d makes them whole.
+    """
+    terms = []
+    for slave in interconnect.slaves:
+        ratio, write = _ratio(interconnect, slave), slave.write_latency_cycles
+        terms.append([Fraction(cycles).limit_denominator(1000) * ratio for cycles in (
+            slave.latency_cycles, slave.latency_cycles if write is None else write,
+            slave.beat_cycles)])
+    over = math.lcm(*(term.denominator for row in terms for term in row))
+    table = np.array([[int(term * over) for term in row] for row in terms], dtype=np.int64)
+    return table[:, :2], table[:, 2], over
+
+
+def _slave_numbers(stream: Stream, interconnect: Interconnect) -> np.ndarray:
+    names = [slave.name for slave in interconnect.slaves]
+    if not isinstance(stream.slave, str) and stream.slave.dtype.kind in "iu":
+        numbers = _whole(stream, "slave", 0)
+        if numbers.max(initial=0) >= len(names):
+            raise KernelError(f"bus: stream of {stream.master!r}: slave {numbers.max()}; accepted: "
+                              f"0 to {len(names) - 1}")
+        return numbers
+    asked, place = np.unique(stream.slave, return_inverse=True)
+    for name in asked.tolist():
+        if name not in names:
+            raise KernelError(f"bus: stream of {stream.master!r}: slave {name!r}; "
+                              + did_you_mean(name, names))
+    return np.array([names.index(name) for name in asked.tolist()], dtype=np.int64)[place]
+
+
+def _whole(stream: Stream, key: str, least: int) -> np.ndarray:
+    """Return a field of a stream as whole numbers of at least a bound."""
+    values = np.asarray(getattr(stream, key))
+    if values.ndim and values.shape != (len(stream),):
+        raise KernelError(f"bus: stream of {stream.master!r}: {key} of shape {values.shape}; "
+                          f"accepted: one value or ({len(stream)},)")
+    if not np.issubdtype(values.dtype, np.integer) or (values.size and values.min() < least):
+        raise KernelError(f"bus: stream of {stream.master!r}: {key}; accepted: whole numbers of "
+                          f"{least} or more")
+    return values.astype(np.int64, copy=False)
+
+
+def _number_after(stream: Stream, names: list[str], starts: np.ndarray) -> np.ndarray:
+    """Return the numbers, among all bursts, of those a stream's bursts wait for."""
+    if stream.after_master not in names:
+        raise KernelError(f"bus: stream of {stream.master!r}: after_master "
+                          f"{stream.after_master!r}; accepted: {', '.join(names)}")
+    row = names.index(stream.after_master)
+    after, count = _whole(stream, "after", -1), starts[row + 1] - starts[row]
+    if np.any(after >= count):
+        raise KernelError(f"bus: stream of {stream.master!r}: after {after.max()}; accepted: -1 to "
+                          f"{count - 1}, the bursts of {stream.after_master!r}")
+    return np.where(after >= 0, after + starts[row], -1)

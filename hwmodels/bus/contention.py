@@ -1,0 +1,332 @@
+"""Another master on the bus: what the core's fills, write-backs and direct accesses wait for it.
+
+The bursts of a kernel are taken in the order its accesses make them, with the core's own cycles
+spread evenly between the accesses, and run against the other master's bursts on the bus. A master
+on another memory, or another bank, costs nothing. Beyond `MOST_BURSTS` of a kernel the rest is
+taken to wait like the first. Reads wait exposed; writes wait in a buffer, which is occurred only.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from hwmodels.board.facts import Board, Cache
+from hwmodels.board.memory import banks_of
+from hwmodels.bus.events import (
+    BusRun,
+    build_interconnect,
+    count_contention,
+    make_slave,
+    simulate_bus,
+)
+from hwmodels.bus.interconnect import Interconnect, Master, Stream
+from hwmodels.cache.set_associative import AccessCounts, CacheState, new_state
+from hwmodels.cache.touches import BYPASS, HIT, Touches, visit_touches
+from hwmodels.counts import CountLine
+from hwmodels.errors import BoardError
+from hwmodels.kernel import Kernel
+from hwmodels.paths.lookup import data_cache
+
+MOST_BURSTS = 1 << 17
+"""Bursts of a kernel that are run; the rest is taken to wait like them."""
+
+WORD = Cache(name="none", size_bytes=4, line_bytes=4, ways=1, enabled=False)
+"""What accesses that no cache takes are cut into: words."""
+
+Owner = tuple[str, str]
+"""(memory, role)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Load:
+    """What another master does to a memory all the time.
+
+    Parameters
+    ----------
+    master : str
+        Of the board: a DMA controller.
+    memory : str
+        It reads or writes; on a bus.
+    bytes_per_second : float
+        How fast.
+    write : bool
+        Whether it writes.
+    burst_beats : int
+        Beats of its bursts.
+    bank : int or None
+        Bank it stays in; None: it walks through the whole memory.
+    """
+
+    master: str
+    memory: str
+    bytes_per_second: float
+    write: bool = False
+    burst_beats: int = 4
+    bank: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class CoreBursts:
+    """Bursts of a kernel in order; arrays of int64, (bursts,).
+
+    Parameters
+    ----------
+    owners : tuple of (str, str)
+        Memory and role `owner` counts in.
+    access : ndarray
+        Number of the access that makes it.
+    address : ndarray
+        First byte.
+    size_bytes, owner : ndarray
+        Of each.
+    write : ndarray of bool
+        Which of them write.
+    """
+
+    owners: tuple[Owner, ...]
+    access: np.ndarray
+    address: np.ndarray
+    size_bytes: np.ndarray
+    owner: np.ndarray
+    write: np.ndarray
+
+
+def check_loads(board: Board, loads: Sequence[Load]) -> None:
+    """Refuse loads the board cannot have.
+
+    Raises
+    ------
+    BoardError
+        Naming the path and what would be accepted.
+    """
+    for load in loads:
+        path, memory = f"load.{load.master}", board.memory(load.memory)
+        if memory.bus is None:
+            on_buses = [one.name for one in board.memories if one.bus is not None]
+            raise BoardError(f"{path}.memory: {load.memory} hangs on no bus; accepted: "
+                             + ", ".join(on_buses))
+        if board.dma_controller(load.master).bus != memory.bus:
+            raise BoardError(f"{path}.memory: {load.memory} hangs on {memory.bus}, {load.master} "
+                             f"on {board.dma_controller(load.master).bus}; accepted: a memory of "
+                             "its bus")
+        if load.bank is not None and not 0 <= load.bank < memory.banks:
+            raise BoardError(f"{path}.bank: {load.bank}; accepted: 0 to {memory.banks - 1} of "
+                             f"{load.memory}")
+        most = _bytes_of_burst(board, load) / (_service_s(board, load))
+        if not 0 < load.bytes_per_second < most:
+            raise BoardError(f"{path}.bytes_per_second: {load.bytes_per_second:g}; accepted: above "
+                             f"0 and below {most:.4g}, what {load.memory} can serve in bursts of "
+                             f"{load.burst_beats} beats")
+
+
+def list_bursts(board: Board, kernel: Kernel, states: dict[str, CacheState]) -> CoreBursts:
+    """Return what a kernel asks of memories on a bus, in the order of its accesses.
+
+    Parameters
+    ----------
+    board : Board
+        For caches and buses.
+    kernel : Kernel
+        What is asked.
+    states : dict of str to CacheState
+        Contents of the caches before it; not changed.
+
+    Returns
+    -------
+    CoreBursts
+        Lines filled and written back, and accesses no cache takes; at most `MOST_BURSTS`, in
+        order of access.
+    """
+    owners = tuple(dict.fromkeys((*(owner for state in states.values() for owner in state.owners),
+                                  *((one.memory, one.role) for one in kernel.operands))))
+    caches = [data_cache(board, board.memory(operand.memory)) for operand in kernel.operands]
+    parts: list[list[np.ndarray]] = []
+    for cache in dict.fromkeys(caches):
+        collector = _Collector(board, kernel, cache, [one is cache for one in caches], owners)
+        parts += collector.run(states)
+    columns = [np.concatenate([np.zeros(0, np.int64), *(part[column] for part in parts)])
+               for column in range(5)]
+    order = np.argsort(columns[0], kind="stable")[:MOST_BURSTS]
+    access, address, size, owner, write = (column[order] for column in columns)
+    return CoreBursts(owners=owners, access=access, address=address, size_bytes=size,
+                      owner=owner, write=write == 1)
+
+
+class _Collector:
+    """Picks bursts out of touches, up to `MOST_BURSTS`."""
+
+    def __init__(self, board: Board, kernel: Kernel, cache: Cache | None,
+                 chosen: Sequence[bool], owners: tuple[Owner, ...]) -> None:
+        self.kernel, self.cache, self.chosen = kernel, cache, chosen
+        self.owners = owners
+        on_bus = np.array([board.memory(memory).bus is not None for memory, _ in owners])
+        self.of_operand = np.array([owners.index((one.memory, one.role))
+                                    for one in kernel.operands])
+        self.asks = np.array(chosen) & on_bus[self.of_operand]
+        self.on_bus = on_bus
+        self.parts: list[list[np.ndarray]] = []
+        self.room = MOST_BURSTS
+
+    def run(self, states: dict[str, CacheState]) -> list[list[np.ndarray]]:
+        """Return arrays of access, address, bytes, owner and write, piece by piece."""
+        cache = self.cache or WORD
+        state = states.get(cache.name) or new_state(cache)
+        self.line_bytes = cache.line_bytes
+        self.upper = np.array([self.owners.index(owner) for owner in dict.fromkeys(
+            (*state.owners, *((one.memory, one.role) for one, mine in zip(
+                self.kernel.operands, self.chosen, strict=True) if mine and self.cache)))]
+            or [0])
+        visit_touches(cache, self.kernel.nests, self.kernel.operands, state, self.visit,
+                      [bool(self.cache) and mine for mine in self.chosen])
+        return self.parts
+
+    def visit(self, touches: Touches) -> None:
+        """Keep the touches of a piece that reach a bus."""
+        if self.room <= 0:
+            return
+        asked = self.asks[touches.operands] & (
+            (touches.found != HIT) if self.cache else np.ones(len(touches.lines), dtype=bool))
+        back = touches.left >= 0
+        gone = self.upper[np.minimum(touches.left_owners, len(self.upper) - 1)]
+        back &= self.on_bus[gone]
+        access = np.concatenate([touches.accesses[asked], touches.accesses[back]])
+        order = np.argsort(access, kind="stable")[:self.room]
+        self.parts.append([column[order] for column in (
+            access,
+            np.concatenate([touches.lines[asked], touches.left[back]]) * self.line_bytes,
+            np.concatenate([np.where(touches.found[asked] == BYPASS, WORD.line_bytes,
+                                     self.line_bytes), np.full(gone[back].size, self.line_bytes)]),
+            np.concatenate([self.of_operand[touches.operands[asked]], gone[back]]),
+            np.concatenate([touches.writes[asked] & np.isin(touches.found[asked], (HIT, BYPASS)),
+                            np.ones(gone[back].size, dtype=bool)]).astype(np.int64))])
+        self.room -= len(access)
+
+
+def run_shared(board: Board, loads: Sequence[Load], bursts: CoreBursts, core_cycles: float,
+               accesses: int, buses: Sequence[str] = ()) -> dict[str, tuple[BusRun, np.ndarray]]:
+    """Run a kernel's bursts against other masters, bus by bus.
+
+    Parameters
+    ----------
+    board : Board
+        For buses, clocks and memories.
+    loads : sequence of Load
+        Checked by `check_loads`.
+    bursts : CoreBursts
+        Of the kernel.
+    core_cycles : float
+        The core's own, spread evenly over the accesses.
+    accesses : int
+        Of the whole kernel.
+    buses : sequence of str
+        Run, too, though nobody else uses them.
+
+    Returns
+    -------
+    dict of str to (BusRun, ndarray of int64)
+        By bus: what happened, and which bursts the core's were.
+    """
+    runs = {}
+    loaded = [board.memory(load.memory).bus or "" for load in loads]
+    for name in dict.fromkeys((*loaded, *buses)):
+        here = [load for load in loads if board.memory(load.memory).bus == name]
+        on_bus = np.array([board.memory(memory).bus == name for memory, _ in bursts.owners])
+        mine = np.flatnonzero(on_bus[bursts.owner])
+        interconnect = build_interconnect(board, name, **{
+            load.master: Master(name=load.master, pacing="clock", clock_hz=board.clock(
+                board.dma_controller(load.master).clock).frequency_hz) for load in here})
+        core = _core_stream(board, interconnect, bursts, mine, core_cycles / max(1, accesses))
+        alone = simulate_bus(interconnect, [core]).end_ticks / interconnect.clock_periods()[0]
+        most = alone + sum(len(mine) * _service_s(board, load) * interconnect.clock_hz
+                           for load in here)
+        streams = [_load_stream(board, load, most / interconnect.clock_hz) for load in here]
+        runs[name] = simulate_bus(interconnect, [core, *streams]), mine
+    return runs
+
+
+def count_waits(board: Board, loads: Sequence[Load], bursts: CoreBursts, core_cycles: float,
+                counts: AccessCounts) -> list[CountLine]:
+    """Return what the core's bursts wait for other masters, by memory and role.
+
+    Parameters
+    ----------
+    board, loads, bursts, core_cycles
+        As for `run_shared`.
+    counts : AccessCounts
+        Of the whole kernel, of whose bursts `bursts` are the first.
+
+    Returns
+    -------
+    list of CountLine
+        `bus_contention`, in core cycles.
+    """
+    lines = []
+    accesses = counts.total("reads") + counts.total("writes")
+    total = sum(
+        one.read_misses + one.write_misses + one.write_bypasses if one.cached
+        else one.reads + one.writes for one in counts.operands
+        if board.memory(one.memory).bus is not None) + sum(
+        owner.write_backs for owner in counts.owners
+        if board.memory(owner.memory).bus is not None)
+    scale = max(1.0, total / len(bursts.access)) if len(bursts.access) else 0.0
+    for name, (run, mine) in run_shared(board, loads, bursts, core_cycles, accesses).items():
+        ratio = (board.clock(board.core.clock).frequency_hz
+                 / board.clock(board.bus(name).clock).frequency_hz)
+        waits = run.wait_cycles(board.core.name) * ratio * scale
+        reads = ~bursts.write[mine]
+        exposed = next(cost.exposed_cycles for cost in count_contention(run)
+                       if cost.master == board.core.name) * scale
+        waited = float(waits.sum())
+        share = min(1.0, exposed / waited) if waited else 0.0
+        for owner in np.unique(bursts.owner[mine]).tolist():
+            own = bursts.owner[mine] == owner
+            if occurred := float(waits[own].sum()):
+                memory, role = bursts.owners[owner]
+                lines.append(CountLine(
+                    event="bus_contention", place=memory, operand=role, occurred=occurred,
+                    exposed=math.floor(float(waits[own & reads].sum()) * share * 64) / 64))
+    return lines
+
+
+def _core_stream(board: Board, interconnect: Interconnect, bursts: CoreBursts, mine: np.ndarray,
+                 pace: float) -> Stream:
+    """The core's bursts on one bus: each after the cycles its accesses take."""
+    names = [slave.name for slave in interconnect.slaves]
+    slave = np.array([names.index(memory) if memory in names else 0
+                      for memory, _ in bursts.owners], dtype=np.int64)[bursts.owner[mine]]
+    width = board.bus(board.memory(names[0]).bus or "").width_bytes
+    when = np.floor(bursts.access[mine] * pace).astype(np.int64)
+    bank = np.zeros(len(mine), dtype=np.int64)
+    for number, name in enumerate(names):
+        here = slave == number
+        bank[here] = banks_of(board.memory(name), bursts.address[mine][here])
+    return Stream(master=board.core.name, slave=slave, bank=bank, write=bursts.write[mine],
+                  beats=-(-bursts.size_bytes[mine] // width), count=len(mine),
+                  think_cycles=np.diff(when, prepend=0))
+
+
+def _load_stream(board: Board, load: Load, seconds: float) -> Stream:
+    clock_hz = board.clock(board.dma_controller(load.master).clock).frequency_hz
+    size, memory = _bytes_of_burst(board, load), board.memory(load.memory)
+    count = int(seconds * load.bytes_per_second / size) + 1
+    number = np.arange(1, count + 1)
+    due = np.floor(number * size / load.bytes_per_second * clock_hz).astype(np.int64)
+    bank = (np.full(count, load.bank) if load.bank is not None else
+            banks_of(memory, memory.address + number * size % memory.size_bytes))
+    return Stream(master=load.master, slave=load.memory, bank=bank, beats=load.burst_beats,
+                  write=load.write, think_cycles=due, count=count)
+
+
+def _bytes_of_burst(board: Board, load: Load) -> int:
+    return load.burst_beats * board.bus(board.memory(load.memory).bus or "").width_bytes
+
+
+def _service_s(board: Board, load: Load) -> float:
+    """Seconds a burst of a load holds its bank."""
+    slave = make_slave(board, board.memory(load.memory))
+    cycles = max(load.burst_beats, slave.latency_cycles + load.burst_beats * slave.beat_cycles)
+    return cycles / (slave.clock_hz or 1.0)

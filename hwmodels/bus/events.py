@@ -1,0 +1,268 @@
+"""Buses: masters, arbitrated slaves, and what waiting for each other costs.
+
+    run = simulate_bus(interconnect, streams)     when every burst was issued, granted, finished
+    count_contention(run)                         waiting per master, and what of it was exposed
+
+Rules, the same in the kernel, in the SimPy specification and in the ticked one:
+
+- A master presents one burst at a time at the arbiter of one slave bank, and the next one only
+  when that was granted (address channels without queues: a busy slave keeps what follows back).
+  Each bank has its own arbiter and serves one burst at a time, uninterrupted; different banks
+  serve at once (an AHB matrix, an AXI crossbar). Slaves behind one port are one slave.
+- Burst k of a master with N outstanding is issued on an edge of the master's clock, not before
+
+      origin + think, finish(k - N), grant(k - 1) + one bus cycle, finish of the burst it is `after`
+
+  where origin is finish(k - N) for pacing "finish" (a core that blocks), issue(k - 1) for "issue"
+  (an engine that runs ahead) and 0 for "clock" (a peripheral). AHB is N = 1. With N > 1 replies
+  come in order, and the port's own data lines carry one beat per bus cycle. A port with separate
+  read and write channels is two masters.
+- It arrives at the arbiter on the next bus edge plus the master's request cycles. A free slave
+  grants at once to one of those that arrived: "fixed": the first in the order of masters;
+  "round_robin": the next after the last granted there (at first: the first); "first_come": the
+  earliest arrival, first of equals; "weighted": smooth weighted round robin: each that waits
+  earns its weight, the richest (first of equals) is granted and pays what all of them just earned.
+- The slave is held for latency + beats x cycles of its clock, as whole bus cycles and at least one
+  per beat, longer by `page_cycles` when the burst names a page other than the last one opened
+  there. The reply takes the slave's pipeline cycles and the master's response cycles more, in
+  which the slave may serve others, and finishes on an edge of the master's clock.
+
+Every clock has an edge at time 0. The wait of a burst is the time from arrival to grant in which
+others held its slave; a master's own earlier bursts are not contention.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from hwmodels.board.facts import Board, Memory
+from hwmodels.bus.bursts import HELD, LAST, TARGET, Bursts, merge_streams, separate_masters
+from hwmodels.bus.interconnect import ARBITRATIONS, Interconnect, Master, Slave, Stream
+from hwmodels.errors import BoardError, KernelError, did_you_mean
+
+ISSUE, GRANT, FINISH, WAIT = range(4)
+"""Columns of `BusRun.times`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class BusRun:
+    """When every burst was issued, granted and finished.
+
+    Parameters
+    ----------
+    bursts : Bursts
+        What was asked.
+    times : ndarray of int64, (bursts, 4)
+        Ticks of issue, grant, finish, and ticks waited for others.
+    busy : ndarray of int64, (banks,)
+        Ticks each bank was held.
+    """
+
+    bursts: Bursts
+    times: np.ndarray
+    busy: np.ndarray
+
+    @property
+    def end_ticks(self) -> int:
+        """When the last burst finished."""
+        return int(self.times[:, FINISH].max(initial=0))
+
+    def finish_cycles(self, master: str) -> np.ndarray:
+        """Return when each burst of a master finished, in cycles of its clock."""
+        return self.times[self.bursts.range_of(master), FINISH] // self.period(master)
+
+    def wait_cycles(self, master: str) -> np.ndarray:
+        """Return how long each burst of a master waited for others, in bus cycles."""
+        return self.times[self.bursts.range_of(master), WAIT] // self.bursts.bus_period
+
+    def period(self, master: str) -> int:
+        """Return the ticks of a cycle of a master."""
+        return int(self.bursts.ports[self.bursts.row_of(master), 0])
+
+    def held_ticks(self) -> np.ndarray:
+        """Return how long each burst held its bank, pages included: int64, (bursts,)."""
+        asked, pages = self.bursts.bursts, self.bursts.pages
+        held = asked[:, HELD].copy()
+        for bank, ticks in enumerate(self.bursts.page_ticks if len(pages) else ()):
+            mine = np.flatnonzero((asked[:, TARGET] == bank) & (pages >= 0))
+            mine = mine[np.argsort(self.times[mine, GRANT])]
+            held[mine[np.diff(pages[mine], prepend=-1) != 0]] += ticks
+        return held
+
+    def utilisation(self, slave: str) -> float:
+        """Return the share of the time to the last finish a slave was held, mean of its banks."""
+        banks = self.bursts.interconnect.banks
+        held = [int(ticks) for ticks, (name, _) in zip(self.busy, banks, strict=True)
+                if name == slave]
+        if not held:
+            raise KernelError(f"bus: no slave {slave!r}; "
+                              + did_you_mean(slave, {name for name, _ in banks}))
+        return sum(held) / (len(held) * self.end_ticks) if self.end_ticks else 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Contention:
+    """What sharing cost one master.
+
+    Parameters
+    ----------
+    master : str
+        Whom.
+    bursts : int
+        It made.
+    wait_bus_cycles : int
+        Sum of the waits of its bursts.
+    exposed_cycles : int
+        Cycles of its own clock its last burst finished later than without any other master
+        holding a slave. Never negative, unless others open pages for it.
+    """
+
+    master: str
+    bursts: int
+    wait_bus_cycles: int
+    exposed_cycles: int
+
+
+def simulate_bus(interconnect: Interconnect, streams: Sequence[Stream]) -> BusRun:
+    """Run the streams of all masters against each other.
+
+    Parameters
+    ----------
+    interconnect : Interconnect
+        Masters, slaves, arbitration.
+    streams : sequence of Stream
+        At most one per master; the others ask nothing.
+
+    Returns
+    -------
+    BusRun
+        Times of every burst.
+
+    Raises
+    ------
+    KernelError
+        When a stream cannot be run on the interconnect, or bursts wait for each other in a ring.
+    """
+    return run_bursts(merge_streams(interconnect, streams))
+
+
+def run_bursts(bursts: Bursts) -> BusRun:
+    """Run merged bursts; see `simulate_bus`."""
+    from hwmodels.kernels import bus_events
+
+    times = np.full((len(bursts.bursts), 4), -1, np.int64)
+    busy = np.zeros(len(bursts.page_ticks), np.int64)
+    granted = bus_events.run_bursts(
+        bursts.ports, bursts.bursts, bursts.transfer, bursts.pages, bursts.page_ticks,
+        bursts.after, bursts.bus_period, ARBITRATIONS[bursts.interconnect.arbitration], times,
+        busy)
+    if granted < len(times):
+        stuck = int(np.flatnonzero(times[:, GRANT] < 0)[0])
+        row = int(np.searchsorted(bursts.ports[:, LAST], stuck, side="right"))
+        name = bursts.interconnect.masters[row].name
+        raise KernelError(
+            f"bus: burst {stuck - bursts.range_of(name).start} of master {name!r} waits for one "
+            "that waits for it; accepted: `after` without rings")
+    return BusRun(bursts=bursts, times=times, busy=busy)
+
+
+def count_contention(run: BusRun) -> tuple[Contention, ...]:
+    """Return what sharing cost each master.
+
+    Parameters
+    ----------
+    run : BusRun
+        All masters together.
+
+    Returns
+    -------
+    tuple of Contention
+        In the order of the masters.
+
+    Notes
+    -----
+    Exposed is against a second run in which every master has all slaves to itself and only
+    `after` links them. Every rule but page opening is monotone in the times it uses, so without
+    pages waiting can only delay a master's end and the difference is at least 0; it is below
+    the sum of the waits where think time, a clock edge or an earlier reply hides some.
+    """
+    alone = run_bursts(separate_masters(run.bursts))
+    results = []
+    for master in run.bursts.interconnect.masters:
+        part = run.bursts.range_of(master.name)
+        later = (run.times[part, FINISH].max(initial=0)
+                 - alone.times[part, FINISH].max(initial=0))
+        results.append(Contention(
+            master=master.name, bursts=part.stop - part.start,
+            wait_bus_cycles=int(run.wait_cycles(master.name).sum()),
+            exposed_cycles=int(later) // run.period(master.name)))
+    return tuple(results)
+
+
+def build_interconnect(board: Board, bus_name: str, **masters: Master) -> Interconnect:
+    """Return the interconnect a board's bus is.
+
+    Parameters
+    ----------
+    board : Board
+        Facts.
+    bus_name : str
+        One of its buses.
+    **masters : Master
+        In place of those of the same name, or after them.
+
+    Returns
+    -------
+    Interconnect
+        The bus's masters, blocking, at their clocks, and every memory on the bus.
+    """
+    bus = board.bus(bus_name)
+    clocks = ({core.name: core.clock for core in board.cores}
+              | {dma.name: dma.clock for dma in board.dma})
+    known = {name: Master(name=name, clock_hz=board.clock(clocks.get(name, bus.clock)).frequency_hz)
+             for name in bus.masters} | masters
+    return Interconnect(
+        clock_hz=board.clock(bus.clock).frequency_hz, masters=tuple(known.values()),
+        slaves=tuple(make_slave(board, memory) for memory in board.memories
+                     if memory.bus == bus_name),
+        arbitration=bus.arbitration)
+
+
+def make_slave(board: Board, memory: Memory) -> Slave:
+    """Return a memory of a board as its bus meets it.
+
+    Parameters
+    ----------
+    board : Board
+        For the bus and the clock.
+    memory : Memory
+        On a bus.
+
+    Returns
+    -------
+    Slave
+        Alone and for whole read lines it takes `hwmodels.board.memory.burst_cycles`.
+
+    Notes
+    -----
+    With W bytes of the bus, b bytes the memory moves in a cycle (W where it states none), a bytes
+    of an array read and w wait states, a beat takes max(1, (1 + w) b / a) W / b cycles. What comes
+    before the first beat is held by the burst: w, or a / b - 1 where the array sets the pace.
+    The latency of memory outside the chip (command, address) is held too; that of memory inside
+    is the way through the interconnect, which other bursts share (assumed).
+    """
+    if memory.bus is None:
+        raise BoardError(f"{board.name}: memory {memory.name!r} hangs on no bus")
+    width = board.bus(memory.bus).width_bytes
+    moved = memory.bytes_per_cycle or width
+    pace = (1 + memory.wait_states) * moved / memory.read_bytes
+    held = memory.wait_states if pace <= 1 else max(0.0, memory.read_bytes / moved - 1)
+    outside = memory.role in ("external_ram", "external_flash")
+    return Slave(
+        name=memory.name, banks=memory.banks, clock_hz=board.clock(memory.clock).frequency_hz,
+        latency_cycles=held + (memory.latency_cycles if outside else 0.0),
+        pipeline_cycles=0.0 if outside else memory.latency_cycles,
+        beat_cycles=max(1.0, pace) * width / moved)

@@ -1,0 +1,246 @@
+"""What hangs on a bus and what it asks: masters, slaves, streams of bursts.
+
+`hwmodels.bus.events` says what the numbers mean and runs them.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from hwmodels.errors import BoardError, did_you_mean
+
+ARBITRATIONS = {"fixed": 0, "round_robin": 1, "weighted": 2, "first_come": 3}
+"""Ways to choose among masters, by the kernel's number."""
+
+PACINGS = {"finish": 0, "issue": 1, "clock": 2}
+"""What a master's think time counts from, by the kernel's number."""
+
+MAX_DENOMINATOR = 1000
+"""Clock ratios are fractions of whole numbers up to this."""
+
+MAX_PERIOD = 1 << 20
+"""Ticks of a cycle at most, so that 2^42 cycles fit into 62 bits."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Master:
+    """A port that asks: a core's instruction or data side, a DMA channel, an NPU interface.
+
+    Parameters
+    ----------
+    name : str
+        Of the port.
+    clock_hz : float or None
+        Its clock; None: the bus clock.
+    outstanding : int
+        Bursts in flight at once.
+    pacing : str
+        One of `PACINGS`.
+    weight : int
+        Share of contended grants under weighted arbitration.
+    request_cycles, response_cycles : int
+        Bus cycles of a bridge on the way to the arbiter and back.
+    """
+
+    name: str
+    clock_hz: float | None = None
+    outstanding: int = 1
+    pacing: str = "finish"
+    weight: int = 1
+    request_cycles: int = 0
+    response_cycles: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Slave:
+    """A memory or peripheral as the bus meets it.
+
+    Parameters
+    ----------
+    name : str
+        Of the memory.
+    latency_cycles : float
+        Cycles of its clock a burst holds it before the first beat.
+    write_latency_cycles : float or None
+        The same for writes; None: as for reads.
+    beat_cycles : float
+        Cycles of its clock per beat of the bus.
+    pipeline_cycles : float
+        Cycles of its clock the reply takes more, other bursts being served meanwhile.
+    page_cycles : float
+        Cycles of its clock to open another page (a row of SDRAM).
+    banks : int
+        Banks that serve at once.
+    clock_hz : float or None
+        Its clock; None: the bus clock.
+    """
+
+    name: str
+    latency_cycles: float = 0.0
+    write_latency_cycles: float | None = None
+    beat_cycles: float = 1.0
+    pipeline_cycles: float = 0.0
+    page_cycles: float = 0.0
+    banks: int = 1
+    clock_hz: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Interconnect:
+    """Masters, slaves and the arbiters between them.
+
+    Parameters
+    ----------
+    clock_hz : float
+        Of the bus.
+    masters : tuple of Master
+        In the order of fixed priority, the first wins.
+    slaves : tuple of Slave
+        What they reach.
+    arbitration : str
+        One of `ARBITRATIONS`.
+
+    Raises
+    ------
+    BoardError
+        When a name, number or arbitration is not one the model knows.
+    """
+
+    clock_hz: float
+    masters: tuple[Master, ...]
+    slaves: tuple[Slave, ...]
+    arbitration: str = "round_robin"
+
+    def __post_init__(self) -> None:
+        if self.arbitration not in ARBITRATIONS:
+            raise BoardError(f"bus: arbitration {self.arbitration!r}; "
+                             + did_you_mean(self.arbitration, ARBITRATIONS))
+        for parts, kind in ((self.masters, "master"), (self.slaves, "slave")):
+            names = [part.name for part in parts]
+            if not names or len(set(names)) < len(names):
+                raise BoardError(f"bus: {kind}s {names}; accepted: one or more, each named once")
+        for clock_hz in (self.clock_hz, *(master.clock_hz for master in self.masters),
+                         *(slave.clock_hz for slave in self.slaves)):
+            if clock_hz is not None and not clock_hz > 0:
+                raise BoardError(f"bus: clock of {clock_hz} Hz; accepted: above 0")
+        for master in self.masters:
+            _check_master(master)
+        for slave in self.slaves:
+            _check_slave(slave)
+
+    @property
+    def banks(self) -> tuple[tuple[str, int], ...]:
+        """(slave, bank) of every arbiter, in the order the arrays of a run number them."""
+        return tuple((slave.name, bank) for slave in self.slaves for bank in range(slave.banks))
+
+    def clock_periods(self) -> tuple[int, tuple[int, ...]]:
+        """Return ticks of a bus cycle, and of a cycle of each master.
+
+        Raises
+        ------
+        BoardError
+            When the clocks have no common tick of a usable size.
+        """
+        ratios = [clock_ratio(master.clock_hz or self.clock_hz, self.clock_hz)
+                  for master in self.masters]
+        bus = math.lcm(*(ratio.numerator for ratio in ratios))
+        periods = tuple(int(bus / ratio) for ratio in ratios)
+        if max(bus, *periods) > MAX_PERIOD:
+            raise BoardError(f"bus: clocks without a common tick of 1/{MAX_PERIOD} of a cycle or "
+                             "more; accepted: clocks in ratios of small whole numbers")
+        return bus, periods
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Stream:
+    """The bursts of one master, in order; a single value holds for all of them.
+
+    Parameters
+    ----------
+    master : str
+        Who asks.
+    slave : str or ndarray, (bursts,)
+        Whom it asks: the name, names, or numbers among the interconnect's slaves.
+    bank : int or ndarray of int, (bursts,)
+        Bank of the slave.
+    beats : int or ndarray of int, (bursts,)
+        Of the bus.
+    think_cycles : int or ndarray of int, (bursts,)
+        Of the master's clock, before each burst; with pacing "clock": when it is due.
+    write : bool or ndarray of bool, (bursts,)
+        Whether it writes.
+    service_cycles : ndarray of int, (bursts,) or None
+        Bus cycles the slave is held, where a memory model says so itself.
+    page : int or ndarray of int, (bursts,)
+        Page it opens; -1: none.
+    after : ndarray of int, (bursts,) or None
+        Number of the burst of `after_master` that has to finish first; -1: none.
+    after_master : str or None
+        Whose bursts `after` counts.
+    count : int or None
+        Bursts; None: as long as the longest array.
+    """
+
+    master: str
+    slave: str | np.ndarray
+    bank: int | np.ndarray = 0
+    beats: int | np.ndarray = 1
+    think_cycles: int | np.ndarray = 0
+    write: bool | np.ndarray = False
+    service_cycles: np.ndarray | None = None
+    page: int | np.ndarray = -1
+    after: np.ndarray | None = None
+    after_master: str | None = None
+    count: int | None = None
+
+    def __len__(self) -> int:
+        if self.count is not None:
+            return self.count
+        return max(np.size(part) for part in (
+            self.slave, self.bank, self.beats, self.think_cycles, self.write, self.page,
+            self.service_cycles, self.after) if part is not None)
+
+
+def clock_ratio(clock_hz: float, other_hz: float) -> Fraction:
+    """Return the ratio of two clocks as a fraction.
+
+    Raises
+    ------
+    BoardError
+        When they are not in a ratio of whole numbers up to `MAX_DENOMINATOR`.
+    """
+    if not (clock_hz > 0 and other_hz > 0):
+        raise BoardError(f"bus: clocks {clock_hz} and {other_hz} Hz; accepted: above 0")
+    ratio = Fraction(clock_hz / other_hz).limit_denominator(MAX_DENOMINATOR)
+    if not ratio or abs(float(ratio) * other_hz / clock_hz - 1) > 1e-7:
+        raise BoardError(f"bus: clocks {clock_hz:.0f} and {other_hz:.0f} Hz; accepted: a ratio "
+                         f"of whole numbers up to {MAX_DENOMINATOR}")
+    return ratio
+
+
+def _check_master(master: Master) -> None:
+    where = f"bus master {master.name!r}"
+    if master.pacing not in PACINGS:
+        raise BoardError(f"{where}: pacing {master.pacing!r}; "
+                         + did_you_mean(master.pacing, PACINGS))
+    for key in ("outstanding", "weight"):
+        if getattr(master, key) < 1:
+            raise BoardError(f"{where}: {key} {getattr(master, key)}; accepted: 1 or more")
+    for key in ("request_cycles", "response_cycles"):
+        if getattr(master, key) < 0:
+            raise BoardError(f"{where}: {key} {getattr(master, key)}; accepted: 0 or more")
+
+
+def _check_slave(slave: Slave) -> None:
+    where = f"bus slave {slave.name!r}"
+    if slave.banks < 1:
+        raise BoardError(f"{where}: {slave.banks} banks; accepted: 1 or more")
+    if slave.beat_cycles <= 0:
+        raise BoardError(f"{where}: beat_cycles {slave.beat_cycles}; accepted: above 0")
+    for key in ("latency_cycles", "write_latency_cycles", "pipeline_cycles", "page_cycles"):
+        if (getattr(slave, key) or 0) < 0:
+            raise BoardError(f"{where}: {key} {getattr(slave, key)}; accepted: 0 or more")

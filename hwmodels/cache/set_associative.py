@@ -1,0 +1,399 @@
+"""Set-associative caches fed by access nests: exact counts, state carried from kernel to kernel.
+
+    state = new_state(cache)
+    counts, state = simulate_nests(cache, kernel.nests, kernel.operands, state)
+
+A line buffer is a cache of one line: `line_buffer_of(memory)`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from hwmodels.board.facts import Cache, Memory
+from hwmodels.errors import BoardError, KernelError, did_you_mean
+from hwmodels.kernel import Nest, Operand
+from hwmodels.nest.plan import plan_nests
+from hwmodels.nest.program import (
+    CLOCK_WORD,
+    MARK_WORD,
+    MAX_OWNERS,
+    OPERAND_WORD,
+    POLICIES,
+    POLICY_WORD,
+    RECORD_WORDS,
+    REPLACEMENT_WORD,
+    SET_WORDS,
+    WRITE_WORD,
+    Program,
+)
+from hwmodels.nest.stream import Traffic
+
+STATE_HEAD = 8
+"""Words of a state before its entries; the first is the LFSR."""
+
+SEED = 0xACE1
+"""Default start of the LFSR; any non-zero 16-bit value."""
+
+METHODS = ("auto", "accesses", "runs", "phases")
+"""Ways to simulate, all exact; "auto" is the fastest, "phases" where LRU allows it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class CacheState:
+    """Contents of a cache between two kernels.
+
+    Parameters
+    ----------
+    shape : tuple
+        (sets, ways, line bytes, replacement) the words are of.
+    words : ndarray of int64, read-only
+        As `hwmodels.kernels.cache_nest` lays them out.
+    owners : tuple of (str, str)
+        (memory, role) of each owner number lines are marked with.
+    """
+
+    shape: tuple[int, int, int, str]
+    words: np.ndarray
+    owners: tuple[tuple[str, str], ...] = ()
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, CacheState):
+            return NotImplemented
+        return (self.shape == other.shape and self.owners == other.owners
+                and np.array_equal(self.words, other.words))
+
+    def __hash__(self) -> int:
+        return hash((self.shape, self.owners, self.words.tobytes()))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OperandCounts:
+    """What one operand's accesses met.
+
+    Parameters
+    ----------
+    operand, role, memory : str
+        As the kernel names them.
+    cached : bool
+        Whether the cache was looked up; if not, touches and misses are zero.
+    reads, writes : int
+        Accesses.
+    read_bytes, write_bytes : int
+        Bytes they move.
+    read_touches, write_touches : int
+        Lines looked up: one or more per access.
+    read_misses, write_misses : int
+        Lines filled for a load, for a store.
+    write_bypasses : int
+        Store touches that missed and did not allocate.
+    write_throughs : int
+        Store touches passed on to memory: bypasses, and under write-through all of them.
+    """
+
+    operand: str
+    role: str
+    memory: str
+    cached: bool
+    reads: int = 0
+    writes: int = 0
+    read_bytes: int = 0
+    write_bytes: int = 0
+    read_touches: int = 0
+    write_touches: int = 0
+    read_misses: int = 0
+    write_misses: int = 0
+    write_bypasses: int = 0
+    write_throughs: int = 0
+
+    @property
+    def hits(self) -> int:
+        """Touches that found their line."""
+        return (self.read_touches + self.write_touches - self.read_misses - self.write_misses
+                - self.write_bypasses)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OwnerCounts:
+    """Lines that left the cache, by the memory and role of who filled or last wrote them."""
+
+    memory: str
+    role: str
+    evictions: int
+    write_backs: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AccessCounts:
+    """What a kernel's accesses did in one cache.
+
+    Parameters
+    ----------
+    operands : tuple of OperandCounts
+        In the order of the kernel's operands.
+    owners : tuple of OwnerCounts
+        Those with an eviction; owners may come from earlier kernels.
+    simulated_touches : int
+        Look-ups the simulation needed to make: its cost, no property of the kernel; not compared.
+    """
+
+    operands: tuple[OperandCounts, ...]
+    owners: tuple[OwnerCounts, ...] = ()
+    simulated_touches: int = field(default=0, compare=False, repr=False)
+
+    def total(self, field: str) -> int:
+        """Sum a field of `OperandCounts` (or "hits") over the operands."""
+        return sum(getattr(operand, field) for operand in self.operands)
+
+    @property
+    def evictions(self) -> int:
+        """Valid lines that had to leave."""
+        return sum(owner.evictions for owner in self.owners)
+
+    def write_backs(self, memory: str | None = None) -> int:
+        """Dirty lines written back, to one memory or to all."""
+        return sum(owner.write_backs for owner in self.owners if memory in (None, owner.memory))
+
+
+def line_buffer_of(memory: Memory) -> Cache:
+    """Return the one-line cache a memory's line buffer is; its read misses are array reads."""
+    return Cache(name=f"{memory.name} line buffer", size_bytes=memory.read_bytes,
+                 line_bytes=memory.read_bytes, ways=1, allocate="read", write="through")
+
+
+def new_state(cache: Cache, seed: int = SEED) -> CacheState:
+    """Return an empty (cold) cache.
+
+    Parameters
+    ----------
+    cache : Cache
+        Its geometry and policy.
+    seed : int
+        Start of the LFSR, 1 to 65535.
+
+    Returns
+    -------
+    CacheState
+        No line valid.
+
+    """
+    check_cache(cache)
+    if not 0 < seed < 1 << 16:
+        raise BoardError(f"cache {cache.name!r}: LFSR seed {seed}; accepted: 1 to 65535")
+    entries = cache.sets * cache.ways
+    words = np.zeros(STATE_HEAD + entries + cache.sets, dtype=np.int64)
+    words[0] = seed
+    words[STATE_HEAD:STATE_HEAD + entries] = -1
+    words.flags.writeable = False
+    return CacheState(shape=_shape(cache), words=words)
+
+
+def check_cache(cache: Cache) -> None:
+    """Refuse a cache whose geometry or policy the model cannot run.
+
+    Raises
+    ------
+    BoardError
+        Naming the cache, the value and what would be accepted.
+    """
+    where = f"cache {cache.name!r}"
+    if cache.line_bytes < 1 or cache.line_bytes & (cache.line_bytes - 1):
+        raise BoardError(f"{where}: line of {cache.line_bytes} bytes; accepted: a power of two")
+    if cache.ways < 1 or cache.sets < 1:
+        raise BoardError(f"{where}: {cache.size_bytes} bytes in {cache.ways} ways of "
+                         f"{cache.line_bytes} bytes; accepted: at least one set of one way")
+    if cache.size_bytes != cache.sets * cache.ways * cache.line_bytes:
+        raise BoardError(f"{where}: {cache.size_bytes} bytes; accepted: a multiple of ways x "
+                         f"line ({cache.ways * cache.line_bytes})")
+    if cache.replacement not in POLICIES:
+        raise BoardError(f"{where}: replacement {cache.replacement!r}; "
+                         + did_you_mean(cache.replacement, POLICIES))
+    if cache.replacement == "plru" and (cache.ways & (cache.ways - 1) or cache.ways > 32):
+        raise BoardError(f"{where}: tree pseudo-LRU of {cache.ways} ways; accepted: a power of "
+                         "two up to 32")
+    if cache.write not in ("back", "through"):
+        raise BoardError(f"{where}: write {cache.write!r}; accepted: back, through")
+    if cache.allocate not in ("read", "read_write"):
+        raise BoardError(f"{where}: allocate {cache.allocate!r}; accepted: read, read_write")
+
+
+def simulate_nests(cache: Cache, nests: Sequence[Nest], operands: Sequence[Operand],
+                   state: CacheState, cached: Sequence[bool] | None = None,
+                   method: str = "auto") -> tuple[AccessCounts, CacheState]:
+    """Run a kernel's accesses through a cache.
+
+    Parameters
+    ----------
+    cache : Cache
+        Geometry and policies; switched off, every operand is only counted.
+    nests : sequence of Loop or Access
+        In program order.
+    operands : sequence of Operand
+        What they touch.
+    state : CacheState
+        From `new_state` or the kernel before; not changed.
+    cached : sequence of bool, optional
+        Per operand, whether its memory is looked up in this cache; by default all are. The
+        others are only counted.
+    method : str
+        One of `METHODS`; results are identical.
+
+    Returns
+    -------
+    AccessCounts
+        Per operand and per owner.
+    CacheState
+        After the kernel.
+
+    Raises
+    ------
+    KernelError
+        When a nest is malformed or leaves its operand.
+    BoardError
+        When the state belongs to another cache.
+
+    Notes
+    -----
+    An access touches every line it overlaps, in ascending order. A load or an allocating store
+    that misses fills an empty way if there is one, the lowest first, and else replaces. A store
+    marks its line dirty under write-back and makes its operand the line's owner; a load owns
+    only the line it fills. A store that does not allocate changes nothing.
+    """
+    if state.shape != _shape(cache):
+        raise BoardError(f"cache {cache.name!r}: the state is of a cache of (sets, ways, line "
+                         f"bytes, replacement) {state.shape}; accepted: {_shape(cache)}")
+    if method not in METHODS:
+        raise KernelError(f"method {method!r}; {did_you_mean(method, METHODS)}")
+    looked_up = tuple(cached) if cached is not None else (True,) * len(operands)
+    if len(looked_up) != len(operands):
+        raise KernelError(f"{len(looked_up)} cached flags for {len(operands)} operands")
+    if not cache.enabled:
+        looked_up = (False,) * len(operands)
+    plan = plan_nests(tuple(nests), tuple(operands), looked_up, cache,
+                      "phases" if method == "auto" else method)
+    owners, numbers = _number_owners(state.owners, operands, looked_up)
+    memory, words = run_memory(plan.program, cache, numbers, state.words)
+    misses = memory[plan.program.misses].reshape(-1, 3)
+    leaving = memory[plan.program.leaving].reshape(-1, 2)
+    counts = AccessCounts(
+        operands=tuple(_operand_counts(cache, *row) for row in zip(
+            operands, looked_up, plan.traffic, misses.tolist(), strict=True)),
+        owners=tuple(OwnerCounts(memory=memory, role=role, evictions=evicted, write_backs=written)
+                     for (memory, role), (evicted, written)
+                     in zip(owners, leaving.tolist(), strict=False) if evicted),
+        simulated_touches=int(memory[CLOCK_WORD]))
+    return counts, replace(state, words=words, owners=owners)
+
+
+def clean_state(state: CacheState, invalidate: bool = False) -> tuple[AccessCounts, CacheState]:
+    """Write every dirty line back (and empty the cache), as cache maintenance does.
+
+    Parameters
+    ----------
+    state : CacheState
+        Not changed.
+    invalidate : bool
+        Whether lines are dropped, too.
+
+    Returns
+    -------
+    AccessCounts
+        Write-backs by owner; evictions count the lines cleaned.
+    CacheState
+        Nothing dirty. An emptied cache keeps its LFSR; round robin starts again at way zero.
+    """
+    sets, ways = state.shape[:2]
+    words = state.words.copy()
+    entries = words[STATE_HEAD:STATE_HEAD + sets * ways]
+    dirty = (entries >= 0) & (entries & 1 == 1)
+    counts = np.bincount((entries[dirty] >> 1) & MAX_OWNERS, minlength=len(state.owners))
+    if invalidate:
+        entries[:] = -1
+        words[STATE_HEAD + sets * ways:] = 0
+    else:
+        entries[dirty] -= 1
+    words.flags.writeable = False
+    owners = tuple(OwnerCounts(memory=memory, role=role, evictions=count, write_backs=count)
+                   for (memory, role), count in zip(state.owners, counts.tolist(), strict=True)
+                   if count)
+    return AccessCounts(operands=(), owners=owners), replace(state, words=words)
+
+
+def _shape(cache: Cache) -> tuple[int, int, int, str]:
+    return cache.sets, cache.ways, cache.line_bytes, cache.replacement
+
+
+def _number_owners(known: tuple[tuple[str, str], ...], operands: Sequence[Operand],
+                   looked_up: Sequence[bool]) -> tuple[tuple[tuple[str, str], ...], np.ndarray]:
+    """Extend the owners by this kernel's operands; return them and each operand's number."""
+    owners = list(known)
+    numbers = np.zeros(len(operands), dtype=np.int64)
+    for position, (operand, chosen) in enumerate(zip(operands, looked_up, strict=True)):
+        owner = (operand.memory, operand.role)
+        if chosen and owner not in owners:
+            owners.append(owner)
+        if chosen:
+            numbers[position] = owners.index(owner)
+    if len(owners) > MAX_OWNERS:
+        raise KernelError(f"{len(owners)} pairs of memory and role; accepted: up to {MAX_OWNERS}")
+    return tuple(owners), numbers
+
+
+def run_memory(program: Program, cache: Cache, owners: np.ndarray, words: np.ndarray,
+               policy: int | None = None) -> tuple[np.ndarray, np.ndarray]:
+    """Run a program in a copy of its memory.
+
+    Parameters
+    ----------
+    program : Program
+        Flattened for the cache.
+    cache : Cache
+        Geometry and policies.
+    owners : ndarray of int64, (operands,)
+        Owner number of each operand.
+    words : ndarray of int64
+        State before.
+    policy : int, optional
+        Instead of the cache's.
+
+    Returns
+    -------
+    memory, words : ndarray of int64
+        Counters where the program says, and the state after.
+    """
+    from hwmodels.kernels.cache_nest import run_program
+
+    memory = program.memory.copy()
+    if policy is not None:
+        memory[REPLACEMENT_WORD] = policy
+    records = memory[program.records].reshape(-1, RECORD_WORDS)
+    records[:, MARK_WORD] = owners[records[:, OPERAND_WORD]] << 1
+    if cache.write == "back":
+        records[:, MARK_WORD] |= records[:, WRITE_WORD]
+    lines = cache.sets * cache.ways
+    sets = memory[program.sets].reshape(cache.sets, -1)
+    entries = sets[:, SET_WORDS:SET_WORDS + cache.ways]
+    entries[:] = words[STATE_HEAD:STATE_HEAD + lines].reshape(entries.shape)
+    sets[:, POLICY_WORD] = words[STATE_HEAD + lines:]
+    memory[0] = words[0]
+    run_program(memory)
+    after = np.concatenate([memory[:1], words[1:STATE_HEAD], entries.ravel(),
+                            sets[:, POLICY_WORD]])
+    after.flags.writeable = False
+    return memory, after
+
+
+def _operand_counts(cache: Cache, operand: Operand, cached: bool, traffic: Traffic,
+                    misses: list[int]) -> OperandCounts:
+    read_misses, write_misses, bypasses = misses
+    through = traffic.write_touches if cache.write == "through" else bypasses
+    return OperandCounts(
+        operand=operand.name, role=operand.role, memory=operand.memory, cached=cached,
+        reads=traffic.reads, writes=traffic.writes, read_bytes=traffic.read_bytes,
+        write_bytes=traffic.write_bytes, read_touches=traffic.read_touches if cached else 0,
+        write_touches=traffic.write_touches if cached else 0, read_misses=read_misses,
+        write_misses=write_misses, write_bypasses=bypasses,
+        write_throughs=through if cached else 0)

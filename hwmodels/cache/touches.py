@@ -1,0 +1,180 @@
+"""What a cache does touch by touch, where the order matters: two levels, bursts, pictures.
+
+    state = visit_touches(cache, kernel.nests, kernel.operands, state, visit)
+
+gives `visit` every touch in program order, in pieces; counts equal those of `simulate_nests`,
+which is many times faster and knows no order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+import numpy as np
+
+from hwmodels.board.facts import Cache
+from hwmodels.cache.set_associative import POLICIES, CacheState
+from hwmodels.kernel import Nest, Operand
+from hwmodels.nest.stream import Repeat, Stream, Tree, check_nests, make_tree
+
+PIECE = 1 << 18
+"""Touches given to a visitor at a time."""
+
+HIT, READ_FILL, WRITE_FILL, BYPASS = range(4)
+"""What a touch met."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Touches:
+    """A piece of what a kernel's accesses met, in order; arrays of int64, (touches,).
+
+    Parameters
+    ----------
+    accesses : ndarray
+        Number of the access among the kernel's, from 0; one that straddles lines has several.
+    lines : ndarray
+        Address over the line's bytes.
+    operands : ndarray
+        Position of the operand in the kernel.
+    writes : ndarray of bool
+        Stores.
+    found : ndarray
+        HIT, READ_FILL, WRITE_FILL or BYPASS; HIT where the operand is not looked up.
+    left : ndarray
+        Line written back to make room: dirty ones only; -1 for none.
+    left_owners : ndarray
+        Owner number of those, an index into `CacheState.owners`; meaningless elsewhere.
+    """
+
+    accesses: np.ndarray
+    lines: np.ndarray
+    operands: np.ndarray
+    writes: np.ndarray
+    found: np.ndarray
+    left: np.ndarray
+    left_owners: np.ndarray
+
+
+def visit_touches(cache: Cache, nests: Sequence[Nest], operands: Sequence[Operand],
+                  state: CacheState, visit: Callable[[Touches], None],
+                  cached: Sequence[bool] | None = None) -> CacheState:
+    """Run a kernel's accesses through a cache in order.
+
+    Parameters
+    ----------
+    cache : Cache
+        Geometry and policies.
+    nests : sequence of Loop or Access
+        In program order.
+    operands : sequence of Operand
+        What they touch.
+    state : CacheState
+        From `new_state` or the kernel before; not changed.
+    visit : callable
+        Called with up to `PIECE` touches at a time.
+    cached : sequence of bool, optional
+        Per operand, whether its memory is looked up; by default all are. The others are given to
+        the visitor as hits.
+
+    Returns
+    -------
+    CacheState
+        After the kernel.
+    """
+    from hwmodels.kernels import touch_stream
+
+    looked_up = tuple(cached) if cached is not None else (True,) * len(operands)
+    walk = _plan_walk(tuple(nests), tuple(operands), cache.line_bytes)
+    owners, numbers = _number_owners(state.owners, operands, looked_up)
+    geometry, words = describe_cache(cache), state.words.copy()
+    cursor = np.array([0, 0, -1], dtype=np.int64)
+    indices = np.zeros(walk.steps.shape[1], dtype=np.int64)
+    room = [np.empty(PIECE, dtype=np.int64) for _ in range(5)]
+    while cursor[0] < len(walk.code):
+        accesses, lines, marks, found, left = room
+        count = touch_stream.fill_touches(
+            walk.code, walk.streams, walk.steps, walk.values, walk.limits, walk.guard_steps,
+            int(geometry[2]), cursor, indices, accesses, lines, marks)
+        touch_stream.meet_touches(count, lines, marks, numbers, geometry, words, found, left)
+        dirty = (left[:count] >= 0) & (left[:count] & 1 == 1)
+        visit(Touches(
+            accesses=accesses[:count], lines=lines[:count], operands=marks[:count] >> 1,
+            writes=marks[:count] & 1 == 1, found=found[:count],
+            left=np.where(dirty, left[:count] >> 8, -1),
+            left_owners=(left[:count] >> 1) & 127))
+    words.flags.writeable = False
+    return replace(state, words=words, owners=owners)
+
+
+def describe_cache(cache: Cache) -> np.ndarray:
+    """Return what the kernel needs to know of a cache, as `meet_touches` lays it out."""
+    return np.array([cache.sets, cache.ways, cache.line_bytes.bit_length() - 1,
+                     POLICIES[cache.replacement], cache.write == "back",
+                     cache.allocate == "read_write"], dtype=np.int64)
+
+
+def _number_owners(known: tuple[tuple[str, str], ...], operands: Sequence[Operand],
+                   looked_up: Sequence[bool]) -> tuple[tuple[tuple[str, str], ...], np.ndarray]:
+    """Extend the owners by this kernel's operands; return them and each operand's number."""
+    asked = [(operand.memory, operand.role) for operand in operands]
+    owners = tuple(dict.fromkeys(
+        (*known, *(owner for owner, chosen in zip(asked, looked_up, strict=True) if chosen))))
+    return owners, np.array([owners.index(owner) if chosen else -1
+                             for owner, chosen in zip(asked, looked_up, strict=True)],
+                            dtype=np.int64)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Walk:
+    """Nests as the arrays `fill_touches` walks."""
+
+    code: np.ndarray
+    streams: np.ndarray
+    steps: np.ndarray
+    values: np.ndarray
+    limits: np.ndarray
+    guard_steps: np.ndarray
+
+
+@lru_cache(maxsize=512)
+def _plan_walk(nests: tuple[Nest, ...], operands: tuple[Operand, ...], line_bytes: int) -> _Walk:
+    check_nests(nests, operands)
+    tree = make_tree(nests, operands, (True,) * len(operands), line_bytes)
+    code: list[list[int]] = []
+    found: list[Stream] = []
+    _flatten(tree, 0, code, found)
+    depths = max([1, *(len(stream.steps_bytes) for stream in found)])
+    guards = [guard for stream in found for guard in stream.guards]
+    ends = np.cumsum([0, *(len(stream.guards) for stream in found)])
+    return _Walk(
+        code=_table(code, 4),
+        streams=_table([[stream.address, stream.operand, stream.write, stream.follows,
+                         int(ends[row]), int(ends[row + 1])]
+                        for row, stream in enumerate(found)], 6),
+        steps=_table([_pad(stream.steps_bytes, depths) for stream in found], depths),
+        values=np.array([guard.offset for guard in guards], dtype=np.int64),
+        limits=np.array([guard.limit for guard in guards], dtype=np.int64),
+        guard_steps=_table([_pad(guard.steps, depths) for guard in guards], depths))
+
+
+def _flatten(tree: Tree, depth: int, code: list[list[int]], found: list[Stream]) -> None:
+    for part in tree:
+        if isinstance(part, Repeat):
+            start = len(code)
+            code.append([0, part.extent, depth, 0])
+            _flatten(part.body, depth + 1, code, found)
+            code[start][3] = len(code)
+            code.append([1, part.extent, depth, start])
+        else:
+            code.append([2, len(found), depth, 0])
+            found.append(part)
+
+
+def _pad(steps: tuple[int, ...], depths: int) -> list[int]:
+    return [*steps, *[0] * (depths - len(steps))]
+
+
+def _table(rows: list[list[int]], columns: int) -> np.ndarray:
+    return np.array(rows, dtype=np.int64).reshape(len(rows), columns)

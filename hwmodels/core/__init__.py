@@ -1,0 +1,1 @@
+"""Cores: timing tables, and basic blocks scheduled by them."""

@@ -1,0 +1,153 @@
+"""Core files: the timing tables in `hwmodels/cores`, every number with its source."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from hwmodels.board.facts import KINDS, Fact
+from hwmodels.core.timing import (
+    TIMING_CLASSES,
+    ClassTiming,
+    CoreTiming,
+    Pairing,
+    PortRule,
+    Refills,
+)
+from hwmodels.errors import BoardError, did_you_mean
+
+if TYPE_CHECKING:
+    from hwmodels.core.schema import CoreFile
+
+SHIPPED = Path(__file__).parents[1] / "cores"
+"""Folder of the core tables that come with the project."""
+
+
+def list_cores() -> tuple[str, ...]:
+    """Return the names of all core tables, sorted."""
+    return tuple(sorted(path.stem for path in SHIPPED.glob("*.yaml")))
+
+
+@cache
+def load_core(model: str) -> CoreTiming:
+    """Read a core's timing table by name.
+
+    Parameters
+    ----------
+    model : str
+        A name of `list_cores`: what a board's `cores.<name>.model` says.
+
+    Returns
+    -------
+    CoreTiming
+        The same object each time: schedules are cached by it.
+
+    Raises
+    ------
+    BoardError
+        `file:key: reason; accepted ...`.
+    """
+    if model not in list_cores():
+        raise BoardError(f"core model {model!r} does not exist; "
+                         + did_you_mean(model, list_cores()))
+    return read_core(SHIPPED / f"{model}.yaml")
+
+
+def read_core(path: Path) -> CoreTiming:
+    """Read a core's timing table from a file.
+
+    Parameters
+    ----------
+    path : Path
+        Of a YAML file in the shape of those in `hwmodels/cores`.
+
+    Returns
+    -------
+    CoreTiming
+        Validated.
+
+    Raises
+    ------
+    BoardError
+        `file:key: reason; accepted ...`.
+    """
+    import yaml
+
+    try:
+        document = yaml.load(path.read_text(encoding="utf-8"),
+                             Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as problem:
+        raise BoardError(f"{path.name}: not a readable YAML file: {problem}") from None
+    section = _validate(path.name, document)
+    facts = tuple(_list_facts(path.name, document, section.sources, ""))
+    return _assemble(path.name, section, facts)
+
+
+def _validate(name: str, document: object) -> CoreFile:
+    from pydantic import ValidationError
+
+    from hwmodels.core.schema import CoreFile
+
+    try:
+        section = CoreFile.model_validate(document)
+    except ValidationError as problem:
+        first = min(problem.errors(), key=lambda error: error["type"] != "extra_forbidden")
+        place = ".".join(str(part) for part in first["loc"])
+        raise BoardError(f"{name}:{place}: {first['msg']}; accepted: a number as "
+                         f"[value, kind, source] with kind {' | '.join(KINDS)}") from None
+    named = [(f"classes.{key}", key) for key in section.classes]
+    named += [(f"ports.{place}", key) for place, rule in enumerate(section.ports)
+              for key in (*rule.producers, *rule.consumers) if key != "base"]
+    for place, key in named:
+        if key not in TIMING_CLASSES:
+            raise BoardError(f"{name}:{place}: timing class {key!r} is not known; "
+                             + did_you_mean(key, TIMING_CLASSES))
+    return section
+
+
+def _list_facts(name: str, node: object, sources: Mapping[str, str],
+                path: str) -> Iterator[Fact]:
+    if isinstance(node, list) and len(node) == 3 and node[1] in KINDS:
+        if node[2] not in sources:
+            raise BoardError(f"{name}:{path}: source {node[2]!r} is not in the sources table; "
+                             + did_you_mean(str(node[2]), sources))
+        yield Fact(path=path, value=node[0], kind=node[1], source=sources[node[2]])
+    elif isinstance(node, dict):
+        for key, child in node.items():
+            yield from _list_facts(name, child, sources, f"{path}.{key}" if path else str(key))
+    elif isinstance(node, list):
+        for place, child in enumerate(node):
+            yield from _list_facts(name, child, sources, f"{path}.{place}")
+
+
+def _value(leaf: tuple[Any, str, str] | None, default: Any) -> Any:
+    return default if leaf is None else leaf[0]
+
+
+def _assemble(name: str, file: CoreFile, facts: tuple[Fact, ...]) -> CoreTiming:
+    classes = {key: ClassTiming(
+        cycles=_value(one.cycles, 1), transfer_cycles=_value(one.transfer_cycles, 0.0),
+        latency_cycles=one.latency[0], units=tuple(one.units), busy_cycles=_value(one.busy, 1),
+        slot=one.slot, then_cycles=tuple((kind, leaf[0]) for kind, leaf in one.then.items()),
+        early=_value(one.early, False)) for key, one in file.classes.items()}
+    if file.issue_width[0] < 1:
+        raise BoardError(f"{name}:issue_width: must be at least 1")
+    pairing = Pairing() if file.pairing is None else Pairing(
+        narrow_only=file.pairing.narrow_only[0], partners=tuple(file.pairing.partners),
+        second_only=file.pairing.second_only,
+        taken_after_flags=_value(file.pairing.taken_after_flags, True),
+        load_banks=_value(file.pairing.load_banks, 1))
+    refill = file.refill_cycles
+    return CoreTiming(
+        model=file.core.model, description=file.core.description,
+        issue_width=file.issue_width[0], max_ipc=file.max_ipc[0],
+        multiply_is_mac=file.multiply_is_mac[0], loop_buffer=file.loop_buffer[0],
+        base_latency_cycles=file.base_latency[0], pairing=pairing,
+        refills=Refills(taken_cycles=refill.taken[0], exit_cycles=refill.exit[0],
+                        jump_cycles=refill.jump[0], call_cycles=refill.call[0]),
+        classes=classes, unit_counts={key: leaf[0] for key, leaf in file.unit_counts.items()},
+        ports=tuple(PortRule(port=rule.port, producers=tuple(rule.producers),
+                             consumers=tuple(rule.consumers), cycles=rule.cycles[0])
+                    for rule in file.ports), facts=facts)

@@ -1,0 +1,198 @@
+"""Timing tables of cores: how each class of instructions goes through one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from hwmodels.board.facts import Fact
+from hwmodels.errors import KernelError
+from hwmodels.isa.instruction import Instruction
+from hwmodels.isa.mnemonics import FLOAT, MEMORY, SCALAR, VECTOR, VECTOR_MEMORY
+
+LONGEST_PORT_CYCLES = 8
+"""No port rule may ask for an operand sooner before issue."""
+
+PARENTS = {
+    "add": "alu", "add_immediate": "add", "logic": "alu", "carry": "alu", "move": "alu",
+    "shift": "alu", "compare": "alu", "extend": "alu", "reverse": "alu", "bitfield": "alu",
+    "alu_shift": "alu", "alu_lsl": "alu_shift", "system": "alu", "select": "alu",
+    "nop": "alu", "it": "nop", "saturate": "alu", "mul_flags": "mul", "mul_high": "mul_long",
+    "extend_dual": "simd", "extend_add": "simd", "pack": "simd", "saturate_dual": "simd",
+    "mac_half": "mac_dual", "mul_half": "mac_dual", "mul_dual": "mac_dual",
+    "mac_high": "mac_dual",
+    "load_narrow": "load", "load_multi": "load", "f_load": "load", "f_load_multi": "load_multi",
+    "store_register": "store", "store_multi": "store", "f_store": "store",
+    "f_store_multi": "store_multi",
+    "jump": "branch", "call": "branch", "loop_start": "loop_end",
+    "f_mul": "f_add", "f_compare": "f_add", "f_convert": "f_add", "f_move": "f_add",
+    "f_fma": "f_mac", "f_sqrt": "f_div",
+    "v_alu_long": "v_alu", "v_dup": "v_alu", "v_move": "v_alu", "v_narrow": "v_alu_long",
+    "v_reduce": "v_alu_long", "v_sum": "v_mul", "v_mac": "v_mul", "v_mac_long": "v_mac",
+    "v_compare": "v_alu", "v_convert": "v_mul",
+    "v_gather": "v_load", "v_interleave_load": "v_load", "v_scatter": "v_store",
+    "v_interleave_store": "v_store",
+}
+"""Timing class a class is timed as where a core's table does not list it."""
+
+TIMING_CLASSES = frozenset({*PARENTS, *PARENTS.values()} | {
+    mnemonic.timing for table in (SCALAR, FLOAT, VECTOR, MEMORY, VECTOR_MEMORY)
+    for mnemonic in table.values()})
+"""Every timing class an instruction can have."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClassTiming:
+    """How one timing class of instructions goes through a core.
+
+    Parameters
+    ----------
+    cycles : int
+        Least distance to the next instruction in program order.
+    transfer_cycles : float
+        Added to it for each register a multiple transfer moves, rounded up over all.
+    latency_cycles : int
+        From issue to a dependent instruction that needs its operand at issue.
+    units : tuple of str
+        Units it holds, all from issue on.
+    busy_cycles : int
+        For how long it holds them (beats of a vector instruction).
+    slot : str
+        "any", "first" (only as the oldest of its issue group) or "alone".
+    then_cycles : tuple of (str, int)
+        `cycles` for particular kinds or timing classes of the next instruction.
+    early : bool
+        When its operands are there a cycle sooner, so is its result.
+    """
+
+    cycles: int = 1
+    transfer_cycles: float = 0.0
+    latency_cycles: int = 1
+    units: tuple[str, ...] = ()
+    busy_cycles: int = 1
+    slot: str = "any"
+    then_cycles: tuple[tuple[str, int], ...] = ()
+    early: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PortRule:
+    """When an operand is needed, where that is not at issue.
+
+    Parameters
+    ----------
+    port : str
+        How it enters: "value", "address", "shift", "accumulate", "data" or "flags".
+    producers, consumers : tuple of str
+        Timing classes it holds for ("base" for a stepped address register); empty is any.
+    cycles : int
+        Positive: needed that much before issue; negative: after, at the earliest in the
+        producer's own issue cycle.
+    """
+
+    port: str
+    producers: tuple[str, ...] = ()
+    consumers: tuple[str, ...] = ()
+    cycles: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pairing:
+    """Which instructions may issue in the same cycle.
+
+    Parameters
+    ----------
+    narrow_only : bool
+        Both need a 16-bit encoding.
+    partners : tuple of str
+        Timing classes one of the two must belong to; empty is any.
+    second_only : bool
+        That one must be the younger.
+    taken_after_flags : bool
+        A taken branch may join an instruction that sets flags.
+    load_banks : int
+        Two loads join only when they go to different word banks of this many; 1 is no banks.
+    """
+
+    narrow_only: bool = False
+    partners: tuple[str, ...] = ()
+    second_only: bool = False
+    taken_after_flags: bool = True
+    load_banks: int = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refills:
+    """Cycles without issue after a change of flow, beyond the branch's own slot.
+
+    Parameters
+    ----------
+    taken_cycles : int
+        A conditional branch that is taken, in a loop that has run before.
+    exit_cycles : int
+        The same branch falling through at the loop's end (a misprediction where there is a
+        predictor).
+    jump_cycles, call_cycles : int
+        Unconditional branches; calls and loads of the program counter.
+    """
+
+    taken_cycles: int
+    exit_cycles: int
+    jump_cycles: int
+    call_cycles: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class CoreTiming:
+    """The timing table of a core, as `hwmodels/cores/<model>.yaml` states it.
+
+    Parameters
+    ----------
+    issue_width : int
+        Instructions that can start in one cycle.
+    max_ipc : float
+        Instructions per cycle loops can reach: `issue_width` less what the pairing rules forbid.
+    multiply_is_mac : bool
+        The core has no multiply-accumulate: a plain product is the MAC, unless its factors are
+        made or loaded as words in the same block (requantisation).
+    loop_buffer : bool
+        A low-overhead loop's closing branch issues once per entry only.
+    base_latency_cycles : int
+        From issue to the use of an address register the instruction stepped.
+    classes : mapping of str to ClassTiming
+        By timing class.
+    ports : tuple of PortRule
+        First match holds.
+    unit_counts : mapping of str to int
+        Units there are more than one of.
+    """
+
+    model: str
+    description: str
+    issue_width: int
+    max_ipc: float
+    multiply_is_mac: bool
+    loop_buffer: bool
+    base_latency_cycles: int
+    refills: Refills
+    pairing: Pairing
+    classes: Mapping[str, ClassTiming]
+    ports: tuple[PortRule, ...]
+    unit_counts: Mapping[str, int]
+    facts: tuple[Fact, ...] = field(default=(), repr=False)
+
+    def class_timing(self, instruction: Instruction) -> ClassTiming:
+        """Return how this core runs an instruction.
+
+        Raises
+        ------
+        KernelError
+            When it cannot.
+        """
+        name: str | None = instruction.timing
+        while name is not None:
+            if name in self.classes:
+                return self.classes[name]
+            name = PARENTS.get(name)
+        raise KernelError(f"core {self.model} cannot run {instruction.text!r}: no timing class "
+                          f"{instruction.timing!r} in its table")

@@ -1,0 +1,1 @@
+"""Instruction sets: assembly text read as instructions."""

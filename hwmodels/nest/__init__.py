@@ -1,0 +1,1 @@
+"""Access nests: address streams, and rewriting them into ones that touch less."""

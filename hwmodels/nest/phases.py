@@ -1,0 +1,252 @@
+"""Phases: under LRU, what fits the cache need be touched twice only.
+
+While no set sees more distinct lines than it has ways, every touch of a line but its first is a
+hit, and what the cache holds afterwards follows from the order of first and of last touches. A
+stream that a loop does not move makes the same touches in every iteration; first and last touches
+are then in the loop's first and last iteration, and those in between may be left out. The rewrite
+leaves them out of the loop that is cut into phases and of every loop inside it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from hwmodels.board.facts import Cache
+from hwmodels.kernel import Operand
+from hwmodels.nest.rewrite import (
+    compact_tree,
+    estimate_cost,
+    fix_index,
+    line_unit,
+    map_streams,
+    start_at,
+    walk_streams,
+)
+from hwmodels.nest.stream import Repeat, Stream, Tree
+
+MAX_SPANS = 256
+"""Pieces of address range kept apart per loop; beyond, they are covered by fewer, larger ones."""
+
+ROUND_STREAMS = 24
+"""Streams a leaf may become when it is written out round by round."""
+
+Span = tuple[int, int, int, tuple[int, ...]]
+"""First and last byte with the outer indices zero, operand, step per loop from the outermost."""
+
+
+def cut_tree(tree: Tree, cache: Cache, operands: Sequence[Operand],
+             around: tuple[int, ...] = ()) -> Tree:
+    """Run loops phase by phase wherever that is exact and cheaper.
+
+    Parameters
+    ----------
+    tree : tuple of Repeat or Stream
+        Compact.
+    cache : Cache
+        LRU; stores allocate, or there are none.
+    operands : sequence of Operand
+        What the streams touch.
+    around : tuple of int
+        Extents of the loops around the tree.
+
+    Returns
+    -------
+    tuple of Repeat or Stream
+        Same misses, evictions, write-backs and final state.
+    """
+    parts: list[Repeat | Stream] = []
+    for part in tree:
+        if not isinstance(part, Repeat) or all(isinstance(inner, Stream) for inner in part.body):
+            parts.append(part)
+            continue
+        parts.append(_cut_loop(part, cache, operands, around) or Repeat(
+            extent=part.extent, body=cut_tree(part.body, cache, operands,
+                                              (*around, part.extent))))
+    return tuple(parts)
+
+
+def _cut_loop(repeat: Repeat, cache: Cache, operands: Sequence[Operand],
+              around: tuple[int, ...]) -> Repeat | None:
+    """Cut one loop into phases; None where it does not fit or does not pay."""
+    depth = len(around)
+    spans = find_spans(repeat.body, depth, cache.line_bytes)
+    lines = sum((last - first) // cache.line_bytes for first, last, _, _ in spans)
+    if lines > cache.sets * cache.ways:
+        return None
+    full = _peel(repeat.body, depth + 1, cache.line_bytes)
+    middle = _peel(_drop_still(repeat.body, depth), depth + 1, cache.line_bytes)
+    plain_cost = estimate_cost(repeat.body, cache.line_bytes)
+    full_cost = estimate_cost(full, cache.line_bytes)
+    middle_cost = estimate_cost(middle, cache.line_bytes)
+    iterations = int(np.prod((*around, repeat.extent)))
+    # Rows of the table beyond which cutting costs more than it saves.
+    room = (plain_cost - middle_cost) * iterations / (full_cost - middle_cost + 8)
+    if room < 1:
+        return None
+    rows = _cut(spans, cache, operands, (*around, repeat.extent), int(min(room, 2 * iterations)))
+    if rows is None:
+        return None
+    return Repeat(extent=repeat.extent, body=full, middle=middle, rows=rows)
+
+
+def _drop_still(tree: Tree, depth: int) -> Tree:
+    """Drop the streams that the loop at a depth does not move."""
+    return map_streams(tree, lambda stream: stream if _moves(stream, depth) else None)
+
+
+def _moves(stream: Stream, depth: int) -> bool:
+    return bool(stream.steps_bytes[depth]) or any(guard.steps[depth] for guard in stream.guards)
+
+
+def _peel(tree: Tree, depth: int, line_bytes: int) -> Tree:
+    """Leave what a loop does not move out of its middle iterations, for all loops of a tree."""
+    parts: list[Repeat | Stream] = []
+    for part in tree:
+        if not isinstance(part, Repeat) or all(isinstance(inner, Stream) for inner in part.body):
+            parts.append(part)
+            continue
+        still = any(not _moves(stream, depth) for stream in walk_streams(part.body))
+        if part.extent > 3 and still:
+            body = _peel(part.body, depth + 1, line_bytes)
+            parts += fix_index(body, depth, 0)
+            middle = _drop_still(start_at(part.body, depth, 1), depth)
+            if middle:
+                parts.append(Repeat(extent=part.extent - 2,
+                                    body=_peel(middle, depth + 1, line_bytes)))
+            parts += fix_index(body, depth, part.extent - 1)
+        else:
+            parts.append(Repeat(extent=part.extent, body=_peel(part.body, depth + 1, line_bytes)))
+    return compact_tree(_thin(tuple(parts), depth, line_bytes), line_bytes, True, depth)
+
+
+def _thin(tree: Tree, depth: int, line_bytes: int) -> Tree:
+    """Drop touches between the first and the last of a line, where that can be seen."""
+    parts: list[Repeat | Stream] = []
+    for part in tree:
+        if isinstance(part, Repeat):
+            body = _thin(part.body, depth + 1, line_bytes)
+            parts += _line_rounds(replace(part, body=body), depth, line_bytes) or (
+                replace(part, body=body),)
+        else:
+            parts.append(part)
+    ends: dict[object, list[int]] = {}
+    for place, part in enumerate(parts):
+        if isinstance(part, Stream):
+            ends.setdefault(_line_class(part, line_bytes, place), []).append(place)
+    between = {place for places in ends.values() for place in places[1:-1]}
+    return tuple(part for place, part in enumerate(parts) if place not in between)
+
+
+def _line_class(stream: Stream, line_bytes: int, place: int) -> object:
+    """Equal for streams that are always in one line; a straddling access is its own."""
+    if stream.follows:
+        return place
+    unit = line_unit(stream, line_bytes)
+    return (stream.operand, stream.write, stream.steps_bytes, stream.guards,
+            stream.address // unit, unit)
+
+
+def _line_rounds(repeat: Repeat, depth: int, line_bytes: int) -> Tree | None:
+    """Write a leaf as one round for each set of lines it is in, if that is known and short.
+
+    Rounds in the same lines touch them in the same order; one stands for all of them.
+    """
+    streams = [part for part in repeat.body if isinstance(part, Stream)]
+    turns = {0}
+    if len(streams) < len(repeat.body):
+        return None
+    for stream in streams:
+        step = stream.steps_bytes[depth]
+        if (stream.guards or any(other % line_bytes for other in stream.steps_bytes[:depth])):
+            return None
+        address = stream.address % line_bytes
+        last = address + step * (repeat.extent - 1)
+        if step < 0 or last // line_bytes * len(streams) > ROUND_STREAMS:
+            return None
+        turns |= {-((address - line * line_bytes) // step)
+                  for line in range(1, last // line_bytes + 1)}
+    if len(turns) * len(streams) > ROUND_STREAMS:
+        return None
+    return tuple(part for turn in sorted(turns)
+                 for part in fix_index(repeat.body, depth, turn))
+
+
+def find_spans(tree: Tree, depth: int, line_bytes: int) -> list[Span]:
+    """Find the byte ranges one iteration of the loop at `depth` may touch.
+
+    Parameters
+    ----------
+    tree : tuple of Repeat or Stream
+        The loop's body.
+    depth : int
+        Of the loop; its index and those of the loops around are left open.
+    line_bytes : int
+        Gaps shorter than a line are covered.
+
+    Returns
+    -------
+    list of Span
+        Together they cover every touch.
+    """
+    spans: set[Span] = set()
+
+    def visit(tree: Tree, extents: tuple[int, ...]) -> None:
+        for part in tree:
+            if isinstance(part, Repeat):
+                visit(part.body, (*extents, part.extent))
+            elif isinstance(part, Stream):
+                spans.update(_spans_of(part, depth, extents, line_bytes))
+
+    visit(tree, ())
+    merged: list[Span] = []
+    for first, last, operand, steps in sorted(spans, key=lambda span: (span[2], span[3], span)):
+        before = merged[-1] if merged else None
+        if before and before[2:] == (operand, steps) and first <= before[1] + line_bytes:
+            merged[-1] = (before[0], max(last, before[1]), operand, steps)
+        else:
+            merged.append((first, last, operand, steps))
+    return merged
+
+
+def _spans_of(stream: Stream, depth: int, extents: tuple[int, ...],
+              line_bytes: int) -> list[Span]:
+    """Ranges one stream covers over the loops inside, shortest steps first."""
+    starts, length = [stream.address], 1
+    inner = sorted(zip(map(abs, stream.steps_bytes[depth + 1:]), stream.steps_bytes[depth + 1:],
+                       extents, strict=True))
+    for size, step, extent in inner:
+        if step < 0:
+            starts = [start + step * (extent - 1) for start in starts]
+        if size <= length + line_bytes or len(starts) * extent > MAX_SPANS:
+            length += size * (extent - 1)
+        else:
+            starts = [start + size * turn for start in starts for turn in range(extent)]
+    steps = stream.steps_bytes[:depth + 1]
+    return [(start, start + length - 1, stream.operand, steps) for start in starts]
+
+
+def _cut(spans: list[Span], cache: Cache, operands: Sequence[Operand],
+         extents: tuple[int, ...], room: int) -> np.ndarray | None:
+    from hwmodels.kernels.cache_phases import cut_phases
+
+    shift = cache.line_bytes.bit_length() - 1
+    used = sorted({operand for _, _, operand, _ in spans})
+    windows = np.zeros((len(used) + 1, 3), dtype=np.int64)
+    for place, number in enumerate(used):
+        operand = operands[number]
+        first = operand.address >> shift
+        last = (operand.address + max(1, operand.size_bytes) - 1) >> shift
+        windows[place, :2] = first, last
+        windows[place + 1, 2] = windows[place, 2] + last - first + 1
+    table = np.array([(first, last, used.index(operand)) for first, last, operand, _ in spans],
+                     dtype=np.int64)
+    steps = np.array([steps for *_, steps in spans], dtype=np.int64)
+    rows = np.zeros((room + 2, 4), dtype=np.int64)
+    zeros = [np.zeros(size, dtype=np.int64) for size in (
+        len(extents), len(spans), cache.sets, int(windows[-1, 2]) + 1)]
+    filled = cut_phases(table, steps, windows, np.array(extents, dtype=np.int64), shift,
+                        cache.sets, cache.ways, rows, *zeros)
+    return rows[:filled].copy() if filled > 0 else None

@@ -1,0 +1,326 @@
+"""Access nests as address streams: checked against their operands, counted in closed form.
+
+A nest is turned into a small tree of `Repeat` and `Stream`: addresses absolute, empty loops
+gone, every stream inside one cache line per iteration. `hwmodels.nest.program` flattens that
+tree to arrays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from hwmodels.errors import KernelError, did_you_mean
+from hwmodels.kernel import Access, Guard, Nest, Operand, walk_accesses
+
+WIDTHS_BYTES = (1, 2, 4, 8, 16)
+"""Bytes one load or store can move."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stream:
+    """One access of a nest, or the part of it that falls into a further line.
+
+    Parameters
+    ----------
+    operand : int
+        Position of its operand in the kernel.
+    write : bool
+        Store or load.
+    address : int
+        Absolute address at index zero of every loop around it.
+    steps_bytes : tuple of int
+        Address step of each loop around it, outermost first.
+    guards : tuple of Guard
+        As in the access; all must hold.
+    follows : bool
+        The access continues: a touch only where the line differs from the stream before.
+    """
+
+    operand: int
+    write: bool
+    address: int
+    steps_bytes: tuple[int, ...] = ()
+    guards: tuple[Guard, ...] = ()
+    follows: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Repeat:
+    """A counted loop over streams and inner loops.
+
+    Parameters
+    ----------
+    extent : int
+        Iterations, at least one.
+    body : tuple of Repeat or Stream
+        In program order.
+    middle : tuple of Repeat or Stream
+        With `rows`: body of the iterations between the first and the last of a phase.
+    rows : ndarray of int64, (rows, 4), or None
+        The loop cut into phases, as `hwmodels.kernels.cache_phases` fills them.
+    """
+
+    extent: int
+    body: Tree
+    middle: Tree = ()
+    rows: np.ndarray | None = None
+
+
+Tree = tuple[Repeat | Stream, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Span:
+    """What one access amounts to over its whole nest.
+
+    Parameters
+    ----------
+    accesses : int
+        Times it is made: index tuples that meet its guards.
+    touches : int
+        Lines touched, one or more per access.
+    low_address, end_address : int
+        First byte touched and the byte after the last; meaningless without accesses.
+    """
+
+    accesses: int
+    touches: int
+    low_address: int
+    end_address: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Traffic:
+    """Accesses an operand gets from a kernel, whatever caches do with them."""
+
+    reads: int = 0
+    writes: int = 0
+    read_bytes: int = 0
+    write_bytes: int = 0
+    read_touches: int = 0
+    write_touches: int = 0
+
+
+def check_nests(nests: Sequence[Nest], operands: Sequence[Operand]) -> None:
+    """Refuse nests that name unknown operands or are malformed.
+
+    Raises
+    ------
+    KernelError
+        Naming the access and what would be accepted.
+    """
+    names = [operand.name for operand in operands]
+    if len(set(names)) != len(names):
+        raise KernelError(f"operand names must be unique; given: {', '.join(names)}")
+    for extents, access in walk_accesses(tuple(nests)):
+        where = f"access to {access.operand!r}"
+        if access.operand not in names:
+            raise KernelError(f"{where}: no such operand; {did_you_mean(access.operand, names)}")
+        if access.width_bytes not in WIDTHS_BYTES:
+            raise KernelError(f"{where}: width {access.width_bytes} bytes; accepted: "
+                              + ", ".join(map(str, WIDTHS_BYTES)))
+        if len(access.steps_bytes) != len(extents):
+            raise KernelError(f"{where}: {len(access.steps_bytes)} steps in {len(extents)} loops")
+        if any(len(guard.steps) != len(extents) for guard in access.guards):
+            raise KernelError(f"{where}: a guard needs {len(extents)} steps, one per loop")
+        if any(extent < 0 for extent in extents):
+            raise KernelError(f"{where}: a loop extent is negative")
+
+
+def measure_traffic(nests: Sequence[Nest], operands: Sequence[Operand],
+                    line_bytes: int) -> tuple[Traffic, ...]:
+    """Count accesses, bytes and line touches per operand, and refuse accesses outside it.
+
+    Parameters
+    ----------
+    nests : sequence of Loop or Access
+        Checked by `check_nests`.
+    operands : sequence of Operand
+        What they touch.
+    line_bytes : int
+        Line the touches are of, a power of two.
+
+    Returns
+    -------
+    tuple of Traffic
+        One per operand.
+
+    Raises
+    ------
+    KernelError
+        When an access leaves its operand.
+    """
+    position = {operand.name: index for index, operand in enumerate(operands)}
+    sums = np.zeros((len(operands), 6), dtype=np.int64)
+    for extents, access in walk_accesses(tuple(nests)):
+        index = position[access.operand]
+        operand = operands[index]
+        span = measure_access(access, extents, operand.address, line_bytes)
+        if not span.accesses:
+            continue
+        low, end = span.low_address - operand.address, span.end_address - operand.address
+        if low < 0 or end > operand.size_bytes:
+            raise KernelError(f"access to {access.operand!r} reaches bytes {low} to {end} of an "
+                              f"operand of {operand.size_bytes} bytes; accepted: 0 to "
+                              f"{operand.size_bytes}")
+        sums[index, [access.write, 2 + access.write, 4 + access.write]] += (
+            span.accesses, span.accesses * access.width_bytes, span.touches)
+    return tuple(Traffic(reads=row[0], writes=row[1], read_bytes=row[2], write_bytes=row[3],
+                         read_touches=row[4], write_touches=row[5]) for row in sums.tolist())
+
+
+def measure_access(access: Access, extents: tuple[int, ...], base_address: int,
+                   line_bytes: int) -> Span:
+    """Count one access's executions and line touches and find the bytes it reaches.
+
+    Parameters
+    ----------
+    access : Access
+        With one step per loop.
+    extents : tuple of int
+        Of the loops around it, outermost first.
+    base_address : int
+        Address of its operand.
+    line_bytes : int
+        A power of two.
+
+    Returns
+    -------
+    Span
+        Exact, guards included.
+
+    Notes
+    -----
+    Loops joined by no guard are independent: counts multiply, extreme offsets add, and the
+    histogram of the offset modulo the line is a circular convolution. An access of w bytes at
+    residue r touches floor((r + w - 1) / line) + 1 lines.
+    """
+    width, count = access.width_bytes, 1
+    low = end = base_address + access.offset_bytes
+    aligned = low % width == 0 and all(step % width == 0 for step in access.steps_bytes)
+    residues = np.zeros(line_bytes, dtype=np.int64)
+    residues[low % line_bytes] = 1
+    if not _meets_constants(access):
+        return Span(accesses=0, touches=0, low_address=low, end_address=low)
+    for group in _join_loops(access, len(extents)):
+        offsets = _offsets(access, extents, group, line_bytes)
+        if offsets is None:
+            return Span(accesses=0, touches=0, low_address=low, end_address=low)
+        number, group_low, group_high, histogram = offsets
+        count *= number
+        low += group_low
+        end += group_high
+        if not aligned:
+            residues = _convolve(residues, histogram())
+    if aligned:
+        touches = count * max(1, width // line_bytes)
+    else:
+        touches = int(residues @ ((np.arange(line_bytes) + width - 1) // line_bytes + 1))
+    return Span(accesses=count, touches=touches, low_address=low, end_address=end + width)
+
+
+def _join_loops(access: Access, depth: int) -> list[list[int]]:
+    """Group loops that share a guard."""
+    groups = [[loop] for loop in range(depth)]
+    for guard in access.guards:
+        used = {loop for loop in range(depth) if guard.steps[loop]}
+        joined = [group for group in groups if used & set(group)]
+        if not used:
+            continue
+        groups = [group for group in groups if not used & set(group)]
+        groups.append(sorted(loop for group in joined for loop in group))
+    return groups
+
+
+def _meets_constants(access: Access) -> bool:
+    """Whether the guards no loop moves let the access through."""
+    return all(0 <= guard.offset < guard.limit for guard in access.guards if not any(guard.steps))
+
+
+def _offsets(access, extents, group, line_bytes):  # type: ignore[no-untyped-def]
+    """Executions, extreme offsets and residue histogram of a group of loops; None when empty."""
+    guards = [guard for guard in access.guards if any(guard.steps[loop] for loop in group)]
+    if not guards:
+        (loop,) = group
+        extent, step = extents[loop], access.steps_bytes[loop]
+        if extent == 0:
+            return None
+        reach = step * (extent - 1)
+        return (extent, min(0, reach), max(0, reach),
+                lambda: _residues_of_step(step, extent, line_bytes))
+    grids = np.ogrid[tuple(slice(0, extents[loop]) for loop in group)]
+    shape = tuple(extents[loop] for loop in group)
+    made = np.ones(shape, dtype=bool)
+    for guard in guards:
+        index = guard.offset + sum(guard.steps[loop] * grid
+                                   for loop, grid in zip(group, grids, strict=True))
+        made &= (index >= 0) & (index < guard.limit)
+    offset = sum(access.steps_bytes[loop] * grid for loop, grid in zip(group, grids, strict=True))
+    chosen = np.broadcast_to(offset, shape)[made]
+    if not chosen.size:
+        return None
+    return (int(chosen.size), int(chosen.min()), int(chosen.max()),
+            lambda: np.bincount(chosen % line_bytes, minlength=line_bytes))
+
+
+def _residues_of_step(step: int, extent: int, line_bytes: int) -> np.ndarray:
+    """Histogram of step * i modulo the line for i below extent (its period divides the line)."""
+    whole, rest = divmod(extent, line_bytes)
+    residues = step * np.arange(line_bytes) % line_bytes
+    return (whole * np.bincount(residues, minlength=line_bytes)
+            + np.bincount(residues[:rest], minlength=line_bytes))
+
+
+def _convolve(first: np.ndarray, second: np.ndarray) -> np.ndarray:
+    """Circular convolution of two histograms of equal length, in integers."""
+    index = np.arange(len(first))
+    return second[(index[:, None] - index[None, :]) % len(first)] @ first
+
+
+def make_tree(nests: Sequence[Nest], operands: Sequence[Operand], chosen: Sequence[bool],
+              line_bytes: int) -> Tree:
+    """Turn nests into a tree of streams of the chosen operands.
+
+    Parameters
+    ----------
+    nests : sequence of Loop or Access
+        Checked by `check_nests`.
+    operands : sequence of Operand
+        What they touch.
+    chosen : sequence of bool
+        One per operand: whether its accesses are kept.
+    line_bytes : int
+        A power of two.
+
+    Returns
+    -------
+    tuple of Repeat or Stream
+        In program order; loops without streams are gone.
+    """
+    position = {operand.name: index for index, operand in enumerate(operands)}
+
+    def convert(nest: Nest) -> Tree:
+        if isinstance(nest, Access):
+            index = position[nest.operand]
+            return (_split_access(nest, index, operands[index].address, line_bytes)
+                    if chosen[index] else ())
+        body = tuple(part for inner in nest.body for part in convert(inner))
+        return (Repeat(extent=nest.extent, body=body),) if body and nest.extent else ()
+
+    return tuple(part for nest in nests for part in convert(nest))
+
+
+def _split_access(access: Access, operand: int, base_address: int, line_bytes: int) -> Tree:
+    """Make one stream per line an access can touch in one go."""
+    address = base_address + access.offset_bytes
+    width = access.width_bytes
+    aligned = all(offset % width == 0 for offset in (address, *access.steps_bytes))
+    offsets = list(range(0, width, line_bytes))
+    if not aligned and width > 1:
+        offsets.append(width - 1)
+    return tuple(Stream(operand=operand, write=access.write, address=address + offset,
+                        steps_bytes=access.steps_bytes, guards=access.guards, follows=offset > 0)
+                 for offset in offsets)

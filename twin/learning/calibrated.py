@@ -1,0 +1,380 @@
+"""Predictions with learnt prices: an overlay chosen, applied to a deployment, and its intervals.
+
+    stated prices x factors of the overlay -> a deployment -> predict -> intervals
+
+An overlay changes no fact: its factors become efficiencies of the runtime and prices of the board
+for one prediction.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from calibration.datasets import PublishedRow
+from calibration.fitting import Estimate
+from calibration.intervals import Band, Interval, bound
+from calibration.lineages import locate
+from calibration.overlay import Entry, Overlay, find_entry, read_overlay, read_shipped
+from hwmodels.board.facts import Board, EventPrice
+from hwmodels.counts import ISSUE_EVENTS, Bill
+from hwmodels.prices import derive_prices
+from twin.deployment import Deployment
+from twin.errors import UsageError
+from twin.graph import Graph
+from twin.host import CORE_EVENTS
+from twin.learning.certainty import Certainty, Draw, LayerCertainty
+from twin.learning.tally import (
+    ENERGY_PRICES,
+    FAMILIES_OF,
+    STALL_EVENTS,
+    TIME_PRICES,
+    price_of_family,
+)
+from twin.prediction import Prediction, predict
+from twin.published import RowPredictor, deploy_row
+from twin.sites import lower_network
+
+AUTO, NONE = "auto", "none"
+"""Values of `calibration`: the shipped overlay that matches, or stated prices; else a file."""
+
+NOTABLE_SHARE = 0.1
+"""A price that could not be told is worth naming from this share of the time on."""
+
+LARGE_SHARE = 0.25
+"""From this share on, a price that could not be told makes the prediction an extrapolation."""
+
+FAR = 2.0
+"""A clock, or a network's cycles, beyond the measured range by this factor is extrapolation."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Calibration:
+    """Learnt prices that apply to a deployment.
+
+    Parameters
+    ----------
+    origin : str
+        "shipped" or the file's name.
+    entry : Entry
+        Of the overlay.
+    time, energy : Estimate, Estimate or None
+        Log factors and covariance, in the order of `TIME_PRICES` and `ENERGY_PRICES`.
+    spread, energy_spread : mapping of str to float
+        How far apart prices lie by level, where it was learnt; see `calibration.fit_prior.Spread`.
+    """
+
+    origin: str
+    entry: Entry
+    time: Estimate
+    energy: Estimate | None
+    spread: Mapping[str, float]
+    energy_spread: Mapping[str, float]
+
+    @property
+    def description(self) -> str:
+        """What it is, for a report's header."""
+        entry, rows = self.entry, self.entry.time.rows
+        if entry.board is not None and rows:
+            return (f"{self.origin} overlay of {entry.board}, {entry.runtime}, learnt from {rows} "
+                    f"row{'' if rows == 1 else 's'}")
+        if entry.board is not None:
+            return (f"{self.origin} overlay of {entry.board}; {entry.runtime} itself was not "
+                    "measured there, taken from other releases and boards")
+        known = f"boards with {entry.core}" if entry.core else "boards of other cores"
+        return (f"{self.origin} overlay for a board nobody measured, from "
+                f"{known} under {entry.runtime or 'the same library'}")
+
+
+def choose_calibration(deployment: Deployment, wanted: str = AUTO, *,
+                       runtime: str | None = None) -> Calibration | None:
+    """Return the learnt prices for a deployment.
+
+    Parameters
+    ----------
+    deployment : Deployment
+        Whose board and runtime are looked up.
+    wanted : str
+        "auto": shipped overlays; "none": stated prices; else an overlay file.
+    runtime : str, optional
+        What was measured, where the deployment's runtime only stands in for it.
+
+    Returns
+    -------
+    Calibration or None
+        None for "none", and for "auto" when nothing shipped matches.
+
+    Raises
+    ------
+    FitError
+        When a file is refused.
+    UsageError
+        When a file has no entry for this board and runtime, or other prices.
+    """
+    if wanted == NONE or deployment.runtime.offload is not None:
+        return None
+    runtime = runtime or deployment.runtime.identity
+    if wanted == AUTO:
+        return shipped_calibration(deployment.board, runtime)
+    overlay, board = read_overlay(Path(wanted)), deployment.board
+    entry = find_entry(overlay, board=board.name, core=board.core.model, runtime=runtime)
+    if entry is None:
+        raise UsageError(f"{wanted}: no entry for {runtime} on {board.name}; it has: " + "; ".join(
+            f"{one.runtime} on {one.board or 'any board'}" for one in overlay.entries[:6]))
+    if (overlay.time_prices, overlay.energy_prices) != (TIME_PRICES, ENERGY_PRICES):
+        raise UsageError(f"{wanted}: made for other prices ({', '.join(overlay.time_prices)}); "
+                         "calibrate again")
+    return _take(overlay, entry, Path(wanted).name)
+
+
+def shipped_calibration(board: Board, runtime: str) -> Calibration | None:
+    """Return what is shipped for a runtime on a board, or for boards like it; None without."""
+    cell = locate(board.name, board.core.model, runtime)
+    overlay = read_shipped(cell.library, cell.board)
+    entry = None if overlay is None else find_entry(
+        overlay, board=cell.board, core=cell.core, runtime=runtime)
+    return None if overlay is None or entry is None else _take(overlay, entry, "shipped")
+
+
+def _take(overlay: Overlay, entry: Entry, origin: str) -> Calibration:
+    energy = entry.energy
+    return Calibration(
+        origin=origin, entry=entry, time=entry.time.estimate(overlay.time_prices),
+        energy=None if energy is None else energy.estimate(overlay.energy_prices),
+        spread=overlay.spread, energy_spread=overlay.energy_spread)
+
+
+def apply_calibration(deployment: Deployment, calibration: Calibration) -> Deployment:
+    """Return the deployment with learnt factors on its prices.
+
+    Parameters
+    ----------
+    deployment : Deployment
+        With stated prices.
+    calibration : Calibration
+        From `choose_calibration`.
+
+    Returns
+    -------
+    Deployment
+        Equal in everything but what things cost.
+    """
+    factors = dict(zip(TIME_PRICES, calibration.time.factors, strict=True))
+    runtime = deployment.runtime
+    efficiency = {family: runtime.efficiency.get(family, 1.0) * float(factors[price])
+                  for price, families in FAMILIES_OF.items() for family in families}
+    powers = (np.ones(len(ENERGY_PRICES)) if calibration.energy is None
+              else calibration.energy.factors)
+    return dataclasses.replace(
+        deployment,
+        runtime=dataclasses.replace(runtime, efficiency=efficiency,
+                                    dispatch_cycles=runtime.dispatch_cycles * factors["call"]),
+        board=_reprice(deployment.board, float(factors["memory"]),
+                       dict(zip(ENERGY_PRICES, (float(power) for power in powers), strict=True))))
+
+
+def _reprice(board: Board, memory: float, powers: dict[str, float]) -> Board:
+    """Return the board with every price stated, times its factor."""
+    stated = []
+    for (event, place), price in sorted(derive_prices(board).table.items(),
+                                        key=lambda item: (item[0][0], item[0][1])):
+        waits = _waits(event)
+        scale = memory if waits else 1.0
+        stated.append(EventPrice(
+            event=event, place=place, cycles=price.cycles * scale, clock=price.clock,
+            pj=None if price.pj is None else price.pj * scale * powers[_power_of(event)]))
+    return dataclasses.replace(board, prices=tuple(stated))
+
+
+def _waits(event: str) -> bool:
+    """Whether an event is charged under the time price of memories."""
+    return event not in (*CORE_EVENTS, "kernel_dispatch", "clock_tree", "leakage")
+
+
+def _power_of(event: str) -> str:
+    """Return the energy price an event is charged under."""
+    if event in ("clock_tree", "leakage"):
+        return event
+    if event in STALL_EVENTS:
+        return "stall"
+    return "activity" if event in (*ISSUE_EVENTS, "kernel_dispatch") else "memory"
+
+
+def predict_calibrated(deployment: Deployment, *, temperature: str = "warm",
+                       calibration: str | Calibration | None = AUTO) -> Prediction:
+    """Predict with learnt prices where there are any, and say how sure that is.
+
+    Parameters
+    ----------
+    deployment : Deployment
+        From `twin.deploy`.
+    temperature : str
+        "warm" or "cold".
+    calibration : str, Calibration or None
+        As for `choose_calibration`, or chosen already; None is "none".
+
+    Returns
+    -------
+    Prediction
+        With `certainty` when learnt prices were used. Pure, as `predict` is, in the deployment and
+        the overlay.
+    """
+    chosen = (choose_calibration(deployment, calibration) if isinstance(calibration, str)
+              else calibration)
+    if chosen is None:
+        return predict(deployment, temperature=temperature)
+    applied = apply_calibration(deployment, chosen)
+    raw = predict(applied, temperature=temperature)
+    certainty = assure(raw, chosen, temperature)
+    warnings = [f"calibrated: {chosen.description}"]
+    if chosen.entry.energy is None and raw.energy_uj is not None:
+        warnings.append("energy is not calibrated: no measured energy stands behind it")
+    warnings += [f"extrapolating: {reason}" for reason in certainty.extrapolating]
+    return dataclasses.replace(raw, deployment=deployment, certainty=certainty,
+                               warnings=(*raw.warnings, *warnings))
+
+
+def row_predictor(wanted: str) -> RowPredictor:
+    """Return how published rows are predicted with a choice of calibration."""
+    def predict_published(row: PublishedRow, graph: Graph) -> Prediction:
+        deployment = deploy_row(row, graph)
+        return predict_calibrated(
+            deployment, calibration=choose_calibration(deployment, wanted, runtime=row.runtime))
+
+    return predict_published
+
+
+def assure(prediction: Prediction, calibration: Calibration, temperature: str) -> Certainty:
+    """Return the intervals of a prediction made at learnt prices.
+
+    Parameters
+    ----------
+    prediction : Prediction
+        Of a deployment `calibration` was applied to.
+    calibration : Calibration
+        Whose covariance is propagated through the bill.
+    temperature : str
+        Overlays are learnt warm: a cold prediction extrapolates.
+
+    Notes
+    -----
+    With s_k the share of price k in a total, var(log total) = s' C s + network_sd^2 + row_sd^2. A
+    layer's structure error is larger than its network's: taken as independent between layers with
+    shares w, sd_layer = network_sd / sqrt(sum w^2).
+    """
+    entry, time = calibration.entry, calibration.time
+    cycles = price_cycles(prediction)
+    totals = cycles.sum(axis=1)
+    whole = totals.sum()
+    shares = cycles.sum(axis=0) / whole
+    weights = totals / whole
+    untold = {name: share for name, share in zip(TIME_PRICES, shares, strict=True)
+              if share >= NOTABLE_SHARE and name in entry.time.unidentified}
+    structure = entry.time.network_sd / math.sqrt(float((weights**2).sum()))
+    sds = [_sd(time, shares, entry.time.network_sd, entry.time.row_sd)]
+    sds += [_sd(time, line / total, structure, entry.time.row_sd) if total else 0.0
+            for line, total in zip(cycles, totals, strict=True)]
+    band = entry.time.band.band()
+    energies = _energy_intervals(prediction, calibration, sds)
+    return Certainty(
+        calibration=calibration.description, time_us=bound(prediction.time_us, sds[0], band),
+        energy_uj=energies[0], basis=band.basis,
+        layers=tuple(LayerCertainty(time_us=bound(layer.time_us, sd, band), energy_uj=energy)
+                     for layer, sd, energy in zip(prediction.layers, sds[1:], energies[1:],
+                                                  strict=True)),
+        extrapolating=(*_find_extrapolation(prediction, entry, temperature),
+                       *(f"{share:.0%} of the time is {name}, a price the data cannot tell"
+                         for name, share in untold.items() if share >= LARGE_SHARE)),
+        unidentified=tuple(untold),
+        draw=Draw(source=(calibration.origin, str(entry.board), str(entry.core),
+                          str(entry.runtime)),
+                  covariance=time.covariance, time=shares, row_sd=entry.time.row_sd,
+                  network_sd=entry.time.network_sd,
+                  network=prediction.deployment.graph.architecture_id))
+
+
+def _sd(estimate: Estimate, shares: np.ndarray, network_sd: float, row_sd: float) -> float:
+    return math.sqrt(float(shares @ estimate.covariance @ shares) + network_sd**2 + row_sd**2)
+
+
+def price_cycles(prediction: Prediction) -> np.ndarray:
+    """Return cycles by layer and time price, shape (layers, time prices)."""
+    groups = lower_network(prediction.deployment)
+    cycles = np.zeros((len(prediction.layers), len(TIME_PRICES)))
+    for row, layer, kernels in zip(cycles, prediction.layers, groups, strict=True):
+        for line in layer.bill.lines:
+            if _waits(line.event):
+                row[TIME_PRICES.index("memory")] += line.cycles
+            elif line.event == "kernel_dispatch":
+                row[TIME_PRICES.index("call")] += line.cycles
+            elif line.event in CORE_EVENTS:
+                # kernels of one layer that belong to several families share its work evenly
+                for kernel in kernels:
+                    price = TIME_PRICES.index(price_of_family(kernel.family))
+                    row[price] += line.cycles / len(kernels)
+    return cycles
+
+
+def _energy_intervals(prediction: Prediction, calibration: Calibration, time_sds: list[float],
+                      ) -> list[Interval | None]:
+    """Bounds of the total and of each layer: those of the time, and of the power besides."""
+    learnt, estimate = calibration.entry.energy, calibration.energy
+    if learnt is None or estimate is None or prediction.energy_uj is None:
+        return [None] * (1 + len(prediction.layers))
+    band = _wider(calibration.entry.time.band.band(), learnt.band.band())
+    intervals: list[Interval | None] = []
+    parts: list[tuple[Bill, float | None]] = [(prediction.bill, prediction.energy_uj)]
+    parts += [(layer.bill, layer.energy_uj) for layer in prediction.layers]
+    for (bill, energy_uj), time_sd in zip(parts, time_sds, strict=True):
+        terms = _power_terms(bill)
+        if not energy_uj or not terms.sum():
+            intervals.append(None)
+            continue
+        sd = _sd(estimate, terms / terms.sum(), learnt.network_sd, learnt.row_sd)
+        intervals.append(bound(energy_uj, math.hypot(time_sd, sd), band))
+    return intervals
+
+
+def _wider(one: Band, other: Band) -> Band:
+    return Band(down=max(one.down, other.down), up=max(one.up, other.up), level=one.level,
+                basis=one.basis if one.basis == "model-based" else other.basis,
+                count=min(one.count, other.count))
+
+
+def _power_terms(bill: Bill) -> np.ndarray:
+    terms = np.zeros(len(ENERGY_PRICES))
+    for line in bill.lines:
+        terms[ENERGY_PRICES.index(_power_of(line.event))] += line.energy_pj or 0.0
+    return terms
+
+
+def _find_extrapolation(prediction: Prediction, entry: Entry, temperature: str,
+                        ) -> tuple[str, ...]:
+    deployment, support = prediction.deployment, entry.support
+    hertz = deployment.board.clock(deployment.board.core.clock).frequency_hz
+    reasons = []
+    if entry.board is None:
+        reasons.append(f"{deployment.board.name} was never measured"
+                       + ("" if entry.core else f", nor any {deployment.board.core.model}"))
+    elif not entry.time.rows:
+        reasons.append(f"{entry.runtime} was never measured on {entry.board}")
+    if temperature == "cold":
+        reasons.append("cold: only warm inferences were measured")
+    if entry.board is not None and support.clocks_hz and not any(
+            1 / FAR <= hertz / clock <= FAR for clock in support.clocks_hz):
+        measured = ", ".join(f"{clock / 1e6:g}" for clock in support.clocks_hz)
+        reasons.append(f"clock of {hertz / 1e6:g} MHz; measured at {measured} MHz")
+    if entry.board is not None and support.arenas and deployment.arena not in support.arenas:
+        reasons.append(f"arena in {deployment.arena}; measured in {', '.join(support.arenas)}")
+    if support.cycles is not None:
+        low, high = support.cycles
+        if not low / FAR <= prediction.cycles <= high * FAR:
+            reasons.append(f"{prediction.cycles:,.0f} cycles; networks measured took "
+                           f"{low:,.0f} to {high:,.0f}")
+    return tuple(reasons)
+

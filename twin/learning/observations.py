@@ -1,0 +1,271 @@
+"""Measured inferences with what is counted behind them: what a calibration learns from."""
+
+from __future__ import annotations
+
+import hashlib
+import statistics
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from calibration.baselines import refuse_sealed
+from calibration.datasets import PublishedRow, read_table
+from calibration.errors import MeasurementError
+from calibration.fit_prior import Cell
+from calibration.fitting import Evidence, Fit
+from calibration.lineages import locate, name_network
+from calibration.measurement import Measurement, read_measurement
+from hwmodels.errors import TwinError
+from twin.deployment import Deployment, deploy
+from twin.graph import Graph
+from twin.learning.tally import ENERGY_PRICES, TIME_PRICES, Tally, make_tally
+from twin.published import build_published, deploy_row
+from twin.readers import read_model
+
+PMU_TABLE = "apollo510_kws_pmu"
+PMU_SETUP = {"board": "apollo510_evb", "runtime": "tflm-cmsis-nn@2023", "weights": "tcm",
+             "arena": "tcm"}
+"""What the Apollo510 table was measured with; its README says weights and arena are in DTCM."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Observation:
+    """One measured total: an inference, or a layer of one.
+
+    Parameters
+    ----------
+    label, source : str
+        Where it is in its data, and where those come from.
+    network : str
+        Whose structure error it shares: a network, or a layer shape.
+    runtime : str
+        As measured, "name@version".
+    cell : Cell
+        Where its prices hold.
+    tally : Tally
+        What is counted behind it.
+    cycles : float
+        Measured, of the core's clock.
+    energy_pj : float or None
+        Measured at the rail; None is not known, or not to be trusted.
+    clock_hz : float
+        Of the core.
+    supply_v : float or None
+        During the measurement of energy.
+    arena : str
+        Memory of the arena.
+    whole : bool
+        A whole inference, not a layer.
+    """
+
+    label: str
+    source: str
+    network: str
+    runtime: str
+    cell: Cell
+    tally: Tally
+    cycles: float
+    energy_pj: float | None
+    clock_hz: float
+    supply_v: float | None
+    arena: str
+    whole: bool = True
+
+
+def observe_rows(rows: Iterable[PublishedRow], *, cache: Path | None = None,
+                 ) -> tuple[Observation, ...]:
+    """Count what is behind published rows; those no model can deploy are left out.
+
+    Parameters
+    ----------
+    rows : iterable of PublishedRow
+        Of use "fit".
+    cache : Path, optional
+        As for `make_tally`.
+
+    Raises
+    ------
+    MeasurementError
+        For a sealed row.
+    """
+    rows = tuple(rows)
+    refuse_sealed(rows)
+    return observe_any(rows, cache=cache)
+
+
+def observe_any(rows: Iterable[PublishedRow], *, cache: Path | None = None,
+                ) -> tuple[Observation, ...]:
+    """Count what is behind rows of any use: for code that judges and does not learn."""
+    graphs: dict[str, Graph] = {}
+    found = []
+    for row in rows:
+        if not row.judges_latency or row.model is None or row.clock_hz is None:
+            continue
+        graph = graphs.setdefault(row.model, build_published(row.model))
+        try:
+            deployment = deploy_row(row, graph)
+            tally = make_tally(deployment, cache=cache)
+        except TwinError:
+            continue
+        assert row.latency_ms is not None and row.runtime is not None
+        found.append(Observation(
+            label=f"{row.dataset}:{row.line}", source=row.source, network=name_network(row.model),
+            runtime=row.runtime, tally=tally, arena=deployment.arena, clock_hz=row.clock_hz,
+            cell=_cell(deployment, row.runtime), cycles=row.latency_ms * 1e-3 * row.clock_hz,
+            energy_pj=row.energy_uj * 1e6 if row.judges_energy and row.energy_uj else None,
+            supply_v=row.supply_v))
+    return tuple(found)
+
+
+def observe_pmu_layers(*, cache: Path | None = None) -> tuple[Observation, ...]:
+    """Return the distinct layer shapes of the Apollo510's counters, each the median of its layers.
+
+    A layer of no kernel and no call has nothing to learn from and is left out.
+    """
+    deployment = deploy("kws", PMU_SETUP["board"], runtime=PMU_SETUP["runtime"],
+                        weights=PMU_SETUP["weights"], arena=PMU_SETUP["arena"])
+    rows = read_table(PMU_TABLE).rows
+    shapes: dict[str, list[int]] = {}
+    for row in rows:
+        shape = f"{row['Tag']} {row['FILTER_SHAPE']} to {row['OUTPUT_SHAPE']}"
+        shapes.setdefault(shape, []).append(int(str(row["Event"])))
+    measured = {shape: statistics.median(float(str(rows[layer]["ARM_PMU_CPU_CYCLES"]))
+                                         for layer in layers)
+                for shape, layers in shapes.items()}
+    return _observe_layers(
+        deployment, PMU_SETUP["runtime"], make_tally(deployment, cache=cache),
+        {shape: (layers[0], measured[shape]) for shape, layers in shapes.items()},
+        label=PMU_TABLE, source=str(rows[0]["source"]))
+
+
+def observe_folder(folder: str | Path, board: str, *, cache: Path | None = None,
+                   ) -> tuple[Observation, ...]:
+    """Count what is behind a measurement folder: its layers where it has them, else its total.
+
+    Parameters
+    ----------
+    folder : path
+        Of a measurement whose model is a file, or a network of the zoo.
+    board : str
+        Board name or file it must be of.
+    cache : Path, optional
+        As for `make_tally`.
+
+    Raises
+    ------
+    MeasurementError
+        When it is of another board, cold, or holds neither cycles nor latency.
+    """
+    measurement = read_measurement(folder)
+    header, where = measurement.header, str(folder)
+    if header.kind == "predicted" or header.temperature == "cold":
+        raise MeasurementError(f"{where}: is {header.temperature or ''} {header.kind}; accepted: "
+                               "warm measurements")
+    if dict(header.environment).get("use") == "test":
+        raise MeasurementError(f"{where}: a row of use 'test' is sealed")
+    clocks, placement = dict(header.clocks_hz), dict(header.placement)
+    deployment = deploy(read_model(header.model), board, runtime=header.runtime,
+                        clock_hz=clocks.get("cpu"), weights=placement.get("weights"),
+                        arena=placement.get("arena"))
+    if header.board not in (deployment.board.name, board):
+        raise MeasurementError(f"{where}: measured on {header.board}, not on "
+                               f"{deployment.board.name}")
+    if header.architecture_id not in (None, deployment.graph.architecture_id):
+        raise MeasurementError(f"{where}: measured another network than {header.model} is now")
+    tally = make_tally(deployment, cache=cache)
+    hertz = deployment.board.clock(deployment.board.core.clock).frequency_hz
+    layers = {f"layer {layer}": (layer, cycles) for layer in measurement.layers
+              if (cycles := _median_cycles(measurement, layer, hertz)) is not None}
+    if layers:
+        return _observe_layers(deployment, header.runtime, tally, layers, label=where,
+                               source=header.source)
+    cycles = _median_cycles(measurement, None, hertz)
+    if cycles is None:
+        raise MeasurementError(f"{where}: neither cpu_cycles nor latency; it has "
+                               f"{', '.join(measurement.counters)}")
+    energy_uj = (measurement.percentile("energy", 50) if measurement.count("energy") else None)
+    return (Observation(
+        label=where, source=header.source, network=deployment.graph.architecture_id,
+        runtime=header.runtime, cell=_cell(deployment, header.runtime), tally=tally,
+        cycles=cycles, energy_pj=None if energy_uj is None else energy_uj * 1e6, clock_hz=hertz,
+        supply_v=header.supply_v, arena=deployment.arena),)
+
+
+def _median_cycles(measurement: Measurement, layer: int | None, hertz: float) -> float | None:
+    if measurement.count("cpu_cycles", layer):
+        return measurement.percentile("cpu_cycles", 50, layer)
+    if measurement.count("latency", layer):
+        return measurement.percentile("latency", 50, layer) * 1e-6 * hertz
+    return None
+
+
+def _observe_layers(deployment: Deployment, runtime: str, tally: Tally,
+                    layers: Mapping[str, tuple[int, float]], *, label: str, source: str,
+                    ) -> tuple[Observation, ...]:
+    hertz = deployment.board.clock(deployment.board.core.clock).frequency_hz
+    found = []
+    for name, (layer, cycles) in layers.items():
+        one = Tally(cycles=tally.cycles[layer:layer + 1], clock_tree_pj=tally.clock_tree_pj,
+                    energy_pj=tally.energy_pj[layer:layer + 1], leakage_pj=tally.leakage_pj)
+        if one.cycles.sum() and cycles > 0:
+            found.append(Observation(
+                label=f"{label} {name}", source=source, runtime=runtime, cycles=cycles,
+                network=f"{deployment.graph.architecture_id} {name}", whole=False,
+                cell=_cell(deployment, runtime), tally=one, energy_pj=None, clock_hz=hertz,
+                supply_v=None, arena=deployment.arena))
+    return tuple(found)
+
+
+def _cell(deployment: Deployment, runtime: str) -> Cell:
+    return locate(deployment.board.name, deployment.board.core.model, runtime)
+
+
+def time_evidence(observations: Sequence[Observation]) -> Evidence:
+    """Return measured cycles and what each time price contributes to them as stated."""
+    return Evidence(
+        names=TIME_PRICES, amounts=np.array([o.tally.cycles.sum(axis=0) for o in observations]),
+        measured=np.array([o.cycles for o in observations]),
+        cells=tuple(o.cell for o in observations),
+        networks=tuple(o.network for o in observations),
+        labels=tuple(o.label for o in observations))
+
+
+def energy_evidence(observations: Sequence[Observation], time: Fit) -> Evidence:
+    """Return measured picojoules and what each energy price contributes at the measured time.
+
+    Parameters
+    ----------
+    observations : sequence of Observation
+        All with energy, and with currents known.
+    time : Fit
+        Of time prices: work done in fewer cycles draws less.
+    """
+    amounts = [o.tally.energy_terms(time.estimate(o.cell).log, o.cycles) for o in observations]
+    return Evidence(
+        names=ENERGY_PRICES, amounts=np.array(amounts),
+        measured=np.array([o.energy_pj for o in observations]),
+        cells=tuple(o.cell for o in observations),
+        networks=tuple(o.network for o in observations),
+        labels=tuple(o.label for o in observations))
+
+
+def with_energy(observations: Iterable[Observation]) -> tuple[Observation, ...]:
+    """Return those whose energy was measured on a board whose currents are known."""
+    return tuple(o for o in observations if o.energy_pj is not None
+                 and np.isfinite(o.tally.energy_pj).all()
+                 and np.isfinite([o.tally.clock_tree_pj, o.tally.leakage_pj]).all())
+
+
+def hash_data(observations: Sequence[Observation]) -> str:
+    """Return a hash of what was measured: label, cycles and energy of every row."""
+    lines = [f"{o.label} {o.cycles:.9g} {o.energy_pj or 0:.9g}" for o in observations]
+    return hashlib.sha256("\n".join(sorted(lines)).encode()).hexdigest()
+
+
+def hash_counts(observations: Sequence[Observation]) -> str:
+    """Return a hash of what is counted behind every row, to six digits."""
+    lines = [f"{o.label} " + " ".join(f"{value:.6g}" for value in o.tally.cycles.sum(axis=0))
+             for o in observations]
+    return hashlib.sha256("\n".join(sorted(lines)).encode()).hexdigest()

@@ -1,0 +1,349 @@
+"""From observations to overlays: prices learnt of all boards at once, and shipped by board."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from importlib.metadata import version
+
+import numpy as np
+
+from calibration.errors import FitError
+from calibration.fit_identification import identify
+from calibration.fit_prior import Cell, Prior, Spread, known_prior, pool_prior
+from calibration.fit_spread import claim_fewer, fit_pooled, learn_noise, learn_spread
+from calibration.fit_validation import HeldOut, leave_out
+from calibration.fitting import Estimate, Evidence, Fit, fit_prices
+from calibration.intervals import CONFORMAL_ROWS, Band, make_band, student_band
+from calibration.lineages import list_releases
+from calibration.overlay import (
+    BandModel,
+    Data,
+    Entry,
+    Learnt,
+    Overlay,
+    Support,
+    pack_covariance,
+)
+from hwmodels.board.facts import Board
+from twin.learning.calibrated import shipped_calibration
+from twin.learning.observations import (
+    Observation,
+    energy_evidence,
+    hash_counts,
+    hash_data,
+    time_evidence,
+    with_energy,
+)
+from twin.learning.tally import ENERGY_PRICES, TIME_PRICES
+
+TIME_SD = {"conv": 0.3, "pointwise": 0.3, "depthwise": 0.3, "fully_connected": 0.3, "call": 0.7,
+           "memory": 0.4}
+"""Relative standard deviations of stated prices: those of the runtime files; memory is assumed."""
+
+OTHER_SD = 0.5
+"""Of families no runtime file states one for; assumed."""
+
+ENERGY_SD = {"activity": 0.3, "stall": 0.4, "memory": 0.4, "clock_tree": 0.3, "leakage": 0.5}
+"""Relative standard deviations of stated currents: those of the board files."""
+
+ENERGY_SPREAD = Spread(library=0.05, core=0.1, release=0.1, board=0.2, cell=0.05, own_core=0.05,
+                       own_release=0.05, own_board=0.1, own_cell=0.03, network=0.02, row=0.02)
+"""Before the data: a current is a fact of its board, so boards are taken to lie apart."""
+
+
+def stated_sds() -> tuple[np.ndarray, np.ndarray]:
+    """Return the standard deviations stated of time and of energy prices, in their order."""
+    return (np.array([TIME_SD.get(name, OTHER_SD) for name in TIME_PRICES]),
+            np.array([ENERGY_SD[name] for name in ENERGY_PRICES]))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Learning:
+    """Everything learnt at once.
+
+    Parameters
+    ----------
+    observations : tuple of Observation
+        What it was learnt from.
+    spread, energy_spread : Spread
+        How far apart prices lie.
+    time, energy : Fit
+        The latter None without measured energy.
+    left_out, energy_left_out : HeldOut or None
+        Every row predicted without its network: what the intervals of measured boards rest on;
+        None when not asked for.
+    """
+
+    observations: tuple[Observation, ...]
+    spread: Spread
+    energy_spread: Spread
+    time: Fit
+    energy: Fit | None
+    left_out: HeldOut | None
+    energy_left_out: HeldOut | None
+
+
+def learn(observations: Sequence[Observation], *, judged: bool = True) -> Learning:
+    """Learn time and energy prices of every board and runtime in the data, pooled.
+
+    Parameters
+    ----------
+    observations : sequence of Observation
+        Rows that may be learnt from.
+    judged : bool
+        Whether to predict every row without its network, for intervals of measured boards.
+
+    Returns
+    -------
+    Learning
+        From which overlays are made.
+
+    Raises
+    ------
+    FitError
+        Without any observation.
+    """
+    observations = tuple(observations)
+    if not observations:
+        raise FitError("nothing to learn from: no measured row could be deployed")
+    time_sd, energy_sd = stated_sds()
+    evidence = time_evidence(observations)
+    spread = claim_fewer(evidence, time_sd, learn_spread(evidence, time_sd))
+    time = fit_pooled(evidence, time_sd, spread)
+    powered = with_energy(observations)
+    energy = energy_left_out = None
+    energy_spread = ENERGY_SPREAD
+    if powered:
+        joules = energy_evidence(powered, time)
+        energy_spread = claim_fewer(joules, energy_sd,
+                                    learn_spread(joules, energy_sd, ENERGY_SPREAD))
+        energy = fit_pooled(joules, energy_sd, energy_spread)
+        if judged:
+            energy_left_out = leave_out(joules, joules.networks,
+                                        _refit(energy_sd, energy_spread))
+    return Learning(
+        observations=observations, spread=spread, energy_spread=energy_spread, time=time,
+        energy=energy, left_out=leave_out(evidence, evidence.networks, _refit(time_sd, spread))
+        if judged else None,
+        energy_left_out=energy_left_out)
+
+
+def _refit(stated_sd: np.ndarray, spread: Spread) -> Callable[[Evidence], Fit]:
+    return lambda evidence: fit_pooled(evidence, stated_sd, spread)
+
+
+def make_overlays(learning: Learning) -> dict[tuple[str, str | None], Overlay]:
+    """Return the overlays to ship: by library and board, and by library for boards not measured.
+
+    Parameters
+    ----------
+    learning : Learning
+        From `learn`.
+
+    Returns
+    -------
+    dict
+        (library, board or None) to overlay; entries for every release of the library.
+    """
+    overlays: dict[tuple[str, str | None], Overlay] = {}
+    libraries = dict.fromkeys(o.cell.library for o in learning.observations)
+    for library in libraries:
+        measured = [o for o in learning.observations if o.cell.library == library]
+        releases = list_releases(library)
+        places = dict.fromkeys((o.cell.board, o.cell.core) for o in measured)
+        for board, core in places:
+            overlays[library, board] = _overlay(learning, library, [
+                _entry(learning, Cell(board=board, core=core, library=library, release=position),
+                       runtime) for runtime, position in releases])
+        strangers = [*dict.fromkeys(o.cell.core for o in learning.observations), ""]
+        overlays[library, None] = _overlay(learning, library, [
+            _entry(learning, Cell(board="", core=core, library=library, release=position), runtime)
+            for core in strangers for runtime, position in releases])
+    return overlays
+
+
+def _overlay(learning: Learning, library: str, entries: Sequence[Entry]) -> Overlay:
+    rows = [o for o in learning.observations if o.cell.library == library]
+    return Overlay(
+        schema=1, library=library, entries=tuple(entries),
+        made_with={"embedded-twin": version("embedded-twin"), "numpy": version("numpy"),
+                   "counts_sha256": hash_counts(rows)},
+        data=Data(sha256=hash_data(learning.observations), rows=len(learning.observations),
+                  energy_rows=len(with_energy(learning.observations)), use="fit",
+                  sources=tuple(o.label for o in rows)),
+        spread=_rounded(learning.spread), energy_spread=_rounded(learning.energy_spread),
+        time_prices=TIME_PRICES, energy_prices=ENERGY_PRICES)
+
+
+def _rounded(spread: Spread) -> dict[str, float]:
+    return {name: _six(value) for name, value in asdict(spread).items()}
+
+
+def _six(value: float) -> float:
+    return float(f"{value:.6g}")
+
+
+def _entry(learning: Learning, cell: Cell, runtime: str) -> Entry:
+    board = [o for o in learning.observations
+             if (o.cell.board, o.cell.library) == (cell.board, cell.library)]
+    own = [o for o in board if o.cell == cell]
+    library = [o for o in learning.observations if o.cell.library == cell.library]
+    kin = board or [o for o in library if o.cell.core == cell.core] or library
+    boards = len({o.cell.board for o in learning.observations})
+    totals = [o.cycles for o in kin if o.whole] or [sum(o.cycles for o in kin)]
+    energy = None
+    if learning.energy is not None:
+        energy = _learnt(learning.energy, learning.energy_left_out, cell, boards)
+    return Entry(
+        board=cell.board or None, core=cell.core or None, runtime=runtime,
+        time=_learnt(learning.time, learning.left_out, cell, boards), energy=energy,
+        support=Support(
+            networks=tuple(sorted({o.network for o in own or kin if o.whole})),
+            clocks_hz=tuple(sorted({o.clock_hz for o in kin})),
+            supplies_v=tuple(sorted({round(o.supply_v, 3) for o in kin
+                                     if o.supply_v is not None})),
+            arenas=tuple(sorted({o.arena for o in board})),
+            cycles=(min(totals), max(totals)), boards=tuple(sorted({o.cell.board for o in kin}))))
+
+
+def _learnt(fit: Fit, left_out: HeldOut | None, cell: Cell, boards: int) -> Learnt:
+    estimate, told = fit.estimate(cell), identify(fit, cell)
+    own = [row for row, other in enumerate(fit.evidence.cells) if other == cell]
+    return Learnt(
+        log=tuple(_six(value) for value in estimate.log),
+        covariance=pack_covariance(estimate.covariance),
+        prior_sd=tuple(_six(value) for value in np.sqrt(np.diag(estimate.prior_covariance))),
+        network_sd=_six(fit.noise.network_sd), row_sd=_six(fit.noise.row_sd),
+        band=_to_model(choose_band(fit.evidence.cells, left_out, cell, boards)),
+        rows=told.rows, effective_parameters=round(told.effective_parameters, 3), rank=told.rank,
+        condition=round(told.condition, 1), unidentified=told.unidentified,
+        confused=told.confused,
+        residuals={fit.evidence.labels[row]: round(float(fit.residuals[row]), 4) for row in own})
+
+
+def _to_model(band: Band) -> BandModel:
+    return BandModel(down=_six(band.down), up=_six(band.up), level=band.level,
+                     basis="conformal" if band.basis == "conformal" else "model-based",
+                     count=band.count)
+
+
+def choose_band(cells: Sequence[Cell], left_out: HeldOut | None, cell: Cell, boards: int,
+                without: Hashable | None = None) -> Band:
+    """Return how far intervals of a cell reach.
+
+    Parameters
+    ----------
+    cells : sequence of Cell
+        Of the rows of `left_out`.
+    left_out : HeldOut or None
+        Rows predicted without their network, if they were.
+    cell : Cell
+        Whose interval it is.
+    boards : int
+        Boards the spreads were learnt from: of all cores and libraries, for a core family alone
+        has too few. Rows, where they are all of one board.
+    without : hashable, optional
+        Rows left out under this key are not looked at.
+
+    Returns
+    -------
+    Band
+        Quantiles of the errors on the same board, or on boards of the same library where it has
+        too few rows; Student t between boards for a board, or a release, not measured.
+    """
+    usable = [] if left_out is None else [
+        row for row, key in enumerate(left_out.keys)
+        if key != without and np.isfinite(left_out.scores[row])]
+    if left_out is not None and cell in {cells[row] for row in usable}:
+        near = [row for row in usable if cells[row].board == cell.board]
+        kin = [row for row in usable if cells[row].library == cell.library]
+        for rows in (near, kin, usable):
+            band = make_band(left_out.scores[rows]) if len(rows) >= CONFORMAL_ROWS else None
+            if band is not None:
+                return band
+    return student_band(boards)
+
+
+def learn_own(observations: Sequence[Observation], board: Board) -> Overlay:
+    """Learn prices of one's own board, starting from what is shipped for it or its cousins.
+
+    Parameters
+    ----------
+    observations : sequence of Observation
+        Of one board; each runtime gets an entry.
+    board : Board
+        That board: what is shipped for it, or for its core, is where learning starts.
+
+    Returns
+    -------
+    Overlay
+        One entry per runtime.
+
+    Raises
+    ------
+    FitError
+        Without observations, or when they settle on no prices.
+
+    Notes
+    -----
+    The shipped entry's prices and covariance are the prior, wider by what two releases have apart:
+    one's own build may be as different. Without one, stated prices with their stated deviations.
+    Errors of network and row are learnt from the data. With too few rows for quantiles of errors,
+    intervals take Student t with rows - 1 degrees.
+    """
+    if not observations:
+        raise FitError("nothing to learn from: no measured total has counts behind it")
+    runtimes = dict.fromkeys(o.runtime for o in observations)
+    entries = [_learn_one([o for o in observations if o.runtime == runtime], board)
+               for runtime in runtimes]
+    return Overlay(
+        schema=1, library=", ".join(dict.fromkeys(o.cell.library for o in observations)),
+        entries=tuple(entries), time_prices=TIME_PRICES,
+        energy_prices=ENERGY_PRICES,
+        made_with={"embedded-twin": version("embedded-twin"), "numpy": version("numpy"),
+                   "counts_sha256": hash_counts(observations)},
+        data=Data(sha256=hash_data(observations), rows=len(observations),
+                  energy_rows=len(with_energy(observations)), use="own",
+                  sources=tuple(o.label for o in observations)))
+
+
+def _learn_one(rows: Sequence[Observation], board: Board) -> Entry:
+    shipped = shipped_calibration(board, rows[0].runtime)
+    time_sd, energy_sd = stated_sds()
+    evidence = time_evidence(rows)
+    prior = (pool_prior(TIME_PRICES, time_sd, Spread()) if shipped is None else
+             _cousin_prior(shipped.time, shipped.spread))
+    time = fit_prices(evidence, prior, learn_noise(evidence, prior))
+    cell, energy = rows[0].cell, None
+    powered = with_energy(rows)
+    if powered:
+        joules = energy_evidence(powered, time)
+        before = (pool_prior(ENERGY_PRICES, energy_sd, ENERGY_SPREAD)
+                  if shipped is None or shipped.energy is None else
+                  _cousin_prior(shipped.energy, shipped.energy_spread))
+        fit = fit_prices(joules, before, learn_noise(joules, before))
+        energy = _learnt(fit, leave_out(joules, joules.networks, _same(fit)), cell,
+                         len(powered))
+    totals = [o.cycles for o in rows if o.whole] or [sum(o.cycles for o in rows)]
+    return Entry(
+        board=cell.board, core=cell.core, runtime=rows[0].runtime, energy=energy,
+        time=_learnt(time, leave_out(evidence, evidence.networks, _same(time)), cell, len(rows)),
+        support=Support(
+            networks=tuple(sorted({o.network for o in rows if o.whole})),
+            clocks_hz=tuple(sorted({o.clock_hz for o in rows})),
+            supplies_v=tuple(sorted({o.supply_v for o in rows if o.supply_v is not None})),
+            arenas=tuple(sorted({o.arena for o in rows})),
+            cycles=(min(totals), max(totals)), boards=(cell.board,)))
+
+
+def _cousin_prior(estimate: Estimate, spread: Mapping[str, float]) -> Prior:
+    """Return the prior of another build on a board whose prices are estimated."""
+    count = len(estimate.names)
+    apart = (spread.get("release", 0.0) ** 2 * np.ones((count, count))
+             + spread.get("own_cell", 0.0) ** 2 * np.eye(count))
+    return known_prior(estimate.names, estimate.log, estimate.covariance + apart)
+
+
+def _same(fit: Fit) -> Callable[[Evidence], Fit]:
+    return lambda evidence: fit_prices(evidence, fit.prior, fit.noise)
