@@ -275,16 +275,16 @@ def simulate_nests(cache: Cache, nests: Sequence[Nest], operands: Sequence[Opera
     plan = plan_nests(tuple(nests), tuple(operands), looked_up, cache,
                       "phases" if method == "auto" else method)
     owners, numbers = _number_owners(state.owners, operands, looked_up)
-    memory, words = run_memory(plan.program, cache, numbers, state.words)
-    misses = memory[plan.program.misses].reshape(-1, 3)
-    leaving = memory[plan.program.leaving].reshape(-1, 2)
+    front, words = run_memory(plan.program, cache, numbers, state.words)
+    misses = front[plan.program.misses].reshape(-1, 3)
+    leaving = front[plan.program.leaving].reshape(-1, 2)
     counts = AccessCounts(
         operands=tuple(_operand_counts(cache, *row) for row in zip(
             operands, looked_up, plan.traffic, misses.tolist(), strict=True)),
         owners=tuple(OwnerCounts(memory=memory, role=role, evictions=evicted, write_backs=written)
                      for (memory, role), (evicted, written)
                      in zip(owners, leaving.tolist(), strict=False) if evicted),
-        simulated_touches=int(memory[CLOCK_WORD]))
+        simulated_touches=int(front[CLOCK_WORD]))
     return counts, replace(state, words=words, owners=owners)
 
 
@@ -344,7 +344,7 @@ def _number_owners(known: tuple[tuple[str, str], ...], operands: Sequence[Operan
 
 def run_memory(program: Program, cache: Cache, owners: np.ndarray, words: np.ndarray,
                policy: int | None = None) -> tuple[np.ndarray, np.ndarray]:
-    """Run a program in a copy of its memory.
+    """Run a program.
 
     Parameters
     ----------
@@ -361,12 +361,12 @@ def run_memory(program: Program, cache: Cache, owners: np.ndarray, words: np.nda
 
     Returns
     -------
-    memory, words : ndarray of int64
+    front, words : ndarray of int64
         Counters where the program says, and the state after.
     """
     from hwmodels.kernels.cache_nest import run_program
 
-    memory = program.memory.copy()
+    memory = program.take_memory()
     if policy is not None:
         memory[REPLACEMENT_WORD] = policy
     records = memory[program.records].reshape(-1, RECORD_WORDS)
@@ -383,7 +383,9 @@ def run_memory(program: Program, cache: Cache, owners: np.ndarray, words: np.nda
     after = np.concatenate([memory[:1], words[1:STATE_HEAD], entries.ravel(),
                             sets[:, POLICY_WORD]])
     after.flags.writeable = False
-    return memory, after
+    front = memory[:len(program.front)].copy()
+    program.give_back(memory)
+    return front, after
 
 
 def _operand_counts(cache: Cache, operand: Operand, cached: bool, traffic: Traffic,

@@ -88,9 +88,9 @@ def sweep_ways(cache: Cache, nests: Sequence[Nest], operands: Sequence[Operand],
                          f"{cache.allocate!r}; a sweep over ways takes lru and read_write")
     looked_up = tuple(cached) if cached is not None else (True,) * len(operands)
     plan = plan_nests(tuple(nests), tuple(operands), looked_up, cache, "runs")
-    memory, words = run_memory(plan.program, replace(cache, write="through"),
-                               np.zeros(len(operands), dtype=np.int64), state.words, SWEEP)
-    depths = memory[plan.program.deep].reshape(len(operands), 2, cache.ways + 1)
+    front, words = run_memory(plan.program, replace(cache, write="through"),
+                              np.zeros(len(operands), dtype=np.int64), state.words, SWEEP)
+    depths = front[plan.program.deep].reshape(len(operands), 2, cache.ways + 1)
     misses = depths[:, :, ::-1].cumsum(axis=2)[:, :, -2::-1].tolist()
     counts = tuple(
         SweepCounts(operand=operand.name, role=operand.role, memory=operand.memory,

@@ -27,9 +27,9 @@ replaces in order of arrival, so it and FIFO are one."""
 
 MAX_OWNERS = 127
 HEADER_WORDS, TREE_WORDS, RECORD_WORDS, SET_WORDS = 32, 64, 16, 8
-MARK_WORD, OPERAND_WORD, WRITE_WORD, POLICY_WORD, CLOCK_WORD = 5, 6, 4, 6, 26
-REPLACEMENT_WORD = 5
-"""Places in a record, a set and the header, as the kernel has them."""
+MARK_WORD, OPERAND_WORD, WRITE_WORD, POLICY_WORD = 5, 6, 4, 6
+REPLACEMENT_WORD, STAMP_WORD, CLOCK_WORD = 5, 7, 26
+"""Places in a record and a set, and in the header, as the kernel has them."""
 
 ANY_PART = 1 << 30
 
@@ -74,21 +74,41 @@ class Program:
 
     Parameters
     ----------
-    memory : ndarray of int64
-        Header, operations, records of streams and blocks, their steps, guards, phase tables,
-        room for loops, lists and counters, sets. A run works in a copy.
+    front : ndarray of int64
+        How the array begins: header, operations, records of streams and blocks, their steps,
+        guards, phase tables, loops, counters, sets.
+    words : int
+        Size of the array; what follows the front is room for notes, told from stale ones by
+        their stamps.
     records : slice
         The records, `RECORD_WORDS` each.
     misses, leaving, deep, sets : slice
         Three counters per operand, two per owner, two for each depth per operand, and the sets.
+    spare : list of ndarray
+        Arrays that earlier runs are done with.
     """
 
-    memory: np.ndarray
+    front: np.ndarray
+    words: int
     records: slice
     misses: slice
     leaving: slice
     deep: slice
     sets: slice
+    spare: list[np.ndarray] = field(default_factory=list)
+
+    def take_memory(self) -> np.ndarray:
+        """Return the array to run in; its notes are older than any stamp to come."""
+        memory = self.spare.pop() if self.spare else np.zeros(self.words, dtype=np.int64)
+        stamp = memory[STAMP_WORD]
+        memory[:len(self.front)] = self.front
+        memory[STAMP_WORD] = stamp
+        return memory
+
+    def give_back(self, memory: np.ndarray) -> None:
+        """Keep the array of a finished run for the next one."""
+        if not self.spare:
+            self.spare.append(memory)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -135,24 +155,26 @@ def flatten_tree(tree: Tree, cache: Cache, operands: int, *, allocates: bool = T
     for place, depth in flat.places:
         records.append(_record(place, _pad(place.steps_bytes, depths)[depth], len(guards)))
         guards += place.guards
-    parts = {
+    front = {
         "code": flat.code, "work": records,
         "steps": [_pad(place.steps_bytes, depths) for place, _ in flat.places],
         "guards": [[guard.offset, guard.limit, *_pad(guard.steps, depths)] for guard in guards],
         "rows": [row for rows in flat.phases for row in rows.tolist()],
         "cursors": [[row] for row in itertools.accumulate(map(len, flat.phases), initial=0)],
         "loops": [[0] * 9] * (depths + 1),
-        "lists": [[0] * (cache.sets + 1)] * depths, "active": [[0]] * len(records),
         "misses": [[0] * 3] * operands, "leaving": [[0] * 2] * (MAX_OWNERS + 1),
-        "clashes": [[0] * cache.sets] * (depths + 1), "known": [[0] * 5] * (depths * cache.sets),
         "deep": [[0] * 2 * (cache.ways + 1)] * operands,
-        "notes": [[0] * 3] * (4 * cache.sets + 2 * len(records)),
         # Entries come most recent first; the kernel keeps times of touch.
         "sets": [[0] * (SET_WORDS + cache.ways) + [-way for way in range(cache.ways)]]
                 * cache.sets,
     }
+    rooms = {
+        "lists": (cache.sets + 1) * depths, "active": len(records),
+        "clashes": cache.sets * (depths + 1), "known": 5 * depths * cache.sets,
+        "notes": 3 * (4 * cache.sets + 2 * len(records)),
+    }
     return _lay_out(cache, depths, allocates, {
-        name: np.array(rows, dtype=np.int64).ravel() for name, rows in parts.items()})
+        name: np.array(rows, dtype=np.int64).ravel() for name, rows in front.items()}, rooms)
 
 
 def _record(place: Stream | Block, step: int, first_guard: int) -> list[int]:
@@ -164,12 +186,13 @@ def _record(place: Stream | Block, step: int, first_guard: int) -> list[int]:
             first_guard + len(place.guards), 0]
 
 
-def _lay_out(cache: Cache, depths: int, allocates: bool, parts: dict[str, np.ndarray]) -> Program:
-    """Put the parts behind a header that says where each begins."""
+def _lay_out(cache: Cache, depths: int, allocates: bool, parts: dict[str, np.ndarray],
+             rooms: dict[str, int]) -> Program:
+    """Put the parts, then the rooms, behind a header that says where each begins."""
     places, end = {}, HEADER_WORDS + TREE_WORDS
-    for name, part in parts.items():
-        places[name] = slice(end, end + len(part))
-        end += len(part)
+    for name, size in (*((name, len(part)) for name, part in parts.items()), *rooms.items()):
+        places[name] = slice(end, end + size)
+        end += size
     start = {name: place.start for name, place in places.items()}
     mask = cache.sets - 1 if cache.sets & (cache.sets - 1) == 0 else -1
     header = [0, cache.sets, mask, cache.ways, cache.line_bytes.bit_length() - 1,
@@ -183,8 +206,8 @@ def _lay_out(cache: Cache, depths: int, allocates: bool, parts: dict[str, np.nda
         cache.ways if cache.replacement == "plru" else 1)
     # The outermost loop sees all sets: the first clashes are all stamped zero.
     parts["loops"][5] = start["clashes"]
-    return Program(memory=np.concatenate([np.array(header, dtype=np.int64), *parts.values()]),
-                   records=places["work"], misses=places["misses"], leaving=places["leaving"],
+    return Program(front=np.concatenate([np.array(header, dtype=np.int64), *parts.values()]),
+                   words=end, records=places["work"], misses=places["misses"], leaving=places["leaving"],
                    deep=places["deep"], sets=places["sets"])
 
 
