@@ -1,21 +1,10 @@
 #include "session.h"
 
-#include <stddef.h>
-
 #include "checksum.h"
 #include "frame.h"
-#include "model.h"
 #include "port.h"
-#include "run.h"
-#include "samples.h"
+#include "requests.h"
 #include "text.h"
-
-#define FEATURES (port.features() | WIRE_F_TEXT)
-#define SPIN_MOST_US 10000000u
-#define OVERHEAD_MOST 10000u
-
-static uint32_t session, loaded;
-static uint32_t frames_good, frames_bad;
 
 static uint8_t line[WIRE_FRAME_MAX];     /* bytes since the last delimiter */
 static uint32_t line_count;
@@ -29,13 +18,6 @@ static uint16_t answered_sequence;
 static uint32_t answered_checksum;
 static uint16_t next_sequence;
 
-/* ---- replies ---- */
-
-static uint8_t *reply_payload(void)
-{
-    return reply_body + sizeof(struct wire_header);
-}
-
 static void send_stored(void)
 {
     port.send(0);
@@ -44,6 +26,7 @@ static void send_stored(void)
     port.flush();
 }
 
+/* The payload stands in `reply_body` behind the header. */
 static void send_reply(uint8_t type, uint16_t reply_to, uint32_t payload_bytes)
 {
     const struct wire_header header = {.type = type, .flags = WIRE_REPLY,
@@ -54,358 +37,72 @@ static void send_reply(uint8_t type, uint16_t reply_to, uint32_t payload_bytes)
     send_stored();
 }
 
-/* ---- requests ----
- *
- * Each takes the payload and its length, writes its reply's payload and returns the bytes of it,
- * or a negative wire_error with `detail` set. */
-
-static uint32_t detail;
-
-static int32_t fail(int32_t error, uint32_t what)
+static void handle_request(const struct wire_header *header)
 {
-    detail = what;
-    return error;
-}
-
-static int32_t reply_with(const void *payload, uint32_t bytes)
-{
-    __builtin_memcpy(reply_payload(), payload, bytes);
-    return (int32_t)bytes;
-}
-
-static void copy_text(char *to, const char *from, uint32_t room)
-{
-    for (uint32_t i = 0; i + 1 < room && from[i] != 0; i++)
-        to[i] = from[i];
-}
-
-void forget_input(void)
-{
-    loaded = 0;
-}
-
-static int32_t answer_hello(const uint8_t *payload)
-{
-    struct wire_hello request;
-    __builtin_memcpy(&request, payload, sizeof request);
-    if (request.oldest > WIRE_VERSION || request.version < WIRE_VERSION_OLDEST)
-        return fail(WIRE_E_VERSION, WIRE_VERSION);
-    if (request.session == 0)
-        return fail(WIRE_E_ARGUMENT, offsetof(struct wire_hello, session));
-    const uint32_t resumed = request.session == session;
-    if (!resumed) {
-        forget_input();
-        clear_samples();
+    uint8_t *const payload = reply_body + sizeof *header;
+    const int32_t bytes = answer_request(header, body + sizeof *header, payload);
+    if (header->type == WIRE_HELLO && bytes >= 0)
+        forget_text_input();  /* a session writes over it */
+    if (bytes >= 0) {
+        send_reply(header->type, header->sequence, (uint32_t)bytes);
+        return;
     }
-    session = request.session;
-    const struct wire_hello_reply reply = {
-        .version = WIRE_VERSION, .oldest = WIRE_VERSION_OLDEST, .features = FEATURES,
-        .session = session, .resumed = resumed};
-    return reply_with(&reply, sizeof reply);
-}
-
-static int32_t answer_identify(void)
-{
-    struct wire_identify_reply reply = {
-        .core_id = port.core_id(), .cpu_hz = port.cpu_hz(), .features = FEATURES,
-        .timer_hz = port.counter()->clock == WIRE_C_TIMER ? port.counter_hz() : 0,
-        .input_bytes = model.input_bytes, .output_bytes = model.output_bytes,
-        .arena_bytes = model.arena_bytes, .weights_bytes = model.weights_bytes,
-        .sample_capacity = SAMPLE_CAPACITY, .layers = (uint16_t)model.layer_count,
-        .counters = (uint16_t)counter_total(), .counters_at_once = (uint16_t)port.events_at_once,
-        .text_model = (uint16_t)model.text_model};
-    port.unique_id(reply.unique_id);
-    __builtin_memcpy(reply.model_sha256, model.sha256, sizeof reply.model_sha256);
-    __builtin_memcpy(reply.build_sha256, model.build_sha256, sizeof reply.build_sha256);
-    copy_text(reply.port, port.name, sizeof reply.port);
-    copy_text(reply.model, model.name, sizeof reply.model);
-    copy_text(reply.compiler, model.compiler, sizeof reply.compiler);
-    return reply_with(&reply, sizeof reply);
-}
-
-static int32_t answer_counters(const uint8_t *payload)
-{
-    struct wire_counters request;
-    __builtin_memcpy(&request, payload, sizeof request);
-    const uint32_t most = (WIRE_PAYLOAD_MAX - sizeof(struct wire_counters_reply))
-                          / sizeof(struct wire_counter);
-    struct wire_counters_reply reply = {.first = request.first, .count = 0};
-    uint8_t *to = reply_payload() + sizeof reply;
-    while (reply.count < most && request.first + reply.count < counter_total()) {
-        const struct wire_counter counter = describe_counter(request.first + reply.count++);
-        __builtin_memcpy(to, &counter, sizeof counter);
-        to += sizeof counter;
-    }
-    return reply_with(&reply, sizeof reply) + (int32_t)(reply.count * sizeof(struct wire_counter));
-}
-
-static int32_t answer_layer(const uint8_t *payload)
-{
-    struct wire_layer request;
-    __builtin_memcpy(&request, payload, sizeof request);
-    if (request.index >= model.layer_count)
-        return fail(WIRE_E_ARGUMENT, offsetof(struct wire_layer, index));
-    const struct model_layer *layer = &model.layers[request.index];
-    struct wire_layer_reply reply = {
-        .index = request.index, .model_layer = (uint16_t)layer->index,
-        .output_offset = layer->output_offset, .output_bytes = layer->output_bytes};
-    copy_text(reply.name, layer->name, sizeof reply.name);
-    return reply_with(&reply, sizeof reply);
-}
-
-static int32_t answer_load(const uint8_t *payload, uint32_t length)
-{
-    struct wire_load request;
-    __builtin_memcpy(&request, payload, sizeof request);
-    const uint32_t bytes = length - (uint32_t)sizeof request;
-    if (bytes > 0) {
-        if (request.offset > loaded)
-            return fail(WIRE_E_OFFSET, loaded);
-        if (request.offset + bytes > model.input_bytes || request.offset + bytes < bytes)
-            return fail(WIRE_E_ARGUMENT, offsetof(struct wire_load, offset));
-        __builtin_memcpy(model.input + request.offset, payload + sizeof request, bytes);
-        const uint32_t end = request.offset + bytes;
-        loaded = request.offset == 0 || end > loaded ? end : loaded;
-    }
-    const struct wire_load_reply reply = {
-        .next = loaded,
-        .checksum = loaded == model.input_bytes ? checksum(model.input, loaded) : 0};
-    return reply_with(&reply, sizeof reply);
-}
-
-static int32_t answer_config(const uint8_t *payload)
-{
-    struct wire_config request;
-    __builtin_memcpy(&request, payload, sizeof request);
-    const uint32_t missing = missing_features(&request);
-    if (missing)
-        return fail(WIRE_E_UNSUPPORTED, missing);
-    struct wire_config_reply reply = {.setup_clock = port.counter()->clock};
-    const uint32_t refused = configure_runs(&request, &reply.setup_cycles);
-    if (refused)
-        return fail(WIRE_E_ARGUMENT, refused - 1);
-    reply.samples_per_run = samples_per_run();
-    return reply_with(&reply, sizeof reply);
-}
-
-static int32_t answer_run(const uint8_t *payload)
-{
-    struct wire_run request;
-    __builtin_memcpy(&request, payload, sizeof request);
-    if (loaded != model.input_bytes)
-        return fail(WIRE_E_INPUT, loaded);
-    if (request.runs == 0)
-        return fail(WIRE_E_ARGUMENT, offsetof(struct wire_run, runs));
-    struct wire_run_reply reply = {.first_run = request.first_run};
-    reply.done = make_runs(request.first_run, request.runs);
-    reply.samples_next = next_sample();
-    reply.checksum = last_checksum();
-    reply.mismatches = runs_mismatched();
-    return reply_with(&reply, sizeof reply);
-}
-
-static int32_t answer_samples(const uint8_t *payload)
-{
-    struct wire_samples request;
-    __builtin_memcpy(&request, payload, sizeof request);
-    if (request.first < first_sample() || request.first > next_sample())
-        return fail(WIRE_E_OFFSET, first_sample());
-    forget_samples(request.first);
-    struct wire_samples_reply reply = {.first = request.first, .next = next_sample()};
-    uint8_t *to = reply_payload() + sizeof reply;
-    while (reply.count < WIRE_SAMPLES_MAX && request.first + reply.count < next_sample()) {
-        __builtin_memcpy(to, sample_at(request.first + reply.count++), sizeof(struct wire_sample));
-        to += sizeof(struct wire_sample);
-    }
-    return reply_with(&reply, sizeof reply) + (int32_t)(reply.count * sizeof(struct wire_sample));
-}
-
-static int32_t answer_checksum(void)
-{
-    const struct wire_checksum_reply reply = {
-        .input = checksum(model.input, model.input_bytes), .output = last_checksum(),
-        .weights = checksum(model.weights, model.weights_bytes), .mismatches = runs_mismatched()};
-    return reply_with(&reply, sizeof reply);
-}
-
-static int32_t answer_overhead(const uint8_t *payload)
-{
-    struct wire_overhead request;
-    __builtin_memcpy(&request, payload, sizeof request);
-    if (request.reads == 0 || request.reads > OVERHEAD_MOST)
-        return fail(WIRE_E_ARGUMENT, offsetof(struct wire_overhead, reads));
-    struct wire_overhead_reply reply = {.reads = 0};
-    measure_overhead(request.reads, &reply);
-    return reply_with(&reply, sizeof reply);
-}
-
-static int32_t answer_status(void)
-{
-    const struct wire_status_reply reply = {
-        .session = session, .loaded_bytes = loaded, .runs = runs_made(),
-        .samples_first = first_sample(), .samples_next = next_sample(),
-        .frames_good = frames_good, .frames_bad = frames_bad, .text = session == 0};
-    return reply_with(&reply, sizeof reply);
-}
-
-static int32_t answer_read(const uint8_t *payload)
-{
-    struct wire_read request;
-    __builtin_memcpy(&request, payload, sizeof request);
-    const uint8_t *from;
-    uint32_t room;
-    if (request.space == WIRE_S_INPUT) {
-        from = model.input;
-        room = model.input_bytes;
-    } else if (request.space == WIRE_S_OUTPUT) {
-        from = model.arena + model.output_offset;
-        room = model.output_bytes;
-    } else if (request.space == WIRE_S_ARENA) {
-        from = model.arena;
-        room = model.arena_bytes;
-    } else {
-        return fail(WIRE_E_ARGUMENT, offsetof(struct wire_read, space));
-    }
-    if (request.offset > room)
-        return fail(WIRE_E_ARGUMENT, offsetof(struct wire_read, offset));
-    if (request.length > room - request.offset
-        || request.length > WIRE_PAYLOAD_MAX - sizeof(struct wire_read_reply))
-        return fail(WIRE_E_ARGUMENT, offsetof(struct wire_read, length));
-    const struct wire_read_reply reply = {.offset = request.offset, .length = request.length};
-    __builtin_memcpy(reply_payload() + sizeof reply, from + request.offset, request.length);
-    return reply_with(&reply, sizeof reply) + (int32_t)request.length;
-}
-
-static int32_t answer_environment(void)
-{
-    struct wire_environment_reply reply = {
-        .temperature_mc = WIRE_UNKNOWN, .supply_mv = WIRE_UNKNOWN, .clock_source = WIRE_UNKNOWN,
-        .cpu_hz = port.cpu_hz()};
-    port.environment(&reply);
-    return reply_with(&reply, sizeof reply);
-}
-
-static int32_t answer_time(const uint8_t *payload)
-{
-    struct wire_time request;
-    __builtin_memcpy(&request, payload, sizeof request);
-    if (request.spin_us > SPIN_MOST_US)
-        return fail(WIRE_E_ARGUMENT, offsetof(struct wire_time, spin_us));
-    struct wire_time_reply reply = {.hz = port.counter_hz(), .clock = port.counter()->clock};
-    const uint64_t wanted = (uint64_t)request.spin_us * reply.hz / 1000000u;
-    const uint64_t start = read_ticks();
-    do
-        reply.ticks = read_ticks() - start;
-    while (reply.ticks < wanted);
-    return reply_with(&reply, sizeof reply);
-}
-
-static int32_t answer_nothing(void)
-{
-    return 0;
-}
-
-static int32_t answer_bye(void)
-{
-    session = 0;
-    return 0;
-}
-
-/* ---- dispatch ---- */
-
-struct request {
-    uint8_t type;
-    uint16_t least, most;   /* payload bytes */
-    int32_t (*answer)(void);
-    int32_t (*answer_payload)(const uint8_t *payload);
-};
-
-static const struct request requests[] = {
-    {WIRE_HELLO, sizeof(struct wire_hello), WIRE_PAYLOAD_MAX, NULL, answer_hello},
-    {WIRE_IDENTIFY, 0, 0, answer_identify, NULL},
-    {WIRE_COUNTERS, sizeof(struct wire_counters), sizeof(struct wire_counters), NULL,
-     answer_counters},
-    {WIRE_LAYER, sizeof(struct wire_layer), sizeof(struct wire_layer), NULL, answer_layer},
-    {WIRE_LOAD, sizeof(struct wire_load), WIRE_PAYLOAD_MAX, NULL, NULL},
-    {WIRE_CONFIG, sizeof(struct wire_config), sizeof(struct wire_config), NULL, answer_config},
-    {WIRE_RUN, sizeof(struct wire_run), sizeof(struct wire_run), NULL, answer_run},
-    {WIRE_SAMPLES, sizeof(struct wire_samples), sizeof(struct wire_samples), NULL, answer_samples},
-    {WIRE_CHECKSUM, 0, 0, answer_checksum, NULL},
-    {WIRE_OVERHEAD, sizeof(struct wire_overhead), sizeof(struct wire_overhead), NULL,
-     answer_overhead},
-    {WIRE_STATUS, 0, 0, answer_status, NULL},
-    {WIRE_IDLE, 0, 0, answer_nothing, NULL},
-    {WIRE_READ, sizeof(struct wire_read), sizeof(struct wire_read), NULL, answer_read},
-    {WIRE_ENVIRONMENT, 0, 0, answer_environment, NULL},
-    {WIRE_TIME, sizeof(struct wire_time), sizeof(struct wire_time), NULL, answer_time},
-    {WIRE_BYE, 0, 0, answer_bye, NULL},
-};
-
-static int32_t answer(const struct wire_header *header, const uint8_t *payload)
-{
-    const struct request *request = requests;
-    const struct request *const end = requests + sizeof requests / sizeof requests[0];
-    while (request < end && request->type != header->type)
-        request++;
-    if (request == end)
-        return fail(WIRE_E_TYPE, header->type);
-    if (session == 0 && header->type != WIRE_HELLO)
-        return fail(WIRE_E_SESSION, WIRE_VERSION);
-    if (header->length < request->least || header->length > request->most)
-        return fail(WIRE_E_LENGTH, request->least);
-    if (header->type == WIRE_LOAD)
-        return answer_load(payload, header->length);
-    return request->answer ? request->answer() : request->answer_payload(payload);
+    const struct wire_error_reply error = {
+        .type = header->type, .code = (int16_t)bytes, .detail = refusal_detail()};
+    __builtin_memcpy(payload, &error, sizeof error);
+    send_reply(WIRE_ERROR, header->sequence, sizeof error);
 }
 
 static void handle_frame(void)
 {
     const int32_t length = line_lost ? -1 : decode_frame(line, line_count, body);
     if (length < 0) {
-        frames_bad++;
+        conversation.frames_bad++;
         return;
     }
-    frames_good++;
+    conversation.frames_good++;
     struct wire_header header;
     __builtin_memcpy(&header, body, sizeof header);
-    const uint8_t *payload = body + sizeof header;
-    const uint32_t crc = checksum(body, (uint32_t)sizeof header + (uint32_t)length);
     if (header.flags & WIRE_REPLY)
         return;  /* a reply is not for us: an echo */
-    if (header.type != WIRE_HELLO && reply_count > 0 && header.sequence == answered_sequence
-        && crc == answered_checksum) {
+    const uint32_t crc = checksum(body, (uint32_t)sizeof header + (uint32_t)length);
+    if (reply_count > 0 && header.sequence == answered_sequence && crc == answered_checksum) {
         send_stored();
         return;
     }
-    const int32_t bytes = answer(&header, payload);
+    handle_request(&header);
     answered_sequence = header.sequence;
     answered_checksum = crc;
-    if (bytes >= 0) {
-        send_reply(header.type, header.sequence, (uint32_t)bytes);
-    } else {
-        const struct wire_error_reply error = {
-            .type = header.type, .code = (int16_t)bytes, .detail = detail};
-        send_reply(WIRE_ERROR, header.sequence, (uint32_t)reply_with(&error, sizeof error));
-    }
 }
 
-/* Whether what stands on the line can be a text command (SPEC.md, Text mode). */
-static uint32_t is_text(void)
+/* Whether a byte can only be the end of an earlier command: COBS gives a frame that begins with it
+ * a second byte of 0x80 or more. */
+static uint32_t is_left_over(uint8_t byte)
 {
-    uint32_t i = 0;
-    while (i < line_count && line[i] >= 0x20 && line[i] < 0x7f)
-        i++;
-    return session == 0 && line_count > 0 && i == line_count;
+    return byte == '%' || byte == '\r' || byte == '\n';
+}
+
+/* Where a text command begins in what stands on the line, or -1 (SPEC.md, Text mode). */
+static int32_t find_text(void)
+{
+    uint32_t first = 0;
+    while (first < line_count && is_left_over(line[first]))
+        first++;
+    for (uint32_t i = first; i < line_count; i++)
+        if (line[i] < 0x20 || line[i] >= 0x7f)
+            return -1;
+    return conversation.session == 0 && line_count > 0 ? (int32_t)first : -1;
 }
 
 void handle_byte(uint8_t byte)
 {
+    const int32_t text = byte == '%' ? find_text() : -1;
     if (byte == 0) {
         if (line_count > 0)
             handle_frame();
         line_count = line_lost = 0;
-    } else if (byte == '%' && is_text()) {
-        handle_text((const char *)line, line_count);
+    } else if (text >= 0) {
+        handle_text((const char *)line + text, line_count - (uint32_t)text);
         line_count = line_lost = 0;
     } else if (line_count < sizeof line) {
         line[line_count++] = byte;

@@ -6,7 +6,4 @@
 
 void handle_byte(uint8_t byte);
 
-/* Called by text.c and by the session; both fill the model's input. */
-void forget_input(void);
-
 #endif

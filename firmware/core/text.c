@@ -285,6 +285,11 @@ static void print_help(void)
           "db load N; db HH[HH]*; db print; infer N W\r\n");
 }
 
+void forget_text_input(void)
+{
+    expected = loaded = 0;
+}
+
 void print_banner(void)
 {
     print("m-timestamp-mode-performance\r\n");
@@ -298,7 +303,9 @@ void handle_text(const char *command, uint32_t count)
     struct words words = {command, command + count};
     const char *word;
     const uint32_t length = next_word(&words, &word);
-    if (is_word(word, length, "name")) {
+    if (length == 0) {
+        ;  /* an empty command: the board is there */
+    } else if (is_word(word, length, "name")) {
         print("m-name-dut-[unspecified]\r\n");
     } else if (is_word(word, length, "timestamp")) {
         print_timestamp();

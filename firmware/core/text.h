@@ -6,5 +6,6 @@
 
 void print_banner(void);
 void handle_text(const char *command, uint32_t count);
+void forget_text_input(void);
 
 #endif

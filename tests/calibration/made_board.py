@@ -79,7 +79,7 @@ class MadeBoard:
 
     def _take(self, frame: Frame) -> None:
         identity = (frame.sequence, frame.type, frame.payload)
-        if frame.type != wire.TYPES["HELLO"] and identity == self.last_request:
+        if identity == self.last_request:
             self._send(self.last_reply)
             return
         self.served.append(frame.type)

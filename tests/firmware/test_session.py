@@ -277,6 +277,16 @@ def test_a_repeated_request_takes_effect_once(board):
     assert board.ask(RUN, struct.pack("<II", 3, 3), sequence=500) != first  # another request
 
 
+def test_a_repeated_hello_tells_what_the_first_one_did(board):
+    """Its answer may have been lost: the board has forgotten the input, and says so."""
+    load_input(board)
+    payload = struct.pack("<HHII", 1, 1, 0, 8)
+    first = board.ask(HELLO, payload, sequence=900)
+    assert board.ask(HELLO, payload, sequence=900) == first
+    assert struct.unpack("<HHIII", first)[4] == 0 and board.status()[1] == 0
+    assert board.hello(8)[4] == 1  # a new request of the same session does resume
+
+
 def test_bad_frames_are_counted_and_not_answered(board):
     board.hello()
     good = board.status()

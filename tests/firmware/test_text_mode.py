@@ -38,7 +38,7 @@ class Console:
             assert time.monotonic() < end and select.select(
                 [self.process.stdout], [], [], 5)[0], text
             text += os.read(self.process.stdout.fileno(), 4096)
-        return text.decode("ascii").split("\r\n")[:-2]
+        return text.decode("ascii", "replace").split("\r\n")[:-2]
 
     def command(self, text: str) -> list[str]:
         self.process.stdin.write(text.encode() + b"%")
@@ -91,6 +91,28 @@ def test_banner_and_names(open_console):
     assert re.fullmatch(r"m-lap-us-[0-9]+", console.command("timestamp")[0])
     assert console.command("dance 1") == ["e-[Unknown command: dance]"]
     assert console.command("help")
+
+
+@pytest.mark.parametrize("before", ["%", "%%", "\r\n", "%\r\n%"])
+def test_empty_commands_and_line_ends_spoil_nothing(open_console, before):
+    console = open_console("kws")
+    console.process.stdin.write(before.encode())
+    said = console.command("name")
+    while set(said) <= {"m-ready"}:  # those of empty commands
+        said += console.answer()
+    assert [line for line in said if line != "m-ready"] == ["m-name-dut-[unspecified]"]
+
+
+def test_a_session_forgets_what_db_brought(open_console):
+    from calibration.wire.frames import Frame, encode_frame
+    from calibration.wire.payloads import TYPES, Hello
+
+    console = open_console("kws")
+    console.load(bytes(490))
+    for kind, payload in (("HELLO", Hello(session=5).pack()), ("BYE", b"")):
+        frame = Frame(type=TYPES[kind], sequence=len(payload), payload=payload)
+        console.process.stdin.write(b"\0" + encode_frame(frame))
+    assert console.command("infer 1 0")[-1].endswith("e-[Input db has 0 bytes, expected 490]")
 
 
 def test_infer_gives_the_outputs_and_two_timestamps(open_console):

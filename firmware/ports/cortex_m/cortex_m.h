@@ -83,7 +83,7 @@ uint32_t has_caches(void);
 
 uint32_t mask_interrupts(void);
 void unmask_interrupts(uint32_t state);
-void place_weights(void);
+void copy_weights(void);
 
 /* Sleep unless `waits` says that there is a byte: with interrupts masked, so that one which comes
  * in between still wakes the core. */

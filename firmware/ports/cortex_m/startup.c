@@ -67,7 +67,7 @@ void Reset_Handler(void)
     run_firmware();
 }
 
-void place_weights(void)
+void copy_weights(void)
 {
     copy_words(weights_load, weights_start, weights_end);
 }

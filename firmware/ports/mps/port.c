@@ -101,7 +101,7 @@ static void port_flush(void)
 #define port_environment no_environment
 #define port_unique_id no_unique_id
 #define port_core_id read_core_id
-#define port_place_weights place_weights
+#define port_place_weights copy_weights
 #define port_empty_caches clean_invalidate_caches
 #define port_mask mask_interrupts
 #define port_unmask unmask_interrupts

@@ -128,7 +128,7 @@ static void port_mark(int32_t level)
 #define port_count read_counter
 #define port_counter clock_counter
 #define port_counter_hz port_cpu_hz
-#define port_place_weights place_weights
+#define port_place_weights copy_weights
 #define port_mask mask_interrupts
 #define port_unmask unmask_interrupts
 #define PORT_NAME "rpi_pico"

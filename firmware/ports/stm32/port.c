@@ -117,7 +117,7 @@ static void port_unique_id(uint8_t id[16])
 #define port_core_id read_core_id
 #define port_count read_counter
 #define port_counter_hz port_cpu_hz
-#define port_place_weights place_weights
+#define port_place_weights copy_weights
 #define port_empty_caches empty_part_caches
 #define port_mask mask_interrupts
 #define port_unmask unmask_interrupts
