@@ -172,6 +172,9 @@ def _refuse_other_header(old: Header, new: Header, where: str) -> None:
 def write_measurement(folder: str | Path, measurement: Measurement) -> Path:
     """Write the header, unless the folder has the same one, and append the samples.
 
+    Runs are never taken twice: where the folder has a sample of the same run, layer and counter,
+    nothing is written.
+
     Parameters
     ----------
     folder : path
@@ -187,17 +190,34 @@ def write_measurement(folder: str | Path, measurement: Measurement) -> Path:
     Raises
     ------
     MeasurementError
-        When the folder holds another header, or cannot be written.
+        When the folder holds another header, has these runs already, or cannot be written.
     """
     folder = Path(folder)
     try:
         folder.mkdir(parents=True, exist_ok=True)
         if not _write_header(folder, measurement.header):
             _refuse_other_header(read_header(folder), measurement.header, str(folder))
+            _refuse_repeated(folder, measurement)
     except OSError as error:
         raise MeasurementError(f"{folder}: cannot be written ({error.strerror})") from error
     append_samples(folder, measurement.samples)
     return folder
+
+
+def _refuse_repeated(folder: Path, measurement: Measurement) -> None:
+    """Refuse samples of runs the folder has, which would count them twice."""
+    there = read_measurement(folder)
+    taken = {(one.run, one.layer, one.counter) for one in there.samples}
+    again = sorted({one.run for one in measurement.samples
+                    if (one.run, one.layer, one.counter) in taken})
+    if again:
+        raise MeasurementError(f"{folder}: has run {_name_runs(again)} already; nothing is "
+                               f"written. New runs number on from {there.next_run}, others go to "
+                               "another folder")
+
+
+def _name_runs(runs: list[int]) -> str:
+    return str(runs[0]) if len(runs) == 1 else f"{runs[0]} to {runs[-1]}"
 
 
 def _write_header(folder: Path, header: Header) -> bool:

@@ -1,19 +1,24 @@
 """Public log formats read into measurements, one module per format.
 
-    measurement = import_measurement("npu-profiler", path)
+    imported = import_log("npu-profiler", path)
+    imported.measurement, imported.unread
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 
 from calibration.errors import MeasurementError
+from calibration.importers.log import UNKNOWN, Log
 from calibration.measurement import Measurement
 from calibration.sample import Header, Sample
-from hwmodels.errors import did_you_mean
+from hwmodels.board.file import list_boards, load_board
+from hwmodels.errors import TwinError, did_you_mean
 
 FORMATS: Mapping[str, str] = {
     "itm": "itm", "mlperf-tiny": "mlperf_tiny", "neuralspot": "neuralspot",
@@ -25,9 +30,39 @@ FORMATS: Mapping[str, str] = {
 BINARY = ("itm",)
 """Formats that are not text."""
 
+LARGEST_BYTES = 1 << 28
+"""A log of more is something else."""
 
-def import_measurement(form: str, path: str | Path, *, board: str | None = None,
-                       model: str | None = None, clock_hz: float | None = None) -> Measurement:
+_SAME_CLOCK = 1e-3
+"""How far apart two statements of one clock may be, relative."""
+
+_PART = re.compile(r"STM32[A-Z]{1,2}\d", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Imported:
+    """A log as a measurement, and what of the log that leaves out.
+
+    Parameters
+    ----------
+    measurement : Measurement
+        Its source the file; of kind "measured", or "predicted" for an estimate.
+    lines : int
+        Of the log, those that say something.
+    unread : tuple of (int, str)
+        Number and text of the lines that were not understood.
+    remarks : tuple of str
+        What to know before using it.
+    """
+
+    measurement: Measurement
+    lines: int
+    unread: tuple[tuple[int, str], ...]
+    remarks: tuple[str, ...]
+
+
+def import_log(form: str, path: str | Path, *, board: str | None = None, model: str | None = None,
+               clock_hz: float | None = None, partial: bool = False) -> Imported:
     """Read a log of a public tool.
 
     Parameters
@@ -41,32 +76,82 @@ def import_measurement(form: str, path: str | Path, *, board: str | None = None,
     clock_hz : float, optional
         Of what the log counts: cycles of "cpu", or ticks of "timer". Latencies follow from it
         where the log has none.
+    partial : bool
+        Take an incomplete log for what it has.
 
     Returns
     -------
-    Measurement
-        Its source the file; of kind "measured", or "predicted" for a compiler's estimate.
+    Imported
+        The measurement, and the lines that were not understood.
 
     Raises
     ------
     MeasurementError
-        For an unknown format, or a file it refuses, naming file and line.
+        For an unknown format, a log of another format (naming it), one that is damaged or
+        incomplete, or what contradicts it; names file and line.
     """
     if form not in FORMATS:
         raise MeasurementError(f"no importer for {form!r}; " + did_you_mean(form, FORMATS))
     path = Path(path)
+    data = _read_bytes(path)
+    reader = _reader(FORMATS[form])
+    if form in BINARY:
+        log = Log(where=str(path), data=data, partial=partial)
+    else:
+        try:
+            log = Log(where=str(path), text=data.decode("utf-8-sig"), partial=partial)
+        except UnicodeDecodeError as error:
+            raise MeasurementError(f"{path}: no readable log (byte {error.start} is not UTF-8)"
+                                   ) from error
+        _check_format(form, reader, log)
+    found = reader.read_log(log)
+    measurement = _complete(found, board, model, clock_hz)
+    return Imported(measurement=measurement, lines=sum(1 for _ in log.lines()), unread=log.unread,
+                    remarks=tuple(log.remarks))
+
+
+def import_measurement(form: str, path: str | Path, *, board: str | None = None,
+                       model: str | None = None, clock_hz: float | None = None) -> Measurement:
+    """Read a complete log of a public tool; see `import_log`."""
+    return import_log(form, path, board=board, model=model, clock_hz=clock_hz).measurement
+
+
+def _reader(module: str) -> ModuleType:
+    return import_module(f"calibration.importers.{module}")
+
+
+def _read_bytes(path: Path) -> bytes:
     try:
-        data = path.read_bytes() if form in BINARY else path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
+        if not path.is_file():  # also keeps from waiting for a pipe nobody writes to
+            what = "no such file" if not path.exists() else "not a regular file"
+            raise MeasurementError(f"{path}: no readable log ({what})")
+        if path.stat().st_size > LARGEST_BYTES:
+            raise MeasurementError(f"{path}: {path.stat().st_size:,} bytes; a log has at most "
+                                   f"{LARGEST_BYTES:,}")
+        return path.read_bytes()
+    except (OSError, ValueError) as error:
         raise MeasurementError(f"{path}: no readable log ({error})") from error
-    read: Callable[[str | bytes, str], Measurement] = import_module(
-        f"calibration.importers.{FORMATS[form]}").read_log
-    return _complete(read(data, str(path)), board, model, clock_hz)
+
+
+def _check_format(form: str, reader: ModuleType, log: Log) -> None:
+    """Refuse the log of another tool, naming the format that reads it."""
+    recognise: Callable[[str], bool] = reader.recognise
+    if recognise(log.text):
+        return
+    others = [name for name, module in FORMATS.items()
+              if name not in BINARY and module != FORMATS[form] and _reader(module).recognise(
+                  log.text)]
+    hint = f"; it looks like {' or '.join(others)}: twin import {others[0]} {log.where}" \
+        if others else ""
+    raise MeasurementError(f"{log.where}: nothing of format {form}; expected "
+                           f"{reader.EXPECTED}{hint}")
 
 
 def _complete(found: Measurement, board: str | None, model: str | None,
               clock_hz: float | None) -> Measurement:
     """Add what the user knows: names, and latencies of what was counted at a known clock."""
+    if board is not None:
+        _check_board(found.header, board)
     header: Header = replace(found.header, board=board or found.header.board,
                              model=model or found.header.model)
     if clock_hz is None:
@@ -76,9 +161,29 @@ def _complete(found: Measurement, board: str | None, model: str | None,
     if clock is None:
         raise MeasurementError(f"{found.header.source}: counts no cycles or ticks a clock could "
                                f"turn into time; it has {', '.join(found.counters)}")
+    stated = dict(header.clocks_hz).get(clock)
+    if stated is not None and abs(stated - clock_hz) > _SAME_CLOCK * stated:
+        raise MeasurementError(f"{header.source}: says its {clock} clock is {stated / 1e6:g} MHz, "
+                               f"not {clock_hz / 1e6:g} MHz; leave the clock out")
     header = replace(header, clocks_hz=tuple({**dict(header.clocks_hz), clock: clock_hz}.items()))
     times = [Sample(run=one.run, layer=one.layer, counter="latency", unit="us",
                     value=one.value / clock_hz * 1e6)
              for one in found.samples if one.counter == counter and "latency" not in
              found.counters]
     return Measurement(header=header, samples=(*found.samples, *times))
+
+
+def _check_board(header: Header, board: str) -> None:
+    """Refuse a board whose part is not the one the log names."""
+    told = " ".join((header.board, *(value for key, value in header.environment
+                                     if key.startswith("device"))))
+    if header.board != UNKNOWN and header.board in list_boards():
+        told += " " + load_board(header.board).soc
+    try:
+        soc = load_board(board).soc
+    except TwinError:
+        return  # a board we have no file for: nothing to contradict
+    theirs, ours = _PART.findall(told), _PART.findall(soc)
+    if theirs and ours and not {part.upper() for part in theirs} & {part.upper() for part in ours}:
+        raise MeasurementError(f"{header.source}: ran on {theirs[0]}, {board} is a {soc}; name the "
+                               "board it ran on")

@@ -3,7 +3,9 @@
 The DWT counters CPI, EXC, SLEEP, LSU and FOLD are 8 bits wide; each time one passes 256 the DWT
 sends a packet. Counting packets gives events in steps of 256: every value is low by up to 255, and
 the environment says so. The firmware marks layers on stimulus port 1: the layer's index at its
-start, 0xFFFF at the end of the inference. An ITM overflow packet means that others were lost.
+start, 0xFFFF at the end of the inference. Without any mark the capture is one run of the whole
+network; with marks, what passes between inferences belongs to none. An ITM overflow packet means
+that others were lost.
 
 References
 ----------
@@ -16,20 +18,24 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from calibration.errors import MeasurementError
-from calibration.importers.log import measurement_of
+from calibration.importers.log import Log, measurement_of
 from calibration.measurement import Measurement
 from calibration.sample import Sample
 
+EXPECTED = "DWT event counter packets or layer marks"
 MARK_PORT = 1
 END_MARK = 0xFFFF
 STEP = 256
 COUNTERS = ("dwt_cpi", "dwt_exception", "dwt_sleep", "dwt_lsu", "dwt_fold")
 """By bit of an event counter packet; bit 5 is CYCCNT's tap."""
 
+_FRAME_SYNC = b"\xff\xff\xff\x7f"
+"""Starts a frame of the TPIU's formatter; no ITM packet has these bytes as headers."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Packet:
-    """One packet: kind "sync", "overflow", "timestamp", "software", "hardware" or "extension".
+    """One packet: "sync", "overflow", "timestamp", "software", "hardware", "extension" or "torn".
 
     Parameters
     ----------
@@ -47,68 +53,126 @@ class Packet:
     offset: int
 
 
-def read_packets(data: bytes, where: str) -> Iterator[Packet]:
+def read_packets(log: Log) -> Iterator[Packet]:
     """Cut a capture into packets.
 
     Raises
     ------
     MeasurementError
-        At a header that is reserved, naming its offset. A packet torn at the end is left out.
+        At a header that is reserved, naming its offset. A packet cut at the end is "torn".
     """
-    place = 0
+    data, place = log.data, 0
     while place < len(data):
         start, header = place, data[place]
         place += 1
         if header == 0:  # synchronisation: at least 47 zero bits and a one
             while place < len(data) and data[place] == 0:
                 place += 1
-            if place < len(data) and data[place] == 0x80 and place - start >= 5:
-                place += 1
-            yield Packet(kind="sync", offset=start)
+            if place < len(data) and (data[place] != 0x80 or place - start < 5):
+                raise _refuse(log, start, f"{place - start} bytes of zero are no synchronisation")
+            place += 1
+            yield Packet(kind="sync" if place <= len(data) else "torn", offset=start)
         elif header == 0x70:
             yield Packet(kind="overflow", offset=start)
         elif header & 0x03:
             size = 1 << (header & 3) - 1
             if place + size > len(data):
+                yield Packet(kind="torn", offset=start)
                 return
             yield Packet(kind="hardware" if header & 4 else "software", source=header >> 3,
                          payload=data[place:place + size], offset=start)
             place += size
-        elif header & 0x0F in (0x00, 0x04, 0x08, 0x0C):
+        else:
             kind = "timestamp" if header & 0x0F == 0 or header & 0xDF == 0x94 else "extension"
             if header & 0x0F == 0x04 and header & 0xDF != 0x94:
-                raise MeasurementError(f"{where}: byte {start}: header 0x{header:02x} is reserved; "
-                                       "is this a capture of the ITM, without TPIU framing?")
+                raise _refuse(log, start, f"header 0x{header:02x} is reserved; is this a capture "
+                                          "of the ITM, without TPIU framing?")
             while header & 0x80 and place < len(data) and data[place] & 0x80:
                 place += 1
             place += bool(header & 0x80)
-            yield Packet(kind=kind, source=header >> 4 & 7, offset=start,
-                         payload=data[start + 1:place])
+            yield Packet(kind=kind if place <= len(data) else "torn", source=header >> 4 & 7,
+                         offset=start, payload=data[start + 1:place])
 
 
-def read_log(data: bytes, where: str) -> Measurement:
-    """Read a capture; layers before the first mark, or without any, are the whole network."""
-    totals: dict[tuple[int, int | None, str], int] = {}
-    run, layer = 0, None
-    marks = lost = 0
-    for packet in read_packets(data, where):
-        if packet.kind == "overflow":
-            lost += 1
-        elif packet.kind == "software" and packet.source == MARK_PORT:
-            value = int.from_bytes(packet.payload, "little")
-            run, layer = (run + 1, None) if value & 0xFFFF == END_MARK else (run, value)
-            if layer is not None:
-                marks += 1
-                for name in COUNTERS:
-                    totals.setdefault((run, layer, name), 0)
-        elif packet.kind == "hardware" and packet.source == 0:
-            for bit, name in enumerate(COUNTERS):
-                if packet.payload[0] >> bit & 1:
-                    for place in {layer, None}:
-                        key = (run, place, name)
-                        totals[key] = totals.get(key, 0) + STEP
+def _refuse(log: Log, offset: int, why: str) -> MeasurementError:
+    return MeasurementError(f"{log.where}: byte {offset}: {why}")
+
+
+@dataclass(slots=True, kw_only=True)
+class _Counting:
+    """Where in the inferences the capture is, and what was counted there."""
+
+    totals: dict[tuple[int, int | None, str], int]
+    marked: bool
+    run: int = 0
+    layer: int | None = None
+    marks: int = 0
+    outside: int = 0
+
+    def mark(self, value: int) -> None:
+        """Enter a layer, or leave the inference."""
+        if value == END_MARK:
+            self.run, self.layer = self.run + (self.layer is not None), None
+            return
+        self.layer = value
+        self.marks += 1
+        for name in COUNTERS:
+            for place in (value, None):
+                self.totals.setdefault((self.run, place, name), 0)
+
+    def count(self, bits: int) -> None:
+        """Count one event counter packet."""
+        if self.marked and self.layer is None:
+            self.outside += 1
+            return
+        for bit, name in enumerate(COUNTERS):
+            if bits >> bit & 1:
+                for place in {self.layer, None}:
+                    key = (self.run, place, name)
+                    self.totals[key] = self.totals.get(key, 0) + STEP
+
+
+def read_log(log: Log) -> Measurement:
+    """Read a capture.
+
+    Parameters
+    ----------
+    log : Log
+        Its `data`; one that ends within an inference is incomplete.
+
+    Returns
+    -------
+    Measurement
+        A run per inference.
+
+    Raises
+    ------
+    MeasurementError
+        For framed or damaged captures, naming the byte.
+    """
+    if _FRAME_SYNC in log.data:
+        raise _refuse(log, log.data.index(_FRAME_SYNC), "a frame of the TPIU; capture SWO without "
+                                                        "its formatter, or take the frames off")
+    packets = list(read_packets(log))
+    marks = [packet for packet in packets if packet.kind == "software"
+             and packet.source == MARK_PORT]
+    counting = _Counting(totals={}, marked=bool(marks))
+    for packet in packets:
+        if packet.kind == "software" and packet.source == MARK_PORT:
+            counting.mark(int.from_bytes(packet.payload, "little") & 0xFFFF)
+        elif packet.kind == "hardware" and packet.source == 0 and len(packet.payload) == 1:
+            counting.count(packet.payload[0])
+    lost = sum(packet.kind == "overflow" for packet in packets)
+    if lost:
+        log.remarks.append(f"{lost} times packets were lost: counts are low")
+    if counting.outside:
+        log.remarks.append(f"{counting.outside} event packets between inferences are left out")
+    if packets and packets[-1].kind == "torn":
+        log.remarks.append(f"the last packet, at byte {packets[-1].offset}, is cut")
+    if counting.layer is not None:
+        log.lack(f"the capture ends within layer {counting.layer} of inference {counting.run}")
     samples = [Sample(run=at, layer=place, counter=name, unit="events", value=value)
-               for (at, place, name), value in totals.items()]
-    return measurement_of(samples, where, expected="DWT event counter packets or layer marks",
-                          environment=[("resolution", f"{STEP} events"),
-                                       ("layer_marks", str(marks)), ("lost_packets", str(lost))])
+               for (at, place, name), value in counting.totals.items()]
+    return measurement_of(log, samples, expected=EXPECTED, environment=[
+        ("resolution", f"{STEP} events"), ("layer_marks", str(counting.marks)),
+        ("lost_packets", str(lost))])

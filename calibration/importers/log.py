@@ -1,18 +1,84 @@
-"""What importers share: a header for a log that says little, and numbers with their line."""
+"""What importers share: a log with what of it was understood, and strict numbers."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 
 from calibration.errors import MeasurementError
 from calibration.measurement import Measurement
-from calibration.sample import Header, Sample
+from calibration.sample import MAX_VALUE, Header, Sample
 
 UNKNOWN = "not known"
 """What a header says where neither the log nor the user does."""
 
+_BLANK = re.compile(r"[\s\-=_*+|\u2500-\u257f]*")
+"""Lines that are empty or only rule off others."""
 
-def measurement_of(samples: Sequence[Sample], where: str, *, runtime: str = UNKNOWN,
+_GROUPED = re.compile(r"\d{1,3}(?:(?P<mark>[, _'\u00a0\u202f])\d{3})(?:(?P=mark)\d{3})*(?:\.\d+)?")
+_PLAIN = re.compile(r"(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?")
+
+
+@dataclass(slots=True, kw_only=True)
+class Log:
+    """A log being read: its text, and what a reader made of it.
+
+    Parameters
+    ----------
+    where : str
+        The file: source of the measurement and name in errors.
+    text : str
+        Of a text log.
+    data : bytes
+        Of a binary one.
+    partial : bool
+        Whether an incomplete log is taken for what it has.
+    remarks : list of str
+        What a reader of the measurement must know.
+    """
+
+    where: str
+    text: str = ""
+    data: bytes = b""
+    partial: bool = False
+    remarks: list[str] = field(default_factory=list)
+    _read: set[int] = field(default_factory=set)
+
+    def lines(self) -> Iterator[tuple[int, str]]:
+        """Yield number and text of the lines that say something; the first is 1."""
+        for number, line in enumerate(self.text.splitlines(), start=1):
+            if not _BLANK.fullmatch(line):
+                yield number, line
+
+    def take(self, number: int) -> None:
+        """Note that a line was understood, used or not."""
+        self._read.add(number)
+
+    @property
+    def unread(self) -> tuple[tuple[int, str], ...]:
+        """Lines nobody understood."""
+        return tuple(line for line in self.lines() if line[0] not in self._read)
+
+    def refuse(self, number: int, why: str) -> MeasurementError:
+        """Return the refusal of a line."""
+        return MeasurementError(f"{self.where}:{number}: {why}")
+
+    def lack(self, why: str) -> None:
+        """Note that something is missing.
+
+        Raises
+        ------
+        MeasurementError
+            Unless a partial log is accepted.
+        """
+        if not self.partial:
+            raise MeasurementError(f"{self.where}: not complete: {why}; --partial takes what there "
+                                   "is and says so")
+        self.remarks.append(f"partial: {why}")
+
+
+def measurement_of(log: Log, samples: Sequence[Sample], *, runtime: str = UNKNOWN,
                    expected: str, kind: str = "measured", model: str = UNKNOWN,
                    board: str = UNKNOWN, temperature: str | None = None,
                    clocks_hz: Sequence[tuple[str, float]] = (), tags: Sequence[str] = (),
@@ -21,8 +87,10 @@ def measurement_of(samples: Sequence[Sample], where: str, *, runtime: str = UNKN
 
     Parameters
     ----------
-    where : str
-        The log: source and name in errors.
+    log : Log
+        Where they are from; its remarks are kept in the environment.
+    samples : sequence of Sample
+        In order.
     expected : str
         What the log should have contained, for the refusal.
     tags : sequence of str
@@ -34,25 +102,43 @@ def measurement_of(samples: Sequence[Sample], where: str, *, runtime: str = UNKN
         When there is no sample.
     """
     if not samples:
-        raise MeasurementError(f"{where}: nothing of this format; expected {expected}")
-    told = [*environment, *([("operators", ",".join(tags))] if tags else [])]
-    header = Header(kind=kind, model=model, board=board, runtime=runtime, source=where,
+        raise MeasurementError(f"{log.where}: nothing of this format; expected {expected}")
+    told = [*environment, *([("operators", ",".join(tags))] if tags else []),
+            *([("remarks", "; ".join(log.remarks))] if log.remarks else [])]
+    header = Header(kind=kind, model=model, board=board, runtime=runtime, source=log.where,
                     temperature=temperature, clocks_hz=tuple(clocks_hz), environment=tuple(told))
     return Measurement(header=header, samples=tuple(samples))
 
 
-def number_of(text: str, where: str, line: int) -> float:
-    """Read a number; thousands may be set apart by commas or blanks, brackets are dropped."""
-    cleaned = text.strip().strip("[]").replace(",", "").replace(" ", "").replace("_", "")
-    try:
-        return float(cleaned)
-    except ValueError as error:
-        raise MeasurementError(f"{where}:{line}: {text.strip()!r} is no number") from error
+def number_of(text: str, log: Log, line: int) -> float:
+    """Read a number that is not negative.
+
+    Parameters
+    ----------
+    text : str
+        Thousands may be set apart, by one kind of mark; brackets around it are dropped.
+    log : Log
+        For the refusal.
+    line : int
+        For the refusal.
+
+    Raises
+    ------
+    MeasurementError
+        For anything else: a decimal comma, a sign, nan, or more than a measurement holds.
+    """
+    cleaned = text.strip().strip("[]").strip()
+    if _GROUPED.fullmatch(cleaned):
+        cleaned = re.sub(r"[^\d.]", "", cleaned)
+    if not _PLAIN.fullmatch(cleaned) or float(cleaned) > MAX_VALUE:
+        raise log.refuse(line, f"{text.strip()!r} is no number; accepted: 0 or more, with a "
+                               "decimal point, thousands set apart or not")
+    return float(cleaned)
 
 
-def count(text: str, where: str, line: int) -> int:
-    """Read a whole number."""
-    value = number_of(text, where, line)
+def count(text: str, log: Log, line: int) -> int:
+    """Read a whole number that is not negative; raises MeasurementError for anything else."""
+    value = number_of(text, log, line)
     if value != int(value):
-        raise MeasurementError(f"{where}:{line}: {text.strip()!r} is no whole number")
+        raise log.refuse(line, f"{text.strip()!r} is no whole number")
     return int(value)

@@ -11,13 +11,13 @@ github.com/AmbiqAI/neuralSPOT, docs/From TF to EVB - testing, profiling, and dep
 from __future__ import annotations
 
 import csv
-import io
 
 from calibration.errors import MeasurementError
-from calibration.importers.log import count, measurement_of, number_of
+from calibration.importers.log import Log, count, measurement_of, number_of
 from calibration.measurement import Measurement
 from calibration.sample import Sample
 
+EXPECTED = "a CSV with the columns Event, Tag, uSeconds"
 _KNOWN = {"useconds": ("latency", None, "us"), "cycles": ("cpu_cycles", "cpu", "cycles"),
           "arm_pmu_cpu_cycles": ("cpu_cycles", "cpu", "cycles"),
           "est macs": ("estimated_macs", None, "MACs"), "est_mac": ("estimated_macs", None, "MACs")}
@@ -26,34 +26,71 @@ _SHAPES = ("mac_eq", "output_mag", "output_shape", "filter_shape", "stride_h", "
            "dilation_h", "dilation_w")
 
 
-def _describe(column: str) -> tuple[str, str | None, str]:
-    name = column.strip().lower()
+def _describe(name: str) -> tuple[str, str | None, str]:
     if name in _KNOWN:
         return _KNOWN[name]
     return (f"dwt_{name}" if name in _DWT else name), None, "events"
 
 
-def read_log(text: str, where: str) -> Measurement:
-    """Read the CSV; one run, one layer per event."""
-    rows = list(csv.reader(io.StringIO(text), skipinitialspace=True))
-    names = [cell.strip().lower() for cell in rows[0]] if rows else []
+def _header(line: str) -> list[str]:
+    """Columns of a header, [] of any other line."""
+    names = [cell.strip().strip('"').lower() for cell in line.split(",")]
+    return names if {"event", "tag", "useconds"} <= set(names) else []
+
+
+def recognise(text: str) -> bool:
+    """Whether a text has the header of such a table."""
+    return any(_header(line) for line in text.splitlines())
+
+
+def read_log(log: Log) -> Measurement:
+    """Read the CSV; one run, one layer per event, in order from 0."""
+    names: list[str] = []
     samples: list[Sample] = []
-    tags = []
-    if "event" in names and "tag" in names and "useconds" in names:
-        event, tag = names.index("event"), names.index("tag")
-        for line, row in enumerate(rows[1:], start=2):
-            if not "".join(row).strip():
-                continue
-            if len(row) != len(names):
-                raise MeasurementError(f"{where}:{line}: {len(row)} columns; the header has "
-                                       f"{len(names)}")
-            tags.append(row[tag].strip())
-            layer = count(row[event], where, line)
-            for place, cell in enumerate(row):
-                if place in (event, tag) or names[place] in _SHAPES or not names[place]:
-                    continue
-                counter, clock, unit = _describe(names[place])
-                samples.append(Sample(run=0, layer=layer, counter=counter, clock=clock, unit=unit,
-                                      value=number_of(cell, where, line)))
-    return measurement_of(samples, where, runtime="tflm", temperature="cold", tags=tags,
-                          expected="a CSV with the columns Event, Tag, uSeconds")
+    tags: list[str] = []
+    for number, line in log.lines():
+        if header := _header(line):
+            if names:
+                raise log.refuse(number, "a second table; one run is read")
+            names = header
+            _check_columns(log, number, names)
+        elif not names:
+            continue
+        else:
+            _read_row(log, number, _cells(log, number, line), names, samples, tags)
+        log.take(number)
+    return measurement_of(log, samples, runtime="tflm", temperature="cold", tags=tags,
+                          expected=EXPECTED)
+
+
+def _cells(log: Log, number: int, line: str) -> list[str]:
+    try:
+        return next(csv.reader([line], skipinitialspace=True, strict=True))
+    except (csv.Error, StopIteration) as error:
+        raise log.refuse(number, f"no line of a table ({error})") from error
+
+
+def _check_columns(log: Log, number: int, names: list[str]) -> None:
+    counters = [_describe(name)[0] for name in names if name]
+    twice = next((name for name in counters if counters.count(name) > 1), None)
+    if twice is not None:
+        raise log.refuse(number, f"two columns count {twice!r}")
+
+
+def _read_row(log: Log, number: int, row: list[str], names: list[str], samples: list[Sample],
+              tags: list[str]) -> None:
+    if len(row) != len(names):
+        raise log.refuse(number, f"{len(row)} columns; the header has {len(names)}")
+    layer = count(row[names.index("event")], log, number)
+    if layer != len(tags):
+        raise log.refuse(number, f"event {layer} where {len(tags)} is due; is the log complete?")
+    tags.append(row[names.index("tag")].strip())
+    for name, cell in zip(names, row, strict=True):
+        if name in ("event", "tag", "", *_SHAPES):
+            continue
+        counter, clock, unit = _describe(name)
+        try:
+            samples.append(Sample(run=0, layer=layer, counter=counter, clock=clock, unit=unit,
+                                  value=number_of(cell, log, number)))
+        except MeasurementError as error:
+            raise MeasurementError(f"{error} (column {name})") from error

@@ -3,8 +3,8 @@
 A layer index is the report's c_idx. Cycles name their clock: MCU cycles "cpu", NPU cycles "npu";
 the two are never added. What a counter is called and counts:
 
-    pre_cycles, core_cycles, post_cycles            MCU cycles of the three phases, extra epochs in
-    extra_pre_cycles, ...                           of those, the extra epochs of a hybrid one
+    pre_cycles, core_cycles, post_cycles            MCU cycles of the three phases
+    extra_pre_cycles, ...                           those of a hybrid epoch's extra epochs, besides
     core_npu_cycles, compute_cycles, max_cycles     measured; compiler's ideal and estimate
     busif0_read_bytes, busif0_read_bursts_8, ...    traffic and bursts by length per interface
     engine_4_in_busif0_octoFlash_active_cycles      activity of stream engine 4; _buffer_bytes
@@ -19,216 +19,294 @@ ST Edge AI Core documentation, "How to profile a deployed model", npu_profiler 0
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 
 from calibration.errors import MeasurementError
+from calibration.importers.log import UNKNOWN, Log
+from calibration.importers.npu_lines import (
+    EPOCH_LINES,
+    MODEL_LINES,
+    PHASES,
+    POOL_SECTIONS,
+    read_groups,
+    read_pool,
+)
 from calibration.measurement import Measurement
-from calibration.sample import Header, Sample
+from calibration.sample import MAX_VALUE, Header, Sample
 
-BURST_BEATS = (1, 2, 4, 8)
-_PHASES = ("pre", "core", "post")
-_CACHE = {"R": (("hit", "hit"), ("miss", "miss"), ("alloc-miss", "alloc_miss"),
-                ("evict", "evict")),
-          "W": (("hit", "hit"), ("miss", "miss"), ("alloc-miss", "alloc_miss"),
-                ("through", "through"))}
+EXPECTED = "the text npu_profiler.py prints, with lines such as 'EpochBlock_1 (c_idx=0, ...)'"
 
-_EPOCH = re.compile(r"\s*(EpochBlock_\d+) \(c_idx=(\d+), num=\S+ c_type=(\w+), extra=\d+\)")
-_LINE = re.compile(r"\s*(?P<key>[A-Za-z][\w ./()-]*?)\s*:\s+(?P<value>.*?)\s*$")
-_CLOCKS = {"mcu": "cpu", "npu": "npu", "noc": "noc", "nic": "nic"}
+_EPOCH = re.compile(r"\s*(EpochBlock_\d+) \(c_idx=(\d{1,6}), num=\S+ c_type=(\w+), "
+                    r"extra=(\d{1,6})\)")
+_EPOCH_ANYWHERE = re.compile(_EPOCH.pattern.replace(r"\s*", r"^[ \t]*", 1), re.MULTILINE)
+_LINE = re.compile(r"\s*(?P<key>[A-Za-z<][\w ./()<>'\[\]-]*?)\s*:\s+(?P<value>.*?)\s*$")
+_CLOCKS = {"mcu": "cpu", "npu": "npu", "noc": "noc", "nic": "nic", "axi": "nic", "ahb": "noc"}
+_BANNER = "NPU Utility - AiRunner Profiler"
+_HEADINGS = ("Summary", "Compiler", "Measured", "Target", "Memory bandwidth / inference")
+_DERIVED = ("epoch type", "ops/cycle", "duration", "compute cycles ratio", "busif (total)",
+            "strg engines", "henv", "total", "total r/w", "total mcu", "inf/s", "ideal ops/cycle",
+            "ideal inf/s", "npu cycles")
+"""Lines of an epoch or of the whole model that follow from others, except where a table reads
+them."""
 
-Found = Iterator[tuple[str, str | None, float, str]]
-"""(counter, clock, value, unit)."""
+_SUM_LINES = {"busif (total)": r"busif\d+", "total": r"pool_\w+", "total r/w": r"pool_\w+"}
+"""Derived lines that are sums of bytes, and the counters they are sums of."""
+
+_KNOWN_LINES = re.compile(
+    r"\s*(\[compiler\]|\[target\]|I?O?\[\d+/\d+\].*|Summary '.*|.*AiRunner.*|Proto-buffer driver .*"
+    r"|noc_freq=.*|-> collecting statistics.*|collect (in|out)put streng .*|collect busif requests"
+    r"|post-process the .*|<- done|ST\.AI Profiling results .*|Inference time per node"
+    r"|c_id +m_id +type .*|\d+ +\S+ +epoch .*|total +[\d.]+ +\[.*|[\d.]+ inf/s .*|HW: .*"
+    r"|\u2502.*|Table: .*)$")
+"""Lines of other parts of the log, known and left out."""
 
 
-def read_log(text: str, where: str) -> Measurement:
+def recognise(text: str) -> bool:
+    """Whether a text is a report of the profiler, or of ours in its form."""
+    return _EPOCH_ANYWHERE.search(text) is not None
+
+
+def read_log(log: Log) -> Measurement:
     """Read a report.
 
     Parameters
     ----------
-    text : str
-        Of the whole log.
-    where : str
-        File, for errors and as source.
+    log : Log
+        The whole text.
 
     Returns
     -------
     Measurement
-        One run, warm; whole-network counters have no layer.
+        One run, warm; whole-network counters have no layer. Of kind "predicted" where the report
+        is a prediction printed in the profiler's form ("Target" heads its totals).
 
     Raises
     ------
     MeasurementError
-        When it is no such report, or a line of it is not understood.
+        When it is no such report, a line of it is not understood, epochs or totals are missing,
+        or the totals are not the sums of the epochs.
     """
-    facts: dict[str, str] = {}
-    environment: dict[str, str] = {}
-    samples: list[Sample] = []
+    report = _Report(log=log)
+    for number, line in log.lines():
+        report.read(number, line)
+    report.check_whole()
+    if not report.samples:
+        raise MeasurementError(f"{log.where}: no epoch found; expected {EXPECTED}")
+    found = Measurement(header=report.make_header(), samples=tuple(report.samples))
+    if not log.remarks:
+        check_totals(found, log, exact=found.header.kind == "measured")
+    return found
+
+
+@dataclass(slots=True, kw_only=True)
+class _Report:
+    """A report as far as it was read."""
+
+    log: Log
+    facts: dict[str, str] = field(default_factory=dict)
+    environment: dict[str, str] = field(default_factory=dict)
+    samples: list[Sample] = field(default_factory=list)
+    values: dict[tuple[int | None, str], float] = field(default_factory=dict)
+    uncounted: set[int | None] = field(default_factory=set)
+    inputs: list[str] = field(default_factory=list)
+    sections: list[str] = field(default_factory=list)
     epoch: int | None = None
-    section = "initial"
-    for number, line in enumerate(text.splitlines(), start=1):
+    due: int = 0
+    epochs: int = 0
+    _kind: str | None = None
+
+    @property
+    def kind(self) -> str:
+        """What the log says it is, "" when it does not."""
+        if self._kind is None:
+            text = self.log.text
+            heading = re.search(r"^\s*(Measured|Target)\s*$", text, re.MULTILINE)
+            self._kind = "measured" if _BANNER in text or (heading and heading[1] == "Measured") \
+                else "predicted" if heading else ""
+        return self._kind
+
+    @property
+    def section(self) -> str:
+        """Heading the line being read stands under."""
+        return self.sections[-1] if self.sections else "initial"
+
+    def read(self, number: int, line: str) -> None:
+        """Take in one line."""
+        log = self.log
         header = _EPOCH.match(line)
         if header:
-            epoch, section = int(header[2]), "epoch"
-            environment[f"epoch {epoch}"] = f"{header[1]} {header[3]}"
-        elif line.strip() in ("Summary", "Compiler", "Measured", "Memory bandwidth / inference"):
-            epoch, section = None, line.strip()
-        match = _LINE.match(line)
-        if match is None:
-            continue
-        key, value = match["key"].strip(), match["value"]
-        if section == "initial":
-            facts.setdefault(key, value)
-            continue
-        table = _EPOCH_LINES if section == "epoch" else _MODEL_LINES.get(section, {})
-        reader = table.get(key) or (_read_pool if section in ("epoch", *_POOL_SECTIONS) and
-                                    re.match(r"r=\d+\s+w=\d+", value) else None)
-        if reader is None:
-            continue
+            self._begin_epoch(number, header)
+        elif line.strip(" :") in _HEADINGS and not (line.strip() == "Summary" and not self.epochs):
+            self.epoch = None
+            self.sections.append(line.strip(" :"))
+            log.take(number)
+        elif _KNOWN_LINES.match(line):
+            log.take(number)
+        elif (match := _LINE.match(line)) is not None:
+            self._read_line(number, match["key"].strip(), match["value"])
+
+    def _begin_epoch(self, number: int, header: re.Match[str]) -> None:
+        index = int(header[2])
+        if f"epoch {index}" in self.environment:
+            raise self.log.refuse(number, f"epoch {index} is there twice; is this two logs in one?")
+        if index > self.due:
+            self.log.lack(f"line {number}: epoch {index} where {self.due} is due")
+        elif index < self.due:
+            raise self.log.refuse(number, f"epoch {index} where {self.due} is due; lines are out "
+                                          "of order")
+        self.epoch, self.due = index, index + 1 + int(header[4])
+        self.epochs += 1
+        self.sections.append("epoch")
+        self.environment[f"epoch {index}"] = f"{header[1]} {header[3]}"
+        self.log.take(number)
+
+    def _read_line(self, number: int, key: str, value: str) -> None:
+        if self.section == "initial":
+            self.facts.setdefault(key, value)
+            if re.fullmatch(r"I\[\d+/\d+\] '.*'", key):
+                self.inputs.append(value.partition(", ")[0])
+            self.log.take(number)
+            return
+        table = EPOCH_LINES if self.section == "epoch" else MODEL_LINES.get(self.section, {})
+        reader = table.get(key)
+        if reader is None and key not in _DERIVED and re.fullmatch(r"\w+", key) \
+                and self.section in ("epoch", *POOL_SECTIONS) and value.startswith("r="):
+            reader = read_pool
+        if reader is None and key not in _DERIVED:
+            return
         try:
-            samples += [Sample(run=0, layer=epoch, counter=counter, clock=clock, value=amount,
-                               unit=unit) for counter, clock, amount, unit in reader(key, value)]
-        except (ValueError, KeyError) as error:
-            raise MeasurementError(f"{where}:{number}: {key!r} is not understood: {value!r}"
-                                   ) from error
-    if not any(sample.layer is not None for sample in samples):
-        raise MeasurementError(f"{where}: no epoch found; accepted: the text npu_profiler.py "
-                               "prints, with lines such as 'EpochBlock_1 (c_idx=0, ...)'")
-    clocks = {_CLOCKS[name]: float(mhz) * 1e6
-              for name, mhz in re.findall(r"(mcu|npu|noc|nic)_freq=(\d+)MHz", text)}
-    return Measurement(header=_make_header(facts, environment, clocks, where),
-                       samples=tuple(samples))
+            if reader is None:
+                self._check_sum(number, key, value)
+            else:
+                self._add(number, key, list(reader(key, value)))
+        except (ValueError, KeyError, OverflowError) as error:
+            raise self.log.refuse(number, f"{key!r} is not understood: {value!r}") from error
+        self.log.take(number)
+
+    def _add(self, number: int, key: str, found: list[tuple[str, str | None, float, str]]) -> None:
+        for counter, clock, amount, unit in found:
+            if (self.epoch, counter) in self.values:
+                raise self.log.refuse(number, f"{key!r} is there twice")
+            if not amount <= MAX_VALUE:
+                raise ValueError(amount)
+            self.values[self.epoch, counter] = amount
+            self.samples.append(Sample(run=0, layer=self.epoch, counter=counter, clock=clock,
+                                       value=amount, unit=unit))
+
+    def _check_sum(self, number: int, key: str, value: str) -> None:
+        """Refuse a sum of bytes that is not what the lines above it add up to."""
+        if key == "npu cycles":
+            self.uncounted.add(self.epoch)
+        if key not in _SUM_LINES:
+            return
+        stated = [float(text) for text in read_groups(r"^r=(\d+)\s+w=(\d+)", value)]
+        for direction, expected in zip(("read", "write"), stated, strict=True):
+            name = re.compile(rf"{_SUM_LINES[key]}_{direction}_bytes")
+            found = [amount for (epoch, counter), amount in self.values.items()
+                     if epoch == self.epoch and name.fullmatch(counter)]
+            # a prediction is printed rounded, so that its sum may be off by half of each part
+            slack = 0.0 if self.kind == "measured" else 0.5 * len(found) + 0.5
+            if abs(math.fsum(found) - expected) > slack:
+                raise self.log.refuse(number, f"{key!r} is {expected:,.0f} bytes {direction}, the "
+                                              f"lines above sum to {math.fsum(found):,.0f}")
+
+    def check_whole(self) -> None:
+        """Note what is missing: epochs, lines of an epoch, totals."""
+        stated = self.facts.get("n_nodes", "")
+        if stated.isdigit() and int(stated) != self.epochs:
+            self.log.lack(f"it has {self.epochs} of {stated} epochs")
+        for name in self.environment:
+            layer = int(name.removeprefix("epoch "))
+            if (layer, "core_cycles") not in self.values:
+                self.log.lack(f"{name} has no MCU cycles")
+            elif (layer, "core_npu_cycles") not in self.values and layer not in self.uncounted:
+                self.log.lack(f"{name} has no NPU cycles, and no line that says so")
+        for name in ("cpu_cycles", "npu_cycles", "duration"):
+            if self.epochs and (None, name) not in self.values:
+                self.log.lack(f"the totals of the whole model have no {name}")
+                break
+
+    def make_header(self) -> Header:
+        """Return the header: board, tools, clocks, kind."""
+        facts, log = self.facts, self.log
+        if not self.kind:
+            raise MeasurementError(f"{log.where}: says neither 'Measured' nor '{_BANNER}': whether "
+                                   "a board was measured is not known")
+        device = facts.get("device.desc", "")
+        tools = facts.get("runtime lib", facts.get("tools", ""))
+        told = self.environment | {key: facts[key] for key in (
+            "tools", "runtime lib", "compile_datetime", "device.desc", "device.attrs")
+            if key in facts}
+        if self.inputs:
+            told["inputs"] = " ".join(self.inputs)
+        if log.remarks:
+            told["remarks"] = "; ".join(log.remarks)
+        return Header(kind=self.kind, model=facts.get("model", UNKNOWN),
+                      board="stm32n6570_dk" if "STM32N6" in device else device or UNKNOWN,
+                      runtime="neural-art" + (f", {tools}" if tools else ""),
+                      clocks_hz=tuple(self._find_clocks().items()), temperature="warm",
+                      source=log.where, environment=tuple(told.items()))
+
+    def _find_clocks(self) -> dict[str, float]:
+        clocks: dict[str, float] = {}
+        for name, mhz in re.findall(r"(mcu|npu|noc|nic|axi|ahb)_freq=(\d{1,7})MHz", self.log.text):
+            clock, hertz = _CLOCKS[name], float(mhz) * 1e6
+            if clocks.setdefault(clock, hertz) != hertz:
+                raise MeasurementError(f"{self.log.where}: gives {name}_freq as "
+                                       f"{clocks[clock] / 1e6:g} MHz and as {mhz} MHz")
+        return {name: hertz for name, hertz in clocks.items() if hertz}
 
 
-def _make_header(facts: Mapping[str, str], environment: dict[str, str],
-                 clocks: Mapping[str, float], where: str) -> Header:
-    device = facts.get("device.desc", "")
-    tools = facts.get("runtime lib", facts.get("tools", "npu_profiler"))
-    environment |= {key: facts[key] for key in ("tools", "runtime lib", "compile_datetime",
-                                                "device.desc", "device.attrs") if key in facts}
-    return Header(kind="measured", model=facts.get("model", "network"),
-                  board="stm32n6570_dk" if "STM32N6" in device else device or "not stated",
-                  runtime=f"neural-art, {tools}", clocks_hz=tuple(clocks.items()),
-                  temperature="warm", source=where, environment=tuple(environment.items()))
+_MCU = tuple(f"{extra}{phase}_cycles" for extra in ("", "extra_") for phase in PHASES)
+_SUMS = (("ops", ("ops",)), ("compute_cycles", ("compute_cycles",)),
+         ("max_cycles", ("max_cycles",)), ("cpu_cycles", _MCU),
+         ("core_cycles", ("core_cycles", "extra_core_cycles")))
+"""Totals of the whole model, and the counters of epochs they are sums of."""
 
 
-def _groups(pattern: str, text: str) -> tuple[str, ...]:
-    """What a pattern finds in a value; a ValueError when it is not there."""
-    found = re.search(pattern, text)
-    if found is None:
-        raise ValueError(pattern)
-    return found.groups()
+def check_totals(found: Measurement, log: Log, *, exact: bool) -> None:
+    """Refuse totals that are not the sums of their epochs.
 
+    Parameters
+    ----------
+    found : Measurement
+        A whole report.
+    log : Log
+        For the refusal.
+    exact : bool
+        The profiler adds whole numbers; a printed prediction may be off by half per number.
 
-def _whole(text: str) -> float:
-    return float(_groups(r"^(\d+)", text.replace(",", ""))[0])
+    Raises
+    ------
+    MeasurementError
+        Naming the total.
 
+    Notes
+    -----
+    NPU core cycles of epochs without NPU counters are not printed, so that total may be larger
+    than the sum by no more than the time those epochs took.
+    """
+    def total(counter: str, layers: tuple[int, ...] = found.layers) -> float:
+        return math.fsum(float(found.values(counter, layer).sum()) for layer in layers
+                         if found.count(counter, layer))
 
-def _read_cycles(counter: str, clock: str) -> Callable[[str, str], Found]:
-    def read(key: str, value: str) -> Found:
-        yield counter, clock, _whole(value), "cycles"
-    return read
-
-
-def _read_compute(key: str, value: str) -> Found:
-    yield "compute_cycles", "npu", _whole(value), "cycles"
-    yield "max_cycles", "npu", float(_groups(r"max_cycles=(\d+)", value)[0]), "cycles"
-
-
-def _read_count(counter: str) -> Callable[[str, str], Found]:
-    def read(key: str, value: str) -> Found:
-        yield counter, None, _whole(value), "count"
-    return read
-
-
-def _read_counts(prefix: str) -> Callable[[str, str], Found]:
-    def read(key: str, value: str) -> Found:
-        for name, count in re.findall(r"'([^']+)': (\d+)", value):
-            yield f"{prefix}_{name}", None, float(count), "count"
-    return read
-
-
-def _read_accesses(key: str, value: str) -> Found:
-    for pool, reads, writes in re.findall(r"\[(\w+): r=(\d+), w=(\d+)\]", value):
-        yield f"compiler_pool_{pool}_read_bytes", None, float(reads), "bytes"
-        yield f"compiler_pool_{pool}_write_bytes", None, float(writes), "bytes"
-
-
-def _read_phases(prefix: str) -> Callable[[str, str], Found]:
-    def read(key: str, value: str) -> Found:
-        counted = _groups(r"^\[(\d+), (\d+), (\d+)\]", value)
-        for phase, cycles in zip(_PHASES, counted, strict=True):
-            yield f"{prefix}{phase}_cycles", "cpu", float(cycles), "cycles"
-    return read
-
-
-def _read_interface(key: str, value: str) -> Found:
-    name = "busif" + key.removeprefix("busif").strip()
-    totals = _groups(r"^r=(\d+)\s+w=(\d+)", value)
-    for direction, amount in zip(("read", "write"), totals, strict=True):
-        yield f"{name}_{direction}_bytes", None, float(amount), "bytes"
-    for direction in ("read", "write"):
-        listed = _groups(rf"{direction[0]}burst\[1,2,4,8\]x8=\(([\d,]+)\)", value)[0].split(",")
-        for beats, count in zip(BURST_BEATS, listed, strict=True):
-            yield f"{name}_{direction}_bursts_{beats}", None, float(count), "count"
-
-
-def _read_engine(key: str, value: str) -> Found:
-    index, side, interface, cycles, pool, size = _groups(
-        r"^STRENG\.(\d+)\.([io]): busif=(\d+), (\d+) cycles, \[(\w+):(\d+)\]", value)
-    name = f"engine_{index}_{'in' if side == 'i' else 'out'}_busif{interface}_{pool}"
-    yield f"{name}_active_cycles", "npu", float(cycles), "cycles"
-    yield f"{name}_buffer_bytes", None, float(size), "bytes"
-
-
-def _read_cache(key: str, value: str) -> Found:
-    for side, direction in (("R", "read"), ("W", "write")):
-        listed = _groups(rf"{side}\[([^\]]*)\]", value)[0]
-        counts = dict(re.findall(r"([a-z-]+)=(\d+)", listed))
-        for theirs, ours in _CACHE[side]:
-            yield f"npu_cache_{direction}_{ours}", None, float(counts[theirs]), "count"
-
-
-def _read_pool(key: str, value: str) -> Found:
-    if key.startswith("total") or not re.fullmatch(r"\w+", key):
-        return
-    reads, writes = _groups(r"^r=(\d+)\s+w=(\d+)", value)
-    yield f"pool_{key}_read_bytes", None, float(reads), "bytes"
-    yield f"pool_{key}_write_bytes", None, float(writes), "bytes"
-
-
-def _read_duration(key: str, value: str) -> Found:
-    whole, core = _groups(r"^([\d.]+)ms, npu_core:([\d.]+)ms", value)
-    yield "duration", None, float(whole) * 1e3, "us"
-    yield "npu_core_duration", None, float(core) * 1e3, "us"
-    shares = _groups(r"mcu_cycles=\[([\d.]+), ([\d.]+), ([\d.]+)\]%", value)
-    for phase, share in zip(_PHASES, shares, strict=True):
-        yield f"{phase}_share", None, float(share), "percent"
-
-
-def _read_both(whole: str, core: str, clock: str) -> Callable[[str, str], Found]:
-    def read(key: str, value: str) -> Found:
-        yield whole, clock, _whole(value), "cycles"
-        yield core, clock, float(_groups(r"core only\s*=\s*(\d+)", value)[0]), "cycles"
-    return read
-
-
-_POOL_SECTIONS = ("Memory bandwidth / inference",)
-
-_EPOCH_LINES: Mapping[str, Callable[[str, str], Found]] = {
-    "ops": _read_count("ops"), "operations": _read_counts("operation"),
-    "processor units": _read_counts("unit"), "compute cycles": _read_compute,
-    "mem accesses": _read_accesses, "mcu cycles": _read_phases(""),
-    "extra mcu": _read_phases("extra_"), "core npu cycles": _read_cycles("core_npu_cycles", "npu"),
-    "busif 0": _read_interface, "busif 1": _read_interface, "active": _read_engine,
-    "NPU cache cnts": _read_cache,
-}
-
-_MODEL_LINES: Mapping[str, Mapping[str, Callable[[str, str], Found]]] = {
-    "Compiler": {"cycles": _read_cycles("max_cycles", "npu"),
-                 "ideal cycles": _read_cycles("compute_cycles", "npu"),
-                 "ops": _read_count("ops")},
-    "Measured": {"total duration": _read_duration,
-                 "mcu cycles": _read_both("cpu_cycles", "core_cycles", "cpu"),
-                 "npu cycles": _read_both("npu_cycles", "core_npu_cycles", "npu")},
-}
+    pools = [name for name in found.counters if name.startswith("pool_")]
+    for name, parts in (*_SUMS, *((name, (name,)) for name in pools)):
+        if not found.count(name):
+            continue
+        stated, summed = float(found.values(name)[0]), math.fsum(total(part) for part in parts)
+        slack = 0.0 if exact else 0.5 * len(parts) * len(found.layers) + 0.5
+        if abs(stated - summed) > slack:
+            raise MeasurementError(f"{log.where}: total of {name} is {stated:,.0f}, its epochs sum "
+                                   f"to {summed:,.0f}; the log is damaged or not whole")
+    clocks = dict(found.header.clocks_hz)
+    if found.count("core_npu_cycles") and {"cpu", "npu"} <= clocks.keys():
+        unseen = [layer for layer in found.layers if not found.count("core_npu_cycles", layer)]
+        slack = math.fsum(total(part, tuple(unseen)) for part in _MCU) \
+            * clocks["npu"] / clocks["cpu"] + len(found.layers)
+        gap = float(found.values("core_npu_cycles")[0]) - total("core_npu_cycles")
+        if not -len(found.layers) <= gap <= slack:
+            raise MeasurementError(f"{log.where}: total of core_npu_cycles is {gap:+,.0f} beside "
+                                   "the sum of its epochs; the log is damaged or not whole")

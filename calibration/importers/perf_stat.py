@@ -2,98 +2,163 @@
 
 Events perf could not count are named in the environment; with multiplexing (less than 100 % of
 the time counted) the scaled value is kept and said to be scaled. `-r N` gives means: one run.
+Counts over intervals (`-I`) or per core are refused: their sums are not one run's.
 
 References
 ----------
-tools/perf/Documentation/perf-stat.txt of the Linux kernel.
+tools/perf/Documentation/perf-stat.txt of the Linux kernel: CSV FORMAT, JSON FORMAT.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 
-from calibration.errors import MeasurementError
-from calibration.importers.log import measurement_of, number_of
+from calibration.importers.log import Log, measurement_of, number_of
 from calibration.measurement import Measurement
 from calibration.sample import Sample
 
-_TEXT = re.compile(r"^\s*(?P<value>[\d.,]+|<not supported>|<not counted>)\s+"
-                   r"(?:(?P<unit>msec|ns|Joules|MiB)\s+)?(?P<event>[A-Za-z][\w./:,=-]*?)"
+EXPECTED = "lines of perf stat, such as `1,234,567  cycles`"
+
+_VALUE = r"[\d.,]+|<not supported>|<not counted>"
+_TEXT = re.compile(rf"^\s*(?P<value>{_VALUE})\s+"
+                   r"(?:(?P<unit>msec|ns|Joules|MiB)\s+)?(?P<event>[A-Za-z][\w./:,=-]*)"
                    r"\s*(?:#.*?)?(?:\(\s*\+-.*?\))?(?:\s*\((?P<share>[\d.]+)%\))?\s*$")
 _ELAPSED = re.compile(r"^\s*(?P<value>[\d.,]+)\s+(?:\+-\s*[\d.,]+\s+)?seconds "
-                      r"(?P<what>time elapsed|user|sys)")
-_UNITS = {"msec": ("us", 1e3), "ns": ("us", 1e-3), "Joules": ("uj", 1e6), "": ("events", 1.0)}
-_NAMES = {"cycles": "cpu_cycles", "cpu-cycles": "cpu_cycles"}
+                      r"(?P<what>time elapsed|user|sys)\b.*$")
+_KNOWN = re.compile(r"\s*(Performance counter stats for .*|# started on .*|#.*)$")
+_TITLE = re.compile(r"^\s*Performance counter stats for ", re.MULTILINE)
+_UNITS = {"msec": ("us", 1e3), "ns": ("us", 1e-3), "Joules": ("uj", 1e6), "": ("events", 1.0),
+          "MiB": ("bytes", float(1 << 20)), "s": ("us", 1e6)}
+_NAMES = {"cycles": "cpu_cycles", "cpu-cycles": "cpu_cycles", "seconds time elapsed": "latency"}
 _SEPARATORS = (",", ";", "\t")
+_INTERVAL = re.compile(rf"\s*\d+\.\d{{9}}[,;\t ]+(?:{_VALUE})[,;\t ]")
+_PER_CORE = re.compile(r"\s*(?:S\d+(?:-[DC]\d+)*|CPU\d+|N\d+)[,;\t ]+\d+[,;\t ]")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Row:
     event: str
     value: str
-    unit: str
-    share: float | None
-    line: int
+    unit: str = ""
+    share: float | None = None
 
 
-def _read_rows(text: str, where: str) -> Iterator[_Row]:
-    for number, line in enumerate(text.splitlines(), start=1):
-        if line.lstrip().startswith("{"):
-            try:
-                told = json.loads(line)
-                yield _Row(event=told["event"], value=str(told["counter-value"]), line=number,
-                           unit=told.get("unit", ""), share=told.get("pcnt-running"))
-            except (ValueError, KeyError) as error:
-                raise MeasurementError(f"{where}:{number}: no line of perf stat -j ({error})") \
-                    from error
-            continue
-        elapsed = _ELAPSED.match(line)
-        if elapsed:
-            yield _Row(event="seconds " + elapsed["what"], value=elapsed["value"], unit="s",
-                       share=None, line=number)
-            continue
-        yield from _read_line(line, number)
+def recognise(text: str) -> bool:
+    """Whether a text holds counts of perf stat."""
+    if _TITLE.search(text):
+        return True
+    return any('"counter-value"' in line or _read_cells(line) is not None or _INTERVAL.match(line)
+               for line in text.splitlines())
 
 
-def _read_line(line: str, number: int) -> Iterator[_Row]:
-    for separator in _SEPARATORS:
-        cells = line.split(separator)
-        if len(cells) >= 5 and re.fullmatch(r"[\d.]+|<not \w+>", cells[0].strip()) \
-                and cells[1].strip() in _UNITS:
-            share = cells[4].strip() if separator.join(cells[3:4]).strip() else ""
-            yield _Row(event=cells[2].strip(), value=cells[0].strip(), unit=cells[1].strip(),
-                       share=float(share) if re.fullmatch(r"[\d.]+", share) else None,
-                       line=number)
-            return
-    match = _TEXT.match(line)
-    if match:
-        share = match["share"]
-        yield _Row(event=match["event"], value=match["value"], unit=match["unit"] or "",
-                   share=float(share) if share else None, line=number)
+def read_log(log: Log) -> Measurement:
+    """Read the output; whole program, one run.
 
+    Parameters
+    ----------
+    log : Log
+        Of one call of perf.
 
-def read_log(text: str, where: str) -> Measurement:
-    """Read the output; whole program, one run."""
+    Returns
+    -------
+    Measurement
+        An event counted in user space only keeps perf's name, such as `instructions:u`.
+
+    Raises
+    ------
+    MeasurementError
+        For intervals, counts per core, an event twice, or a number that is none.
+    """
     samples: dict[str, Sample] = {}
-    missing, scaled = [], []
-    for row in _read_rows(text, where):
-        name = _NAMES.get(row.event, row.event.removesuffix(":u").replace("-", "_"))
+    missing: list[str] = []
+    scaled: list[str] = []
+    timed = False
+    for number, line in log.lines():
+        if _KNOWN.match(line):
+            log.take(number)
+            continue
+        row = _read_row(log, number, line)
+        if row is None:
+            continue
+        log.take(number)
+        timed |= row.event == "seconds time elapsed"
         if row.value.startswith("<"):
             missing.append(row.event)
             continue
-        unit, factor = ("us", 1e6) if row.unit == "s" else _UNITS.get(row.unit, ("events", 1.0))
-        if row.event == "seconds time elapsed":
-            name = "latency"
-        clock = "cpu" if name == "cpu_cycles" else None
-        samples[name] = Sample(run=0, counter=name.replace(" ", "_"), clock=clock,
-                               unit="cycles" if clock else unit,
-                               value=number_of(row.value, where, row.line) * factor)
+        sample = _sample(log, number, row)
+        if sample.counter in samples:
+            raise log.refuse(number, f"{row.event!r} is there twice; one run is read")
+        samples[sample.counter] = sample
         if row.share is not None and row.share < 100:
             scaled.append(row.event)
+    if _TITLE.search(log.text) and not timed:
+        log.lack("the line of seconds elapsed is missing")
     told = [(name, ",".join(events)) for name, events in (("not_counted", missing),
                                                           ("scaled", scaled)) if events]
-    return measurement_of(list(samples.values()), where, environment=told,
-                          expected="lines of perf stat, such as `1,234,567  cycles`")
+    log.remarks += [f"{name.replace('_', ' ')}: {events}" for name, events in told]
+    return measurement_of(log, list(samples.values()), environment=told, expected=EXPECTED)
+
+
+def _sample(log: Log, number: int, row: _Row) -> Sample:
+    unit, factor = _UNITS[row.unit]
+    value = number_of(row.value, log, number)
+    if not row.unit and value != int(value):
+        raise log.refuse(number, f"{row.value!r} is no count of {row.event}; a comma or point may "
+                                 "be another language's: run perf with LC_ALL=C")
+    name = _NAMES.get(row.event, row.event).replace("-", "_").replace(" ", "_")
+    clock = "cpu" if name == "cpu_cycles" else None
+    return Sample(run=0, counter=name, clock=clock, unit="cycles" if clock else unit,
+                  value=value * factor)
+
+
+def _read_row(log: Log, number: int, line: str) -> _Row | None:
+    if line.lstrip().startswith("{"):
+        return _read_json(log, number, line)
+    for pattern, what in ((_INTERVAL, "counts over intervals"), (_PER_CORE, "counts per core")):
+        if pattern.match(line):
+            raise log.refuse(number, f"{what} are not one run's; run perf stat without -I, -A or "
+                                     "--per-...")
+    elapsed = _ELAPSED.match(line)
+    if elapsed:
+        return _Row(event="seconds " + elapsed["what"], value=elapsed["value"], unit="s")
+    cells = _read_cells(line)
+    if cells is not None:
+        return cells
+    match = _TEXT.match(line)
+    if match is None:
+        return None
+    share = match["share"]
+    return _Row(event=match["event"], value=match["value"], unit=match["unit"] or "",
+                share=float(share) if share else None)
+
+
+def _read_json(log: Log, number: int, line: str) -> _Row:
+    try:
+        told = json.loads(line)
+        if "interval" in told or any(key in told for key in ("core", "die", "socket", "node",
+                                                             "cpu", "thread")):
+            raise log.refuse(number, "counts over intervals or per core are not one run's; run "
+                                     "perf stat without -I, -A or --per-...")
+        value, unit, event = str(told["counter-value"]), told.get("unit", ""), told["event"]
+        share = told.get("pcnt-running")
+        if unit not in _UNITS or not isinstance(event, str) or not event \
+                or not isinstance(share, int | float | None):
+            raise ValueError(f"unit {unit!r}")
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise log.refuse(number, f"no line of perf stat -j ({error})") from error
+    return _Row(event=event, value=value, unit=unit, share=share)
+
+
+def _read_cells(line: str) -> _Row | None:
+    """Read a line of `-x`: value, unit, event, [variance,] run time, share of the time, ..."""
+    for separator in _SEPARATORS:
+        cells = [cell.strip() for cell in line.split(separator)]
+        if len(cells) >= 5 and re.fullmatch(r"[\d.]+|<not \w+>", cells[0]) and cells[1] in _UNITS \
+                and re.match(r"[A-Za-z]", cells[2]):
+            shares = cells[5:6] if cells[3].endswith("%") else cells[4:5]
+            return _Row(event=cells[2], value=cells[0], unit=cells[1],
+                        share=float(shares[0]) if shares and re.fullmatch(
+                            r"\d+(\.\d+)?", shares[0]) else None)
+    return None

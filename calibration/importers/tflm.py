@@ -1,64 +1,145 @@
 """TensorFlow Lite Micro's MicroProfiler: `X took N ticks`, its CSV, and its table per tag.
 
-Ticks are those of the platform's `GetCurrentTimeTicks`: clock "timer". Each repetition of the log
-is a run; an event's place in it is its layer. The table per tag has no layers: its lines become
-counters `ticks_<tag>` of the whole network.
+Ticks are those of the platform's `GetCurrentTimeTicks`: clock "timer"; ports that print
+microseconds give latencies. Each repetition of the log is a run; an event's place in it is its
+layer. The table per tag has no layers: its lines become counters `ticks_<tag>` of the whole
+network.
 
 References
 ----------
-tensorflow/lite/micro/micro_profiler.cc: Log, LogCsv, LogTicksPerTagCsv.
+tensorflow/lite/micro/micro_profiler.cc: Log, LogCsv, LogTicksPerTagCsv; for microseconds the
+profiler of the ESP32 ports.
 """
 
 from __future__ import annotations
 
+import math
 import re
+from dataclasses import dataclass, field
 
-from calibration.errors import MeasurementError
-from calibration.importers.log import count, measurement_of
+from calibration.importers.log import Log, count, measurement_of
 from calibration.measurement import Measurement
 from calibration.sample import Sample
 
-_TEXT = re.compile(r"\s*(?P<tag>\S.*?) took (?P<ticks>\d+) ticks \((?P<ms>\d+) ms\)\.?\s*$")
-_HEADER = re.compile(r'\s*"?Event"?\s*,\s*"?Tag"?\s*,\s*"?Ticks"?', re.IGNORECASE)
-_ROW = re.compile(r"\s*(?P<event>\d+)\s*,\s*(?P<tag>[^,]+?)\s*,\s*(?P<ticks>\d+)\s*(,.*)?$")
-_TAG_HEADER = re.compile(r'\s*"?Unique Tag"?\s*,', re.IGNORECASE)
-_TAG_ROW = re.compile(r'\s*"?(?P<tag>[^",]+?)"?\s*,\s*(?P<ticks>\d+)\s*$')
-_TOTAL = "total number of ticks"
+EXPECTED = 'lines like "CONV_2D took 224622 ticks (8 ms)." or a table of Event, Tag, Ticks'
+
+_TEXT = re.compile(r"\s*(?P<tag>\S.*?) took (?P<value>-?\d+) (?:(?P<unit>ticks) \(-?\d+ ms\)|"
+                   r"microseconds)\.?\s*$")
+_HEADER = re.compile(r'\s*"?Event"?\s*,\s*"?Tag"?\s*,\s*"?(?P<unit>Ticks|microseconds)"?\s*'
+                     r'(?:,\s*"?(?:ms|Percentage)"?\s*)*$', re.IGNORECASE)
+_ROW = re.compile(r"\s*(?P<event>\d+)\s*,\s*(?P<tag>[^,]+?)\s*,\s*(?P<value>-?\d+)\s*(?:,[^,]*)*$")
+_TAG_HEADER = re.compile(r'\s*"?Unique Tag"?\s*,\s*"?Total (?P<unit>ticks|microseconds)',
+                         re.IGNORECASE)
+_TAG_ROW = re.compile(r'\s*"?(?P<tag>[^",]+?)"?\s*,\s*(?P<value>-?\d+)\s*$')
+_TOTAL = re.compile(r"total number of (ticks|microseconds)")
 
 
-def read_log(text: str, where: str) -> Measurement:
-    """Read a profiler's log; raises MeasurementError when nothing in it is one."""
-    samples: list[Sample] = []
-    tags: list[str] = []
-    table = ""
-    run, layer = -1, 0
-    for number, line in enumerate(text.splitlines(), start=1):
-        if _HEADER.match(line) or _TAG_HEADER.match(line):
-            table = "events" if _HEADER.match(line) else "tags"
-            run, layer = run + 1, 0
-            continue
-        match = _TEXT.match(line)
-        if match:
-            if table != "text":
-                table, run, layer = "text", run + 1, 0
-        elif table == "events":
-            match = _ROW.match(line)
-            if match and int(match["event"]) != layer:
-                raise MeasurementError(f"{where}:{number}: event {match['event']} where {layer} is "
-                                       "due; is the log complete?")
-        elif table == "tags":
-            match = _TAG_ROW.match(line)
-        if match is None:
-            table = table if table == "events" and not line.strip() else ""
-            continue
-        ticks = count(match["ticks"], where, number)
-        if table == "tags":
-            name = "ticks" if match["tag"] == _TOTAL else f"ticks_{match['tag'].strip()}"
-            samples.append(Sample(run=run, counter=name, clock="timer", unit="ticks", value=ticks))
+def recognise(text: str) -> bool:
+    """Whether a text holds a profiler's log."""
+    return any(pattern.match(line) for line in text.splitlines()
+               for pattern in (_TEXT, _HEADER, _TAG_HEADER))
+
+
+@dataclass(slots=True, kw_only=True)
+class _Run:
+    """One repetition: a list of events, or a table per tag."""
+
+    table: str
+    micro: bool
+    tags: list[str] = field(default_factory=list)
+    values: list[int] = field(default_factory=list)
+    total: int | None = None
+
+
+def read_log(log: Log) -> Measurement:
+    """Read a profiler's log.
+
+    Parameters
+    ----------
+    log : Log
+        Runs that do not list the same operators, or a table without its total, are incomplete.
+
+    Returns
+    -------
+    Measurement
+        One run per repetition.
+
+    Raises
+    ------
+    MeasurementError
+        For a damaged or incomplete log, naming the line.
+    """
+    runs: list[_Run] = []
+    open_run: _Run | None = None
+    for number, line in _all_lines(log):
+        head = _HEADER.match(line) or _TAG_HEADER.match(line)
+        text = _TEXT.match(line)
+        if head:
+            open_run = _Run(table="tags" if _TAG_HEADER.match(line) else "events",
+                            micro=head["unit"].lower() == "microseconds")
+            runs.append(open_run)
+        elif text:
+            if open_run is None or open_run.table != "text":
+                open_run = _Run(table="text", micro=text["unit"] is None)
+                runs.append(open_run)
+            _add(log, number, open_run, text)
+        elif open_run is not None and open_run.table != "text" and (
+                row := (_ROW if open_run.table == "events" else _TAG_ROW).match(line)):
+            _add(log, number, open_run, row)
         else:
-            tags += [match["tag"].strip()] if run == 0 else []
-            samples.append(Sample(run=run, layer=layer, counter="ticks", clock="timer",
-                                  unit="ticks", value=ticks))
-            layer += 1
-    return measurement_of(samples, where, runtime="tflm", tags=tags,
-                          expected='lines like "CONV_2D took 224622 ticks (8 ms)."')
+            # a blank or foreign line ends a list of events; the tables go on over blank ones
+            if open_run is not None and (line.strip() or open_run.table == "text"):
+                open_run = None
+            continue
+        log.take(number)
+    _check_runs(log, runs)
+    tags = next((run.tags for run in runs if run.table != "tags"), [])
+    return measurement_of(log, [sample for number, run in enumerate(runs)
+                                for sample in _samples(number, run)],
+                          runtime="tflm", tags=tags, expected=EXPECTED)
+
+
+def _all_lines(log: Log) -> list[tuple[int, str]]:
+    return list(enumerate(log.text.splitlines(), start=1))
+
+
+def _add(log: Log, number: int, run: _Run, match: re.Match[str]) -> None:
+    tag = match["tag"].strip()
+    value = count(match["value"], log, number)
+    if run.table == "tags" and _TOTAL.fullmatch(tag):
+        run.total = value
+        return
+    if run.table == "events" and int(match["event"]) != len(run.values):
+        raise log.refuse(number, f"event {match['event']} where {len(run.values)} is due; is the "
+                                 "log complete?")
+    run.tags.append(tag)
+    run.values.append(value)
+
+
+def _check_runs(log: Log, runs: list[_Run]) -> None:
+    """Refuse runs that cannot be of one network, and tables that do not add up."""
+    listed = [run for run in runs if run.table != "tags"]
+    for number, run in enumerate(listed):
+        if run.tags != listed[0].tags:
+            log.lack(f"run {number} lists {len(run.tags)} operators"
+                     + (f", run 0 {len(listed[0].tags)}" if len(run.tags) != len(listed[0].tags)
+                        else " that are not those of run 0"))
+    for run in (run for run in runs if run.table == "tags"):
+        if run.total is None:
+            log.lack("a table per tag has no total")
+        elif run.total != math.fsum(run.values):
+            log.lack(f"a table per tag has a total of {run.total:,}, its tags sum to "
+                     f"{sum(run.values):,}")
+
+
+def _samples(number: int, run: _Run) -> list[Sample]:
+    counter, clock, unit = ("latency", None, "us") if run.micro else ("ticks", "timer", "ticks")
+    if run.table == "tags":
+        named = [(f"{counter}_{tag}", float(value))
+                 for tag, value in zip(run.tags, run.values, strict=True)]
+        if run.total is not None:
+            named.append((counter, float(run.total)))
+        return [Sample(run=number, counter=name, clock=clock, unit=unit, value=value)
+                for name, value in named]
+    return [Sample(run=number, layer=layer, counter=counter, clock=clock, unit=unit, value=value)
+            for layer, value in enumerate(run.values)]

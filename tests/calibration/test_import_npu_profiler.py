@@ -1,57 +1,10 @@
 """The profiler's text report becomes a measurement, number by number."""
 
 import pytest
+from made_logs import NPU as LOG
 
 from calibration.errors import MeasurementError
-from calibration.importers import import_measurement
-
-# Lines in the form the profiler's documentation prints them; figures are its example's.
-LOG = """\
-NPU Utility - AiRunner Profiler (version 0.2)
- tools : ST Neural ART (LL_ATON api) v1.0.0
- runtime lib : atonn-v1.0.0-rc0
- device.desc : stm32 family - 0x486 - STM32N6xx @800/400MHz
- device.attrs : fpu,npu_cache=1,mcu_freq=800MHz,
- noc_freq=400MHz,npu_freq=1000MHz,nic_freq=900MHz
-------------------------------------------------------------
-EpochBlock_186 (c_idx=192, num=186:186, c_type=HW, extra=0)
-------------------------------------------------------------
-[compiler]
-  operations             : {'hw.conv': 4, 'hw.dmain': 6}
-  processor units        : {'CONV_ACC': 4, 'STR_ENG': 8}
-  ops                    : 453348
-  compute cycles         : 4608 (max_cycles=27648)
-  ops/cycle              : 16.4 GOPS (ideal=98.4)
-  mem accesses           : [octoFlash: r=4608, w=0] [npuRAM5: r=19600, w=8820]
-[target]
-  duration               : 0.043ms (0.3%) total=16.431ms
-  mcu cycles             : [18859, 10599, 5253] -> 0.024,0.013,0.007 ms (mcu_freq=800MHz), 0.043ms
-  core npu cycles        : 13300 -> 0.013 ms (npu_freq=1000MHz) diff. vs max_cycles: -14348
-  busif 0                : r=14080 w=0 rburst[1,2,4,8]x8=(8,12,16,208) wburst[1,2,4,8]x8=(0,0,0,0)
-  busif (total)          : r=24288 w=7960 -> 2.42 GB/s
-   active : STRENG.4.i: busif=0, 15190 cycles, [octoFlash:4608], 114%
- NPU cache cnts: R[hit=0, miss=80, alloc-miss=0, evict=0], W[hit=0, miss=0, alloc-miss=0, through=0]
-   octoFlash             : r=4608 w=0 -> 346.47 MB/s
-   total                 : r=24208 w=8820 -> 2.48 GB/s
-------------------------------------------------------------
-EpochBlock_12 (c_idx=10, num=12:12, c_type=HYBRID, extra=2)
-[target]
-  mcu cycles             : [169, 33, 4626] -> 0.006 ms (mcu_freq=800MHz), 0.006ms
-  extra mcu              : [4632, 1950, 2339] -> 0.011 ms (mcu_freq=800MHz), 0.011ms
-  core npu cycles        : 2820 -> 0.003 ms (npu_freq=1000MHz)
-------------------------------------------------------------
-  Summary
-  Compiler
-   cycles                : 15424817 (total max_cycles)
-   ideal cycles          : 7485802 (total compute_cycles)
-   ops                   : 510646150
-  Measured
-   total duration        : 13.649ms, npu_core:13.159ms (96.41%), mcu_cycles=[1.17, 96.31, 2.53]%
-   mcu cycles            : 10919340 (core only = 10515928)
-   npu cycles            : 13692714 (core only = 13159399)
-  Memory bandwidth / inference
-   cpuRAM2               : r=802816 w=602112 -> 106.75 MB/s (peak), 102.92 MB/s (average)
-"""
+from calibration.importers import import_log, import_measurement
 
 
 @pytest.fixture
@@ -71,7 +24,7 @@ def test_header_names_clocks_board_and_epochs(measurement):
         "cpu": 800e6, "npu": 1e9, "noc": 400e6, "nic": 900e6}
     assert measurement.header.board == "stm32n6570_dk"
     assert measurement.header.kind == "measured"
-    assert dict(measurement.header.environment)["epoch 192"] == "EpochBlock_186 HW"
+    assert dict(measurement.header.environment)["epoch 0"] == "EpochBlock_186 HW"
 
 
 @pytest.mark.parametrize(("counter", "expected"), [
@@ -84,20 +37,19 @@ def test_header_names_clocks_board_and_epochs(measurement):
     ("npu_cache_write_through", 0), ("pool_octoFlash_read_bytes", 4608),
 ])
 def test_epoch_lines(measurement, counter, expected):
-    assert value(measurement, counter, 192) == expected
+    assert value(measurement, counter, 0) == expected
 
 
-def test_hybrid_epochs_keep_their_extra_phases(measurement):
-    assert value(measurement, "post_cycles", 10) == 4626
-    assert value(measurement, "extra_core_cycles", 10) == 1950
-    assert value(measurement, "core_npu_cycles", 10) == 2820
+def test_hybrid_epochs_keep_their_extra_phases_apart(measurement):
+    assert value(measurement, "post_cycles", 1) == 4626
+    assert value(measurement, "extra_core_cycles", 1) == 1950
+    assert value(measurement, "core_npu_cycles", 1) == 2820
 
 
 @pytest.mark.parametrize(("counter", "expected"), [
-    ("max_cycles", 15424817), ("compute_cycles", 7485802), ("ops", 510646150),
-    ("duration", 13649), ("npu_core_duration", 13159), ("pre_share", 1.17),
-    ("cpu_cycles", 10919340), ("core_cycles", 10515928), ("npu_cycles", 13692714),
-    ("core_npu_cycles", 13159399), ("pool_cpuRAM2_write_bytes", 602112),
+    ("max_cycles", 27925), ("compute_cycles", 4875), ("ops", 453448), ("duration", 101),
+    ("npu_core_duration", 16), ("pre_share", 29.53), ("cpu_cycles", 80560), ("core_cycles", 12615),
+    ("npu_cycles", 100700), ("core_npu_cycles", 16161), ("pool_npuRAM5_write_bytes", 8820),
 ])
 def test_whole_model_lines(measurement, counter, expected):
     assert value(measurement, counter, None) == pytest.approx(expected)
@@ -114,6 +66,14 @@ def test_cycles_name_their_clock(measurement):
     ("  mcu cycles             : [18859, 10599, 5253]", "  mcu cycles             : [18859]",
      "'mcu cycles'"),
     ("rburst[1,2,4,8]x8=(8,12,16,208)", "rburst[1,2,4,8]x8=(8,12)", "'busif 0'"),
+    ("r=10208 w=7960 ", "r=10208 w=7961 ", "'busif .total.' is 7,960 bytes write"),
+    ("   npuRAM5               : r=19600 w=8820 -> 2.14", "   npuRAM6 : r=0 w=8820 -> 2.14",
+     "'total' is 24,208 bytes read"),
+    ("ops                    : 100", "ops                    : 1e400", "'ops'"),
+    ("ops                    : 100", "ops                    : " + "9" * 400, "'ops'"),
+    ("  compute cycles         : 10 (max_cycles=20)",
+     "  compute cycles         : 10 (max_cycles=20)\n  ops                    : 5",
+     "'ops' is there"),
     ("R[hit=0, miss=80, alloc-miss=0, evict=0]", "R[hit=0]", "'NPU cache cnts'"),
 ])
 def test_a_broken_line_is_named(tmp_path, line, broken, named):
@@ -126,9 +86,69 @@ def test_a_broken_line_is_named(tmp_path, line, broken, named):
 def test_other_files_and_formats_are_refused(tmp_path):
     path = tmp_path / "notes.txt"
     path.write_text("nothing here", encoding="utf-8")
-    with pytest.raises(MeasurementError, match="no epoch found"):
+    with pytest.raises(MeasurementError, match="nothing of format npu-profiler"):
         import_measurement("npu-profiler", path)
     with pytest.raises(MeasurementError, match="npu-profiler"):
         import_measurement("npu-profile", path)
     with pytest.raises(MeasurementError, match="no readable log"):
         import_measurement("npu-profiler", tmp_path / "absent.log")
+
+
+# What a log cut short, or put together wrongly, is refused for.
+@pytest.mark.parametrize(("change", "why"), [
+    (lambda text: text[:text.index("EpochBlock_187")], "it has 1 of 3 epochs"),
+    (lambda text: text[:text.index("  Measured")], "no cpu_cycles"),
+    (lambda text: text.replace("c_idx=4", "c_idx=9"), "epoch 9 where 4 is due"),
+    (lambda text: text + text[text.index("  EpochBlock_186"):], "is there twice"),
+    (lambda text: text.replace("(core only = 12615)", "(core only = 12616)"),
+     "total of core_cycles is 12,616, its epochs sum to 12,615"),
+    (lambda text: text.replace("[125, 33, 31942]", "[125, 33, 31943]"), "total of cpu_cycles"),
+    (lambda text: text.replace("core only = 16161", "core only = 216161"),
+     "total of core_npu_cycles"),
+    (lambda text: text.replace("core only = 16161", "core only = 15000"),
+     "total of core_npu_cycles"),
+    (lambda text: text.replace("(npu_freq=1000MHz)", "(npu_freq=900MHz)", 1), "gives npu_freq as"),
+])
+def test_what_is_not_whole_is_refused(tmp_path, change, why):
+    path = tmp_path / "prof.log"
+    path.write_text(change(LOG), encoding="utf-8")
+    with pytest.raises(MeasurementError, match=why):
+        import_measurement("npu-profiler", path)
+
+
+def test_an_incomplete_log_is_taken_on_request_and_says_so(tmp_path):
+    path = tmp_path / "prof.log"
+    path.write_text(LOG[:LOG.index("  EpochBlock_189")], encoding="utf-8")
+    imported = import_log("npu-profiler", path, partial=True)
+    assert imported.measurement.layers == (0, 1)
+    assert imported.remarks[0] == "partial: it has 2 of 3 epochs"
+    assert "2 of 3 epochs" in dict(imported.measurement.header.environment)["remarks"]
+
+
+def test_every_line_of_a_whole_log_is_understood(tmp_path):
+    path = tmp_path / "prof.log"
+    path.write_text(LOG, encoding="utf-8")
+    assert import_log("npu-profiler", path).unread == ()
+    path.write_text(LOG.replace("   active  ", "   strange "), encoding="utf-8")
+    (line,) = import_log("npu-profiler", path).unread
+    assert "strange" in line[1]
+
+
+def test_a_prediction_printed_in_this_form_stays_a_prediction(tmp_path):
+    text = LOG.replace(" NPU Utility - AiRunner Profiler (version 0.4)\n", "").replace(
+        "  Measured\n", "  Target\n")
+    path = tmp_path / "prof.log"
+    path.write_text(text, encoding="utf-8")
+    found = import_measurement("npu-profiler", path)
+    assert found.header.kind == "predicted"
+    assert value(found, "cpu_cycles", None) == 80560
+
+
+def test_a_clock_and_a_board_must_not_contradict_the_log(tmp_path):
+    path = tmp_path / "prof.log"
+    path.write_text(LOG, encoding="utf-8")
+    with pytest.raises(MeasurementError, match="says its cpu clock is 800 MHz, not 80 MHz"):
+        import_measurement("npu-profiler", path, clock_hz=80e6)
+    with pytest.raises(MeasurementError, match=r"ran on stm32n6, nucleo_l4r5zi is a stm32l4"):
+        import_measurement("npu-profiler", path, board="nucleo_l4r5zi")
+    assert import_measurement("npu-profiler", path, board="my_n6").header.board == "my_n6"

@@ -5,122 +5,37 @@ The samples keep each tool's layout; figures come from the sources the importers
 
 from __future__ import annotations
 
-import json
+import os
 
 import pytest
+from made_logs import (
+    ITM,
+    LOGS,
+    MLPERF_LOG,
+    MLPERF_RESULTS,
+    NEURALSPOT,
+    NEURALSPOT_PMU,
+    NPU,
+    PERF_CSV,
+    PERF_JSON,
+    PERF_REPEATED,
+    PERF_TEXT,
+    ST_NEW,
+    ST_NPU,
+    ST_OLD,
+    TFLM_CSV,
+    TFLM_MICRO,
+    TFLM_MS,
+    TFLM_TAGS,
+    TFLM_TEXT,
+    VELA,
+    mark,
+)
 
 from calibration.errors import MeasurementError
-from calibration.importers import FORMATS, import_measurement
+from calibration.importers import FORMATS, import_log, import_measurement
 from calibration.importers.itm import read_packets
-
-TFLM_TEXT = """Input CRC32: 0x14F6A510
-
-DEPTHWISE_CONV_2D took 224622 ticks (8 ms).
-CONV_2D took 249561 ticks (9 ms).
-
-DEPTHWISE_CONV_2D took 224600 ticks (8 ms).
-CONV_2D took 249500 ticks (9 ms).
-done
-DEPTHWISE_CONV_2D took 224601 ticks (8 ms).
-CONV_2D took 249501 ticks (9 ms).
-"""
-TFLM_CSV = '"Event","Tag","Ticks"\n0,CONV_2D,1000\n1,SOFTMAX,50\n"Event","Tag","Ticks"\n' \
-    "0,CONV_2D,1010\n1,SOFTMAX,51\n"
-TFLM_TAGS = '"Unique Tag","Total ticks across all events with that tag."\nCONV_2D, 1001689\n' \
-    'MAX_POOL_2D, 52380\n"total number of ticks", 1054069\n\n[RecordingMicroAllocator] 15732\n'
-NEURALSPOT = """Event, Tag, uSeconds, Est MACs, cycles, cpi, exc, sleep, lsu, fold, daccess, \
-dtaglookup
-0, CONV_2D, 47794, 320000, 9176380, 141, 252, 0, 188, 166, 58335, 55777
-1, DEPTHWISE_C, 23334, 72000, 4480072, 153, 54, 0, 200, 123, 30068, 25311
-"""
-NEURALSPOT_PMU = """Event,Tag,uSeconds,EST_MAC,MAC_EQ,OUTPUT_SHAPE,ARM_PMU_CPU_CYCLES,\
-ARM_PMU_LD_RETIRED
-0,CONV_2D,1559,320000,10*4*25*5*64*1,1*25*5*64,385342,91422
-"""
-ST_OLD = """ON-DEVICE STM32 execution ("network", COM4, 115200)..
-
-<Stm32com id=0xea53c88 - CONNECTED(COM4/115200) devid=0x411/UNKNOW msg=1.0>
- 0x411/UNKNOW @168MHz/168MHz (FPU is present) lat=5 ART: PRFTen ICen DCen
- description    : 'network' (90, 3, 1)-[7]->(1, 1, 6) macc=874970 rom=775.52KiB ram=44.50KiB
-
-Results for 10 inference(s) @168/168MHz (macc:874970)
- duration    : 62.976 ms (average)
- CPU cycles  : 10579924 (average)
- cycles/MACC : 12.09 (average for all layers)
-
-Clayer  id  desc                          oshape            ms
---------------------------------------------------------------------------------
-0       0   10011/(Merged Conv2d / Pool)  (10, 44, 1, 128)  14.470
-1       4   10005/(Dense)                 (10, 1, 1, 128)   45.291
-2       6   10014/(Softmax)               (10, 1, 1, 6)     0.010
-                                                            62.976 (total)
-"""
-ST_NEW = """ST Edge AI Core v2.2.0-20266 2adc00962
- ST.AI Profiling results v2.0 - "network"
- ---------------------------------------------------------------
- nb sample(s)   :   10
- duration       :   13.358 ms by sample (13.357/13.361/0.001)
- macc           :   2,667,474
- cycles/MACC    :   2.40
- CPU cycles     :   [6,411,840]
- ---------------------------------------------------------------
-  0x435 - STM32L4R5 @480/240MHz fpu,art_lat5
-   Inference time per node
-   --------------------------------------------------------------------------------------------
-   c_id    m_id   type                   dur (ms)       %    cumul     CPU cycles     name
-   --------------------------------------------------------------------------------------------
-   0       0      Conv2D (0x103)            3.339   25.0%    25.0%   [ 1,602,720 ]   ai_node_0
-   1       2      Conv2dPool (0x109)       10.019   75.0%   100.0%   [ 4,809,120 ]   ai_node_1
-   --------------------------------------------------------------------------------------------
-"""
-VELA = """Original Operator,NNG Operator,Target,Staging Usage,Peak% (Staging),Op Cycles,\
-Network% (cycles),NPU,SRAM AC,DRAM AC,OnFlash AC,OffFlash AC,MAC Count,Network% (MAC),\
-Util% (MAC),Name
-Conv2D,Conv2D,NPU,12976,58.47,15207,26.06,15207,3800,0,0,5120,320000,12.0,8.2,a;b
-Conv2D,Relu,NPU,0,0.0,0,0.0,0,0,0,0,0,0,0.0,100,a;b
-"""
-MLPERF_LOG = """[dut]: m-name-dut-[nucleo]\r
-m-model-[kws01]\r
-m-warmup-start-1\r
-m-infer-start-200\r
-m-lap-us-1000000\r
-m-lap-us-11000000\r
-m-infer-done\r
-m-infer-start-200\r
-m-lap-us-4294900000\r
-m-lap-us-9932704\r
-m-infer-done\r
-m-infer-start-1\r
-m-lap-us-1\r
-m-lap-us-50001\r
-m-infer-done\r
-"""
-MLPERF_RESULTS = """00000.1 ulp-ml: Throughput   :       20.000 inf./sec.
-00000.2 ulp-ml: Throughput   :       20.100 inf./sec.
-00000.3 ulp-ml: Energy/Inf.   : 3371.738 uJ/inf.
-00000.4 ulp-ml: Median throughput is     20.000 inf./sec.
-00000.5 ulp-ml: Median energy cost is 3371.738 uJ/inf.
-"""
-PERF_TEXT = """
- Performance counter stats for 'true':
-
-              0.44 msec task-clock                       #    0.638 CPUs utilized
-         1,234,567      cycles                           #    2.800 GHz        (75.00%)
-         2,345,678      instructions:u                   #    1.90  insn per cycle
-              1.25 Joules power/energy-pkg/
-   <not supported>      branch-misses
-
-       0.000694239 seconds time elapsed
-
-       0.000896000 seconds sys
-"""
-PERF_CSV = """0.55,msec,task-clock,547572,100.00,0.235,CPUs utilized
-1234567,,cycles,547572,75.00,2.8,GHz
-<not supported>,,branches,0,100.00,,
-"""
-PERF_JSON = "\n".join(json.dumps({"counter-value": v, "unit": u, "event": e, "pcnt-running": p})
-                      for v, u, e, p in (("1234567.0", "", "cycles", 75.0),
-                                         ("<not supported>", "", "branches", 100.0)))
+from calibration.importers.log import Log
 
 
 def imported(tmp_path, form, text, **more):
@@ -138,6 +53,9 @@ def test_tflm_text_and_csv(tmp_path):
     table = imported(tmp_path, "tflm", TFLM_CSV)
     assert table.values("ticks", 1).tolist() == [50, 51]
     assert dict(table.header.environment)["operators"] == "CONV_2D,SOFTMAX"
+    assert imported(tmp_path, "tflm", TFLM_MS).values("ticks", 0).tolist() == [1000]
+    micro = imported(tmp_path, "tflm", TFLM_MICRO)
+    assert micro.values("latency", 0).tolist() == [1000] and "ticks" not in micro.counters
     tags = imported(tmp_path, "tflm", TFLM_TAGS)
     assert tags.values("ticks").tolist() == [1001689 + 52380]
     assert tags.values("ticks_MAX_POOL_2D").tolist() == [52380]
@@ -160,6 +78,7 @@ def test_neuralspot(tmp_path):
 
 def test_st_reports(tmp_path):
     old = imported(tmp_path, "x-cube-ai", ST_OLD)
+    assert old.header.runtime == "x-cube-ai"
     assert old.values("latency", 1).tolist() == [45291]
     assert old.values("latency").tolist() == [62976]
     assert old.values("cpu_cycles").tolist() == [10579924]
@@ -170,17 +89,22 @@ def test_st_reports(tmp_path):
     assert new.values("latency", 1).tolist() == [10019]
     assert new.values("latency_sd").tolist() == pytest.approx([1.0])
     assert new.values("cpu_cycles").tolist() == [6411840]
-    assert new.header.runtime == "x-cube-ai@2.2.0" and new.header.model == "network"
-    # the mean of the nodes is the network's: 3.339 + 10.019 = 13.358
-    assert sum(new.values("latency", n)[0] for n in new.layers) == new.values("latency")[0]
+    assert new.header.runtime == "st-edge-ai@2.2.0" and new.header.model == "network"
+    # between nodes passes 0.001 ms: 3.339 + 10.019 + 0.001 = 13.359
+    assert sum(new.values("latency", n)[0] for n in new.layers) == pytest.approx(
+        new.values("latency")[0] - 1)
+    phases = imported(tmp_path, "st-edge-ai", ST_NPU)
+    assert phases.values("core_cycles", 0).tolist() == [19331]
+    assert phases.values("cpu_cycles").tolist() == [14047 + 19363 + 35437]
+    assert phases.header.runtime == "neural-art"
 
 
 def test_vela(tmp_path):
     found = imported(tmp_path, "vela", VELA)
     assert found.header.kind == "predicted"
-    assert found.values("npu_cycles", 0).tolist() == [15207]
+    assert found.values("npu_cycles", 0).tolist() == [15000]
     assert found.values("off_chip_flash_cycles", 0).tolist() == [5120]
-    assert found.layers == (0, 1)
+    assert found.layers == (0, 1, 2)
 
 
 def test_mlperf_tiny(tmp_path):
@@ -189,11 +113,13 @@ def test_mlperf_tiny(tmp_path):
     assert log.values("latency").tolist() == [50_000, 50_000]
     assert (log.header.model, log.header.board) == ("kws01", "nucleo")
     results = imported(tmp_path, "mlperf-tiny", MLPERF_RESULTS)
-    assert results.values("latency").tolist() == pytest.approx([50_000, 1e6 / 20.1])
+    assert results.values("latency").tolist() == pytest.approx(
+        [50_000, 1e6 / 20.1, 1e6 / 19.9])
     assert results.values("median_energy").tolist() == [3371.738]
 
 
-@pytest.mark.parametrize("text", [PERF_TEXT, PERF_CSV, PERF_JSON], ids=["text", "csv", "json"])
+@pytest.mark.parametrize("text", [PERF_TEXT, PERF_CSV, PERF_JSON, PERF_REPEATED],
+                         ids=["text", "csv", "json", "repeated"])
 def test_perf_stat(tmp_path, text):
     found = imported(tmp_path, "perf-stat", text)
     assert found.values("cpu_cycles").tolist() == [1234567]
@@ -202,27 +128,26 @@ def test_perf_stat(tmp_path, text):
     if text is PERF_TEXT:
         assert found.values("latency").tolist() == pytest.approx([694.239])
         assert found.values("power/energy_pkg/").tolist() == pytest.approx([1.25e6])
-        assert found.values("instructions").tolist() == [2345678]
-
-
-def mark(value: int) -> bytes:
-    return bytes([1 << 3 | 2]) + value.to_bytes(2, "little")  # port 1, two bytes
+        assert found.values("instructions:u").tolist() == [2345678]
 
 
 def test_itm(tmp_path):
-    counters = bytes([0x05, 0b001001])  # CPI and LSU passed 256
-    data = (bytes(5) + b"\x80" + mark(0) + counters + b"\xc0\x8a\x01" + counters + b"\x30"
-            + mark(1) + bytes([0x05, 0b010000]) + b"\x70" + bytes([1, 65]) + mark(0xFFFF)
-            + mark(0) + counters)
-    assert [p.kind for p in read_packets(data, "x")][:5] == [
-        "sync", "software", "hardware", "timestamp", "hardware"]
-    found = imported(tmp_path, "itm", data)
+    kinds = [packet.kind for packet in read_packets(Log(where="x", data=ITM))]
+    assert kinds[:6] == ["sync", "hardware", "software", "hardware", "timestamp", "hardware"]
+    found = imported(tmp_path, "itm", ITM)
     assert found.values("dwt_cpi", 0).tolist() == [512, 256]
     assert found.values("dwt_fold", 1).tolist() == [256]
+    assert found.runs == (0, 1)  # what passes before, between and after inferences is no run
     assert found.values("dwt_cpi").tolist() == [512, 256]
     assert dict(found.header.environment)["lost_packets"] == "1"
     with pytest.raises(MeasurementError, match="byte 0: header 0x34 is reserved"):
         imported(tmp_path, "itm", b"\x34")
+    with pytest.raises(MeasurementError, match="byte 6: a frame of the TPIU"):
+        imported(tmp_path, "itm", bytes(5) + b"\x80\xff\xff\xff\x7f")
+    with pytest.raises(MeasurementError, match="ends within layer 7"):
+        imported(tmp_path, "itm", mark(7))
+    unmarked = imported(tmp_path, "itm", bytes([0x05, 1, 0x05, 1]))
+    assert unmarked.values("dwt_cpi").tolist() == [512] and unmarked.layers == ()
 
 
 @pytest.mark.parametrize("form", FORMATS)
@@ -238,3 +163,76 @@ def test_names_and_clocks(tmp_path):
         imported(tmp_path, "tfml", TFLM_CSV)
     with pytest.raises(MeasurementError, match="no cycles or ticks"):
         imported(tmp_path, "mlperf-tiny", MLPERF_RESULTS, clock_hz=1e6)
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_a_log_of_another_tool_is_refused_naming_the_right_one(tmp_path, form):
+    for other, texts in LOGS.items():
+        if FORMATS[other] == FORMATS[form] or "itm" in (form, other):
+            continue
+        for text in texts:
+            with pytest.raises(MeasurementError, match=f"nothing of format {form}.*looks like.*"
+                                                       f"{other}"):
+                imported(tmp_path, form, text)
+
+
+@pytest.mark.parametrize(("form", "text", "old", "new", "why"), [
+    ("tflm", TFLM_CSV, "1000\n", "-1000\n", "'-1000' is no number"),
+    ("tflm", TFLM_TEXT, "249500", "-5", "'-5' is no number"),
+    ("tflm", TFLM_TEXT, "CONV_2D took 249501 ticks (9 ms).", "",
+     "run 2 lists 1 operators, run 0 2"),
+    ("tflm", TFLM_TAGS, "52380", "52381", "a total of 1,054,069, its tags sum to 1,054,070"),
+    ("neuralspot", NEURALSPOT, "9176380", "1e400", "'1e400' is no number.*column cycles"),
+    ("neuralspot", NEURALSPOT, "9176380", "nan", "'nan' is no number"),
+    ("neuralspot", NEURALSPOT, "\n1, DEPTH", "\n2, DEPTH", "event 2 where 1 is due"),
+    ("neuralspot", NEURALSPOT, "daccess", "lsu", "two columns count 'dwt_lsu'"),
+    ("st-edge-ai", ST_NEW, "13.359 ms", "nan ms", "'nan' is no number"),
+    ("st-edge-ai", ST_NEW, "3.339", "3.939", "the nodes sum to 13.958 ms"),
+    ("st-edge-ai", ST_NEW, "[ 4,809,120 ]", "[ 4,809,999 ]", "the nodes sum to 6,412,719 CPU"),
+    ("x-cube-ai", ST_OLD, "62.976 (total)", "", "has no total"),
+    ("x-cube-ai", ST_OLD, "\n2       4", "\n9       4", "c_id 9 where 2 is due"),
+    ("vela", VELA, "15000,75.0", "-1,75.0", "'-1' is no number"),
+    ("vela", VELA, VELA.splitlines()[2], "", "shares of the network"),
+    ("vela", VELA, "Conv2D,Conv2D,NPU", "Conv2D,NPU", "15 columns; the header has 16"),
+    ("mlperf-tiny", MLPERF_LOG, "m-lap-us-9932704\r\n", "", "1 of 2 time stamps"),
+    ("mlperf-tiny", MLPERF_RESULTS, "20.100", "0.000", "a rate of zero"),
+    ("mlperf-tiny", MLPERF_RESULTS, "20.100", "nan", "'nan' is no number"),
+    ("mlperf-tiny", MLPERF_RESULTS, "is     20.000", "is     21.000", "that of its 3 windows"),
+    ("perf-stat", PERF_TEXT, "1,234,567", "1.234.567", "'1.234.567' is no number"),
+    ("perf-stat", PERF_TEXT, "1,234,567", "1.234", "another language's"),
+    ("perf-stat", PERF_TEXT, "0.000694239 seconds time elapsed", "", "seconds elapsed is missing"),
+    ("perf-stat", PERF_CSV, "<not supported>,,branches", "5,,cycles", "'cycles' is there twice"),
+    ("perf-stat", PERF_CSV, "0.55,msec", "0.010102831,0.55,msec", "counts over intervals"),
+    ("perf-stat", PERF_JSON, "1234567.000000", "1234567.5", "no count of cycles"),
+])
+def test_wrong_values_and_missing_lines_are_refused_by_name(tmp_path, form, text, old, new, why):
+    assert old in text
+    with pytest.raises(MeasurementError, match=r"log\.txt:.*" + why):
+        imported(tmp_path, form, text.replace(old, new) if old != VELA.splitlines()[2]
+                 else text.replace(VELA.splitlines()[3] + "\n", ""))
+
+
+def test_what_was_not_understood_is_told(tmp_path):
+    path = tmp_path / "log.txt"
+    path.write_text(TFLM_TEXT, encoding="utf-8")
+    found = import_log("tflm", path)
+    assert [line for _, line in found.unread] == ["Input CRC32: 0x14F6A510", "done"]
+    assert found.lines == 8
+
+
+def test_what_is_no_file_is_refused(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    for name in ("pipe", "", "none", "nul\0l"):
+        with pytest.raises(MeasurementError, match="readable log"):
+            import_measurement("tflm", tmp_path / name)
+    (tmp_path / "log.txt").write_bytes(b"\xff\xfe")
+    with pytest.raises(MeasurementError, match="byte 0 is not UTF-8"):
+        import_measurement("tflm", tmp_path / "log.txt")
+
+
+def test_a_board_of_another_part_is_refused(tmp_path):
+    with pytest.raises(MeasurementError, match="ran on STM32L4, nucleo_u575zi_q"):
+        imported(tmp_path, "st-edge-ai", ST_NEW, board="nucleo_u575zi_q")
+    assert imported(tmp_path, "st-edge-ai", ST_NEW, board="nucleo_l4r5zi").header.board \
+        == "nucleo_l4r5zi"
+    assert imported(tmp_path, "npu-profiler", NPU).header.board == "stm32n6570_dk"

@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 from rich.console import Console
 
+from calibration.importers.log import Log
 from calibration.importers.npu_profiler import read_log
 from calibration.measurement import Measurement
 from hwmodels.npu import BURST_BEATS
@@ -74,8 +75,11 @@ def test_bursts_sum_to_the_bytes_of_an_interface(prediction):
 
 def test_the_importer_reads_the_predicted_report_back(text, prediction):
     sheet = make_sheet(prediction)
-    measurement = read_log(text, "predicted.log")
+    measurement = read_log(Log(where="predicted.log", text=text))
+    assert measurement.header.kind == "predicted"
     assert measurement.layers == tuple(epoch.index for epoch in sheet.epochs)
+    for counter in ("cpu_cycles", "core_npu_cycles", "max_cycles"):
+        assert measurement.values(counter)[0] == round(sheet.totals[counter])
     for epoch in sheet.epochs:
         for counter, expected in epoch.counters.items():
             (value,) = measurement.values(counter, epoch.index)
@@ -83,7 +87,7 @@ def test_the_importer_reads_the_predicted_report_back(text, prediction):
 
 
 def test_a_measurement_becomes_the_same_sheet(text):
-    measurement = read_log(text, "predicted.log")
+    measurement = read_log(Log(where="predicted.log", text=text))
     sheet = read_sheet(measurement)
     assert (sheet.host_hz, sheet.npu_hz) == (800e6, 1e9)
     console = Console(width=300)
@@ -108,7 +112,7 @@ def test_side_by_side_pairs_epochs_by_index(prediction):
 
 
 def test_a_measurement_without_epochs_is_refused(text):
-    measurement = read_log(text, "predicted.log")
+    measurement = read_log(Log(where="predicted.log", text=text))
     whole = Measurement(header=measurement.header)
     with pytest.raises(UsageError, match="npu-profiler"):
         read_sheet(whole)
