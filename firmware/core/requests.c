@@ -158,6 +158,8 @@ static int32_t answer_run(const uint8_t *payload)
         return fail(WIRE_E_ARGUMENT, offsetof(struct wire_run, runs));
     struct wire_run_reply reply = {.first_run = request.first_run};
     reply.done = make_runs(request.first_run, request.runs);
+    if (model.failure != NULL && *model.failure != 0)
+        return fail(WIRE_E_INTERNAL, *model.failure);
     reply.samples_next = next_sample();
     reply.checksum = last_checksum();
     reply.mismatches = runs_mismatched();

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
+from pathlib import Path
+
 import numpy as np
 import pytest
 from made_networks import needs_tools, random_network
@@ -10,6 +13,7 @@ pytest.importorskip("serial", reason="needs the boards extra")
 pytest.importorskip("cobs", reason="needs the boards extra")
 pytest.importorskip("elftools", reason="needs the boards extra")
 
+from calibration.errors import BoardRefusedError
 from twin.codegen.build import build_firmware
 from twin.codegen.ports import load_port
 from twin.codegen.verification import open_board, random_input, run_on_board
@@ -66,6 +70,35 @@ def test_unicorn_runs_a_random_network(port, tmp_path):
 def test_clang_of_zig_builds_the_same_outputs(tmp_path):
     pytest.importorskip("ziglang", reason="needs the ziglang package")
     check("mps2-an386", random_network(31, kinds=KINDS), tmp_path, compiler="clang")
+
+
+CMSIS_NN = Path(__file__).parent / "cmsis_nn_api"  # their interface, our plain loops behind it
+
+
+@pytest.mark.parametrize("port", ["mps2-an386", "mps3-an547"])
+@needs_tools(*ARM, "qemu-system-arm")
+def test_kernels_of_cmsis_nn_behind_ours(port, tmp_path, monkeypatch):
+    """With and without MVE, where the biases of products carry other sums."""
+    monkeypatch.setenv("CMSIS_NN_PATH", str(CMSIS_NN))
+    graph = random_network(31, kinds=KINDS)
+    check(port, graph, tmp_path, kernels="cmsis-nn")
+    text = (tmp_path / "firmware.elf").read_bytes()
+    assert b"arm_convolve_wrapper_s8" in text and b"multiply_pair" not in text  # ours
+
+
+@needs_tools(*ARM, "qemu-system-arm")
+def test_a_kernel_that_refuses_its_arguments_is_told(tmp_path, monkeypatch):
+    """A release that asks for more working memory than the image has."""
+    copy = tmp_path / "cmsis"
+    shutil.copytree(CMSIS_NN, copy)
+    source = copy / "Source/Plain/plain.c"
+    source.write_text(source.read_text().replace("return 4 *", "return 4000 *"))
+    monkeypatch.setenv("CMSIS_NN_PATH", str(copy))
+    graph = random_network(31, kinds=KINDS)
+    made = build_firmware(graph, load_port("mps2-an386"), tmp_path / "out", kernels="cmsis-nn")
+    with open_board("mps2-an386", made.image, virtual=True) as (session, scales), \
+            pytest.raises(BoardRefusedError, match="internal fault at place"):
+        run_on_board(session, graph, random_input(graph), scales=scales)
 
 
 @needs_tools(*ARM, "qemu-system-arm")

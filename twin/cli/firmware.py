@@ -22,7 +22,8 @@ Output = Annotated[str | None, typer.Option(
     "--output", "-o", metavar="DIR", help="Folder of sources and image; by default below build/.")]
 PortName = Annotated[str | None, typer.Option(
     "--port", metavar="NAME", help="Port of firmware/ports; by default the board's own.")]
-Compiler = Annotated[str, typer.Option("--compiler", metavar="gcc|clang")]
+Compiler = Annotated[str | None, typer.Option(
+    "--compiler", metavar="gcc|clang", help="By default gcc, or clang where only ziglang is.")]
 Optimisation = Annotated[str, typer.Option("--opt", metavar="LEVEL", help="-O2, -O3, -Os ...")]
 Kernels = Annotated[str, typer.Option(
     "--kernels", metavar="own|cmsis-nn", help="Ours, or those of the checkout that CMSIS_NN_PATH "
@@ -38,7 +39,7 @@ Runs = Annotated[int, typer.Option("--runs", min=1, help="Inferences; the least 
 
 @app.command()
 def build(model: Model, board: BoardName, output: Output = None, port: PortName = None,
-          compiler: Compiler = "gcc", opt: Optimisation = "-O2", kernels: Kernels = "",
+          compiler: Compiler = None, opt: Optimisation = "-O2", kernels: Kernels = "",
           weights: WeightsRole = None, arena: ArenaRole = None) -> None:
     """Turn a model into a C program for a board, and compile it."""
     from twin.tables.firmware import build_report
@@ -50,7 +51,7 @@ def build(model: Model, board: BoardName, output: Output = None, port: PortName 
 
 @app.command()
 def flash(model: Model, board: BoardName, output: Output = None, port: PortName = None,
-          compiler: Compiler = "gcc", opt: Optimisation = "-O2", image: Image = None) -> None:
+          compiler: Compiler = None, opt: Optimisation = "-O2", image: Image = None) -> None:
     """Write an image into a board's flash, by pyocd or openocd."""
     from hwmodels.board.file import load_board
     from twin.codegen.flashing import find_programmer, flash_image
@@ -66,7 +67,7 @@ def flash(model: Model, board: BoardName, output: Output = None, port: PortName 
 
 @app.command()
 def run(model: Model, board: BoardName, virtual: Virtual = None, device: Device = None,
-        port: PortName = None, compiler: Compiler = "gcc", opt: Optimisation = "-O2",
+        port: PortName = None, compiler: Compiler = None, opt: Optimisation = "-O2",
         kernels: Kernels = "", image: Image = None, runs: Runs = 1) -> None:
     """Run a network on a board and check every layer's output."""
     from twin.tables.firmware import run_report
@@ -101,8 +102,8 @@ def compare(model: Model, board: BoardName, virtual: Virtual = None,
     show(open_console(), comparison_report(builds, runs))
 
 
-def _build(model: str, board: str, output: str | None, port: str | None, compiler: str, opt: str,
-           kernels: str, weights: str | None, arena: str | None) -> Build:
+def _build(model: str, board: str, output: str | None, port: str | None, compiler: str | None,
+           opt: str, kernels: str, weights: str | None, arena: str | None) -> Build:
     import os
 
     from hwmodels.board.file import load_board
@@ -118,7 +119,8 @@ def _build(model: str, board: str, output: str | None, port: str | None, compile
         graph, machine, FIRMWARE, weights=weights, arena=arena,
         code=dict(machine.placement)["code"])
     whose = kernels or ("cmsis-nn" if os.environ.get("CMSIS_NN_PATH") else "own")
-    folder = output or Path("build", "firmware", f"{graph.name}-{target.name}-{compiler}{opt}")
+    name = f"{graph.name}-{target.name}{'-' + compiler if compiler else ''}{opt}"
+    folder = output or Path("build", "firmware", name)
     return build_firmware(graph, target, folder, compiler=compiler, optimisation=opt,
                           kernels=whose, deployment=deployment)
 

@@ -80,7 +80,7 @@ class Build:
         return self.source.placement.weights_bytes + FIRMWARE.code_bytes
 
 
-def build_firmware(graph: Graph, port: Port, folder: str | Path, *, compiler: str = "gcc",
+def build_firmware(graph: Graph, port: Port, folder: str | Path, *, compiler: str | None = None,
                    optimisation: str = "-O2", kernels: str = "own",
                    deployment: Deployment | None = None,
                    defines: tuple[str, ...] = ()) -> Build:
@@ -94,8 +94,9 @@ def build_firmware(graph: Graph, port: Port, folder: str | Path, *, compiler: st
         From `twin.codegen.ports`.
     folder : path
         Where sources and image go; objects of an earlier build are removed.
-    compiler : str
-        "gcc", or "clang": the one in ziglang where installed, else the system's.
+    compiler : str, optional
+        "gcc", or "clang": the one in ziglang where installed, else the system's. By default GCC,
+        and where it is not installed, the clang of ziglang.
     optimisation : str
         One of `OPTIMISATIONS`.
     kernels : str
@@ -122,7 +123,7 @@ def build_firmware(graph: Graph, port: Port, folder: str | Path, *, compiler: st
         When the compiler fails.
     """
     _check_choices(compiler, optimisation, kernels)
-    used = _find_compiler(compiler, port)
+    used = _find_compiler(compiler or _default_compiler(port), port)
     source = generate_source(graph, port.isa, kernels=kernels)
     folder = Path(folder)
     write_source(source, folder)
@@ -135,19 +136,21 @@ def build_firmware(graph: Graph, port: Port, folder: str | Path, *, compiler: st
             macros.append(f"SAMPLE_CAPACITY={samples}u")
     else:
         (folder / "memory.ld").unlink(missing_ok=True)
-    version = _version(used, port)
-    _fill_in(folder, source, port, f"{version} {optimisation}", tuple(macros))
+    version = f"{_version(used, port)} {optimisation}"
+    if kernels == "cmsis-nn":
+        version += ", CMSIS-NN"
+    _fill_in(folder, source, port, version, tuple(macros))
     _make(folder, port, used, optimisation, kernels, macros)
     image = folder / "firmware.elf"
     sizes = read_sizes(image)
     if "BOOT_CHECKSUM" in port.settings:
         write_boot_checksum(image, int(port.settings["BOOT_CHECKSUM"]))
-    return Build(folder=folder, image=image, port=port, compiler=f"{version} {optimisation}",
-                 source=source, sizes=sizes, samples=samples)
+    return Build(folder=folder, image=image, port=port, compiler=version, source=source,
+                 sizes=sizes, samples=samples)
 
 
-def _check_choices(compiler: str, optimisation: str, kernels: str) -> None:
-    for what, value, accepted in (("--compiler", compiler, COMPILERS),
+def _check_choices(compiler: str | None, optimisation: str, kernels: str) -> None:
+    for what, value, accepted in (("--compiler", compiler or COMPILERS[0], COMPILERS),
                                   ("--opt", optimisation, OPTIMISATIONS),
                                   ("--kernels", kernels, KERNELS)):
         if value not in accepted:
@@ -156,6 +159,11 @@ def _check_choices(compiler: str, optimisation: str, kernels: str) -> None:
     if kernels == "cmsis-nn" and not (Path(path) / "Include" / "arm_nnfunctions.h").is_file():
         raise ToolMissingError("CMSIS_NN_PATH must name a checkout of CMSIS-NN (with "
                                f"Include/arm_nnfunctions.h); it is {path or 'not set'!r}")
+
+
+def _default_compiler(port: Port) -> str:
+    there = shutil.which(_GCC[port.arch][0]) is not None
+    return "gcc" if there or find_spec("ziglang") is None else "clang"
 
 
 def _find_compiler(compiler: str, port: Port) -> str:
@@ -188,10 +196,15 @@ def _fill_in(folder: Path, source: Source, port: Port, compiler: str,
     digest = hashlib.sha256("\0".join((source.model_c, port.name, compiler, *macros)).encode())
     digest.update(source.image.content)
     root = firmware_folder()
-    for part in ("Makefile", "core", "protocol", "kernels", "ports"):
-        for path in sorted(root.glob(f"{part}/**/*") if part != "Makefile" else [root / part]):
+    roots: dict[Path, tuple[str, ...]] = {
+        root: ("Makefile", "core", "protocol", "kernels", "ports")}
+    if source.kernels == "cmsis-nn":
+        roots[Path(os.environ["CMSIS_NN_PATH"])] = ("Include", "Source")
+    for top, parts in roots.items():
+        for path in sorted(found for part in parts for found in
+                           (top / part, *(top / part).glob("**/*"))):
             if path.suffix in (".c", ".h", ".ld", ".mk", "") and path.is_file():
-                digest.update(path.relative_to(root).as_posix().encode() + path.read_bytes())
+                digest.update(path.relative_to(top).as_posix().encode() + path.read_bytes())
     memory = folder / "memory.ld"
     if memory.is_file():
         digest.update(memory.read_bytes())
@@ -209,12 +222,11 @@ def _make(folder: Path, port: Port, used: str, optimisation: str, kernels: str,
                f"PORT={port.name}", f"MODEL={where}", f"OUT={where}", f"COMPILER={used}",
                f"OPT={optimisation}", f"PYTHON={sys.executable}",
                "DEFINES=" + " ".join(f"-D{macro}" for macro in macros)]
-    if any(" " in str(path) for path in (where, firmware_folder())):
+    theirs = os.environ.get("CMSIS_NN_PATH", "") if kernels == "cmsis-nn" else ""
+    if any(" " in str(path) for path in (where, firmware_folder(), theirs)):
         raise UsageError(f"{where}: make cannot work in a folder whose path has a blank; give "
                          "another with -o")
-    environment = dict(os.environ)
-    if kernels != "cmsis-nn":
-        environment.pop("CMSIS_NN_PATH", None)
+    environment = {**os.environ, "CMSIS_NN_PATH": str(Path(theirs).resolve()) if theirs else ""}
     result = subprocess.run(command, capture_output=True, text=True, cwd=where, env=environment,
                             check=False)
     if result.returncode == 0:

@@ -101,7 +101,8 @@ def plan_firmware(graph: Graph, isa: str) -> Placement:
     return plan_placement(graph, FIRMWARE, isa)
 
 
-def lay_out_constants(graph: Graph, placement: Placement, *, kernels: str = "own") -> Image:
+def lay_out_constants(graph: Graph, placement: Placement, *, kernels: str = "own",
+                      isa: str = "") -> Image:
     """Write the constants of a network as the firmware's kernels want them.
 
     Parameters
@@ -112,6 +113,8 @@ def lay_out_constants(graph: Graph, placement: Placement, *, kernels: str = "own
         Of `plan_firmware`, or of CMSIS-NN.
     kernels : str
         "own": biases carry the input's zero point; "cmsis-nn": as the file has them.
+    isa : str
+        CMSIS-NN for MVE wants that sum, too, where a layer has one requantisation in all.
 
     Returns
     -------
@@ -137,7 +140,8 @@ def lay_out_constants(graph: Graph, placement: Placement, *, kernels: str = "own
         if is_alias(layer):
             continue
         if layer.op in _WEIGHTED:
-            _write_bias(graph, layer, position, image, content, readers, kernels)
+            plain = kernels == "cmsis-nn" and not _wants_sums(graph, layer, isa)
+            _write_bias(graph, layer, position, image, content, readers, plain)
         if requantisation_bytes(graph, layer):
             _write_parameters(graph, layer, position, image, content, parameter_offset)
             parameter_offset += requantisation_bytes(graph, layer)
@@ -150,6 +154,14 @@ def lay_out_constants(graph: Graph, placement: Placement, *, kernels: str = "own
             image.table[position] = _append(content, table)
     return Image(content=bytes(content), planned_bytes=image.planned_bytes, weights=offsets,
                  bias=image.bias, parameters=image.parameters, table=image.table)
+
+
+def _wants_sums(graph: Graph, layer: Layer, isa: str) -> bool:
+    """Whether CMSIS-NN reads the sums of the weights' rows beside the bias."""
+    if isa != "armv8.1-m-mve" or graph.tensors[layer.inputs[0]].dtype != "int8":
+        return False
+    product = layer.op == "fully_connected" or is_pointwise(graph, layer)
+    return product and len(weighted(graph, layer).multipliers) == 1
 
 
 def _count_readers(graph: Graph) -> dict[int, int]:
@@ -169,12 +181,12 @@ def _append(content: bytearray, values: np.ndarray) -> int:
 
 
 def _write_bias(graph: Graph, layer: Layer, position: int, image: Image, content: bytearray,
-                readers: dict[int, int], kernels: str) -> None:
+                readers: dict[int, int], plain: bool) -> None:
     if graph.tensors[layer.inputs[0]].dtype == "float32":
         from twin.arithmetic.floating import float_bias
 
         values = float_bias(graph, layer)
-    elif layer.op == "depthwise_conv_2d" or kernels == "cmsis-nn":
+    elif layer.op == "depthwise_conv_2d" or plain:
         values = parameters.bias_values(graph, layer)
     else:
         values = parameters.folded_bias(graph, layer)

@@ -9,9 +9,9 @@ from twin.arithmetic.requantisation import single
 from twin.codegen.calls import Context, emit_layer
 from twin.codegen.plan import FIRMWARE, Image, lay_out_constants
 from twin.errors import RuntimeRefusedError
-from twin.graph import Graph, Tensor
+from twin.graph import Graph, Layer, Tensor
 from twin.operators import is_alias
-from twin.placement import Placement, plan_placement
+from twin.placement import Placement, align, plan_placement
 from twin.runtimes import load_runtime
 
 TEXT_MODELS = {"ic": 1, "kws": 2, "vww": 3, "ad": 4, "sww": 5}
@@ -41,12 +41,15 @@ class Source:
         The arena plan.
     input_room_bytes : int
         RAM of the copy of the input that every run starts from.
+    kernels : str
+        Whose it calls.
     """
 
     model_c: str
     image: Image
     placement: Placement
     input_room_bytes: int
+    kernels: str = "own"
 
 
 def generate_source(graph: Graph, isa: str, *, kernels: str = "own") -> Source:
@@ -72,7 +75,7 @@ def generate_source(graph: Graph, isa: str, *, kernels: str = "own") -> Source:
                                   "firmware runs networks of one input, one output, no state")
     runtime = load_runtime("cmsis-nn") if kernels == "cmsis-nn" else FIRMWARE
     placement = plan_placement(graph, runtime, isa)
-    image = lay_out_constants(graph, placement, kernels=kernels)
+    image = lay_out_constants(graph, placement, kernels=kernels, isa=isa)
     context = Context(graph=graph, placement=placement, image=image)
     positions = [i for i, layer in enumerate(graph.layers) if not is_alias(layer)]
     layers = "\n".join(emit_layer(context, position) for position in positions)
@@ -81,10 +84,11 @@ def generate_source(graph: Graph, isa: str, *, kernels: str = "own") -> Source:
     parts = [
         _HEAD.format(source=_one_line(graph.source), layers=len(positions),
                      arena=placement.arena_bytes, room=room,
-                     samples=_text_array(text), scratch=_scratch(placement, kernels)),
-        layers, "\n", _call_list(context, positions), _description(graph, placement, image, text),
+                     samples=_text_array(text), scratch=_scratch(graph, placement, kernels)),
+        layers, "\n", _call_list(context, positions),
+        _description(graph, placement, image, text, kernels),
     ]
-    return Source(model_c="".join(parts), image=image, placement=placement,
+    return Source(model_c="".join(parts), image=image, placement=placement, kernels=kernels,
                   input_room_bytes=room + (text["bytes"] if text["floats"] else 0))
 
 
@@ -106,12 +110,30 @@ def _quoted(text: str, most: int) -> str:
     return f'"{kept[:most]}"'
 
 
-def _scratch(placement: Placement, kernels: str) -> str:
+def _scratch(graph: Graph, placement: Placement, kernels: str) -> str:
+    """CMSIS-NN's working memory, where its kernels are called."""
     if kernels != "cmsis-nn":
         return ""
-    most = max((slot.size_bytes for slot in placement.arena if slot.tensor < 0), default=0)
+    planned = [slot.size_bytes for slot in placement.arena if slot.tensor < 0]
+    most = max(*planned, *(_working_bytes(graph, layer) for layer in graph.layers), 16)
     return ("\n/* CMSIS-NN's working memory. */\n"
-            f"uint8_t kernels_scratch[{max(most, 16)}] __attribute__((aligned(16)));\n")
+            f"uint8_t kernels_scratch[{most}] __attribute__((aligned(16)));\n"
+            f"const int32_t kernels_scratch_bytes = {most};\nuint32_t kernels_failure;\n")
+
+
+def _working_bytes(graph: Graph, layer: Layer) -> int:
+    """Working memory that any release may ask for: two int16 columns, or four of int8 rounded up.
+
+    Depthwise with MVE takes four blocks of 124 channels. A release that asks for more is noticed on
+    the board.
+    """
+    if layer.op not in ("conv_2d", "depthwise_conv_2d"):
+        return 0
+    weights = graph.tensors[layer.inputs[1]]
+    if layer.op == "conv_2d":
+        return 4 * align(weights.elements // weights.shape[0], 8)
+    taps = weights.elements // weights.shape[-1]
+    return max(4 * 124 * taps, 2 * weights.elements) + 16
 
 
 def _text_fields(graph: Graph) -> dict[str, int]:
@@ -147,7 +169,8 @@ def _scale(tensor: Tensor) -> tuple[float, int]:
     return (0.0, 0) if tensor.dtype == "float32" else single(tensor)
 
 
-def _description(graph: Graph, placement: Placement, image: Image, text: dict[str, int]) -> str:
+def _description(graph: Graph, placement: Placement, image: Image, text: dict[str, int],
+                 kernels: str) -> str:
     data, output = graph.tensors[graph.inputs[0]], graph.tensors[graph.outputs[0]]
     source, target = placement.slot(graph.inputs[0]), placement.slot(graph.outputs[0])
     if source is None or target is None:
@@ -158,6 +181,7 @@ def _description(graph: Graph, placement: Placement, image: Image, text: dict[st
         name=_quoted(graph.name, 31), arena_bytes=placement.arena_bytes,
         input_offset=source.offset_bytes, input_bytes=data.size_bytes,
         output_offset=target.offset_bytes, output_bytes=output.size_bytes,
+        failure="&kernels_failure" if kernels == "cmsis-nn" else "0",
         weights_bytes=len(image.content), sha256=sha, text_model=text["model"],
         text="model_text" if text["floats"] else "model_input", text_bytes=text["bytes"],
         text_subtract=text["subtract"], text_floats=text["floats"],
@@ -194,6 +218,7 @@ const struct model model = {{
     .sha256 = {{{sha256}}},
     .build_sha256 = {{@BUILD@}},
     .compiler = "@COMPILER@",
+    .failure = {failure},
     .text_model = {text_model},
     .text = {text},
     .text_bytes = {text_bytes},
