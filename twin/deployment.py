@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from hwmodels.board.facts import MEMORY_ROLES, Board, Memory
+from hwmodels.board.facts import Board
 from hwmodels.board.file import change_board, load_board
 from hwmodels.bus.contention import Load
 from hwmodels.errors import did_you_mean
 from hwmodels.npu import Npu
-from twin.accelerator.epochs import Planner, Step, plan_steps
+from twin.accelerator.epochs import Step, plan_steps
+from twin.accelerator.grouping import Grouping, Planner, plan_groups
+from twin.accelerator.pools import Demand, PoolPlan, Wish, plan_pools
 from twin.accelerator.weight_width import narrow_weights
 from twin.dead_channels import drop_dead_channels
 from twin.errors import PlacementError, RuntimeRefusedError, UsageError
 from twin.graph import Graph
+from twin.memories import choose_memory, choose_pool
 from twin.operators import OPERATORS
-from twin.placement import Placement, check_fit, plan_placement
+from twin.placement import Fusion, Placement, check_fit, plan_placement
 from twin.readers import read_model
 from twin.runtimes import Runtime, load_runtime
 from twin.transfers import Buffers, plan_buffers, take_loads, take_via, tile_memory
@@ -28,7 +31,9 @@ FLASH_ROLES = ("flash", "external_flash", "rom")
 """Memories that are not written while a network runs."""
 
 PLACEMENT_KEYS = ("placement.weights", "placement.arena", "placement.code")
-OFFLOAD_KEYS = ("offload.host", "offload.weight_bits")
+OFFLOAD_KEYS = ("offload.host", "placement.weight_bits")
+OTHER_NAMES = {"offload.weight_bits": "placement.weight_bits"}
+"""Paths that mean another."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -57,6 +62,8 @@ class Deployment:
         DMA controller that brings the weights, layer by layer; None: they are read in place.
     tiles : str or None
         Memory it brings them to; None: the arena's.
+    weights_pool, arena_pool : str or None
+        Pools of an accelerator they were asked to be in; None: any of their memory.
     """
 
     graph: Graph
@@ -71,6 +78,8 @@ class Deployment:
     loads: tuple[Load, ...] = ()
     weights_via: str | None = None
     tiles: str | None = None
+    weights_pool: str | None = None
+    arena_pool: str | None = None
 
     @cached_property
     def executed(self) -> Graph:
@@ -80,26 +89,78 @@ class Deployment:
             graph = drop_dead_channels(graph)
         return graph if self.weight_bits is None else narrow_weights(graph, self.weight_bits)
 
+    @property
+    def constants(self) -> str:
+        """Memory of constants without a place of their own: of an accelerator's, a flash."""
+        asked = self.board.memory(self.weights)
+        if self.runtime.offload is None or asked.role in FLASH_ROLES:
+            return asked.name
+        return dict(self.board.placement)["weights"]
+
+    @cached_property
+    def planner(self) -> Planner | None:
+        """What an accelerator's schedule depends on; None unless the runtime offloads."""
+        if self.runtime.offload is None or self.board.npu is None:
+            return None
+        return Planner(npu=self.board.npu, offload=self.runtime.offload, weights=self.constants,
+                       arena=self.arena, host=self.host,
+                       channel_first_inputs=self.graph.source.endswith(".onnx"))
+
+    @cached_property
+    def grouping(self) -> Grouping | None:
+        """Which layers an accelerator runs, and which together."""
+        return None if self.planner is None else plan_groups(self.executed, self.planner)
+
+    @cached_property
+    def fusion(self) -> Fusion:
+        """What an accelerator takes off the memory plan."""
+        return Fusion() if self.grouping is None else self.grouping.fusion(self.executed)
+
+    @cached_property
+    def pools(self) -> PoolPlan | None:
+        """Where an accelerator's buffers are; None without one."""
+        if self.planner is None:
+            return None
+        board, placement, runtime = self.board, self.placement, self.runtime
+        reserved = {self.code: runtime.code_bytes}
+        reserved[self.arena] = reserved.get(self.arena, 0) + runtime.ram_bytes
+        moves = board.memory(self.weights).role not in FLASH_ROLES
+        return plan_pools(board, self.planner.npu, Demand(
+            slots=placement.arena, constants=self._stored_constants() if moves else (),
+            arena=Wish(memory=self.arena, pool=self.arena_pool),
+            weights=Wish(memory=self.weights, pool=self.weights_pool),
+            reserved=reserved, layers=len(self.executed.layers),
+            alignment_bytes=runtime.alignment_bytes, name=self.graph.name))
+
+    def _stored_constants(self) -> tuple[tuple[int, int], ...]:
+        """Constants in execution order, with the bytes the accelerator's compiler stores."""
+        graph, grouping = self.executed, self.grouping
+        assert grouping is not None, "asked of a runtime that offloads"
+        sizes: dict[int, int] = {}
+        for position, layer in enumerate(graph.layers):
+            work = grouping.works.get(position)
+            for place, tensor_id in enumerate(layer.inputs):
+                if tensor_id >= 0 and graph.tensors[tensor_id].is_constant:
+                    streamed = work.weight_bytes if work is not None and place == 1 else 0
+                    sizes.setdefault(tensor_id, streamed or graph.tensors[tensor_id].size_bytes)
+        return tuple(sizes.items())
+
     @cached_property
     def steps(self) -> tuple[Step, ...]:
         """What runs where, in order; none unless the runtime offloads."""
-        if self.runtime.offload is None or self.board.npu is None:
+        if self.planner is None or self.pools is None:
             return ()
-        return plan_steps(self.executed, Planner(
-            npu=self.board.npu, offload=self.runtime.offload, weights=self.weights,
-            arena=self.arena, host=self.host,
-            channel_first_inputs=self.graph.source.endswith(".onnx")))
+        return plan_steps(self.executed, self.planner, self.pools.names, self.grouping)
 
-    @cached_property
-    def offloaded(self) -> frozenset[int]:
+    @property
+    def offloaded(self) -> Collection[int]:
         """Positions of the layers an accelerator runs."""
-        return frozenset(position for step in self.steps if step.kind == "epoch"
-                         for position in step.layers)
+        return self.fusion.offloaded
 
     @cached_property
     def placement(self) -> Placement:
         """The memory plan of the graph that runs."""
-        return plan_placement(self.executed, self.runtime, self.board.core.isa, self.offloaded)
+        return plan_placement(self.executed, self.runtime, self.board.core.isa, self.fusion)
 
     @cached_property
     def buffers(self) -> Buffers | None:
@@ -108,8 +169,10 @@ class Deployment:
 
     @property
     def working_ram_bytes(self) -> int:
-        """RAM of the arena's memory: arena, requantisation parameters, the runtime's own."""
-        return (self.placement.arena_bytes + self.placement.parameter_bytes
+        """RAM of arena, requantisation parameters and the runtime's own."""
+        arena_bytes = (self.placement.arena_bytes if self.pools is None
+                       else self.pools.activation_bytes)
+        return (arena_bytes + self.placement.parameter_bytes
                 + self.runtime.ram_bytes
                 + (0 if self.buffers is None else self.buffers.size_bytes))
 
@@ -117,7 +180,9 @@ class Deployment:
     def ram_bytes(self) -> int:
         """Peak RAM: working memory, and the weights where they are kept in RAM."""
         kept = self.board.memory(self.weights).role not in FLASH_ROLES
-        return self.working_ram_bytes + (self.placement.weights_bytes if kept else 0)
+        weights_bytes = (self.placement.weights_bytes if self.pools is None
+                         else self.pools.weight_bytes)
+        return self.working_ram_bytes + (weights_bytes if kept else 0)
 
     @property
     def flash_bytes(self) -> int:
@@ -133,7 +198,8 @@ class Deployment:
         overrides : mapping of str to object
             Dotted paths: "runtime", "placement.weights", "placement.arena", "placement.code",
             "offload.host" (operators or layer indices kept on the host, by commas),
-            "offload.weight_bits", those of `twin.transfers`, or any path of the board file.
+            "placement.weight_bits" (4 or 8, of an accelerator), those of `twin.transfers`, or
+            any path of the board file.
         **fields
             Fields of the dataclass.
 
@@ -142,7 +208,8 @@ class Deployment:
         TwinError
             When a path does not exist or the board forbids the value.
         """
-        overrides = dict(overrides or {})
+        overrides = {OTHER_NAMES.get(path, path): value
+                     for path, value in (overrides or {}).items()}
         changed = dataclasses.replace(self, **fields)  # type: ignore[arg-type]
         if "runtime" in overrides:
             runtime = load_runtime(str(overrides.pop("runtime")))
@@ -155,8 +222,9 @@ class Deployment:
         if overrides:
             changed = dataclasses.replace(changed, board=change_board(changed.board, overrides))
         placed = place(changed.graph, changed.board, changed.runtime,
-                     weights=places.get("placement.weights", changed.weights),
-                     arena=places.get("placement.arena", changed.arena),
+                     weights=places.get("placement.weights",
+                                        changed.weights_pool or changed.weights),
+                     arena=places.get("placement.arena", changed.arena_pool or changed.arena),
                      code=places.get("placement.code", changed.code), host=changed.host,
                      weight_bits=changed.weight_bits)
         moved = dataclasses.replace(
@@ -180,10 +248,10 @@ def _set_offload(deployment: Deployment, settings: Mapping[str, object]) -> Depl
                 raise UsageError(f"offload.host: {name!r} is no operator and no layer; "
                                  + did_you_mean(name, OPERATORS))
         deployment = dataclasses.replace(deployment, host=kept)
-    if "offload.weight_bits" in settings:
-        bits = str(settings["offload.weight_bits"])
+    if "placement.weight_bits" in settings:
+        bits = str(settings["placement.weight_bits"])
         if bits not in ("4", "8"):
-            raise UsageError(f"offload.weight_bits: {bits!r}; accepted: 4, 8")
+            raise UsageError(f"placement.weight_bits: {bits!r}; accepted: 4, 8")
         deployment = dataclasses.replace(deployment, weight_bits=int(bits))
     return deployment
 
@@ -245,21 +313,35 @@ def place(graph: Graph, board: Board, runtime: Runtime, *, weights: str | None,
     defaults = dict(board.placement)
     if runtime.offload is not None:
         defaults["arena"] = _accelerator(board, runtime).pools[0].memory
-    notes: list[str] = []
+    weights, arena_asked = weights or defaults["weights"], arena or defaults["arena"]
     draft = Deployment(graph=graph, board=board, runtime=runtime, host=host,
                        weight_bits=weight_bits,
-                       weights=_memory(board, weights or defaults["weights"]).name,
-                       arena=_memory(board, arena or defaults["arena"]).name,
-                       code=_memory(board, code).name)
+                       weights=choose_memory(board, weights).name,
+                       weights_pool=choose_pool(board, weights),
+                       arena=choose_memory(board, arena_asked).name,
+                       arena_pool=choose_pool(board, arena_asked),
+                       code=choose_memory(board, code).name)
     if board.memory(draft.arena).role in FLASH_ROLES:
         raise PlacementError(f"{board.name}: the arena cannot be in {draft.arena}, which is "
                              f"{board.memory(draft.arena).role}; accepted: a memory of role tcm, "
                              "sram, external_ram or npu_ram")
-    roomy = _roomy_arena(draft, notes) if arena is None else draft.arena
-    if roomy != draft.arena:
-        draft = dataclasses.replace(draft, arena=roomy, notes=tuple(notes))
+    if draft.pools is not None:
+        _check_reach(draft)
+        draft = dataclasses.replace(draft, notes=_describe_spills(draft.pools))
+    elif arena is None:
+        notes: list[str] = []
+        roomy = _roomy_arena(draft, notes)
+        if roomy != draft.arena:
+            draft = dataclasses.replace(draft, arena=roomy, notes=tuple(notes))
     _check(draft)
     return draft
+
+
+def _describe_spills(pools: PoolPlan) -> tuple[str, ...]:
+    """Say what did not fit where it was wanted."""
+    return tuple(f"pools: {count} of the {what}, {size:,} bytes, find no room where they are "
+                 "wanted: " + (f"placed in {memory}" if what == "buffers" else "left in flash")
+                 for what, memory, count, size in pools.spilled)
 
 
 def _accelerator(board: Board, runtime: Runtime) -> Npu:
@@ -271,29 +353,12 @@ def _accelerator(board: Board, runtime: Runtime) -> Npu:
     return board.npu
 
 
-def _memory(board: Board, wanted: str) -> Memory:
-    """Return the memory of that name, or the largest of that role."""
-    for memory in board.memories:
-        if memory.name == wanted:
-            return memory
-    of_role = [memory for memory in board.memories if memory.role == wanted]
-    if not of_role:
-        present = {memory.role for memory in board.memories}
-        known = {memory.name for memory in board.memories} | present
-        if wanted not in MEMORY_ROLES:
-            raise UsageError(f"{board.name} has no memory {wanted!r}; "
-                             + did_you_mean(wanted, known))
-        raise PlacementError(f"{board.name} has no memory of role {wanted!r}; it has: "
-                             + ", ".join(sorted(present)))
-    return max(of_role, key=lambda memory: memory.size_bytes)
-
-
 def _roomy_arena(draft: Deployment, notes: list[str]) -> str:
     """Return the default arena memory, or the next that holds the arena."""
     default = draft.board.memory(draft.arena)
     if draft.working_ram_bytes <= default.size_bytes:
         return default.name
-    allowed = _arena_memories(draft)
+    allowed = [memory for memory in draft.board.memories if memory.role in ("tcm", "sram")]
     larger = [memory for memory in allowed if memory.size_bytes >= draft.working_ram_bytes]
     if not larger:
         # Refused below, naming the roomiest.
@@ -304,19 +369,23 @@ def _roomy_arena(draft: Deployment, notes: list[str]) -> str:
     return chosen.name
 
 
-def _arena_memories(draft: Deployment) -> list[Memory]:
-    """Memories an arena may go to by itself: on the chip, or what the accelerator reaches."""
-    if draft.runtime.offload is None or draft.board.npu is None:
-        return [memory for memory in draft.board.memories if memory.role in ("tcm", "sram")]
-    reached = {pool.memory for pool in draft.board.npu.pools}
-    return [memory for memory in draft.board.memories if memory.name in reached
-            and memory.role in ("npu_ram", "sram", "external_ram")]
+def _check_reach(draft: Deployment) -> None:
+    """Refuse memories the accelerator cannot reach."""
+    assert draft.board.npu is not None, "asked of a runtime that offloads"
+    reached = {pool.memory: pool.name for pool in draft.board.npu.pools}
+    for what, memory in (("arena", draft.arena), ("weights", draft.weights)):
+        if memory not in reached:
+            raise PlacementError(f"{draft.board.name}: the NPU does not reach {memory}, where the "
+                                 f"{what} would be; accepted: {', '.join(reached)}, or a pool: "
+                                 + ", ".join(pool.name for pool in draft.board.npu.pools))
 
 
 def _check(draft: Deployment) -> None:
     board = draft.board
-    needs = {draft.arena: draft.working_ram_bytes}
-    needs[draft.weights] = needs.get(draft.weights, 0) + draft.placement.weights_bytes
+    # What an accelerator's pools hold has found its place.
+    needs = {draft.arena: draft.working_ram_bytes} if draft.pools is None else {}
+    if draft.pools is None or board.memory(draft.weights).role in FLASH_ROLES:
+        needs[draft.weights] = needs.get(draft.weights, 0) + draft.placement.weights_bytes
     needs[draft.code] = needs.get(draft.code, 0) + draft.runtime.code_bytes
     names = {draft.arena: "RAM (arena and runtime)", draft.weights: "weights",
              draft.code: "code"}

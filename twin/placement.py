@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
 
 from twin.errors import DoesNotFitError
 from twin.graph import Graph, Layer, Tensor
@@ -73,8 +73,27 @@ class Placement:
         return None
 
 
-@dataclass(slots=True)
-class _Request:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fusion:
+    """What an accelerator takes off the memory plan.
+
+    Parameters
+    ----------
+    offloaded : collection of int
+        Positions of layers it runs: they need no scratch.
+    streamed : collection of int
+        Tensors that pass from layer to layer of an epoch and never reach memory.
+    ends : mapping of int to int
+        Position of the last layer that runs together with each, where that is a later one.
+    """
+
+    offloaded: Collection[int] = ()
+    streamed: Collection[int] = ()
+    ends: Mapping[int, int] = field(default_factory=dict)
+
+
+@dataclass(slots=True, kw_only=True)
+class Buffer:
     """A buffer waiting for its place; grows as aliases and in-place outputs join it."""
 
     name: str
@@ -110,7 +129,7 @@ def requantisation_bytes(graph: Graph, layer: Layer) -> int:
 
 
 def plan_placement(graph: Graph, runtime: Runtime, isa: str,
-                   offloaded: Collection[int] = ()) -> Placement:
+                   fusion: Fusion | None = None) -> Placement:
     """Plan the arena (greedy by size, as TFLite Micro does) and lay out the weights.
 
     Parameters
@@ -121,8 +140,8 @@ def plan_placement(graph: Graph, runtime: Runtime, isa: str,
         Says alignment, scratch, and which operators work in place.
     isa : str
         Instruction set, which scratch sizes depend on.
-    offloaded : collection of int
-        Positions of layers an accelerator runs: they need no scratch.
+    fusion : Fusion, optional
+        What an accelerator runs.
 
     Returns
     -------
@@ -139,7 +158,7 @@ def plan_placement(graph: Graph, runtime: Runtime, isa: str,
     ----------
     TFLite Micro, GreedyMemoryPlanner: tensorflow/lite/micro/memory_planner.
     """
-    requests = _collect_requests(graph, runtime, isa, offloaded)
+    requests = _collect_requests(graph, runtime, isa, fusion or Fusion())
     _place(requests, runtime.alignment_bytes)
     slots = [
         ArenaSlot(name=request.name, tensor=tensor, offset_bytes=request.offset_bytes,
@@ -166,16 +185,16 @@ def plan_placement(graph: Graph, runtime: Runtime, isa: str,
     )
 
 
-def _collect_requests(graph: Graph, runtime: Runtime, isa: str,
-                      offloaded: Collection[int]) -> list[_Request]:
-    last_reader = _last_readers(graph)
-    held: dict[int, _Request] = {}
-    requests: list[_Request] = []
+def _collect_requests(graph: Graph, runtime: Runtime, isa: str, fusion: Fusion) -> list[Buffer]:
+    last_reader = _last_readers(graph, fusion.ends)
+    held: dict[int, Buffer] = {}
+    requests: list[Buffer] = []
 
     def hold(tensor_id: int, first: int) -> None:
         tensor = graph.tensors[tensor_id]
-        request = _Request(name=tensor.name, tensors=[tensor_id], size_bytes=tensor.size_bytes,
-                           first=first, last=max(first, last_reader.get(tensor_id, first)))
+        size_bytes = 0 if tensor_id in fusion.streamed else tensor.size_bytes
+        request = Buffer(name=tensor.name, tensors=[tensor_id], size_bytes=size_bytes,
+                         first=first, last=max(first, last_reader.get(tensor_id, first)))
         held[tensor_id] = request
         requests.append(request)
 
@@ -191,10 +210,10 @@ def _collect_requests(graph: Graph, runtime: Runtime, isa: str,
                 source = None
             else:
                 hold(tensor_id, position)
-        scratch = 0 if position in offloaded else _scratch(graph, layer, runtime, isa)
+        scratch = 0 if position in fusion.offloaded else _scratch(graph, layer, runtime, isa)
         if scratch:
-            requests.append(_Request(name=f"scratch of {layer.name}", tensors=[-1 - position],
-                                     size_bytes=scratch, first=position, last=position))
+            requests.append(Buffer(name=f"scratch of {layer.name}", tensors=[-1 - position],
+                                   size_bytes=scratch, first=position, last=position))
     return requests
 
 
@@ -212,11 +231,11 @@ def layer_dtype(graph: Graph, layer: Layer) -> str:
         "quantize", "dequantize") else tensors[0].dtype
 
 
-def _last_readers(graph: Graph) -> dict[int, int]:
+def _last_readers(graph: Graph, ends: Mapping[int, int]) -> dict[int, int]:
     last: dict[int, int] = {}
     for position, layer in enumerate(graph.layers):
         for tensor_id in layer.inputs:
-            last[tensor_id] = position
+            last[tensor_id] = ends.get(position, position)
     # A state must survive to the next inference, an output until it is read.
     for tensor_id in (*graph.outputs, *graph.states):
         last[tensor_id] = max(0, len(graph.layers) - 1)
@@ -224,7 +243,7 @@ def _last_readers(graph: Graph) -> dict[int, int]:
 
 
 def _reused_input(graph: Graph, layer: Layer, position: int, runtime: Runtime,
-                  held: dict[int, _Request]) -> _Request | None:
+                  held: dict[int, Buffer]) -> Buffer | None:
     """Return the buffer the first output may share: an alias's, or one that dies in place."""
     if is_alias(layer):
         return held.get(layer.inputs[0])
@@ -239,22 +258,27 @@ def _reused_input(graph: Graph, layer: Layer, position: int, runtime: Runtime,
     return None
 
 
-def _place(requests: list[_Request], alignment_bytes: int) -> None:
-    placed: list[_Request] = []
+def _place(requests: list[Buffer], alignment_bytes: int) -> None:
+    placed: list[Buffer] = []
     order = sorted(range(len(requests)),
                    key=lambda i: (-requests[i].size_bytes, requests[i].first, i))
     for i in order:
-        request = requests[i]
-        size = align(request.size_bytes, alignment_bytes)
-        offset = 0
-        for other in sorted((other for other in placed
-                             if other.first <= request.last and request.first <= other.last),
-                            key=lambda other: other.offset_bytes):
-            if offset + size <= other.offset_bytes:
-                break
-            offset = max(offset, other.offset_bytes + align(other.size_bytes, alignment_bytes))
-        request.offset_bytes = offset
-        placed.append(request)
+        requests[i].offset_bytes = find_offset(requests[i], placed, alignment_bytes)
+        placed.append(requests[i])
+
+
+def find_offset(buffer: Buffer, placed: Iterable[Buffer], alignment_bytes: int,
+                start_bytes: int = 0) -> int:
+    """Return the lowest offset, from `start_bytes` on, free over the whole life of a buffer."""
+    size = align(buffer.size_bytes, alignment_bytes)
+    offset = start_bytes
+    for other in sorted((other for other in placed
+                         if other.first <= buffer.last and buffer.first <= other.last),
+                        key=lambda other: other.offset_bytes):
+        if offset + size <= other.offset_bytes:
+            break
+        offset = max(offset, other.offset_bytes + align(other.size_bytes, alignment_bytes))
+    return offset
 
 
 def _lay_out_constants(graph: Graph) -> tuple[tuple[tuple[int, int], ...], int]:

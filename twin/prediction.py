@@ -165,9 +165,10 @@ class Prediction:
 
     @property
     def ram_available_bytes(self) -> int:
-        """Size of the memory that holds the arena, and of the one of weights kept in RAM."""
-        board = self.deployment.board
+        """Size of the memories that hold the arena, and of the one of weights kept in RAM."""
+        board, pools = self.deployment.board, self.deployment.pools
         held = {self.deployment.arena, self.deployment.weights}
+        held |= {home.memory for home in pools.homes.values()} if pools is not None else set()
         return sum(memory.size_bytes for memory in board.memories
                    if memory.name in held and memory.role not in FLASH_ROLES)
 

@@ -6,7 +6,7 @@ from hwmodels.kernel import Kernel, Operand
 from twin.deployment import Deployment
 from twin.graph import Graph, Layer
 from twin.operators import is_alias
-from twin.placement import align, layer_dtype, requantisation_bytes
+from twin.placement import ArenaSlot, align, layer_dtype, requantisation_bytes
 from twin.runtimes.lowering import Site
 from twin.transfers import tile_memory
 
@@ -42,12 +42,12 @@ def lower_network(deployment: Deployment) -> tuple[tuple[Kernel, ...], ...]:
         When the runtime has no kernel for an operator or its type.
     """
     graph = deployment.executed
-    core = deployment.board.core
+    core, offloaded = deployment.board.core, deployment.offloaded
     parameter_offset = 0
     lowered: list[tuple[Kernel, ...]] = []
     weight_offsets = dict(deployment.placement.weight_offsets)
     for position, layer in enumerate(graph.layers):
-        if is_alias(layer) or position in deployment.offloaded:
+        if is_alias(layer) or position in offloaded:
             lowered.append(())
             parameter_offset += requantisation_bytes(graph, layer)
             continue
@@ -66,8 +66,8 @@ def code_address(deployment: Deployment) -> int:
 
 def weights_address(deployment: Deployment) -> int:
     """First byte of the weights: behind the code where both share a memory."""
-    base = deployment.board.memory(deployment.weights).address
-    if deployment.weights == deployment.code:
+    base = deployment.board.memory(deployment.constants).address
+    if deployment.constants == deployment.code:
         base += align(deployment.runtime.code_bytes, _LINE_BYTES)
     return base
 
@@ -94,10 +94,9 @@ def _operands(deployment: Deployment, layer: Layer, position: int,
         operands.append(_parameter_operand(deployment, parameter_offset, parameter_bytes))
     scratch = deployment.placement.slot(-1 - position)
     if scratch is not None:
-        operands.append(Operand(
-            name="scratch", role="scratch", memory=deployment.arena,
-            address=arena_address(deployment) + scratch.offset_bytes,
-            size_bytes=scratch.size_bytes))
+        memory, address = _locate(deployment, scratch)
+        operands.append(Operand(name="scratch", role="scratch", memory=memory, address=address,
+                                size_bytes=scratch.size_bytes))
     return tuple(operands)
 
 
@@ -133,15 +132,26 @@ def _tensor_operand(deployment: Deployment, position: int, name: str, role: str,
         return Operand(name=name, role=role, memory=tile_memory(deployment).name,
                        address=buffers_address(deployment) + buffers.offsets[position, tensor_id],
                        size_bytes=tensor.size_bytes)
+    if deployment.pools is not None and (home := deployment.pools.homes.get(tensor_id)):
+        return Operand(name=name, role=role, memory=home.memory, address=home.address,
+                       size_bytes=tensor.size_bytes)
     if tensor_id in weight_offsets:
-        return Operand(name=name, role=role, memory=deployment.weights,
+        return Operand(name=name, role=role, memory=deployment.constants,
                        address=weights_address(deployment) + weight_offsets[tensor_id],
                        size_bytes=tensor.size_bytes)
     slot = deployment.placement.slot(tensor_id)
     assert slot is not None, f"{tensor.name} has no place"
-    return Operand(name=name, role=role, memory=deployment.arena,
-                   address=arena_address(deployment) + slot.offset_bytes,
+    memory, address = _locate(deployment, slot)
+    return Operand(name=name, role=role, memory=memory, address=address,
                    size_bytes=tensor.size_bytes)
+
+
+def _locate(deployment: Deployment, slot: ArenaSlot) -> tuple[str, int]:
+    """Memory and first byte of a buffer of the arena."""
+    home = None if deployment.pools is None else deployment.pools.homes.get(slot.tensor)
+    if home is not None:
+        return home.memory, home.address
+    return deployment.arena, arena_address(deployment) + slot.offset_bytes
 
 
 def _parameter_operand(deployment: Deployment, offset: int, size_bytes: int) -> Operand:
@@ -150,7 +160,7 @@ def _parameter_operand(deployment: Deployment, offset: int, size_bytes: int) -> 
         memory = deployment.arena
         base = arena_address(deployment) + placement.arena_bytes
     else:
-        memory = deployment.weights
+        memory = deployment.constants
         base = weights_address(deployment) + placement.weights_bytes - _all_parameters(deployment)
     return Operand(name="parameters", role="parameters", memory=memory, address=base + offset,
                    size_bytes=size_bytes)

@@ -5,12 +5,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from hwmodels.npu import Epoch, Link, Npu, StreamEngine, UnitWork
-from twin.graph import DTYPE_BITS, Graph, Layer
-from twin.operators import bytes_moved, is_alias
+from hwmodels.npu import Epoch, Link, StreamEngine, UnitWork
+from twin.accelerator.grouping import Group, Grouping, Planner, plan_groups, streamed_inputs
+from twin.graph import DTYPE_BITS, Graph
 from twin.runtimes.neural_art.streams import (
     bind_engines,
     move_tensors,
@@ -20,16 +21,8 @@ from twin.runtimes.neural_art.streams import (
     transpose_layout,
     write_activation,
 )
-from twin.runtimes.neural_art.units import UNITS, Work, plan_work
-from twin.runtimes.offload import Offload
 
 STEP_KINDS = ("epoch", "host", "alias")
-
-_SECOND_OPERAND = ("add", "sub", "mul", "minimum", "maximum", "prelu")
-"""Chained operators whose second input is streamed in."""
-
-_WINDOWED = ("conv_2d", "depthwise_conv_2d", "average_pool_2d", "max_pool_2d")
-"""Operators that pad for themselves."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,33 +47,8 @@ class Step:
     shares: tuple[float, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Planner:
-    """What the plan of a network depends on besides the network.
-
-    Parameters
-    ----------
-    npu : Npu
-        The accelerator.
-    offload : Offload
-        The compiler's rules.
-    weights, arena : str
-        Memories that hold them.
-    host : collection of str
-        Operators, or indices of layers, kept on the host core.
-    channel_first_inputs : bool
-        Whether the network's inputs arrive channel first and are transposed.
-    """
-
-    npu: Npu
-    offload: Offload
-    weights: str
-    arena: str
-    host: Collection[str] = ()
-    channel_first_inputs: bool = False
-
-
-def plan_steps(graph: Graph, planner: Planner) -> tuple[Step, ...]:
+def plan_steps(graph: Graph, planner: Planner, pools: Mapping[int, str] | None = None,
+               grouping: Grouping | None = None) -> tuple[Step, ...]:
     """Return what runs where, in execution order.
 
     Parameters
@@ -88,157 +56,75 @@ def plan_steps(graph: Graph, planner: Planner) -> tuple[Step, ...]:
     graph : Graph
         The network that runs.
     planner : Planner
-        Accelerator, rules, placement and choices.
+        Accelerator, rules, memories and choices.
+    pools : mapping of int to str, optional
+        Pool of each tensor that was placed; others are in the first pool of their memory.
+    grouping : Grouping, optional
+        From `plan_groups`, where it is known already.
 
     Returns
     -------
     tuple of Step
         Every layer is in exactly one step, and in one more for each input transposed for it.
-
-    Notes
-    -----
-    An epoch is a layer followed by the element-wise ones that read its output and nothing of it
-    later, while units and engines last. Padding and a change of 8-bit types join the layer that
-    follows.
     """
-    plan = _Plan(graph, planner)
-    steps = _transpose_inputs(graph, planner) if planner.channel_first_inputs else []
-    joined: list[int] = []
-    taken: set[int] = set()
-    for position, layer in enumerate(graph.layers):
-        if position in taken:
-            continue
-        if is_alias(layer):
-            steps.append(Step(kind="alias", layers=(position,)))
-        elif not runs_on_npu(graph, layer, planner):
-            steps.append(Step(kind="host", layers=(position,), shares=(1.0,), epoch=Epoch(
-                name="", kind="sw", operations=((layer.op, 1),), layers=(layer.index,))))
-        elif plan.joins_next(position):
-            joined.append(position)
-        elif layer.op in planner.offload.moved_operators:
-            steps.append(_move_step(graph, position, planner))
-        else:
-            chain = plan.extend_chain(position)
-            taken.update(chain)
-            steps.append(plan.make_step(tuple(joined), chain))
-            joined = []
+    plan = _Plan(graph, planner, pools or {}, grouping or plan_groups(graph, planner))
+    steps = plan.transpose_inputs() if planner.channel_first_inputs else []
+    for group in plan.grouping.groups:
+        steps.append(plan.make_step(group))
     return tuple(_name_epochs(steps))
 
 
-def runs_on_npu(graph: Graph, layer: Layer, planner: Planner) -> bool:
-    """Whether the accelerator runs a layer under these rules and choices."""
-    offload = planner.offload
-    if layer.op in planner.host or str(layer.index) in planner.host:
-        return False
-    if layer.op in offload.host_operators:
-        return False
-    if layer.op not in UNITS and layer.op not in offload.moved_operators:
-        return False
-    touched = [graph.tensors[i] for i in (layer.inputs[0], *layer.outputs)]
-    if any(DTYPE_BITS[tensor.dtype] != 8 for tensor in touched):
-        return False
-    return _averaged(graph, layer) <= offload.pool_window_elements
-
-
-def _averaged(graph: Graph, layer: Layer) -> int:
-    """Elements an averaging operator takes for each output, 1 for any other."""
-    if layer.op == "mean":
-        inputs = graph.tensors[layer.inputs[0]].elements
-        return inputs // max(1, graph.tensors[layer.outputs[0]].elements)
-    if layer.op == "average_pool_2d" and layer.window is not None:
-        return layer.window.kernel[0] * layer.window.kernel[1]
-    return 1
-
-
 class _Plan:
-    """A network under the compiler's rules, with what is looked up often kept."""
+    """A network with a pool for each tensor."""
 
-    def __init__(self, graph: Graph, planner: Planner) -> None:
+    def __init__(self, graph: Graph, planner: Planner, pools: Mapping[int, str],
+                 grouping: Grouping) -> None:
         self.graph = graph
         self.planner = planner
+        self.pools = pools
+        self.grouping = grouping
         self.arena = pool_of(planner.npu, planner.arena).name
         self.weights = pool_of(planner.npu, planner.weights, beside=self.arena).name
-        self.works: dict[int, Work] = {}
-        self.readers: dict[int, list[int]] = {}
-        for position, layer in enumerate(graph.layers):
-            for tensor_id in dict.fromkeys(layer.inputs):
-                self.readers.setdefault(tensor_id, []).append(position)
 
-    def work(self, position: int) -> Work:
-        """What a layer asks of the units."""
-        if position not in self.works:
-            self.works[position] = plan_work(self.graph, self.graph.layers[position],
-                                             self.planner.npu, self.planner.offload)
-        return self.works[position]
+    def pool(self, tensor_id: int) -> str:
+        """Pool of a tensor."""
+        constant = self.graph.tensors[tensor_id].is_constant
+        return self.pools.get(tensor_id) or (self.weights if constant else self.arena)
 
-    def joins_next(self, position: int) -> bool:
-        """Whether a pad or a change of 8-bit types disappears into the layer that reads it."""
-        layer = self.graph.layers[position]
-        follower = self._only_reader(position)
-        if layer.op not in ("pad", "quantize") or follower != position + 1:
-            return False
-        reader = self.graph.layers[follower]
-        if not runs_on_npu(self.graph, reader, self.planner):
-            return False
-        if layer.op == "pad":
-            return reader.op in _WINDOWED
-        return UNITS.get(reader.op) == "CONV_ACC" or (
-            reader.op == "pad" and self.joins_next(follower))
+    def make_step(self, group: Group) -> Step:
+        """Return what a group becomes."""
+        if group.kind == "alias":
+            return Step(kind="alias", layers=group.layers)
+        if group.kind == "epoch":
+            return self._chain_step(group)
+        layer = self.graph.layers[group.chain[0]]
+        if group.kind == "move":
+            return self._move_step(group.chain[0])
+        return Step(kind="host", layers=group.layers, shares=(1.0,), epoch=Epoch(
+            name="", kind="sw", operations=((layer.op, 1),), layers=(layer.index,)))
 
-    def extend_chain(self, position: int) -> tuple[int, ...]:
-        """Return a layer and the element-wise ones after it that fit one epoch."""
-        chain = [position]
-        while True:
-            last = self.graph.layers[chain[-1]]
-            follower = self._only_reader(chain[-1])
-            if follower is None or follower != chain[-1] + 1:
-                return tuple(chain)
-            layer = self.graph.layers[follower]
-            same = (self.graph.tensors[last.outputs[0]].shape
-                    == self.graph.tensors[layer.outputs[0]].shape)
-            if not (same and UNITS.get(layer.op) in ("ARITH_ACC", "ACTIV_ACC")
-                    and runs_on_npu(self.graph, layer, self.planner)
-                    and self._fits((*chain, follower))):
-                return tuple(chain)
-            chain.append(follower)
-
-    def make_step(self, joined: tuple[int, ...], chain: tuple[int, ...]) -> Step:
-        """Return the epoch of a chain and of the layers that joined it."""
-        fed = self._engines(chain)
-        if joined:  # The stream starts where the joined layers read.
-            source = self.graph.tensors[self.graph.layers[joined[0]].inputs[0]]
-            fed[0] = (replace(fed[0][0], bytes=source.size_bytes,
-                              buffer_bytes=source.size_bytes), 0)
+    def _chain_step(self, group: Group) -> Step:
+        fed = self._engines(group.chain)
+        if group.joined:  # The stream starts where the joined layers read.
+            source_id = self.graph.layers[group.joined[0]].inputs[0]
+            size = self.graph.tensors[source_id].size_bytes
+            fed[0] = (replace(fed[0][0], bytes=size, buffer_bytes=size,
+                              pool=self.pool(source_id)), 0)
         engines = bind_engines([engine for engine, _ in fed], self.planner.npu)
-        works = [self.work(i) for i in chain]
+        works = [self.grouping.works[i] for i in group.chain]
         operations: dict[str, int] = {}
         for work in works:
             for name, count in work.operations:
                 operations[name] = operations.get(name, 0) + count
-        positions = (*joined, *chain)
-        efforts = [self._effort(i, i in chain) for i in positions]
+        efforts = [self._effort(i) for i in group.layers]
         return Step(
-            kind="epoch", layers=positions,
+            kind="epoch", layers=group.layers,
             shares=tuple(effort / sum(efforts) for effort in efforts),
             epoch=Epoch(name="", kind="hw", units=tuple(u for work in works for u in work.units),
                         engines=engines, operations=tuple(operations.items()),
                         links=_link(engines, [unit for _, unit in fed],
                                     sum(len(work.units) for work in works)),
-                        layers=tuple(self.graph.layers[i].index for i in positions)))
-
-    def _only_reader(self, position: int) -> int | None:
-        layer = self.graph.layers[position]
-        readers = self.readers.get(layer.outputs[0], [])
-        alone = len(layer.outputs) == 1 and layer.outputs[0] not in self.graph.outputs
-        return readers[0] if alone and len(readers) == 1 else None
-
-    def _fits(self, chain: tuple[int, ...]) -> bool:
-        needed: dict[str, int] = {}
-        for unit in (unit for i in chain for unit in self.work(i).units):
-            needed[unit.kind] = needed.get(unit.kind, 0) + unit.count
-        npu = self.planner.npu
-        return (all(count <= npu.unit(kind).count for kind, count in needed.items())
-                and len(self._engines(chain)) <= npu.engines)
+                        layers=tuple(self.graph.layers[i].index for i in group.layers)))
 
     def _engines(self, chain: tuple[int, ...]) -> list[tuple[StreamEngine, int]]:
         """Engines of a chain, each with the unit it feeds; the last one takes the result.
@@ -249,29 +135,58 @@ class _Plan:
         engines: list[tuple[StreamEngine, int]] = []
         unit = 0
         for i in chain:
-            layer, work = self.graph.layers[i], self.work(i)
+            layer, work = self.graph.layers[i], self.grouping.works[i]
             narrow = work.units[0].kind == "DECUN_ACC"  # Unpacks the weights, not the input.
-            for place, tensor_id in enumerate(layer.inputs[:2]):
-                if tensor_id < 0 or tensor_id in made or (
-                        place and layer.op not in _SECOND_OPERAND):
-                    continue
-                tensor = self.graph.tensors[tensor_id]
-                pool = self.weights if tensor.is_constant else self.arena
-                engines.append((read_activation(tensor, pool, scattered=work.scattered),
-                                unit + narrow))
-            engines += [(engine, unit)
-                        for engine in read_weights(work, self.weights, encoded=narrow)]
+            engines += [(read_activation(self.graph.tensors[tensor_id], self.pool(tensor_id),
+                                         scattered=work.scattered), unit + narrow)
+                        for tensor_id in streamed_inputs(layer, made)]
+            if work.weight_streams:
+                engines += [(engine, unit) for engine in read_weights(
+                    work, self.pool(layer.inputs[1]), encoded=narrow)]
             unit += len(work.units)
-        result = self.graph.tensors[self.graph.layers[chain[-1]].outputs[0]]
-        engines.append((write_activation(result, self.arena,
-                                         scattered=self.work(chain[0]).scattered), unit - 1))
+        result = self.graph.layers[chain[-1]].outputs[0]
+        engines.append((write_activation(
+            self.graph.tensors[result], self.pool(result),
+            scattered=self.grouping.works[chain[0]].scattered), unit - 1))
         return engines
 
-    def _effort(self, position: int, computing: bool) -> float:
-        """Cycles a layer would need alone, for its share: compute, or eight bytes a cycle."""
-        compute = max((unit.compute_cycles or 0 for unit in self.work(position).units),
-                      default=0) if computing else 0
-        return max(compute, bytes_moved(self.graph, self.graph.layers[position]) / 8, 1.0)
+    def _effort(self, position: int) -> int:
+        """Work of a layer, for its share: multiply-accumulates, and elements it gives."""
+        layer = self.graph.layers[position]
+        work = self.grouping.works.get(position)
+        macs = 0 if work is None else sum(unit.macs for unit in work.units)
+        return macs + max(1, self.graph.tensors[layer.outputs[0]].elements)
+
+    def _move_step(self, position: int) -> Step:
+        layer, npu = self.graph.layers[position], self.planner.npu
+        engines = move_tensors(self.graph, layer, self.pool)
+        kept = engines[:npu.engines - npu.engines % 2]
+        left = engines[len(kept):]
+        if left:  # More pieces than engines: the last pair walks the rest, too.
+            bytes_left = sum(engine.bytes for engine in left if engine.direction == "in")
+            kept[-2:] = [replace(engine, bytes=engine.bytes + bytes_left) for engine in kept[-2:]]
+        return Step(kind="epoch", layers=(position,), shares=(1.0,), epoch=Epoch(
+            name="", kind="hybrid", engines=bind_engines(kept, npu),
+            units=(UnitWork(kind="NULL", count=max(1, len(kept) // 2)),),
+            operations=((layer.op, 1),), layers=(layer.index,)))
+
+    def transpose_inputs(self) -> list[Step]:
+        """Layout transposes of inputs that arrive channel first, one epoch each."""
+        graph, steps = self.graph, []
+        for tensor_id in graph.inputs:
+            tensor = graph.tensors[tensor_id]
+            reader = next((position for position, layer in enumerate(graph.layers)
+                           if tensor_id in layer.inputs), None)
+            if (reader is not None and len(tensor.shape) == 4 and tensor.shape[-1] > 1
+                    and math.prod(tensor.shape[1:3]) > 1 and DTYPE_BITS[tensor.dtype] == 8
+                    and self.planner.npu.engines > 1):
+                steps.append(Step(kind="epoch", layers=(reader,), shares=(1.0,), epoch=Epoch(
+                    name="", kind="copy", units=(UnitWork(kind="NULL"),),
+                    engines=bind_engines(transpose_layout(tensor, self.pool(tensor_id)),
+                                         self.planner.npu),
+                    operations=(("memcpy.identity", 1),),
+                    layers=(graph.layers[reader].index,))))
+        return steps
 
 
 def _link(engines: Sequence[StreamEngine], units: Sequence[int], count: int) -> tuple[Link, ...]:
@@ -280,39 +195,6 @@ def _link(engines: Sequence[StreamEngine], units: Sequence[int], count: int) -> 
              else Link(f"U{unit}", f"E{engine.index}")
              for engine, unit in zip(engines, units, strict=True)]
     return (*links, *(Link(f"U{unit}", f"U{unit + 1}") for unit in range(count - 1)))
-
-
-def _move_step(graph: Graph, position: int, planner: Planner) -> Step:
-    layer = graph.layers[position]
-    arena = pool_of(planner.npu, planner.arena).name
-    engines = move_tensors(graph, layer, arena)
-    kept = engines[:planner.npu.engines - planner.npu.engines % 2]
-    left = engines[len(kept):]
-    if left:  # More pieces than engines: the last pair walks the rest, too.
-        bytes_left = sum(engine.bytes for engine in left if engine.direction == "in")
-        kept[-2:] = [replace(engine, bytes=engine.bytes + bytes_left) for engine in kept[-2:]]
-    return Step(kind="epoch", layers=(position,), shares=(1.0,), epoch=Epoch(
-        name="", kind="hybrid", engines=bind_engines(kept, planner.npu),
-        units=(UnitWork(kind="NULL", count=max(1, len(kept) // 2)),),
-        operations=((layer.op, 1),), layers=(layer.index,)))
-
-
-def _transpose_inputs(graph: Graph, planner: Planner) -> list[Step]:
-    """Layout transposes of inputs that arrive channel first, one epoch each."""
-    arena = pool_of(planner.npu, planner.arena).name
-    steps = []
-    for tensor_id in graph.inputs:
-        tensor = graph.tensors[tensor_id]
-        reader = next((position for position, layer in enumerate(graph.layers)
-                       if tensor_id in layer.inputs), None)
-        if (reader is not None and len(tensor.shape) == 4 and tensor.shape[-1] > 1
-                and DTYPE_BITS[tensor.dtype] == 8):
-            steps.append(Step(kind="epoch", layers=(reader,), shares=(1.0,), epoch=Epoch(
-                name="", kind="copy", units=(UnitWork(kind="NULL"),),
-                engines=bind_engines(transpose_layout(tensor, arena), planner.npu),
-                operations=(("memcpy.identity", 1),),
-                layers=(graph.layers[reader].index,))))
-    return steps
 
 
 def _name_epochs(steps: list[Step]) -> list[Step]:
@@ -324,5 +206,3 @@ def _name_epochs(steps: list[Step]) -> list[Step]:
         named.append(replace(step, epoch=replace(step.epoch, name=f"epoch_{number}"))
                      if step.epoch is not None else step)
     return named
-
-

@@ -219,12 +219,11 @@ def _moved(deployment: Deployment, step: Step) -> tuple[CountLine, ...]:
 
 def _cache_lines(deployment: Deployment, steps: Sequence[Step]) -> list[tuple[CountLine, ...]]:
     """Lines the host invalidates before it reads what the NPU wrote, and cleans for it to read."""
-    graph, board = deployment.executed, deployment.board
+    graph, board, pools = deployment.executed, deployment.board, deployment.pools
     cache = board.cache(board.core.dcache)
-    memory = board.memory(deployment.arena)
-    if cache is None or not cache.enabled or not (
-            memory.name in cache.serves if cache.serves else memory.cacheable):
-        return [()] * len(steps)
+    assert pools is not None, "a deployment that offloads has pools"
+    held = {memory.name for memory in board.memories
+            if cache is not None and cache.enabled and cache.may_hold(memory)}
     renamed = {layer.outputs[0]: layer.inputs[0] for layer in graph.layers if is_alias(layer)}
 
     def source(tensor: int) -> int:
@@ -237,14 +236,17 @@ def _cache_lines(deployment: Deployment, steps: Sequence[Step]) -> list[tuple[Co
     read = {source(i) for layer in on_npu for i in layer.inputs}
     lines: list[tuple[CountLine, ...]] = []
     for step in steps:
-        shared: list[int] = []
+        counts: dict[str, int] = {}
         if step.kind == "host":
             layer = graph.layers[step.layers[0]]
             shared = [i for i in dict.fromkeys(layer.inputs) if source(i) in written]
-            shared += [i for i in layer.outputs if i in read]
-        count = sum(math.ceil(graph.tensors[i].size_bytes / cache.line_bytes) for i in shared)
-        lines.append((CountLine(event="cache_clean", place=memory.name, occurred=count,
-                                exposed=count),) if count else ())
+            for i in (*shared, *(i for i in layer.outputs if i in read)):
+                memory = pools.homes[i].memory
+                if memory in held and cache is not None:
+                    counts[memory] = counts.get(memory, 0) + math.ceil(
+                        graph.tensors[i].size_bytes / cache.line_bytes)
+        lines.append(tuple(CountLine(event="cache_clean", place=memory, occurred=count,
+                                     exposed=count) for memory, count in counts.items()))
     return lines
 
 

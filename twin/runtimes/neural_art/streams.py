@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from hwmodels.errors import BoardError
@@ -46,28 +46,37 @@ def read_weights(work: Work, pool: str, *, encoded: bool) -> list[StreamEngine]:
             for size in sizes if size]
 
 
-def move_tensors(graph: Graph, layer: Layer, pool: str) -> list[StreamEngine]:
+def move_tensors(graph: Graph, layer: Layer, pool: Callable[[int], str]) -> list[StreamEngine]:
     """Engines of an operator that only moves data: a pair for each piece it moves.
+
+    Parameters
+    ----------
+    graph : Graph
+        The network.
+    layer : Layer
+        Of a moved operator.
+    pool : callable
+        Tensor index -> name of its pool.
 
     Notes
     -----
     A piece is contiguous at its own tensor and walked in runs at the joined, split, padded or
     permuted one; a run is what stays together: the product of the axes from the operator's on.
     """
-    inputs = [tensor for tensor in graph.layer_inputs(layer)
-              if tensor is not None and not tensor.is_constant]
-    outputs = graph.layer_outputs(layer)
-    split = len(outputs) > len(inputs)
-    pieces = outputs if split else inputs
+    inputs = [i for i in layer.inputs if i >= 0 and not graph.tensors[i].is_constant]
+    split = len(layer.outputs) > len(inputs)
     engines = []
-    for piece in pieces:
-        moved = piece if layer.op != "resize_nearest" else outputs[0]
+    for piece_id in layer.outputs if split else inputs:
+        piece = graph.tensors[piece_id]
+        moved = piece if layer.op != "resize_nearest" else graph.tensors[layer.outputs[0]]
         run = _run_bytes(layer, piece)
         whole = run >= moved.size_bytes
-        plain = StreamEngine(index=0, direction="out" if split else "in", interface="", pool=pool,
-                             bytes=moved.size_bytes, buffer_bytes=piece.size_bytes,
+        plain = StreamEngine(index=0, direction="out" if split else "in", interface="",
+                             pool=pool(piece_id), bytes=moved.size_bytes,
+                             buffer_bytes=piece.size_bytes,
                              operand="output" if split else "input")
         other = replace(plain, direction="in" if split else "out",
+                        pool=pool(inputs[0] if split else layer.outputs[0]),
                         operand="input" if split else "output",
                         pattern="contiguous" if whole else "strided",
                         run_bytes=0 if whole else run)

@@ -115,11 +115,11 @@ def _plan_convolution(graph: Graph, layer: Layer, npu: Npu, offload: Offload) ->
         cycles.append(inputs)
     units = [UnitWork(kind="CONV_ACC", count=count, macs=macs, mac_bits=(8, max(bits, 4)),
                       compute_cycles=max(cycles))]
-    operations = {"conv": count, "add": 1}
-    units += [UnitWork(kind="ARITH_ACC", ops=outputs, compute_cycles=outputs)]
-    if layer.activation:
-        units.append(UnitWork(kind="ARITH_ACC", ops=outputs, compute_cycles=outputs))
-        operations["sub"] = 1
+    operations = {"conv": count, "add": 1} | ({"sub": 1} if layer.activation else {})
+    # Bias and clipping take a unit each; where there is one only, it does one after the other.
+    turns = 2 if layer.activation and npu.unit("ARITH_ACC").count < 2 else 1
+    units += [UnitWork(kind="ARITH_ACC", ops=turns * outputs, compute_cycles=turns * outputs)
+              for _ in range(2 // turns if layer.activation else 1)]
     if bits < 8:
         units.insert(0, UnitWork(kind="DECUN_ACC", ops=stored, compute_cycles=stored_bytes))
         operations = {"decun": 1, **operations}
@@ -142,11 +142,14 @@ def _depth(graph: Graph, layer: Layer, offload: Offload, grouped: bool) -> int:
 
 
 def _count_units(kernel: tuple[int, int], depth: int, npu: Npu, offload: Offload) -> int:
-    """Convolution units the compiler chains: partial sums pass from one to the next."""
+    """Convolution units the compiler chains: partial sums pass from one to the next.
+
+    Each streams weights of its own; an engine brings the input and one takes the result.
+    """
     # A unit that holds a whole kernel has its peak left for peak / 9 channels side by side.
     each = (offload.channels_per_unit if kernel == (1, 1)
             else _peak_macs(npu, 8) / _KERNEL_ROWS**2)
-    return max(1, min(npu.unit("CONV_ACC").count, math.ceil(depth / each)))
+    return max(1, min(npu.unit("CONV_ACC").count, npu.engines - 2, math.ceil(depth / each)))
 
 
 def _macs_per_cycle(kernel: tuple[int, int], npu: Npu, offload: Offload, bits: int) -> float:
