@@ -72,6 +72,19 @@ def test_clang_of_zig_builds_the_same_outputs(tmp_path):
     check("mps2-an386", random_network(31, kinds=KINDS), tmp_path, compiler="clang")
 
 
+@needs_tools("make")
+def test_without_gcc_the_clang_of_zig_builds_for_an_emulated_core(tmp_path, monkeypatch):
+    """What a machine without the package manager's tools has: make, and what pip brings."""
+    for extra in ("ziglang", "unicorn", "capstone"):
+        pytest.importorskip(extra, reason=f"needs the {extra} package")
+    tools = tmp_path / "bin"
+    tools.mkdir()
+    for name in ("make", "sh", "mkdir", "cat"):
+        (tools / name).symlink_to(shutil.which(name))
+    monkeypatch.setenv("PATH", str(tools))
+    check("unicorn-m4", random_network(9), tmp_path / "out")
+
+
 CMSIS_NN = Path(__file__).parent / "cmsis_nn_api"  # their interface, our plain loops behind it
 
 

@@ -1,0 +1,40 @@
+"""In continuous integration (CI is set) nothing is skipped, but for models nobody may bundle."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+MAY_SKIP = "TWIN_MODELS"
+"""A reason that names it is one: those model files are the user's."""
+
+_skipped: list[str] = []
+
+
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    _note(report)
+
+
+def pytest_collectreport(report: pytest.CollectReport) -> None:
+    _note(report)
+
+
+def _note(report: pytest.TestReport | pytest.CollectReport) -> None:
+    if report.skipped and not hasattr(report, "wasxfail"):
+        reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
+        if MAY_SKIP not in reason:
+            _skipped.append(f"{report.nodeid}: {reason}")
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    if os.environ.get("CI") and _skipped and session.exitstatus == 0:
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    if os.environ.get("CI") and _skipped:
+        terminalreporter.section("skipped, which continuous integration does not allow")
+        for line in _skipped:
+            terminalreporter.line(line)
