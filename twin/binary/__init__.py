@@ -1,0 +1,1 @@
+"""What a built image will do, read from its machine code without running it."""

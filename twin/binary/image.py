@@ -1,0 +1,184 @@
+"""A built image as its file holds it: functions, constants, disassembly, places."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from bisect import bisect_right
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from hwmodels.errors import ToolMissingError
+from twin.errors import FirmwareError
+
+_LINE = re.compile(r"^\s*([0-9a-f]+):\t([0-9a-f ]+?)\s*\t(\S+)\s*([^@<]*)")
+_TOOL = "arm-none-eabi-objdump"
+_NEWEST = "armv8.1-m.main"  # knows every instruction of older cores, and MVE
+_ALLOCATED, _WRITABLE = 2, 1
+_OPAQUE = ".model_weights"
+"""Constants that are data of the network: no branch may hang on them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Listed:
+    """One disassembled instruction."""
+
+    address: int
+    size_bytes: int
+    mnemonic: str
+    operands: str
+
+    @property
+    def text(self) -> str:
+        """As an assembler would read it."""
+        return f"{self.mnemonic} {self.operands}".strip()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Function:
+    """A function's name and the addresses of its first byte and of the one behind its last."""
+
+    name: str
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class BuiltImage:
+    """An ELF file of the firmware.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    functions : tuple of Function
+        By address.
+    symbols : mapping of str to (int, int)
+        Address and size of each named thing.
+    constants : tuple of (int, bytes)
+        What is never written and is not the network's data.
+    sections : mapping of str to (int, int)
+        First address, and the one behind the last, of what memory holds.
+    """
+
+    path: Path
+    functions: tuple[Function, ...]
+    symbols: Mapping[str, tuple[int, int]]
+    constants: tuple[tuple[int, bytes], ...]
+    sections: Mapping[str, tuple[int, int]]
+
+    @cached_property
+    def instructions(self) -> Mapping[int, Listed]:
+        """The disassembly, by address."""
+        return _disassemble(self.path)
+
+    @cached_property
+    def _starts(self) -> list[int]:
+        return [function.start for function in self.functions]
+
+    def function_at(self, address: int) -> Function:
+        """Return the function an address lies in.
+
+        Raises
+        ------
+        FirmwareError
+            When it lies in none.
+        """
+        place = bisect_right(self._starts, address) - 1
+        if place < 0 or address >= self.functions[place].end:
+            raise FirmwareError(f"{self.path}: no function at 0x{address:08x}")
+        return self.functions[place]
+
+    def function(self, name: str) -> Function:
+        """Return a function by name.
+
+        Raises
+        ------
+        FirmwareError
+            When the image has none of that name.
+        """
+        for one in self.functions:
+            if one.name == name:
+                return one
+        raise FirmwareError(f"{self.path}: no function {name!r} in the image; was it stripped?")
+
+    def constant(self, address: int, size_bytes: int, signed: bool = False) -> int | None:
+        """Return a constant, or None where memory is written or holds the network's data."""
+        for start, content in self.constants:
+            if start <= address and address + size_bytes <= start + len(content):
+                raw = content[address - start:address - start + size_bytes]
+                return int.from_bytes(raw, "little", signed=signed)
+        return None
+
+
+def read_built_image(path: str | Path) -> BuiltImage:
+    """Read an image of an Arm Cortex-M.
+
+    Parameters
+    ----------
+    path : path
+        ELF file with its symbols, as `twin firmware build` leaves it.
+
+    Raises
+    ------
+    FirmwareError
+        When it is no such file.
+    ToolMissingError
+        Without pyelftools.
+    """
+    try:
+        from elftools.common.exceptions import ELFError
+        from elftools.elf.elffile import ELFFile
+    except ImportError as error:
+        raise ToolMissingError("reading images needs pyelftools: pip install "
+                               "embedded-twin[boards]") from error
+    try:
+        with open(path, "rb") as stream:
+            elf = ELFFile(stream)
+            if elf["e_machine"] != "EM_ARM":
+                raise FirmwareError(f"{path}: {elf['e_machine']}; accepted: an image of an Arm "
+                                    "Cortex-M")
+            table: Any = elf.get_section_by_name(".symtab")
+            if table is None:
+                raise FirmwareError(f"{path}: no symbols; accepted: an image that is not stripped")
+            symbols = list(table.iter_symbols())
+            sections = {s.name: (s["sh_addr"], s["sh_addr"] + s["sh_size"])
+                        for s in elf.iter_sections() if s["sh_flags"] & _ALLOCATED}
+            constants = tuple((s["sh_addr"], s.data()) for s in elf.iter_sections()
+                              if s["sh_flags"] & _ALLOCATED and not s["sh_flags"] & _WRITABLE
+                              and s["sh_type"] == "SHT_PROGBITS" and s.name != _OPAQUE)
+    except OSError as error:
+        raise FirmwareError(f"{path}: cannot be read ({error.strerror})") from error
+    except ELFError as error:
+        raise FirmwareError(f"{path}: not an ELF image ({error})") from error
+    functions = {s["st_value"] & ~1: Function(name=s.name, start=s["st_value"] & ~1,
+                                              end=(s["st_value"] & ~1) + s["st_size"])
+                 for s in symbols if s["st_info"]["type"] == "STT_FUNC" and s["st_size"]}
+    return BuiltImage(
+        path=Path(path), functions=tuple(functions[start] for start in sorted(functions)),
+        symbols={s.name: (s["st_value"], s["st_size"]) for s in symbols if s.name},
+        constants=constants, sections=sections)
+
+
+def _disassemble(path: Path) -> Mapping[int, Listed]:
+    """Read a listing: capstone 5 knows no MVE, the cross compiler's own disassembler does."""
+    tool = shutil.which(_TOOL)
+    if tool is None:
+        raise ToolMissingError(f"{_TOOL} is not installed: apt-get install "
+                               "binutils-arm-none-eabi")
+    answer = subprocess.run([tool, "-d", "-m", _NEWEST, str(path)], capture_output=True,
+                            text=True, check=False)
+    if answer.returncode:
+        raise FirmwareError(f"{path}: {_TOOL} fails: {answer.stderr.strip()}")
+    found = {}
+    for text in answer.stdout.splitlines():
+        match = _LINE.match(text)
+        if match and not match[3].startswith("."):
+            address = int(match[1], 16)
+            found[address] = Listed(address=address, size_bytes=len(match[2].replace(" ", "")) // 2,
+                                    mnemonic=match[3], operands=match[4].strip())
+    return found
