@@ -8,6 +8,9 @@ simulated in `kernels.hooks`, written apart from the twin's own cache model.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
 
 from calibration.errors import MeasurementError
 from hwmodels.board.facts import Board, Cache, Memory
@@ -54,6 +57,45 @@ class Span:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Disturbance:
+    """What goes on beside the work: interrupts at random times, a clock that slows down.
+
+    Parameters
+    ----------
+    gap_cycles : float
+        Mean distance of interrupts, exponentially distributed; 0: there are none.
+    service_cycles : float
+        Each takes so long.
+    slowing : float
+        By how much longer the same work takes after 1e9 cycles, as a share.
+    seed : int
+        Of the times of interrupts.
+    """
+
+    gap_cycles: float = 0.0
+    service_cycles: float = 0.0
+    slowing: float = 0.0
+    seed: int = 0
+
+    def interrupt_cycles(self, cycles: float) -> float:
+        """Cycles interrupts took within so many cycles of work."""
+        if not self.gap_cycles:
+            return 0.0
+        arrivals = _arrivals(self.gap_cycles, self.seed)
+        return self.service_cycles * int(np.searchsorted(arrivals, cycles))
+
+    def extra_cycles(self, cycles: float) -> float:
+        """Cycles that pass besides so many cycles of work; never falls."""
+        return self.interrupt_cycles(cycles) + self.slowing * cycles * cycles / 2e9
+
+
+@lru_cache(maxsize=4)
+def _arrivals(gap_cycles: float, seed: int) -> np.ndarray:
+    """Times of 2^16 interrupts, in cycles of work; none come after."""
+    return np.cumsum(np.random.default_rng(seed).exponential(gap_cycles, 1 << 16))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Costs:
     """A hidden board.
 
@@ -69,6 +111,8 @@ class Costs:
         What is not in one of them costs nothing beyond the access.
     write_back_cycles : float
         Per dirty line that leaves.
+    disturbance : Disturbance
+        What goes on beside the work.
     """
 
     core: str | None = None
@@ -77,6 +121,7 @@ class Costs:
     code: Cache | None = None
     spans: tuple[Span, ...] = ()
     write_back_cycles: float = 0.0
+    disturbance: Disturbance = Disturbance()
 
     def __post_init__(self) -> None:
         for span in self.spans:

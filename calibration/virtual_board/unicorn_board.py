@@ -103,6 +103,7 @@ class UnicornBoard:
         self._image = read_image(image)
         self._incoming: collections.deque[int] = collections.deque()
         self._pin = 0
+        self._worked = 0.0
         self._ended = threading.Event()
         self._registers: dict[int, int] = {}
         start, end = self._image.code
@@ -204,12 +205,15 @@ class UnicornBoard:
         """Return CPICNT, EXCCNT, SLEEPCNT, LSUCNT, FOLDCNT, before they are cut to 8 bits."""
         totals = self.totals()
         waiting = int(self.state.stall / SCALE)
-        extra = int(totals.cycles) - totals.instructions - waiting
-        return max(extra, 0), 0, 0, waiting, max(-extra, 0)
+        served = int(self.costs.disturbance.interrupt_cycles(self._worked))
+        extra = int(totals.cycles) - totals.instructions - waiting - served
+        return max(extra, 0), served, 0, waiting, max(-extra, 0)
 
     def totals(self) -> Totals:
         """Return what the core did so far."""
         cycles, instructions = self.state.count(self._cost)
+        self._worked = cycles
+        cycles += self.costs.disturbance.extra_cycles(cycles)
         state = self.state
         return Totals(cycles=cycles, instructions=instructions, loads=state.loads,
                       stores=state.stores, read_misses=state.read_misses,

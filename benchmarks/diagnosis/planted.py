@@ -1,0 +1,159 @@
+"""Faults of a set-up, planted: real firmware on an emulated core whose hidden costs are wrong.
+
+Each measurement claims the set-up that was asked for; only what ran differs.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import os
+import shutil
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+
+from calibration.collector import Campaign
+from calibration.link import Link
+from calibration.measurement import Measurement, read_measurement
+from calibration.plan import Pass, Plan
+from calibration.virtual_board.costs import Costs, Disturbance, costs_of
+from calibration.virtual_board.unicorn_board import run_unicorn
+from calibration.wire.session import Session
+from hwmodels.board.file import change_board
+from twin.codegen.build import build_firmware
+from twin.codegen.ports import firmware_folder, load_port
+from twin.deployment import Deployment, deploy
+
+REFERENCE = Path(__file__).parent / "reference_kernels"
+PORTS = {"cortex-m4": "unicorn-m4", "cortex-m7": "unicorn-m7", "cortex-m33": "unicorn-m33"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fault:
+    """What is wrong, and how it is planted.
+
+    Parameters
+    ----------
+    name : str
+        As the diagnosis calls its kind.
+    optimisation, defines, reference
+        How the image is built instead.
+    weights, arena : str or None
+        Where data really are.
+    changes : mapping
+        Of the board, by dotted path: clocks, caches.
+    disturbance : Disturbance
+        Beside the work.
+    lies : bool
+        The firmware believes the clock it was told to set.
+    """
+
+    name: str
+    optimisation: str = "-O2"
+    defines: tuple[str, ...] = ()
+    reference: bool = False
+    weights: str | None = None
+    arena: str | None = None
+    changes: Mapping[str, object] = field(default_factory=dict)
+    disturbance: Disturbance = Disturbance()
+    lies: bool = False
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Bench:
+    """A network on a board as asked for, and where images and samples are kept.
+
+    Parameters
+    ----------
+    network, board : str
+        Of the zoo, and of the boards with an emulated core.
+    folder : Path
+        For images and measurements.
+    """
+
+    network: str
+    board: str
+    folder: Path
+
+    @cached_property
+    def deployment(self) -> Deployment:
+        """As asked for."""
+        return deploy(self.network, self.board)
+
+    @property
+    def port(self) -> str:
+        """Emulated core."""
+        return PORTS[self.deployment.board.core.model]
+
+    def image(self, fault: Fault) -> Path:
+        """Build the image that really ran; one per way of building and placement."""
+        key = "-".join(filter(None, (
+            self.network, self.board, fault.optimisation.strip("-"), *fault.defines,
+            "reference" if fault.reference else "", fault.weights or "", fault.arena or "")))
+        folder = self.folder / key
+        if (folder / "firmware.elf").exists():
+            return folder / "firmware.elf"
+        placed = deploy(self.network, self.board, weights=fault.weights, arena=fault.arena)
+        with _kernels(folder.parent / "firmware-reference" if fault.reference else None):
+            return build_firmware(self.deployment.graph, load_port(self.port), folder,
+                                  optimisation=fault.optimisation, defines=fault.defines,
+                                  deployment=placed).image
+
+    def costs(self, fault: Fault) -> Costs:
+        """Return what the hidden board costs."""
+        hidden = change_board(self.deployment.board, dict(fault.changes)) \
+            if fault.changes else self.deployment.board
+        costs = costs_of(hidden)
+        claimed = self.deployment.board.clock("cpu").frequency_hz
+        return dataclasses.replace(costs, disturbance=fault.disturbance,
+                                   clock_hz=claimed if fault.lies else costs.clock_hz)
+
+    def measure(self, fault: Fault, runs: int = 12, label: str = "") -> Measurement:
+        """Run the firmware on the hidden board and return what it sent."""
+        folder = self.folder / "samples" / f"{self.network}-{self.board}-{label or fault.name}"
+        shutil.rmtree(folder, ignore_errors=True)
+        graph, board = self.deployment.graph, self.deployment.board
+        costs = self.costs(fault)
+        told = {"clock_by_host": f"{self._real_hz(fault) / costs.clock_hz:.5f} +- 0.00100"}
+        with run_unicorn(self.port, self.image(fault), costs=costs) as made, \
+                Link(made.port) as link:
+            session = Session(link)
+            session.open(20.0)
+            campaign = Campaign(
+                session=session, folder=folder, board=board.name, model=graph.name,
+                runtime="firmware", model_sha256=graph.sha256, gauges=made.gauges,
+                architecture_id=graph.architecture_id, placement=tuple(board.placement),
+                environment=told)
+            campaign.prepare()
+            plan = Plan(temperature="warm", warmup=1, passes=(Pass(events=(), runs=runs),),
+                        most_runs=runs)
+            campaign.collect(plan)
+            session.stop()
+        return read_measurement(campaign.folder_of("warm"))
+
+    def _real_hz(self, fault: Fault) -> float:
+        name = f"clocks.{self.deployment.board.core.clock}.frequency_hz"
+        return float(str(fault.changes.get(name, self.costs(fault).clock_hz)))
+
+
+@contextlib.contextmanager
+def _kernels(folder: Path | None) -> Iterator[None]:
+    """Build with reference kernels instead of ours while the context lasts."""
+    if folder is None:
+        yield
+        return
+    shutil.rmtree(folder, ignore_errors=True)
+    shutil.copytree(firmware_folder(), folder)
+    for path in REFERENCE.glob("*.c"):
+        shutil.copy(path, folder / "kernels" / path.name)
+    before = os.environ.get("TWIN_FIRMWARE")
+    os.environ["TWIN_FIRMWARE"] = str(folder)
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ["TWIN_FIRMWARE"]
+        else:
+            os.environ["TWIN_FIRMWARE"] = before

@@ -1,0 +1,83 @@
+"""Counters of boards as causes of the bill, from one table."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from importlib.resources import files
+
+import yaml
+
+from calibration.counters import ALIASES
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CounterGroup:
+    """Causes that counters give the cycles of, together.
+
+    Parameters
+    ----------
+    name : str
+        What is counted, in words.
+    terms : mapping of str to int
+        Counter -> sign; "cycles" is the cycle counter.
+    causes : tuple of str
+        Of the bill.
+    events : tuple of str
+        Empty when the sum is cycles; else what is counted, priced as predicted.
+    bits : int
+        Width of the narrowest register; a sum that may have wrapped tells nothing.
+    clock : str
+        Clock of the cycles; "" is the core's.
+    source : str
+        Full text.
+    """
+
+    name: str
+    terms: Mapping[str, int]
+    causes: tuple[str, ...]
+    events: tuple[str, ...]
+    bits: int
+    clock: str
+    source: str
+
+    def read(self, counts: Mapping[str, float], cycles: float | None) -> float | None:
+        """Return the sum of the counters; None when one is missing or may have wrapped."""
+        total = 0.0
+        for name, sign in self.terms.items():
+            value = _find(name, counts)
+            if value is None:
+                return None
+            narrow = self.bits < 32 and name != "cycles"
+            if narrow and value < 2**self.bits and (cycles is None or cycles >= 2**self.bits):
+                return None
+            total += sign * value
+        return total
+
+    def price(self, counted: float, predicted_events: Mapping[str, float],
+              predicted_cycles: int) -> float | None:
+        """Return cycles of a count: itself, or at the prediction's cycles per event."""
+        if not self.events:
+            return counted
+        expected = sum(predicted_events.get(event, 0.0) for event in self.events)
+        if expected > 0:
+            return counted * predicted_cycles / expected
+        return 0.0 if counted == 0 and predicted_cycles == 0 else None
+
+
+def _find(name: str, counts: Mapping[str, float]) -> float | None:
+    return next((counts[alias] for alias in (name, *ALIASES.get(name, ())) if alias in counts),
+                None)
+
+
+@lru_cache(maxsize=1)
+def load_groups() -> tuple[CounterGroup, ...]:
+    """Return the table, in its order."""
+    text = (files("twin") / "attribution" / "counters.yaml").read_text(encoding="utf-8")
+    document = yaml.safe_load(text)
+    return tuple(CounterGroup(
+        name=entry["name"], terms=dict(entry["sum"]), causes=tuple(entry["causes"]),
+        events=tuple(entry.get("events", ())), bits=entry.get("bits", 64),
+        clock=entry.get("clock", ""), source=document["sources"][entry["source"]])
+        for entry in document["entries"])
