@@ -60,11 +60,16 @@ def test_a_log_is_imported_and_compared(tmp_path):
     log = write_log(tmp_path / "run.txt")
     imported = run("import", "npu-profiler", str(log), "-o", str(tmp_path / "measured"))
     assert imported.exit_code == 0, imported.output
-    compared = run("compare", "kws", "-b", "stm32n6570_dk", "--measured",
-                   str(tmp_path / "measured"))
+    measured = ("--measured", str(tmp_path / "measured"))
+    for other in (("ic", "-b", "stm32n6570_dk"), ("kws", "-b", "stm32n6570_dk", "--clock",
+                                                  "400MHz")):
+        refused = run("compare", *other, *measured)
+        assert refused.exit_code == 3 and "not a measurement of this" in refused.output
+    compared = run("compare", "kws", "-b", "stm32n6570_dk", *measured)
     assert compared.exit_code == 0, compared.output
-    assert "whole model" in compared.output
-    assert "measured only" not in compared.output
+    assert "whole model: sums over 12 epochs" in compared.output
+    again = run("import", "npu-profiler", str(log), "-o", str(tmp_path / "measured"))
+    assert again.exit_code == 3 and "has run 0 already" in again.output
 
 
 def test_a_compilers_output_is_predicted_and_compared(tmp_path):
@@ -74,10 +79,14 @@ def test_a_compilers_output_is_predicted_and_compared(tmp_path):
     assert "processor units" in text
     log = write_log(tmp_path / "run.txt")
     run("import", "npu-profiler", str(log), "-o", str(tmp_path / "measured"))
-    compared = run("compare", str(compiled), "-b", "stm32n6570_dk", "--measured",
-                   str(tmp_path / "measured"))
+    against = ("compare", str(compiled), "-b", "stm32n6570_dk", "--measured",
+               str(tmp_path / "measured"))
+    refused = run(*against)
+    assert refused.exit_code == 3 and "operations" in refused.output
+    compared = run(*against, "--anyway", "--plot", str(tmp_path / "beside.png"))
     assert compared.exit_code == 0, compared.output
-    assert "measured only" in compared.output
+    assert "paired in order" in compared.output
+    assert (tmp_path / "beside.png").stat().st_size > 10_000
     assert run("predict", str(compiled), "-b", "nucleo_f446re").exit_code != 0
 
 

@@ -1,45 +1,73 @@
-"""`twin compare`: predicted beside published results, or beside a measurement epoch by epoch."""
+"""`twin compare`: predicted beside published results, or beside a measurement."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from twin.cli.options import BoardName, CalibrationChoice, Model, PlotFile, RuntimeName
+from twin.cli.options import (
+    BoardName,
+    CalibrationChoice,
+    ClockText,
+    Model,
+    PlotFile,
+    RuntimeName,
+    parse_quantity,
+)
 from twin.cli.output import note_written, open_console, show, warn
 from twin.errors import UsageError
+
+if TYPE_CHECKING:
+    from calibration.measurement import Measurement
+    from twin.comparison.epochs import EpochComparison
+    from twin.comparison.layers import LayerComparison
+
+    Beside = LayerComparison | EpochComparison
 
 Published = Annotated[bool, typer.Option(
     "--published", help="Compare with published measurements of this model and board.")]
 Measured = Annotated[str | None, typer.Option(
-    "--measured", metavar="DIR", help="Compare with a measurement of epochs: a folder written by "
-                                      "`twin import`.")]
+    "--measured", metavar="DIR", help="Compare with a measurement, layer by layer or epoch by "
+                                      "epoch: a folder of `twin measure` or `twin import`.")]
+Anyway = Annotated[bool, typer.Option(
+    "--anyway", help="Compare a measurement even if it is of another network, board or clock.")]
 
 
 def compare(model: Model, board: BoardName, published: Published = False,
-            measured: Measured = None, runtime: RuntimeName = None,
-            plot: PlotFile = None, calibration: CalibrationChoice = "none") -> None:
-    """Set predictions beside published results, or beside a measurement epoch by epoch."""
-    if measured is not None:
-        compare_measured(model, board, measured, runtime)
-        return
-    if not published:
-        raise UsageError("compare with what? accepted: --published, --measured DIR")
+            measured: Measured = None, runtime: RuntimeName = None, clock: ClockText = None,
+            plot: PlotFile = None, calibration: CalibrationChoice = "none",
+            anyway: Anyway = False) -> None:
+    """Set predictions beside published results, or beside a measurement."""
+    if published == (measured is not None):
+        raise UsageError("compare with what? accepted: --published, or --measured DIR"
+                         if not published else "--published and --measured exclude each other")
     if plot is not None:
-        from pathlib import Path
-
         from twin.figures.canvas import check_suffix
 
         check_suffix(Path(plot))
+    if measured is not None:
+        compare_measured(model, board, measured, runtime=runtime, clock=clock, plot=plot,
+                         calibration=calibration, anyway=anyway)
+        return
+    if runtime is not None or clock is not None:
+        raise UsageError("--published predicts each row with its own runtime and clock; --runtime "
+                         "and --clock go with --measured")
+    compare_published(model, board, plot, calibration)
+
+
+def compare_published(model: str, board: str, plot: str | None, calibration: str) -> None:
+    """Set predictions beside every published row of a network on a board."""
     from hwmodels.board.file import load_board
+    from twin import published
     from twin.learning.calibrated import row_predictor
-    from twin.published import compare_published
     from twin.readers import read_model
     from twin.tables.comparison import published_report
 
     graph, machine = read_model(model), load_board(board)
-    comparisons = compare_published(graph, machine.name, predictor=row_predictor(calibration))
+    comparisons = published.compare_published(graph, machine.name,
+                                              predictor=row_predictor(calibration))
     show(open_console(), published_report(graph.name, machine.name, comparisons))
     predicted = [comparison for comparison in comparisons if comparison.predicted_ms is not None]
     if plot is not None and predicted:
@@ -52,21 +80,109 @@ def compare(model: Model, board: BoardName, published: Published = False,
         warn([f"{plot}: not written, nothing to set side by side"])
 
 
-def compare_measured(model: str, board: str, folder: str, runtime: str | None) -> None:
-    """Set the epochs of a model, or of a compiler's output, beside measured ones."""
+def compare_measured(model: str, board: str, folder: str, *, runtime: str | None,
+                     clock: str | None, plot: str | None, calibration: str,
+                     anyway: bool) -> None:
+    """Set a network, or a compiler's output, beside a measurement of it."""
     from calibration.measurement import read_measurement
-    from hwmodels.board.file import load_board
-    from twin.accelerator.report import make_compiled_sheet, make_sheet, read_sheet
-    from twin.deployment import deploy
-    from twin.prediction import predict
-    from twin.readers.neural_art import is_compiled, read_compiled
-    from twin.tables.epochs import side_by_side
+    from twin.comparison.layers import LayerComparison
+    from twin.readers.neural_art import is_compiled
+    from twin.tables.beside import epochs_beside, layers_beside
 
-    theirs = read_sheet(read_measurement(folder))
+    where = find_folder(folder)
+    found = read_measurement(where)
+    clock_hz = None if clock is None else parse_quantity(clock, "hz", "--clock")
+    comparison: Beside
     if is_compiled(model):
-        ours = make_compiled_sheet(read_compiled(model), load_board(board))
+        title, comparison = beside_compiled(model, board, found, where, clock_hz, anyway)
     else:
-        prediction = predict(deploy(model, board, runtime=runtime or "neural-art"))
-        warn(prediction.warnings)
-        ours = make_sheet(prediction)
-    show(open_console(), side_by_side(ours, theirs))
+        title, comparison = beside_predicted(model, board, found, where, runtime, clock_hz,
+                                             calibration, anyway)
+    show(open_console(), layers_beside(comparison) if isinstance(comparison, LayerComparison)
+         else epochs_beside(comparison))
+    remarks = dict(found.header.environment).get("remarks")
+    if remarks:
+        warn([f"the measurement: {remarks}"])
+    if plot is not None:
+        from twin.figures.beside import draw_beside
+        from twin.figures.canvas import save_figure
+
+        note_written(save_figure(draw_beside(title, comparison), plot))
+
+
+def find_folder(folder: str) -> Path:
+    """Return the folder itself, or its warm/ where `twin measure` wrote both temperatures."""
+    from calibration.measurement import HEADER_FILE
+
+    path = Path(folder)
+    if not (path / HEADER_FILE).exists() and (path / "warm" / HEADER_FILE).exists():
+        return path / "warm"
+    return path
+
+
+def find_runtime(found: Measurement) -> str | None:
+    """Return the runtime a measurement is of, or its library where that version is not known."""
+    from twin.errors import RuntimeRefusedError
+    from twin.runtimes import load_runtime
+
+    told = found.header.runtime.partition(",")[0]
+    for name in (told, told.partition("@")[0]):
+        try:
+            return load_runtime(name).identity
+        except RuntimeRefusedError:
+            continue
+    return None
+
+
+def beside_predicted(model: str, board: str, found: Measurement, where: Path,
+                     runtime: str | None, clock_hz: float | None, calibration: str, anyway: bool
+                     ) -> tuple[str, Beside]:
+    """Predict what was measured, and pair the two."""
+    from twin.accelerator.report import make_sheet, read_sheet
+    from twin.comparison.agreement import Subject, has_epochs, require_agreement
+    from twin.comparison.epochs import compare_epochs
+    from twin.comparison.layers import compare_layers, name_side
+    from twin.deployment import deploy
+    from twin.learning.calibrated import predict_calibrated
+
+    epochs = has_epochs(found)
+    deployment = deploy(model, board, clock_hz=clock_hz,
+                        runtime=runtime or find_runtime(found))
+    temperature = found.header.temperature or "warm"
+    prediction = predict_calibrated(deployment, temperature=temperature, calibration=calibration)
+    sheet = make_sheet(prediction) if epochs and prediction.epochs else None
+    warn(require_agreement(Subject(
+        graph=deployment.graph, board=deployment.board, runtime=deployment.runtime.identity,
+        temperature=temperature, operations=sheet.totals["ops"] if sheet else None), found,
+        str(where), anyway=anyway))
+    warn(prediction.warnings)
+    title = f"{deployment.graph.name} on {deployment.board.name}"
+    if sheet is not None:
+        return title, compare_epochs(sheet, read_sheet(found), kind=name_side(found))
+    comparison = compare_layers(prediction, found)
+    if not comparison.counters:
+        raise UsageError(f"{where}: counts nothing a prediction has; it has "
+                         f"{', '.join(found.counters)}; ticks become times by `twin import "
+                         "--clock`")
+    return title, comparison
+
+
+def beside_compiled(model: str, board: str, found: Measurement, where: Path,
+                    clock_hz: float | None, anyway: bool) -> tuple[str, EpochComparison]:
+    """Run a compiler's epochs, and pair them with those measured."""
+    from hwmodels.board.file import change_board, load_board
+    from twin.accelerator.report import make_compiled_sheet, read_sheet
+    from twin.comparison.agreement import Subject, require_agreement
+    from twin.comparison.epochs import compare_epochs
+    from twin.comparison.layers import name_side
+    from twin.readers.neural_art import read_compiled
+
+    network, machine = read_compiled(model), load_board(board)
+    if clock_hz is not None:
+        machine = change_board(machine, {f"clocks.{machine.core.clock}.frequency_hz": clock_hz})
+    ours, theirs = make_compiled_sheet(network, machine), read_sheet(found)
+    warn(require_agreement(Subject(graph=None, board=machine, runtime="neural-art",
+                                   temperature="warm", operations=ours.totals["ops"]), found,
+                           str(where), anyway=anyway))
+    return f"{network.name} on {machine.name}", compare_epochs(ours, theirs,
+                                                               kind=name_side(found))

@@ -23,7 +23,7 @@ ROW_IN = 0.52
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pair:
-    """Two bars: what was published and what is predicted, in the unit of the axis."""
+    """Two bars: what was published or measured, and what is predicted, in the axis's unit."""
 
     label: str
     published: float | None
@@ -75,13 +75,14 @@ def draw_published(model: str, board: Board, comparisons: Sequence[Comparison], 
     return figure
 
 
-def draw_pairs(axes: Axes, label: str, pairs: Sequence[Pair]) -> None:
+def draw_pairs(axes: Axes, label: str, pairs: Sequence[Pair], *,
+               beside: str = "published") -> None:
     """Draw each pair of bars, its values behind them and the ratio behind the lower one."""
     longest = max((value for pair in pairs for value in (pair.published, pair.predicted)
                    if value), default=1.0)
     for place, pair in enumerate(pairs):
         axes.barh(place - 0.19, pair.published or 0.0, height=0.36, color=GREY,
-                  label="published" if place == 0 else "")
+                  label=beside if place == 0 else "")
         axes.barh(place + 0.19, pair.predicted or 0.0, height=0.36, color=BLUE,
                   hatch="////" if pair.stood_in else "", edgecolor="white", linewidth=0.0)
         for offset, value in ((-0.19, pair.published), (0.19, pair.predicted)):
