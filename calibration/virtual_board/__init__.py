@@ -9,6 +9,7 @@ Every counter of theirs is simulated and says so.
 from __future__ import annotations
 
 import contextlib
+import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from importlib.util import find_spec
@@ -20,6 +21,9 @@ from calibration.virtual_board.host import describe_host, run_host
 from calibration.virtual_board.qemu import MACHINES, run_qemu
 from hwmodels.board.facts import Board
 from hwmodels.errors import ToolMissingError, did_you_mean
+
+ENDING_S = 0.2
+"""A line is gone a moment before its process has ended."""
 
 Scales = Mapping[str, tuple[str, float]]
 
@@ -130,21 +134,31 @@ def launch(name: str, image: str | Path, *, board: Board | None = None) -> Itera
         When it is not installed.
     """
     check_virtual_board(name)
+    with contextlib.ExitStack() as stack:
+        made = _start(name, Path(image), board, stack)
+        try:
+            yield made
+        except LinkError as error:
+            time.sleep(ENDING_S)
+            why = made.failure()
+            if why is None:
+                raise
+            raise LinkError(f"{error}; {why}") from error
+
+
+def _start(name: str, image: Path, board: Board | None, stack: contextlib.ExitStack) -> Launched:
     if name == "host":
-        with run_host(image) as host:
-            told = {f"no_{counter}": why for counter, why in host.gauges.missing.items()}
-            yield Launched(port=host.port, gauges=host.gauges.read,
-                           environment={**describe_host(), **told})
-        return
+        host = stack.enter_context(run_host(image))
+        told = {f"no_{counter}": why for counter, why in host.gauges.missing.items()}
+        return Launched(port=host.port, gauges=host.gauges.read, failure=host.failure,
+                        environment={**describe_host(), **told})
     if name in MACHINES:
-        with run_qemu(name, image) as machine:
-            yield Launched(port=machine.port, scales=lambda timer_hz: {
-                "timer_ticks": ("instructions", machine.instructions_per_tick(timer_hz))})
-        return
+        machine = stack.enter_context(run_qemu(name, image))
+        return Launched(port=machine.port, failure=machine.failure, scales=lambda timer_hz: {
+            "timer_ticks": ("instructions", machine.instructions_per_tick(timer_hz))})
     from calibration.virtual_board.costs import costs_of
     from calibration.virtual_board.unicorn_board import run_unicorn
 
     costs = None if board is None else costs_of(board)
-    with run_unicorn(name, image, costs=costs) as emulated:
-        yield Launched(port=emulated.port, failure=lambda: emulated.failure,
-                       gauges=emulated.gauges)
+    emulated = stack.enter_context(run_unicorn(name, image, costs=costs))
+    return Launched(port=emulated.port, failure=lambda: emulated.failure, gauges=emulated.gauges)

@@ -113,6 +113,11 @@ class HostBoard:
     process: subprocess.Popen[bytes]
     gauges: HostGauges
 
+    def failure(self) -> str | None:
+        """Return how the process ended; None while it runs."""
+        code = self.process.poll()
+        return None if code is None else f"the process ended with code {code}"
+
 
 @contextlib.contextmanager
 def run_host(image: str | Path) -> Iterator[HostBoard]:

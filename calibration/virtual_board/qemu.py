@@ -17,6 +17,7 @@ import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
 
 from calibration.errors import LinkError
 from hwmodels.errors import ToolMissingError
@@ -78,11 +79,20 @@ class QemuBoard:
         Its serial line, a pty.
     process : Popen
         QEMU.
+    log : file
+        What it says on stderr.
     """
 
     machine: Machine
     port: str
     process: subprocess.Popen[bytes]
+    log: IO[bytes]
+
+    def failure(self) -> str | None:
+        """Return how QEMU ended, with what it said; None while it runs."""
+        if self.process.poll() is None:
+            return None
+        return _describe_end(self.process, _read_log(self.log))
 
     def instructions_per_tick(self, timer_hz: int) -> float:
         """Return instructions per tick of the timer the firmware counts."""
@@ -133,12 +143,23 @@ def run_qemu(name: str, image: str | Path) -> Iterator[QemuBoard]:
         process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                                    stderr=log)
         try:
-            yield QemuBoard(machine=machine, port=_await_port(process, log), process=process)
+            port = _await_port(process, log)
+            yield QemuBoard(machine=machine, port=port, process=process, log=log)
         finally:
             _end(process)
 
 
-def _await_port(process: subprocess.Popen[bytes], log) -> str:  # type: ignore[no-untyped-def]
+def _read_log(log: IO[bytes]) -> bytes:
+    log.seek(0)
+    return log.read()
+
+
+def _describe_end(process: subprocess.Popen[bytes], heard: bytes) -> str:
+    text = heard.decode("utf-8", "replace").strip()
+    return f"QEMU ended with code {process.returncode}: {text or 'no message'}"
+
+
+def _await_port(process: subprocess.Popen[bytes], log: IO[bytes]) -> str:
     """Return the pty QEMU says it has opened."""
     assert process.stdout is not None
     said = b""
@@ -146,14 +167,12 @@ def _await_port(process: subprocess.Popen[bytes], log) -> str:  # type: ignore[n
     while time.monotonic() < deadline:
         if select.select([process.stdout], [], [], 0.05)[0]:
             said += os.read(process.stdout.fileno(), 4096)
-        log.seek(0)
-        heard = said + log.read()
+        heard = said + _read_log(log)
         match = _PTY.search(heard)
         if match:
             return match[1].decode()
         if process.poll() is not None:
-            text = heard.decode("utf-8", "replace").strip()
-            raise LinkError(f"QEMU ended with code {process.returncode}: {text or 'no message'}")
+            raise LinkError(_describe_end(process, heard))
     raise LinkError(f"QEMU opened no serial line within {START_S:g} s")
 
 

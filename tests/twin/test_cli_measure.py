@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
@@ -69,7 +70,7 @@ def test_ctrl_c_ends_idle_and_says_where_the_samples_are(folder, tmp_path):
     deadline = time.monotonic() + 40
     while time.monotonic() < deadline and process.poll() is None:
         samples = folder / "cold" / "samples.jsonl"
-        if samples.exists() and samples.stat().st_size > 20_000:
+        if samples.exists() and samples.stat().st_size > 60_000:  # some seven runs
             break
         time.sleep(0.1)
     process.send_signal(signal.SIGINT)
@@ -77,6 +78,38 @@ def test_ctrl_c_ends_idle_and_says_where_the_samples_are(folder, tmp_path):
     assert process.returncode == 130, err
     assert "as far as it came" in err and "Traceback" not in err
     assert read_measurement(folder / "cold").count("cpu_cycles") > 5
+
+
+@needs_compiler
+@pytest.mark.skipif(shutil.which("qemu-system-arm") is None,
+                    reason="qemu-system-arm is not installed")
+def test_an_emulator_that_dies_is_told_and_the_samples_stay(tmp_path):
+    folder = tmp_path / "m"
+    process = subprocess.Popen(
+        [sys.executable, "-m", "twin", "measure", "ad", "-b", "nucleo_l4r5zi", "--virtual",
+         "mps2-an386", "--runs", "50000", "-o", str(folder)], stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE, text=True)
+    samples = folder / "warm" / "samples.jsonl"
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline and process.poll() is None and not (
+            samples.exists() and samples.stat().st_size > 20_000):
+        time.sleep(0.1)
+    children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+    os.kill(int(children[-1]), signal.SIGKILL)
+    _, err = process.communicate(timeout=30)
+    assert process.returncode == 4, err
+    assert "QEMU ended with code -9" in err and "as far as it came" in err
+    assert read_measurement(folder / "warm").count("instructions") > 5
+
+
+@pytest.mark.skipif(shutil.which("qemu-system-arm") is None,
+                    reason="qemu-system-arm is not installed")
+def test_an_image_that_is_none_is_told(tmp_path):
+    for name, said in (("nosuch.elf", "no such image"), ("empty.elf", "QEMU ended")):
+        (tmp_path / "empty.elf").touch()
+        code, _, err = run("firmware", "run", "ad", "-b", "nucleo_l4r5zi", "--virtual",
+                           "mps2-an386", "--image", tmp_path / name)
+        assert code == 4 and said in err
 
 
 @pytest.mark.parametrize(("arguments", "code", "message"), [

@@ -60,6 +60,9 @@ Shunt = Annotated[float | None, typer.Option(
     "--shunt", metavar="OHM", help="Shunt of the INA226.")]
 
 
+EMULATOR_RETURN_S = 2.0
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PowerWindow:
     """Silent runs for a power meter; `runs` None: none are made."""
@@ -109,7 +112,7 @@ def measure(model: Model, board: BoardName, port: Port = None, virtual: Virtual 
             networks = _run_campaign(line, baud, told, made, graph, deployed, data, asked,
                                      window)
     except BaseException:
-        if folder.exists():
+        if folder.is_dir():
             note_written(f"{folder}, as far as it came")
         raise
     from twin.tables.measured import measured_report
@@ -163,12 +166,14 @@ def _run_campaign(line: str, baud: int, told: dict[str, Any], made: Launched | N
     from calibration.collector import Campaign, counter_name
     from calibration.link import open_link
     from calibration.plan import make_plans
-    from calibration.wire.session import Session
+    from calibration.wire.session import RETURN_S, Session
     from twin.measured_layers import judge_network
 
     remarks: list[str] = []
     with open_link(line, baud=baud) as link:
-        session = Session(link, on_event=remarks.append)
+        # An emulator that ended does not come back as a cable does.
+        session = Session(link, on_event=remarks.append,
+                          return_s=RETURN_S if made is None else EMULATOR_RETURN_S)
         try:
             session.open(timeout_s=10.0)
             identity = session.identify()
