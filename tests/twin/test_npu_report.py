@@ -1,7 +1,6 @@
 """The profiler's report, predicted: complete, consistent, readable by the profiler's importer."""
 
 import math
-from dataclasses import replace
 
 import pytest
 from rich.console import Console
@@ -14,7 +13,7 @@ from twin.accelerator.report import make_sheet, read_sheet
 from twin.deployment import deploy
 from twin.errors import UsageError
 from twin.prediction import predict
-from twin.tables.epochs import epochs_part, model_lines, side_by_side
+from twin.tables.epochs import epochs_part, model_lines
 
 # Every label of the profiler document's report, epoch and whole model.
 COMPILER = ("epoch type", "operations", "processor units", "ops", "compute cycles", "ops/cycle",
@@ -96,19 +95,6 @@ def test_a_measurement_becomes_the_same_sheet(text):
     again = captured.get().splitlines()
     assert [line for line in again if " busif" in line] == [
         line for line in text.splitlines() if " busif" in line]
-
-
-def test_side_by_side_pairs_epochs_by_index(prediction):
-    sheet = make_sheet(prediction)
-    measured = replace(sheet, epochs=sheet.epochs[1:], totals={"duration": sheet.totals["duration"]
-                                                              / 2})
-    console = Console(width=200)
-    with console.capture() as captured:
-        console.print(side_by_side(sheet, measured))
-    text = captured.get()
-    row = next(line.split() for line in text.splitlines() if line.startswith("duration"))
-    assert row[3] == "2"
-    assert "predicted only: EpochBlock_1" in text
 
 
 def test_a_measurement_without_epochs_is_refused(text):

@@ -1,17 +1,16 @@
-"""The profiler's report as text, of a sheet predicted or measured, and two sheets side by side."""
+"""The profiler's report as text, of a sheet predicted or measured."""
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from rich.console import Group, RenderableType
 from rich.text import Text
 
 from twin.accelerator.report import Counters, EpochSheet, ModelSheet
-from twin.quantities import significant
-from twin.tables.layout import add_row, new_table, spaced
+from twin.tables.layout import spaced
 
 BURST_BEATS = (1, 2, 4, 8)
 _ENGINE = re.compile(r"engine_(\d+)_(in|out)_(busif\d+)_(\w+)_active_cycles")
@@ -164,45 +163,6 @@ def model_lines(sheet: ModelSheet) -> list[str]:
                             f"{_rate(reads + writes, core / sheet.npu_hz)} (peak), "
                             f"{_rate(reads + writes, duration_s)} (average)"))
     return lines
-
-
-def side_by_side(predicted: ModelSheet, measured: ModelSheet) -> RenderableType:
-    """Return two sheets beside each other: whole model, then epoch by epoch, in report order.
-
-    Parameters
-    ----------
-    predicted, measured : ModelSheet
-        Epochs are paired by their index.
-    """
-    parts: list[RenderableType] = [_pair_table("whole model", predicted.totals, measured.totals)]
-    theirs = {epoch.index: epoch for epoch in measured.epochs}
-    for epoch in predicted.epochs:
-        other = theirs.get(epoch.index)
-        if other is not None:
-            parts.append(_pair_table(f"{epoch.title} {epoch.kind} / {other.title} {other.kind}",
-                                     epoch.counters, other.counters))
-    missing = [epoch.title for epoch in predicted.epochs if epoch.index not in theirs]
-    ours = {epoch.index for epoch in predicted.epochs}
-    extra = [epoch.title for epoch in measured.epochs if epoch.index not in ours]
-    for what, names in (("predicted only", missing), ("measured only", extra)):
-        if names:
-            parts.append(Text(f"{what}: {_shortened(names)}"))
-    return spaced(parts)
-
-
-def _pair_table(title: str, predicted: Counters, measured: Counters) -> RenderableType:
-    table = new_table((title, "predicted", "measured", "ratio"), ("predicted", "measured", "ratio"))
-    for name in dict.fromkeys((*predicted, *measured)):
-        ours, theirs = predicted.get(name), measured.get(name)
-        ratio = (significant(ours / theirs, 3) if ours is not None and theirs else "")
-        add_row(table, (name, "-" if ours is None else f"{ours:,.0f}",
-                        "-" if theirs is None else f"{theirs:,.0f}", ratio))
-    return table
-
-
-def _shortened(names: Sequence[str], count: int = 8) -> str:
-    more = f" and {len(names) - count} more" if len(names) > count else ""
-    return ", ".join(names[:count]) + more
 
 
 def _listed(counters: Counters, prefix: str) -> dict[str, int]:
