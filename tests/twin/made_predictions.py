@@ -56,7 +56,7 @@ def _assemble(graph, machine, made, bill, setup, fields):  # type: ignore[no-unt
     deployment = SimpleNamespace(
         graph=graph, executed=graph, board=machine, weights="flash", arena="sram", code="flash",
         runtime=SimpleNamespace(identity="made@1.0", name="made", version="1.0", structure="open"),
-        placement=placement, ram_bytes=9344, flash_bytes=50_000, notes=())
+        placement=placement, ram_bytes=9344, flash_bytes=50_000, notes=(), pools=None)
     energy_pj = bill.energy_pj()
     values = {
         "deployment": deployment, "temperature": "warm", "layers": made, "setup": setup,
