@@ -19,6 +19,7 @@ from twin.accelerator.pools import Demand, PoolPlan, Wish, plan_pools
 from twin.accelerator.weight_width import narrow_weights
 from twin.dead_channels import drop_dead_channels
 from twin.errors import PlacementError, RuntimeRefusedError, UsageError
+from twin.fused_padding import fuse_padding
 from twin.graph import Graph
 from twin.memories import choose_memory, choose_pool
 from twin.operators import OPERATORS
@@ -87,6 +88,8 @@ class Deployment:
         graph = self.graph
         if self.runtime.drops_dead_channels:
             graph = drop_dead_channels(graph)
+        if self.runtime.fuses_padding:
+            graph = fuse_padding(graph)
         return graph if self.weight_bits is None else narrow_weights(graph, self.weight_bits)
 
     @property

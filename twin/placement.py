@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from twin.errors import DoesNotFitError
 from twin.graph import Graph, Layer, Tensor
 from twin.operators import is_alias
+from twin.overlap import overlap_distance_bytes, place_overlapping
 from twin.runtimes.runtime import Runtime
 
 
@@ -150,26 +151,30 @@ def plan_placement(graph: Graph, runtime: Runtime, isa: str,
 
     Notes
     -----
-    Buffers are placed largest first at the lowest offset free over their whole life. A layer's
-    scratch lives in that layer only. Network inputs live from the first layer to their last
-    reader, outputs to the end, recurrent states always.
+    Buffers are placed largest first at the lowest offset free over their whole life; where the
+    runtime lets outputs overlap inputs, where the arena grows least. A layer's scratch lives in
+    that layer only. Network inputs live from the first layer to their last reader, outputs to the
+    end, recurrent states always.
 
     References
     ----------
     TFLite Micro, GreedyMemoryPlanner: tensorflow/lite/micro/memory_planner.
     """
     requests = _collect_requests(graph, runtime, isa, fusion or Fusion())
-    _place(requests, runtime.alignment_bytes)
+    if runtime.overlaps:
+        place_overlapping(requests, [align(request.size_bytes, runtime.alignment_bytes)
+                                     for request in requests],
+                          _overlap_distances(graph, runtime, requests))
+    else:
+        _place(requests, runtime.alignment_bytes)
     slots = [
         ArenaSlot(name=request.name, tensor=tensor, offset_bytes=request.offset_bytes,
                   size_bytes=request.size_bytes, first_layer=request.first,
                   last_layer=request.last)
         for request in requests for tensor in request.tensors
     ]
-    live = [0] * max(1, len(graph.layers))
-    for request in requests:
-        for position in range(request.first, request.last + 1):
-            live[position] += align(request.size_bytes, runtime.alignment_bytes)
+    live = [_covered_bytes(requests, position, runtime.alignment_bytes)
+            for position in range(max(1, len(graph.layers)))]
     offsets, weights_bytes = _lay_out_constants(graph)
     in_arena = runtime.parameters_in == "arena"
     return Placement(
@@ -279,6 +284,34 @@ def find_offset(buffer: Buffer, placed: Iterable[Buffer], alignment_bytes: int,
             break
         offset = max(offset, other.offset_bytes + align(other.size_bytes, alignment_bytes))
     return offset
+
+
+def _overlap_distances(graph: Graph, runtime: Runtime,
+                       buffers: list[Buffer]) -> dict[tuple[int, int], int]:
+    """Pairs of (input, output) buffers that may share memory, and how far apart they start."""
+    holder = {tensor: i for i, buffer in enumerate(buffers) for tensor in buffer.tensors}
+    distances = {}
+    for position, layer in enumerate(graph.layers):
+        behind, ahead = (holder.get(tensors[0]) for tensors in (layer.inputs, layer.outputs))
+        if (behind is None or ahead is None or behind == ahead
+                or buffers[behind].last != position or buffers[ahead].first != position):
+            continue
+        distance = overlap_distance_bytes(graph, layer, runtime.in_place)
+        if distance is not None:
+            distances[behind, ahead] = align(distance, runtime.alignment_bytes)
+    return distances
+
+
+def _covered_bytes(buffers: list[Buffer], position: int, alignment_bytes: int) -> int:
+    """Bytes of the arena in use while a layer runs, shared ones once."""
+    covered = end = 0
+    for buffer in sorted((buffer for buffer in buffers
+                          if buffer.first <= position <= buffer.last),
+                         key=lambda buffer: buffer.offset_bytes):
+        until = buffer.offset_bytes + align(buffer.size_bytes, alignment_bytes)
+        covered += max(0, until - max(end, buffer.offset_bytes))
+        end = max(end, until)
+    return covered
 
 
 def _lay_out_constants(graph: Graph) -> tuple[tuple[tuple[int, int], ...], int]:

@@ -43,6 +43,10 @@ class Runtime:
         "open" (loop structure read from source) or "assumed" (closed library).
     drops_dead_channels : bool
         Whether channels that are zero for every input are removed when code is generated.
+    fuses_padding : bool
+        Whether convolutions do the padding ahead of them.
+    overlaps : bool
+        Whether a layer's output may lie over what it has read of its input for the last time.
     dispatches_aliases : bool
         Whether an operator that moves no data is still called.
     in_place : tuple of str
@@ -80,6 +84,8 @@ class Runtime:
     ram_bytes: int
     alignment_bytes: int
     efficiency: Mapping[str, float]
+    fuses_padding: bool = False
+    overlaps: bool = False
     facts: tuple[Fact, ...] = field(default=(), repr=False)
     offload: Offload | None = None
 
@@ -169,6 +175,8 @@ def _read(path: Path) -> dict[str, Any]:
 
 _PLAIN = ("description", "library", "dtypes", "structure", "drops_dead_channels",
           "dispatches_aliases", "in_place", "parameters_in")
+_SWITCHES = ("fuses_padding", "overlaps")
+"""False where a file does not say."""
 _NUMBERS = ("dispatch_cycles", "setup_cycles_per_op", "setup_cycles_per_channel", "code_bytes",
             "ram_bytes", "alignment_bytes")
 
@@ -182,11 +190,12 @@ def _load(path: Path, version: str) -> Runtime:
     changes = dict(document["versions"][chosen] or {})
     offload_leaves = {**merged.pop("offload", {}), **changes.pop("offload", {})}
     merged.update(changes)
-    unknown = set(merged) - {*_PLAIN, *_NUMBERS, "efficiency"}
+    known = (*_PLAIN, *_SWITCHES, *_NUMBERS, "efficiency")
+    unknown = set(merged) - set(known)
     if unknown:
         key = sorted(unknown)[0]
         raise RuntimeRefusedError(f"{path}:{key}: unknown key; "
-                                  + did_you_mean(key, (*_PLAIN, *_NUMBERS, "efficiency")))
+                                  + did_you_mean(key, known))
     missing = [key for key in (*_PLAIN, *_NUMBERS) if key not in merged]
     if missing:
         raise RuntimeRefusedError(f"{path}:{missing[0]}: missing")
@@ -208,6 +217,8 @@ def _load(path: Path, version: str) -> Runtime:
         structure=merged["structure"], drops_dead_channels=bool(merged["drops_dead_channels"]),
         dispatches_aliases=bool(merged["dispatches_aliases"]),
         in_place=tuple(merged["in_place"]), parameters_in=merged["parameters_in"],
+        fuses_padding=bool(merged.get("fuses_padding", False)),
+        overlaps=bool(merged.get("overlaps", False)),
         dispatch_cycles=numbers["dispatch_cycles"],
         setup_cycles_per_op=numbers["setup_cycles_per_op"],
         setup_cycles_per_channel=numbers["setup_cycles_per_channel"],

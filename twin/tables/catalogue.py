@@ -80,6 +80,8 @@ def runtime_report(runtime: Runtime) -> RenderableType:
             ("types", ", ".join(runtime.dtypes)),
             ("in place", ", ".join(runtime.in_place) or "nothing"),
             ("dead channels", "dropped" if runtime.drops_dead_channels else "computed"),
+            ("padding", "by the convolution" if runtime.fuses_padding else "a layer of its own"),
+            ("outputs", "may overlap inputs" if runtime.overlaps else "apart from inputs"),
         ]),
         facts_table(runtime.facts),
     ])
