@@ -8,9 +8,11 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from rich.console import Console
 
 import twin
-from calibration.datasets import published_rows
+from calibration.datasets import published_rows, stand_in
+from calibration.datasets.published import read_names
 from hwmodels.errors import TwinError
 from twin import zoo
 from twin.published import (
@@ -21,6 +23,8 @@ from twin.published import (
     find_refusal,
     match_rows,
 )
+from twin.runtimes import list_runtimes
+from twin.tables.comparison import published_report
 
 ROOT = Path(twin.__file__).parents[1]
 
@@ -79,9 +83,31 @@ def test_energy_ratio_only_where_energy_can_be_trusted(kws):
     assert compare_row(replace(row, energy_uj=None), kws, fake_predictor).energy_ratio is None
 
 
+def test_only_a_runtime_without_a_file_has_a_stand_in():
+    """A release that exists predicts itself; a stand-in exists."""
+    known = list_runtimes()
+    assert not set(read_names()["stand_ins"]) & set(known)
+    assert set(read_names()["stand_ins"].values()) <= set(known)
+    for row in published_rows():
+        if row.runtime in known:
+            assert stand_in(row.runtime) == row.runtime
+
+
+def test_a_row_says_at_which_settings_it_was_deployed():
+    row = next(row for row in published_rows() if row.board == "nucleo_l4r5zi"
+               and row.supply_v is not None and row.flash_banks == "single")
+    table = published_report("kws", "nucleo_l4r5zi", [
+        Comparison(row=row, runtime=row.runtime, predicted_ms=1.0)])
+    console = Console(width=400)
+    with console.capture() as captured:
+        console.print(table)
+    text = captured.get()
+    assert f"at {row.supply_v:g} V" in text and "flash read by 128 bits (single bank)" in text
+
+
 def test_stand_ins_are_marked():
-    row = next(row for row in published_rows() if row.runtime == "x-cube-ai@10.2.0")
-    assert Comparison(row=row, runtime="x-cube-ai@10.0.0", predicted_ms=1.0).stood_in
+    row = next(row for row in published_rows(use="all") if row.runtime == "tflm-cmsis-nn@2021")
+    assert Comparison(row=row, runtime="tflm-cmsis-nn@2023", predicted_ms=1.0).stood_in
     assert not Comparison(row=replace(row, runtime="x-cube-ai@9.0.0"),
                           runtime="x-cube-ai@9.0.0").stood_in
 

@@ -19,6 +19,7 @@ from twin.quantities import NOT_KNOWN, format_number, significant
 from twin.tables.layout import add_row, new_pairs, new_table, spaced
 
 if TYPE_CHECKING:
+    from calibration.datasets import PublishedRow
     from twin.published import Comparison
 
 _SIDES = ("before", "after", "difference", "%")
@@ -165,4 +166,21 @@ def _note(item: Comparison) -> str:
     if item.reason:
         return f"not predicted: {item.reason}"
     other = [f"predicted as {item.runtime}"] if item.stood_in else []
-    return ", ".join((*other, *(flag.replace("_", " ") for flag in item.row.flags)))
+    return ", ".join((*other, *_settings(item.row),
+                      *(flag.replace("_", " ") for flag in item.row.flags)))
+
+
+def _settings(row: PublishedRow) -> list[str]:
+    """What the row states of its board, and it is therefore deployed with."""
+    from calibration.datasets import board_settings
+
+    told = []
+    for path, value in board_settings(row).items():
+        if path == "supply.voltage_v":
+            told.append(f"at {value:g} V")
+        elif path.endswith(".read_bytes"):
+            told.append(f"{path.split('.')[1]} read by {8 * int(str(value))} bits "
+                        f"({row.flash_banks} bank)")
+        else:
+            told.append(f"{path} {value}")
+    return told + ([f"arena in {row.arena}"] if row.arena else [])
