@@ -1,4 +1,4 @@
-"""Padding done by the convolution that reads it, where a runtime fuses the two."""
+"""Padding done by the layer that reads it, where a runtime fuses the two."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from dataclasses import replace
 
 from twin.graph import Graph, Layer
 
-_READERS = ("conv_2d", "depthwise_conv_2d")
+_CONVOLUTIONS = ("conv_2d", "depthwise_conv_2d")
 
 
 def fuse_padding(graph: Graph) -> Graph:
-    """Let convolutions pad for themselves.
+    """Let convolutions and maximum pooling pad for themselves.
 
     Parameters
     ----------
@@ -28,7 +28,8 @@ def fuse_padding(graph: Graph) -> Graph:
     Notes
     -----
     A padding is fused when it pads rows and columns only, with what a convolution takes for zero
-    (the zero point), and only convolutions read it.
+    (the zero point), and only convolutions read it; or maximum pooling, where the zero point is
+    the least value there is, so that a padded position never wins.
     """
     readers: dict[int, list[Layer]] = {}
     for layer in graph.layers:
@@ -63,5 +64,14 @@ def _can_be_fused(graph: Graph, layer: Layer, readers: dict[int, list[Layer]]) -
             and len(amounts) == 4 and not any((*amounts[0], *amounts[3]))
             and all(amount >= 0 for pair in amounts for amount in pair)
             and output not in graph.outputs and bool(readers.get(output))
-            and all(reader.op in _READERS and reader.inputs[0] == output
-                    and output not in reader.inputs[1:] for reader in readers[output]))
+            and all(_pads_for_itself(graph, reader, output) for reader in readers[output]))
+
+
+def _pads_for_itself(graph: Graph, reader: Layer, tensor_id: int) -> bool:
+    if reader.inputs[0] != tensor_id or tensor_id in reader.inputs[1:]:
+        return False
+    if reader.op == "max_pool_2d":
+        tensor = graph.tensors[tensor_id]
+        return (tensor.dtype == "int8" and tensor.quantization is not None
+                and tensor.quantization.zero_points == (-128,))
+    return reader.op in _CONVOLUTIONS

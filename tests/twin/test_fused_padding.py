@@ -50,6 +50,25 @@ def test_what_a_convolution_cannot_pad_stays(changes) -> None:
     assert fuse_padding(graph) is graph
 
 
+@pytest.mark.parametrize("zero_point, fused", [(-128, True), (-127, False)])
+def test_maximum_pooling_pads_with_the_least_value(zero_point, fused) -> None:
+    scale = Quantization(scales=(0.5,), zero_points=(zero_point,))
+    paddings = ((0, 0), (1, 1), (1, 0), (0, 0))
+    shapes = ((1, 6, 5, 3), (1, 8, 6, 3), (1, 4, 3, 3))
+    layers = (
+        Layer(index=0, name="pad", op="pad", inputs=(0,), outputs=(1,),
+              options=(("mode", "constant"), ("paddings", paddings), ("value", 0.0))),
+        Layer(index=1, name="pool", op="max_pool_2d", inputs=(1,), outputs=(2,),
+              window=Window(kernel=(2, 2), stride=(2, 2))))
+    graph = Graph(name="pooled", source="made", sha256="2" * 64, layers=layers, inputs=(0,),
+                  outputs=(2,), tensors=tuple(tensor(shape, quantization=scale)
+                                              for shape in shapes))
+    image = np.random.default_rng(2).integers(-128, -100, shapes[0]).astype(np.int8)
+    made = fuse_padding(graph)
+    assert (made is not graph) == fused
+    assert np.array_equal(run_network(made, [image])[2], run_network(graph, [image])[2])
+
+
 def test_a_padding_that_another_operator_reads_stays() -> None:
     graph = padded_convolution()
     relu = Layer(index=2, name="relu", op="relu", inputs=(1,), outputs=(5,))
