@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
+from dataclasses import asdict
 from importlib.resources import files
 from typing import Any
 
 from calibration.intervals import Interval
 from hwmodels.counts import Bill, Counts
+from hwmodels.npu import EpochRun
 from twin.accelerator.offload import EpochPrediction
 from twin.explanation import explain_time
 from twin.ledger import (
@@ -115,6 +117,7 @@ def _layer(prediction: Prediction, position: int, lines: Mapping[Line, int]) -> 
         "bytes_moved": layer.bytes_moved,
         "cycles": cycles_by_clock(lines).get(layer.clock, 0),
         "clock": layer.clock,
+        "cycles_by_clock": cycles_by_clock(lines),
         "time_us": _quantity(layer.time_us, sure.time_us if sure else None),
         "energy_uj": _quantity(layer.energy_uj, sure.energy_uj if sure else None),
         "alias": layer.alias,
@@ -134,7 +137,11 @@ def _accelerated(prediction: Prediction) -> dict[str, Any]:
     coverage = prediction.coverage
     if coverage is None:
         return {}
+    pools, npu = prediction.deployment.pools, prediction.deployment.board.npu
     return {
+        "pools": [] if pools is None or npu is None else [
+            {"name": name, "used_bytes": used, "size_bytes": npu.pool(name).size_bytes}
+            for name, used in pools.used],
         "epochs": [_epoch(epoch) for epoch in prediction.epochs],
         "coverage": {
             "npu_layers": coverage.npu_layers, "host_layers": coverage.host_layers,
@@ -153,6 +160,28 @@ def _epoch(epoch: EpochPrediction) -> dict[str, Any]:
         "post_cpu_cycles": _number(epoch.post_cpu_cycles),
         "core_npu_cycles": epoch.run.core_npu_cycles, "compute_cycles": epoch.run.compute_cycles,
         "max_cycles": epoch.run.max_cycles,
+        **_work(epoch.run),
+    }
+
+
+def _work(run: EpochRun) -> dict[str, Any]:
+    """Units, stream engines, interfaces, pools, cache and bill of an epoch's core."""
+    return {
+        "units": [{"kind": unit.kind, "count": unit.count, "macs": unit.macs, "ops": unit.ops}
+                  for unit in run.epoch.units],
+        "engines": [{"index": engine.index, "direction": engine.direction,
+                     "busif": engine.interface, "pool": engine.pool, "bytes": engine.bytes,
+                     "buffer_bytes": engine.buffer_bytes, "active_cycles": engine.active_cycles,
+                     "bursts": list(engine.bursts)} for engine in run.engines],
+        "busif": [{"name": part.name, "read_bytes": part.read_bytes,
+                   "write_bytes": part.write_bytes, "read_bursts": list(part.read_bursts),
+                   "write_bursts": list(part.write_bursts)} for part in run.interfaces],
+        "pools": [{"name": pool.name, "read_bytes": pool.read_bytes,
+                   "write_bytes": pool.write_bytes, "mb_per_s": pool.mb_per_s}
+                  for pool in run.pools],
+        "npu_cache": asdict(run.cache),
+        "exposed": [{"resource": item.resource, "cause": item.cause,
+                     "npu_cycles": item.npu_cycles} for item in run.exposed],
     }
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from twin.errors import UsageError
 from twin.graph import Graph, Layer
-from twin.ledger import line_energy_uj, line_time_us, make_ledger
+from twin.ledger import cycles_by_clock, line_energy_uj, line_time_us, make_ledger
 from twin.prediction import Prediction
 from twin.roofs import memory_bytes_per_second
 
@@ -138,13 +138,16 @@ def hardware_summary(prediction: Prediction) -> list[dict[str, Cell]]:
 
 
 def layer_rows(prediction: Prediction) -> list[dict[str, Cell]]:
-    """Rows of everything predicted of each layer."""
+    """Rows of everything predicted of each layer; with several clocks, cycles of each."""
     ledger = make_ledger(prediction)
+    clocks = prediction.bill.clocks()
+    named = clocks if len(clocks) > 1 else ()
     return [{
         "index": layer.index, "name": layer.name, "op": layer.op,
         "output_shape": "x".join(str(extent) for extent in layer.output_shape),
         "macs": layer.macs, "bytes_moved": layer.bytes_moved, "clock": layer.clock,
-        "cycles": sum(count for (clock, _), count in lines.items() if clock == layer.clock),
+        "cycles": cycles_by_clock(lines).get(layer.clock, 0),
+        **{f"{clock}_cycles": cycles_by_clock(lines).get(clock, 0) for clock in named},
         "time_us": layer.time_us, "energy_uj": layer.energy_uj,
         "macs_per_byte": layer.arithmetic_intensity, "bound": layer.bound,
         "largest_cause": layer.largest_cause, "instructions": layer.instructions,

@@ -62,6 +62,8 @@ class LayerPrediction:
         Bytes of arena alive while it runs.
     epochs : tuple of str
         Names of the accelerator's epochs, and of software ones, it ran in.
+    clocks_hz : tuple of (str, float)
+        Frequencies of the clocks its bill counts; may be left out where it is one.
     """
 
     index: int
@@ -84,6 +86,7 @@ class LayerPrediction:
     misses: int
     live_bytes: int
     epochs: tuple[str, ...] = ()
+    clocks_hz: tuple[tuple[str, float], ...] = ()
 
     @property
     def arithmetic_intensity(self) -> float:
@@ -97,18 +100,22 @@ class LayerPrediction:
 
     @property
     def largest_cause(self) -> str:
-        """The cause with most cycles of its clock, "" for an alias."""
-        causes = self.bill.causes()
-        return max(causes, key=lambda cause: self.bill.cycles(self.clock, cause), default="")
+        """The cause with most time across its clocks, "" for an alias."""
+        return max(self.bill.causes(), key=self._time_of, default="")
 
     @property
     def bound(self) -> str:
-        """Bottleneck: "memory" when memory causes cost more cycles than compute ones."""
-        cycles = {group: sum(self.bill.cycles(self.clock, cause) for cause in causes)
-                  for group, causes in CAUSE_GROUPS.items()}
-        if not any(cycles.values()):
+        """Bottleneck: "memory" when memory causes cost more time than compute ones."""
+        times = {group: sum(map(self._time_of, causes)) for group, causes in CAUSE_GROUPS.items()}
+        if not any(times.values()):
             return ""
-        return "memory" if cycles["memory"] > cycles["compute"] else "compute"
+        return "memory" if times["memory"] > times["compute"] else "compute"
+
+    def _time_of(self, cause: str) -> float:
+        """Time of a cause: in seconds, or in cycles of the one clock there is."""
+        hz = dict(self.clocks_hz)
+        return sum(self.bill.cycles(clock, cause) / hz.get(clock, 1.0)
+                   for clock in self.bill.clocks())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -269,6 +276,7 @@ def _predict_layer(deployment: Deployment, position: int, cost: LayerCost) -> La
         counts=cost.counts, instructions=cost.instructions, accesses=cost.accesses,
         misses=cost.misses, live_bytes=deployment.placement.live_bytes[position],
         epochs=cost.epochs,
+        clocks_hz=tuple((clock.name, clock.frequency_hz) for clock in deployment.board.clocks),
     )
 
 

@@ -129,7 +129,9 @@ class Quantity:
                 or (self.low is not None and number < self.low)
                 or (self.above is not None and number <= self.above)
                 or (self.high is not None and number > self.high)):
-            raise refuse_value(f"{shorten(value)} is impossible; accepted: {self._wanted()}")
+            unit = ("; did you mean " + f"{number:g}MHz?"
+                    if self.dimension == "hz" and 1 <= number < SLOWEST_HZ else "")
+            raise refuse_value(f"{shorten(value)} is impossible; accepted: {self._wanted()}{unit}")
         return int(number) if self.whole else number
 
     def _parse(self, value: object) -> float:
@@ -169,8 +171,11 @@ def quantity(**limits: Any) -> PlainValidator:
     return PlainValidator(Quantity(**limits))
 
 
-Frequency = Annotated[Leaf, quantity(dimension="hz", above=0, high=20e9)]
-Frequencies = Annotated[Leaf, quantity(dimension="hz", above=0, high=20e9, depth=1)]
+SLOWEST_HZ = 32e3
+"""No part computes below its watch crystal: a lower number lacks its unit."""
+
+Frequency = Annotated[Leaf, quantity(dimension="hz", low=SLOWEST_HZ, high=20e9)]
+Frequencies = Annotated[Leaf, quantity(dimension="hz", low=SLOWEST_HZ, high=20e9, depth=1)]
 Size = Annotated[Leaf, quantity(dimension="bytes", low=1, high=2**40, whole=True)]
 Address = Annotated[Leaf, quantity(low=0, high=2**48, whole=True, bare=True)]
 Count = Annotated[Leaf, quantity(low=1, high=65536, whole=True)]

@@ -92,6 +92,7 @@ def _hand_over(npu: NpuSection) -> HandOver:
         post_engine_cycles=_value(part.post_engine_cycles, 0.0),
         pre_unit_cycles=_table(part.pre_unit_cycles),
         post_unit_cycles=_table(part.post_unit_cycles),
+        pre_further_unit_cycles=_table(part.pre_further_unit_cycles),
         software_cycles=_value(part.software_cycles, 0.0),
     )
 

@@ -314,6 +314,14 @@ def _npu(section: BoardSection) -> Iterator[Broken]:
         return
     if not npu.interfaces or not npu.pools:
         yield "npu", "an NPU has at least one interface and one pool"
+    hosts = [core.clock for core in section.cores.values()]
+    if npu.clock in hosts:
+        own = [name for name in section.clocks if name not in hosts]
+        yield ("npu.clock", f"{npu.clock} is the host core's, and cycles of the two are never added"
+               f"; accepted: a clock of its own: {', '.join(own) or 'of: another, divide_by: 1'}")
+    if npu.hand_over.clock not in hosts:
+        yield ("npu.hand_over.clock", f"{npu.hand_over.clock} is no core's; accepted: "
+               + ", ".join(hosts))
     kinds = [kind for kind in UNIT_KINDS if kind != "NULL"]
     for kind in npu.units:
         if kind not in kinds:
@@ -331,3 +339,10 @@ def _npu(section: BoardSection) -> Iterator[Broken]:
         if pool.size_bytes is not None and pool.size_bytes.value > memory_bytes:
             yield (f"npu.pools.{name}.size_bytes", f"{pool.size_bytes.value} bytes are more than "
                    f"{pool.memory} has; accepted: up to {memory_bytes}")
+    for memory in dict.fromkeys(pool.memory for pool in npu.pools.values()):
+        sizes = [pool.size_bytes.value for pool in npu.pools.values()
+                 if pool.memory == memory and pool.size_bytes is not None]
+        memory_bytes = section.memories[memory].size_bytes.value
+        if sum(sizes) > memory_bytes:
+            yield ("npu.pools", f"those in {memory} sum to {sum(sizes)} bytes; accepted: up to "
+                   f"{memory_bytes}")

@@ -248,6 +248,7 @@ class HandOverSection(Section):
     post_engine_cycles: Cycles | None = None
     pre_unit_cycles: dict[str, Cycles] = {}
     post_unit_cycles: dict[str, Cycles] = {}
+    pre_further_unit_cycles: dict[str, Cycles] = {}
     software_cycles: Cycles | None = None
 
 

@@ -136,6 +136,8 @@ class HandOver:
         For each stream engine set up or released.
     pre_unit_cycles, post_unit_cycles : tuple of (str, float)
         For each unit set up or released, by kind.
+    pre_further_unit_cycles : tuple of (str, float)
+        For each unit of a kind after the first, where that is less.
     software_cycles : float
         To dispatch an epoch that runs on the host; what it computes is not in it.
     """
@@ -147,6 +149,7 @@ class HandOver:
     post_engine_cycles: float = 0.0
     pre_unit_cycles: tuple[tuple[str, float], ...] = ()
     post_unit_cycles: tuple[tuple[str, float], ...] = ()
+    pre_further_unit_cycles: tuple[tuple[str, float], ...] = ()
     software_cycles: float = 0.0
 
 

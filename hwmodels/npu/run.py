@@ -131,8 +131,8 @@ def hand_over_cycles(epoch: Epoch, npu: Npu) -> tuple[int, int]:
 
     Notes
     -----
-    pre = a + b engines + sum over unit kinds of c(kind) units, post likewise; an epoch on the
-    host costs its dispatch, all of it before.
+    pre = a + b engines + sum over unit kinds of c(kind) + d(kind) (units - 1), post likewise with
+    d = c; an epoch on the host costs its dispatch, all of it before.
     """
     prices = npu.hand_over
     if epoch.kind == "sw" or not epoch.engines:
@@ -140,10 +140,14 @@ def hand_over_cycles(epoch: Epoch, npu: Npu) -> tuple[int, int]:
     engines = len(epoch.engines)
     pre = prices.pre_cycles + prices.pre_engine_cycles * engines
     post = prices.post_cycles + prices.post_engine_cycles * engines
-    pre_unit, post_unit = dict(prices.pre_unit_cycles), dict(prices.post_unit_cycles)
+    counts: dict[str, int] = {}
     for work in epoch.units:
-        pre += pre_unit.get(work.kind, 0.0) * work.count
-        post += post_unit.get(work.kind, 0.0) * work.count
+        counts[work.kind] = counts.get(work.kind, 0) + work.count
+    pre_unit, post_unit = dict(prices.pre_unit_cycles), dict(prices.post_unit_cycles)
+    further = pre_unit | dict(prices.pre_further_unit_cycles)
+    for kind, count in counts.items():
+        pre += pre_unit.get(kind, 0.0) + further.get(kind, 0.0) * (count - 1)
+        post += post_unit.get(kind, 0.0) * count
     return round(pre), round(post)
 
 

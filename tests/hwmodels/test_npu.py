@@ -10,7 +10,7 @@ from hwmodels.counts import CAUSES, EVENTS, make_bill, merge_counts
 from hwmodels.errors import BoardError, KernelError
 from hwmodels.npu import Epoch, Link, StreamEngine, UnitWork
 from hwmodels.npu.compiler import estimate_max_cycles, estimate_unit_cycles
-from hwmodels.npu.run import run_epoch, run_epochs, trace_epoch
+from hwmodels.npu.run import hand_over_cycles, run_epoch, run_epochs, trace_epoch
 from hwmodels.npu.streams import form_streams, split_run
 from hwmodels.prices import derive_prices
 
@@ -258,11 +258,25 @@ def test_parts_the_machine_lacks_are_named(more, message):
     ("npu.pools.npuRAM3.burst_max_beats", 3, "accepted: 1, 2, 4, 8"),
     ("npu.pools.npuRAM3.size_bytes", "4MiB", "more than npu_ram has"),
     ("npu.pools.npuRAM3.clock", "nick", "clock 'nick' does not exist; did you mean nic"),
+    ("npu.pools", "npuRAM3=1MiB", r"sum to .* accepted: up to 1835008"),
+    ("npu.clock", "cpu", "the host core's.*accepted: a clock of its own: .*npu"),
+    ("npu.hand_over.clock", "npu", "accepted: cpu"),
+    ("clocks.npu.frequency_hz", 1, "did you mean 1MHz"),
     ("clocks.npu.frequency_hz", "2GHz", "above what voltage scale")])
 def test_impossible_machines_are_refused_by_key(path, value, message):
     with pytest.raises(BoardError, match=message) as refusal:
-        change_board(BOARD, {path: value})
+        change_board(BOARD, {"npu.pools.npuRAM3.size_bytes": "1MiB"} if path == "npu.pools"
+                     else {path: value})
     assert path in str(refusal.value)
+
+
+def test_further_units_of_a_kind_are_set_up_for_less():
+    def pre(count):
+        epoch = Epoch(name="e", engines=(engine(0, "in", 64),),
+                      units=(UnitWork(kind="CONV_ACC", count=count, ops=64),))
+        return hand_over_cycles(epoch, NPU)[0]
+
+    assert pre(2) - pre(1) == pre(4) - pre(3) == 1884 < 4162
 
 
 @pytest.mark.parametrize(("change", "slower"), [

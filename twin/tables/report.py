@@ -36,6 +36,7 @@ from twin.quantities import (
     format_time,
     significant,
 )
+from twin.tables.coverage import coverage_pairs
 from twin.tables.layout import add_row, draw_bar, natural_width, new_pairs, new_table, spaced
 
 _SHORT_OPS = {"depthwise_conv_2d": "depthwise", "transpose_conv_2d": "deconv",
@@ -132,18 +133,6 @@ def interval_pairs(prediction: Prediction) -> list[tuple[str, str]]:
     return pairs
 
 
-def coverage_pairs(prediction: Prediction) -> list[tuple[str, str]]:
-    """Return what part of the layers and of the time an accelerator covers; none without one."""
-    coverage = prediction.coverage
-    if coverage is None:
-        return []
-    npu, host, hand_over = (int(share) for share in percentages(
-        [coverage.npu_us, coverage.host_us, coverage.hand_over_us]))
-    return [("offload", f"{coverage.npu_layers} layers on the NPU, {coverage.host_layers} on the "
-                        f"host in {len(prediction.epochs)} epochs; of the time {npu} % NPU, "
-                        f"{host} % host, {hand_over} % hand-over")]
-
-
 def result_line(prediction: Prediction) -> str:
     """Return time, energy, cycles and instructions per cycle of one inference in a line."""
     cycles = cycles_by_clock(make_ledger(prediction).total)
@@ -153,7 +142,8 @@ def result_line(prediction: Prediction) -> str:
     # Of a closed library only its cycles are claimed, not how many instructions it takes.
     if cycles.get(clock) and prediction.deployment.runtime.structure == "open":
         ipc = f", IPC {significant(instructions / cycles[clock], 2)}"
-    counted = ", ".join(f"{count:,} {name} cycles" for name, count in cycles.items())
+    counted = ", ".join(f"{count:,} {_clock_label(prediction, name)} cycles"
+                        for name, count in cycles.items())
     return (f"{format_time(prediction.time_us)}, energy {format_energy(prediction.energy_uj)}, "
             f"{counted}{ipc}, {prediction.temperature} caches")
 
@@ -275,11 +265,18 @@ def _with_epochs(columns: Sequence[_Column], prediction: Prediction) -> list[_Co
     if not prediction.epochs:
         return list(columns)
     place = [header for header, _, _ in columns].index("cycles")
-    counted: list[_Column] = [(f"{clock} cycles", True, partial(_count_cycles, clock=clock))
-                              for clock in prediction.bill.clocks()]
+    counted: list[_Column] = [
+        (f"{_clock_label(prediction, clock)} cycles", True, partial(_count_cycles, clock=clock))
+        for clock in prediction.bill.clocks()]
     epochs: _Column = ("epoch", False, lambda row: " ".join(
         name.removeprefix("epoch_") for name in row.layer.epochs))
     return [*columns[:place], epochs, *counted, *columns[place + 1:]]
+
+
+def _clock_label(prediction: Prediction, clock: str) -> str:
+    """A clock as its cycles are called: of an NPU they are those of its epochs' cores."""
+    npu = prediction.deployment.board.npu
+    return f"{clock} core" if npu is not None and clock == npu.clock else clock
 
 
 def _count_cycles(row: _Row, clock: str) -> str:
@@ -300,7 +297,7 @@ def _layer_table(rows: Sequence[_Row], prediction: Prediction,
         "uJ": format_number(prediction.energy_uj, _energy_decimals(prediction.energy_uj)),
     }
     for header in (header for header, _, _ in columns if header.endswith("cycles")):
-        clock = header.removesuffix("cycles").strip() or prediction.clock
+        clock = header.removesuffix("cycles").strip().removesuffix(" core") or prediction.clock
         total[header] = f"{sum(row.cycles.get(clock, 0) for row in rows):,}"
     add_row(table, [total.get(header, "") for header, _, _ in columns], style="bold")
     return table
