@@ -41,6 +41,10 @@ def lower_network(deployment: Deployment) -> tuple[tuple[Kernel, ...], ...]:
     RuntimeRefusedError
         When the runtime has no kernel for an operator or its type.
     """
+    if deployment.runtime.is_compiled:
+        from twin.binary.network import read_network
+
+        return read_network(deployment)
     graph = deployment.executed
     core, offloaded = deployment.board.core, deployment.offloaded
     parameter_offset = 0

@@ -15,22 +15,22 @@ from twin.arithmetic.parameters import folded_bias
 from twin.arithmetic.requantisation import weighted
 from twin.codegen.boot_checksum import boot_checksum
 from twin.codegen.build import build_firmware
-from twin.codegen.calls import _literal
+from twin.codegen.calls import _WRITERS, _literal
 from twin.codegen.flashing import find_programmer, flash_image
 from twin.codegen.memory_map import choose_sample_capacity, write_memory_map
-from twin.codegen.plan import (
-    FIRMWARE,
-    convolution_scratch_bytes,
-    lay_out_constants,
-    plan_firmware,
-)
+from twin.codegen.plan import FIRMWARE, lay_out_constants, plan_firmware
 from twin.codegen.ports import choose_port, firmware_folder, list_ports, load_port
 from twin.codegen.source import generate_source
 from twin.deployment import deploy, place
 from twin.errors import DoesNotFitError, FirmwareError, RuntimeRefusedError, UsageError
 from twin.graph import Graph
 from twin.operators import is_alias
+from twin.runtimes.firmware import LIBRARY, convolution_scratch_bytes
 from twin.zoo import build
+
+
+def test_the_runtime_has_the_operators_that_are_written():
+    assert set(LIBRARY) == set(_WRITERS)
 
 
 def test_image_holds_the_constants_where_the_plan_says():

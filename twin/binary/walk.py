@@ -51,12 +51,12 @@ class Touch:
 
 @dataclass(frozen=True, slots=True)
 class Turns:
-    """Turns of a loop that do the same; `last`: the block whose branch ends the last of them."""
+    """Turns of a loop that do the same; `last`: the step that goes the other way in the last."""
 
     index: int
     count: int
     body: tuple[Step | Touch | Turns, ...]
-    last: CodeBlock | None = None
+    last: Step | None = None
 
 
 Event = Step | Touch | Turns
@@ -322,18 +322,18 @@ class Walker:
         if step is not None and step.block.start == frame.source and frame.others > turns \
                 and step.block.ending.kind in ("branch", "loop_end") \
                 and self._closes(step, loop.header):
-            last = step.block
+            last = step
             turns += 1
         body = tuple(self.log)
         self.log = log
         self._fix(index, turns - 1)
         self.scope.leave(index, turns, frame.source if last else None)
-        if last is not None and step is not None:
-            self.scope.place = last.start
+        if last is not None:
+            self.scope.place = last.block.start
             condition, flags = self._test
             taken = self.decide(condition, flags)
-            if taken is not None and taken != step.taken:
-                start = last.end if step.taken else last.ending.target
+            if taken is not None and taken != last.taken:
+                start = last.block.end if last.taken else last.block.ending.target
             else:
                 last = None
         log.append(Turns(index, turns, body, last))

@@ -136,9 +136,7 @@ def build_firmware(graph: Graph, port: Port, folder: str | Path, *, compiler: st
             macros.append(f"SAMPLE_CAPACITY={samples}u")
     else:
         (folder / "memory.ld").unlink(missing_ok=True)
-    version = f"{_version(used, port)} {optimisation}"
-    if kernels == "cmsis-nn":
-        version += ", CMSIS-NN"
+    version = _describe(used, port, optimisation, kernels)
     _fill_in(folder, source, port, version, tuple(macros))
     _make(folder, port, used, optimisation, kernels, macros)
     image = folder / "firmware.elf"
@@ -183,6 +181,15 @@ def _find_compiler(compiler: str, port: Port) -> str:
     return compiler
 
 
+def describe_compiler(port: Port, optimisation: str) -> str:
+    """Return what would compile our kernels for a port by default, as `Build.compiler` says it."""
+    return _describe(_find_compiler(_default_compiler(port), port), port, optimisation, "own")
+
+
+def _describe(used: str, port: Port, optimisation: str, kernels: str) -> str:
+    return f"{_version(used, port)} {optimisation}{', CMSIS-NN' * (kernels == 'cmsis-nn')}"
+
+
 def _version(used: str, port: Port) -> str:
     commands = {"gcc": [_GCC[port.arch][0], "-dumpfullversion"], "clang": ["clang", "-dumpversion"],
                 "zig": [sys.executable, "-m", "ziglang", "version"]}
@@ -190,9 +197,23 @@ def _version(used: str, port: Port) -> str:
     return f"{'clang of zig' if used == 'zig' else used} {answer.stdout.strip()}"
 
 
-def _fill_in(folder: Path, source: Source, port: Port, compiler: str,
-             macros: tuple[str, ...]) -> None:
-    """Write what identifies the build into model.c: a hash of every source and option."""
+def fingerprint(source: Source, port: Port, compiler: str, macros: tuple[str, ...],
+                memory_map: bytes) -> bytes:
+    """Return a hash of everything an image is made from.
+
+    Parameters
+    ----------
+    source : Source
+        The network as C.
+    port : Port
+        What it runs on.
+    compiler : str
+        As `Build.compiler` says it.
+    macros : tuple of str
+        Defined besides.
+    memory_map : bytes
+        Of memory.ld; empty: the port's own.
+    """
     digest = hashlib.sha256("\0".join((source.model_c, port.name, compiler, *macros)).encode())
     digest.update(source.image.content)
     root = firmware_folder()
@@ -205,10 +226,17 @@ def _fill_in(folder: Path, source: Source, port: Port, compiler: str,
                            (top / part, *(top / part).glob("**/*"))):
             if path.suffix in (".c", ".h", ".ld", ".mk", "") and path.is_file():
                 digest.update(path.relative_to(top).as_posix().encode() + path.read_bytes())
+    digest.update(memory_map)
+    return digest.digest()
+
+
+def _fill_in(folder: Path, source: Source, port: Port, compiler: str,
+             macros: tuple[str, ...]) -> None:
+    """Write what identifies the build into model.c: a hash of every source and option."""
     memory = folder / "memory.ld"
-    if memory.is_file():
-        digest.update(memory.read_bytes())
-    build = ", ".join(f"0x{byte:02x}" for byte in digest.digest())
+    digest = fingerprint(source, port, compiler, macros,
+                         memory.read_bytes() if memory.is_file() else b"")
+    build = ", ".join(f"0x{byte:02x}" for byte in digest)
     text = source.model_c.replace("@BUILD@", build).replace("@COMPILER@", compiler)
     (folder / "model.c").write_text(text, encoding="utf-8")
 

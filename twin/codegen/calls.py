@@ -11,10 +11,11 @@ import numpy as np
 from twin.arithmetic import data_inputs, find_operation, parameters
 from twin.arithmetic.integer import check_concatenation, padding_amounts
 from twin.arithmetic.requantisation import Requantisation, activation_range, single, weighted
-from twin.codegen.plan import Image, is_pointwise
+from twin.codegen.plan import Image
 from twin.errors import RuntimeRefusedError
 from twin.graph import Graph, Layer
 from twin.placement import Placement
+from twin.runtimes.firmware import is_pointwise
 
 Fields = Mapping[str, object]
 

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
 from twin.arithmetic import parameters
 from twin.arithmetic.requantisation import weighted
-from twin.errors import RuntimeRefusedError
 from twin.graph import Graph, Layer
 from twin.operators import is_alias
 from twin.placement import Placement, align, plan_placement, requantisation_bytes
-from twin.runtimes.lowering import Lowering
-from twin.runtimes.runtime import Runtime
+from twin.runtimes import Runtime, load_runtime
+from twin.runtimes.firmware import is_pointwise
 
 KERNELS = ("own", "cmsis-nn")
 """Whose kernels the image calls."""
@@ -22,55 +20,8 @@ KERNELS = ("own", "cmsis-nn")
 _WEIGHTED = ("conv_2d", "depthwise_conv_2d", "fully_connected")
 
 
-def is_pointwise(graph: Graph, layer: Layer) -> bool:
-    """Whether a convolution is a plain matrix product: 1x1, stride 1, no border."""
-    window = layer.window
-    return (window is not None and window.kernel == (1, 1) and window.stride == (1, 1)
-            and not any(window.padding))
-
-
-def convolution_scratch_bytes(graph: Graph, layer: Layer, isa: str) -> int:
-    """Columns of a convolution: two windows of int8, one of float32; none when pointwise.
-
-    Parameters
-    ----------
-    isa : str
-        Makes no difference: every instruction set copies the same columns.
-    """
-    weights = graph.tensors[layer.inputs[1]]
-    if is_pointwise(graph, layer):
-        return 0
-    depth = weights.elements // weights.shape[0]
-    return 4 * depth if weights.dtype == "float32" else 2 * depth
-
-
-def _refuse(graph: Graph, layer: Layer, site: object) -> tuple[()]:
-    raise RuntimeRefusedError("the firmware's kernels are compiled, not lowered: their blocks come "
-                              "from the image")
-
-
-SCRATCH: Mapping[str, Callable[[Graph, Layer, str], int]] = {"conv_2d": convolution_scratch_bytes}
-"""Scratch by operator; the others need none."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _FirmwareRuntime(Runtime):
-    """Our kernels as a runtime: enough of one for placing."""
-
-    def lowering(self, op: str, dtype: str) -> Lowering:
-        """Scratch of an operator."""
-        return Lowering(lower=_refuse, scratch_bytes=SCRATCH.get(op, lambda graph, layer, isa: 0))
-
-
-FIRMWARE: Runtime = _FirmwareRuntime(
-    name="firmware", version="1", description="kernels of firmware/", library="firmware",
-    dtypes=("int8", "float32"), structure="open", drops_dead_channels=False,
-    dispatches_aliases=False, in_place=(), parameters_in="weights", dispatch_cycles=0.0,
-    setup_cycles_per_op=0.0, setup_cycles_per_channel=0.0, code_bytes=24 * 1024,
-    ram_bytes=10 * 1024, alignment_bytes=16, efficiency={})
-"""Runtime of the firmware. Code: images of kws for eleven ports, GCC 12.2.1 -O2, have 20.9 to
-26.6 KiB. RAM besides arena and input: 4 KiB of stack, 2 KiB of samples, the fewest, and 3.7 KiB of
-line buffers and state; the linked image says what it really is."""
+FIRMWARE: Runtime = load_runtime("firmware")
+"""Runtime of the firmware."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

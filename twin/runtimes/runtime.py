@@ -94,6 +94,11 @@ class Runtime:
         """The runtime as commands name it."""
         return f"{self.name}@{self.version}"
 
+    @property
+    def is_compiled(self) -> bool:
+        """Whether kernels are read from a built image instead of lowered; versions are levels."""
+        return self.library == "firmware"
+
     def lowering(self, op: str, dtype: str) -> Lowering:
         """Return how this runtime runs an operator on activations of a type.
 
@@ -112,6 +117,8 @@ class Runtime:
                 f"runtime {self.identity} does not run {dtype} {op}; it runs "
                 f"{', '.join(self.dtypes)}; see `twin runtimes`")
         names = ("reference",) if dtype == "float32" else (self.library, "reference")
+        if self.is_compiled:
+            names = (self.library,)
         for name in names:
             library = import_module(f"twin.runtimes.{name}").LIBRARY
             if op in library:
