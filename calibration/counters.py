@@ -30,6 +30,8 @@ ALIASES: Mapping[str, tuple[str, ...]] = {
     "stalls": ("stall_cycles", "arm_pmu_stall", "stall"),
     "frontend_stalls": ("arm_pmu_stall_frontend", "stall_frontend"),
     "backend_stalls": ("arm_pmu_stall_backend", "stall_backend"),
+    "code_accesses": ("icache_access", "xip_access", "arm_pmu_l1i_cache", "l1i"),
+    "code_misses": ("icache_miss", "xip_miss", "arm_pmu_l1i_cache_refill", "l1i_refill"),
     "bus_accesses": ("arm_pmu_bus_access", "bus_access"),
     "branches": ("branches", "arm_pmu_pc_write_retired", "pc_write_retired", "block_branches"),
     "vector_instructions": ("arm_pmu_mve_inst_retired", "mve_inst"),
@@ -38,8 +40,19 @@ ALIASES: Mapping[str, tuple[str, ...]] = {
     "macs": ("macs",),
     "bytes": ("bytes_moved",),
     "energy_uj": ("energy", "block_package_energy"),
+    "time_us": ("time_us",),
 }
-"""Names a figure goes by: ours first, then those of the boards' counters."""
+"""Names a figure goes by: ours first, then those of the boards' counters. Code is what the cache in
+front of the flash serves, constants included."""
+
+SUMS: Mapping[str, tuple[tuple[int, str], ...]] = {
+    "icache_access": ((1, "icache_hit"), (1, "icache_miss")),
+    "xip_miss": ((1, "xip_access"), (-1, "xip_hit")),
+    "dcache_accesses": ((1, "dcache_read_hit"), (1, "dcache_read_miss"), (1, "dcache_write_hit"),
+                        (1, "dcache_write_miss")),
+    "dcache_misses": ((1, "dcache_read_miss"), (1, "dcache_write_miss")),
+}
+"""What vendors' cache monitors leave to be added up; only where all terms were counted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,8 +61,6 @@ class Limits:
 
     Parameters
     ----------
-    clock_hz : float or None
-        Of the core.
     max_ipc : float or None
         Instructions per cycle.
     macs_per_cycle : float or None
@@ -60,7 +71,6 @@ class Limits:
         Cost of one data-cache miss.
     """
 
-    clock_hz: float | None = None
     max_ipc: float | None = None
     macs_per_cycle: float | None = None
     bytes_per_cycle: float | None = None
@@ -128,6 +138,9 @@ class Figures:
 
     def add(self, values: Mapping[str, float], origin: str) -> Figures:
         """Add counters of one origin, nearer origins first; returns itself."""
+        values = {**{name: float(sum(sign * values[term] for sign, term in terms))
+                     for name, terms in SUMS.items() if all(term in values for _, term in terms)},
+                  **values}
         for name, aliases in ALIASES.items():
             for alias in aliases:
                 if alias in values and name not in self.found:
@@ -152,6 +165,9 @@ RATIOS = (
     ("stores_per_mac", "stores", "macs", "stores/MAC"),
     ("miss_rate", "misses", "accesses", "misses/access"),
     ("misses_per_1k_instructions", "misses", "instructions", "misses/1000 instructions"),
+    ("code_miss_rate", "code_misses", "code_accesses", "misses/access"),
+    ("mac_rate", "macs", "time_us", "MMAC/s"),
+    ("byte_rate", "bytes", "time_us", "MB/s"),
     ("bytes_per_cycle", "bytes", "cycles", "bytes/cycle"),
     ("arithmetic_intensity", "macs", "bytes", "MAC/byte"),
     ("stall_share", "stalls", "cycles", ""),
@@ -185,13 +201,10 @@ def derive_metrics(figures: Figures, limits: Limits) -> tuple[Metric, ...]:
     found = [Metric(name=name, value=figure.value, unit="", origin=figure.origin,
                     formula="counter" if figure.origin != "modelled" else "model")
              for name, figure in figures.found.items()]
-    cycles = figures.get("cycles")
-    if cycles and limits.clock_hz and cycles[0][0]:
-        seconds = cycles[0][0] / limits.clock_hz
-        found += [Metric(name="latency", value=seconds * 1e6, unit="us", origin=cycles[1],
-                         formula="cycles / clock"),
-                  Metric(name="throughput", value=1 / seconds, unit="inferences/s",
-                         origin=cycles[1], formula="clock / cycles")]
+    span = figures.get("time_us")
+    if span and span[0][0]:
+        found.append(Metric(name="throughput", value=1e6 / span[0][0], unit="inferences/s",
+                            origin=span[1], formula="1 / time_us"))
     for name, above, below, unit in RATIOS:
         pair = figures.get(above, below)
         if pair and pair[0][1]:
@@ -249,5 +262,6 @@ def classify(metrics: Mapping[str, Metric], overhead_share: float | None = None)
                                    "no miss or bandwidth explains it")
     macs = metrics.get("mac_utilisation")
     told = f"{macs.value:.0%} of MAC slots used; " if macs is not None else ""
-    return Bottleneck(kind="", severity=0.0, origin="modelled",
-                      evidence=f"{told}nothing counts instructions or misses")
+    missing = [name for name in ("cycles", "instructions") if name not in metrics]
+    return Bottleneck(kind="", severity=0.0, origin="modelled", evidence=told + (
+        f"nothing counts {' or '.join(missing)}" if missing else "the core's limits are not known"))

@@ -91,8 +91,11 @@ class MeasuredNetwork:
     overhead_share: float
 
 
-def find_limits(board: Board, weights: str, dtype: str = "int8") -> Limits:
-    """Return what a board's core and the memory of the weights can do."""
+def find_limits(board: Board | None, dtype: str = "int8") -> Limits:
+    """Return what a board's core and the memory of the weights can do; None, the host: unknown."""
+    if board is None:
+        return Limits()
+    weights = dict(board.placement)["weights"]
     hertz = board.clock(board.core.clock).frequency_hz
     memory = board.memory(weights)
     cache = data_cache(board, memory)
@@ -100,7 +103,7 @@ def find_limits(board: Board, weights: str, dtype: str = "int8") -> Limits:
     if cache is not None:
         refill = (derive_prices(board).price("dcache_read_refill", weights).cycles
                   + line_wait_cycles(board, memory, cache.line_bytes))
-    return Limits(clock_hz=hertz, max_ipc=load_core(board.core.model).max_ipc,
+    return Limits(max_ipc=load_core(board.core.model).max_ipc,
                   macs_per_cycle=peak_macs_per_cycle(board, dtype), refill_cycles=refill,
                   bytes_per_cycle=memory_bytes_per_second(board, memory) / hertz)
 
@@ -146,27 +149,20 @@ def _describe(measurement: Measurement, graph: Graph, limits: Limits, counter: s
     origin = "measured" if measurement.header.kind == "measured" else "simulated"
     counted = {name: measurement.percentile(name, 50, index) for name in measurement.counters
                if measurement.count(name, index)}
+    clocks = dict(measurement.header.clocks_hz)
+    time_us = _time_us(counter, counted[counter], clocks, origin)
     figures = Figures().add(counted, origin)
+    figures.add({} if time_us is None else {"time_us": time_us}, origin)
     figures.add(_nominal(graph, index), "modelled")
     figures.add(figures_of_all or (_modelled(predicted) if predicted else {}), "modelled")
-    clocks = dict(measurement.header.clocks_hz)
-    metrics = {metric.name: metric for metric in derive_metrics(figures, _scaled(limits, clocks))}
+    metrics = {metric.name: metric for metric in derive_metrics(figures, limits)}
     p50 = counted[counter]
     layer = graph.layers[index] if index is not None else None
     return MeasuredLayer(
         index=index, name=layer.name if layer else graph.name, op=layer.op if layer else "",
         p50=p50, p95=measurement.percentile(counter, 95, index), metrics=metrics,
-        time_us=_time_us(counter, p50, clocks, origin), share=p50 / total if total else 0.0,
+        time_us=time_us, share=p50 / total if total else 0.0,
         bottleneck=classify(metrics, overhead))
-
-
-def _scaled(limits: Limits, clocks: dict[str, float]) -> Limits:
-    """Limits at the clock the board told, where it told one."""
-    if "cpu" not in clocks:
-        return limits
-    return Limits(clock_hz=clocks["cpu"], max_ipc=limits.max_ipc,
-                  macs_per_cycle=limits.macs_per_cycle, bytes_per_cycle=limits.bytes_per_cycle,
-                  refill_cycles=limits.refill_cycles)
 
 
 def _time_us(counter: str, value: float, clocks: dict[str, float], origin: str) -> float | None:
@@ -185,7 +181,8 @@ def _nominal(graph: Graph, index: int | None) -> dict[str, float]:
 
 def _modelled(layer: LayerPrediction) -> dict[str, float]:
     memory = sum(layer.bill.cycles(layer.clock, cause) for cause in CAUSE_GROUPS["memory"])
-    found = {"instructions": float(layer.instructions), "memory_cycles": memory}
+    found = {"cpu_cycles": layer.cycles, "instructions": float(layer.instructions),
+             "memory_cycles": memory, "time_us": layer.time_us}
     if layer.accesses:
         found |= {"dcache_accesses": float(layer.accesses), "dcache_misses": float(layer.misses)}
     if layer.energy_uj is not None:

@@ -81,10 +81,10 @@ def test_interval_of_the_median_covers_it():
     assert wants_more_runs(random.exponential(1, 50) + 10)
 
 
-MEASURED = {"cpu_cycles": 1000.0}
+MEASURED = {"cpu_cycles": 1000.0, "time_us": 10.0}
 MODELLED = {"instructions": 900.0, "macs": 500.0, "bytes_moved": 200.0, "loads": 300.0,
             "stores": 50.0, "dcache_accesses": 350.0, "dcache_misses": 7.0}
-LIMITS = Limits(clock_hz=1e8, max_ipc=1.0, macs_per_cycle=2.0, bytes_per_cycle=4.0,
+LIMITS = Limits(max_ipc=1.0, macs_per_cycle=2.0, bytes_per_cycle=4.0,
                 refill_cycles=20.0)
 
 
@@ -97,12 +97,37 @@ def test_at_least_eight_metrics_with_their_origin():
     metrics = metrics_of()
     assert len(metrics) >= 8 + 8
     assert {m.origin for m in metrics.values()} == {"measured", "modelled"}
-    assert metrics["latency"].value == pytest.approx(10.0)  # 1000 / 1e8 s
-    assert metrics["latency"].origin == "measured"
+    assert metrics["throughput"].value == pytest.approx(1e5)  # 1 / 10 us
+    assert metrics["throughput"].origin == "measured"
+    assert metrics["mac_rate"].value == pytest.approx(50)  # MMAC/s
     assert (metrics["ipc"].value, metrics["ipc"].origin) == (0.9, "modelled")
     assert metrics["refill_share"].value == pytest.approx(7 * 20 / 1000)
     measured = metrics_of({**MEASURED, "arm_pmu_inst_retired": 800.0})
     assert (measured["ipc"].value, measured["ipc"].origin) == (0.8, "measured")
+
+
+PLATFORMS = {
+    "Cortex-M0+ with XIP monitors": {"cpu_cycles": 1e6, "time_us": 8e3, "xip_hit": 9e5,
+                                     "xip_access": 1e6},
+    "Cortex-M4": {"cpu_cycles": 1e6, "time_us": 8e3, "dwt_cpicnt": 3, "dwt_lsucnt": 4},
+    "STM32U5": {"cpu_cycles": 1e6, "time_us": 6e3, "icache_hit": 9e5, "icache_miss": 1e5},
+    "Cortex-M55": {"cpu_cycles": 1e6, "inst_retired": 8e5, "ld_retired": 2e5, "l1d": 2e5,
+                   "l1d_refill": 10.0},
+    "host without counters": {"time_us": 120.0},
+}
+
+
+@pytest.mark.parametrize("platform", PLATFORMS)
+def test_every_platform_has_eight_metrics(platform):
+    """With nothing but the model file beside what the platform counts; no prediction at all."""
+    nominal = {"macs": 2e6, "bytes_moved": 1e5}
+    metrics = metrics_of(PLATFORMS[platform], nominal, Limits(macs_per_cycle=2.0))
+    own = {name for name in PLATFORMS[platform] if name.startswith("dwt")}  # shown as they are
+    reported = {"interrupts", "setup", "read_overhead"}  # by the firmware on every port
+    assert len(metrics) + len(own) + len(reported) >= 8, sorted(metrics)
+    assert all(metric.origin in ("measured", "modelled") for metric in metrics.values())
+    if "code_miss_rate" in metrics:
+        assert metrics["code_miss_rate"].value == pytest.approx(0.1)
 
 
 @pytest.mark.parametrize(("change", "kind"), [
@@ -119,4 +144,6 @@ def test_bottlenecks_by_shares_of_limits(change, kind):
 
 def test_overhead_and_ignorance():
     assert classify(metrics_of(), 0.4).kind == "overhead"
-    assert classify(metrics_of(modelled={})).kind == ""
+    unknown = classify(metrics_of(modelled={}))
+    assert unknown.kind == "" and "nothing counts instructions" in unknown.evidence
+    assert "limits are not known" in classify(metrics_of(limits=Limits())).evidence

@@ -60,6 +60,7 @@ Shunt = Annotated[float | None, typer.Option(
     "--shunt", metavar="OHM", help="Shunt of the INA226.")]
 
 
+HOST = "host"
 EMULATOR_RETURN_S = 2.0
 
 
@@ -80,7 +81,7 @@ def measure(model: Model, board: BoardName, port: Port = None, virtual: Virtual 
             supply: Supply = None, flamegraph: Flame = None, power: PowerRuns = None,
             power_layers: PowerLayers = False, ina226: MonitorBus = None,
             shunt: Shunt = None) -> None:
-    """Measure a network on a board: raw samples, percentiles, what holds each layer up."""
+    """Measure a network on a board, or on this machine (-b host): raw samples and what they say."""
     if port is not None and virtual is not None:
         raise UsageError("--port and --virtual exclude each other")
     if image is not None and virtual is None:
@@ -88,19 +89,18 @@ def measure(model: Model, board: BoardName, port: Port = None, virtual: Virtual 
     if ina226 is not None and (shunt is None or power is None):
         raise UsageError("--ina226 needs --shunt OHM and --power RUNS")
     from calibration.link import find_port
-    from hwmodels.board.file import load_board
     from twin.readers import read_model
 
     graph = read_model(model)
-    deployed = load_board(board)
-    if clock is not None:
-        name = f"clocks.{deployed.core.clock}.frequency_hz"
-        deployed = load_board(board, overrides={name: parse_quantity(clock, "hz", "--clock")})
-    folder = Path(output) if output else _default_folder(graph.name, deployed.name)
+    if board == HOST and port is None:
+        virtual = HOST
+    deployed = None if virtual == HOST else _load_board(board, clock)
+    name = deployed.name if deployed is not None else HOST
+    folder = Path(output) if output else _default_folder(graph.name, name)
     told: dict[str, Any] = {
-        "folder": folder, "board": deployed.name, "model": graph.name, "runtime": "firmware",
+        "folder": folder, "board": name, "model": graph.name, "runtime": "firmware",
         "model_sha256": graph.sha256, "architecture_id": graph.architecture_id,
-        "supply_v": supply, "placement": tuple(deployed.placement)}
+        "supply_v": supply, "placement": tuple(deployed.placement) if deployed is not None else ()}
     names = None if counters is None else [name.strip() for name in counters.split(",")]
     data = None if input_file is None else Path(input_file).read_bytes()
     asked = {"runs": runs, "warmup": warmup, "events": names, "mask": mask,
@@ -124,12 +124,22 @@ def measure(model: Model, board: BoardName, port: Port = None, virtual: Virtual 
         note_written(flamegraph)
 
 
+def _load_board(board: str, clock: str | None) -> Board:
+    from hwmodels.board.file import load_board
+
+    loaded = load_board(board)
+    if clock is None:
+        return loaded
+    name = f"clocks.{loaded.core.clock}.frequency_hz"
+    return load_board(board, overrides={name: parse_quantity(clock, "hz", "--clock")})
+
+
 def _default_folder(model: str, board: str) -> Path:
     return Path("out") / "measurements" / f"{model}-{board}-{time.strftime('%Y%m%d-%H%M%S')}"
 
 
 @contextlib.contextmanager
-def _launch(graph: Graph, board: Board, virtual: str | None, image: str | None,
+def _launch(graph: Graph, board: Board | None, virtual: str | None, image: str | None,
             folder: Path) -> Iterator[Launched | None]:
     """Build and start a virtual board; None for a real one."""
     if virtual is None:
@@ -143,7 +153,7 @@ def _launch(graph: Graph, board: Board, virtual: str | None, image: str | None,
         yield made
 
 
-def _build(graph: Graph, board: Board, name: str, folder: Path) -> Path:
+def _build(graph: Graph, board: Board | None, name: str, folder: Path) -> Path:
     """Build the image; an emulated core gets the memories of the board it stands for."""
     from twin.codegen.build import build_firmware
     from twin.codegen.ports import load_port
@@ -151,7 +161,7 @@ def _build(graph: Graph, board: Board, name: str, folder: Path) -> Path:
 
     port = load_port(name)
     placed = None
-    if not port.fixed_map:
+    if not port.fixed_map and board is not None:
         if port.core != board.core.model:
             raise UsageError(f"--virtual {name} is a {port.core}, {board.name} a "
                              f"{board.core.model}; accepted: a board of that core")
@@ -160,7 +170,7 @@ def _build(graph: Graph, board: Board, name: str, folder: Path) -> Path:
 
 
 def _run_campaign(line: str, baud: int, told: dict[str, Any], made: Launched | None, graph: Graph,
-                  board: Board, data: bytes | None, asked: dict[str, Any],
+                  board: Board | None, data: bytes | None, asked: dict[str, Any],
                   window: PowerWindow) -> list[MeasuredNetwork]:
     """Open the line, make every plan the board allows, and describe what came."""
     from calibration.collector import Campaign, counter_name
@@ -194,7 +204,8 @@ def _run_campaign(line: str, baud: int, told: dict[str, Any], made: Launched | N
     if made is not None and made.failure() is not None:
         warn([str(made.failure())])
     widths = {counter_name(one): one.bits for one in campaign.counters}
-    clock = (campaign.clock.ratio, campaign.clock.uncertainty) if campaign.clock else None
+    check = campaign.clock if board is not None else None  # the host's clock is its own
+    clock = (check.ratio, check.uncertainty) if check else None
     for network in networks:
         findings = judge_network(network, widths=widths, mismatches=campaign.mismatches,
                                  clock=clock)
@@ -203,8 +214,10 @@ def _run_campaign(line: str, baud: int, told: dict[str, Any], made: Launched | N
     return networks
 
 
-def _predict(graph: Graph, board: Board) -> Prediction | None:
-    """Predict the firmware's own kernels; None where they cannot be placed."""
+def _predict(graph: Graph, board: Board | None) -> Prediction | None:
+    """Predict the firmware's own kernels; None on the host and where they cannot be placed."""
+    if board is None:
+        return None
     from hwmodels.errors import TwinError
     from twin.deployment import deploy
     from twin.prediction import predict
@@ -215,7 +228,7 @@ def _predict(graph: Graph, board: Board) -> Prediction | None:
         return None
 
 
-def _collect(campaign: Campaign, plan: Plan, graph: Graph, board: Board,
+def _collect(campaign: Campaign, plan: Plan, graph: Graph, board: Board | None,
              prediction: Prediction | None) -> MeasuredNetwork:
     """Make the runs of a plan with a progress bar that names the bottleneck so far."""
     from rich.console import Console
@@ -225,8 +238,7 @@ def _collect(campaign: Campaign, plan: Plan, graph: Graph, board: Board,
     from calibration.measurement import read_measurement
     from twin.measured_layers import describe_network, find_limits
 
-    weights = dict(board.placement)["weights"]
-    limits = find_limits(board, weights)
+    limits = find_limits(board)
     bars = Bars(TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(),
                 TimeRemainingColumn(), TextColumn("{task.fields[bound]}"),
                 console=Console(file=sys.stderr), disable=not sys.stderr.isatty())
@@ -242,7 +254,8 @@ def _collect(campaign: Campaign, plan: Plan, graph: Graph, board: Board,
             if not bars.disable:
                 found = describe(read_measurement(campaign.folder_of(plan.temperature)))
                 worst = found.whole.bottleneck
-                bound = f"{worst.kind} {worst.severity:.0%}" if worst.kind else ""
+                bound = f"{worst.kind} {worst.severity:.0%}: {worst.evidence} [{worst.origin}]" \
+                    if worst.kind else worst.evidence
             bars.update(task, completed=progress.done, total=progress.total, bound=bound)
 
         campaign.on_progress = update

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from rich.console import RenderableType
 from rich.table import Table
 
+from calibration.counters import ALIASES
 from calibration.measurement import Measurement
 from calibration.virtual_board import VirtualBoard
 from twin.measured_layers import MeasuredLayer, MeasuredNetwork
@@ -16,7 +17,7 @@ from twin.tables.layout import add_row, new_pairs, new_table, spaced
 _LABELS = {"cpu_cycles": "cycles", "instructions": "instructions", "timer_ticks": "ticks"}
 _BOUNDS = {"cache": "memory-bound by cache", "bandwidth": "memory-bound by bandwidth",
            "stalled": "stalled", "compute": "compute-bound", "overhead": "overhead", "": NOT_KNOWN}
-_COUNTERS = ("interrupts", "setup", "read_overhead", "die_temperature", "supply")
+_UNTOLD = ("output_checksum", "timer_ticks")
 
 
 def measured_report(networks: Sequence[MeasuredNetwork]) -> RenderableType:
@@ -61,10 +62,21 @@ def _heading(network: MeasuredNetwork) -> RenderableType:
              ("firmware", f"{environment['firmware_sha256'][:12]}, {environment['compiler']}")]
     if "clock_by_host" in environment:
         shown.append(("clock by the host's", environment["clock_by_host"]))
+    shown += [("not counted", f"{', '.join(names)}: {why}")
+              for why, names in _missing_counters(environment).items()]
     bottleneck = network.whole.bottleneck
     shown.append(("bottleneck", f"{_BOUNDS[bottleneck.kind]}: {bottleneck.evidence} "
                                 f"[{bottleneck.origin}]"))
     return new_pairs(shown)
+
+
+def _missing_counters(environment: Mapping[str, str]) -> dict[str, list[str]]:
+    """Counters the host's kernel does not give, by why not."""
+    found: dict[str, list[str]] = {}
+    for name, why in environment.items():
+        if name.startswith("no_"):
+            found.setdefault(why, []).append(name.removeprefix("no_"))
+    return found
 
 
 def layers_table(network: MeasuredNetwork) -> Table:
@@ -90,7 +102,8 @@ def _layer_cells(layer: MeasuredLayer, timed: bool) -> tuple[str, ...]:
             f"{layer.p50:,.0f}", f"{layer.p95:,.0f}", *time_us, f"{100 * layer.share:.1f}",
             f"{macs:,.0f}", f"{layer.p50 / macs:.2f}" if macs else "", f"{size:,.0f}",
             f"{macs / size:.2f}" if size else "", _BOUNDS[bottleneck.kind],
-            f"{100 * bottleneck.severity:.0f} %" if bottleneck.kind else "", bottleneck.evidence)
+            f"{100 * bottleneck.severity:.0f} %" if bottleneck.kind else "",
+            f"{bottleneck.evidence} [{bottleneck.origin}]" if bottleneck.kind else "")
 
 
 def percentiles_table(networks: Sequence[MeasuredNetwork]) -> Table:
@@ -112,13 +125,15 @@ def percentiles_table(networks: Sequence[MeasuredNetwork]) -> Table:
 
 
 def metrics_table(network: MeasuredNetwork) -> Table:
-    """Return every metric of the inference with its origin."""
+    """Return every metric and counter of the inference with its origin."""
     table = new_table(("metric", "value", "unit", "origin", "from"), ("value",))
     for metric in network.whole.metrics.values():
         add_row(table, (metric.name, _format(metric.value), metric.unit, metric.origin,
                         metric.formula))
-    for name in _COUNTERS:
-        _add_counter(table, network.measurement, name)
+    shown = {*_UNTOLD, *(alias for aliases in ALIASES.values() for alias in aliases)}
+    for name in network.measurement.counters:
+        if name not in shown and not name.startswith("first_"):
+            _add_counter(table, network.measurement, name)
     return table
 
 
