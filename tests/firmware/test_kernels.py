@@ -5,11 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from made_networks import ELEMENTWISE, WINDOWED, needs_make, random_network
-from native import build_kernels, run_native
 
 from twin.arithmetic import run_network
+from twin.codegen.native import build_kernels, build_library, called_layers, run_library
 from twin.codegen.verification import random_input
-from twin.operators import is_alias
 from twin.zoo import build
 
 pytestmark = needs_make
@@ -24,9 +23,8 @@ def kernels(tmp_path_factory):
 def assert_equal(graph, kernels, folder, seed=0):
     values = random_input(graph, seed)
     expected = run_network(graph, [values])
-    outputs = run_native(graph, values, kernels, folder)
-    layers = [layer for layer in graph.layers if not is_alias(layer)]
-    for layer, output in zip(layers, outputs, strict=True):
+    outputs = run_library(graph, values, build_library(graph, folder, kernels))
+    for layer, output in zip(called_layers(graph), outputs, strict=True):
         np.testing.assert_array_equal(output, expected[layer.outputs[0]],
                                       err_msg=f"{layer.op} {layer.window}")
     return expected
@@ -61,8 +59,7 @@ def test_float_networks_agree_up_to_rounding(kernels, tmp_path, seed):
     graph = random_network(seed, dtype="float32")
     values = random_input(graph, seed)
     expected = run_network(graph, [values])
-    outputs = run_native(graph, values, kernels, tmp_path)
-    layers = [layer for layer in graph.layers if not is_alias(layer)]
-    for layer, output in zip(layers, outputs, strict=True):
+    outputs = run_library(graph, values, build_library(graph, tmp_path, kernels))
+    for layer, output in zip(called_layers(graph), outputs, strict=True):
         np.testing.assert_allclose(output, expected[layer.outputs[0]], rtol=2e-5, atol=2e-5,
                                    err_msg=layer.op)

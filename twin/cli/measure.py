@@ -48,7 +48,8 @@ Folder = Annotated[str | None, typer.Option(
 Supply = Annotated[float | None, typer.Option(
     "--supply", metavar="VOLT", help="Supply voltage, for the record.")]
 Flame = Annotated[str | None, typer.Option(
-    "--flamegraph", metavar="FILE", help="Write folded stacks of the layers, for any viewer.")]
+    "--flamegraph", metavar="FILE", help="Where the time goes: a picture (.svg), or folded stacks "
+                                         "for any viewer. On the host py-spy samples functions.")]
 PowerRuns = Annotated[int | None, typer.Option(
     "--power", metavar="RUNS", min=1, help="Then make silent runs for a power meter, marked by "
                                            "the pin.")]
@@ -120,8 +121,7 @@ def measure(model: Model, board: BoardName, port: Port = None, virtual: Virtual 
     show(open_console(), measured_report(networks))
     note_written(folder)
     if flamegraph is not None:
-        Path(flamegraph).write_text("".join(_folded_stacks(networks[-1])), encoding="utf-8")
-        note_written(flamegraph)
+        _write_flamegraph(Path(flamegraph), graph, networks[-1], sampled=virtual == HOST)
 
 
 def _load_board(board: str, clock: str | None) -> Board:
@@ -282,6 +282,22 @@ def _make_power_window(campaign: Campaign, window: PowerWindow, network: Measure
         energy_samples(live.trace(edges), (), (), runs=window.runs)))
     show(open_console(), energy_table(found))
     note_written(write_measurement(campaign.folder_of("energy"), found))
+
+
+def _write_flamegraph(path: Path, graph: Graph, network: MeasuredNetwork, sampled: bool) -> None:
+    """Write stacks of layers as measured; on the host of functions, where py-spy is installed."""
+    from twin.codegen.profile import find_profiler, sample_stacks
+    from twin.flamegraph import draw_flamegraph
+
+    if sampled and find_profiler() is not None:
+        stacks = sample_stacks(graph)
+    else:
+        stacks = list(_folded_stacks(network))
+        if sampled:
+            warn(["the flamegraph shows layers only; functions need py-spy: pip install py-spy"])
+    text = draw_flamegraph(stacks) if path.suffix == ".svg" else "".join(stacks)
+    path.write_text(text, encoding="utf-8")
+    note_written(path)
 
 
 def _folded_stacks(network: MeasuredNetwork) -> Iterator[str]:

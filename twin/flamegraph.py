@@ -1,0 +1,58 @@
+"""Folded stacks as a picture: width is share, a frame stands on its caller."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from html import escape
+
+WIDTH, ROW = 1200, 18
+CHARACTER = 6.6
+"""Mean width of one, in pixels."""
+COLOURS = ("#e76f51", "#f4a261", "#e9c46a", "#f28482", "#f6bd60", "#ee964b")
+
+
+@dataclass(slots=True)
+class _Frame:
+    name: str
+    weight: float = 0.0
+    callees: dict[str, _Frame] = field(default_factory=dict)
+
+
+def draw_flamegraph(stacks: Iterable[str]) -> str:
+    """Return an SVG of folded stacks.
+
+    Parameters
+    ----------
+    stacks : iterable of str
+        One per line: frames by semicolon, a blank, a weight. Order is kept from left to right.
+    """
+    root = _Frame("all")
+    for line in stacks:
+        stack, _, weight = line.rstrip("\n").rpartition(" ")
+        frame = root
+        frame.weight += float(weight)
+        for name in stack.split(";"):
+            frame = frame.callees.setdefault(name, _Frame(name))
+            frame.weight += float(weight)
+    height = (_depth(root) + 1) * ROW
+    body = "\n".join(_draw(root, root.weight or 1.0, 0.0, height - ROW))
+    return (f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{height}" '
+            f'font-family="monospace" font-size="11">\n{body}\n</svg>\n')
+
+
+def _depth(frame: _Frame) -> int:
+    return 1 + max(map(_depth, frame.callees.values()), default=0) if frame.callees else 0
+
+
+def _draw(frame: _Frame, total: float, left: float, top: float) -> Iterator[str]:
+    width = WIDTH * frame.weight / total
+    label = frame.name[:max(int((width - 4) / CHARACTER), 0)]
+    share = f"{frame.name}: {frame.weight:,.0f}, {frame.weight / total:.1%}"
+    colour = COLOURS[sum(frame.name.encode()) % len(COLOURS)]
+    yield (f'<g><title>{escape(share)}</title><rect x="{left:.2f}" y="{top:.0f}" '
+           f'width="{width:.2f}" height="{ROW - 1}" fill="{colour}"/>'
+           f'<text x="{left + 2:.2f}" y="{top + 13:.0f}">{escape(label)}</text></g>')
+    for callee in frame.callees.values():
+        yield from _draw(callee, total, left, top - ROW)
+        left += WIDTH * callee.weight / total
