@@ -85,6 +85,8 @@ class StreamEngine:
         Size of the buffer walked over, as profilers report it; not the traffic.
     repeats : int
         Passes over the same bytes.
+    window_bytes : int
+        What is walked before a line is met again; 0: all of it, as far as is known.
     operand : str
         "weights", "input", "output" or "".
     encoded : bool
@@ -102,6 +104,7 @@ class StreamEngine:
     stride_bytes: int = 0
     buffer_bytes: int = 0
     repeats: int = 1
+    window_bytes: int = 0
     operand: str = ""
     encoded: bool = False
 

@@ -17,7 +17,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from hwmodels.npu.epoch import BURST_BEATS, NpuCacheRun, StreamEngine
-from hwmodels.npu.machine import Interface, Npu, Pool
+from hwmodels.npu.machine import Interface, Npu, NpuCache, Pool
 
 Bursts = tuple[int, int, int, int]
 
@@ -107,9 +107,12 @@ def form_streams(engines: Iterable[StreamEngine], npu: Npu) -> tuple[Stream, ...
     -----
     The cache starts every epoch without the lines it needs: weights differ from epoch to epoch.
     It writes back and allocates on writes (its driver cleans it by address). Where all cached
-    bytes of the epoch fit, a line misses once. Where they do not, every visit of a line misses, as
-    in a least-recently-used cache walked in a circle; runs that follow within a line are one
-    visit. Runs whose stride is not known are lines apart.
+    bytes of the epoch fit, a line misses once; where only the windows its engines walk do, once a
+    pass. Else every visit of a line misses, as in a least-recently-used cache walked in a circle;
+    runs that follow within a line are one visit. Runs whose stride is not known are lines apart.
+    A contiguous walk shares its last line with what comes behind it and is charged its own bytes;
+    a line written in parts is fetched before and written back after. Where engines take turns on a
+    `shared` memory outside the chip, one's accesses end the other's run: each pays the latency.
     """
     engines = tuple(engines)
     pools = {pool.name: pool for pool in npu.pools}
@@ -117,9 +120,23 @@ def form_streams(engines: Iterable[StreamEngine], npu: Npu) -> tuple[Stream, ...
     bound = [(engine, pools.get(engine.pool) or npu.pool(engine.pool),
               interfaces.get(engine.interface) or npu.interface(engine.interface))
              for engine in engines]
-    cached = sum(engine.bytes for engine, pool, _ in bound if _is_cached(pool, npu))
-    fits = npu.cache is not None and cached <= npu.cache.size_bytes
-    return tuple(_form_stream(*parts, npu, fits) for parts in bound)
+    cached = [engine for engine, pool, _ in bound if _is_cached(pool, npu)]
+    kept = "nothing"
+    if npu.cache is not None and cached:
+        if sum(engine.bytes for engine in cached) <= npu.cache.size_bytes:
+            kept = "all"
+        elif sum(_window_bytes(engine, npu.cache) for engine in cached) <= npu.cache.size_bytes:
+            kept = "windows"
+    outside = [pool.name for _, pool, _ in bound if pool.external and pool.shared]
+    return tuple(_form_stream(*parts, npu, kept, alone=outside.count(parts[1].name) < 2)
+                 for parts in bound)
+
+
+def _window_bytes(engine: StreamEngine, cache: NpuCache) -> int:
+    """What of a walk must stay in the cache for each line to be fetched once a pass."""
+    if engine.pattern == "contiguous":
+        return cache.line_bytes
+    return engine.window_bytes or engine.bytes
 
 
 def _is_cached(pool: Pool, npu: Npu) -> bool:
@@ -127,7 +144,7 @@ def _is_cached(pool: Pool, npu: Npu) -> bool:
 
 
 def _form_stream(engine: StreamEngine, pool: Pool, interface: Interface, npu: Npu,
-                 fits: bool) -> Stream:
+                 kept: str, *, alone: bool) -> Stream:
     width, reads = interface.width_bytes, engine.direction == "in"
     run = engine.bytes if engine.pattern == "contiguous" else engine.run_bytes
     runs, rest = divmod(engine.bytes, run) if run else (0, 0)
@@ -142,11 +159,17 @@ def _form_stream(engine: StreamEngine, pool: Pool, interface: Interface, npu: Np
     pool_bytes, misses, hits = beats * width, 0, 0
     accesses = 0 if engine.pattern == "contiguous" else runs * engine.repeats
     if npu.cache is not None and _is_cached(pool, npu):
-        misses, hits, accesses = _look_up(engine, run, runs, npu.cache.line_bytes, fits)
+        misses, hits, accesses = _look_up(engine, run, runs, npu.cache.line_bytes, kept)
         pool_bytes = misses * npu.cache.line_bytes
+        if engine.pattern == "contiguous":
+            pool_bytes = min(pool_bytes, beats * width)
+        elif not reads:
+            pool_bytes, accesses = 2 * pool_bytes, 2 * accesses
     latency = pool.clock_ratio * (pool.read_latency_cycles if reads else
                                   pool.write_latency_cycles)
     total = sum(bursts)
+    if not alone:
+        accesses = max(accesses, misses or total)
     channel_cycles = beats + (0.0 if reads else interface.write_gap_cycles * total)
     pool_cycles = pool.clock_ratio * pool_bytes / min(width, pool.bytes_per_cycle)
     if pool.external:
@@ -166,14 +189,15 @@ def _form_stream(engine: StreamEngine, pool: Pool, interface: Interface, npu: Np
 
 
 def _look_up(engine: StreamEngine, run_bytes: int, runs: int, line_bytes: int,
-             fits: bool) -> tuple[int, int, int]:
+             kept: str) -> tuple[int, int, int]:
     """Lines missed and hit, and the misses that do not follow the line before."""
     requests = runs * -(-run_bytes // line_bytes)
     visits, follows = requests, engine.pattern == "contiguous"
     if not follows and 0 < engine.stride_bytes <= line_bytes:
         visits, follows = -(-runs * engine.stride_bytes // line_bytes), True
     once = visits if engine.pattern == "strided" else min(visits, -(-engine.bytes // line_bytes))
-    misses = once if fits else visits * engine.repeats
+    misses = {"all": once, "windows": once * engine.repeats,
+              "nothing": visits * engine.repeats}[kept]
     return misses, requests * engine.repeats - misses, 0 if follows else misses
 
 

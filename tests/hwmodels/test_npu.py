@@ -70,9 +70,25 @@ def test_interleaved_bytes_meet_a_line_once_when_the_tensor_fits():
     walk = engine(0, "out", 6400, pool="hyperRAM", pattern="channel_interleaved", run_bytes=1)
     stream, = form_streams((walk,), NPU)
     assert (stream.misses, stream.hits) == (100, 6300)
-    assert stream.pool_bytes == 6400 and stream.bursts == (6400, 0, 0, 0)
+    assert stream.pool_bytes == 2 * 6400 and stream.bursts == (6400, 0, 0, 0)
     apart, = form_streams((replace(walk, pattern="strided"),), NPU)
     assert apart.misses == 6400
+
+
+def test_a_window_that_fits_is_fetched_once_a_pass_and_partial_lines_are_fetched_to_be_written():
+    wide = replace(scatter(0, "in", 2**20, pool="hyperRAM"), stride_bytes=640)
+    (lost,) = form_streams([wide], NPU)
+    (kept,) = form_streams([replace(wide, window_bytes=2**16)], NPU)
+    assert (lost.misses, kept.misses) == (2**20, 2**20 // 64)
+    (out,) = form_streams([replace(wide, window_bytes=2**16, direction="out")], NPU)
+    assert out.misses == kept.misses and out.pool_bytes == 2 * kept.pool_bytes
+
+
+def test_engines_that_take_turns_outside_the_chip_end_each_others_runs():
+    pair = [engine(0, "in", 6400, pool="hyperRAM"), engine(1, "out", 6400, pool="hyperRAM")]
+    (alone,) = form_streams(pair[:1], NPU)
+    first, _ = form_streams(pair, NPU)
+    assert first.pool_cycles - alone.pool_cycles == pytest.approx(100 * first.latency_cycles)
 
 
 @pytest.mark.parametrize(("stride", "misses"), [(16, 2**20 // 4), (0, 2**20), (640, 2**20)])
@@ -191,9 +207,9 @@ def test_energy_is_macs_operations_bytes_and_cycles():
         engine(2, "out", 64))), NPU)
     energy = NPU.energy
     byte_pj = dict(energy.byte_pj)
-    # 64 bytes in and out; weights come in eight lines of 64 bytes
+    # 64 bytes in and out; weights come in 63 beats of 8 bytes, their last line shared with others
     expected = (1000 * dict(energy.mac_pj)["8x4"] + 64 * energy.op_pj
-                + 128 * byte_pj["npuRAM4"] + 512 * byte_pj["octoFlash"]
+                + 128 * byte_pj["npuRAM4"] + 504 * byte_pj["octoFlash"]
                 + run.core_npu_cycles * energy.active_pj_per_cycle)
     bill = make_bill(run.counts, derive_prices(BOARD))
     npu_lines = [line for line in bill.lines if line.clock == "npu"]

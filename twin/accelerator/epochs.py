@@ -137,8 +137,9 @@ class _Plan:
         for i in chain:
             layer, work = self.graph.layers[i], self.grouping.works[i]
             narrow = work.units[0].kind == "DECUN_ACC"  # Unpacks the weights, not the input.
+            rows = layer.window.kernel[0] if layer.window is not None else 1
             engines += [(read_activation(self.graph.tensors[tensor_id], self.pool(tensor_id),
-                                         scattered=work.scattered), unit + narrow)
+                                         scattered=work.scattered, rows=rows), unit + narrow)
                         for tensor_id in streamed_inputs(layer, made)]
             if work.weight_streams:
                 engines += [(engine, unit) for engine in read_weights(

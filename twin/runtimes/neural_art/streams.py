@@ -27,14 +27,18 @@ def pool_of(npu: Npu, memory: str, *, beside: str = "") -> Pool:
     return next((pool for pool in pools if pool.name != beside), pools[0])
 
 
-def read_activation(tensor: Tensor, pool: str, *, scattered: bool) -> StreamEngine:
-    """An engine that reads a tensor; `scattered`: channel by channel, an element at a time."""
-    return _activation(tensor, pool, "in", scattered)
+def read_activation(tensor: Tensor, pool: str, *, scattered: bool, rows: int = 1) -> StreamEngine:
+    """An engine that reads a tensor; `scattered`: channel by channel, an element at a time.
+
+    Outside the chip the compiler is taken to walk all channels of `rows` rows before the next, so
+    that lines of the NPU cache are used up; on it the order is of no account.
+    """
+    return _activation(tensor, pool, "in", scattered, rows)
 
 
 def write_activation(tensor: Tensor, pool: str, *, scattered: bool) -> StreamEngine:
     """An engine that writes a tensor."""
-    return _activation(tensor, pool, "out", scattered)
+    return _activation(tensor, pool, "out", scattered, 1)
 
 
 def read_weights(work: Work, pool: str, *, encoded: bool) -> list[StreamEngine]:
@@ -120,7 +124,8 @@ def bind_engines(engines: Sequence[StreamEngine], npu: Npu) -> tuple[StreamEngin
     return tuple(bound[place] for place in range(len(ordered)))
 
 
-def _activation(tensor: Tensor, pool: str, direction: str, scattered: bool) -> StreamEngine:
+def _activation(tensor: Tensor, pool: str, direction: str, scattered: bool,
+                rows: int) -> StreamEngine:
     element_bytes = max(1, tensor.size_bytes // max(1, tensor.elements))
     apart = scattered and tensor.shape[-1] > 1
     return StreamEngine(
@@ -129,6 +134,7 @@ def _activation(tensor: Tensor, pool: str, direction: str, scattered: bool) -> S
         run_bytes=element_bytes if apart else 0,
         stride_bytes=tensor.shape[-1] * element_bytes if apart else 0,
         buffer_bytes=tensor.size_bytes,
+        window_bytes=rows * math.prod(tensor.shape[-2:]) * element_bytes if apart else 0,
         operand="input" if direction == "in" else "output")
 
 
