@@ -22,6 +22,7 @@ import numpy as np
 from calibration.errors import MeasurementError, TornLineWarning
 from calibration.sample import PAIRS, Header, Sample, check_header, check_sample, parse_object
 from hwmodels.errors import did_you_mean
+from hwmodels.files import read_regular, read_regular_text
 
 HEADER_FILE = "header.json"
 SAMPLES_FILE = "samples.jsonl"
@@ -307,7 +308,7 @@ def read_header(folder: str | Path) -> Header:
     """
     path = Path(folder) / HEADER_FILE
     try:
-        text = path.read_text(encoding="utf-8")
+        text = read_regular_text(path)
     except (OSError, UnicodeDecodeError) as error:
         raise MeasurementError(f"{path}: no readable header ({error})") from error
     document = parse_object(text, str(path))
@@ -338,7 +339,7 @@ def read_measurement(folder: str | Path) -> Measurement:
     header = read_header(folder)
     path = folder / SAMPLES_FILE
     try:
-        data = path.read_bytes() if path.exists() else b""
+        data = read_regular(path) if path.exists() else b""
     except OSError as error:
         raise MeasurementError(f"{path}: cannot be read ({error.strerror})") from error
     return Measurement(header=header, samples=tuple(_parse_samples(data, path)))

@@ -21,6 +21,7 @@ from calibration.errors import FitError
 from calibration.fitting import Estimate
 from calibration.intervals import Band
 from calibration.lineages import SHIPPED
+from hwmodels.files import read_regular_text
 
 UNMEASURED = "unmeasured"
 """Name of the file for boards nobody measured."""
@@ -183,7 +184,7 @@ def read_overlay(path: str | Path) -> Overlay:
     path = Path(path)
     try:
         loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-        document = yaml.load(path.read_text(encoding="utf-8"), Loader=loader)
+        document = yaml.load(read_regular_text(path), Loader=loader)
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
         raise FitError(f"{path}: cannot be read: {error}") from error
     try:

@@ -19,6 +19,7 @@ from calibration.measurement import Measurement
 from calibration.sample import Header, Sample
 from hwmodels.board.file import list_boards, load_board
 from hwmodels.errors import TwinError, did_you_mean
+from hwmodels.files import read_regular
 
 FORMATS: Mapping[str, str] = {
     "itm": "itm", "mlperf-tiny": "mlperf_tiny", "neuralspot": "neuralspot",
@@ -29,9 +30,6 @@ FORMATS: Mapping[str, str] = {
 
 BINARY = ("itm",)
 """Formats that are not text."""
-
-LARGEST_BYTES = 1 << 28
-"""A log of more is something else."""
 
 _SAME_CLOCK = 1e-3
 """How far apart two statements of one clock may be, relative."""
@@ -122,15 +120,9 @@ def _reader(module: str) -> ModuleType:
 
 def _read_bytes(path: Path) -> bytes:
     try:
-        if not path.is_file():  # also keeps from waiting for a pipe nobody writes to
-            what = "no such file" if not path.exists() else "not a regular file"
-            raise MeasurementError(f"{path}: no readable log ({what})")
-        if path.stat().st_size > LARGEST_BYTES:
-            raise MeasurementError(f"{path}: {path.stat().st_size:,} bytes; a log has at most "
-                                   f"{LARGEST_BYTES:,}")
-        return path.read_bytes()
-    except (OSError, ValueError) as error:
-        raise MeasurementError(f"{path}: no readable log ({error})") from error
+        return read_regular(path)
+    except OSError as error:
+        raise MeasurementError(f"{path}: no readable log ({error.strerror})") from error
 
 
 def _check_format(form: str, reader: ModuleType, log: Log) -> None:

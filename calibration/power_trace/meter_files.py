@@ -19,6 +19,7 @@ import numpy as np
 from calibration.errors import MeasurementError
 from calibration.power_trace.trace import METERS, Meter, PowerTrace
 from hwmodels.errors import did_you_mean
+from hwmodels.files import read_regular
 
 METER_FILES = tuple(METERS)
 """Formats `read_meter_file` knows."""
@@ -79,7 +80,7 @@ def read_meter_file(path: str | Path, meter: str, *, supply_v: float | None = No
         raise MeasurementError(f"no meter {meter!r}; {did_you_mean(meter, METER_FILES)}")
     path = Path(path)
     try:
-        data = path.read_bytes()
+        data = read_regular(path)
     except OSError as error:
         raise MeasurementError(f"{path}: cannot be read ({error.strerror})") from error
     if meter == "lpm01a" and _is_stream(data):

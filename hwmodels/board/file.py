@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from hwmodels.board.facts import Board
 from hwmodels.errors import BoardError, did_you_mean
+from hwmodels.files import read_regular_text
 
 if TYPE_CHECKING:
     from hwmodels.board.schema import BoardSection
@@ -177,7 +178,10 @@ def _find(name_or_path: str | Path) -> Path:
             return path
     aliases = {}
     for path in paths:
-        header = _parse(path).get("board")
+        try:
+            header = _parse(path).get("board")
+        except BoardError:
+            continue  # a broken file has no aliases; whoever names it is told
         if isinstance(header, dict) and isinstance(header.get("aliases"), list):
             aliases.update({_fold(str(alias)): path for alias in header["aliases"]})
     if wanted in aliases:
@@ -195,12 +199,10 @@ def _parse(path: Path) -> dict[str, Any]:
     import yaml
 
     try:
-        if path.stat().st_size > LARGEST_BYTES:
-            raise BoardError(f"{path}: is larger than {LARGEST_BYTES} bytes; accepted: a board "
-                             "file")
-        document = yaml.load(path.read_text(encoding="utf-8"), Loader=_strict_loader())
+        document = yaml.load(read_regular_text(path, LARGEST_BYTES), Loader=_strict_loader())
     except (OSError, UnicodeDecodeError) as error:
-        raise BoardError(f"{path}: cannot be read ({error}); accepted: a board file in YAML, or "
+        why = getattr(error, "strerror", None) or error
+        raise BoardError(f"{path}: cannot be read ({why}); accepted: a board file in YAML, or "
                          "a name of `twin boards`") from error
     except (yaml.YAMLError, RecursionError) as error:
         raise BoardError(f"{path}: is not YAML: {' '.join(str(error).split())}") from error

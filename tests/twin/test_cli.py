@@ -254,3 +254,14 @@ def test_other_quantities_are_refused(text):
 
 def test_settings_keep_what_follows_the_first_equals_sign():
     assert parse_settings(["a.b = c=d"]) == {"a.b": "c=d"}
+
+
+def test_one_bad_board_file_is_listed_as_broken(tmp_path, monkeypatch):
+    (tmp_path / "bad.yaml").write_text("a: [")
+    monkeypatch.setenv("TWIN_BOARDS", str(tmp_path))
+    result = run("boards")
+    assert result.exit_code == 0
+    assert any(line.split()[:2] == ["bad", "broken"] for line in result.stdout.splitlines())
+    assert "nucleo_l4r5zi" in result.stdout and "broken:" in result.stderr
+    assert run("boards", "NUCLEO-L4R5ZI").exit_code == 0
+    assert run("boards", "bad").exit_code == 3

@@ -199,7 +199,7 @@ def test_files_that_are_no_models(tmp_path):
     (tmp_path / "folder.tflite").mkdir()
     for path, message in ((empty, "empty file"), (short, "no subgraph"),
                           (other, "not a TensorFlow Lite file"),
-                          (huge, "2147483648 bytes; at most"),
+                          (huge, "2,147,483,648 bytes; at most"),
                           (tmp_path / "folder.tflite", "a directory"),
                           (tmp_path / "none.tflite", "no such file")):
         with pytest.raises(ModelError, match=message) as caught:

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from twin.cli.output import open_console, show
+from twin.cli.output import open_console, show, warn
 from twin.errors import UsageError
 
 Name = Annotated[str | None, typer.Argument(metavar="[NAME]", help="A board to show in full.")]
@@ -30,9 +30,17 @@ def boards(name: Name = None, sources: Sources = False, virtual: Virtual = False
         raise UsageError("--sources needs the NAME of a board, such as "
                          "`twin boards nucleo_l4r5zi --sources`")
     from hwmodels.board.file import list_boards, load_board
+    from hwmodels.errors import BoardError
     from twin.tables.catalogue import board_report, boards_table
 
     if name is None:
-        show(open_console(), boards_table([load_board(board) for board in list_boards()]))
+        found, broken = [], []
+        for board in list_boards():
+            try:
+                found.append(load_board(board))
+            except BoardError as error:
+                broken.append((board, str(error)))
+        show(open_console(), boards_table(found, broken=[board for board, _ in broken]))
+        warn(f"broken: {why}" for _, why in broken)
     else:
         show(open_console(), board_report(load_board(name), sources=sources))

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
+from hwmodels.files import read_regular
 from twin.errors import ModelError
 
 MAX_BYTES = 2**31 - 1
@@ -29,18 +28,12 @@ def read_bytes(path: str) -> bytes:
     ModelError
         When it is missing, a directory, empty, unreadable or larger than `MAX_BYTES`.
     """
-    file = Path(path)
     try:
-        if file.is_dir():
-            raise ModelError(f"{path}: a directory; accepted: a model file")
-        size_bytes = file.stat().st_size
-        if size_bytes > MAX_BYTES:
-            raise ModelError(f"{path}: {size_bytes} bytes; at most {MAX_BYTES} are read")
-        content = file.read_bytes()
+        content = read_regular(path, MAX_BYTES)
     except FileNotFoundError:
         raise ModelError(f"{path}: no such file") from None
-    except (OSError, ValueError) as error:
-        raise ModelError(f"{path}: cannot be read: {error}") from None
+    except OSError as error:
+        raise ModelError(f"{path}: {error.strerror}; accepted: a model file") from None
     if not content:
         raise ModelError(f"{path}: empty file")
     return content

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from hwmodels.counts import apportion
+from hwmodels.files import read_regular_text
 from hwmodels.npu import Epoch, Npu, StreamEngine, UnitWork
 from twin.errors import ModelError
 from twin.runtimes.neural_art.streams import bind_engines
@@ -128,7 +129,7 @@ def read_compiled(path: str | Path) -> CompiledNetwork:
     """
     path = Path(path)
     try:
-        text = path.read_text(encoding="utf-8")
+        text = read_regular_text(path)
     except (OSError, UnicodeDecodeError) as error:
         raise ModelError(f"{path}: cannot be read: {error}") from error
     if path.suffix == ".csv":
@@ -151,7 +152,7 @@ def read_pools(path: str | Path) -> tuple[CompiledPool, ...]:
     """
     path = Path(path)
     try:
-        document = _parse(path, path.read_text(encoding="utf-8"))
+        document = _parse(path, read_regular_text(path))
         return tuple(_read_pool(pool) for pool in document["memory"]["mempools"])
     except (OSError, UnicodeDecodeError) as error:
         raise ModelError(f"{path}: cannot be read: {error}") from error

@@ -9,6 +9,7 @@ imports every table at once (about 30 ms), so it is imported on first use.
 from __future__ import annotations
 
 import hashlib
+import struct
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -85,8 +86,11 @@ def read_tflite(path: str | Path, *, assume_unsupported: str | None = None) -> G
         graph = _read_graph(file, assume_unsupported)
     except ModelError:
         raise
+    except struct.error:
+        raise ModelError(f"{path}: malformed at {file.place}: it points past the end of the file, "
+                         f"which has {len(content):,} bytes; is it cut short?") from None
     except Exception as error:
-        # Offsets of a damaged flatbuffer lead anywhere: struct, numpy and codec errors alike
+        # Offsets of a damaged flatbuffer lead anywhere: numpy, index and codec errors alike
         # mean that the bytes are not a model.
         raise ModelError(f"{path}: malformed at {file.place}: {error}") from None
     return verify_graph(graph)

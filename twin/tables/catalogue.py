@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from twin.runtimes import Runtime
 
 
-def boards_table(boards: Iterable[Board]) -> Table:
-    """Return one row per board: core, clock, memory, caches."""
+def boards_table(boards: Iterable[Board], broken: Iterable[str] = ()) -> Table:
+    """Return one row per board: core, clock, memory, caches; those that cannot be read by name."""
     table = new_table(("board", "soc", "core", "clock", "RAM", "flash", "data cache"),
                       ("clock", "RAM", "flash", "data cache"))
     for board in boards:
@@ -29,6 +29,8 @@ def boards_table(boards: Iterable[Board]) -> Table:
                         format_size(_size(board, ("tcm", "sram"))),
                         format_size(_size(board, ("flash", "external_flash"))),
                         format_size(cache.size_bytes) if cache else "none"))
+    for name in broken:
+        add_row(table, (name, "broken"), "red")
     return table
 
 

@@ -30,4 +30,5 @@ def replace_file(path: str | Path, content: bytes) -> None:
         os.replace(temporary, target)
     except (OSError, ValueError) as error:
         temporary.unlink(missing_ok=True)
-        raise ModelError(f"{path}: cannot be written: {error}") from None
+        why = getattr(error, "strerror", None) or error  # an OSError names our temporary file
+        raise ModelError(f"{path}: cannot be written: {why}") from None
