@@ -246,6 +246,18 @@ def test_a_change_shares_its_draws_with_what_it_is_compared_to(kws) -> None:
     assert probability_faster(10.0, 10.0, same, same) == 0.5
 
 
+def test_what_only_adds_waits_is_slower_for_certain() -> None:
+    def wait(states):
+        return predict_calibrated(deploy("ic", "nucleo_h7a3zi_q", runtime=RUNTIME)
+                                  .replace({"memories.flash.wait_states": states}))
+
+    few, more, many = wait(6), wait(7), wait(30)
+    assert few.time_us < more.time_us < many.time_us
+    odds = [probability_faster(few.time_us, other.time_us, few.certainty.draw,
+                               other.certainty.draw) for other in (more, many)]
+    assert all(chance < 0.05 for chance in odds)
+
+
 def test_the_command_learns_from_folders_and_predicts_from_its_file(tmp_path: Path, kws) -> None:
     from typer.testing import CliRunner
 

@@ -97,19 +97,30 @@ def probability_faster(before_us: float, after_us: float, before: Draw, after: D
     Notes
     -----
     Prices of the same source are drawn once for both, so what is common cancels; so does the
-    structure error of the same network. The errors of single rows do not. Prices of different
-    sources are taken as independent, which is the cautious side for cousins.
+    structure error of the same network. The error of a row cancels for the same network on the
+    same prices as far as its time by price stays the same: sd x moved time / longer time, moved
+    time the sum of |after - before| over prices and what has none. It does not cancel otherwise.
+    Prices of different sources are taken as independent, which is the cautious side for cousins.
     """
     shared = before.source == after.source
+    alike = shared and before.network == after.network
     if shared:
         moved = after.time - before.time
         variance = float(moved @ before.covariance @ moved)
     else:
         variance = float(before.time @ before.covariance @ before.time
                          + after.time @ after.covariance @ after.time)
-    if not (shared and before.network == after.network):
+    if not alike:
         variance += before.network_sd**2 + after.network_sd**2
-    if before_us == after_us and shared and not variance:
-        return 0.5
-    variance += before.row_sd**2 + after.row_sd**2
+    moved_share = _moved_share(before_us, after_us, before, after) if alike else 1.0
+    variance += moved_share**2 * (before.row_sd**2 + after.row_sd**2)
+    if not variance:
+        return 0.5 if before_us == after_us else float(after_us < before_us)
     return probability_less(math.log(after_us / before_us), math.sqrt(variance))
+
+
+def _moved_share(before_us: float, after_us: float, before: Draw, after: Draw) -> float:
+    """How much of the longer time is not the same time under the same price, at most 1."""
+    priced = np.abs(after_us * after.time - before_us * before.time).sum()
+    unpriced = abs(after_us * (1 - after.time.sum()) - before_us * (1 - before.time.sum()))
+    return min(1.0, float(priced + unpriced) / max(before_us, after_us))

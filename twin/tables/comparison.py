@@ -81,7 +81,7 @@ def what_if_report(before: Prediction, after: Prediction,
     parts: list[RenderableType] = [new_pairs(pairs), _totals_table(before, after)]
     parts.append(_moves_table(moves) if moves else Text("no cause moved"))
     odds = odds_of_faster(before, after)
-    if odds is not None:
+    if odds is not None and before.time_us != after.time_us:
         parts.append(Text(f"faster with a probability of {min(max(odds, 0.001), 0.999):.1%}: what "
                           "is not known of prices is shared by both"))
     parts.append(Group(Text("before: " + explain_time(before)),
