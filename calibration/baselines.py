@@ -13,7 +13,7 @@ import numpy as np
 
 from calibration.datasets import PublishedRow
 from calibration.errors import MeasurementError
-from hwmodels.errors import ToolMissingError
+from hwmodels.errors import extra_missing
 
 Group = tuple[str, ...]
 Grouping = Callable[[PublishedRow], Group]
@@ -159,7 +159,7 @@ def _solve(observations: Observations) -> tuple[float, ...]:
     try:
         from scipy.optimize import nnls
     except ImportError as error:
-        raise ToolMissingError("fitting needs SciPy: pip install embedded-twin[fit]") from error
+        raise extra_missing("fits", "SciPy", "fit") from error
     relative = observations.counts / observations.cycles[:, None]
     scale = np.linalg.norm(relative, axis=0)
     scale[scale == 0] = 1

@@ -23,7 +23,7 @@ import numpy as np
 
 from calibration.fit_prior import Cell, Prior, Spread, pool_prior, relate
 from calibration.fitting import Evidence, Fit, Noise, fit_prices
-from hwmodels.errors import ToolMissingError
+from hwmodels.errors import extra_missing
 
 NAMES = tuple(field.name for field in fields(Spread))
 ROUNDS = 3
@@ -86,7 +86,7 @@ def _search(start: np.ndarray, target: np.ndarray, fixed: np.ndarray, scaled: np
     try:
         from scipy.optimize import minimize
     except ImportError as error:
-        raise ToolMissingError("fitting needs SciPy: pip install embedded-twin[fit]") from error
+        raise extra_missing("fits", "SciPy", "fit") from error
     result = minimize(_negative_log, start, args=(target, fixed, scaled, centre), jac=True,
                       method="L-BFGS-B", options={"maxiter": 100},
                       bounds=[(np.log(SMALLEST), np.log(LARGEST))] * len(start))

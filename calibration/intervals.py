@@ -20,7 +20,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from calibration.errors import FitError
-from hwmodels.errors import ToolMissingError
+from hwmodels.errors import extra_missing
 
 LEVEL = 0.9
 """Nominal probability that a measurement lies inside an interval."""
@@ -141,7 +141,7 @@ def student_band(boards: int, level: float = LEVEL) -> Band:
     try:
         from scipy.stats import t
     except ImportError as error:
-        raise ToolMissingError("intervals need SciPy: pip install embedded-twin[fit]") from error
+        raise extra_missing("intervals", "SciPy", "fit") from error
     reach = float(t.ppf((1 + level) / 2, max(boards - 1, 1)))
     return Band(down=reach, up=reach, level=level, basis="model-based", count=boards)
 
@@ -204,7 +204,7 @@ def coverage_band(count: int, level: float = LEVEL, confidence: float = 0.95,
     try:
         from scipy.stats import binom
     except ImportError as error:
-        raise ToolMissingError("intervals need SciPy: pip install embedded-twin[fit]") from error
+        raise extra_missing("intervals", "SciPy", "fit") from error
     low, high = binom.interval(confidence, count, level)
     return float(low) / count, float(high) / count
 

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from calibration.errors import LinkError, LinkLostError, LinkTimeoutError
-from hwmodels.errors import ToolMissingError
+from hwmodels.errors import extra_missing
 
 BAUD = 115200
 WRITE_TIMEOUT_S = 2.0
@@ -38,8 +38,7 @@ def _serial():  # type: ignore[no-untyped-def]
     try:
         import serial
     except ImportError as error:
-        raise ToolMissingError(
-            "talking to boards needs pyserial: pip install embedded-twin[boards]") from error
+        raise extra_missing("serial lines", "pyserial", "boards") from error
     return serial
 
 

@@ -37,6 +37,22 @@ class ToolMissingError(TwinError):
     exit_code = 5
 
 
+def extra_missing(what: str, package: str, extra: str) -> ToolMissingError:
+    """Return the refusal of what a missing package would do, naming the extra that installs it.
+
+    Parameters
+    ----------
+    what : str
+        What needs it, in the plural: "pictures".
+    package : str
+        What is missing.
+    extra : str
+        Of this project.
+    """
+    return ToolMissingError(f"{what} need {package}, which the extra {extra!r} installs: "
+                            f"pip install '.[{extra}]' in the project's folder")
+
+
 def did_you_mean(word: str, accepted: Iterable[str]) -> str:
     """Return a hint naming the nearest accepted words, or all of them when none is near.
 

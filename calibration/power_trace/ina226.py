@@ -12,7 +12,7 @@ import numpy as np
 
 from calibration.errors import LinkError, MeasurementError
 from calibration.power_trace.trace import Meter, PowerTrace
-from hwmodels.errors import ToolMissingError
+from hwmodels.errors import extra_missing
 
 # Texas Instruments, INA226 data sheet SBOS547, section 7.6 (registers) and 6.5 (characteristics).
 CONFIGURATION, SHUNT, BUS, MASK, MANUFACTURER, DIE = 0x00, 0x01, 0x02, 0x06, 0xFE, 0xFF
@@ -100,8 +100,7 @@ class Ina226:
         try:
             from smbus2 import SMBus
         except ImportError as error:
-            raise ToolMissingError(
-                "an INA226 needs smbus2: pip install embedded-twin[boards]") from error
+            raise extra_missing("readings of an INA226", "smbus2", "boards") from error
         try:
             return cls(SMBus(path), **settings)
         except OSError as error:

@@ -85,7 +85,7 @@ def list_virtual_boards() -> tuple[VirtualBoard, ...]:
     needs = [name for name in ("unicorn", "elftools", "capstone") if find_spec(name) is None]
     found = [VirtualBoard(name=name, emulator="unicorn", core=f"cortex-{name.split('-')[1]}",
                           counts="cycles of planted costs, 8-bit DWT events",
-                          missing="pip install embedded-twin[boards]" if needs else "")
+                          missing="the extra 'boards': pip install '.[boards]'" if needs else "")
              for name in CORES]
     for machine in MACHINES.values():
         there = which(machine.program) is not None

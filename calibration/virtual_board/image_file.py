@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from calibration.errors import LinkError
-from hwmodels.errors import ToolMissingError
+from hwmodels.errors import extra_missing
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,8 +50,7 @@ def read_image(path: str | Path) -> ImageFile:
         from elftools.common.exceptions import ELFError
         from elftools.elf.elffile import ELFFile
     except ImportError as error:
-        raise ToolMissingError("reading images needs pyelftools: pip install "
-                               "embedded-twin[boards]") from error
+        raise extra_missing("images", "pyelftools", "boards") from error
     try:
         with open(path, "rb") as stream:
             elf = ELFFile(stream)

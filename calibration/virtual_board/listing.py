@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from hwmodels.core.schedule import schedule
 from hwmodels.core.timing import CoreTiming
-from hwmodels.errors import KernelError, ToolMissingError
+from hwmodels.errors import KernelError, extra_missing
 
 M_CLASS = 1 << 5
 THUMB = 1 << 4
@@ -91,7 +91,6 @@ def _disassembler():  # type: ignore[no-untyped-def]
     try:
         import capstone
     except ImportError as error:
-        raise ToolMissingError("the timing of an emulated core needs capstone: pip install "
-                               "embedded-twin[boards]") from error
+        raise extra_missing("timings of emulated cores", "capstone", "boards") from error
     return capstone.Cs(capstone.CS_ARCH_ARM, capstone.CS_MODE_THUMB | capstone.CS_MODE_MCLASS
                        | capstone.CS_MODE_V8)

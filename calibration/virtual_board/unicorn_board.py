@@ -32,7 +32,7 @@ from calibration.virtual_board.emulator_state import EmulatorState
 from calibration.virtual_board.image_file import read_image
 from calibration.virtual_board.listing import Listing
 from hwmodels.core.file import load_core
-from hwmodels.errors import ToolMissingError
+from hwmodels.errors import extra_missing
 
 CORES: Mapping[str, tuple[str, int]] = {
     "unicorn-m4": ("UC_CPU_ARM_CORTEX_M4", 0x410FC241),
@@ -288,8 +288,7 @@ def _import_unicorn() -> tuple[Any, Any]:
         unicorn, constants = import_module("unicorn"), import_module("unicorn.arm_const")
         library = import_module("unicorn.unicorn_py3.unicorn").uclib
     except ImportError as error:
-        raise ToolMissingError("an emulated board needs unicorn: pip install "
-                               "embedded-twin[boards]") from error
+        raise extra_missing("emulated boards", "unicorn", "boards") from error
     from llvmlite import binding
 
     binding.load_library_permanently(library._name)  # the callbacks call it by name

@@ -7,7 +7,7 @@ import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from hwmodels.errors import ToolMissingError
+from hwmodels.errors import extra_missing
 
 FRAME_MAX = 512
 """Bytes on the line, COBS and delimiter included."""
@@ -95,8 +95,7 @@ def _cobs():  # type: ignore[no-untyped-def]
     try:
         from cobs import cobs
     except ImportError as error:
-        raise ToolMissingError(
-            "talking to boards needs cobs: pip install embedded-twin[boards]") from error
+        raise extra_missing("frames of the wire", "cobs", "boards") from error
     return cobs
 
 

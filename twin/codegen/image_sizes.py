@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from hwmodels.errors import ToolMissingError
+from hwmodels.errors import extra_missing
 from twin.errors import FirmwareError
 
 
@@ -65,8 +65,7 @@ def read_sizes(path: Path) -> ImageSizes:
         from elftools.common.exceptions import ELFError
         from elftools.elf.elffile import ELFFile
     except ImportError as error:
-        raise ToolMissingError("reading sizes needs pyelftools: "
-                               "pip install 'embedded-twin[boards]'") from error
+        raise extra_missing("sizes of images", "pyelftools", "boards") from error
     totals = dict.fromkeys(("code", "weights", "data", "bss", "arena", "stack"), 0)
     in_ram = False
     try:

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hwmodels.errors import ToolMissingError
+from hwmodels.errors import extra_missing
 from twin.errors import UsageError
 from twin.export import write_file
 from twin.figures.palette import DARK_GREY, INK
@@ -48,8 +48,7 @@ def new_figure(width_in: float, height_in: float) -> Iterator[Figure]:
         import matplotlib
         from matplotlib.figure import Figure
     except ImportError as error:
-        raise ToolMissingError("pictures need matplotlib: pip install 'embedded-twin[plot]'"
-                               ) from error
+        raise extra_missing("pictures", "matplotlib", "plot") from error
     with matplotlib.rc_context(_STYLE):
         yield Figure(figsize=(width_in, height_in), layout="constrained")
 

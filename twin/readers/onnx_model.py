@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from hwmodels.errors import ToolMissingError
+from hwmodels.errors import extra_missing
 from twin.errors import ModelError
 from twin.readers.model_file import read_bytes
 
@@ -102,8 +102,7 @@ def load_onnx(path: str) -> OnnxModel:
     try:
         import onnx
     except ImportError:
-        raise ToolMissingError("reading .onnx needs the package onnx: pip install "
-                               "'embedded-twin[onnx]'") from None
+        raise extra_missing(".onnx files", "the package onnx", "onnx") from None
     content = read_bytes(path)
     try:
         proto = onnx.load_model_from_string(content)

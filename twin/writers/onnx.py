@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from hwmodels.errors import ToolMissingError
+from hwmodels.errors import extra_missing
 from twin.errors import ModelError
 from twin.graph import Graph, Layer, Quantization
 from twin.writers.model_file import replace_file
@@ -139,8 +139,7 @@ def encode_onnx(graph: Graph) -> bytes:
     try:
         import onnx
     except ImportError:
-        raise ToolMissingError("writing .onnx needs the package onnx: pip install "
-                               "'embedded-twin[onnx]'") from None
+        raise extra_missing(".onnx files", "the package onnx", "onnx") from None
     output = Output(graph=graph, names=_unique_names(graph))
     for layer in graph.layers:
         _write_layer(output, layer)
