@@ -47,7 +47,8 @@ void port_interrupt(void)
 
 static uint32_t port_features(void)
 {
-    return core_features() | WIRE_F_COLD | WIRE_F_MARK | WIRE_F_CACHE_MONITOR;
+    return core_features() | WIRE_F_COLD | WIRE_F_MARK | WIRE_F_CACHE_MONITOR
+           | WIRE_F_ENVIRONMENT;
 }
 
 static uint32_t port_cpu_hz(void)
@@ -120,9 +121,13 @@ static void port_mark(int32_t level)
     REGISTER(SIO + (level < 0 ? 0x1c : level ? 0x14 : 0x18)) = 1u << MARK_PIN;
 }
 
+static void port_environment(struct wire_environment_reply *reply)
+{
+    reply->clock_source = 1;  /* the crystal; the ADC and its sensor would want the USB PLL */
+}
+
 #define PORT_EVENTS_AT_ONCE 2
 #define port_poll do_nothing
-#define port_environment no_environment
 #define port_unique_id no_unique_id
 #define port_core_id read_core_id
 #define port_count read_counter

@@ -70,7 +70,7 @@ static const struct wire_counter *port_counter(void)
 static uint32_t port_features(void)
 {
     return core_features() | WIRE_F_MARK | MONITOR_FEATURES
-           | (is_model() ? WIRE_F_SIMULATED : WIRE_F_COLD);
+           | (is_model() ? WIRE_F_SIMULATED : WIRE_F_COLD | WIRE_F_ENVIRONMENT);
 }
 
 static uint32_t port_cpu_hz(void)
@@ -113,7 +113,7 @@ static void port_unique_id(uint8_t id[16])
 }
 
 #define port_poll do_nothing
-#define port_environment no_environment
+#define port_environment read_part_environment
 #define port_core_id read_core_id
 #define port_count read_counter
 #define port_counter_hz port_cpu_hz

@@ -37,6 +37,47 @@ static inline void change(uint32_t address, uint32_t clear, uint32_t set)
     REGISTER(address) = (REGISTER(address) & ~clear) | set;
 }
 
+/* The same for what a measurement can do without: 0 when it does not come. */
+static inline uint32_t comes(uint32_t address, uint32_t mask, uint32_t value)
+{
+    for (uint32_t i = 0; i < 100000u; i++)
+        if ((REGISTER(address) & mask) == value)
+            return 1;
+    return 0;
+}
+
+/* At least so long, at any clock up to 160 MHz: a turn takes three cycles or more. */
+static inline void wait_us(uint32_t us)
+{
+    for (volatile uint32_t turns = us * 54u; turns > 0; turns--)
+        ;
+}
+
+/* What the factory measured at one supply: the reference, and the sensor at two temperatures. */
+struct adc_calibration {
+    uint32_t supply_mv;
+    uint32_t reference, low, high;  /* addresses of 16-bit values */
+    int32_t low_c, high_c;
+};
+
+/* Supply and temperature of two conversions; the sensor's is brought to the factory's supply. */
+static inline void tell_supply(struct wire_environment_reply *reply,
+                               const struct adc_calibration *c, uint32_t reference, uint32_t sensor)
+{
+    const uint32_t at_reference = *(const volatile uint16_t *)c->reference;
+    const int32_t low = *(const volatile uint16_t *)c->low;
+    const int32_t high = *(const volatile uint16_t *)c->high;
+    if (reference == 0 || high <= low)
+        return;  /* not known: no factory wrote this memory */
+    reply->supply_mv = (int32_t)(c->supply_mv * at_reference / reference);
+    const int32_t value = (int32_t)(sensor * at_reference / reference);
+    reply->temperature_mc = c->low_c * 1000
+                            + (value - low) * 1000 * (c->high_c - c->low_c) / (high - low);
+}
+
+/* Provided by the variant: die temperature, supply, clock source. */
+void read_part_environment(struct wire_environment_reply *reply);
+
 /* Provided by the variant's clocks.c: the CPU at CPU_HZ, and clocks of the pins and the USART. */
 void start_clocks(void);
 
