@@ -26,6 +26,7 @@ from twin.codegen.build import build_firmware
 from twin.codegen.ports import firmware_folder, load_port
 from twin.deployment import Deployment, deploy
 
+QUIET = Disturbance()
 REFERENCE = Path(__file__).parent / "reference_kernels"
 PORTS = {"cortex-m4": "unicorn-m4", "cortex-m7": "unicorn-m7", "cortex-m33": "unicorn-m33"}
 
@@ -36,8 +37,10 @@ class Fault:
 
     Parameters
     ----------
+    kind : str
+        As the diagnosis calls it.
     name : str
-        As the diagnosis calls its kind.
+        Of this one, for files and tables.
     optimisation, defines, reference
         How the image is built instead.
     weights, arena : str or None
@@ -50,6 +53,7 @@ class Fault:
         The firmware believes the clock it was told to set.
     """
 
+    kind: str
     name: str
     optimisation: str = "-O2"
     defines: tuple[str, ...] = ()
@@ -57,7 +61,7 @@ class Fault:
     weights: str | None = None
     arena: str | None = None
     changes: Mapping[str, object] = field(default_factory=dict)
-    disturbance: Disturbance = Disturbance()
+    disturbance: Disturbance = QUIET
     lies: bool = False
 
 
@@ -110,9 +114,9 @@ class Bench:
         return dataclasses.replace(costs, disturbance=fault.disturbance,
                                    clock_hz=claimed if fault.lies else costs.clock_hz)
 
-    def measure(self, fault: Fault, runs: int = 12, label: str = "") -> Measurement:
+    def measure(self, fault: Fault, runs: int = 12) -> Measurement:
         """Run the firmware on the hidden board and return what it sent."""
-        folder = self.folder / "samples" / f"{self.network}-{self.board}-{label or fault.name}"
+        folder = self.folder / "samples" / f"{self.network}-{self.board}-{fault.name}"
         shutil.rmtree(folder, ignore_errors=True)
         graph, board = self.deployment.graph, self.deployment.board
         costs = self.costs(fault)
@@ -136,6 +140,33 @@ class Bench:
     def _real_hz(self, fault: Fault) -> float:
         name = f"clocks.{self.deployment.board.core.clock}.frequency_hz"
         return float(str(fault.changes.get(name, self.costs(fault).clock_hz)))
+
+
+def list_plants(bench: Bench) -> tuple[Fault, ...]:
+    """Return the faults that can be planted on a board, the healthy set-up first."""
+    board = bench.deployment.board
+    clock = f"clocks.{board.core.clock}.frequency_hz"
+    asked = board.clock(board.core.clock).frequency_hz
+    caches = [name for name in dict.fromkeys((board.core.dcache, board.core.icache)) if name]
+    others = [memory.name for memory in board.memories
+              if memory.role == "sram" and memory.name != bench.deployment.arena]
+    return (
+        Fault(kind="as declared", name="healthy"),
+        Fault(kind="-O0", name="unoptimised", optimisation="-O0"),
+        Fault(kind="SIMD", name="no-simd", defines=("KERNEL_PORTABLE",)),
+        Fault(kind="reference kernels", name="reference", reference=True),
+        Fault(kind="placement", name="weights-in-sram", weights="sram"),
+        *(Fault(kind="placement", name=f"arena-in-{name}", arena=name) for name in others[:1]),
+        *(Fault(kind="cache off", name=f"{name}-off", changes={f"caches.{name}.enabled": False})
+          for name in caches[:1]),
+        *((Fault(kind="cache off", name="caches-off", changes={
+            f"caches.{name}.enabled": False for name in caches}),) if len(caches) > 1 else ()),
+        Fault(kind="clock", name="clock-half", changes={clock: asked / 2}, lies=True),
+        Fault(kind="clock", name="clock-16mhz", changes={clock: 16e6}),
+        Fault(kind="throttling", name="throttling", disturbance=Disturbance(slowing=0.3)),
+        Fault(kind="interrupts", name="interrupts",
+              disturbance=Disturbance(gap_cycles=3e6, service_cycles=5e5)),
+    )
 
 
 @contextlib.contextmanager

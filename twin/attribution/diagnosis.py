@@ -1,0 +1,544 @@
+"""Which fault of a set-up explains a measurement: the whole pattern over layers, weighed.
+
+    log measured = log predicted under the fault + error of the model
+
+The error is Student's t with `FREEDOM` degrees: one part all layers share, one per family of
+kernels, one of the layer alone, stated by `ErrorModel`; each fault adds how unsure its own effect
+is. Counters of instructions and of
+cache misses join the pattern; the clock by the host, a drift and a scatter over the runs are
+evidence of their own. Bayes' rule gives each fault its probability among all listed, "as declared"
+and "none of these" included.
+
+References
+----------
+MacKay, Information Theory, Inference, and Learning Algorithms, chapter 28 (model comparison).
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from calibration.counters import ALIASES
+from calibration.measurement import Measurement
+from calibration.quality import find_drift, find_modes
+from twin.attribution.attribution import check_same_network
+from twin.attribution.faults import DECLARED, UNKNOWN, Fault, list_faults, prior_of
+from twin.attribution.sides import Side, side_of_measurement, side_of_prediction
+from twin.deployment import Deployment
+from twin.errors import UsageError
+from twin.prediction import Prediction, predict
+
+PATTERN_SHARE = 0.99
+"""The pattern rests on the layers that make up this share; the rest is overhead and noise."""
+
+FREEDOM = 5.0
+"""Degrees of freedom of the error: a pattern far off is improbable, not impossible."""
+
+FULL_EFFECT = 0.1
+"""Effects below this, as a logarithm, are predicted better in proportion."""
+
+NO_EFFECT = 0.01
+"""A fault that changes no layer by more, as a logarithm, cannot be told from its absence."""
+
+EFFECT_SD = 0.2
+"""How unsure the size of a fault's effect is, as a share of its logarithm; families likewise."""
+
+QUIET_DRIFT, LOUD_DRIFT = 0.004, 0.2
+QUIET_SCATTER, LOUD_SCATTER = 0.008, 0.15
+"""Standard deviations of a drift over the runs and of (p95 - p5) / median, without and with the
+fault that causes them."""
+
+CLOCK_SD = 0.004
+CLOCK_RANGE = math.log(100.0)
+"""Error of an observed clock, and the range a wrong one may lie in, as logarithms."""
+
+FEWEST_RUNS = 8
+"""Fewer runs tell nothing of drift and scatter."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ErrorModel:
+    """How far a prediction may be off, as standard deviations of logarithms.
+
+    Parameters
+    ----------
+    common, family, layer : float
+        Shared by all layers; by one family of kernels; of one layer.
+    instructions, misses : float
+        Of those counts.
+    source : str
+        Why these.
+    """
+
+    common: float
+    family: float
+    layer: float
+    instructions: float
+    misses: float
+    source: str
+
+
+STAND_IN = ErrorModel(common=0.35, family=0.3, layer=0.1, instructions=0.35, misses=0.8,
+                      source="another kernel library stands in for what ran")
+LIBRARY = ErrorModel(common=0.3, family=0.25, layer=0.1, instructions=0.25, misses=0.5,
+                     source="stated prices, the library's structure known or assumed")
+BINARY = ErrorModel(common=0.05, family=0.05, layer=0.04, instructions=0.03, misses=0.2,
+                    source="kernels read from the binary")
+HEALTHY = ErrorModel(common=0.01, family=0.01, layer=0.01, instructions=0.01, misses=0.05,
+                     source="a measurement known to be right")
+MOVED = ErrorModel(common=0.02, family=0.04, layer=0.03, instructions=0.02, misses=0.5,
+                   source="effect of other memories, caches or clocks")
+REBUILT = ErrorModel(common=0.2, family=0.35, layer=0.1, instructions=0.25, misses=0.8,
+                     source="effect of other kernels")
+NOTHING_KNOWN = ErrorModel(common=0.8, family=0.5, layer=0.3, instructions=0.8, misses=1.5,
+                           source="anything may have happened")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Finding:
+    """A fault, weighed.
+
+    Parameters
+    ----------
+    fault : Fault
+        The hypothesis.
+    prior, probability : float
+        Before and after the evidence.
+    total_ratio : float
+        Measured total over what it predicts.
+    rms : float
+        Root mean square of what it leaves, as logarithms over the layers of the pattern.
+    evidence : tuple of str
+        Figures that speak for or against it.
+    predicted : mapping of int to float
+        Amount by layer under the fault, in the diagnosis' quantity.
+    """
+
+    fault: Fault
+    prior: float
+    probability: float
+    total_ratio: float
+    rms: float
+    evidence: tuple[str, ...]
+    predicted: Mapping[int | None, float]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Diagnosis:
+    """Faults by probability.
+
+    Parameters
+    ----------
+    findings : tuple of Finding
+        Most probable first.
+    quantity : str
+        What the pattern is of: "cycles", "time" or "instructions".
+    layers : tuple of int
+        Of the pattern.
+    errors : ErrorModel
+        Under which it was weighed.
+    observations : tuple of str
+        Evidence outside the pattern.
+    indistinct : tuple of str
+        Faults that change nothing here: they are neither found nor ruled out.
+    """
+
+    findings: tuple[Finding, ...]
+    quantity: str
+    layers: tuple[int | None, ...]
+    errors: ErrorModel
+    observations: tuple[str, ...]
+    indistinct: tuple[str, ...]
+
+    @property
+    def kinds(self) -> dict[str, float]:
+        """Probability by kind of fault, most probable first."""
+        sums: dict[str, float] = {}
+        for finding in self.findings:
+            kind = finding.fault.kind
+            sums[kind] = sums.get(kind, 0.0) + finding.probability
+        return dict(sorted(sums.items(), key=lambda item: -item[1]))
+
+    @property
+    def verdict(self) -> Finding:
+        """The most probable fault of the most probable kind."""
+        kind = next(iter(self.kinds))
+        return next(finding for finding in self.findings if finding.fault.kind == kind)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Pattern:
+    """What is compared: measured amounts by layer, and counts of the whole network."""
+
+    quantity: str
+    layers: tuple[int | None, ...]
+    families: tuple[str, ...]
+    measured: np.ndarray
+    instructions: float | None
+    misses: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Marks:
+    """What the runs and the clock show besides; None is not known."""
+
+    clock_log: float | None
+    drift: float | None
+    scatter: float | None
+
+
+def diagnose(deployment: Deployment, measurement: Measurement, *,
+             healthy: Measurement | None = None, stands_in: bool = False) -> Diagnosis:
+    """Rank the faults that could explain a measurement.
+
+    Parameters
+    ----------
+    deployment : Deployment
+        What was asked for.
+    measurement : Measurement
+        Of the same network, on the same board.
+    healthy : Measurement, optional
+        Of the same kernels, known to be right: the pattern is then set against it, and only the
+        effects of faults are predicted.
+    stands_in : bool
+        The deployment's runtime stands in for the one that was measured.
+
+    Returns
+    -------
+    Diagnosis
+        Probabilities sum to 1.
+
+    Raises
+    ------
+    UsageError
+        When the measurement is of another network, or has nothing to compare.
+    """
+    side = side_of_measurement(measurement)
+    base = predict(deployment, temperature=side.temperature or "warm")
+    ours = side_of_prediction(base)
+    check_same_network(ours, side)
+    pattern = _make_pattern(ours, side, deployment)
+    reference = None
+    if healthy is not None:
+        reference = _make_pattern(ours, side_of_measurement(healthy), deployment)
+        if (reference.quantity, reference.layers) != (pattern.quantity, pattern.layers):
+            raise UsageError("the measurement known to be right has other layers or counters")
+    errors = HEALTHY if healthy is not None else _choose_errors(deployment, stands_in)
+    marks = _read_marks(measurement, deployment)
+    observed = None if marks.clock_log is None else _clock_hz(deployment) * math.exp(
+        marks.clock_log)
+    if marks.clock_log is not None and abs(marks.clock_log) < 3 * CLOCK_SD:
+        observed = _clock_hz(deployment)  # right: no other clock is in question
+    faults = list_faults(deployment, observed)
+    weighed = [_weigh(fault, base, pattern, reference, errors, marks) for fault in faults]
+    return _rank(faults, weighed, pattern, errors, marks)
+
+
+def _choose_errors(deployment: Deployment, stands_in: bool) -> ErrorModel:
+    if deployment.runtime.name == "firmware":
+        return BINARY
+    return STAND_IN if stands_in else LIBRARY
+
+
+def _clock_hz(deployment: Deployment) -> float:
+    return deployment.board.clock(deployment.board.core.clock).frequency_hz
+
+
+def _make_pattern(ours: Side, theirs: Side, deployment: Deployment) -> _Pattern:
+    """Return the layers and counts both sides have."""
+    for quantity in ("cycles", "time", "instructions"):
+        if quantity not in theirs.whole.amounts or quantity not in ours.whole.amounts:
+            continue
+        found = {part.index: part.amounts[quantity] for part in theirs.parts
+                 if part.amounts.get(quantity, 0) > 0}
+        predicted = {part.index: part.amounts[quantity] for part in ours.parts
+                     if part.amounts[quantity] > 0}
+        layers = _largest([index for index in predicted if index in found], predicted)
+        measured = [float(found[index]) for index in layers]
+        if not layers and theirs.whole.amounts[quantity] > 0:
+            layers, measured = (None,), [float(theirs.whole.amounts[quantity])]
+        if layers:
+            return _Pattern(
+                quantity=quantity, layers=layers, measured=np.array(measured),
+                families=tuple(_family(deployment, index) for index in layers),
+                instructions=_count("instructions", theirs),
+                misses=_count("misses", theirs))
+    raise UsageError(f"{theirs.label}: has {', '.join(theirs.whole.amounts)}; a diagnosis needs "
+                     "cycles, time or instructions above zero")
+
+
+def _largest(indices: Sequence[int | None],
+             amounts: Mapping[int | None, int]) -> tuple[int | None, ...]:
+    """Return the fewest parts that make up `PATTERN_SHARE`, in order."""
+    whole, kept, so_far = sum(amounts[index] for index in indices), set(), 0
+    for index in sorted(indices, key=lambda one: -amounts[one]):
+        if so_far >= PATTERN_SHARE * whole:
+            break
+        kept.add(index)
+        so_far += amounts[index]
+    return tuple(index for index in indices if index in kept)
+
+
+def _family(deployment: Deployment, index: int | None) -> str:
+    if index is None:
+        return ""
+    layer = next(one for one in deployment.graph.layers if one.index == index)
+    pointwise = layer.window is not None and tuple(layer.window.kernel) == (1, 1)
+    return f"{layer.op} 1x1" if pointwise else layer.op
+
+
+def _count(name: str, side: Side) -> float | None:
+    return next((side.whole.counts[alias] for alias in ALIASES[name]
+                 if alias in side.whole.counts), None)
+
+
+def _read_marks(measurement: Measurement, deployment: Deployment) -> _Marks:
+    """Read clock, drift and scatter."""
+    header = measurement.header
+    clocks, told = dict(header.clocks_hz), dict(header.environment)
+    hertz = clocks.get(deployment.board.core.clock, clocks.get("cpu"))
+    match = re.match(r"([0-9.]+)", told.get("clock_by_host", ""))
+    clock_log = None
+    if hertz is not None:
+        real = hertz * (float(match[1]) if match and float(match[1]) > 0 else 1.0)
+        clock_log = math.log(real / _clock_hz(deployment))
+    counter = next((name for name in ("latency", "timer_ticks", "cpu_cycles")
+                    if measurement.count(name) >= FEWEST_RUNS), None)
+    if counter is None:
+        return _Marks(clock_log=clock_log, drift=None, scatter=None)
+    values = measurement.values(counter)
+    runs = np.arange(len(values))
+    slope = float(np.polyfit(runs, values, 1)[0]) if np.ptp(values) else 0.0
+    middle = float(np.median(values))
+    drifting = find_drift(values) is not None
+    level = values - slope * runs if drifting else values
+    low, high = np.percentile(level, (5, 95))
+    drift = slope * (len(values) - 1) / middle if drifting else 0.0
+    return _Marks(clock_log=clock_log, drift=drift, scatter=float(high - low) / middle)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Weight:
+    """Log likelihood of a fault and what it leaves."""
+
+    log_likelihood: float
+    residual: np.ndarray
+    effect: np.ndarray
+    predicted: np.ndarray
+    counted: tuple[str, ...]
+
+
+def _weigh(fault: Fault, base: Prediction, pattern: _Pattern, reference: _Pattern | None,
+           errors: ErrorModel, marks: _Marks) -> _Weight:
+    """Return how likely the pattern and the marks are under a fault."""
+    changed = base if fault.deployment is None else predict(fault.deployment,
+                                                            temperature=base.temperature)
+    effect, core_share = _effect(fault, base, changed, pattern)
+    stated = _stated(base, pattern)
+    origin = np.log(stated if reference is None else reference.measured)
+    expected = origin + effect
+    values = np.log(pattern.measured)
+    shares, counts, names = _compare_counts(fault, base, changed, pattern, reference)
+    count = len(values)
+    residual = np.concatenate((values - expected, counts))
+    covariance = _covariance(fault, effect, core_share, pattern, errors, shares)
+    log_likelihood = _log_student(residual, covariance)
+    return _Weight(log_likelihood=log_likelihood + _weigh_marks(fault, marks),
+                   effect=effect, residual=residual[:count], predicted=np.exp(expected), counted=names)
+
+
+def _stated(prediction: Prediction, pattern: _Pattern) -> np.ndarray:
+    """Predicted amounts of the pattern's layers."""
+    def amount(position: int) -> float:
+        layer = prediction.layers[position]
+        return {"cycles": layer.cycles, "time": layer.time_us * 1e3,
+                "instructions": float(layer.instructions)}[pattern.quantity]
+
+    places = {layer.index: place for place, layer in enumerate(prediction.layers)}
+    if pattern.layers == (None,):
+        return np.array([math.fsum(amount(place) for place in places.values())])
+    return np.array([max(amount(places[index]), 1.0) for index in pattern.layers
+                     if index is not None])
+
+
+def _effect(fault: Fault, base: Prediction, changed: Prediction,
+            pattern: _Pattern) -> tuple[np.ndarray, np.ndarray]:
+    """Logarithm of the change by layer, and the share of it that a slower core would scale."""
+    before = _stated(base, pattern)
+    if not fault.slowdown:
+        return np.log(_stated(changed, pattern) / before), np.zeros(len(before))
+    core = _core_share(base, pattern)
+    grown = 1 + core * (math.exp(fault.slowdown) - 1)
+    return np.log(grown), core * math.exp(fault.slowdown) / grown
+
+
+def _core_share(prediction: Prediction, pattern: _Pattern) -> np.ndarray:
+    """Share of each layer's cycles the core spends on its own work."""
+    from hwmodels.counts import CAUSE_GROUPS
+
+    def memory(layer_index: int | None) -> float:
+        bills = [layer.bill for layer in prediction.layers
+                 if layer_index is None or layer.index == layer_index]
+        clock = prediction.clock
+        whole = sum(bill.cycles(clock) for bill in bills)
+        waits = sum(bill.cycles(clock, cause) for bill in bills for cause in CAUSE_GROUPS["memory"])
+        return waits / whole if whole else 0.0
+
+    return np.array([1 - memory(index) for index in pattern.layers])
+
+
+def _compare_counts(fault: Fault, base: Prediction, changed: Prediction, pattern: _Pattern,
+                    reference: _Pattern | None) -> tuple[
+                        list[float], np.ndarray, tuple[str, ...]]:
+    """Residuals of counts; the share of the common error each has (1 or 0), and what they were."""
+    shares: list[float] = []
+    found: list[float] = []
+    names: list[str] = []
+    executed = [sum(layer.instructions for layer in one.layers) for one in (base, changed)]
+    if pattern.instructions and executed[0]:
+        grows = math.log(executed[1] / executed[0]) + fault.slowdown
+        origin = executed[0] if reference is None else reference.instructions
+        if origin:
+            found.append(math.log(pattern.instructions / origin) - grows)
+            shares.append(1.0)
+            names.append(f"instructions {pattern.instructions / origin:.2f} x those "
+                         f"{'predicted' if reference is None else 'known'}, "
+                         f"{math.exp(grows):.2f} x expected")
+    missed = [sum(layer.misses for layer in one.layers) for one in (base, changed)]
+    looked = max(sum(layer.accesses for layer in one.layers) for one in (base, changed))
+    if pattern.misses is not None and looked:
+        least = max(1e-3 * looked, 1.0)  # fewer misses than this are none
+        known = missed[0] if reference is None else reference.misses or 0.0
+        expected = math.log((missed[1] + least) / (missed[0] + least)) + math.log(known + least)
+        found.append(math.log(pattern.misses + least) - expected)
+        shares.append(0.0)
+        names.append(f"{pattern.misses:,.0f} cache lines filled, "
+                     f"{math.exp(expected) - least:,.0f} expected")
+    return shares, np.array(found), tuple(names)
+
+
+def _covariance(fault: Fault, effect: np.ndarray, core_share: np.ndarray, pattern: _Pattern,
+                errors: ErrorModel, counts: Sequence[float]) -> np.ndarray:
+    """Errors of the model and of the fault's own effect, layers first, then counts."""
+    layers = len(effect)
+    same = np.equal.outer(np.array(pattern.families), np.array(pattern.families))
+    common = np.concatenate((np.ones(layers), counts))
+    matrix = np.zeros((len(common), len(common)))
+    for part, scale in _errors_of(fault, errors, effect):
+        own = [part.layer] * layers + [part.instructions if share else part.misses
+                                       for share in counts]
+        own[:layers] = [scale * sd for sd in own[:layers]]
+        matrix += (scale * part.common) ** 2 * np.outer(common, common) + np.diag(np.square(own))
+        matrix[:layers, :layers] += (scale * part.family) ** 2 * same
+    matrix[:layers, :layers] += EFFECT_SD**2 * (1 + same) * np.outer(effect, effect)
+    moved = np.concatenate((np.ones(layers), np.zeros(len(counts))))
+    matrix += fault.shift_sd**2 * np.outer(moved, moved) + fault.layer_sd**2 * np.diag(moved)
+    slower = np.concatenate((core_share, counts))
+    return matrix + fault.slowdown_sd**2 * np.outer(slower, slower)
+
+
+def _errors_of(fault: Fault, errors: ErrorModel,
+               effect: np.ndarray) -> tuple[tuple[ErrorModel, float], ...]:
+    """Errors that add up for a fault and their scale: as declared, and of the fault's effect."""
+    if fault.kind == UNKNOWN:
+        return (errors, 1.0), (NOTHING_KNOWN, 1.0)
+    if fault.rebuilds:
+        return (errors, 1.0), (REBUILT, 1.0)
+    if fault.deployment is None:
+        return ((errors, 1.0),)
+    # What changes nothing is predicted without error: the evidence then leaves it its prior.
+    return (errors, 1.0), (MOVED, min(1.0, float(np.abs(effect).max()) / FULL_EFFECT))
+
+
+def _log_student(residual: np.ndarray, covariance: np.ndarray) -> float:
+    """Logarithm of a multivariate Student density whose scale matrix is the covariance."""
+    count = len(residual)
+    sign, determinant = np.linalg.slogdet(covariance)
+    assert sign > 0
+    distance = float(residual @ np.linalg.solve(covariance, residual))
+    return (math.lgamma((FREEDOM + count) / 2) - math.lgamma(FREEDOM / 2)
+            - 0.5 * (count * math.log(FREEDOM * math.pi) + determinant)
+            - 0.5 * (FREEDOM + count) * math.log1p(distance / FREEDOM))
+
+
+def _weigh_marks(fault: Fault, marks: _Marks) -> float:
+    """Log likelihood of clock, drift and scatter."""
+    total = 0.0
+    if marks.clock_log is not None:
+        # Where a wrong clock lies is not known before: every logarithm in the range alike.
+        total += (-math.log(CLOCK_RANGE) if fault.shifts_clock
+                  else _log_normal(marks.clock_log, CLOCK_SD))
+    if marks.drift is not None:
+        total += _log_normal(marks.drift, LOUD_DRIFT if fault.drifts else QUIET_DRIFT)
+    if marks.scatter is not None:
+        total += _log_normal(marks.scatter, LOUD_SCATTER if fault.scatters else QUIET_SCATTER)
+    return total
+
+
+def _log_normal(value: float, sd: float) -> float:
+    """Logarithm of a normal density with tails no thinner than ten standard deviations'."""
+    away = min(abs(value) / sd, 10.0)
+    return -0.5 * away * away - math.log(sd * math.sqrt(2 * math.pi))
+
+
+def _rank(faults: tuple[Fault, ...], weighed: Sequence[_Weight], pattern: _Pattern,
+          errors: ErrorModel, marks: _Marks) -> Diagnosis:
+    """Apply Bayes' rule and say what speaks for each."""
+    priors = prior_of(faults)
+    logs = np.array([math.log(prior) + one.log_likelihood
+                     for prior, one in zip(priors, weighed, strict=True)])
+    chances = np.exp(logs - logs.max())
+    chances = chances / chances.sum()
+    total = float(pattern.measured.sum())
+    found = [Finding(
+        fault=fault, prior=prior, probability=float(chance),
+        total_ratio=total / float(one.predicted.sum()),
+        rms=float(np.sqrt(np.mean(one.residual**2))),
+        evidence=(_describe_fit(one, total), *one.counted),
+        predicted=dict(zip(pattern.layers, one.predicted, strict=True)))
+        for fault, prior, chance, one in zip(faults, priors, chances, weighed, strict=True)]
+    return Diagnosis(
+        findings=tuple(sorted(found, key=lambda finding: -finding.probability)),
+        quantity=pattern.quantity, layers=pattern.layers, errors=errors,
+        observations=_describe_marks(marks), indistinct=tuple(
+            fault.name for fault, one in zip(faults, weighed, strict=True)
+            if fault.deployment is not None and not fault.shifts_clock
+            and float(np.abs(one.effect).max()) < NO_EFFECT))
+
+
+def _describe_fit(weight: _Weight, total: float) -> str:
+    spread = math.exp(float(np.std(weight.residual))) - 1
+    return (f"measured {total / float(weight.predicted.sum()):.2f} x what it predicts, layers "
+            f"apart by {100 * spread:.0f} %")
+
+
+def _describe_marks(marks: _Marks) -> tuple[str, ...]:
+    found = []
+    if marks.clock_log is not None:
+        found.append(f"clock at {100 * math.exp(marks.clock_log):.1f} % of the one asked for")
+    if marks.drift is not None and marks.scatter is not None:
+        found.append(f"drift over the runs {100 * marks.drift:+.1f} %, scatter "
+                     f"{100 * marks.scatter:.1f} %")
+    return tuple(found)
+
+
+def explain_rows(diagnosis: Diagnosis, finding: Finding) -> dict[int | None, float]:
+    """Return by layer by which share a fault changes what was predicted as declared."""
+    declared = next(one for one in diagnosis.findings if one.fault.kind == DECLARED)
+    return {index: finding.predicted[index] / declared.predicted[index] - 1
+            for index in diagnosis.layers}
+
+
+def notes_of(measurement: Measurement) -> tuple[str, ...]:
+    """Return drift and two kinds of runs, in words."""
+    counter = next((name for name in ("latency", "timer_ticks", "cpu_cycles")
+                    if measurement.count(name)), None)
+    if counter is None:
+        return ()
+    values = measurement.values(counter)
+    return tuple(str(one) for one in (find_drift(values), find_modes(values)) if one is not None)
