@@ -101,9 +101,8 @@ class BuiltImage:
         FirmwareError
             When the image has none of that name.
         """
-        for one in self.functions:
-            if one.name == name:
-                return one
+        if name in self.symbols:
+            return self.function_at(self.symbols[name][0] & ~1)
         raise FirmwareError(f"{self.path}: no function {name!r} in the image; was it stripped?")
 
     def constant(self, address: int, size_bytes: int, signed: bool = False) -> int | None:

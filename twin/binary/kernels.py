@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from hwmodels.kernel import Access, Block, Kernel, Loop, Nest, Operand, walk_accesses
 from twin.binary.flow import CodeBlock
 from twin.binary.image import BuiltImage, Function
+from twin.binary.stack import layer_stack_pointer
 from twin.binary.values import Value
 from twin.binary.walk import Event, Step, Touch, Turns, Walker
 from twin.codegen.plan import Image
@@ -16,10 +17,6 @@ from twin.graph import Graph, Layer
 from twin.operators import is_alias, layer_macs
 from twin.placement import Placement
 from twin.runtimes.firmware import is_pointwise
-
-STACK_HELD_BYTES = 416
-"""Stack the run loop and the line hold when a layer is called: 368 to 472 in images of three
-networks for three cores. It moves which lines the stack takes, not how many."""
 
 _FAMILIES = {
     "conv_2d": "conv", "depthwise_conv_2d": "depthwise", "fully_connected": "fully_connected",
@@ -76,7 +73,7 @@ def read_kernels(image: BuiltImage, graph: Graph, placement: Placement, constant
     Trips and addresses come from `twin.binary.walk`. Blocks are the image's own text. What is left
     out: reading the counters and choosing the layer, which no kernel does.
     """
-    walker = Walker(image, image.symbols["stack_top"][0] - STACK_HELD_BYTES)
+    walker = Walker(image, layer_stack_pointer(image))
     return tuple(
         () if is_alias(layer) else (_read_kernel(walker, graph, layer, position, _find_extents(
             image, graph, layer, position, placement, constants), memory_of),)
@@ -171,8 +168,9 @@ def place_accesses(events: Sequence[Event], extents: Sequence[Extent],
 
     Notes
     -----
-    An access whose place data decide is taken to step evenly through the rest of its table; one
-    whose place nobody knows, to lie on the stack.
+    An access whose place data decide is taken to walk through neighbours in its table, one after
+    another, or to stay where it begins when the table is too short; one whose place nobody knows,
+    to lie on the stack.
     """
     placer = _Placer(extents)
     nests = placer.place(events, ())
@@ -228,8 +226,9 @@ class _Placer:
         place = bisect_right(self.starts, address) - 1
         extent = self.extents[place]
         if touch.scattered and around and place + 1 < len(self.extents):
-            room = self.starts[place + 1] - address - touch.size_bytes
-            steps = [*steps[:-1], max(0, min(room, 1024) // (around[-1][1] - 1))]
+            reach = touch.size_bytes * around[-1][1]
+            if address + reach <= self.starts[place + 1]:
+                steps[-1] = touch.size_bytes
         return Access(operand=extent.name, write=touch.write, width_bytes=touch.size_bytes,
                       offset_bytes=address - extent.start, steps_bytes=tuple(steps))
 

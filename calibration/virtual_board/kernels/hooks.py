@@ -216,3 +216,18 @@ def on_access(machine, kind, address, size, _, data):
             words[STALL] += words[region + READ_COST]
         return
     words[STALL] += words[region + (WRITE_COST if write else READ_COST)]
+
+
+@numba.njit(cache=True)
+def run_accesses(words, accesses):
+    """Make accesses written down, rows of (address, bytes, 1 for a store), as the core made them.
+
+    Regions, caches and counters are those of `words`; nothing but loads and stores is counted.
+    """
+    for row in range(accesses.shape[0]):
+        address, size, write = accesses[row, 0], accesses[row, 1], accesses[row, 2]
+        words[STORES] += write
+        words[LOADS] += 1 - write
+        region = find_region(words, address)
+        if region >= 0 and words[region + CACHED]:
+            look_up(words, region, address, size, write)

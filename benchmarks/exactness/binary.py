@@ -1,0 +1,211 @@
+"""What the machine code of our kernels is read to do, against what emulators count it doing.
+
+    python -m benchmarks.exactness.binary [--networks kws,ic] [--random 200] [--keep]
+
+Instructions: QEMU, Cortex-M4, M7 and M55. Loads, stores and data-cache misses: the accesses Unicorn
+records, Cortex-M4 and M7, the misses by replaying them under caches. Per layer, at each level of
+optimisation, for the networks of MLPerf Tiny and for random layers. What reading the counters and
+calling a layer take is counted in the same image with layers that return at once, and taken off.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import statistics
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from calibration.virtual_board.costs import Costs, Span
+from calibration.virtual_board.replay import empty_layers, record_layers, replay_layers
+from hwmodels.board.facts import Cache
+from hwmodels.cache.set_associative import new_state, simulate_nests
+from hwmodels.core.file import load_core
+from hwmodels.core.schedule import schedule
+from hwmodels.kernel import Kernel
+from twin.binary.image import read_built_image
+from twin.binary.kernels import read_kernels
+from twin.codegen.build import Build, build_firmware
+from twin.codegen.ports import load_port
+from twin.codegen.verification import open_board, random_input, run_on_board
+from twin.graph import Graph
+from twin.operators import is_alias
+from twin.readers import read_model
+from twin.zoo.builder import Builder
+
+NETWORKS = ("kws", "ic", "vww", "ad", "sww")
+LEVELS = ("-O2", "-O3")
+RECORDED = {"cortex-m4": "unicorn-m4", "cortex-m7": "unicorn-m7"}
+COUNTED = {"cortex-m4": "mps2-an386", "cortex-m7": "mps2-an500", "cortex-m55": "mps3-an547"}
+RAM = 0x20000000
+CACHES = (Cache(name="16 KiB, 4 ways", size_bytes=16384, line_bytes=32, ways=4),
+          Cache(name="4 KiB, 2 ways", size_bytes=4096, line_bytes=32, ways=2))
+SPANS = (Span(base=0x08000000, end=0x08800000, cached=True),
+         Span(base=RAM, end=RAM + 0x400000, cached=True))
+RESULTS = Path(__file__).parent / "results"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """One layer, one quantity: read from the image, and counted."""
+
+    network: str
+    core: str
+    level: str
+    layer: str
+    quantity: str
+    predicted: int
+    counted: int
+
+    @property
+    def error(self) -> float:
+        """Relative to what was counted."""
+        return abs(self.predicted - self.counted) / max(self.counted, 1)
+
+
+def random_layers(seed: int) -> Graph:
+    """A chain of eight layers of random kinds and shapes."""
+    random = np.random.default_rng(seed)
+    made = Builder(f"random {seed}", seed)
+    here = made.input((1, *(int(n) for n in random.integers(5, 21, 2)),
+                       int(random.integers(1, 40))))
+    for kind in random.permutation(["conv", "conv", "pointwise", "depthwise", "depthwise",
+                                    "add", "pool"]):
+        height, width = made.shape(here)[1:3]
+        kernel = tuple(int(k) for k in np.minimum(random.integers(1, 6, 2), (height, width)))
+        stride = tuple(int(s) for s in random.integers(1, 3, 2))
+        padding = str(random.choice(["same", "valid"]))
+        if kind == "conv":
+            here = made.conv(here, int(random.integers(1, 40)), kernel, stride, padding=padding)
+        elif kind == "pointwise":
+            here = made.conv(here, int(random.integers(1, 64)), 1)
+        elif kind == "depthwise":
+            here = made.depthwise(here, kernel, stride, padding=padding)
+        elif kind == "add":
+            here = made.add(here, here)
+        else:
+            op = str(random.choice(["average_pool_2d", "max_pool_2d"]))
+            here = made.pool(op, here, kernel, stride, padding=padding)
+    return made.finish(made.fully_connected(made.flatten(here), int(random.integers(1, 20))))
+
+
+def called_layers(graph: Graph) -> list[int]:
+    """Positions of the layers the image calls."""
+    return [i for i, layer in enumerate(graph.layers) if not is_alias(layer)]
+
+
+def read_build(built: Build, graph: Graph) -> list[Kernel]:
+    """The kernel of each layer that is called, from the image alone."""
+    kernels = read_kernels(read_built_image(built.image), graph, built.source.placement,
+                           built.source.image, lambda address: "ram" if address >= RAM else "flash")
+    return [kernel for group in kernels for kernel in group]
+
+
+def compare_counted(name: str, graph: Graph, core: str, level: str, folder: Path) -> Iterator[Row]:
+    """Instructions, against QEMU."""
+    port, places = COUNTED[core], called_layers(graph)
+    built = build_firmware(graph, load_port(port), folder, optimisation=level)
+    idle = empty_layers(built.image, folder, [f"run_{place}" for place in places])
+    counts = []
+    for image in (built.image, idle):
+        with open_board(port, image, virtual=True) as (session, scales):
+            run = run_on_board(session, graph, random_input(graph), runs=3, scales=scales)
+            counts.append([round(layer.count) for layer in run.layers])
+    timing = load_core(core)
+    for place, kernel, full, empty in zip(places, read_build(built, graph), *counts, strict=True):
+        yield Row(network=name, core=core, level=level, layer=_title(graph, place),
+                  quantity="instructions", counted=full - empty + 1,
+                  predicted=sum(schedule(block.code, timing).instructions * block.trips
+                                for block in kernel.blocks))
+
+
+def compare_recorded(name: str, graph: Graph, core: str, level: str,
+                     folder: Path) -> Iterator[Row]:
+    """Loads, stores and misses, against what Unicorn records."""
+    port, places = RECORDED[core], called_layers(graph)
+    built = build_firmware(graph, load_port(port), folder, optimisation=level)
+    records = record_layers(port, built.image, random_input(graph).tobytes(),
+                            [f"run_{place}" for place in places], room=1 << 26)
+    kernels = read_build(built, graph)
+    found: list[tuple[str, Sequence[int], Sequence[int]]] = [
+        ("loads", [0] * len(kernels), [record.totals.loads for record in records]),
+        ("stores", [0] * len(kernels), [record.totals.stores for record in records])]
+    for cache in CACHES:
+        state, misses = new_state(cache), []
+        for _ in range(2):
+            misses, loads, stores = [], [], []
+            for kernel in kernels:
+                counts, state = simulate_nests(cache, kernel.nests, kernel.operands, state)
+                misses.append(counts.total("read_misses") + counts.total("write_misses"))
+                loads.append(counts.total("reads"))
+                stores.append(counts.total("writes"))
+        found[0], found[1] = (("loads", loads, found[0][2]), ("stores", stores, found[1][2]))
+        replayed = replay_layers(records, Costs(data=cache, spans=SPANS))
+        found.append((f"misses, {cache.name}", misses, [one.misses for one in replayed]))
+    for quantity, predicted, counted in found:
+        for place, one, other in zip(places, predicted, counted, strict=True):
+            yield Row(network=name, core=core, level=level, layer=_title(graph, place),
+                      quantity=quantity, predicted=one, counted=other)
+
+
+def _title(graph: Graph, place: int) -> str:
+    return f"{place} {graph.layers[place].op}"
+
+
+def summarise(rows: Sequence[Row]) -> list[str]:
+    """Markdown: worst and median error by network, core, level and quantity."""
+    lines = ["| network | core | level | quantity | layers | median | worst | worst layer "
+             "(read, counted) |", "| --- | --- | --- | --- | --- | --- | --- | --- |"]
+    groups: dict[tuple[str, ...], list[Row]] = {}
+    for row in rows:
+        groups.setdefault((row.network, row.core, row.level, row.quantity), []).append(row)
+    for key, members in groups.items():
+        worst = max(members, key=lambda row: row.error)
+        lines.append(f"| {' | '.join(key)} | {len(members)} "
+                     f"| {statistics.median(row.error for row in members):.2%} "
+                     f"| {worst.error:.2%} | {worst.layer} ({worst.predicted:,}, "
+                     f"{worst.counted:,}) |")
+    return lines
+
+
+def run(networks: Sequence[str], layers: int) -> Iterator[list[Row]]:
+    """Compare network by network."""
+    made = 0
+    graphs: list[tuple[str, Graph]] = [(name, read_model(name)) for name in networks]
+    while made < layers:
+        graph = random_layers(1000 + len(graphs))
+        made += len(called_layers(graph))
+        graphs.append(("random", graph))
+    for name, graph in graphs:
+        for level in LEVELS:
+            with tempfile.TemporaryDirectory() as folder:
+                for compare, cores in ((compare_recorded, RECORDED), (compare_counted, COUNTED)):
+                    for core, port in cores.items():
+                        yield list(compare(name, graph, core, level, Path(folder, port)))
+
+
+def main() -> None:
+    """Print the table, and keep it when asked to."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--networks", default=",".join(NETWORKS))
+    parser.add_argument("--random", type=int, default=200, metavar="LAYERS")
+    parser.add_argument("--keep", action="store_true", help="write it to results/")
+    chosen = parser.parse_args()
+    rows: list[Row] = []
+    for some in run([name for name in chosen.networks.split(",") if name], chosen.random):
+        rows += some
+        print("\n".join(summarise(some)[2:]), flush=True)
+    table = "\n".join(summarise(rows))
+    print(f"\n{table}")
+    if chosen.keep:
+        RESULTS.mkdir(exist_ok=True)
+        day = datetime.date.today().isoformat()
+        (RESULTS / f"binary-{day}.md").write_text(table + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

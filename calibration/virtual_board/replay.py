@@ -1,0 +1,142 @@
+"""Accesses of a real binary under another board: recorded once, replayed under each.
+
+    records = record_layers("unicorn-m4", "firmware.elf", data, functions)
+    misses = replay_layers(records, costs)
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from calibration.errors import LinkError
+from calibration.virtual_board.costs import Costs
+from calibration.virtual_board.emulator_state import EmulatorState
+from calibration.virtual_board.recording import LayerRecord, record_inference
+
+_RETURN = b"\x70\x47"
+"""`bx lr`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LayerMisses:
+    """What the accesses of one layer met in a data cache.
+
+    Parameters
+    ----------
+    read_misses, write_misses, write_backs : int
+        Lines filled for a load, for a store; dirty lines that left.
+    """
+
+    read_misses: int
+    write_misses: int
+    write_backs: int
+
+    @property
+    def misses(self) -> int:
+        """Lines filled."""
+        return self.read_misses + self.write_misses
+
+
+def replay_layers(records: Sequence[LayerRecord], costs: Costs, *,
+                  passes: int = 2) -> tuple[LayerMisses, ...]:
+    """Run recorded accesses through the caches of a board, and count in the last pass.
+
+    Parameters
+    ----------
+    records : sequence of LayerRecord
+        In the order of the calls.
+    costs : Costs
+        Of the board; its data cache starts empty.
+    passes : int
+        Inferences: 2 counts a warm one.
+    """
+    from calibration.virtual_board.kernels.hooks import run_accesses
+
+    state = EmulatorState(costs, 0, 2, 0)
+    found: list[LayerMisses] = []
+    for _ in range(passes):
+        found = []
+        for record in records:
+            before = state.read_misses, state.write_misses, state.write_backs
+            run_accesses(state.words, np.ascontiguousarray(record.accesses, dtype=np.int64))
+            found.append(LayerMisses(read_misses=state.read_misses - before[0],
+                                     write_misses=state.write_misses - before[1],
+                                     write_backs=state.write_backs - before[2]))
+    return tuple(found)
+
+
+def empty_layers(image: str | Path, folder: str | Path, functions: Sequence[str]) -> Path:
+    """Copy an image whose layers return at once: what is left is reading and calling.
+
+    Parameters
+    ----------
+    image : path
+        ELF file of an Arm Cortex-M.
+    folder : path
+        Where the copy goes.
+    functions : sequence of str
+        One per layer, as the image names them.
+
+    Raises
+    ------
+    LinkError
+        When the image has no such function.
+    """
+    from elftools.elf.elffile import ELFFile
+
+    target = Path(folder) / "idle.elf"
+    shutil.copyfile(image, target)
+    with open(image, "rb") as stream:
+        elf = ELFFile(stream)
+        symbols = elf.get_section_by_name(".symtab")
+        loads = [s for s in elf.iter_segments() if s["p_type"] == "PT_LOAD"]
+        with target.open("r+b") as copy:
+            for name in functions:
+                found = symbols.get_symbol_by_name(name) if symbols else None
+                if not found:
+                    raise LinkError(f"{image}: no function {name!r} in the image")
+                address = found[0]["st_value"] & ~1
+                (segment,) = [s for s in loads
+                              if s["p_vaddr"] <= address < s["p_vaddr"] + s["p_filesz"]]
+                copy.seek(segment["p_offset"] + address - segment["p_vaddr"])
+                copy.write(_RETURN)
+    return target
+
+
+def record_layers(name: str, image: str | Path, data: bytes, functions: Sequence[str], *,
+                  room: int = 1 << 24) -> tuple[LayerRecord, ...]:
+    """Record an inference, and take off what reading the counter and calling a layer do.
+
+    Parameters
+    ----------
+    name, image, data, room
+        As for `record_inference`.
+    functions : sequence of str
+        One per layer, as the image names them.
+
+    Returns
+    -------
+    tuple of LayerRecord
+        Totals and accesses of the layers alone; misses are not known here. Blocks are left as
+        they were recorded.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        idle = record_inference(name, empty_layers(image, folder, functions), data, room=1 << 16)
+    full = record_inference(name, image, data, room=room)
+    return tuple(_take_off(one, other) for one, other in zip(full, idle, strict=True))
+
+
+def _take_off(record: LayerRecord, idle: LayerRecord) -> LayerRecord:
+    length = min(len(record.accesses), len(idle.accesses))
+    differ = (record.accesses[:length] != idle.accesses[:length]).any(axis=1)
+    first = int(differ.argmax()) if differ.any() else length
+    behind = len(record.accesses) - (len(idle.accesses) - first)
+    totals = record.totals.minus(idle.totals)
+    return replace(record, accesses=record.accesses[first:behind],
+                   totals=replace(totals, instructions=totals.instructions + 1))  # its return
