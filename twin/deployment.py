@@ -24,8 +24,10 @@ from twin.graph import Graph
 from twin.memories import choose_memory, choose_pool
 from twin.operators import OPERATORS
 from twin.placement import Fusion, Placement, check_fit, plan_placement
+from twin.quantities import join_words
 from twin.readers import read_model
 from twin.runtimes import Runtime, load_runtime
+from twin.runtimes.choice import check_layers, default_runtime, note_float_island
 from twin.transfers import Buffers, plan_buffers, take_loads, take_via, tile_memory
 
 FLASH_ROLES = ("flash", "external_flash", "rom")
@@ -33,8 +35,7 @@ FLASH_ROLES = ("flash", "external_flash", "rom")
 
 PLACEMENT_KEYS = ("placement.weights", "placement.arena", "placement.code")
 OFFLOAD_KEYS = ("offload.host", "placement.weight_bits")
-OTHER_NAMES = {"offload.weight_bits": "placement.weight_bits"}
-"""Paths that mean another."""
+OTHER_NAMES = {"offload.weight_bits": "placement.weight_bits"}  # paths that mean another
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -289,16 +290,12 @@ def deploy(model: str | Path | Graph, board: str | Path | Board, *, runtime: str
     machine = board if isinstance(board, Board) else load_board(board)
     if clock_hz is not None:
         machine = change_board(machine, {f"clocks.{machine.core.clock}.frequency_hz": clock_hz})
+    check_layers(graph)
     library = load_runtime(runtime) if runtime else default_runtime(graph)
-    defaults = dict(machine.placement)
-    return place(graph, machine, library, weights=weights, arena=arena, code=defaults["code"])
-
-
-def default_runtime(graph: Graph) -> Runtime:
-    """Return the runtime that suits the model: CMSIS-NN for integers, plain C for float."""
-    floating = any(graph.tensors[layer.outputs[0]].dtype == "float32"
-                   and layer.op not in ("dequantize",) for layer in graph.layers)
-    return load_runtime("float-reference" if floating else "tflm-cmsis-nn")
+    placed = place(graph, machine, library, weights=weights, arena=arena,
+                   code=dict(machine.placement)["code"])
+    return placed if runtime else dataclasses.replace(
+        placed, notes=(*note_float_island(graph, library), *placed.notes))
 
 
 def place(graph: Graph, board: Board, runtime: Runtime, *, weights: str | None,
@@ -390,14 +387,14 @@ def _check(draft: Deployment) -> None:
     if draft.pools is None or board.memory(draft.weights).role in FLASH_ROLES:
         needs[draft.weights] = needs.get(draft.weights, 0) + draft.placement.weights_bytes
     needs[draft.code] = needs.get(draft.code, 0) + draft.runtime.code_bytes
-    names = {draft.arena: "RAM (arena and runtime)", draft.weights: "weights",
-             draft.code: "code"}
-    if draft.weights == draft.code:
-        names[draft.weights] = "weights and code"
+    holds = [(draft.arena, "arena"), (draft.arena, "runtime"), (draft.weights, "weights"),
+             (draft.code, "code")]
     if draft.buffers is not None and (tiles := tile_memory(draft).name) != draft.arena:
         needs[draft.arena] -= draft.buffers.size_bytes
         needs[tiles] = needs.get(tiles, 0) + draft.buffers.size_bytes
-        names.setdefault(tiles, "buffers of weights")
+        holds.append((tiles, "buffers of weights"))
     for memory, needed in needs.items():
-        check_fit(f"{draft.graph.name}: {names[memory]}", needed,
-                  f"{memory} of {board.name}", board.memory(memory).size_bytes)
+        held = join_words([what for name, what in holds if name == memory])
+        what = f"RAM ({held})" if memory == draft.arena else held
+        check_fit(f"{draft.graph.name}: {what}", needed, f"{memory} of {board.name}",
+                  board.memory(memory).size_bytes)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 NOT_KNOWN = "not known"
 """How a missing value prints; never 0."""
@@ -56,6 +57,11 @@ def significant(value: float, digits: int = 3) -> str:
     decimals = max(0, digits - 1 - math.floor(math.log10(abs(value))))
     text = f"{round(value, decimals):,.{decimals}f}"
     return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def join_words(words: Sequence[str]) -> str:
+    """List words as a sentence does: "a, b and c"."""
+    return " and ".join(part for part in (", ".join(words[:-1]), *words[-1:]) if part)
 
 
 def _with_unit(value: float | None, units: tuple[tuple[float, str], ...], gap: str = " ") -> str:

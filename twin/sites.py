@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from hwmodels.errors import KernelError
 from hwmodels.kernel import Kernel, Operand
 from twin.deployment import Deployment
+from twin.errors import RuntimeRefusedError
 from twin.graph import Graph, Layer
 from twin.operators import is_alias
 from twin.placement import ArenaSlot, align, layer_dtype, requantisation_bytes
@@ -59,7 +61,12 @@ def lower_network(deployment: Deployment) -> tuple[tuple[Kernel, ...], ...]:
         parameter_offset += requantisation_bytes(graph, layer)
         site = Site(isa=core.isa, fpu=core.fpu, operands=operands)
         lowering = deployment.runtime.lowering(layer.op, layer_dtype(graph, layer))
-        lowered.append(lowering.lower(graph, layer, site))
+        try:
+            lowered.append(lowering.lower(graph, layer, site))
+        except KernelError as error:
+            raise RuntimeRefusedError(
+                f"{graph.source}: layer {layer.index} {layer.op} {layer.name!r} does not fit the "
+                f"kernels of {deployment.runtime.identity}: {error}") from error
     return tuple(lowered)
 
 

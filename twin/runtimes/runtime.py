@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -138,7 +139,13 @@ def list_runtimes() -> tuple[str, ...]:
     for folder in runtime_folders():
         for path in sorted(folder.glob("*.yaml")):
             names += [f"{path.stem}@{version}" for version in _read(path)["versions"]]
-    return tuple(sorted(dict.fromkeys(names)))
+    return tuple(sorted(dict.fromkeys(names), key=order_release))
+
+
+def order_release(identity: str) -> tuple[str, tuple[int, ...], str]:
+    """Key that sorts "name@version" by name, then by version: 9.0.0 before 10.0.0."""
+    name, _, version = identity.partition("@")
+    return name, tuple(int(part) for part in re.findall(r"\d+", version)), version
 
 
 def load_runtime(name: str) -> Runtime:
@@ -159,7 +166,11 @@ def load_runtime(name: str) -> Runtime:
     RuntimeRefusedError
         When there is no such runtime or version, or its file is refused.
     """
-    stem, _, version = name.partition("@")
+    stem, at, version = name.partition("@")
+    if at and not version:
+        raise RuntimeRefusedError(f"runtime {name!r} names no version; accepted: {stem} for its "
+                                  "default, or " + ", ".join(
+                                      one for one in list_runtimes() if one.startswith(name)))
     for folder in runtime_folders():
         path = folder / f"{stem}.yaml"
         if path.is_file():
