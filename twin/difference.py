@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -83,7 +83,8 @@ def odds_of_faster(before: Prediction, after: Prediction) -> float | None:
 
 
 def to_difference_document(before: Prediction, after: Prediction,
-                           changes: Mapping[str, object]) -> dict[str, Any]:
+                           changes: Mapping[str, object],
+                           remarks: Iterable[str] = ()) -> dict[str, Any]:
     """Write a what-if as a document: what was set, both predictions, and what moved.
 
     Parameters
@@ -92,6 +93,8 @@ def to_difference_document(before: Prediction, after: Prediction,
         Without and with the changes.
     changes : mapping of str to object
         Dotted path to value, as set.
+    remarks : iterable of str
+        What a reader must be told, from `twin.effects`.
 
     Returns
     -------
@@ -103,6 +106,7 @@ def to_difference_document(before: Prediction, after: Prediction,
     return {
         "schema": SCHEMA,
         "kind": "what-if",
+        "remarks": list(remarks),
         "set": {path: str(value) for path, value in changes.items()},
         "before": to_document(before),
         "after": to_document(after),

@@ -51,6 +51,27 @@ def write_csv_files(prediction: Prediction, folder: str | Path) -> tuple[Path, .
                  for name, rows in tables.items())
 
 
+def check_place(path: str | Path, *, folder: bool = False) -> None:
+    """Refuse a place nothing could be written to, before anything is computed.
+
+    Raises
+    ------
+    UsageError
+        When a file is where a folder would be, a folder where the file would be, or the nearest
+        folder that exists lets nothing be written.
+    """
+    target = Path(path)
+    if target.exists() and target.is_dir() != folder:
+        raise UsageError(f"{target}: is a {'file' if folder else 'folder'}; accepted: the path of "
+                         f"a {'folder' if folder else 'file'}")
+    near = target if folder else target.parent
+    while not near.exists() and near != near.parent:
+        near = near.parent
+    if not near.is_dir() or not os.access(near, os.W_OK | os.X_OK):
+        raise UsageError(f"{target}: cannot be written: {near} is no folder that can be written "
+                         "to")
+
+
 def write_file(path: str | Path, content: bytes) -> Path:
     """Write a file whole or not at all; its folder is made if it does not exist.
 

@@ -13,6 +13,7 @@ from twin.accelerator.offload import (
     measure_coverage,
     price_offloaded,
 )
+from twin.accelerator.remarks import list_remarks
 from twin.deployment import FLASH_ROLES, Deployment
 from twin.errors import UsageError
 from twin.graph import Layer
@@ -247,8 +248,9 @@ def predict(deployment: Deployment, *, temperature: str = "warm") -> Prediction:
     return Prediction(
         deployment=deployment, temperature=temperature, layers=layers,
         setup=_setup_bill(deployment, prices), bill=bill, clock=clock, cycles=bill.cycles(clock),
-        time_us=bill_us(bill, deployment.board), warnings=_warnings(deployment, layers),
-        energy_uj=None if energy_pj is None else energy_pj * 1e-6, epochs=epochs,
+        time_us=bill_us(bill, deployment.board), epochs=epochs,
+        warnings=_warnings(deployment, layers, temperature),
+        energy_uj=None if energy_pj is None else energy_pj * 1e-6,
     )
 
 
@@ -291,9 +293,10 @@ def _setup_bill(deployment: Deployment, prices: Prices) -> Bill:
     return add_background(make_bill(counts, prices), deployment.board, prices)
 
 
-def _warnings(deployment: Deployment, layers: tuple[LayerPrediction, ...]) -> tuple[str, ...]:
+def _warnings(deployment: Deployment, layers: tuple[LayerPrediction, ...],
+              temperature: str) -> tuple[str, ...]:
     runtime = deployment.runtime
-    warnings = list(deployment.notes)
+    warnings = [*deployment.notes, *list_remarks(deployment, temperature)]
     if runtime.structure == "assumed":
         borrowed = ("its loops are taken to be those of CMSIS-NN" if runtime.offload is None else
                     "its schedule is inferred, host operators run CMSIS-NN")

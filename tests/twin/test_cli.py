@@ -32,7 +32,7 @@ def made(monkeypatch):
             self.prediction = prediction
 
         def replace(self, changes):
-            asked["changes"] = changes
+            asked.setdefault("changes", changes)
             return Made(make_prediction(seed=8))
 
     def deploy(model, board, **options):

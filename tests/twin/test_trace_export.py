@@ -7,7 +7,7 @@ import math
 import pytest
 
 from twin.accelerator.timeline import list_spans, sample_bandwidth
-from twin.accelerator.trace import make_trace, write_trace
+from twin.accelerator.trace import check_trace, make_trace, write_trace
 from twin.deployment import deploy
 from twin.errors import UsageError
 from twin.figures.canvas import save_figure
@@ -79,7 +79,27 @@ def test_refusals(prediction, tmp_path):
     with pytest.raises(UsageError, match=r"ends in \.json"):
         write_trace(prediction, tmp_path / "trace.txt")
     with pytest.raises(UsageError, match="neural-art"):
-        make_trace(predict(deploy("kws", "nucleo_l4r5zi")))
+        check_trace(deploy("kws", "nucleo_l4r5zi"), tmp_path / "trace.json")
+    (tmp_path / "file").write_text("")
+    with pytest.raises(UsageError, match="cannot be written"):
+        check_trace(prediction.deployment, tmp_path / "file" / "trace.json")
+    (tmp_path / "folder.json").mkdir()
+    with pytest.raises(UsageError, match="is a folder"):
+        check_trace(prediction.deployment, tmp_path / "folder.json")
+
+
+def test_events_of_a_thread_never_overlap():
+    for name in ("kws", "ic"):
+        made = predict(deploy(name, "stm32n6570_dk", runtime="neural-art"))
+        threads = {}
+        for event in make_trace(made)["traceEvents"]:
+            if event["ph"] == "X":
+                threads.setdefault((event["pid"], event["tid"]), []).append(
+                    (event["ts"], event["ts"] + event["dur"]))
+        assert len(threads) > 8
+        for spans in threads.values():
+            assert all(first[1] <= second[0] + 1e-9
+                       for first, second in itertools.pairwise(sorted(spans)))
 
 
 def test_timeline_picture_is_drawn(prediction, tmp_path):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from hwmodels.npu import Epoch
 from hwmodels.npu.run import trace_epoch
 from twin.accelerator.offload import EpochPrediction
 from twin.prediction import Prediction
@@ -20,7 +21,8 @@ class Span:
     Parameters
     ----------
     row : str
-        "host", a unit ("CONV_ACC"), or an engine ("STRENG 4").
+        "host", a unit ("CONV_ACC", the second at work beside it "CONV_ACC 2"), or an engine
+        ("STRENG 4").
     label : str
         What it does.
     epoch : int
@@ -94,6 +96,7 @@ def _npu_spans(prediction: Prediction, epoch: EpochPrediction, steps: bool) -> l
     begin_us = epoch.start_us + epoch.pre_cpu_cycles / host_per_us
     asked = epoch.run.epoch
     engines = {f"E{engine.index}": engine for engine in asked.engines}
+    rows = _name_units(asked)
     spans: dict[str, list[Span]] = {}
     for part in trace_epoch(asked, npu):
         engine = engines.get(part.node)
@@ -101,7 +104,7 @@ def _npu_spans(prediction: Prediction, epoch: EpochPrediction, steps: bool) -> l
         if unit is not None and unit.kind == "NULL":
             continue
         spans.setdefault(part.node, []).append(Span(
-            row=f"STRENG {engine.index}" if engine else unit.kind if unit else "",
+            row=f"STRENG {engine.index}" if engine else rows[part.node],
             label=(f"{epoch.name} {engine.operand or engine.direction} {engine.pool}" if engine
                    else epoch.name), epoch=epoch.index,
             start_us=begin_us + part.start_npu_cycle / per_us,
@@ -110,6 +113,16 @@ def _npu_spans(prediction: Prediction, epoch: EpochPrediction, steps: bool) -> l
     if steps:
         return [span for parts in spans.values() for span in parts]
     return [_join(parts) for parts in spans.values()]
+
+
+def _name_units(epoch: Epoch) -> dict[str, str]:
+    """Row of each unit node: two of a kind work at once, so each has its own."""
+    seen: dict[str, int] = {}
+    rows = {}
+    for position, unit in enumerate(epoch.units):
+        seen[unit.kind] = number = seen.get(unit.kind, 0) + 1
+        rows[f"U{position}"] = unit.kind if number == 1 else f"{unit.kind} {number}"
+    return rows
 
 
 def _join(parts: list[Span]) -> Span:

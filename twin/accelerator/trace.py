@@ -13,11 +13,28 @@ from pathlib import Path
 from typing import Any
 
 from twin.accelerator.timeline import HOST, Span, list_spans, sample_bandwidth
+from twin.deployment import Deployment
 from twin.errors import UsageError
-from twin.export import write_file
+from twin.export import check_place, write_file
 from twin.prediction import Prediction
 
 _PROCESSES = {"host": 1, "units": 2, "stream engines": 3, "epochs": 4}
+
+
+def check_trace(deployment: Deployment, path: str | Path) -> None:
+    """Refuse a trace that could not be made or written, before anything is computed.
+
+    Raises
+    ------
+    UsageError
+        When nothing is offloaded, the path does not end in .json, or cannot be written.
+    """
+    if deployment.runtime.offload is None:
+        raise UsageError(f"runtime {deployment.runtime.identity} has no epochs to "
+                         "trace; accepted: a runtime that offloads, such as neural-art")
+    if Path(path).suffix != ".json":
+        raise UsageError(f"{path}: a trace ends in .json")
+    check_place(path)
 
 
 def make_trace(prediction: Prediction) -> dict[str, Any]:
@@ -33,14 +50,7 @@ def make_trace(prediction: Prediction) -> dict[str, Any]:
     dict
         Of plain JSON types: epochs, host phases, units, engines, and pool bandwidth.
 
-    Raises
-    ------
-    UsageError
-        When nothing was offloaded.
     """
-    if not prediction.epochs:
-        raise UsageError(f"runtime {prediction.deployment.runtime.identity} has no epochs to "
-                         "trace; accepted: a runtime that offloads, such as neural-art")
     spans = list_spans(prediction)
     rows = _number_rows(spans)
     events = [{"ph": "M", "name": "process_name", "pid": pid, "args": {"name": name}}
@@ -48,7 +58,7 @@ def make_trace(prediction: Prediction) -> dict[str, Any]:
     events += [{"ph": "M", "name": "thread_name", "pid": pid, "tid": tid, "args": {"name": row}}
                for row, (pid, tid) in rows.items()]
     events += [{"ph": "X", "name": epoch.name, "cat": epoch.kind, "pid": _PROCESSES["epochs"],
-                "tid": 1, "ts": epoch.start_us, "dur": epoch.time_us,
+                "tid": 1, **_place(epoch.start_us, epoch.start_us + epoch.time_us),
                 "args": {"layers": ", ".join(map(str, epoch.run.epoch.layers)),
                          "core_npu_cycles": epoch.run.core_npu_cycles}}
                for epoch in prediction.epochs]
@@ -71,10 +81,9 @@ def write_trace(prediction: Prediction, path: str | Path) -> Path:
     Raises
     ------
     UsageError
-        When the path does not end in .json or cannot be written.
+        As `check_trace`, or when it cannot be written after all.
     """
-    if Path(path).suffix != ".json":
-        raise UsageError(f"{path}: a trace ends in .json")
+    check_trace(prediction.deployment, path)
     return write_file(path, (json.dumps(make_trace(prediction)) + "\n").encode())
 
 
@@ -88,9 +97,15 @@ def _number_rows(spans: tuple[Span, ...]) -> dict[str, tuple[int, int]]:
     return rows
 
 
+def _place(start_us: float, end_us: float) -> dict[str, float]:
+    """Begin and length in whole tenths of a nanosecond, so that neighbours never overlap."""
+    start = round(start_us, 4)
+    return {"ts": start, "dur": round(round(end_us, 4) - start, 4)}
+
+
 def _span_event(span: Span, pid: int, tid: int) -> dict[str, Any]:
     event: dict[str, Any] = {"ph": "X", "name": span.label, "pid": pid, "tid": tid,
-                             "ts": span.start_us, "dur": span.end_us - span.start_us}
+                             **_place(span.start_us, span.end_us)}
     if span.bytes:
         event["args"] = {"bytes": span.bytes, "pool": span.pool}
     return event

@@ -36,6 +36,10 @@ CalibrationChoice = Annotated[str, typer.Option(
 PlotFile = Annotated[str | None, typer.Option(
     "--plot", metavar="FILE", help="Write a picture: .png, .svg or .pdf.")]
 
+SETTINGS_HELP = (
+    "A path of the board file, `runtime`, `placement.weights`, `placement.arena` or, with an "
+    "accelerator, `placement.weight_bits` and `offload.host`; may be given several times.")
+
 _QUANTITY = re.compile(r"\s*([0-9]*\.?[0-9]+(?:[eE][+-]?[0-9]+)?)\s*([A-Za-z]*)\s*")
 
 

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from twin.cli.options import (
+    SETTINGS_HELP,
     ArenaRole,
     AsJson,
     AssumeUnsupported,
@@ -19,6 +20,7 @@ from twin.cli.options import (
     RuntimeName,
     WeightsRole,
     deploy,
+    parse_settings,
 )
 from twin.cli.output import note_written, open_console, show, warn
 
@@ -36,12 +38,16 @@ TraceFile = Annotated[str | None, typer.Option(
                                     "or Perfetto (.json).")]
 
 
+Settings = Annotated[list[str] | None, typer.Option(
+    "--set", metavar="PATH=VALUE", help=SETTINGS_HELP)]
+
+
 def predict(model: Model, board: BoardName, runtime: RuntimeName = None, clock: ClockText = None,
             weights: WeightsRole = None, arena: ArenaRole = None, cold: Cold = False,
             as_json: AsJson = False, csv_folder: CsvFolder = None, plot: PlotTarget = None,
             assume_unsupported: AssumeUnsupported = None, epochs: Epochs = True,
             trace: TraceFile = None, calibration: CalibrationChoice = "auto",
-            per_operand: PerOperand = False) -> None:
+            per_operand: PerOperand = False, settings: Settings = None) -> None:
     """Predict cycles, time and energy per layer, and say why."""
     from twin.readers.neural_art import is_compiled
 
@@ -56,6 +62,16 @@ def predict(model: Model, board: BoardName, runtime: RuntimeName = None, clock: 
 
     deployment = deploy(model, board, runtime=runtime, clock=clock, weights=weights, arena=arena,
                         assume_unsupported=assume_unsupported)
+    if settings:
+        deployment = deployment.replace(parse_settings(settings))
+    if trace is not None:
+        from twin.accelerator.trace import check_trace
+
+        check_trace(deployment, trace)
+    if csv_folder is not None:
+        from twin.export import check_place
+
+        check_place(csv_folder, folder=True)
     prediction = predict_calibrated(deployment, temperature="cold" if cold else "warm",
                                     calibration=calibration)
     if as_json:

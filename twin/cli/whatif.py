@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from twin.cli.options import (
+    SETTINGS_HELP,
     ArenaRole,
     AsJson,
     AssumeUnsupported,
@@ -24,9 +25,7 @@ from twin.cli.options import (
 from twin.cli.output import open_console, show, warn
 
 Settings = Annotated[list[str] | None, typer.Option(
-    "--set", metavar="PATH=VALUE",
-    help="A path of the board file, `runtime`, `placement.weights` or `placement.arena`; "
-         "may be given several times.")]
+    "--set", metavar="PATH=VALUE", help=SETTINGS_HELP)]
 
 
 def whatif(model: Model, board: BoardName, settings: Settings = None, runtime: RuntimeName = None,
@@ -36,6 +35,7 @@ def whatif(model: Model, board: BoardName, settings: Settings = None, runtime: R
            calibration: CalibrationChoice = "auto") -> None:
     """Predict before and after a change, and say which causes moved."""
     changes = parse_settings(settings or [])
+    from twin.effects import list_effects
     from twin.learning.calibrated import predict_calibrated
 
     deployment = deploy(model, board, runtime=runtime, clock=clock, weights=weights, arena=arena,
@@ -44,14 +44,17 @@ def whatif(model: Model, board: BoardName, settings: Settings = None, runtime: R
     temperature = "cold" if cold else "warm"
     before = predict_calibrated(deployment, temperature=temperature, calibration=calibration)
     after = predict_calibrated(changed, temperature=temperature, calibration=calibration)
+    effects = list(list_effects(before, after, changes, lambda others: predict_calibrated(
+        deployment.replace(others), temperature=temperature, calibration=calibration)))
     if as_json:
         from twin.difference import to_difference_document
         from twin.document import dump_document
 
-        sys.stdout.write(dump_document(to_difference_document(before, after, changes)))
+        sys.stdout.write(dump_document(to_difference_document(
+            before, after, changes, effects)))
     else:
         from twin.tables.comparison import what_if_report
 
         console = open_console()
         show(console, what_if_report(before, after, changes))
-    warn(dict.fromkeys((*before.warnings, *after.warnings)))
+    warn(dict.fromkeys((*before.warnings, *after.warnings, *effects)))
