@@ -11,6 +11,7 @@ import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -94,7 +95,7 @@ def empty_layers(image: str | Path, folder: str | Path, functions: Sequence[str]
     shutil.copyfile(image, target)
     with open(image, "rb") as stream:
         elf = ELFFile(stream)
-        symbols = elf.get_section_by_name(".symtab")
+        symbols: Any = elf.get_section_by_name(".symtab")
         loads = [s for s in elf.iter_segments() if s["p_type"] == "PT_LOAD"]
         with target.open("r+b") as copy:
             for name in functions:

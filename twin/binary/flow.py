@@ -11,6 +11,7 @@ from hwmodels.isa.mnemonics import CONDITIONS
 from twin.binary.image import BuiltImage, Function, Listed
 from twin.binary.operations import (
     LR,
+    PC,
     REGISTERS,
     Operation,
     compile_operation,
@@ -20,7 +21,7 @@ from twin.binary.operations import (
 from twin.errors import FirmwareError
 
 _BRANCH = re.compile(r"^b(" + "|".join(CONDITIONS) + r")?(?:\.[nw])?$")
-_RETURNS = re.compile(r"^(pop|ldmia|ldm|bx)(" + "|".join(CONDITIONS) + r")?(?:\.[nw])?$")
+_RETURNS = re.compile(r"^(pop|ldmia|ldm|bx|ldr)(" + "|".join(CONDITIONS) + r")?(?:\.[nw])?$")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -154,7 +155,7 @@ def read_blocks(image: BuiltImage, function: Function) -> dict[int, CodeBlock]:
         following = listed[place + 1].address if place + 1 < len(listed) else -1
         if one.address in endings or following in leaders or following != behind:
             ending = endings.get(one.address, Ending(kind="fall"))
-            work = run if ending.kind == "fall" or _RETURNS.match(one.mnemonic) else run[:-1]
+            work = run if ending.kind in ("fall", "return") else run[:-1]
             blocks[run[0].address] = CodeBlock(
                 start=run[0].address, end=behind, listing=tuple(run), ending=ending,
                 operations=tuple(compile_operation(each) for each in work
@@ -191,14 +192,14 @@ def _ending(one: Listed, function: Function) -> Ending | None:
 
 def _return(one: Listed, tokens: list[str]) -> Ending | None:
     match = _RETURNS.match(one.mnemonic)
-    if match and (tokens == ["lr"] or (tokens[-1].startswith("{")
-                                       and 15 in register_list(tokens[-1]))):
+    if match and (tokens == ["lr"] or tokens[:2] == ["pc", "[sp]"]
+                  or (tokens[-1].startswith("{") and PC in register_list(tokens[-1]))):
         return Ending(kind="return", condition=match[2] or "")
     if one.mnemonic.startswith(("blx", "bx", "tbb", "tbh", "letp", "dlstp", "wlstp")) \
             or tokens[:1] == ["pc"]:
         raise FirmwareError(f"0x{one.address:08x}: {one.text!r} is a jump this reader does not "
                             "follow")
-    return Ending(kind="return") if one.mnemonic.startswith("ldr") and tokens[0] == "pc" else None
+    return None
 
 
 def successors(block: CodeBlock) -> tuple[int, ...]:

@@ -125,6 +125,14 @@ def _compile(word: Word, listed: Listed) -> Operation:
             product = machine.scope.multiply(state[n], state[m])
             state[d] = add(state[a], times(product, sign))
         return accumulate
+    if base in ("smull", "umull"):
+        low, high, first, second = (REGISTERS[token] for token in tokens)
+
+        def multiply(machine: Any) -> None:
+            state = machine.state
+            state[low], state[high] = machine.scope.multiply_long(
+                state[first], state[second], base == "smull")
+        return multiply
     if base == "movt":
         return _move_top(REGISTERS[tokens[0]], number(tokens[1]) or 0)
     if base == "dls":
@@ -449,7 +457,8 @@ def _scalar(is_load: bool, size: int, signed: bool, tokens: list[str],
         value = machine.load(address(machine), size, signed)
         if after is not None:
             machine.state[stepped] = after(machine)
-        machine.state[register] = value
+        if register != PC:
+            machine.state[register] = value
 
     def store(machine: Any) -> None:
         machine.store(address(machine), size, machine.state[register])

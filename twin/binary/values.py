@@ -228,6 +228,27 @@ class Scope:
             return times(left, self.pin(right))
         return lost(left, right)
 
+    def multiply_long(self, left: Value, right: Value, signed: bool) -> tuple[Value, Value]:
+        """Low and high word of a product, as division by a constant takes it."""
+        if type(left) is not int:
+            left, right = right, left
+        if type(left) is not int or type(right) not in (int, tuple):
+            return lost(left, right), lost(left, right)
+        if not signed:
+            if self._is_negative(right):
+                right = self.pin(right)
+            left &= 0xFFFFFFFF
+        base = base_of(right) if signed else base_of(right) & 0xFFFFFFFF
+        high = left * base >> 32
+        if type(right) is tuple:
+            # A product beyond 32 bits is compared as what it is: no value wraps here.
+            terms = tuple((i, c * left) for i, c in right[1] if c * left)
+            self.require((left * base - (high << 32), terms) if terms else 0)
+            self.require((((high + 1) << 32) - 1 - left * base,
+                          tuple((i, -c) for i, c in terms)) if terms else 0)
+            return DATA, wrap(high)
+        return wrap(left * base), wrap(high)
+
     def halve(self, value: Value, bits: int) -> Value:
         """Arithmetic shift to the right."""
         if type(value) is int:

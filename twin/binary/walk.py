@@ -214,6 +214,7 @@ class Walker:
         if ending.register >= 0:
             flags = (self.state[ending.register], int(ending.kind == "loop_end"), True)
         self._test = ending.condition, flags
+        self.scope.place = -block.start  # what the branch asks, apart from what the block does
         taken = self.decide(ending.condition, flags)
         if taken is None:
             name = self.image.function_at(block.start).name
@@ -319,7 +320,7 @@ class Walker:
             raise FirmwareError(f"{self.image.path}: the loop at 0x{loop.header:08x} does not end")
         step = next((event for event in reversed(self.log) if isinstance(event, Step)), None)
         last = None
-        if step is not None and step.block.start == frame.source and frame.others > turns \
+        if step is not None and step.block.start == -frame.source and frame.others > turns \
                 and step.block.ending.kind in ("branch", "loop_end") \
                 and self._closes(step, loop.header):
             last = step
@@ -329,7 +330,7 @@ class Walker:
         self._fix(index, turns - 1)
         self.scope.leave(index, turns, frame.source if last else None)
         if last is not None:
-            self.scope.place = last.block.start
+            self.scope.place = -last.block.start
             condition, flags = self._test
             taken = self.decide(condition, flags)
             if taken is not None and taken != last.taken:
