@@ -8,7 +8,9 @@ from made_predictions import make_prediction
 
 from hwmodels.board.file import load_board
 from hwmodels.counts import CAUSE_GROUPS, CAUSES
+from twin.deployment import deploy
 from twin.errors import UsageError
+from twin.prediction import predict
 from twin.roofs import load_bytes_per_cycle, memory_bytes_per_second, peak_macs_per_cycle
 
 pytest.importorskip("matplotlib", reason="pictures need the plot extra")
@@ -18,7 +20,7 @@ from twin.figures.canvas import save_figure
 from twin.figures.layers import draw_layer_figure
 from twin.figures.palette import CAUSE_STYLES
 from twin.figures.published import draw_published
-from twin.figures.roofline import draw_roofline_figure
+from twin.figures.roofline import draw_roofline_figure, list_sides
 from twin.figures.sheet import check_target, draw_sheet, write_pictures
 from twin.figures.waterfall import draw_bill_figure
 
@@ -154,3 +156,20 @@ def test_published_energy_is_left_out_where_one_side_does_not_know_it():
     board = load_board("nucleo_l4r5zi")
     figure = draw_published("kws", board, [make_comparison(predicted_uj=None)])
     assert len(figure.axes) == 1
+
+
+def test_the_roofline_of_an_accelerator_has_its_own_roofs_and_cycles():
+    deployment = deploy("ic", "stm32n6570_dk", runtime="neural-art")
+    npu, = list_sides(predict(deployment))
+    assert (npu.peak, npu.clock) == (288, "npu")  # four units of 72
+    # NIC at 900 MHz moves 8 bytes a cycle, octal flash at 200 MHz 2; per cycle of 1 GHz
+    assert dict(npu.roofs) == pytest.approx({"npuRAM3": 7.2, "octoFlash": 0.4})
+    for layer, cycles in npu.points:
+        assert cycles == layer.bill.cycles("npu") and layer.macs / cycles <= npu.peak
+    split = predict(deployment.replace({"offload.host": "0"}))
+    sides = list_sides(split)
+    assert [side.clock for side in sides] == ["npu", "cpu"]
+    assert [layer.index for layer, _ in sides[1].points] == [0]
+    figure = draw_roofline_figure(split)
+    assert "neural-art NPU" in texts_of(figure) and "cortex-m55" in texts_of(figure)
+    assert "attained, MAC per NPU cycle" in texts_of(figure)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from math import log10
 from typing import TYPE_CHECKING
 
 from twin.figures.canvas import describe_deployment, new_figure, write_heading
-from twin.figures.palette import DARK_GREY, INK, ORANGE, VERMILION, bar_style
+from twin.figures.palette import DARK_GREY, INK, ORANGE, PURPLE, VERMILION, bar_style
 from twin.quantities import significant
 from twin.roofs import (
     load_bytes_per_cycle,
@@ -26,52 +27,100 @@ LABELLED = 12
 """Layers that get their index written beside them: those that cost most."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Side:
+    """A machine with roofs of its own and the layers under them.
+
+    Parameters
+    ----------
+    machine : str
+        As its panel is called.
+    clock : str
+        The cycles are of.
+    peak : float or None
+        MACs a cycle; None is not known.
+    roofs : list of (str, float)
+        What delivers data, and its bytes a cycle, the slowest last.
+    points : list of (LayerPrediction, float)
+        Layers with MACs, and their cycles on this machine.
+    """
+
+    machine: str
+    clock: str
+    peak: float | None
+    roofs: list[tuple[str, float]]
+    points: list[tuple[LayerPrediction, float]]
+
+
+def list_sides(prediction: Prediction) -> list[Side]:
+    """Return the accelerator, where layers ran on it, and the core, where layers ran there."""
+    board = prediction.deployment.board
+    layers = [layer for layer in prediction.layers if layer.macs and layer.bytes_moved]
+    sides, npu = [], board.npu
+    if prediction.epochs and npu is not None:
+        on_npu = [(layer, cycles) for layer in layers
+                  if (cycles := layer.bill.cycles(npu.clock)) > 0]
+        layers = [layer for layer in layers if not layer.bill.cycles(npu.clock)]
+        if on_npu:
+            sides.append(Side(machine=f"{npu.family} NPU", clock=npu.clock,
+                              peak=npu_macs_per_cycle(board), roofs=list_pool_roofs(prediction),
+                              points=on_npu))
+    clock = board.core.clock
+    points = [(layer, cycles) for layer in layers if (cycles := layer.bill.cycles(clock)) > 0]
+    if points or not sides:
+        sides.append(Side(machine=board.core.model, clock=clock, points=points,
+                          peak=peak_macs_per_cycle(board, _data_type(prediction)),
+                          roofs=list_memory_roofs(prediction)))
+    return sides
+
+
 def draw_roofline_figure(prediction: Prediction) -> Figure:
-    """Return the sheet of the roofline."""
-    with new_figure(8.0, 6.2) as figure:
+    """Return the sheet of the roofline, a panel for each machine layers ran on."""
+    sides = list_sides(prediction)
+    with new_figure(8.0 * len(sides), 6.2) as figure:
         write_heading(figure, "Every layer under the roofs of the board",
                       describe_deployment(prediction))
-        draw_roofline(prediction, figure.subplots())
+        for side, axes in zip(sides, figure.subplots(1, len(sides), squeeze=False)[0],
+                              strict=True):
+            draw_roofline(prediction, side, axes)
+            if len(sides) > 1:
+                axes.set_title(side.machine)
+        _add_legend(figure)
     return figure
 
 
-def draw_roofline(prediction: Prediction, axes: Axes) -> None:
+def draw_roofline(prediction: Prediction, side: Side, axes: Axes) -> None:
     """Draw attained MAC per cycle against MAC per byte, under compute and memory roofs.
 
     Parameters
     ----------
     prediction : Prediction
-        Its layers with MACs are the points, those of its main clock; area is share of time, colour
-        the largest cause.
+        Whole; area of a point is its share of the time, colour its largest cause.
+    side : Side
+        The machine.
     axes : Axes
         Where; both axes logarithmic.
 
     Notes
     -----
     Roofs are those of `twin.roofs`: the densest MAC loop of the core, and what core and memories
-    deliver per CPU cycle, or the accelerator's units and pools per cycle of its own. Bytes count
-    each array once, so a layer can stay far below its roof.
+    deliver per cycle of the core, or the accelerator's units and pools per cycle of its own, in
+    which its layers are counted too: the host's work around their epochs is not in them. Bytes
+    count each array once, so a layer can stay far below its roof.
     """
-    clock = prediction.clock
-    points = [layer for layer in prediction.layers if layer.macs and layer.cycles
-              and layer.bytes_moved and layer.clock == clock]
     axes.set_xscale("log")
     axes.set_yscale("log")
-    intensities = [layer.arithmetic_intensity for layer in points] or [1.0]
-    attained = [layer.macs / layer.cycles for layer in points] or [1.0]
-    on_npu = bool(prediction.epochs) and clock != prediction.deployment.board.core.clock
-    peak = (npu_macs_per_cycle(prediction.deployment.board) if on_npu else
-            peak_macs_per_cycle(prediction.deployment.board, _data_type(prediction)))
-    roofs = list_pool_roofs(prediction) if on_npu else list_memory_roofs(prediction)
+    intensities = [layer.arithmetic_intensity for layer, _ in side.points] or [1.0]
+    attained = [layer.macs / cycles for layer, cycles in side.points] or [1.0]
     # Every roof's slope shows left of its ridge.
-    ridges = [(peak or max(attained)) / rate for _, rate in roofs]
+    ridges = [(side.peak or max(attained)) / rate for _, rate in side.roofs]
     low, high = 0.4 * min(*intensities, *ridges), 3 * max(*intensities, *ridges)
-    _draw_roofs(roofs, axes, peak, low, high)
-    _draw_points(prediction, axes, points)
+    _draw_roofs(side.roofs, axes, side.peak, low, high)
+    _draw_points(prediction, axes, side.points)
     axes.set_xlim(low, high)
-    axes.set_ylim(0.4 * min(attained), 2.2 * max(*attained, peak or 0.0))
+    axes.set_ylim(0.4 * min(attained), 2.2 * max(*attained, side.peak or 0.0))
     axes.set_xlabel("arithmetic intensity, MAC per byte moved")
-    axes.set_ylabel(f"attained, MAC per {clock.upper()} cycle")
+    axes.set_ylabel(f"attained, MAC per {side.clock.upper()} cycle")
     for axis in (axes.xaxis, axes.yaxis):
         _label_plainly(axis)
     axes.grid(True)
@@ -96,17 +145,22 @@ def list_memory_roofs(prediction: Prediction) -> list[tuple[str, float]]:
 
 
 def list_pool_roofs(prediction: Prediction) -> list[tuple[str, float]]:
-    """Return the accelerator's pools in use, with bytes per cycle of its clock, slowest last."""
+    """Return the accelerator's pools in use, with bytes per cycle of its clock, slowest last.
+
+    Pools of one rate are one roof.
+    """
     npu = prediction.deployment.board.npu
     used = {pool.name for epoch in prediction.epochs for pool in epoch.run.pools}
-    roofs = [(pool.name, pool.bytes_per_cycle / pool.clock_ratio)
-             for pool in (npu.pools if npu is not None else ()) if pool.name in used]
-    return sorted(roofs, key=lambda roof: -roof[1])
+    rates: dict[float, list[str]] = {}
+    for pool in npu.pools if npu is not None else ():
+        if pool.name in used:
+            rates.setdefault(pool.bytes_per_cycle / pool.clock_ratio, []).append(pool.name)
+    return [(", ".join(rates[rate]), rate) for rate in sorted(rates, reverse=True)]
 
 
 def _draw_roofs(roofs: list[tuple[str, float]], axes: Axes, peak: float | None, low: float,
                 high: float) -> None:
-    styles = ((DARK_GREY, "-"), (ORANGE, "--"), (VERMILION, "-."))
+    styles = ((DARK_GREY, "-"), (ORANGE, "--"), (VERMILION, "-."), (PURPLE, ":"))
     for (label, rate), (colour, dashes) in zip(roofs, styles, strict=False):
         ridge = high if peak is None else min(high, peak / rate)
         axes.plot([low, ridge], [low * rate, ridge * rate], color=colour, linestyle=dashes,
@@ -116,34 +170,40 @@ def _draw_roofs(roofs: list[tuple[str, float]], axes: Axes, peak: float | None, 
                      label=f"compute: {significant(peak)} MAC/cycle")
 
 
-def _draw_points(prediction: Prediction, axes: Axes, points: list[LayerPrediction]) -> None:
-    for cause in dict.fromkeys(layer.largest_cause for layer in points):
-        chosen = [layer for layer in points if layer.largest_cause == cause]
+def _draw_points(prediction: Prediction, axes: Axes,
+                 points: list[tuple[LayerPrediction, float]]) -> None:
+    for cause in dict.fromkeys(layer.largest_cause for layer, _ in points):
+        chosen = [point for point in points if point[0].largest_cause == cause]
         style = bar_style(cause)
-        axes.scatter([layer.arithmetic_intensity for layer in chosen],
-                     [layer.macs / layer.cycles for layer in chosen],
-                     s=[24 + 500 * layer.time_us / prediction.time_us for layer in chosen],
+        axes.scatter([layer.arithmetic_intensity for layer, _ in chosen],
+                     [layer.macs / cycles for layer, cycles in chosen],
+                     s=[24 + 500 * layer.time_us / prediction.time_us for layer, _ in chosen],
                      c=style["facecolor"], hatch=style["hatch"], edgecolors="white",
                      linewidths=0.6, alpha=0.9, label=f"layers, mostly {cause}", zorder=3)
     for (intensity, attained), indices in _group_labels(points).items():
         axes.annotate(", ".join(map(str, indices)), (intensity, attained), xytext=(6, 5),
                       textcoords="offset points", fontsize=8, zorder=4)
-    sheet = axes.get_figure()
-    if sheet is None:
-        return
-    legend = sheet.legend(loc="outside lower left", ncols=2, fontsize=8)
+
+
+def _add_legend(figure: Figure) -> None:
+    """One legend below the panels, points of one size; each label once."""
+    entries = {label: handle for axes in figure.axes
+               for handle, label in zip(*axes.get_legend_handles_labels(), strict=True)}
+    legend = figure.legend(list(entries.values()), list(entries), loc="outside lower left",
+                           ncols=2, fontsize=8)
     for handle in legend.legend_handles:
         if handle is not None and hasattr(handle, "set_sizes"):
             handle.set_sizes([36])
 
 
-def _group_labels(points: list[LayerPrediction]) -> dict[tuple[float, float], list[int]]:
+def _group_labels(points: list[tuple[LayerPrediction, float]],
+                  ) -> dict[tuple[float, float], list[int]]:
     """Indices of the costliest layers by where they are drawn; those on one spot share a label."""
-    costly = sorted(points, key=lambda layer: -layer.time_us)[:LABELLED]
+    costly = sorted(points, key=lambda point: -point[0].time_us)[:LABELLED]
     spots: dict[tuple[int, int], tuple[float, float]] = {}
     labels: dict[tuple[float, float], list[int]] = {}
-    for layer in sorted(costly, key=lambda layer: layer.index):
-        place = layer.arithmetic_intensity, layer.macs / layer.cycles
+    for layer, cycles in sorted(costly, key=lambda point: point[0].index):
+        place = layer.arithmetic_intensity, layer.macs / cycles
         # Within a fortieth of a decade two points look like one.
         spot = spots.setdefault((round(40 * log10(place[0])), round(40 * log10(place[1]))), place)
         labels.setdefault(spot, []).append(layer.index)
