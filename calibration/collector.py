@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import platform
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 
+from calibration.board_samples import UNITS, Translator, counter_name
 from calibration.clock_check import ClockCheck, check_clock
 from calibration.errors import (
     BoardRefusedError,
@@ -39,7 +40,6 @@ LEAST_TIMEOUT_S = 5.0
 FIRST_RUN_S = 120.0
 """Longest wait for the first inference, of which nothing is known."""
 CLOCK_SOURCES = {0: "internal oscillator", 1: "crystal", 2: "external"}
-UNITS = {"cpu": "cycles", "timer": "ticks", "bus": "cycles", "npu": "cycles", None: "events"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,9 +97,10 @@ class Campaign:
     restarts: int = field(init=False, default=0)
     run_s: float = field(init=False, default=0.0)
     _input: bytes = field(init=False, default=b"")
-    _layers: tuple[int, ...] = field(init=False, default=())
+    _translator: Translator = field(init=False)
     _next_sample: int = field(init=False, default=0)
     _next_run: int = field(init=False, default=0)
+    _held: list[Sample] = field(init=False, default_factory=list)
 
     def prepare(self, data: bytes | None = None) -> None:
         """Identify the board, load the input, check the clock.
@@ -123,7 +124,9 @@ class Campaign:
                 f"the board runs {identity.model!r} with SHA-256 {held[:12]}..., the model asked "
                 f"for has {self.model_sha256[:12]}...; build and flash it: twin firmware build")
         self.counters = self.session.counters()
-        self._layers = tuple(self.session.layer(i).model_layer for i in range(identity.layers))
+        self._translator = Translator(
+            counters=self.counters, scales=self.scales,
+            layers=tuple(self.session.layer(i).model_layer for i in range(identity.layers)))
         if data is None:
             data = np.random.default_rng(0).bytes(identity.input_bytes)
         if len(data) != identity.input_bytes:
@@ -187,6 +190,9 @@ class Campaign:
         except KeyboardInterrupt:
             self._rescue(folder)
             raise
+        finally:
+            append_samples(folder, self._held)  # of a run that never ended
+            self._held.clear()
         return read_measurement(folder)
 
     def power_window(self, runs: int, *, layers: bool = False, repeat_layer: int = wire.NO_LAYER,
@@ -248,6 +254,7 @@ class Campaign:
         reply = self.session.configure(warmup=0 if first else plan.warmup, flags=plan.flags,
                                        events=one.events, timeout_s=FIRST_RUN_S)
         self._next_sample = 0
+        self._held.clear()
         overhead = self.session.ask("OVERHEAD", wire.Overhead, (100).to_bytes(4, "little"))
         clock = wire.CLOCKS.get(reply.setup_clock)
         values = {"setup": reply.setup_cycles, "read_overhead": overhead.sum / max(
@@ -261,15 +268,16 @@ class Campaign:
         """Make the runs of one pass."""
         first = self._next_run
         last = first + one.runs
-        warmup = plan.warmup
-        self._configure(plan, one, folder)
+        warmup, configured = plan.warmup, False
         while self._next_run < last:
             try:
+                if not configured:
+                    self._configure(plan, one, folder)
+                    configured = True
                 self._collect_block(folder, last, warmup)
             except BoardRestartedError as error:
                 self._restart(error)
-                self._configure(plan, one, folder)
-                warmup = plan.warmup
+                warmup, configured = plan.warmup, False
                 continue
             warmup = 0
             if self._next_run >= last and last - first < most and self._wants_more(folder):
@@ -308,35 +316,23 @@ class Campaign:
             raise
 
     def _fetch(self, folder: Path, prefix: str = "") -> None:
-        """Append the samples that wait on the board."""
+        """Append the samples that wait on the board, whole runs at a time.
+
+        Notes
+        -----
+        The checksum of the output is a run's last sample. A board that restarts in the middle of
+        a run makes it again: what came of it before is dropped, so that no run is there twice.
+        """
         for first, samples in self.session.samples(self._next_sample):
-            kept = [sample for sample in samples if sample.layer != wire.LAYER_SETUP]
-            append_samples(folder, self._translate(kept, prefix))
+            for sample in samples:
+                if sample.layer == wire.LAYER_SETUP:
+                    continue
+                self._held += self._translator.translate(sample, prefix)
+                if self._translator.ends_run(sample):
+                    append_samples(folder, self._held)
+                    self._held.clear()
+                    self._next_run = max(self._next_run, sample.run + 1)
             self._next_sample = first + len(samples)
-            self._next_run = max([self._next_run, *(sample.run + 1 for sample in kept)])
-
-    def _translate(self, samples: Iterable[wire.RawSample], prefix: str) -> list[Sample]:
-        """Give the board's samples their names, clocks and layers of the model file."""
-        found = []
-        for raw in samples:
-            if raw.counter >= len(self.counters):
-                raise LinkError(f"the board sent counter {raw.counter} of {len(self.counters)}")
-            described = self.counters[raw.counter]
-            name = counter_name(described)
-            layer = None if raw.layer == wire.LAYER_INFERENCE else self._model_layer(raw.layer)
-            clock = wire.CLOCKS.get(described.clock)
-            found.append(Sample(run=raw.run, layer=layer, counter=prefix + name, clock=clock,
-                                value=raw.value, unit=UNITS.get(clock, "events")))
-            if name in self.scales:
-                derived, factor = self.scales[name]
-                found.append(Sample(run=raw.run, layer=layer, counter=prefix + derived,
-                                    value=round(raw.value * factor), unit="events"))
-        return found
-
-    def _model_layer(self, index: int) -> int:
-        if index >= len(self._layers):
-            raise LinkError(f"the board sent layer {index} of {len(self._layers)}")
-        return self._layers[index]
 
     def _note_environment(self, folder: Path, run: int) -> None:
         if not self.identity.has("ENVIRONMENT"):
@@ -355,14 +351,19 @@ class Campaign:
                    / runs) for name, (value, unit) in after.items()])
 
     def _restart(self, error: LinkError) -> None:
-        """Bring the input back to a board that forgot everything."""
-        self.restarts += 1
-        if self.restarts > MOST_RESTARTS:
-            raise LinkError(f"the board restarted {self.restarts} times: {error}") from error
-        self.session.open()
-        if self.session.identify().build_sha256 != self.identity.build_sha256:
-            raise MeasurementError("after a restart the board runs another image") from error
-        self.session.load(self._input)
+        """Bring the input back to a board that forgot everything, as often as it does."""
+        while True:
+            self.restarts += 1
+            if self.restarts > MOST_RESTARTS:
+                raise LinkError(f"the board restarted {self.restarts} times: {error}") from error
+            try:
+                self.session.open()
+                if self.session.identify().build_sha256 != self.identity.build_sha256:
+                    raise MeasurementError("after a restart the board runs another image")
+                self.session.load(self._input)
+                return
+            except BoardRestartedError as again:
+                error = again
 
     def _wants_more(self, folder: Path) -> bool:
         measured = read_measurement(folder)
@@ -376,13 +377,3 @@ class Campaign:
             self._fetch(folder)
         except LinkError:
             return  # the line is gone too; what was appended stays
-
-
-def counter_name(counter: wire.Counter) -> str:
-    """Return our name of a board's counter."""
-    names = {"CYCLES": "cpu_cycles", "TIMER": "timer_ticks", "CHECKSUM": "output_checksum",
-             "INTERRUPTS": "interrupts", "INSTRUCTIONS": "instructions"}
-    for known, name in names.items():
-        if counter.id == wire.COUNTER_IDS[known]:
-            return name
-    return counter.name.strip().lower().replace(" ", "_").replace("-", "_")

@@ -246,6 +246,9 @@ class UnicornBoard:
     def _run(self) -> None:
         unicorn, arm = self._unicorn
         while not self._ended.is_set():
+            if self._reset_wanted:
+                self._reset_wanted = False
+                self._reset()
             try:
                 self._machine.emu_start(self._next, 0xFFFFFFFF)
             except unicorn.UcError as error:
@@ -253,16 +256,19 @@ class UnicornBoard:
                 self.failure = f"{self.name}: {error} at 0x{place:08x}"
                 return
             if self._reset_wanted:
-                self._reset_wanted = False
-                self._reset()
                 continue
             self._next = self._machine.reg_read(arm.UC_ARM_REG_PC) | 1  # it waits for interrupts
-            while not self._incoming and not self._ended.is_set():
+            while not (self._incoming or self._ended.is_set() or self._reset_wanted):
                 self._collect(0.02)
 
     def start(self) -> None:
         """Begin to run."""
         self._thread.start()
+
+    def press_reset(self) -> None:
+        """Restart the firmware, whatever it does, as a board's button does."""
+        self._reset_wanted = True
+        self._machine.emu_stop()
 
     def stop(self) -> None:
         """End the thread and close the line."""

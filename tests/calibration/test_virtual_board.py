@@ -15,7 +15,7 @@ pytest.importorskip("cobs", reason="needs the boards extra")
 from made_firmware import build, expected_output
 
 from calibration.collector import Campaign
-from calibration.errors import LinkError
+from calibration.errors import BoardRestartedError, LinkError
 from calibration.link import Link
 from calibration.measurement import read_measurement
 from calibration.plan import make_plans
@@ -227,11 +227,77 @@ def test_cold_runs_cost_more_and_two_boards_do_not_meet(images, tmp_path):
 
 
 def test_a_reset_is_seen_as_a_restart(images):
-    with launch("unicorn-m4", images("unicorn-m4")) as board, Link(board.port) as link:
+    from calibration.virtual_board.unicorn_board import run_unicorn
+
+    with run_unicorn("unicorn-m4", images("unicorn-m4")) as board, Link(board.port) as link:
         session = begin(link)
-        assert session.identify().port.startswith("unicorn")
         link.write(b"\x00garbage that is no frame\x00")
         assert session.ask("STATUS", wire.Status).frames_bad >= 1
+        board.press_reset()
+        with pytest.raises(BoardRestartedError):
+            session.ask("STATUS", wire.Status)
+        assert session.open().resumed == 0 and session.ask("STATUS", wire.Status).loaded_bytes == 0
+
+
+def test_resets_in_the_middle_of_blocks_lose_no_sample(images, tmp_path, monkeypatch):
+    from calibration import collector
+    from calibration.virtual_board.unicorn_board import run_unicorn
+
+    monkeypatch.setattr(collector, "BLOCK_S", 0.1)
+    runs, presses = 200, 0
+    with run_unicorn("unicorn-m4", images("unicorn-m4")) as board, Link(board.port) as link:
+        session = Session(link)
+        session.open(10.0)
+
+        def press(progress) -> None:
+            nonlocal presses
+            if presses < 2 and progress.done > 0:
+                presses += 1
+                threading.Timer(0.03, board.press_reset).start()
+
+        made = Campaign(session=session, folder=tmp_path, board="made", model="made",
+                        runtime="firmware", on_progress=press)
+        made.prepare(INPUT)
+        made.collect(make_plans(made.identity, made.counters, runs=runs, warmup=1,
+                                adaptive=False)[-1])
+        session.stop()
+    measured = read_measurement(tmp_path / "warm")
+    assert made.restarts == presses == 2
+    numbers = [s.run for s in measured.samples if s.counter == "cpu_cycles" and s.layer is None]
+    assert numbers == list(range(len(numbers))) and len(numbers) >= runs
+    assert set(measured.values("output_checksum")) == {zlib.crc32(expected_output(INPUT))}
+
+
+def test_the_line_is_silent_while_the_pin_marks_runs(images, monkeypatch, tmp_path):
+    """What the firmware writes to its console and pin, in order."""
+    from calibration.virtual_board.unicorn_board import DATA, MARK, UnicornBoard, run_unicorn
+
+    seen: list[tuple[int, int]] = []
+    write = UnicornBoard._write_console
+
+    def note(board, uc, offset, size, value, data) -> None:
+        seen.append((offset, value))
+        write(board, uc, offset, size, value, data)
+
+    monkeypatch.setattr(UnicornBoard, "_write_console", note)
+    with run_unicorn("unicorn-m4", images("unicorn-m4")) as board, Link(board.port) as link:
+        session = Session(link)
+        session.open(10.0)
+        made = Campaign(session=session, folder=tmp_path, board="made", model="made",
+                        runtime="firmware")
+        made.prepare(INPUT)
+        for layers, edges in ((False, [1, 0]), (True, 4 * [1, 0, 1])):
+            seen.clear()
+            made.run_s = 0.01
+            begin, end = made.power_window(3, layers=layers)
+            assert end > begin
+            marks = [place for place, (offset, _) in enumerate(seen) if offset == MARK]
+            between = [value for offset, value in seen[marks[0]:marks[-1]] if offset == DATA]
+            assert between == []  # not a byte, so that no driver draws current
+            levels = [seen[place][1] for place in marks]
+            # a run toggles at each of two layers and at its end, after one warm-up run of the same
+            assert levels == edges if not layers else len(levels) == 3 * 4
+        session.stop()
 
 
 def test_costs_of_boards():

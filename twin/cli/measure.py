@@ -173,7 +173,8 @@ def _run_campaign(line: str, baud: int, told: dict[str, Any], made: Launched | N
                   board: Board | None, data: bytes | None, asked: dict[str, Any],
                   window: PowerWindow) -> list[MeasuredNetwork]:
     """Open the line, make every plan the board allows, and describe what came."""
-    from calibration.collector import Campaign, counter_name
+    from calibration.board_samples import counter_name
+    from calibration.collector import Campaign
     from calibration.link import open_link
     from calibration.plan import make_plans
     from calibration.wire.session import RETURN_S, Session
