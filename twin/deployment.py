@@ -27,7 +27,7 @@ from twin.placement import Fusion, Placement, check_fit, plan_placement
 from twin.quantities import join_words
 from twin.readers import read_model
 from twin.runtimes import Runtime, load_runtime
-from twin.runtimes.choice import check_layers, default_runtime, note_float_island
+from twin.runtimes.choice import choose_runtime
 from twin.transfers import Buffers, plan_buffers, take_loads, take_via, tile_memory
 
 FLASH_ROLES = ("flash", "external_flash", "rom")
@@ -172,21 +172,26 @@ class Deployment:
         return None if self.weights_via is None else plan_buffers(self.executed)
 
     @property
+    def ram_parts(self) -> dict[str, int]:
+        """What peak RAM is made of, in bytes; weights where they are kept in RAM."""
+        plan, pools = self.placement, self.pools
+        kept = self.board.memory(self.weights).role not in FLASH_ROLES
+        arena, weights = (plan.arena_bytes, plan.weights_bytes) if pools is None else (
+            pools.activation_bytes, pools.weight_bytes)
+        return {"arena": arena, "parameters": plan.parameter_bytes,
+                "runtime": self.runtime.ram_bytes,
+                "buffers": self.buffers.size_bytes if self.buffers is not None else 0,
+                "weights": weights if kept else 0}
+
+    @property
     def working_ram_bytes(self) -> int:
         """RAM of arena, requantisation parameters and the runtime's own."""
-        arena_bytes = (self.placement.arena_bytes if self.pools is None
-                       else self.pools.activation_bytes)
-        return (arena_bytes + self.placement.parameter_bytes
-                + self.runtime.ram_bytes
-                + (0 if self.buffers is None else self.buffers.size_bytes))
+        return self.ram_bytes - self.ram_parts["weights"]
 
     @property
     def ram_bytes(self) -> int:
         """Peak RAM: working memory, and the weights where they are kept in RAM."""
-        kept = self.board.memory(self.weights).role not in FLASH_ROLES
-        weights_bytes = (self.placement.weights_bytes if self.pools is None
-                         else self.pools.weight_bytes)
-        return self.working_ram_bytes + (weights_bytes if kept else 0)
+        return sum(self.ram_parts.values())
 
     @property
     def flash_bytes(self) -> int:
@@ -290,12 +295,10 @@ def deploy(model: str | Path | Graph, board: str | Path | Board, *, runtime: str
     machine = board if isinstance(board, Board) else load_board(board)
     if clock_hz is not None:
         machine = change_board(machine, {f"clocks.{machine.core.clock}.frequency_hz": clock_hz})
-    check_layers(graph)
-    library = load_runtime(runtime) if runtime else default_runtime(graph)
+    library, said = choose_runtime(graph, runtime)
     placed = place(graph, machine, library, weights=weights, arena=arena,
                    code=dict(machine.placement)["code"])
-    return placed if runtime else dataclasses.replace(
-        placed, notes=(*note_float_island(graph, library), *placed.notes))
+    return _add_notes(placed, said, first=True)
 
 
 def place(graph: Graph, board: Board, runtime: Runtime, *, weights: str | None,
@@ -327,14 +330,26 @@ def place(graph: Graph, board: Board, runtime: Runtime, *, weights: str | None,
                              "sram, external_ram or npu_ram")
     if draft.pools is not None:
         _check_reach(draft)
-        draft = dataclasses.replace(draft, notes=_describe_spills(draft.pools))
+        draft = _add_notes(draft, _describe_spills(draft.pools))
     elif arena is None:
-        notes: list[str] = []
-        roomy = _roomy_arena(draft, notes)
+        roomy, notes = _roomy_arena(draft)
         if roomy != draft.arena:
-            draft = dataclasses.replace(draft, arena=roomy, notes=tuple(notes))
+            draft = dataclasses.replace(draft, arena=roomy)
+        draft = _add_notes(draft, notes)
     _check(draft)
     return draft
+
+
+def _add_notes(deployment: Deployment, notes: tuple[str, ...], *,
+               first: bool = False) -> Deployment:
+    """Return a deployment with more notes, which change nothing that was computed of it."""
+    if not notes:
+        return deployment
+    noted = dataclasses.replace(deployment, notes=(
+        (*notes, *deployment.notes) if first else (*deployment.notes, *notes)))
+    vars(noted).update({name: value for name, value in vars(deployment).items()
+                        if name not in vars(noted)})
+    return noted
 
 
 def _describe_spills(pools: PoolPlan) -> tuple[str, ...]:
@@ -353,20 +368,19 @@ def _accelerator(board: Board, runtime: Runtime) -> Npu:
     return board.npu
 
 
-def _roomy_arena(draft: Deployment, notes: list[str]) -> str:
-    """Return the default arena memory, or the next that holds the arena."""
+def _roomy_arena(draft: Deployment) -> tuple[str, tuple[str, ...]]:
+    """Return the default arena memory, or the next that holds the arena, with a note of it."""
     default = draft.board.memory(draft.arena)
     if draft.working_ram_bytes <= default.size_bytes:
-        return default.name
+        return default.name, ()
     allowed = [memory for memory in draft.board.memories if memory.role in ("tcm", "sram")]
     larger = [memory for memory in allowed if memory.size_bytes >= draft.working_ram_bytes]
     if not larger:
         # Refused below, naming the roomiest.
-        return max(allowed, key=lambda memory: memory.size_bytes, default=default).name
+        return max(allowed, key=lambda memory: memory.size_bytes, default=default).name, ()
     chosen = min(larger, key=lambda memory: (memory.role == "external_ram", memory.size_bytes))
-    notes.append(f"arena placed in {chosen.name}: {default.name} has {default.size_bytes:,} "
-                 f"bytes, {draft.working_ram_bytes:,} are needed")
-    return chosen.name
+    return chosen.name, (f"arena placed in {chosen.name}: {default.name} has "
+                         f"{default.size_bytes:,} bytes, {draft.working_ram_bytes:,} are needed",)
 
 
 def _check_reach(draft: Deployment) -> None:

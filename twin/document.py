@@ -82,6 +82,8 @@ def to_document(prediction: Prediction) -> dict[str, Any]:
                                          sure.energy_uj if sure else None)},
         "ram_bytes": prediction.ram_bytes,
         "ram_available_bytes": prediction.ram_available_bytes,
+        "ram_parts": {f"{name}_bytes": size for name, size in deployment.ram_parts.items()},
+        "scratch_bytes": deployment.placement.scratch_bytes,
         "flash_bytes": prediction.flash_bytes,
         "flash_available_bytes": prediction.flash_available_bytes,
         "explanation": explain_time(prediction),

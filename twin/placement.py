@@ -66,6 +66,11 @@ class Placement:
     weight_offsets: tuple[tuple[int, int], ...]
     weights_bytes: int
 
+    @property
+    def scratch_bytes(self) -> int:
+        """Largest scratch buffer; the arena has its place."""
+        return max((slot.size_bytes for slot in self.arena if slot.tensor < 0), default=0)
+
     def slot(self, tensor: int) -> ArenaSlot | None:
         """Return the buffer that holds a tensor, None for constants."""
         for slot in self.arena:

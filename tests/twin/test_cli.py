@@ -265,3 +265,35 @@ def test_one_bad_board_file_is_listed_as_broken(tmp_path, monkeypatch):
     assert "nucleo_l4r5zi" in result.stdout and "broken:" in result.stderr
     assert run("boards", "NUCLEO-L4R5ZI").exit_code == 0
     assert run("boards", "bad").exit_code == 3
+
+
+@pytest.mark.parametrize("arguments", [
+    ("predict", "kws", "-b", "nucleo_l4r5zi", "--csv", ""),
+    ("predict", "kws", "-b", "nucleo_l4r5zi", "--plot="),
+    ("check", "kws", "-b", "nucleo_l4r5zi", "--max-ms", "inf"),
+    ("check", "kws", "-b", "nucleo_l4r5zi", "--max-uj", "0"),
+    ("check", "kws", "-b", "nucleo_l4r5zi", "--max-ms", "nan"),
+])
+def test_what_is_no_name_and_no_limit_is_refused(arguments):
+    result = run(*arguments)
+    assert result.exit_code == 2, result.output
+
+
+@pytest.mark.parametrize(("closed", "code"), [(">&-", 2), ("2>&-", 3), (">&- 2>&-", 2)])
+def test_closed_streams_end_with_a_code_of_ours(closed, code):
+    shell = f'"{sys.executable}" -m twin predict kws -b no_such_board {closed}'
+    ended = subprocess.run(["sh", "-c", shell], capture_output=True, text=True, check=False)
+    assert ended.returncode == code, ended
+    assert "Traceback" not in ended.stderr and not ended.stdout
+
+
+def test_an_interruption_while_loading_is_no_traceback(monkeypatch):
+    from twin.__main__ import main
+
+    def interrupt(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("twin.cli.app", interrupt)
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 130

@@ -8,12 +8,14 @@ import pytest
 
 from twin import zoo
 from twin.deployment import deploy
+from twin.document import to_document
 from twin.errors import DoesNotFitError, RuntimeRefusedError
 from twin.graph import Graph
 from twin.prediction import predict
 from twin.quantities import join_words
 from twin.runtimes import list_runtimes, load_runtime
 from twin.runtimes.runtime import order_release
+from twin.tables.report import header_pairs
 
 BOARD = "nucleo_l4r5zi"
 
@@ -80,3 +82,14 @@ def test_what_does_not_fit_names_all_a_memory_holds():
     with pytest.raises(DoesNotFitError, match=r"RAM \(arena and runtime\) needs"):
         deploy(large, BOARD)
     assert join_words(["a"]) == "a" and join_words([]) == ""
+
+
+@pytest.mark.parametrize("weights", ["flash", "sram"])
+def test_the_parts_of_ram_sum_to_it(kws, weights):
+    prediction = predict(deploy(kws, BOARD, weights=weights))
+    document = to_document(prediction)
+    assert sum(document["ram_parts"].values()) == document["ram_bytes"] == prediction.ram_bytes
+    assert bool(document["ram_parts"]["weights_bytes"]) == (weights == "sram")
+    assert 0 < document["scratch_bytes"] <= document["ram_parts"]["arena_bytes"]
+    shown = dict(header_pairs(prediction))[""]
+    assert f"arena {document['ram_parts']['arena_bytes']:,} (scratch up to 256 of it)" in shown

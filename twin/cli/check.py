@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -39,10 +40,13 @@ def check(model: Model, board: BoardName, max_ms: MaxMs = None, max_uj: MaxUj = 
           assume_unsupported: AssumeUnsupported = None,
           calibration: CalibrationChoice = "auto") -> None:
     """Say whether a model fits a board and meets limits."""
-    from twin.errors import DoesNotFitError
+    from twin.errors import DoesNotFitError, UsageError
     from twin.learning.calibrated import predict_calibrated
     from twin.tables.comparison import requirement_table
 
+    for option, limit in (("--max-ms", max_ms), ("--max-uj", max_uj)):
+        if limit is not None and not 0 < limit < math.inf:
+            raise UsageError(f"{option} {limit}: is no limit; accepted: a number above 0")
     max_ram_bytes = None if max_ram is None else parse_quantity(max_ram, "bytes", "--max-ram")
     console = open_console()
     try:

@@ -23,6 +23,24 @@ BUG = 70
 class Verbs(TyperGroup):
     """The verbs of the command line, each ended in the same way."""
 
+    def main(self, *args: Any, **options: Any) -> Any:
+        """Run with somewhere to write: messages without a place are dropped, results are not."""
+        if sys.stderr is None:
+            sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
+        if sys.stdout is None:
+            complain("error: standard output is closed: there is nowhere to write results; "
+                     "accepted: a terminal, a file, a pipe, or /dev/null")
+            sys.exit(UsageError.exit_code)
+        return super().main(*args, **options)
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Refuse empty words: a folder or file of no name would be this folder, or nothing."""
+        for place, word in enumerate(args):
+            if not word.strip() or (word.startswith("--") and word.endswith("=")):
+                before = args[place - 1] if place and not word.strip() else word.rstrip("=")
+                raise typer.BadParameter(f"an empty value after {before}")
+        return super().parse_args(ctx, args)
+
     def invoke(self, ctx: Any) -> Any:
         """Run the verb the arguments name."""
         try:

@@ -16,6 +16,21 @@ SHOWN = 8
 """Float layers a note names one by one."""
 
 
+def choose_runtime(graph: Graph, name: str | None) -> tuple[Runtime, tuple[str, ...]]:
+    """Return the runtime asked for, or the default one with what must be said of it.
+
+    Raises
+    ------
+    RuntimeRefusedError
+        When it is not known, or no runtime runs a layer of the network.
+    """
+    check_layers(graph)
+    if name:
+        return load_runtime(name), ()
+    runtime = default_runtime(graph)
+    return runtime, note_float_island(graph, runtime)
+
+
 def default_runtime(graph: Graph) -> Runtime:
     """Return the runtime that suits the model: CMSIS-NN for integers, plain C for float."""
     return load_runtime("float-reference" if float_layers(graph) else "tflm-cmsis-nn")

@@ -99,6 +99,7 @@ def header_pairs(prediction: Prediction) -> list[tuple[str, str]]:
                     f"{deployment.arena}, code in {deployment.code}"),
         ("RAM", _used(prediction.ram_bytes, prediction.ram_available_bytes)
                 + f", most alive in layer {peak}"),
+        ("", _ram_parts(prediction)),
         ("flash", _used(prediction.flash_bytes, prediction.flash_available_bytes)),
         *coverage_pairs(prediction),
         *calibration_pairs(prediction),
@@ -316,6 +317,17 @@ def _shape(shape: tuple[int, ...]) -> str:
 
 def _marks(layer: LayerPrediction) -> str:
     return " *" if layer.assumed else ""
+
+
+def _ram_parts(prediction: Prediction) -> str:
+    """What the RAM is made of; the parts sum to it."""
+    scratch = prediction.placement.scratch_bytes
+    parts = []
+    for name, size_bytes in prediction.deployment.ram_parts.items():
+        within = f" (scratch up to {scratch:,} of it)" if name == "arena" and scratch else ""
+        if size_bytes:
+            parts.append(f"{name} {size_bytes:,}{within}")
+    return " + ".join(parts) + " bytes"
 
 
 def _used(needed_bytes: int, available_bytes: int) -> str:
