@@ -43,6 +43,7 @@ bench: $(BENCH)
 	$(BIN)/python -m benchmarks.speed.bus_speed
 	$(BIN)/python -m benchmarks.speed.npu_speed
 	$(BIN)/python -m benchmarks.reliability --keep
+	$(BIN)/python -m benchmarks.exactness.binary --keep
 
 accuracy: $(TEST)
 	$(BIN)/python -m benchmarks.accuracy
