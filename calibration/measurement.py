@@ -310,7 +310,9 @@ def read_header(folder: str | Path) -> Header:
     try:
         text = read_regular_text(path)
     except (OSError, UnicodeDecodeError) as error:
-        raise MeasurementError(f"{path}: no readable header ({error})") from error
+        why = getattr(error, "strerror", None) or error
+        raise MeasurementError(f"{path}: no readable header ({why}); accepted: a measurement "
+                               "folder") from error
     document = parse_object(text, str(path))
     check_header(document, str(path))
     pairs = {name: tuple(document[name].items()) for name in PAIRS}

@@ -75,6 +75,7 @@ def test_what_agrees_is_compared_layer_by_layer_and_sums(prediction):
      "names ic, the prediction kws"),
     ({"board": "nucleo_u575zi_q"}, "board", True, "of nucleo_u575zi_q, not of nucleo_l4r5zi"),
     ({"board": "not known"}, "board", False, "--board"),
+    ({"board": "a desk"}, "board", False, "names its board a desk, which is none of ours"),
     ({"clocks_hz": (("cpu", 80e6),)}, "clock", True, "--clock 80MHz predicts at its clock"),
     ({"clocks_hz": (("cpu", 80e6),), "kind": "simulated"}, "clock", False, "80 MHz"),
     ({"runtime": "x-cube-ai@9.0.0"}, "runtime", False, "of x-cube-ai@9.0.0"),
@@ -118,6 +119,9 @@ def test_operators_and_macs_of_a_log_prove_the_network(prediction):
     head = header(prediction, model_sha256=None, architecture_id=None, model="not known",
                   runtime="tflm", environment=(("operators", tags),))
     assert find_mismatches(subject(prediction), Measurement(header=head, samples=tuple(macs))) == ()
+    claimed = header(prediction, environment=(("operators", "CONV_2D"),), runtime="tflm")
+    assert any(one.refuses for one in find_mismatches(subject(prediction), Measurement(
+        header=claimed)))  # whatever hash a user gave it
     macs[3] = replace(macs[3], value=1.0)
     total = Measurement(header=head, samples=tuple(macs))
     assert any("operator 3 has 1 MACs" in one.text for one in find_mismatches(

@@ -16,6 +16,7 @@ from calibration.errors import MeasurementError
 from calibration.importers.log import UNKNOWN
 from calibration.measurement import Measurement
 from hwmodels.board.facts import Board
+from hwmodels.board.file import list_boards
 from twin.graph import Graph
 from twin.operators import OPERATORS, graph_macs, is_alias, layer_macs
 
@@ -25,8 +26,11 @@ CLOCK_SLACK = 0.01
 WORK_SLACK = 0.25
 """How far apart counts of operations may be, relative: tools count activations differently."""
 
-MAC_SLACK = 0.02
-"""The same where a log counts multiply-accumulates."""
+MAC_SLACK = 0.1
+"""The same for a network's MACs: some tools count biases and activations among them."""
+
+LAYER_MAC_SLACK = 0.02
+"""The same for the MACs of one operator."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,6 +128,8 @@ def require_agreement(subject: Subject, measured: Measurement, where: str, *,
 def _check_network(subject: Subject, measured: Measurement) -> Iterator[Mismatch]:
     header, graph = measured.header, subject.graph
     if graph is not None and header.model_sha256 == graph.sha256:
+        # The hash may be what a user said of the log: what the log lists must not contradict it.
+        yield from (_network(text) for text in _compare_layers(graph, measured) if text)
         return
     if graph is not None and header.architecture_id is not None:
         if header.architecture_id != graph.architecture_id:
@@ -194,7 +200,7 @@ def _compare_layers(graph: Graph, measured: Measurement) -> Iterator[str]:
             return
         if measured.count("estimated_macs", index) and macs[index]:
             stated = float(measured.values("estimated_macs", index)[0])
-            if abs(stated / macs[index] - 1) > MAC_SLACK:
+            if abs(stated / macs[index] - 1) > LAYER_MAC_SLACK:
                 yield f"its operator {index} has {stated:,.0f} MACs, not {macs[index]:,}"
                 return
     yield ""
@@ -225,7 +231,10 @@ def _check_board(subject: Subject, measured: Measurement) -> Iterator[Mismatch]:
         yield Mismatch(what="board", refuses=False, text="the measurement does not say which it is "
                        "of; import with --board to make sure")
     elif _plain(told) not in {_plain(name) for name in (board.name, *board.aliases)}:
-        yield Mismatch(what="board", refuses=True, text=f"it is of {told}, not of {board.name}")
+        known = _plain(told) in {_plain(name) for name in list_boards()}
+        yield Mismatch(what="board", refuses=known, text=f"it is of {told}, not of {board.name}"
+                       if known else f"the measurement names its board {told}, which is none of "
+                       "ours; import with --board to make sure")
 
 
 def _check_clocks(subject: Subject, measured: Measurement) -> Iterator[Mismatch]:
