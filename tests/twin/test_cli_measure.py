@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -135,3 +137,23 @@ def test_virtual_boards_are_listed():
         "unicorn-m4", "unicorn-m7", "unicorn-m33", "mps2-an386", "mps2-an500", "mps2-an505",
         "mps3-an547", "stm32f4", "riscv_virt"}
     assert run("boards", "nucleo_l4r5zi", "--virtual")[0] == 2
+
+
+@needs_compiler
+def test_the_bar_names_what_holds_the_network_up(tmp_path):
+    """On a terminal, while samples arrive: class, severity, evidence and its origin."""
+    master, slave = os.openpty()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "twin", "measure", "ad", "-b", "nucleo_l4r5zi", "--virtual",
+         "unicorn-m4", "--runs", "60", "--fixed", "-o", str(tmp_path / "m")],
+        stdout=subprocess.DEVNULL, stderr=slave, env={**os.environ, "COLUMNS": "200"})
+    os.close(slave)
+    shown = b""
+    with contextlib.suppress(OSError):  # the terminal's other side is closed at the end
+        while chunk := os.read(master, 65536):
+            shown += chunk
+    os.close(master)
+    assert process.wait(60) == 0
+    text = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", shown.decode("utf-8", "replace"))
+    assert "60/60" in text
+    assert re.search(r"(cache|compute|stalled) \d+%: .*\d+% of .*\[(simulated|modelled)\]", text)

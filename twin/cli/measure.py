@@ -195,8 +195,8 @@ def _run_campaign(line: str, baud: int, told: dict[str, Any], made: Launched | N
                 environment=made.environment if made else {})
             campaign.prepare(data)
             plans = make_plans(campaign.identity, campaign.counters, **asked)
-            prediction = _predict(graph, board)
-            networks = [_collect(campaign, plan, graph, board, prediction) for plan in plans]
+            networks = [_collect(campaign, plan, graph, board,
+                                 _predict(graph, board, plan.temperature)) for plan in plans]
             if window.runs is not None:
                 _make_power_window(campaign, window, networks[-1])
         finally:
@@ -215,7 +215,7 @@ def _run_campaign(line: str, baud: int, told: dict[str, Any], made: Launched | N
     return networks
 
 
-def _predict(graph: Graph, board: Board | None) -> Prediction | None:
+def _predict(graph: Graph, board: Board | None, temperature: str) -> Prediction | None:
     """Predict the firmware's own kernels; None on the host and where they cannot be placed."""
     if board is None:
         return None
@@ -224,7 +224,7 @@ def _predict(graph: Graph, board: Board | None) -> Prediction | None:
     from twin.prediction import predict
 
     try:
-        return predict(deploy(graph, board, runtime="firmware"))
+        return predict(deploy(graph, board, runtime="firmware"), temperature=temperature)
     except TwinError:
         return None
 
@@ -241,7 +241,7 @@ def _collect(campaign: Campaign, plan: Plan, graph: Graph, board: Board | None,
 
     limits = find_limits(board)
     bars = Bars(TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(),
-                TimeRemainingColumn(), TextColumn("{task.fields[bound]}"),
+                TimeRemainingColumn(), TextColumn("{task.fields[bound]}", markup=False),
                 console=Console(file=sys.stderr), disable=not sys.stderr.isatty())
 
     def describe(measured: Measurement) -> MeasuredNetwork:
@@ -250,14 +250,18 @@ def _collect(campaign: Campaign, plan: Plan, graph: Graph, board: Board | None,
     with bars:
         task = bars.add_task(plan.temperature, total=plan.runs, bound="")
 
+        due_s = 0.0
+
         def update(progress: Progress) -> None:
-            bound = ""
-            if not bars.disable:
+            nonlocal due_s
+            bars.update(task, completed=progress.done, total=progress.total)
+            begin = time.monotonic()
+            if not bars.disable and begin >= due_s:
                 found = describe(read_measurement(campaign.folder_of(plan.temperature)))
                 worst = found.whole.bottleneck
-                bound = f"{worst.kind} {worst.severity:.0%}: {worst.evidence} [{worst.origin}]" \
-                    if worst.kind else worst.evidence
-            bars.update(task, completed=progress.done, total=progress.total, bound=bound)
+                bars.update(task, bound=f"{worst.kind} {worst.severity:.0%}: {worst.evidence} "
+                                        f"[{worst.origin}]" if worst.kind else worst.evidence)
+                due_s = time.monotonic() + 10 * (time.monotonic() - begin)  # a tenth of the time
 
         campaign.on_progress = update
         return describe(campaign.collect(plan))
