@@ -259,7 +259,7 @@ def append_samples(folder: str | Path, samples: Iterable[Sample]) -> None:
     Notes
     -----
     A last line torn by a crash stays where it is: it is ended, and a line `{"torn_line": N}` after
-    it tells readers that line N is a known fragment. Samples reach the file in a single write.
+    it tells readers that line N is a known fragment.
     """
     folder = Path(folder)
     read_header(folder)
@@ -269,9 +269,10 @@ def append_samples(folder: str | Path, samples: Iterable[Sample]) -> None:
         return
     path = folder / SAMPLES_FILE
     try:
-        text = _mend_end(path) + "\n".join(lines) + "\n"
+        left = (_mend_end(path) + "\n".join(lines) + "\n").encode()
         with open(path, "ab", buffering=0) as stream:
-            stream.write(text.encode())
+            while left:  # a full disk takes a part, and says so only when asked for the rest
+                left = left[stream.write(left):]
             os.fsync(stream.fileno())
     except OSError as error:
         raise MeasurementError(f"{path}: cannot be written ({error.strerror})") from error

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import warnings
 from dataclasses import replace
 
@@ -104,6 +105,31 @@ def test_torn_last_line_is_left_out_and_resumed_wherever_it_tore(tmp_path):
         assert path.read_bytes().startswith(torn)
         with pytest.warns(TornLineWarning, match="line 2"):
             assert read_measurement(tmp_path).values("latency").tolist() == [1, 5]
+
+
+def test_a_disk_that_takes_only_a_part_is_an_error(tmp_path):
+    write_measurement(tmp_path, Measurement(header=HEADER))
+    limit = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (200, limit[1]))
+    try:
+        with pytest.raises(MeasurementError, match=r"samples\.jsonl: cannot be written"):
+            append_samples(tmp_path, [sample(float(i), run=i) for i in range(50)])
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limit)
+    with pytest.warns(TornLineWarning):
+        assert 0 < read_measurement(tmp_path).count("latency") < 5
+
+
+def test_runs_are_never_taken_twice(tmp_path):
+    once = Measurement(header=HEADER, samples=(sample(1.0), sample(2.0, run=1)))
+    write_measurement(tmp_path, once)
+    before = (tmp_path / "samples.jsonl").read_bytes()
+    with pytest.raises(MeasurementError, match=r"has run 0 to 1 already.*number on from 2"):
+        write_measurement(tmp_path, once)
+    assert (tmp_path / "samples.jsonl").read_bytes() == before
+    other = Measurement(header=HEADER, samples=(sample(1.0, layer=3), sample(9.0, run=2)))
+    write_measurement(tmp_path, other)
+    assert read_measurement(tmp_path).count("latency") == 3
 
 
 def test_whole_last_line_without_newline_counts(tmp_path):

@@ -6,6 +6,7 @@ import contextlib
 import os
 import sys
 import traceback
+import warnings
 from typing import Any
 
 import typer
@@ -25,6 +26,7 @@ class Verbs(TyperGroup):
 
     def main(self, *args: Any, **options: Any) -> Any:
         """Run with somewhere to write: messages without a place are dropped, results are not."""
+        warnings.formatwarning = lambda message, *_, **__: f"warning: {message}\n"
         if sys.stderr is None:
             sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
         if sys.stdout is None:
