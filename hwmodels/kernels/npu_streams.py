@@ -185,7 +185,8 @@ def run_streams(nodes, links, channels, pools):
                 other = links[link, SINK]
             elif links[link, SINK] == node:
                 other = links[link, SOURCE]
-            if other >= 0 and done[other] < nodes[other, STEPS]:
+            # Once known, a start's constraints are all in the past and stay as they are.
+            if other >= 0 and ready[other] == NEVER and done[other] < nodes[other, STEPS]:
                 ready[other] = find_ready(other, done[other], nodes, links, done, log)[0]
     last, until = 0, -1
     for node in range(count):

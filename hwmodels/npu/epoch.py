@@ -122,6 +122,17 @@ class StreamEngine:
             raise KernelError(f"{where}: a {self.pattern} walk needs run_bytes of at least 1")
 
 
+    def bound(self, index: int, interface: str) -> StreamEngine:
+        """Return it with an index and an interface; `dataclasses.replace`, at a third of the time.
+        """
+        return StreamEngine(
+            index=index, direction=self.direction, interface=interface, pool=self.pool,
+            bytes=self.bytes, element_bytes=self.element_bytes, pattern=self.pattern,
+            run_bytes=self.run_bytes, stride_bytes=self.stride_bytes,
+            buffer_bytes=self.buffer_bytes, repeats=self.repeats, window_bytes=self.window_bytes,
+            operand=self.operand, encoded=self.encoded)
+
+
 @dataclass(frozen=True, slots=True)
 class Link:
     """One edge of the dataflow: "E3" is stream engine 3, "U0" the first of the epoch's units."""

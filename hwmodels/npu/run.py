@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from hwmodels.npu.bill import count_epoch, round_exposed
 from hwmodels.npu.compiler import estimate_compute_cycles, estimate_max_cycles
@@ -49,17 +49,23 @@ def run_epochs(epochs: Iterable[Epoch], npu: Npu) -> tuple[EpochRun, ...]:
     tuple of EpochRun
         One per epoch. With the epoch controller on, the host hands over only before the first
         and after the last of consecutive hardware epochs; between them the controller sets up
-        the engines, which is part of the start.
+        the engines, which is part of the start. Epochs equal but for their names run once.
     """
     epochs = tuple(epochs)
     alone = [epoch.kind in ("sw", "hybrid") for epoch in epochs]
     runs = []
+    known: dict[object, EpochRun] = {}
     for position, epoch in enumerate(epochs):
         follows = npu.epoch_controller and position > 0 and not (
             alone[position - 1] or alone[position])
         leads = npu.epoch_controller and position + 1 < len(epochs) and not (
             alone[position + 1] or alone[position])
-        runs.append(run_epoch(epoch, npu, handed_over=not follows, handed_back=not leads))
+        key = (epoch.kind, epoch.units, epoch.engines, epoch.links, follows, leads)
+        run = known.get(key)
+        if run is None:
+            run = known[key] = run_epoch(epoch, npu, handed_over=not follows,
+                                         handed_back=not leads)
+        runs.append(replace(run, epoch=epoch))
     return tuple(runs)
 
 

@@ -69,13 +69,12 @@ def plan_steps(graph: Graph, planner: Planner, pools: Mapping[int, str] | None =
     """
     plan = _Plan(graph, planner, pools or {}, grouping or plan_groups(graph, planner))
     steps = plan.transpose_inputs() if planner.channel_first_inputs else []
-    for group in plan.grouping.groups:
-        steps.append(plan.make_step(group))
-    return tuple(_name_epochs(steps))
+    steps += [plan.make_step(group) for group in plan.grouping.groups]
+    return tuple(steps)
 
 
 class _Plan:
-    """A network with a pool for each tensor."""
+    """A network with a pool for each tensor; epochs are named in the order they are made."""
 
     def __init__(self, graph: Graph, planner: Planner, pools: Mapping[int, str],
                  grouping: Grouping) -> None:
@@ -85,6 +84,12 @@ class _Plan:
         self.grouping = grouping
         self.arena = pool_of(planner.npu, planner.arena).name
         self.weights = pool_of(planner.npu, planner.weights, beside=self.arena).name
+        self.named = 0
+
+    def next_name(self) -> str:
+        """Number what is not an alias from 1, as the compiler does, host operators included."""
+        self.named += 1
+        return f"epoch_{self.named}"
 
     def pool(self, tensor_id: int) -> str:
         """Pool of a tensor."""
@@ -101,7 +106,7 @@ class _Plan:
         if group.kind == "move":
             return self._move_step(group.chain[0])
         return Step(kind="host", layers=group.layers, shares=(1.0,), epoch=Epoch(
-            name="", kind="sw", operations=((layer.op, 1),), layers=(layer.index,)))
+            name=self.next_name(), kind="sw", operations=((layer.op, 1),), layers=(layer.index,)))
 
     def _chain_step(self, group: Group) -> Step:
         fed = self._engines(group.chain)
@@ -120,8 +125,9 @@ class _Plan:
         return Step(
             kind="epoch", layers=group.layers,
             shares=tuple(effort / sum(efforts) for effort in efforts),
-            epoch=Epoch(name="", kind="hw", units=tuple(u for work in works for u in work.units),
-                        engines=engines, operations=tuple(operations.items()),
+            epoch=Epoch(name=self.next_name(), kind="hw", engines=engines,
+                        units=tuple(unit for work in works for unit in work.units),
+                        operations=tuple(operations.items()),
                         links=_link(engines, [unit for _, unit in fed],
                                     sum(len(work.units) for work in works)),
                         layers=tuple(self.graph.layers[i].index for i in group.layers)))
@@ -167,7 +173,7 @@ class _Plan:
             bytes_left = sum(engine.bytes for engine in left if engine.direction == "in")
             kept[-2:] = [replace(engine, bytes=engine.bytes + bytes_left) for engine in kept[-2:]]
         return Step(kind="epoch", layers=(position,), shares=(1.0,), epoch=Epoch(
-            name="", kind="hybrid", engines=bind_engines(kept, npu),
+            name=self.next_name(), kind="hybrid", engines=bind_engines(kept, npu),
             units=(UnitWork(kind="NULL", count=max(1, len(kept) // 2)),),
             operations=((layer.op, 1),), layers=(layer.index,)))
 
@@ -182,7 +188,7 @@ class _Plan:
                     and math.prod(tensor.shape[1:3]) > 1 and DTYPE_BITS[tensor.dtype] == 8
                     and self.planner.npu.engines > 1):
                 steps.append(Step(kind="epoch", layers=(reader,), shares=(1.0,), epoch=Epoch(
-                    name="", kind="copy", units=(UnitWork(kind="NULL"),),
+                    name=self.next_name(), kind="copy", units=(UnitWork(kind="NULL"),),
                     engines=bind_engines(transpose_layout(tensor, self.pool(tensor_id)),
                                          self.planner.npu),
                     operations=(("memcpy.identity", 1),),
@@ -196,14 +202,3 @@ def _link(engines: Sequence[StreamEngine], units: Sequence[int], count: int) -> 
              else Link(f"U{unit}", f"E{engine.index}")
              for engine, unit in zip(engines, units, strict=True)]
     return (*links, *(Link(f"U{unit}", f"U{unit + 1}") for unit in range(count - 1)))
-
-
-def _name_epochs(steps: list[Step]) -> list[Step]:
-    """Number what is not an alias from 1, as the compiler does, host operators included."""
-    named = []
-    number = 0
-    for step in steps:
-        number += step.kind != "alias"
-        named.append(replace(step, epoch=replace(step.epoch, name=f"epoch_{number}"))
-                     if step.epoch is not None else step)
-    return named

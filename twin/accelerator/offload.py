@@ -181,8 +181,12 @@ def price_offloaded(deployment: Deployment, prices: Prices,
 
 def bill_us(bill: Bill, board: Board) -> float:
     """Time of a bill across its clocks, in microseconds; cycles of two clocks are never added."""
-    return math.fsum(bill.cycles(clock) / board.clock(clock).frequency_hz * 1e6
-                     for clock in bill.clocks())
+    cycles: dict[str, list[float]] = {}
+    for line in bill.lines:
+        if line.cycles:
+            cycles.setdefault(line.clock, []).append(line.cycles)
+    return math.fsum(math.fsum(parts) / board.clock(clock).frequency_hz * 1e6
+                     for clock, parts in cycles.items())
 
 
 def _npu(deployment: Deployment) -> Npu:

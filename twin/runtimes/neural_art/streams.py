@@ -114,13 +114,14 @@ def bind_engines(engines: Sequence[StreamEngine], npu: Npu) -> tuple[StreamEngin
     load = {(interface.name, direction): 0
             for interface in npu.interfaces for direction in ("in", "out")}
     bound: dict[int, StreamEngine] = {}
-    for place in sorted(range(len(ordered)), key=lambda i: (-_beats(ordered[i], npu), i)):
+    beats = [_beats(engine, npu) for engine in ordered]
+    for place in sorted(range(len(ordered)), key=lambda i: (-beats[i], i)):
         engine = ordered[place]
         # Engines that write go where fewer bytes are read too: the two meet at the pools.
         name = min((interface.name for interface in npu.interfaces),
                    key=lambda name: (load[name, engine.direction], load[name, "in"]))
-        load[name, engine.direction] += _beats(engine, npu)
-        bound[place] = replace(engine, index=place, interface=name)
+        load[name, engine.direction] += beats[place]
+        bound[place] = engine.bound(place, name)
     return tuple(bound[place] for place in range(len(ordered)))
 
 
