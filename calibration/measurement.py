@@ -207,6 +207,8 @@ def write_measurement(folder: str | Path, measurement: Measurement) -> Path:
 
 def _refuse_repeated(folder: Path, measurement: Measurement) -> None:
     """Refuse samples of runs the folder has, which would count them twice."""
+    if not measurement.samples:
+        return
     there = read_measurement(folder)
     taken = {(one.run, one.layer, one.counter) for one in there.samples}
     again = sorted({one.run for one in measurement.samples

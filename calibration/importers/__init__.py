@@ -34,6 +34,9 @@ BINARY = ("itm",)
 _SAME_CLOCK = 1e-3
 """How far apart two statements of one clock may be, relative."""
 
+_CLOCKED = (("cpu_cycles", "cpu"), ("timer_ticks", "timer"))
+"""What a clock turns into time, and which clock."""
+
 _PART = re.compile(r"STM32[A-Z]{1,2}\d", re.IGNORECASE)
 
 
@@ -148,8 +151,8 @@ def _complete(found: Measurement, board: str | None, model: str | None,
                              model=model or found.header.model)
     if clock_hz is None:
         return replace(found, header=header)
-    clock, counter = next(((clock, counter) for counter, clock in (
-        ("cpu_cycles", "cpu"), ("ticks", "timer")) if counter in found.counters), (None, None))
+    clock, counter = next(((clock, counter) for counter, clock in _CLOCKED
+                           if counter in found.counters), (None, None))
     if clock is None:
         raise MeasurementError(f"{found.header.source}: counts no cycles or ticks a clock could "
                                f"turn into time; it has {', '.join(found.counters)}")

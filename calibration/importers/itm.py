@@ -26,8 +26,8 @@ EXPECTED = "DWT event counter packets or layer marks"
 MARK_PORT = 1
 END_MARK = 0xFFFF
 STEP = 256
-COUNTERS = ("dwt_cpi", "dwt_exception", "dwt_sleep", "dwt_lsu", "dwt_fold")
-"""By bit of an event counter packet; bit 5 is CYCCNT's tap."""
+COUNTERS = ("dwt_cpicnt", "dwt_exccnt", "dwt_sleepcnt", "dwt_lsucnt", "dwt_foldcnt")
+"""By bit of an event counter packet, named as a board names them; bit 5 is CYCCNT's tap."""
 
 _FRAME_SYNC = b"\xff\xff\xff\x7f"
 """Starts a frame of the TPIU's formatter; no ITM packet has these bytes as headers."""

@@ -1,7 +1,7 @@
 """AutoDeploy's per-layer CSV of Ambiq's neuralSPOT: time, cycles, DWT, cache or PMU counters.
 
-Collected during the first inference: temperature "cold". The five DWT counters are 8 bits wide
-and wrap every 256 events (`dwt_cpi` ...). Columns that describe a layer's shape are not counters.
+Collected during the first inference: temperature "cold". The five DWT counters (`dwt_cpicnt` ...)
+are 8 bits wide and wrap every 256 events. Columns that describe a layer's shape are no counters.
 
 References
 ----------
@@ -29,7 +29,7 @@ _SHAPES = ("mac_eq", "output_mag", "output_shape", "filter_shape", "stride_h", "
 def _describe(name: str) -> tuple[str, str | None, str]:
     if name in _KNOWN:
         return _KNOWN[name]
-    return (f"dwt_{name}" if name in _DWT else name), None, "events"
+    return (f"dwt_{name}cnt" if name in _DWT else name), None, "events"
 
 
 def _header(line: str) -> list[str]:

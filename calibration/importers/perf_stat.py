@@ -32,6 +32,7 @@ _TITLE = re.compile(r"^\s*Performance counter stats for ", re.MULTILINE)
 _UNITS = {"msec": ("us", 1e3), "ns": ("us", 1e-3), "Joules": ("uj", 1e6), "": ("events", 1.0),
           "MiB": ("bytes", float(1 << 20)), "s": ("us", 1e6)}
 _NAMES = {"cycles": "cpu_cycles", "cpu-cycles": "cpu_cycles", "seconds time elapsed": "latency"}
+_USER = ":u"
 _SEPARATORS = (",", ";", "\t")
 _INTERVAL = re.compile(rf"\s*\d+\.\d{{9}}[,;\t ]+(?:{_VALUE})[,;\t ]")
 _PER_CORE = re.compile(r"\s*(?:S\d+(?:-[DC]\d+)*|CPU\d+|N\d+)[,;\t ]+\d+[,;\t ]")
@@ -64,7 +65,7 @@ def read_log(log: Log) -> Measurement:
     Returns
     -------
     Measurement
-        An event counted in user space only keeps perf's name, such as `instructions:u`.
+        Events counted in user space only (`instructions:u`) are named in the environment.
 
     Raises
     ------
@@ -74,6 +75,7 @@ def read_log(log: Log) -> Measurement:
     samples: dict[str, Sample] = {}
     missing: list[str] = []
     scaled: list[str] = []
+    user: list[str] = []
     timed = False
     for number, line in log.lines():
         if _KNOWN.match(line):
@@ -91,12 +93,15 @@ def read_log(log: Log) -> Measurement:
         if sample.counter in samples:
             raise log.refuse(number, f"{row.event!r} is there twice; one run is read")
         samples[sample.counter] = sample
+        if row.event.endswith(_USER):
+            user.append(row.event.removesuffix(_USER))
         if row.share is not None and row.share < 100:
             scaled.append(row.event)
     if _TITLE.search(log.text) and not timed:
         log.lack("the line of seconds elapsed is missing")
     told = [(name, ",".join(events)) for name, events in (("not_counted", missing),
-                                                          ("scaled", scaled)) if events]
+                                                          ("scaled", scaled),
+                                                          ("user_space", user)) if events]
     log.remarks += [f"{name.replace('_', ' ')}: {events}" for name, events in told]
     return measurement_of(log, list(samples.values()), environment=told, expected=EXPECTED)
 
@@ -107,7 +112,8 @@ def _sample(log: Log, number: int, row: _Row) -> Sample:
     if not row.unit and value != int(value):
         raise log.refuse(number, f"{row.value!r} is no count of {row.event}; a comma or point may "
                                  "be another language's: run perf with LC_ALL=C")
-    name = _NAMES.get(row.event, row.event).replace("-", "_").replace(" ", "_")
+    event = row.event.removesuffix(_USER)
+    name = _NAMES.get(event, event).replace("-", "_").replace(" ", "_")
     clock = "cpu" if name == "cpu_cycles" else None
     return Sample(run=0, counter=name, clock=clock, unit="cycles" if clock else unit,
                   value=value * factor)

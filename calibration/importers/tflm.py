@@ -2,8 +2,8 @@
 
 Ticks are those of the platform's `GetCurrentTimeTicks`: clock "timer"; ports that print
 microseconds give latencies. Each repetition of the log is a run; an event's place in it is its
-layer. The table per tag has no layers: its lines become counters `ticks_<tag>` of the whole
-network.
+layer. The table per tag has no layers: its lines become counters `timer_ticks_<tag>` of the
+whole network.
 
 References
 ----------
@@ -133,7 +133,8 @@ def _check_runs(log: Log, runs: list[_Run]) -> None:
 
 
 def _samples(number: int, run: _Run) -> list[Sample]:
-    counter, clock, unit = ("latency", None, "us") if run.micro else ("ticks", "timer", "ticks")
+    counter, clock, unit = ("latency", None, "us") if run.micro else (
+        "timer_ticks", "timer", "ticks")
     if run.table == "tags":
         named = [(f"{counter}_{tag}", float(value))
                  for tag, value in zip(run.tags, run.values, strict=True)]

@@ -21,6 +21,7 @@ from twin.comparison.agreement import (
 from twin.comparison.epochs import compare_epochs
 from twin.comparison.layers import compare_layers
 from twin.deployment import deploy
+from twin.figures.beside import draw_beside
 from twin.operators import layer_macs
 from twin.prediction import predict
 from twin.tables.beside import epochs_beside, layers_beside
@@ -195,3 +196,17 @@ def test_other_schedules_are_paired_in_order_and_say_so(sheet):
     assert comparison.pairs[-1].measured is None
     text = show(epochs_beside(comparison))
     assert "paired in order" in text and "12 and 11 epochs" in text
+
+
+@pytest.mark.parametrize("side", ["layers", "epochs"])
+def test_pictures_have_a_pair_of_bars_each(prediction, sheet, side):
+    pytest.importorskip("matplotlib", reason="pictures need the plot extra")
+    comparison = compare_layers(prediction, measured(prediction)) if side == "layers" \
+        else compare_epochs(sheet, sheet)
+    figure = draw_beside("kws on a board", comparison)
+    first = figure.axes[0]
+    names = [label.get_text() for label in first.get_yticklabels()]
+    assert names[0] == ("0 conv_2d" if side == "layers" else "EpochBlock_1 HW")
+    bars = [bar for bar in first.patches if bar.get_width()]
+    # each row is a pair; between layers nothing is predicted
+    assert len(bars) == 2 * len(names) - (side == "layers")

@@ -161,7 +161,8 @@ def beside_predicted(model: str, board: str, found: Measurement, where: Path,
         return title, compare_epochs(sheet, read_sheet(found), kind=name_side(found))
     comparison = compare_layers(prediction, found)
     if not comparison.counters:
-        hint = "; ticks become times by `twin import --clock`" if "ticks" in found.counters else ""
+        hint = "; ticks become times by `twin import --clock`" \
+            if "timer_ticks" in found.counters else ""
         raise UsageError(f"{where}: counts nothing a prediction has; it has "
                          f"{', '.join(found.counters)}{hint}")
     return title, comparison
