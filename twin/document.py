@@ -144,7 +144,7 @@ def _accelerated(prediction: Prediction) -> dict[str, Any]:
         "pools": [] if pools is None or npu is None else [
             {"name": name, "used_bytes": used, "size_bytes": npu.pool(name).size_bytes}
             for name, used in pools.used],
-        "epochs": [_epoch(epoch) for epoch in prediction.epochs],
+        "epochs": [_epoch(prediction, epoch) for epoch in prediction.epochs],
         "coverage": {
             "npu_layers": coverage.npu_layers, "host_layers": coverage.host_layers,
             "npu_us": coverage.npu_us, "host_us": coverage.host_us,
@@ -153,7 +153,7 @@ def _accelerated(prediction: Prediction) -> dict[str, Any]:
     }
 
 
-def _epoch(epoch: EpochPrediction) -> dict[str, Any]:
+def _epoch(prediction: Prediction, epoch: EpochPrediction) -> dict[str, Any]:
     return {
         "index": epoch.index, "name": epoch.name, "kind": epoch.kind,
         "layers": list(epoch.run.epoch.layers), "start_us": epoch.start_us,
@@ -162,6 +162,10 @@ def _epoch(epoch: EpochPrediction) -> dict[str, Any]:
         "post_cpu_cycles": _number(epoch.post_cpu_cycles),
         "core_npu_cycles": epoch.run.core_npu_cycles, "compute_cycles": epoch.run.compute_cycles,
         "max_cycles": epoch.run.max_cycles,
+        "bill": [{"cause": cause, "clock": clock,
+                  "time_us": line_time_us(prediction, clock, epoch.bill.cycles(clock, cause)),
+                  "energy_uj": line_energy_uj(epoch.bill, clock, cause)}
+                 for clock in epoch.bill.clocks() for cause in epoch.bill.causes()],
         **_work(epoch.run),
     }
 

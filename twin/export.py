@@ -47,7 +47,7 @@ def write_csv_files(prediction: Prediction, folder: str | Path) -> tuple[Path, .
         "layers": layer_rows(prediction),
         "bill": bill_rows(prediction),
     }
-    return tuple(write_file(Path(folder) / f"{name}.csv", _to_csv(rows).encode())
+    return tuple(write_file(Path(folder) / f"{name}.csv", to_csv(rows).encode())
                  for name, rows in tables.items())
 
 
@@ -205,7 +205,8 @@ def _precision(graph: Graph) -> str:
     return types.pop() if len(types) == 1 else "mixed" if types else "none"
 
 
-def _to_csv(rows: Sequence[dict[str, Cell]]) -> str:
+def to_csv(rows: Sequence[dict[str, Cell]]) -> str:
+    """Write rows as CSV text; the header is the keys of the first."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(rows[0] if rows else ())

@@ -235,8 +235,8 @@ def check_same_network(first: Side, second: Side) -> None:
         strange = [part.index for part in second.parts if part.index not in known]
         if strange:
             raise UsageError(f"{second.label} has {second.part} {strange[0]}, the prediction of "
-                             f"{first.model!r} has {len(first.parts)}: other networks are not set "
-                             "side by side")
+                             f"{first.model!r} has {len(first.parts)} of them: other networks are "
+                             "not set side by side")
 
 
 def compare_setups(predicted: Side, measured: Side) -> list[str]:
@@ -248,7 +248,8 @@ def compare_setups(predicted: Side, measured: Side) -> list[str]:
     elif not measured.model_sha256:
         notes.append(f"the measurement names no model file: that it is {predicted.model!r} is "
                      "taken from its layers only")
-    if predicted.runtime != measured.runtime:
+    if predicted.runtime != measured.runtime and (
+            predicted.runtime.partition("@")[0] != measured.runtime):
         notes.append(f"predicted for {predicted.runtime}, measured with {measured.runtime}: other "
                      "kernels, their difference is part of every gap")
     if measured.temperature and predicted.temperature != measured.temperature:

@@ -338,18 +338,20 @@ def _weigh(fault: Fault, base: Prediction, pattern: _Pattern, reference: _Patter
     """Return how likely the pattern and the marks are under a fault."""
     changed = base if fault.deployment is None else predict(fault.deployment,
                                                             temperature=base.temperature)
-    effect, core_share = _effect(fault, base, changed, pattern)
+    versus = base if fault.versus is None else predict(fault.versus, temperature=base.temperature)
+    effect, core_share = _effect(fault, versus, changed, pattern)
     stated = _stated(base, pattern)
     origin = np.log(stated if reference is None else reference.measured)
     expected = origin + effect
     values = np.log(pattern.measured)
-    shares, counts, names = _compare_counts(fault, base, changed, pattern, reference)
+    shares, counts, names = _compare_counts(fault, (base, versus, changed), pattern, reference)
     count = len(values)
     residual = np.concatenate((values - expected, counts))
     covariance = _covariance(fault, effect, core_share, pattern, errors, shares)
     log_likelihood = _log_student(residual, covariance)
     return _Weight(log_likelihood=log_likelihood + _weigh_marks(fault, marks),
-                   effect=effect, residual=residual[:count], predicted=np.exp(expected), counted=names)
+                   effect=effect, residual=residual[:count], predicted=np.exp(expected),
+                   counted=names)
 
 
 def _stated(prediction: Prediction, pattern: _Pattern) -> np.ndarray:
@@ -392,16 +394,16 @@ def _core_share(prediction: Prediction, pattern: _Pattern) -> np.ndarray:
     return np.array([1 - memory(index) for index in pattern.layers])
 
 
-def _compare_counts(fault: Fault, base: Prediction, changed: Prediction, pattern: _Pattern,
-                    reference: _Pattern | None) -> tuple[
+def _compare_counts(fault: Fault, predictions: tuple[Prediction, Prediction, Prediction],
+                    pattern: _Pattern, reference: _Pattern | None) -> tuple[
                         list[float], np.ndarray, tuple[str, ...]]:
     """Residuals of counts; the share of the common error each has (1 or 0), and what they were."""
     shares: list[float] = []
     found: list[float] = []
     names: list[str] = []
-    executed = [sum(layer.instructions for layer in one.layers) for one in (base, changed)]
-    if pattern.instructions and executed[0]:
-        grows = math.log(executed[1] / executed[0]) + fault.slowdown
+    executed = [sum(layer.instructions for layer in one.layers) for one in predictions]
+    if pattern.instructions and all(executed):
+        grows = math.log(executed[2] / executed[1]) + fault.slowdown
         origin = executed[0] if reference is None else reference.instructions
         if origin:
             found.append(math.log(pattern.instructions / origin) - grows)
@@ -409,12 +411,12 @@ def _compare_counts(fault: Fault, base: Prediction, changed: Prediction, pattern
             names.append(f"instructions {pattern.instructions / origin:.2f} x those "
                          f"{'predicted' if reference is None else 'known'}, "
                          f"{math.exp(grows):.2f} x expected")
-    missed = [sum(layer.misses for layer in one.layers) for one in (base, changed)]
-    looked = max(sum(layer.accesses for layer in one.layers) for one in (base, changed))
+    missed = [sum(layer.misses for layer in one.layers) for one in predictions]
+    looked = max(sum(layer.accesses for layer in one.layers) for one in predictions)
     if pattern.misses is not None and looked:
         least = max(1e-3 * looked, 1.0)  # fewer misses than this are none
         known = missed[0] if reference is None else reference.misses or 0.0
-        expected = math.log((missed[1] + least) / (missed[0] + least)) + math.log(known + least)
+        expected = math.log((missed[2] + least) / (missed[1] + least)) + math.log(known + least)
         found.append(math.log(pattern.misses + least) - expected)
         shares.append(0.0)
         names.append(f"{pattern.misses:,.0f} cache lines filled, "

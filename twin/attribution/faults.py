@@ -8,7 +8,6 @@ from dataclasses import dataclass
 
 from hwmodels.errors import TwinError
 from twin.deployment import Deployment
-from twin.runtimes import load_runtime
 
 DECLARED = "as declared"
 UNKNOWN = "none of these"
@@ -43,6 +42,9 @@ class Fault:
         What to check or change.
     deployment : Deployment or None
         What would run instead; None: as asked for.
+    versus : Deployment or None
+        What its effect is the change from; None: what was asked for. Compiled kernels have no
+        other form to lower, so another library's two forms stand for the change.
     slowdown, slowdown_sd : float
         Logarithm of what the core's own work takes besides, and its spread.
     shift_sd, layer_sd : float
@@ -57,6 +59,7 @@ class Fault:
     name: str
     remedy: str
     deployment: Deployment | None = None
+    versus: Deployment | None = None
     slowdown: float = 0.0
     slowdown_sd: float = 0.0
     shift_sd: float = 0.0
@@ -122,8 +125,8 @@ def _misplaced(deployment: Deployment) -> Iterator[Fault]:
 
 def _uncached(deployment: Deployment) -> Iterator[Fault]:
     board = deployment.board
-    names = [name for name in dict.fromkeys((board.core.dcache, board.core.icache))
-             if name is not None and board.cache(name).enabled]
+    caches = [board.cache(name) for name in dict.fromkeys((board.core.dcache, board.core.icache))]
+    names = [cache.name for cache in caches if cache is not None and cache.enabled]
     for chosen in ([name] for name in names):
         changed = _try(deployment, {f"caches.{name}.enabled": False for name in chosen})
         if changed is not None:
@@ -152,26 +155,34 @@ def _other_clocks(deployment: Deployment, observed_hz: float | None) -> Iterator
 
 
 def _weaker(deployment: Deployment) -> Iterator[Fault]:
-    if deployment.runtime.library == "reference":
+    lowered = _lowered(deployment)
+    if deployment.runtime.library == "reference" or lowered is None:
         return
     for isa in WEAKER_ISA.get(deployment.board.core.isa, ()):
-        changed = _try(deployment, {"cores.main.isa": isa})
+        changed = _try(lowered, {"cores.main.isa": isa})
         if changed is not None:
             yield Fault(kind="SIMD", name=f"kernels built for {isa}", deployment=changed,
-                        rebuilds=True, remedy="give the compiler the core's own flag (-mcpu), and "
-                                              "the kernels their macro (ARM_MATH_DSP, "
-                                              "ARM_MATH_MVEI)")
+                        rebuilds=True, versus=None if lowered is deployment else lowered,
+                        remedy="give the compiler the core's own flag (-mcpu), and the kernels "
+                               "their macro (ARM_MATH_DSP, ARM_MATH_MVEI)")
 
 
 def _reference(deployment: Deployment) -> Iterator[Fault]:
-    if deployment.runtime.library == "reference":
+    lowered = _lowered(deployment)
+    if deployment.runtime.library == "reference" or lowered is None:
         return
-    try:
-        changed = deployment.replace(runtime=load_runtime("tflm-reference"))
-    except TwinError:
-        return
-    yield Fault(kind="reference kernels", name="reference kernels", deployment=changed,
-                rebuilds=True, remedy="link the optimised kernels (OPTIMIZED_KERNEL_DIR=cmsis_nn)")
+    changed = _try(lowered, {"runtime": "tflm-reference"})
+    if changed is not None:
+        yield Fault(kind="reference kernels", name="reference kernels", deployment=changed,
+                    rebuilds=True, versus=None if lowered is deployment else lowered,
+                    remedy="link the optimised kernels (OPTIMIZED_KERNEL_DIR=cmsis_nn)")
+
+
+def _lowered(deployment: Deployment) -> Deployment | None:
+    """The deployment under a library whose kernels are lowered, not read from an image."""
+    if not deployment.runtime.is_compiled:
+        return deployment
+    return _try(deployment, {"runtime": "cmsis-nn"})
 
 
 def prior_of(faults: tuple[Fault, ...]) -> tuple[float, ...]:

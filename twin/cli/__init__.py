@@ -11,11 +11,14 @@ from typing import Annotated
 import typer
 
 from twin.cli import (
+    attribute,
     boards,
     cache,
     calibrate,
     check,
     compare,
+    diagnose,
+    diff,
     energy,
     explain,
     firmware,
@@ -54,6 +57,9 @@ def _begin(version: Annotated[bool, typer.Option(
 app.command("predict")(predict.predict)
 app.command("check")(check.check)
 app.command("compare")(compare.compare)
+app.command("attribute")(attribute.attribute)
+app.command("diagnose")(diagnose.diagnose)
+app.command("diff")(diff.diff)
 app.command("import")(imports.import_log)
 app.command("measure")(measure.measure)
 app.command("energy")(energy.energy)

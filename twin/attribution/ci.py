@@ -1,0 +1,82 @@
+"""Differences for continuous integration: JUnit XML, and Bencher's metric format.
+
+References
+----------
+JUnit: testsuites > testsuite > testcase > failure, as Jenkins and GitLab read it.
+Bencher Metric Format, bencher.dev/docs/reference/bencher-metric-format: benchmark -> measure ->
+value, lower_value, upper_value; its built-in measure `latency` is in nanoseconds.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+from xml.etree import ElementTree
+
+from twin.attribution.change import Move, SideDifference
+from twin.attribution.sides import Side
+
+MEASURES = {"time": "latency", "cycles": "cycles", "instructions": "instructions",
+            "energy": "energy"}
+"""Slug of each quantity: nanoseconds, cycles, instructions, nanojoules."""
+
+
+def write_junit(difference: SideDifference, limit: float, *, with_parts: bool = False) -> bytes:
+    """Return JUnit XML: a test per figure, failed where it grew beyond the limit.
+
+    Parameters
+    ----------
+    difference : SideDifference
+        As compared.
+    limit : float
+        Largest relative increase.
+    with_parts : bool
+        Also a test per part.
+    """
+    after = difference.after
+    cases = [("total", move) for move in difference.totals]
+    cases += [(after.part, move) for move in difference.parts] if with_parts else []
+    failed = sum(move.exceeds(limit) for _, move in cases)
+    suites = ElementTree.Element("testsuites")
+    suite = ElementTree.SubElement(suites, "testsuite", {
+        "name": f"twin diff {after.model} {after.board}", "tests": str(len(cases)),
+        "failures": str(failed), "errors": "0", "skipped": "0"})
+    for what, move in cases:
+        case = ElementTree.SubElement(suite, "testcase", {
+            "classname": f"{after.model}.{after.board}.{what}", "name": move.name})
+        if move.exceeds(limit):
+            failure = ElementTree.SubElement(case, "failure", {
+                "type": "increase", "message": describe_move(move, limit)})
+            failure.text = "\n".join(_reasons(difference, move)) or "no cause is known"
+    ElementTree.indent(suites)
+    return ElementTree.tostring(suites, encoding="utf-8", xml_declaration=True) + b"\n"
+
+
+def describe_move(move: Move, limit: float) -> str:
+    """Say in one line how a figure grew."""
+    grown = "from nothing" if move.increase is None else f"{100 * move.increase:+.2f} %"
+    return (f"{move.name}: {move.before:,} -> {move.after:,} {move.unit} ({grown}; at most "
+            f"{100 * limit:+g} %)")
+
+
+def _reasons(difference: SideDifference, move: Move) -> list[str]:
+    moves = [f"{cause.name}: {cause.change:+,} {cause.unit}" for cause in difference.causes[:8]]
+    return [*([move.reason] if move.reason else moves), *difference.setup]
+
+
+def to_bencher(side: Side) -> dict[str, Any]:
+    """Return a side in Bencher's metric format, one benchmark per model, board and runtime."""
+    measures: dict[str, Any] = {}
+    for quantity, slug in MEASURES.items():
+        if quantity not in side.whole.amounts:
+            continue
+        value = float(side.whole.amounts[quantity])
+        metric = {"value": value}
+        if quantity == "time" and side.interval_us is not None:
+            metric |= {"lower_value": 1e3 * side.interval_us[0],
+                       "upper_value": 1e3 * side.interval_us[1]}
+        elif not side.predicted and quantity in ("time", "cycles"):
+            metric["upper_value"] = value * (1 + side.spread)
+        measures[slug] = metric
+    measures |= {name.replace("_bytes", "-size"): {"value": float(size)}
+                 for name, size in side.sizes.items()}
+    return {f"{side.model}/{side.board}/{side.runtime}": measures}

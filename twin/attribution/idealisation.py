@@ -1,0 +1,172 @@
+"""A view, not the bill: time shared over resources made ideal, by Shapley value.
+
+The bill blames each cycle on the resource it was waited for. This asks another question: what if a
+cache never missed, a memory never waited ... , one and all together? What a resource saves depends
+on which others are ideal already, so its share is the mean over all orders: the Shapley value,
+from all 2^n settings, exact.
+
+References
+----------
+Shapley, "A value for n-person games", 1953.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+from hwmodels.board.facts import Board, Cache, EventPrice, Memory
+from twin.attribution.rounding import round_signed
+from twin.deployment import Deployment
+from twin.prediction import predict
+
+HUGE_BYTES = 1 << 24
+"""A cache no network of a microcontroller overflows: what is left are first touches."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Split:
+    """A predicted time shared over idealised resources, in whole nanoseconds.
+
+    Parameters
+    ----------
+    total : int
+        As predicted.
+    work : int
+        What remains when all are ideal.
+    shares : mapping of str to int
+        Of each resource; `work` and the shares sum to `total`.
+    """
+
+    total: int
+    work: int
+    shares: Mapping[str, int]
+
+
+def _free(board: Board, *events: str) -> Board:
+    """A board on which events take no time; energy stays as it is."""
+    clock = board.core.clock
+    prices = tuple(price for price in board.prices if price.event not in events)
+    return dataclasses.replace(board, prices=prices + tuple(
+        EventPrice(event=event, place="", cycles=0.0, clock=clock, pj=None) for event in events))
+
+
+def _perfect_cache(deployment: Deployment) -> Deployment:
+    def grow(cache: Cache) -> Cache:
+        return dataclasses.replace(cache, size_bytes=HUGE_BYTES, ways=8, enabled=True)
+
+    board = deployment.board
+    return dataclasses.replace(deployment, board=dataclasses.replace(
+        board, caches=tuple(grow(cache) for cache in board.caches)))
+
+
+def _no_wait_states(deployment: Deployment) -> Deployment:
+    def quick(memory: Memory) -> Memory:
+        return dataclasses.replace(memory, wait_states=0)
+
+    board = deployment.board
+    return dataclasses.replace(deployment, board=dataclasses.replace(
+        board, memories=tuple(quick(memory) for memory in board.memories)))
+
+
+def _wide_paths(deployment: Deployment) -> Deployment:
+    def near(memory: Memory) -> Memory:
+        return dataclasses.replace(memory, latency_cycles=0.0, bytes_per_cycle=1024.0)
+
+    board = deployment.board
+    return dataclasses.replace(deployment, board=dataclasses.replace(
+        _free(board, "sram_wait", "external_wait", "bus_contention"),
+        memories=tuple(near(memory) for memory in board.memories)))
+
+
+def _no_branch_refill(deployment: Deployment) -> Deployment:
+    return dataclasses.replace(deployment, board=_free(deployment.board, "branch_refill"))
+
+
+def _no_stall(deployment: Deployment) -> Deployment:
+    return dataclasses.replace(deployment, board=_free(deployment.board, "pipeline_stall"))
+
+
+def _no_call(deployment: Deployment) -> Deployment:
+    return dataclasses.replace(
+        _with_board(deployment, _free(deployment.board, "call_issue")),
+        runtime=dataclasses.replace(deployment.runtime, dispatch_cycles=0.0))
+
+
+def _with_board(deployment: Deployment, board: Board) -> Deployment:
+    return dataclasses.replace(deployment, board=board)
+
+
+RESOURCES: Mapping[str, Callable[[Deployment], Deployment]] = {
+    "perfect cache": _perfect_cache,
+    "no wait states": _no_wait_states,
+    "infinite bandwidth": _wide_paths,
+    "ideal branches": _no_branch_refill,
+    "no pipeline stalls": _no_stall,
+    "free calls": _no_call,
+}
+"""At most six: every subset is predicted."""
+
+
+def shapley(value: Callable[[frozenset[str]], int],
+            players: Sequence[str]) -> dict[str, Fraction]:
+    """Return the Shapley value of each player of a game, exactly.
+
+    Parameters
+    ----------
+    value : callable
+        Set of players -> what they reach together; asked once per set.
+    players : sequence of str
+        Names.
+
+    Returns
+    -------
+    dict of str to Fraction
+        Sums to value(all) - value(none).
+    """
+    known = {frozenset(chosen): value(frozenset(chosen)) for size in range(len(players) + 1)
+             for chosen in itertools.combinations(players, size)}
+    count = len(players)
+    found = dict.fromkeys(players, Fraction(0))
+    for chosen, reached in known.items():
+        size = len(chosen)
+        for player in players:
+            if player not in chosen:
+                weight = Fraction(math.factorial(size) * math.factorial(count - size - 1),
+                                  math.factorial(count))
+                found[player] += weight * (known[chosen | {player}] - reached)
+    return found
+
+
+def split_time(deployment: Deployment, temperature: str = "warm") -> Split:
+    """Share a deployment's predicted time over the idealised resources.
+
+    Parameters
+    ----------
+    deployment : Deployment
+        On a core, not on an accelerator.
+    temperature : str
+        As of a prediction.
+
+    Returns
+    -------
+    Split
+        Summing exactly; a resource may have a negative share where making it ideal hurts.
+    """
+    def saved(ideal: frozenset[str]) -> int:
+        changed = deployment
+        for name in RESOURCES:
+            if name in ideal:
+                changed = RESOURCES[name](changed)
+        return total - round(predict(changed, temperature=temperature).time_us * 1e3)
+
+    total = round(predict(deployment, temperature=temperature).time_us * 1e3)
+    exact = shapley(saved, tuple(RESOURCES))
+    whole = sum(exact.values())
+    shares = round_signed(list(exact.values()), int(whole))
+    return Split(total=total, work=total - int(whole),
+                 shares=dict(zip(exact, shares, strict=True)))

@@ -1,0 +1,106 @@
+"""What a measurement was a measurement of: the deployment to predict beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from calibration.measurement import Measurement
+from hwmodels.errors import TwinError
+from twin.deployment import Deployment, deploy
+from twin.errors import UsageError
+from twin.readers import read_model
+from twin.zoo import is_known
+
+STAND_IN = "cmsis-nn"
+"""Library that stands in for one that cannot be predicted."""
+
+
+def deploy_measured(measurement: Measurement, *, model: str | None = None,
+                    board: str | None = None, runtime: str | None = None,
+                    clock_hz: float | None = None, weights: str | None = None,
+                    arena: str | None = None) -> tuple[Deployment, str]:
+    """Return the deployment a measurement claims to be of, and a remark.
+
+    Parameters
+    ----------
+    measurement : Measurement
+        Its header names model, board and runtime.
+    model, board, runtime, clock_hz, weights, arena
+        What was asked for; by default what the header says, and the board's own set-up.
+
+    Returns
+    -------
+    Deployment
+        To predict.
+    str
+        Which library stands in for the measured one; "" when none does.
+
+    Raises
+    ------
+    TwinError
+        When the model is not known or does not fit.
+    """
+    header = measurement.header
+    named = model if model is not None else find_model(header.model, header.model_sha256)
+    said = dict(header.placement)
+    told: dict[str, Any] = {"clock_hz": clock_hz, "weights": weights or said.get("weights"),
+                            "arena": arena or said.get("arena")}
+    where = board or header.board
+    if runtime is not None:
+        return deploy(named, where, runtime=runtime, **told), ""
+    try:
+        deployment = deploy(named, where, runtime=header.runtime, **told)
+        if deployment.runtime.name == "firmware":
+            _build(deployment)
+        return deployment, ""
+    except TwinError as error:
+        stand_in = deploy(named, where, runtime=STAND_IN, **told)
+        reason = str(error).splitlines()[0]
+        return stand_in, (f"{stand_in.runtime.identity} stands in for {header.runtime}, which "
+                          f"cannot be predicted here: {reason}")
+
+
+def _build(deployment: Deployment) -> None:
+    """Find out whether the image can be built and read."""
+    from twin.prediction import predict
+
+    predict(deployment)
+
+
+def find_model(name: str, sha256: str | None) -> str:
+    """Return the zoo's name of a model when its file is the same.
+
+    Raises
+    ------
+    UsageError
+        When it is none of the zoo's, or another file of that name.
+    """
+    if not is_known(name) and not Path(name).exists():
+        raise UsageError(f"the measurement is of {name!r}, which is no network of `twin models`: "
+                         "give its file as the model")
+    if sha256 is not None and read_model(name).sha256 != sha256:
+        raise UsageError(f"the measurement is of a file named {name!r} with SHA-256 "
+                         f"{sha256[:12]}..., not of the zoo's: give its file as the model")
+    return name
+
+
+def redeploy(document: Mapping[str, Any]) -> Deployment:
+    """Return the deployment behind a prediction's document.
+
+    Raises
+    ------
+    TwinError
+        When its model is not of the zoo, or the board has changed since.
+    """
+    model = document["model"]
+    board = document["board"]
+    deployment = deploy(find_model(model["name"], model["sha256"]), board,
+                        runtime=document["runtime"], weights=document["placement"]["weights"],
+                        arena=document["placement"]["arena"])
+    clock = deployment.board.core.clock
+    hertz = document["clocks_hz"][clock]
+    if deployment.board.clock(clock).frequency_hz == hertz:
+        return deployment
+    return deployment.replace({f"clocks.{clock}.frequency_hz": hertz})

@@ -1,0 +1,59 @@
+"""`twin diagnose`: which fault of a set-up explains a measurement."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+from twin.cli.attribute import Healthy, Measured, MeasuredBoard, read_folder
+from twin.cli.options import (
+    ArenaRole,
+    AsJson,
+    ClockText,
+    RuntimeName,
+    WeightsRole,
+    parse_quantity,
+)
+from twin.cli.output import open_console, show, warn
+
+ModelFile = Annotated[str | None, typer.Option(
+    "--model", metavar="MODEL", help="By default the zoo's network of the measurement's name.")]
+
+
+def diagnose(measured: Measured, model: ModelFile = None, board: MeasuredBoard = None,
+             runtime: RuntimeName = None, clock: ClockText = None, weights: WeightsRole = None,
+             arena: ArenaRole = None, healthy: Healthy = None, as_json: AsJson = False) -> None:
+    """Rank misconfigurations by how well they explain the whole pattern over layers."""
+    from twin.attribution.attribution import compare_setups
+    from twin.attribution.diagnosis import diagnose as weigh_faults
+    from twin.attribution.diagnosis import notes_of
+    from twin.attribution.setup import deploy_measured
+    from twin.attribution.sides import side_of_measurement, side_of_prediction
+    from twin.errors import UsageError
+    from twin.prediction import predict
+
+    measurement, folder = read_folder(measured)
+    if measurement.header.kind == "predicted":
+        raise UsageError(f"{folder} holds a prediction; a measurement is diagnosed")
+    deployment, stand_in = deploy_measured(
+        measurement, model=model, board=board, runtime=runtime, weights=weights, arena=arena,
+        clock_hz=None if clock is None else parse_quantity(clock, "hz", "--clock"))
+    if deployment.runtime.offload is not None:
+        raise UsageError(f"{deployment.runtime.identity} runs on an accelerator: faults are told "
+                         "of cores only; `twin attribute` sets its epochs side by side")
+    found = weigh_faults(deployment, measurement, stands_in=bool(stand_in),
+                         healthy=read_folder(healthy)[0] if healthy else None)
+    if as_json:
+        from twin.attribution.document import diagnosis_document
+        from twin.document import dump_document
+
+        sys.stdout.write(dump_document(diagnosis_document(found)))
+    else:
+        from twin.tables.attribution import diagnosis_report
+
+        show(open_console(), diagnosis_report(found))
+    ours = side_of_prediction(predict(deployment))
+    warn([*([stand_in] if stand_in else []), *notes_of(measurement),
+          *compare_setups(ours, side_of_measurement(measurement, str(folder)))])

@@ -1,0 +1,85 @@
+"""`twin diff`: two predictions, or two measurements: what changed, and why."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import re
+import sys
+from typing import Annotated
+
+import typer
+
+from twin.cli.options import AsJson
+from twin.cli.output import note_written, open_console, show, warn
+from twin.errors import UsageError
+
+Before = Annotated[str, typer.Argument(
+    metavar="A", help="Before: a prediction's JSON, or a measurement folder.")]
+After = Annotated[str, typer.Argument(metavar="B", help="After: of the same kind.")]
+Increase = Annotated[str | None, typer.Option(
+    "--max-increase", metavar="PERCENT", help="Exit 1 when time, energy, memory ... grows by more, "
+                                              "such as 2%.")]
+EveryPart = Annotated[bool, typer.Option(
+    "--layers", help="The limit holds for every layer, too.")]
+JunitFile = Annotated[str | None, typer.Option(
+    "--junit", metavar="FILE", help="Write JUnit XML.")]
+BencherFile = Annotated[str | None, typer.Option(
+    "--bencher", metavar="FILE", help="Write B in Bencher's metric format (JSON).")]
+
+
+def diff(before: Before, after: After, max_increase: Increase = None, layers: EveryPart = False,
+         junit: JunitFile = None, bencher: BencherFile = None, as_json: AsJson = False) -> None:
+    """Compare two predictions, or two measurements: what changed, and the cause of each change."""
+    limit = None if max_increase is None else parse_percent(max_increase)
+    if layers and limit is None:
+        raise UsageError("--layers needs --max-increase PERCENT")
+    from twin.attribution.change import compare_sides
+    from twin.attribution.ci import describe_move, to_bencher, write_junit
+    from twin.attribution.sides import read_side
+    from twin.document import dump_document
+    from twin.export import write_file
+
+    difference = compare_sides(read_side(before), read_side(after))
+    if as_json:
+        sys.stdout.write(dump_document({
+            "schema": 1, "kind": "difference", "setup": list(difference.setup),
+            "limit": limit, **{name: [
+                {**dataclasses.asdict(move), "change": move.change, "increase": move.increase}
+                for move in getattr(difference, name)] for name in ("totals", "parts", "causes")}}))
+    else:
+        from twin.tables.change import difference_report
+
+        show(open_console(), difference_report(difference, limit))
+    if junit is not None:
+        note_written(write_file(junit, write_junit(
+            difference, math.inf if limit is None else limit, with_parts=layers)))
+    if bencher is not None:
+        note_written(write_file(bencher, dump_document(to_bencher(difference.after)).encode()))
+    exceeding = () if limit is None else difference.exceeding(limit, with_parts=layers)
+    spread = max(difference.before.spread, difference.after.spread)
+    if limit is not None and spread > limit:
+        warn([f"runs scatter by {100 * spread:.1f} % (p95 / p50), more than the limit: a change of "
+              "that size may be noise"])
+    if exceeding:
+        assert limit is not None
+        warn(describe_move(move, limit) for move in exceeding)
+        raise typer.Exit(1)
+
+
+def parse_percent(text: str) -> float:
+    """Read a share: "2%", "2 %" or "0.02".
+
+    Raises
+    ------
+    UsageError
+        When it is none, or negative.
+    """
+    match = re.fullmatch(r"\s*([0-9]*\.?[0-9]+)\s*(%?)\s*", text)
+    if match is None:
+        raise UsageError(f"--max-increase {text!r} is not understood; accepted: a percentage from "
+                         "0 on, such as 2%")
+    share = float(match[1]) / (100 if match[2] else 1)
+    if not match[2] and share >= 1:
+        raise UsageError(f"--max-increase {text!r}: {100 * share:g} % is meant? write {text}%")
+    return share
