@@ -12,6 +12,7 @@ def main() -> None:
 
         app()
     except KeyboardInterrupt:  # before the command line could take it
+        print("interrupted", file=sys.stderr)
         sys.exit(130)
 
 
