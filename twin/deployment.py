@@ -11,18 +11,17 @@ from pathlib import Path
 from hwmodels.board.facts import Board
 from hwmodels.board.file import change_board, load_board
 from hwmodels.bus.contention import Load
-from hwmodels.errors import did_you_mean
 from hwmodels.npu import Npu
+from twin.accelerator.choices import take_offload
 from twin.accelerator.epochs import Step, plan_steps
 from twin.accelerator.grouping import Grouping, Planner, plan_groups
 from twin.accelerator.pools import Demand, PoolPlan, Wish, plan_pools
 from twin.accelerator.weight_width import narrow_weights
 from twin.dead_channels import drop_dead_channels
-from twin.errors import PlacementError, RuntimeRefusedError, UsageError
+from twin.errors import PlacementError, RuntimeRefusedError
 from twin.fused_padding import fuse_padding
 from twin.graph import Graph
 from twin.memories import choose_memory, choose_pool
-from twin.operators import OPERATORS
 from twin.placement import Fusion, Placement, check_fit, plan_placement
 from twin.quantities import join_words
 from twin.readers import read_model
@@ -34,8 +33,6 @@ FLASH_ROLES = ("flash", "external_flash", "rom")
 """Memories that are not written while a network runs."""
 
 PLACEMENT_KEYS = ("placement.weights", "placement.arena", "placement.code")
-OFFLOAD_KEYS = ("offload.host", "placement.weight_bits")
-OTHER_NAMES = {"offload.weight_bits": "placement.weight_bits"}  # paths that mean another
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -91,7 +88,9 @@ class Deployment:
             graph = drop_dead_channels(graph)
         if self.runtime.fuses_padding:
             graph = fuse_padding(graph)
-        return graph if self.weight_bits is None else narrow_weights(graph, self.weight_bits)
+        if self.weight_bits is None or self.planner is None:
+            return graph
+        return narrow_weights(graph, self.weight_bits, self.planner)
 
     @property
     def constants(self) -> str:
@@ -217,14 +216,12 @@ class Deployment:
         TwinError
             When a path does not exist or the board forbids the value.
         """
-        overrides = {OTHER_NAMES.get(path, path): value
-                     for path, value in (overrides or {}).items()}
+        overrides = dict(overrides or {})
         changed = dataclasses.replace(self, **fields)  # type: ignore[arg-type]
         if "runtime" in overrides:
             runtime = load_runtime(str(overrides.pop("runtime")))
             changed = dataclasses.replace(changed, runtime=runtime)
-        changed = _set_offload(changed, {key: overrides.pop(key) for key in OFFLOAD_KEYS
-                                         if key in overrides})
+        changed = take_offload(changed, overrides)
         places = {key: str(overrides.pop(key)) for key in PLACEMENT_KEYS if key in overrides}
         changed = take_via(changed, overrides)
         moving = {path: overrides.pop(path) for path in [*overrides] if path.startswith("load.")}
@@ -241,28 +238,6 @@ class Deployment:
             loads=take_loads(placed.board, changed.loads, moving))
         _check(moved)
         return moved
-
-
-def _set_offload(deployment: Deployment, settings: Mapping[str, object]) -> Deployment:
-    """Apply the paths of `OFFLOAD_KEYS`."""
-    if settings and deployment.runtime.offload is None:
-        raise UsageError(f"{next(iter(settings))}: runtime {deployment.runtime.identity} does not "
-                         "offload; accepted with a runtime that does, such as neural-art")
-    if "offload.host" in settings:
-        kept = tuple(name.strip() for name in str(settings["offload.host"]).split(",")
-                     if name.strip())
-        known = [str(layer.index) for layer in deployment.graph.layers]
-        for name in kept:
-            if name not in OPERATORS and name not in known:
-                raise UsageError(f"offload.host: {name!r} is no operator and no layer; "
-                                 + did_you_mean(name, OPERATORS))
-        deployment = dataclasses.replace(deployment, host=kept)
-    if "placement.weight_bits" in settings:
-        bits = str(settings["placement.weight_bits"])
-        if bits not in ("4", "8"):
-            raise UsageError(f"placement.weight_bits: {bits!r}; accepted: 4, 8")
-        deployment = dataclasses.replace(deployment, weight_bits=int(bits))
-    return deployment
 
 
 def deploy(model: str | Path | Graph, board: str | Path | Board, *, runtime: str | None = None,

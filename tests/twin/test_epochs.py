@@ -12,6 +12,7 @@ from twin.accelerator.epochs import Planner, plan_steps
 from twin.deployment import deploy
 from twin.errors import RuntimeRefusedError, UsageError
 from twin.graph import Graph, Layer, Window
+from twin.prediction import predict
 from twin.runtimes import load_runtime
 from twin.runtimes.neural_art.units import plan_work
 
@@ -178,7 +179,7 @@ def test_padding_joins_the_convolution_that_reads_it():
 
 def test_four_bit_weights_stream_half_the_bytes_through_a_decompression_unit():
     wide = deploy("kws", BOARD, runtime="neural-art")
-    narrow = wide.replace({"offload.weight_bits": 4})
+    narrow = wide.replace({"placement.weight_bits": 4})
 
     def weights(deployment):
         return [e for step in deployment.steps if step.kind == "epoch"
@@ -190,6 +191,16 @@ def test_four_bit_weights_stream_half_the_bytes_through_a_decompression_unit():
     first = narrow.steps[0].epoch
     assert first.units[0].kind == "DECUN_ACC"
     assert {link.sink for link in first.links if link.source == "E0"} == {"U1"}
+
+
+def test_layers_kept_on_the_host_keep_their_weights_as_they_are():
+    narrow = deploy("kws", BOARD, runtime="neural-art").replace(
+        {"placement.weight_bits": 4, "offload.host": "depthwise_conv_2d"})
+    graph = narrow.executed
+    widths = {layer.op: graph.tensors[layer.inputs[1]].dtype for layer in graph.layers
+              if layer.op.endswith("conv_2d")}
+    assert widths == {"conv_2d": "int4", "depthwise_conv_2d": "int8"}
+    assert predict(narrow).time_us > 0
 
 
 def test_weights_and_activations_in_one_memory_take_two_pools():
