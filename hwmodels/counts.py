@@ -107,6 +107,9 @@ EVENTS: Mapping[str, Event] = {event.name: event for event in (
 )}
 """Every event by name."""
 
+COPYING = "copying"
+"""Place of what a core loses, and issues, in code that only copies: im2col, padding, layout."""
+
 ISSUE_EVENTS = tuple(name for name, event in EVENTS.items() if event.unit == "issue slots")
 """Events priced at one core cycle per slot."""
 
@@ -120,7 +123,7 @@ class CountLine:
     event : str
         Key of `EVENTS`.
     place : str
-        Memory, cache or unit it happened at; "" for the core.
+        Memory, cache or unit it happened at; "" for the core, `COPYING` for code that only copies.
     operand : str
         Role of the data ("weights", "input", ...) or "".
     occurred : float

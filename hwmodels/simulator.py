@@ -15,7 +15,7 @@ from hwmodels.bus.contention import Load, check_loads, count_waits, list_bursts
 from hwmodels.cache.set_associative import AccessCounts, CacheState
 from hwmodels.core.file import load_core
 from hwmodels.core.schedule import BlockCounts, count_block
-from hwmodels.counts import Bill, BillLine, CountLine, Counts, Prices, merge_counts
+from hwmodels.counts import COPYING, Bill, BillLine, CountLine, Counts, Prices, merge_counts
 from hwmodels.kernel import Kernel
 from hwmodels.paths.code import CodePath
 from hwmodels.paths.data import EXACT, DataPath
@@ -157,7 +157,8 @@ def _run_kernel(kernel: Kernel, blocks: Sequence[BlockCounts], fetched: Sequence
                 code: CodePath, data: DataPath, loads: Sequence[Load]) -> KernelRun:
     lanes = sum(block.mac_lanes for block in blocks)
     issue = merge_counts([Counts(tuple(
-        CountLine(event=event, occurred=count, exposed=count)
+        CountLine(event=event, place=COPYING if block.count("copy_issue") else "",
+                  occurred=count, exposed=count)
         for block in blocks for event, count in block.events))])
     core_cycles = math.fsum(block.cpu_cycles for block in blocks)
     bursts = list_bursts(data.board, kernel, data.states) if loads else None

@@ -1,6 +1,7 @@
 """The direction of imports, and one home for each edge library."""
 
 import ast
+import re
 from pathlib import Path
 
 import pytest
@@ -45,6 +46,19 @@ def test_imports_go_one_way(path: Path) -> None:
             assert path.parent.name == "kernels" or not at_top, f"{path}: numba at module level"
 
 
-def test_numba_kernels_import_nothing_of_ours() -> None:
+def test_numba_kernels_import_each_other_only() -> None:
     for path in (ROOT / "hwmodels" / "kernels").glob("*.py"):
-        assert not [name for name, _ in imported_names(path) if name in LAYERS], path
+        ours = {name for name, _ in imported_names(path) if name in LAYERS}
+        found = re.findall(r"^from (hwmodels\S*) import", path.read_text(), re.MULTILINE)
+        assert ours <= {"hwmodels"} and all(
+            name.startswith("hwmodels.kernels.cache_") for name in found), path
+
+
+def test_compiled_code_knows_its_sources() -> None:
+    from hwmodels.kernels.cache_nest import fingerprint_sources, make_entry, run_program
+
+    (cell,) = run_program.py_func.__closure__
+    assert cell.cell_contents == fingerprint_sources()
+    keys = [make_entry(sources)._cache._index_key((), run_program.targetctx.codegen())
+            for sources in (1, 1, 2)]
+    assert keys[0] == keys[1] != keys[2]

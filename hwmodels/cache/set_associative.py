@@ -22,6 +22,7 @@ from hwmodels.nest.program import (
     MARK_WORD,
     MAX_OWNERS,
     OPERAND_WORD,
+    OWNERS_WORD,
     POLICIES,
     POLICY_WORD,
     RECORD_WORDS,
@@ -275,7 +276,7 @@ def simulate_nests(cache: Cache, nests: Sequence[Nest], operands: Sequence[Opera
     plan = plan_nests(tuple(nests), tuple(operands), looked_up, cache,
                       "phases" if method == "auto" else method)
     owners, numbers = _number_owners(state.owners, operands, looked_up)
-    front, words = run_memory(plan.program, cache, numbers, state.words)
+    front, words = run_memory(plan.program, cache, numbers, len(owners), state.words)
     misses = front[plan.program.misses].reshape(-1, 3)
     leaving = front[plan.program.leaving].reshape(-1, 2)
     counts = AccessCounts(
@@ -342,8 +343,8 @@ def _number_owners(known: tuple[tuple[str, str], ...], operands: Sequence[Operan
     return tuple(owners), numbers
 
 
-def run_memory(program: Program, cache: Cache, owners: np.ndarray, words: np.ndarray,
-               policy: int | None = None) -> tuple[np.ndarray, np.ndarray]:
+def run_memory(program: Program, cache: Cache, owners: np.ndarray, known: int,
+               words: np.ndarray, policy: int | None = None) -> tuple[np.ndarray, np.ndarray]:
     """Run a program.
 
     Parameters
@@ -354,6 +355,8 @@ def run_memory(program: Program, cache: Cache, owners: np.ndarray, words: np.nda
         Geometry and policies.
     owners : ndarray of int64, (operands,)
         Owner number of each operand.
+    known : int
+        Owners there are, those of earlier kernels included.
     words : ndarray of int64
         State before.
     policy : int, optional
@@ -379,6 +382,7 @@ def run_memory(program: Program, cache: Cache, owners: np.ndarray, words: np.nda
     entries[:] = words[STATE_HEAD:STATE_HEAD + lines].reshape(entries.shape)
     sets[:, POLICY_WORD] = words[STATE_HEAD + lines:]
     memory[0] = words[0]
+    memory[OWNERS_WORD] = known
     run_program(memory)
     after = np.concatenate([memory[:1], words[1:STATE_HEAD], entries.ravel(),
                             sets[:, POLICY_WORD]])

@@ -89,7 +89,7 @@ def sweep_ways(cache: Cache, nests: Sequence[Nest], operands: Sequence[Operand],
     looked_up = tuple(cached) if cached is not None else (True,) * len(operands)
     plan = plan_nests(tuple(nests), tuple(operands), looked_up, cache, "runs")
     front, words = run_memory(plan.program, replace(cache, write="through"),
-                              np.zeros(len(operands), dtype=np.int64), state.words, SWEEP)
+                              np.zeros(len(operands), dtype=np.int64), 1, state.words, SWEEP)
     depths = front[plan.program.deep].reshape(len(operands), 2, cache.ways + 1)
     misses = depths[:, :, ::-1].cumsum(axis=2)[:, :, -2::-1].tolist()
     counts = tuple(

@@ -62,9 +62,11 @@ def cut_tree(tree: Tree, cache: Cache, operands: Sequence[Operand],
         if not isinstance(part, Repeat) or all(isinstance(inner, Stream) for inner in part.body):
             parts.append(part)
             continue
-        parts.append(_cut_loop(part, cache, operands, around) or Repeat(
-            extent=part.extent, body=cut_tree(part.body, cache, operands,
-                                              (*around, part.extent))))
+        cut = _cut_loop(part, cache, operands, around)
+        if cut is None and not part.passes:
+            cut = replace(part, body=cut_tree(part.body, cache, operands,
+                                              (*around, part.extent)))
+        parts.append(cut or part)
     return tuple(parts)
 
 

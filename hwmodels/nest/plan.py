@@ -8,6 +8,7 @@ from functools import lru_cache
 from hwmodels.board.facts import Cache
 from hwmodels.kernel import Nest, Operand
 from hwmodels.nest.guards import split_guards
+from hwmodels.nest.passes import mark_passes
 from hwmodels.nest.phases import cut_tree
 from hwmodels.nest.program import Program, flatten_tree
 from hwmodels.nest.rewrite import compact_tree
@@ -38,7 +39,8 @@ def plan_nests(nests: tuple[Nest, ...], operands: tuple[Operand, ...],
     cache : Cache
         What they reach.
     method : str
-        "accesses", "runs" or "phases" (which need LRU and allocating stores: else "runs").
+        "accesses", "runs" or "phases" (with passes; they need stores that allocate and sets on
+        their own, phases LRU: else "runs").
 
     Returns
     -------
@@ -53,6 +55,8 @@ def plan_nests(nests: tuple[Nest, ...], operands: tuple[Operand, ...],
     tree = make_tree(nests, operands, looked_up, cache.line_bytes)
     if method != "accesses":
         tree = compact_tree(split_guards(tree), cache.line_bytes, allocates)
+    if method == "phases" and cache.replacement != "lfsr" and allocates:
+        tree = mark_passes(tree, cache)
     if method == "phases" and cache.replacement == "lru" and allocates:
         tree = cut_tree(tree, cache, operands)
     program = flatten_tree(tree, cache, len(operands), allocates=allocates,

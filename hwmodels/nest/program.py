@@ -3,69 +3,45 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from hwmodels.board.facts import Cache
 from hwmodels.kernel import Guard
+from hwmodels.nest.blocks import (
+    EVER,
+    Block,
+    Geometry,
+    block_of,
+    choose_chunk,
+    find_blocks,
+    merge_blocks,
+    moving_lines,
+)
+from hwmodels.nest.passes import MAX_DIMENSIONS, Mover, find_movers
 from hwmodels.nest.stream import Stream, Tree
 
-LOOP, END, LEAF, PHASE, PHASE_END = range(5)
+LOOP, END, LEAF, PHASE, PHASE_END, PASSES, PASSES_END = range(7)
 """Operations: enter a loop, close it, run a loop that holds nothing but streams, take the next
-row of a phase table, go on to another row unless the entry ends."""
+row of a phase table, go on to another row unless the entry ends; enter a loop run as passes,
+close it."""
 
 FULL, MIDDLE = -1, -2
 """Extents that the row of the phase table in force gives."""
-
-EVER = 1 << 60
 
 POLICIES = {"lru": 0, "plru": 1, "round_robin": 2, "fifo": 2, "lfsr": 3}
 """Replacement policies by the kernel's number; without invalidations a per-set round robin
 replaces in order of arrival, so it and FIFO are one."""
 
 MAX_OWNERS = 127
-HEADER_WORDS, TREE_WORDS, RECORD_WORDS, SET_WORDS = 32, 64, 16, 8
-MARK_WORD, OPERAND_WORD, WRITE_WORD, POLICY_WORD = 5, 6, 4, 6
-REPLACEMENT_WORD, STAMP_WORD, CLOCK_WORD = 5, 7, 26
+HEADER_WORDS, TREE_WORDS, RECORD_WORDS, SET_WORDS = 40, 64, 16, 11
+MARK_WORD, OPERAND_WORD, WRITE_WORD, POLICY_WORD, TALLY_WORD = 5, 6, 4, 6, 8
+REPLACEMENT_WORD, STAMP_WORD, CLOCK_WORD, OWNERS_WORD = 5, 7, 26, 30
 """Places in a record and a set, and in the header, as the kernel has them."""
 
-ANY_PART = 1 << 30
-
-MAX_BLOCKS = 64
-"""Blocks of a loop above which it is not tried as a whole."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Block:
-    """Bytes that one iteration of a loop touches without leaving a line between them out.
-
-    Parameters
-    ----------
-    part : int
-        Which part of the loop's body touches them; `ANY_PART`: several may.
-    operand : int
-        Position of its operand in the kernel.
-    write : bool
-        Store or load.
-    steps_bytes : tuple of int
-        Address step of each loop around and of the loop itself, outermost first.
-    address : int
-        Lowest one at index zero of every loop.
-    reach_bytes : int
-        From there to the highest one.
-    guards : tuple of Guard
-        Of a stream; a block of several has none.
-    """
-
-    part: int
-    operand: int
-    write: bool
-    steps_bytes: tuple[int, ...]
-    address: int
-    reach_bytes: int
-    guards: tuple[Guard, ...] = ()
+OWNER_ROOM = 24
+"""Owners up to which passes keep counters of every set."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -84,6 +60,8 @@ class Program:
         The records, `RECORD_WORDS` each.
     misses, leaving, deep, sets : slice
         Three counters per operand, two per owner, two for each depth per operand, and the sets.
+    passes : bool
+        Some loop is run as passes.
     spare : list of ndarray
         Arrays that earlier runs are done with.
     """
@@ -95,6 +73,7 @@ class Program:
     leaving: slice
     deep: slice
     sets: slice
+    passes: bool
     spare: list[np.ndarray] = field(default_factory=list)
 
     def take_memory(self) -> np.ndarray:
@@ -115,13 +94,12 @@ class Program:
 class _Flat:
     """What flattening has made so far."""
 
-    line_bytes: int
-    sets: int
-    allocates: bool
+    geometry: Geometry
     grouped: bool
     code: list[list[int]] = field(default_factory=list)
-    places: list[tuple[Stream | Block, int]] = field(default_factory=list)
+    places: list[tuple[Stream | Block | Mover, int]] = field(default_factory=list)
     phases: list[np.ndarray] = field(default_factory=list)
+    passes: bool = False
 
 
 def flatten_tree(tree: Tree, cache: Cache, operands: int, *, allocates: bool = True,
@@ -146,20 +124,27 @@ def flatten_tree(tree: Tree, cache: Cache, operands: int, *, allocates: bool = T
     Program
         Neighbouring streams outside a loop become a leaf of one iteration.
     """
-    flat = _Flat(line_bytes=cache.line_bytes, sets=cache.sets, allocates=allocates,
-                 grouped=grouped)
+    flat = _Flat(grouped=grouped, geometry=Geometry(
+        line_bytes=cache.line_bytes, sets=cache.sets, allocates=allocates))
     _flatten_body(tree, 0, flat)
     depths = max([len(place.steps_bytes) for place, _ in flat.places], default=0) + 1
     records: list[list[int]] = []
     guards: list[Guard] = []
+    inner: list[tuple[int, int]] = []
     for place, depth in flat.places:
-        records.append(_record(place, _pad(place.steps_bytes, depths)[depth], len(guards)))
-        guards += place.guards
+        step = _pad(place.steps_bytes, depths)[depth]
+        if isinstance(place, Mover):
+            records.append(_record_mover(place, step, len(guards), len(inner)))
+            inner += place.inner + ((1, 0),) * (MAX_DIMENSIONS - len(place.inner))
+        else:
+            records.append(_record(place, step, len(guards)))
+            guards += place.guards
     front = {
         "code": flat.code, "work": records,
         "steps": [_pad(place.steps_bytes, depths) for place, _ in flat.places],
         "guards": [[guard.offset, guard.limit, *_pad(guard.steps, depths)] for guard in guards],
         "rows": [row for rows in flat.phases for row in rows.tolist()],
+        "inner": inner,
         "cursors": [[row] for row in itertools.accumulate(map(len, flat.phases), initial=0)],
         "loops": [[0] * 9] * (depths + 1),
         "misses": [[0] * 3] * operands, "leaving": [[0] * 2] * (MAX_OWNERS + 1),
@@ -173,7 +158,12 @@ def flatten_tree(tree: Tree, cache: Cache, operands: int, *, allocates: bool = T
         "clashes": cache.sets * (depths + 1), "known": 5 * depths * cache.sets,
         "notes": 3 * (4 * cache.sets + 2 * len(records)),
     }
-    return _lay_out(cache, depths, allocates, {
+    tally = 3 * operands + 2 * OWNER_ROOM
+    snapshots = 2 if cache.replacement == "lru" else 8
+    pass_words = 3 + tally + snapshots * (cache.ways + 1 + tally)
+    if flat.passes:
+        rooms["passes"] = cache.sets * pass_words
+    return _lay_out(cache, depths, allocates, (pass_words, tally, snapshots), {
         name: np.array(rows, dtype=np.int64).ravel() for name, rows in front.items()}, rooms)
 
 
@@ -186,8 +176,13 @@ def _record(place: Stream | Block, step: int, first_guard: int) -> list[int]:
             first_guard + len(place.guards), 0]
 
 
-def _lay_out(cache: Cache, depths: int, allocates: bool, parts: dict[str, np.ndarray],
-             rooms: dict[str, int]) -> Program:
+def _record_mover(mover: Mover, step: int, first_guard: int, first_inner: int) -> list[int]:
+    return [mover.address, step, -1, mover.reach_bytes, 0, 0, 0, 0, 0, mover.unit_bytes, 0, EVER,
+            0, first_guard, first_guard, first_inner]
+
+
+def _lay_out(cache: Cache, depths: int, allocates: bool, passes: tuple[int, int, int],
+             parts: dict[str, np.ndarray], rooms: dict[str, int]) -> Program:
     """Put the parts, then the rooms, behind a header that says where each begins."""
     places, end = {}, HEADER_WORDS + TREE_WORDS
     for name, size in (*((name, len(part)) for name, part in parts.items()), *rooms.items()):
@@ -199,16 +194,21 @@ def _lay_out(cache: Cache, depths: int, allocates: bool, parts: dict[str, np.nda
               POLICIES[cache.replacement], allocates, 0, len(parts["sets"]) // cache.sets,
               start["code"], places["code"].stop, start["work"], start["steps"], depths,
               start["guards"], 2 + depths, start["rows"], start["cursors"], start["loops"],
-              start["lists"], start["active"], start["misses"], start["leaving"],
+              start["lists"], start["active"], start["misses"],
+              start["leaving"] - start["misses"],
               start["clashes"], start["known"], start["sets"],
-              0, start["notes"], start["deep"]]
+              0, start["notes"], start["deep"], 0, 0, start["inner"],
+              start.get("passes", end), *passes]
     header += [0] * (HEADER_WORDS - len(header)) + _tree_masks(
         cache.ways if cache.replacement == "plru" else 1)
     # The outermost loop sees all sets: the first clashes are all stamped zero.
     parts["loops"][5] = start["clashes"]
+    sets = parts["sets"].reshape(cache.sets, -1)
+    sets[:, TALLY_WORD] = start["misses"]
     return Program(front=np.concatenate([np.array(header, dtype=np.int64), *parts.values()]),
-                   words=end, records=places["work"], misses=places["misses"], leaving=places["leaving"],
-                   deep=places["deep"], sets=places["sets"])
+                   words=end, records=places["work"], misses=places["misses"],
+                   leaving=places["leaving"], deep=places["deep"], sets=places["sets"],
+                   passes="passes" in rooms)
 
 
 def _tree_masks(ways: int) -> list[int]:
@@ -237,7 +237,7 @@ def _flatten_body(body: Tree, depth: int, flat: _Flat) -> None:
         _flatten_leaf(run, 1, depth, flat)
         run = []
         if part.rows is None:
-            _flatten_loop(part.body, part.extent, depth, flat)
+            _flatten_loop(part.body, part.extent, depth, flat, part.passes)
             continue
         start = len(flat.code)
         flat.code.append([PHASE, 0, len(flat.phases), 0, 0, 0, 0, 0, 0])
@@ -248,35 +248,48 @@ def _flatten_body(body: Tree, depth: int, flat: _Flat) -> None:
     _flatten_leaf(run, 1, depth, flat)
 
 
-def _flatten_loop(body: Tree, extent: int, depth: int, flat: _Flat) -> None:
+def _flatten_loop(body: Tree, extent: int, depth: int, flat: _Flat,
+                  passes: bool = False) -> None:
     leaf = [inner for inner in body if isinstance(inner, Stream)]
     if len(leaf) == len(body):
         _flatten_leaf(leaf, extent, depth, flat)
         return
-    blocks = find_blocks(body, depth, flat) if flat.grouped else []
-    chunk = _choose_chunk(blocks, flat)
-    places = _place_blocks(blocks, depth, flat)
+    blocks = find_blocks(body, depth, flat.geometry) if flat.grouped and not passes else []
+    chunk = choose_chunk(blocks, flat.geometry)
+    places = _place_movers(body, depth, flat) if passes else _place_blocks(blocks, depth, flat)
     start, first = len(flat.code), len(flat.places)
     flat.code.append([])
     _flatten_body(body, depth + 1, flat)
     last, end = len(flat.places), len(flat.code)
-    flat.code[start] = [LOOP, extent, depth, first, last, end, *places, chunk]
-    flat.code.append([END, extent, depth, first, last, start, *places, chunk])
+    enter, close = (PASSES, PASSES_END) if passes else (LOOP, END)
+    flat.code[start] = [enter, extent, depth, first, last, end, *places, chunk]
+    flat.code.append([close, extent, depth, first, last, start, *places, chunk])
+
+
+def _place_movers(body: Tree, depth: int, flat: _Flat) -> tuple[int, int]:
+    """Place what a loop run as passes moves; return where it begins and ends."""
+    first = len(flat.places)
+    movers = find_movers(body, depth, flat.geometry.line_bytes)
+    assert movers is not None, "only loops whose movers are known are marked"
+    flat.places.extend((mover, depth) for mover in movers)
+    flat.passes = True
+    return first, len(flat.places)
 
 
 def _flatten_leaf(leaf: list[Stream], extent: int, depth: int, flat: _Flat) -> None:
     if not leaf:
         return
     steps = [_pad(stream.steps_bytes, depth + 1)[depth] for stream in leaf]
-    settled = flat.grouped and (flat.allocates or not any(stream.write for stream in leaf))
+    line_bytes = flat.geometry.line_bytes
+    settled = flat.grouped and (flat.geometry.allocates or not any(stream.write for stream in leaf))
     blocks: list[Block] = []
     chunk = 1
     if settled and len(leaf) == 1 and steps[0] >= 0:
         chunk = EVER
     elif settled and extent != 1:
-        blocks = _merge_blocks([_block_of(stream, depth) for stream in leaf], flat.line_bytes)
-        chunk = _choose_chunk(blocks, flat)
-        if 2 * _moving_lines(blocks, flat.line_bytes) > len(leaf):
+        blocks = merge_blocks([block_of(stream, depth) for stream in leaf], line_bytes)
+        chunk = choose_chunk(blocks, flat.geometry)
+        if 2 * moving_lines(blocks, line_bytes) > len(leaf):
             # Most accesses are the first of a line anyway.
             blocks, chunk = [], 1
     places = _place_blocks(blocks, depth, flat)
@@ -293,118 +306,6 @@ def _place_blocks(blocks: list[Block], depth: int, flat: _Flat) -> tuple[int, in
     first = len(flat.places)
     flat.places.extend((block, depth) for block in (*moving, *still))
     return first, first + len(moving)
-
-
-def find_blocks(body: Tree, depth: int, flat: _Flat) -> list[Block]:
-    """Find what one iteration of a loop touches, as blocks.
-
-    Parameters
-    ----------
-    body : tuple of Repeat or Stream
-        The loop's body.
-    depth : int
-        Of the loop's index.
-    flat : _Flat
-        For the geometry of the cache.
-
-    Returns
-    -------
-    list of Block
-        By part and address; empty when a guard or a store that does not allocate makes the
-        outcome uncertain, or when sets would see more than a line or two anyway.
-    """
-    parts = [list(_walk((inner,), ())) for inner in body]
-    stored = {stream.operand for part in parts for stream, _ in part if stream.write}
-    loaded = {stream.operand for part in parts for stream, _ in part if not stream.write}
-    found: list[Block] = []
-    for number, part in enumerate(parts):
-        for stream, extents in part:
-            # Order between parts matters where loads and stores mix.
-            order = number if stream.operand in stored & loaded else ANY_PART
-            own = _blocks_of(stream, order, depth, extents, flat.line_bytes)
-            found += own
-            if (stream.guards or not own or len(found) > 16 * MAX_BLOCKS
-                    or (stream.write and not flat.allocates)):
-                return []
-    merged = _merge_blocks(found, flat.line_bytes)
-    lines = _count_lines(merged, flat.line_bytes)
-    return merged if len(merged) <= MAX_BLOCKS and lines <= 3 * flat.sets // 2 else []
-
-
-def _merge_blocks(blocks: Iterable[Block], line_bytes: int) -> list[Block]:
-    """Join blocks of one part and manner that no line lies between."""
-    alike: dict[tuple[object, ...], list[Block]] = {}
-    for block in blocks:
-        alike.setdefault((block.part, block.operand, block.write, block.steps_bytes,
-                          block.guards), []).append(block)
-    merged: list[Block] = []
-    for members in alike.values():
-        lead = members[0]
-        spans: list[list[int]] = []
-        for low, high in sorted((block.address, block.address + block.reach_bytes)
-                                for block in members):
-            if spans and low <= spans[-1][1] + line_bytes:
-                spans[-1][1] = max(spans[-1][1], high)
-            else:
-                spans.append([low, high])
-        merged += [Block(part=lead.part, operand=lead.operand, write=lead.write, address=low,
-                         steps_bytes=lead.steps_bytes, reach_bytes=high - low,
-                         guards=lead.guards) for low, high in spans]
-    merged.sort(key=lambda block: block.part)
-    return merged
-
-
-def _count_lines(blocks: Iterable[Block], line_bytes: int) -> int:
-    return len({(block.operand, line) for block in blocks for line in range(
-        block.address // line_bytes, (block.address + block.reach_bytes) // line_bytes + 1)})
-
-
-def _choose_chunk(blocks: Sequence[Block], flat: _Flat) -> int:
-    """Iterations that touch about half as many lines as there are sets, at least one."""
-    moving = _moving_lines(blocks, flat.line_bytes)
-    if not moving:
-        return EVER
-    return max(1, int((flat.sets / 2 - _count_lines(blocks, flat.line_bytes)) / moving) + 1)
-
-
-def _walk(tree: Tree, extents: tuple[int, ...]) -> Iterable[tuple[Stream, tuple[int, ...]]]:
-    for part in tree:
-        if isinstance(part, Stream):
-            yield part, extents
-        else:
-            yield from _walk(part.body, (*extents, part.extent))
-
-
-def _blocks_of(stream: Stream, part: int, depth: int, extents: tuple[int, ...],
-               line_bytes: int) -> list[Block]:
-    """Blocks of one stream over the loops inside, shortest steps first; none if too many."""
-    starts, reach = [stream.address], 0
-    for size, step, extent in sorted(zip(map(abs, stream.steps_bytes[depth + 1:]),
-                                         stream.steps_bytes[depth + 1:], extents, strict=True)):
-        if step < 0:
-            starts = [start + step * (extent - 1) for start in starts]
-        if size <= reach + line_bytes:
-            reach += size * (extent - 1)
-        elif len(starts) * extent <= 2 * MAX_BLOCKS:
-            starts = [start + size * turn for start in starts for turn in range(extent)]
-        else:
-            return []
-    return [Block(part=part, operand=stream.operand, write=stream.write, address=start,
-                  steps_bytes=stream.steps_bytes[:depth + 1], reach_bytes=reach)
-            for start in starts]
-
-
-def _block_of(stream: Stream, depth: int) -> Block:
-    """The block one stream touches in an iteration of its leaf."""
-    return Block(part=0, operand=stream.operand, write=stream.write, address=stream.address,
-                 steps_bytes=tuple(_pad(stream.steps_bytes, depth + 1)), reach_bytes=0,
-                 guards=stream.guards)
-
-
-def _moving_lines(blocks: Iterable[Block], line_bytes: int) -> float:
-    """Lines that blocks enter in an iteration of their loop."""
-    return sum(min(abs(block.steps_bytes[-1]), block.reach_bytes + line_bytes)
-               for block in blocks) / line_bytes
 
 
 def _pad(steps: tuple[int, ...], depths: int) -> list[int]:

@@ -61,12 +61,15 @@ class Repeat:
         With `rows`: body of the iterations between the first and the last of a phase.
     rows : ndarray of int64, (rows, 4), or None
         The loop cut into phases, as `hwmodels.kernels.cache_phases` fills them.
+    passes : bool
+        To be run as passes (`hwmodels.nest.passes`).
     """
 
     extent: int
     body: Tree
     middle: Tree = ()
     rows: np.ndarray | None = None
+    passes: bool = False
 
 
 Tree = tuple[Repeat | Stream, ...]

@@ -7,8 +7,10 @@ import os
 import random
 import subprocess
 import sys
+from dataclasses import replace
 
 import pytest
+from cache_cases import random_cache, random_kernel
 from cache_layers import make_conv, make_dense, make_depthwise, make_pointwise, make_sum
 
 from hwmodels.board.facts import Cache
@@ -93,3 +95,46 @@ def test_same_at_any_thread_count():
         [sys.executable, "-c", code], cwd=os.path.dirname(__file__), capture_output=True,
         text=True, env={**os.environ, "NUMBA_NUM_THREADS": "2"}, check=True)
     assert json.loads(done.stdout) == json.loads(summarise(("lru", "lfsr")))
+
+
+@pytest.mark.parametrize("policy", ["lru", "plru", "round_robin"])
+def test_passes_agree(policy, monkeypatch):
+    """Loops run as passes: the same, also where an iteration repeats nothing."""
+    from hwmodels.nest import passes, plan
+
+    monkeypatch.setattr(passes, "MIN_EXTENT", 2)
+    monkeypatch.setattr(passes, "MAX_LIVE", 99.0)
+    monkeypatch.setattr(passes, "SET_NS", -1e9)
+    plan.plan_nests.cache_clear()
+    marked = touches = accesses = 0
+    for case in range(6 * CASES):
+        rng = random.Random(f"passes {policy}/{case}")
+        if case % 2:
+            cache = replace(random_cache(rng, policy), allocate="read_write")
+            kernels = [random_kernel(rng, 1500) for _ in range(2)]
+        else:
+            cache = replace(random_geometry(rng, policy), allocate="read_write")
+            kernels = [random_layer(rng) for _ in range(2)]
+        state = new_state(cache)
+        for nests, operands in kernels:
+            wanted = simulate_nests(cache, nests, operands, state, method="accesses")
+            found = simulate_nests(cache, nests, operands, state)
+            assert found == wanted, case
+            state = wanted[1]
+            planned = plan.plan_nests(nests, operands, (True,) * len(operands), cache, "phases")
+            marked += planned.program.passes
+            touches += found[0].simulated_touches
+            accesses += wanted[0].simulated_touches
+    plan.plan_nests.cache_clear()
+    assert marked > CASES and touches < accesses
+
+
+@pytest.mark.parametrize("policy", ["lru", "plru", "round_robin"])
+def test_passes_repeat(policy):
+    """Passes over data no cache holds are simulated a few times, not each time."""
+    cache = Cache(name="l1d", size_bytes=4096, line_bytes=32, ways=4, replacement=policy)
+    nests, operands = make_pointwise(2048, 16, 32)
+    wanted = simulate_nests(cache, nests, operands, new_state(cache), method="runs")
+    found = simulate_nests(cache, nests, operands, new_state(cache))
+    assert found == wanted
+    assert found[0].simulated_touches < wanted[0].simulated_touches / 2

@@ -1,0 +1,281 @@
+"""Numba: iterations of a loop dealt with at once in all sets where order does not tell."""
+
+import numba
+import numpy as np
+
+from hwmodels.kernels.cache_policies import find_way, record_of, set_of, touch
+from hwmodels.kernels.cache_words import (
+    ABSENT,
+    ADDRESS,
+    ALLOWED,
+    ANY,
+    B_KIND,
+    B_PART,
+    CHUNK,
+    CLASHES,
+    CLEAN,
+    ENTERED,
+    ENTRY,
+    FILLED,
+    FIRST,
+    FIRST_BLOCK,
+    FIRST_STILL,
+    FLAGS,
+    HIGH,
+    INLINE,
+    KIND,
+    KNOWN,
+    KNOWN_WORDS,
+    LEAF,
+    LFSR,
+    LINE,
+    LISTED,
+    LISTS,
+    LOOP_WORDS,
+    LOOPS,
+    LOW,
+    MIXED,
+    MOVED,
+    NOTES,
+    ONE,
+    OWN,
+    PART,
+    PATIENCE,
+    PLAIN,
+    PLRU,
+    POLICY,
+    REACH,
+    RECORD,
+    ROUND_ROBIN,
+    SEEN,
+    SETS,
+    SEVERAL,
+    SHIFT,
+    SPLIT,
+    STAMP,
+    STEP,
+    STILL,
+    STILL_BLOCK,
+    STILL_LINE,
+    STORER,
+    STORES,
+    SWEEP,
+    THREE,
+    TURNED,
+    TWO,
+    WAYS,
+    WORK,
+    WRITE,
+    ZERO,
+)
+
+
+@numba.njit(**INLINE)
+def clash_of(m, depth):
+    """Where the stamps of the sets that the loop at a depth leaves to its body begin."""
+    return np.uint64(m[CLASHES]) + (depth + ONE) * np.uint64(m[SETS])
+
+
+@numba.njit(**INLINE)
+def note_line(m, line, index, at, single, depth):
+    """Note a line a block touches; list its set, and stamp its clash where order tells.
+
+    Order does not tell in a set that sees one line only, touched in one manner or in manners
+    that follow each other; nor, where hits change nothing, in one whose lines are all present.
+    An LFSR couples the sets: there order tells wherever a line is absent.
+    """
+    s, stamp = record_of(m, index), m[STAMP]
+    known = np.uint64(m[KNOWN]) + (depth * np.uint64(m[SETS]) + index) * KNOWN_WORDS
+    kind, part = m[at + B_KIND], m[at + B_PART]
+    flags = 0
+    if m[s + SEEN] == stamp:
+        flags = m[s + FLAGS]
+        if line != m[s + LINE]:
+            flags |= SEVERAL
+        if kind != m[s + KIND]:
+            flags |= TURNED
+        if flags & TURNED and not (single and (
+                m[s + PART] < part < ANY or (part == m[s + PART] and kind == m[s + KIND]))):
+            flags |= MIXED | (STORES if kind & 1 and m[s + STORER] not in (kind, -1) else 0)
+        part = max(part, m[s + PART])
+    else:
+        m[s + STORER] = -1
+        m[s + SEEN] = stamp
+        if m[known + LISTED] != stamp:
+            m[known + LISTED] = stamp
+            listed = np.uint64(m[LISTS]) + depth * np.uint64(m[SETS] + 1)
+            m[listed] += 1
+            m[listed + np.uint64(m[listed])] = np.int64(index)
+    told = flags & (SEVERAL | MIXED)
+    if m[POLICY] >= ROUND_ROBIN:
+        if find_way(m, s + ENTRY, line) == np.uint64(m[WAYS]):
+            flags |= ABSENT
+        told = flags & STORES or (flags & ABSENT and (m[POLICY] == LFSR or told))
+    m[s + LINE], m[s + KIND], m[s + PART], m[s + FLAGS] = line, kind, part, flags
+    if kind & 1:
+        m[s + STORER] = kind
+    m[known + MOVED] = stamp
+    clash = clash_of(m, depth) + index
+    if told and m[clash] != stamp:
+        m[clash] = stamp
+        return 1
+    return 0
+
+
+@numba.njit(**PLAIN)
+def keep_listed(m, last, depth):
+    """Keep on a loop's list the sets its blocks moved in, or that were filled, since `last`."""
+    listed = np.uint64(m[LISTS]) + depth * np.uint64(m[SETS] + 1)
+    count = ZERO
+    for place in range(ONE, np.uint64(m[listed]) + ONE):
+        index = np.uint64(m[listed + place])
+        known = np.uint64(m[KNOWN]) + (depth * np.uint64(m[SETS]) + index) * KNOWN_WORDS
+        if m[known + MOVED] >= last or m[record_of(m, index) + FILLED] >= last:
+            count += ONE
+            m[listed + count] = np.int64(index)
+            m[known + LISTED] = m[STAMP]
+    m[listed] = np.int64(count)
+
+
+@numba.njit(**PLAIN)
+def note_still(m, at, end, entered, depth, allowed, own):
+    """Note, for a loop entered at a stamp, what the blocks it does not move leave in each set."""
+    while at < end:
+        line, high = m[at + ADDRESS] >> m[SHIFT], (m[at + ADDRESS] + m[at + REACH]) >> m[SHIFT]
+        while line <= high:
+            index = set_of(m, line)
+            if m[allowed + index] == own:
+                known = np.uint64(m[KNOWN]) + (depth * np.uint64(m[SETS]) + index) * KNOWN_WORDS
+                if m[known + STILL] != entered:
+                    m[known + STILL], m[known + STILL_LINE] = entered, line
+                    m[known + STILL_BLOCK] = np.int64(at)
+                elif m[known + STILL_LINE] != line or (
+                        m[np.uint64(m[known + STILL_BLOCK]) + B_KIND] != m[at + B_KIND]):
+                    m[known + STILL_LINE] = -1
+            line += 1
+        at += RECORD
+
+
+@numba.njit(**PLAIN)
+def settle_still(m, entered, depth, note):
+    """Deal with the listed sets that still blocks use, too: some clash, in others a line is noted.
+
+    In a set that no block moved in, neither now nor in the iterations before, and that was not
+    filled in those, all touches were hits and are made again: they change nothing.
+    """
+    clashed = 0
+    stamp, clash = m[STAMP], clash_of(m, depth)
+    listed = np.uint64(m[LISTS]) + depth * np.uint64(m[SETS] + 1)
+    for place in range(ONE, np.uint64(m[listed]) + ONE):
+        index = np.uint64(m[listed + place])
+        known = np.uint64(m[KNOWN]) + (depth * np.uint64(m[SETS]) + index) * KNOWN_WORDS
+        if m[known + STILL] == entered and m[clash + index] != stamp:
+            line, s = m[known + STILL_LINE], record_of(m, index)
+            if m[s + SEEN] == stamp or line < 0 or (
+                    m[POLICY] == LFSR
+                    and find_way(m, s + ENTRY, line) == np.uint64(m[WAYS])):
+                m[clash + index] = stamp
+                clashed += 1
+            else:
+                m[note], m[note + ONE], m[note + TWO] = line, np.int64(index), m[
+                    known + STILL_BLOCK]
+                m[s + FLAGS] = ABSENT
+                note += THREE
+    return clashed, note
+
+
+@numba.njit(**PLAIN)
+def note_blocks(m, start, stop, at, end, allowed, own, depth):
+    """Note the lines that iterations [start, stop) of blocks touch in sets stamped `own`.
+
+    Returns how many sets clash, and where the list of (line, set, block) noted ends.
+    """
+    shift = m[SHIFT]
+    single = stop - start == 1
+    clashed = 0
+    note = np.uint64(m[NOTES])
+    while at < end:
+        turn, final = max(start, m[at + LOW]), min(stop, m[at + HIGH])
+        step, reach = m[at + STEP], m[at + REACH]
+        address = m[at + ADDRESS] + turn * step
+        if turn < final and -reach - (1 << shift) <= step <= reach + (1 << shift):
+            # No line lies between the iterations: they are one.
+            travel = step * (final - turn - 1)
+            address += min(0, travel)
+            reach += abs(travel)
+            turn = final - 1
+        while turn < final:
+            line, high = address >> shift, (address + reach) >> shift
+            while line <= high:
+                index = set_of(m, line)
+                if m[allowed + index] == own:
+                    clashed += note_line(m, line, index, at, single, depth)
+                    m[note], m[note + ONE], m[note + TWO] = line, np.int64(index), np.int64(at)
+                    note += THREE
+                line += 1
+            address += step
+            turn += 1
+        at += RECORD
+    return clashed, note
+
+
+@numba.njit(**PLAIN)
+def touch_notes(m, end, depth):
+    """Touch the lines noted in sets where order does not tell."""
+    stamp, clash = m[STAMP], clash_of(m, depth)
+    note = np.uint64(m[NOTES])
+    while note < end:
+        index, at = np.uint64(m[note + ONE]), np.uint64(m[note + TWO])
+        if m[clash + index] != stamp:
+            s = record_of(m, index)
+            # Where hits change nothing, loads of what is there need not be made.
+            if m[POLICY] <= PLRU or m[at + WRITE] or m[s + FLAGS] & ABSENT:
+                touch(m, m[note], s, at)
+        note += THREE
+
+
+@numba.njit(**PLAIN)
+def try_chunk(m, op, depth, turn, extent, size, entered, allowed, own):
+    """Deal with iterations of a loop in all sets where order does not tell.
+
+    Returns
+    -------
+    stop, clashed, size : int
+        Iterations [turn, stop) are dealt with but for `clashed` sets, stamped CLASH; the size to
+        try next.
+    """
+    work = np.uint64(m[WORK])
+    first, block = np.uint64(m[op + FIRST]), np.uint64(m[op + FIRST_BLOCK])
+    still = np.uint64(m[op + FIRST_STILL])
+    loop = np.uint64(m[LOOPS]) + (depth + ONE) * LOOP_WORDS
+    if m[POLICY] == SWEEP:
+        # What is a hit in many ways is none in few: nothing may be taken to stay.
+        entered = 0
+    end = work + (still if entered else first) * RECORD
+    begin = work + block * RECORD
+    while True:
+        m[STAMP] += 1
+        if entered:
+            keep_listed(m, m[loop + OWN], depth)
+        else:
+            m[np.uint64(m[LISTS]) + depth * np.uint64(m[SETS] + 1)] = 0
+        stop = min(extent, turn + size)
+        clashed, note = note_blocks(m, turn, stop, begin, end, allowed, own, depth)
+        if not clashed or stop - turn == 1 or (m[op] == LEAF and (
+                clashed * 8 <= m[SETS] or stop - turn < SPLIT)):
+            break
+        # Too many sets see several lines: fewer iterations reach fewer.
+        size = (stop - turn + 3) // 4
+        m[loop + CLEAN] = 0
+    if entered:
+        further, note = settle_still(m, entered, depth, note)
+        clashed += further
+    touch_notes(m, note, depth)
+    m[loop + OWN], m[loop + ALLOWED] = m[STAMP], np.int64(clash_of(m, depth))
+    if not entered:
+        m[loop + ENTERED] = m[STAMP]
+        note_still(m, work + still * RECORD, work + first * RECORD, m[STAMP], depth, allowed, own)
+    m[loop + CLEAN] = 0 if clashed or stop - turn < size else m[loop + CLEAN] + 1
+    if m[loop + CLEAN] == PATIENCE:
+        size, m[loop + CLEAN] = min(m[op + CHUNK], 2 * size), 0
+    return stop, clashed, size

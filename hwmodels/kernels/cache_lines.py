@@ -1,0 +1,204 @@
+"""Numba: streams line by line, in program order, in the sets that are looked at."""
+
+import numba
+import numpy as np
+
+from hwmodels.kernels.cache_policies import record_of, set_of, touch
+from hwmodels.kernels.cache_words import (
+    ACTIVE,
+    ADDRESS,
+    DEEPER,
+    DEPTHS,
+    FIRST_GUARD,
+    FOLLOWS,
+    GUARD_WORDS,
+    GUARDS,
+    HERE,
+    HIGH,
+    INLINE,
+    LAST_GUARD,
+    LOG_STEP,
+    LOW,
+    NEVER,
+    NEXT,
+    ONE,
+    PLAIN,
+    POLICY,
+    RECORD,
+    ROUND,
+    SHIFT,
+    STEP,
+    STEPS,
+    STIRRED,
+    SWEEP,
+    TWO,
+    WORK,
+    ZERO,
+)
+
+
+@numba.njit(**PLAIN)
+def set_ranges(m, start, stop, depth, at, end):
+    """Note in which of the iterations [start, stop) each stream and block of a leaf is made."""
+    words = np.uint64(m[GUARD_WORDS])
+    while at < end:
+        low, high = start, stop
+        guard = np.uint64(m[GUARDS]) + np.uint64(m[at + FIRST_GUARD]) * words
+        last = np.uint64(m[GUARDS]) + np.uint64(m[at + LAST_GUARD]) * words
+        while guard < last:
+            value, limit, step = m[guard], m[guard + ONE], m[guard + TWO + depth]
+            if step == 0:
+                if value < 0 or value >= limit:
+                    high = low
+            elif step > 0:
+                low = max(low, -(value // step))
+                high = min(high, -((value - limit) // step))
+            else:
+                low = max(low, -((value + 1 - limit) // step))
+                high = min(high, value // -step + 1)
+            guard += words
+        m[at + LOW], m[at + HIGH] = low, high
+        at += RECORD
+
+
+@numba.njit(**PLAIN)
+def run_lines(m, start, stop, at, end, allowed, own):
+    """Touch every line of iterations [start, stop) of streams, one stream after the other."""
+    shift = m[SHIFT]
+    line = -1
+    while at < end:
+        turn, final = max(start, m[at + LOW]), min(stop, m[at + HIGH])
+        before, step = line, m[at + STEP]
+        address = m[at + ADDRESS] + turn * step
+        while turn < final:
+            line = address >> shift
+            high = line
+            if turn + 1 < final and 0 <= step <= 1 << shift:
+                # No line lies between the iterations: they are one.
+                high = (address + step * (final - turn - 1)) >> shift
+                turn = final
+            if m[at + FOLLOWS] and line == before:
+                line += 1
+            while line <= high:
+                index = set_of(m, line)
+                if m[allowed + index] == own:
+                    touch(m, line, record_of(m, index), at)
+                line += 1
+            line = high
+            address += step
+            turn += 1
+        at += RECORD
+
+
+@numba.njit(**INLINE)
+def line_run(address, line, shift, step, log_step):
+    """Iterations for which a stream stays in its line."""
+    if step == 0:
+        return NEVER
+    if step > 0:
+        room = ((line + 1) << shift) - address + step - 1
+        return room >> log_step if log_step >= 0 else room // step
+    return (address - (line << shift)) // -step + 1
+
+
+@numba.njit(**PLAIN)
+def find_next(m, at, turn, stop, allowed, own):
+    """Note the line a stream is in at an iteration, if it is in a set stamped `own`, and the
+    next iteration at which that changes."""
+    here, following = -1, stop
+    if turn < m[at + LOW]:
+        following = min(stop, m[at + LOW])
+    elif turn < m[at + HIGH]:
+        shift, step = m[SHIFT], m[at + STEP]
+        final = min(stop, m[at + HIGH])
+        address = m[at + ADDRESS] + turn * step
+        line = address >> shift
+        if m[allowed + set_of(m, line)] == own:
+            here = line
+            following = min(final, turn + line_run(address, line, shift, step, m[at + LOG_STEP]))
+        elif -(1 << shift) < step < 1 << shift:
+            while turn < final and m[allowed + set_of(m, line)] != own:
+                turn += line_run(address, line, shift, step, m[at + LOG_STEP])
+                address = m[at + ADDRESS] + turn * step
+                line = address >> shift
+            following = turn if turn < final else stop
+        else:
+            turn += 1
+            address += step
+            while turn < final and m[allowed + set_of(m, address >> shift)] != own:
+                turn += 1
+                address += step
+            following = turn if turn < final else stop
+    m[at + HERE], m[at + NEXT] = here, following
+
+
+@numba.njit(**PLAIN)
+def run_rounds(m, start, stop, at, end, allowed, own):
+    """Run iterations [start, stop) of streams in program order, in sets stamped `own`.
+
+    While no stream comes into such a set or leaves its line, every round touches the same lines
+    in the same order; after a round that evicts none of them further ones change nothing: what a
+    hit does depends on its way only. (Stores allocate here.)
+    """
+    active = np.uint64(m[ACTIVE])
+    count = ZERO
+    while at < end:
+        find_next(m, at, start, stop, allowed, own)
+        if m[at + HERE] >= 0 or m[at + NEXT] < stop:
+            m[active + count] = np.int64(at)
+            count += ONE
+        at += RECORD
+    turn = start
+    everything = m[POLICY] == SWEEP
+    while count and turn < stop:
+        m[ROUND] += 1
+        upcoming = stop
+        for place in range(count):
+            at = np.uint64(m[active + place])
+            if m[at + NEXT] <= turn or turn == start:
+                for _ in range(2):
+                    if m[at + HERE] >= 0:
+                        m[record_of(m, set_of(m, m[at + HERE])) + STIRRED] = m[ROUND]
+                    if m[at + NEXT] <= turn:
+                        find_next(m, at, turn, stop, allowed, own)
+            upcoming = min(upcoming, m[at + NEXT])
+        again = False
+        before, line = ZERO, np.int64(-1)
+        for place in range(count):
+            at = np.uint64(m[active + place])
+            last, line = line if before + RECORD == at else -1, m[at + HERE]
+            before = at
+            if line < 0 or (m[at + FOLLOWS] and line == last):
+                continue
+            s = record_of(m, set_of(m, line))
+            if m[s + STIRRED] != m[ROUND] and not everything:
+                continue
+            left = touch(m, line, s, at)
+            if left >= 0:
+                other = ZERO
+                while other < place and not again:
+                    again = m[np.uint64(m[active + other]) + HERE] == left >> 8
+                    other += ONE
+            elif left == DEEPER:
+                again = True
+        everything = again
+        turn = turn + 1 if again else upcoming
+
+
+@numba.njit(**PLAIN)
+def shift_streams(m, amount, depth, first, last):
+    """Move streams and their guards by a number of iterations of the loop at a depth."""
+    depths = np.uint64(m[DEPTHS])
+    step = np.uint64(m[STEPS]) + np.uint64(first) * depths + depth
+    at = np.uint64(m[WORK]) + np.uint64(first) * RECORD
+    end = np.uint64(m[WORK]) + np.uint64(last) * RECORD
+    words = np.uint64(m[GUARD_WORDS])
+    guard = np.uint64(m[GUARDS]) + np.uint64(m[at + FIRST_GUARD]) * words
+    while at < end:
+        m[at] += amount * m[step]
+        at += RECORD
+        step += depths
+    last_guard = np.uint64(m[GUARDS]) + np.uint64(m[end - RECORD + LAST_GUARD]) * words
+    while guard < last_guard:
+        m[guard] += amount * m[guard + TWO + depth]
+        guard += words

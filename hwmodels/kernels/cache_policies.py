@@ -1,0 +1,200 @@
+"""Numba: a touch of a line in a set, by replacement policy."""
+
+import numba
+import numpy as np
+
+from hwmodels.kernels.cache_words import (
+    ALLOCATE,
+    B_KIND,
+    BYPASS,
+    CLOCK,
+    DEEP,
+    DEEPER,
+    ENTRY,
+    FILLED,
+    FOUR,
+    HIT,
+    INLINE,
+    LEAVING,
+    LRU,
+    MARK,
+    MASK,
+    ONE,
+    OPERAND,
+    PLAIN,
+    PLRU,
+    POLICY,
+    REGISTER,
+    ROUND_ROBIN,
+    SET_0,
+    SET_WORDS,
+    SETS,
+    STAMP,
+    SWEEP,
+    TALLY,
+    THREE,
+    TREE,
+    TWO,
+    WAYS,
+    WORD,
+    WRITE,
+    ZERO,
+)
+
+
+@numba.njit(**INLINE)
+def set_of(m, line):
+    """Set a line maps to."""
+    return np.uint64(line & m[MASK] if m[MASK] >= 0 else line % m[SETS])
+
+
+@numba.njit(**INLINE)
+def record_of(m, index):
+    """Where the record of a set begins."""
+    return np.uint64(m[SET_0]) + index * np.uint64(m[SET_WORDS])
+
+
+@numba.njit(**INLINE)
+def find_way(m, base, line):
+    """Way that holds a line; the number of ways when none does.
+
+    Four ways are looked at without a branch: which one it is cannot be predicted.
+    """
+    ways = np.uint64(m[WAYS])
+    if ways == FOUR:
+        way = FOUR
+        way = THREE if m[base + THREE] >> 8 == line else way
+        way = TWO if m[base + TWO] >> 8 == line else way
+        way = ONE if m[base + ONE] >> 8 == line else way
+        return ZERO if m[base] >> 8 == line else way
+    way = ZERO
+    while way < ways and m[base + way] >> 8 != line:
+        way += ONE
+    return way
+
+
+@numba.njit(**INLINE)
+def choose_victim(m, base, word):
+    """Way that gives way to a new line: the first empty one, else the policy's choice.
+
+    Ways fill from the first, so the last one tells whether there are empty ones; under LRU those
+    are the ones not touched for longest.
+    """
+    ways = np.uint64(m[WAYS])
+    if m[POLICY] == LRU:
+        times = base + ways
+        way, oldest = ZERO, m[times]
+        for other in range(ONE, ways):
+            older = m[times + other] < oldest
+            way = np.uint64(other) if older else way
+            oldest = m[times + other] if older else oldest
+        return way
+    if m[base + ways - ONE] < 0:
+        way = ZERO
+        while m[base + way] >= 0:
+            way += ONE
+        return way
+    if m[POLICY] == PLRU:
+        node = 1
+        while node < m[WAYS]:
+            node = 2 * node + ((m[word] >> node) & 1)
+        return np.uint64(node) - ways
+    if m[POLICY] == ROUND_ROBIN:
+        way = np.uint64(m[word])
+        m[word] = np.int64(way + ONE if way + ONE < ways else ZERO)
+        return way
+    m[REGISTER] = (m[REGISTER] >> 1) ^ (0xB400 if m[REGISTER] & 1 else 0)
+    return np.uint64(m[REGISTER]) % ways
+
+
+@numba.njit(**INLINE)
+def look_up(m, base, word, entry, write):
+    """Look a line up and update the set: HIT, BYPASS (a store that does not allocate), FILL, or
+    the entry evicted. `entry` is what a fill or a store leaves."""
+    ways = np.uint64(m[WAYS])
+    m[CLOCK] += 1
+    way = find_way(m, base, entry >> 8)
+    result = HIT
+    if way < ways:
+        if write:
+            m[base + way] = entry
+    else:
+        if write and not m[ALLOCATE]:
+            return BYPASS
+        way = choose_victim(m, base, word)
+        result = m[base + way]
+        m[base + way] = entry
+    if m[POLICY] == LRU:
+        m[base + ways + way] = m[CLOCK]
+    elif m[POLICY] == PLRU:
+        m[word] = (m[word] & m[TREE + TWO * way]) | m[TREE + TWO * way + ONE]
+    return result
+
+
+@numba.njit(**INLINE)
+def sink(m, base, entry, counts):
+    """Bring a line to the front of its set and count where it was (Mattson's stack)."""
+    ways = np.uint64(m[WAYS])
+    at, moved = base, entry
+    while at < base + ways:
+        held = m[at]
+        m[at] = moved
+        if held >> 8 == entry >> 8:
+            break
+        moved = held
+        at += ONE
+    m[counts + at - base] += 1
+    return HIT if at == base else DEEPER
+
+
+@numba.njit(**INLINE)
+def touch(m, line, s, at):
+    """Touch a line of set `s` for the stream or block `at`, and count.
+
+    Returns
+    -------
+    int
+        HIT, BYPASS (a store that does not allocate), FILL, or the entry evicted; counting
+        depths: HIT for the line touched last, else DEEPER.
+    """
+    write = m[at + WRITE]
+    entry = line << 8 | m[at + MARK]
+    if m[POLICY] == SWEEP:
+        m[CLOCK] += 1
+        return sink(m, s + ENTRY, entry, np.uint64(m[DEEP]) + np.uint64(m[at + B_KIND])
+                    * np.uint64(m[WAYS] + 1))
+    left = look_up(m, s + ENTRY, s + WORD, entry, write)
+    if left != HIT:
+        counts = np.uint64(m[s + TALLY]) + THREE * np.uint64(m[at + OPERAND])
+        if left == BYPASS:
+            m[counts + TWO] += 1
+        else:
+            m[counts + np.uint64(write)] += 1
+            m[s + FILLED] = m[STAMP]
+        if left >= 0:
+            counts = np.uint64(m[s + TALLY] + m[LEAVING]) + TWO * np.uint64((left >> 1) & 127)
+            m[counts] += 1
+            m[counts + ONE] += left & 1
+    return left
+
+
+@numba.njit(**PLAIN)
+def order_set(m, base):
+    """Order the entries of a set by time of touch, most recent first (LRU)."""
+    ways = np.uint64(m[WAYS])
+    for way in range(ONE, ways):
+        entry, time = m[base + way], m[base + ways + way]
+        at = base + way
+        while at > base and m[at + ways - ONE] < time:
+            m[at], m[at + ways] = m[at - ONE], m[at + ways - ONE]
+            at -= ONE
+        m[at], m[at + ways] = entry, time
+
+
+@numba.njit(**PLAIN)
+def order_ways(m):
+    """Order the entries of all sets (LRU)."""
+    base = np.uint64(m[SET_0]) + ENTRY
+    for _ in range(m[SETS]):
+        order_set(m, base)
+        base += np.uint64(m[SET_WORDS])

@@ -1,0 +1,73 @@
+"""What the words of a cache simulation's memory mean, for the compiled loops that share it.
+
+Everything lies in one int64 array `m`, cut by the offsets of its header: with one array the
+compiler keeps its address in a register, and indices are uint64, for a signed index costs a test
+for negatives. A cache entry is line << 8 | owner << 1 | dirty, -1 when empty; under LRU the
+entries of a set are kept most recent first.
+"""
+
+from typing import Any
+
+import numpy as np
+
+# Nothing here allocates, and counting references to an array would cost 20 ns a call.
+# Only the entry is called from Python: wrappers of the others would take half the compilation.
+PLAIN: dict[str, Any] = {"error_model": "numpy", "_nrt": False, "no_cpython_wrapper": True,
+                         "no_cfunc_wrapper": True}
+INLINE: dict[str, Any] = {"forceinline": True, **PLAIN}
+CACHED: dict[str, Any] = {"cache": True, "error_model": "numpy", "_nrt": False}
+
+# Header: the LFSR, geometry, then where each part begins.
+(REGISTER, SETS, MASK, WAYS, SHIFT, POLICY, ALLOCATE, STAMP, SET_WORDS, CODE, CODE_END, WORK,
+ STEPS, DEPTHS, GUARDS, GUARD_WORDS, ROWS, CURSORS, LOOPS, LISTS, ACTIVE, MISSES, LEAVING, CLASHES,
+ KNOWN, SET_0, CLOCK, NOTES, DEEP, SPARSE, OWNERS, INNER, PASS_0, PASS_WORDS, TALLY_WORDS,
+ SNAPSHOTS, ROUND, SOURCES) = np.arange(38, dtype=np.uint64)
+"""MASK is SETS - 1 where that is a mask, else -1; STAMP counts tries, CLOCK touches; LEAVING counts
+from MISSES; SPARSE says that few sets are looked at."""
+TREE = np.uint64(40)
+"""Behind it, per way: bits of the tree a touch keeps, bits it sets."""
+SWEEP, LRU, PLRU, ROUND_ROBIN, LFSR = -1, 0, 1, 2, 3
+"""SWEEP: LRU for every number of ways at once, counting how deep each touch finds its line."""
+
+# A set: what the try of stamp SEEN noted, when it was last filled, its policy's word, entries,
+# times of last touch (LRU). TALLY is where what leaves and misses it is counted.
+# STIRRED is the round in which a stream last came into it or left a line, PERIOD as below.
+(SEEN, LINE, KIND, PART, FLAGS, FILLED, WORD, STORER, TALLY, STIRRED, PERIOD,
+ ENTRY) = np.arange(12, dtype=np.uint64)
+# What a loop knows of a set: stamps of being listed, moved in and used by still blocks, and those.
+LISTED, MOVED, STILL, STILL_LINE, STILL_BLOCK, KNOWN_WORDS = np.arange(6, dtype=np.uint64)
+SEVERAL, TURNED, MIXED, STORES, ABSENT = 1, 2, 4, 8, 16
+
+# A stream or block.
+(ADDRESS, STEP, LOG_STEP, REACH, WRITE, MARK, OPERAND, FOLLOWS, B_KIND, B_PART, LOW, HIGH, HERE,
+ FIRST_GUARD, LAST_GUARD, NEXT) = np.arange(16, dtype=np.uint64)
+RECORD = np.uint64(16)
+
+# What a loop of passes knows of a set: the pass that saw it change, how many states are kept, and
+# since which pass it goes round the last PERIOD of them; its counters and those states follow.
+CHANGED, TAKEN, SINCE, COUNTERS = np.arange(4, dtype=np.uint64)
+# A mover, where a block has its part and a stream its next change.
+UNIT, FIRST_INNER = B_PART, NEXT
+
+# An operation, and a loop in progress.
+(OPERATION, EXTENT, DEPTH, FIRST, LAST, PARTNER, FIRST_BLOCK, FIRST_STILL,
+ CHUNK) = np.arange(9, dtype=np.uint64)
+OPERATION_WORDS = np.uint64(9)
+(TURN, STOP, SIZE, POSITION, TRIED, ALLOWED, OWN, ENTERED, CLEAN) = np.arange(9, dtype=np.uint64)
+LOOP_WORDS = np.uint64(9)
+LOOP, END, LEAF, PHASE, PHASE_END, PASSES, PASSES_END = 0, 1, 2, 3, 4, 5, 6
+FULL, MIDDLE = -1, -2
+
+HIT, BYPASS, DEEPER, FILL = -4, -3, -2, -1
+NEVER = 1 << 60
+ANY = 1 << 30
+"""Part of a block that several parts of a loop's body make up."""
+SPLIT = 8
+"""Iterations of a loop that are tried a quarter at a time when many lines clash."""
+PATIENCE = 8
+"""Tries without a clash after which twice as many iterations are tried."""
+FEW = 8
+"""Share of the sets, inverse, below which a leaf is walked for those few."""
+OWNER_ROOM = 24
+"""Owners up to which passes keep counters of every set."""
+ZERO, ONE, TWO, THREE, FOUR = np.arange(5, dtype=np.uint64)

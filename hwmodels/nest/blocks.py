@@ -1,0 +1,167 @@
+"""Blocks: what an iteration of a loop touches, told without running it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from hwmodels.kernel import Guard
+from hwmodels.nest.stream import Stream, Tree
+
+EVER = 1 << 60
+ANY_PART = 1 << 30
+
+MAX_BLOCKS = 64
+"""Blocks of a loop above which it is not tried as a whole."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Geometry:
+    """What of a cache blocks depend on; `allocates`: stores do, or there are none."""
+
+    line_bytes: int
+    sets: int
+    allocates: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Block:
+    """Bytes that one iteration of a loop touches without leaving a line between them out.
+
+    Parameters
+    ----------
+    part : int
+        Which part of the loop's body touches them; `ANY_PART`: several may.
+    operand : int
+        Position of its operand in the kernel.
+    write : bool
+        Store or load.
+    steps_bytes : tuple of int
+        Address step of each loop around and of the loop itself, outermost first.
+    address : int
+        Lowest one at index zero of every loop.
+    reach_bytes : int
+        From there to the highest one.
+    guards : tuple of Guard
+        Of a stream; a block of several has none.
+    """
+
+    part: int
+    operand: int
+    write: bool
+    steps_bytes: tuple[int, ...]
+    address: int
+    reach_bytes: int
+    guards: tuple[Guard, ...] = ()
+
+
+def find_blocks(body: Tree, depth: int, geometry: Geometry) -> list[Block]:
+    """Find what one iteration of a loop touches, as blocks.
+
+    Parameters
+    ----------
+    body : tuple of Repeat or Stream
+        The loop's body.
+    depth : int
+        Of the loop's index.
+    geometry : Geometry
+        Of the cache.
+
+    Returns
+    -------
+    list of Block
+        By part and address; empty when a guard or a store that does not allocate makes the
+        outcome uncertain, or when sets would see more than a line or two anyway.
+    """
+    parts = [list(_walk((inner,), ())) for inner in body]
+    stored = {stream.operand for part in parts for stream, _ in part if stream.write}
+    loaded = {stream.operand for part in parts for stream, _ in part if not stream.write}
+    found: list[Block] = []
+    for number, part in enumerate(parts):
+        for stream, extents in part:
+            # Order between parts matters where loads and stores mix.
+            order = number if stream.operand in stored & loaded else ANY_PART
+            own = _blocks_of(stream, order, depth, extents, geometry.line_bytes)
+            found += own
+            if (stream.guards or not own or len(found) > 16 * MAX_BLOCKS
+                    or (stream.write and not geometry.allocates)):
+                return []
+    merged = merge_blocks(found, geometry.line_bytes)
+    lines = _count_lines(merged, geometry.line_bytes)
+    return merged if len(merged) <= MAX_BLOCKS and lines <= 3 * geometry.sets // 2 else []
+
+
+def merge_blocks(blocks: Iterable[Block], line_bytes: int) -> list[Block]:
+    """Join blocks of one part and manner that no line lies between."""
+    alike: dict[tuple[object, ...], list[Block]] = {}
+    for block in blocks:
+        alike.setdefault((block.part, block.operand, block.write, block.steps_bytes,
+                          block.guards), []).append(block)
+    merged: list[Block] = []
+    for members in alike.values():
+        lead = members[0]
+        spans: list[list[int]] = []
+        for low, high in sorted((block.address, block.address + block.reach_bytes)
+                                for block in members):
+            if spans and low <= spans[-1][1] + line_bytes:
+                spans[-1][1] = max(spans[-1][1], high)
+            else:
+                spans.append([low, high])
+        merged += [Block(part=lead.part, operand=lead.operand, write=lead.write, address=low,
+                         steps_bytes=lead.steps_bytes, reach_bytes=high - low,
+                         guards=lead.guards) for low, high in spans]
+    merged.sort(key=lambda block: block.part)
+    return merged
+
+
+def _count_lines(blocks: Iterable[Block], line_bytes: int) -> int:
+    return len({(block.operand, line) for block in blocks for line in range(
+        block.address // line_bytes, (block.address + block.reach_bytes) // line_bytes + 1)})
+
+
+def choose_chunk(blocks: Sequence[Block], geometry: Geometry) -> int:
+    """Iterations that touch about half as many lines as there are sets, at least one."""
+    moving = moving_lines(blocks, geometry.line_bytes)
+    if not moving:
+        return EVER
+    return max(1, int((geometry.sets / 2 - _count_lines(blocks, geometry.line_bytes)) / moving) + 1)
+
+
+def _walk(tree: Tree, extents: tuple[int, ...]) -> Iterable[tuple[Stream, tuple[int, ...]]]:
+    for part in tree:
+        if isinstance(part, Stream):
+            yield part, extents
+        else:
+            yield from _walk(part.body, (*extents, part.extent))
+
+
+def _blocks_of(stream: Stream, part: int, depth: int, extents: tuple[int, ...],
+               line_bytes: int) -> list[Block]:
+    """Blocks of one stream over the loops inside, shortest steps first; none if too many."""
+    starts, reach = [stream.address], 0
+    for size, step, extent in sorted(zip(map(abs, stream.steps_bytes[depth + 1:]),
+                                         stream.steps_bytes[depth + 1:], extents, strict=True)):
+        if step < 0:
+            starts = [start + step * (extent - 1) for start in starts]
+        if size <= reach + line_bytes:
+            reach += size * (extent - 1)
+        elif len(starts) * extent <= 2 * MAX_BLOCKS:
+            starts = [start + size * turn for start in starts for turn in range(extent)]
+        else:
+            return []
+    return [Block(part=part, operand=stream.operand, write=stream.write, address=start,
+                  steps_bytes=stream.steps_bytes[:depth + 1], reach_bytes=reach)
+            for start in starts]
+
+
+def block_of(stream: Stream, depth: int) -> Block:
+    """The block one stream touches in an iteration of its leaf."""
+    return Block(part=0, operand=stream.operand, write=stream.write, address=stream.address,
+                 reach_bytes=0, guards=stream.guards,
+                 steps_bytes=stream.steps_bytes + (0,) * (depth + 1 - len(stream.steps_bytes)))
+
+
+def moving_lines(blocks: Iterable[Block], line_bytes: int) -> float:
+    """Lines that blocks enter in an iteration of their loop."""
+    return sum(min(abs(block.steps_bytes[-1]), block.reach_bytes + line_bytes)
+               for block in blocks) / line_bytes

@@ -1,0 +1,185 @@
+"""Passes: a loop whose iterations mostly repeat what the iteration before them did.
+
+In a set where every access of an iteration falls into the line it fell into an iteration earlier,
+and which begins in a state it began with before, the iteration repeats its misses, evictions and
+final state. Which sets an iteration does see differently follows from what moves: the accesses
+whose address the loop steps, and of those only the ones that come into another line.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from hwmodels.board.facts import Cache
+from hwmodels.nest.rewrite import estimate_cost, line_unit
+from hwmodels.nest.stream import Repeat, Stream, Tree
+
+MIN_EXTENT = 4
+"""Iterations below which nothing repeats often enough."""
+
+MAX_MOVERS = 64
+"""Movers beyond which looking for changes costs too much."""
+
+MAX_DIMENSIONS = 2
+"""Inner loops a mover's accesses may be spread over."""
+
+MAX_LIVE = 0.6
+"""Share of the sets an iteration may see differently or settle."""
+
+SET_NS = 25
+"""What keeping books on a set costs an iteration, in nanoseconds, as measured."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mover:
+    """Accesses that a loop moves.
+
+    Parameters
+    ----------
+    address : int
+        Lowest one at index zero of every loop.
+    steps_bytes : tuple of int
+        Address step of each loop around and of the loop itself, outermost first.
+    reach_bytes : int
+        Of a run of accesses from there: it is seen differently in every iteration.
+    unit_bytes : int
+        Largest power of two, up to the line, that divides every inner step: accesses enter a
+        line together only where they enter a unit.
+    inner : tuple of (int, int)
+        Extent and step of inner loops the runs are spread over.
+    """
+
+    address: int
+    steps_bytes: tuple[int, ...]
+    reach_bytes: int
+    unit_bytes: int
+    inner: tuple[tuple[int, int], ...] = ()
+
+
+def mark_passes(tree: Tree, cache: Cache, depth: int = 0) -> Tree:
+    """Mark the outermost loops worth running as passes.
+
+    Parameters
+    ----------
+    tree : tuple of Repeat or Stream
+        Compact.
+    cache : Cache
+        Sets on their own (no LFSR); stores allocate, or there are none.
+    depth : int
+        Loops around the tree.
+
+    Returns
+    -------
+    tuple of Repeat or Stream
+        The same tree, `passes` set where it pays.
+    """
+    parts: list[Repeat | Stream] = []
+    for part in tree:
+        if isinstance(part, Repeat):
+            if _pays(part, cache, depth):
+                part = replace(part, passes=True)
+            else:
+                part = replace(part, body=mark_passes(part.body, cache, depth + 1))
+        parts.append(part)
+    return tuple(parts)
+
+
+def find_movers(body: Tree, depth: int, line_bytes: int) -> list[Mover] | None:
+    """Find what a loop moves.
+
+    Parameters
+    ----------
+    body : tuple of Repeat or Stream
+        The loop's body.
+    depth : int
+        Of the loop.
+    line_bytes : int
+        Of the cache.
+
+    Returns
+    -------
+    list of Mover or None
+        None where guards make it uncertain, or there are too many.
+    """
+    found: dict[tuple[tuple[int, ...], int, tuple[tuple[int, int], ...]],
+                set[tuple[int, int]]] = {}
+    for stream, extents in _walk(body, ()):
+        if stream.guards:
+            return None
+        if stream.steps_bytes[depth]:
+            low, reach, unit, inner = _spread(stream, depth, extents, line_bytes)
+            if len(inner) > MAX_DIMENSIONS:
+                return None
+            found.setdefault((stream.steps_bytes[:depth + 1], unit, inner), set()).add(
+                (low, reach))
+    movers = [Mover(address=low, steps_bytes=steps, reach_bytes=reach, unit_bytes=unit,
+                    inner=inner)
+              for (steps, unit, inner), spans in found.items()
+              for low, reach in _join(spans, unit > 0, line_bytes)]
+    return movers if len(movers) <= MAX_MOVERS else None
+
+
+def _spread(stream: Stream, depth: int, extents: tuple[int, ...], line_bytes: int,
+            ) -> tuple[int, int, int, tuple[tuple[int, int], ...]]:
+    """Lowest address, reach, unit and inner loops of what a stream touches in an iteration."""
+    low, reach, inner = stream.address, 0, []
+    far = abs(stream.steps_bytes[depth]) >= line_bytes
+    for step, extent in sorted(zip(stream.steps_bytes[depth + 1:], extents, strict=True),
+                               key=lambda pair: abs(pair[0])):
+        if step < 0:
+            low += step * (extent - 1)
+        if extent == 1 or not step:
+            continue
+        size = abs(step)
+        if size <= reach + line_bytes if far else size < line_bytes or size <= reach:
+            reach += size * (extent - 1)
+        else:
+            inner.append((extent, size))
+    unit = 0 if reach or far else line_unit(
+        replace(stream, steps_bytes=tuple(step for _, step in inner)), line_bytes)
+    return low, reach, unit, tuple(inner)
+
+
+def _join(spans: set[tuple[int, int]], apart: bool, line_bytes: int) -> list[list[int]]:
+    """Join runs that no line lies between, unless they are to be kept apart."""
+    joined: list[list[int]] = []
+    for low, reach in sorted(spans):
+        if not apart and joined and low <= sum(joined[-1]) + line_bytes:
+            joined[-1][1] = max(joined[-1][1], low + reach - joined[-1][0])
+        else:
+            joined.append([low, reach])
+    return joined
+
+
+def _pays(repeat: Repeat, cache: Cache, depth: int) -> bool:
+    """Whether an iteration leaves most sets as the one before did, and costs enough."""
+    inner = [part for part in repeat.body if isinstance(part, Repeat)]
+    nested = any(isinstance(part, Repeat) for loop in inner for part in loop.body)
+    if repeat.extent < MIN_EXTENT or not inner or (nested and cache.replacement == "lru"):
+        # Under LRU the phases of an inner loop save more.
+        return False
+    movers = find_movers(repeat.body, depth, cache.line_bytes)
+    if movers is None:
+        return False
+    live = 2 * sum(_share_changed(mover, cache) for mover in movers) + 2 / repeat.extent
+    cost = estimate_cost(repeat.body, cache.line_bytes)
+    return live <= MAX_LIVE and cost * (1 - live) > SET_NS * cache.sets
+
+
+def _share_changed(mover: Mover, cache: Cache) -> float:
+    """Share of the sets that see a mover's accesses differently, on average."""
+    step = abs(mover.steps_bytes[-1])
+    lines = 2 * (mover.reach_bytes // cache.line_bytes + 1)
+    for extent, _ in mover.inner:
+        lines *= extent
+    often = min(1.0, step / mover.unit_bytes) if mover.unit_bytes else 1.0
+    return often * min(1.0, lines / cache.sets)
+
+
+def _walk(tree: Tree, extents: tuple[int, ...]) -> Iterable[tuple[Stream, tuple[int, ...]]]:
+    for part in tree:
+        if isinstance(part, Stream):
+            yield part, extents
+        else:
+            yield from _walk(part.body, (*extents, part.extent))
