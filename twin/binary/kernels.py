@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from hwmodels.kernel import Access, Block, Kernel, Loop, Nest, Operand, walk_accesses
@@ -70,7 +70,8 @@ def read_kernels(image: BuiltImage, graph: Graph, placement: Placement, constant
 
     Notes
     -----
-    Trips and addresses come from `twin.binary.walk`. Blocks are the image's own text. What is left
+    Trips and addresses come from `twin.binary.walk`. Blocks are the image's own text, but for
+    conditional branches that are taken out of a straight run: those stand as jumps. What is left
     out: reading the counters and choosing the layer, which no kernel does.
     """
     walker = Walker(image, layer_stack_pointer(image))
@@ -94,9 +95,9 @@ def _read_kernel(walker: Walker, graph: Graph, layer: Layer, position: int,
     return Kernel(
         name=called[0].name if called else functions[0].name, family=family, nests=nests,
         operands=operands, useful_macs=layer_macs(graph, layer),
-        code_bytes=sum(one.end - one.start for one in functions),
-        blocks=tuple(_make_block(walker.image, block, *counts)
-                     for block, counts in sorted(trips.items(), key=lambda item: item[0].start)))
+        code_bytes=sum(block.end - block.start for block in trips),
+        blocks=tuple(made for block in sorted(trips, key=lambda one: one.start)
+                     for made in _make_blocks(walker.image, block, *trips[block])))
 
 
 def count_steps(events: Iterable[Event], times: int, trips: dict[CodeBlock, list[int]]) -> None:
@@ -113,12 +114,21 @@ def count_steps(events: Iterable[Event], times: int, trips: dict[CodeBlock, list
                 trips[event.last.block][1] += times * (1 - 2 * event.last.taken)
 
 
-def _make_block(image: BuiltImage, block: CodeBlock, trips: int, taken: int) -> Block:
-    function = image.function_at(block.start)
+def _make_blocks(image: BuiltImage, block: CodeBlock, trips: int, taken: int) -> Iterator[Block]:
+    """A loop of one block as one; else the runs left by a branch apart, as ending in a jump."""
+    function, ending = image.function_at(block.start), block.ending
     cause = next((cause for start, cause in _CAUSES.items() if function.name.startswith(start)),
                  None)
-    return Block(name=f"{function.name}+0x{block.start - function.start:x}", code=block.text,
-                 trips=trips, entries=trips - taken, cause=cause)
+    name = f"{function.name}+0x{block.start - function.start:x}"
+    if ending.target == block.start or ending.kind == "loop_end":
+        yield Block(name=name, code=block.text, trips=trips, entries=trips - taken, cause=cause)
+        return
+    if trips > taken:
+        yield Block(name=name, code=block.text, trips=trips - taken, entries=trips - taken,
+                    cause=cause)
+    if taken:
+        jump = "\n".join([one.text for one in block.listing[:-1]] + [f"b 0x{ending.target:x}"])
+        yield Block(name=f"{name}, branching", code=jump, trips=taken, entries=taken, cause=cause)
 
 
 def _functions_of(image: BuiltImage, blocks: Iterable[CodeBlock]) -> tuple[Function, ...]:
