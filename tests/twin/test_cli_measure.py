@@ -69,7 +69,7 @@ def test_ctrl_c_ends_idle_and_says_where_the_samples_are(folder, tmp_path):
         [sys.executable, "-m", "twin", "measure", "ad", "-b", "nucleo_l4r5zi", "--virtual",
          "unicorn-m4", "--image", str(image), "--runs", "5000", "-o", str(folder)],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ})
-    deadline = time.monotonic() + 40
+    deadline = time.monotonic() + 120
     while time.monotonic() < deadline and process.poll() is None:
         samples = folder / "cold" / "samples.jsonl"
         if samples.exists() and samples.stat().st_size > 60_000:  # some seven runs
@@ -92,7 +92,7 @@ def test_an_emulator_that_dies_is_told_and_the_samples_stay(tmp_path):
          "mps2-an386", "--runs", "50000", "-o", str(folder)], stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE, text=True)
     samples = folder / "warm" / "samples.jsonl"
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 120
     while time.monotonic() < deadline and process.poll() is None and not (
             samples.exists() and samples.stat().st_size > 20_000):
         time.sleep(0.1)
@@ -153,7 +153,7 @@ def test_the_bar_names_what_holds_the_network_up(tmp_path):
         while chunk := os.read(master, 65536):
             shown += chunk
     os.close(master)
-    assert process.wait(60) == 0
+    assert process.wait(120) == 0
     text = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", shown.decode("utf-8", "replace"))
     assert "60/60" in text
     assert re.search(r"(cache|compute|stalled) \d+%: .*\d+% of .*\[(simulated|modelled)\]", text)
