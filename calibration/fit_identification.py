@@ -58,8 +58,9 @@ def identify(fit: Fit, cell: Cell) -> Identification:
 
     Notes
     -----
-    A price is judged by its contrast with the mean of all, since a common factor is nearly always
-    known: its prior and posterior variance, and the correlation of two contrasts given the data.
+    A price is judged by its contrast with the mean of all, each weighing as much as is stated of
+    it, since a common factor is nearly always known: its prior and posterior variance, and the
+    correlation of two contrasts given the data.
     """
     own = [row for row, other in enumerate(fit.evidence.cells) if other == cell]
     estimate = fit.estimate(cell)
@@ -75,7 +76,8 @@ def identify(fit: Fit, cell: Cell) -> Identification:
 
 def _contrasts(estimate: Estimate) -> tuple[np.ndarray, np.ndarray]:
     count = len(estimate.names)
-    contrast = np.eye(count) - 1.0 / count if count > 1 else np.eye(1)
+    weights = 1 / np.diag(estimate.prior_covariance)
+    contrast = np.eye(count) - weights / weights.sum() if count > 1 else np.eye(1)
     return (contrast @ estimate.prior_covariance @ contrast.T,
             contrast @ estimate.covariance @ contrast.T)
 

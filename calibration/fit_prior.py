@@ -102,7 +102,8 @@ class Spread:
     library, core, release, board, cell : float
         Common to all prices of those who share the level.
     own_core, own_release, own_board, own_cell : float
-        Of each price by itself. A library's own are stated with its prices, not learnt.
+        Of each price by itself, as a share of its stated deviation: what is little known of a
+        library differs more between its releases. A library's own are stated, not learnt.
     network : float
         Error common to all rows of one network on one library: structure nothing here models.
     row : float
@@ -114,10 +115,10 @@ class Spread:
     release: float = 0.2
     board: float = 0.05
     cell: float = 0.03
-    own_core: float = 0.1
-    own_release: float = 0.1
-    own_board: float = 0.05
-    own_cell: float = 0.03
+    own_core: float = 0.3
+    own_release: float = 0.3
+    own_board: float = 0.15
+    own_cell: float = 0.1
     network: float = 0.05
     row: float = 0.02
 
@@ -146,12 +147,12 @@ def pool_prior(names: Sequence[str], stated_sd: np.ndarray, spread: Spread) -> P
         Centred on what is stated.
     """
     count = len(names)
-    everywhere, own = np.ones((count, count)), np.eye(count)
+    everywhere = np.ones((count, count))
     stated = np.diag(np.asarray(stated_sd, dtype=np.float64) ** 2)
     parts = [Part(level="library", covariance=spread.library**2 * everywhere + stated)]
     for level in ("core", "release", "board", "cell"):
         shared, single = getattr(spread, level), getattr(spread, f"own_{level}")
-        parts.append(Part(level=level, covariance=shared**2 * everywhere + single**2 * own))
+        parts.append(Part(level=level, covariance=shared**2 * everywhere + single**2 * stated))
     return Prior(names=tuple(names), mean=np.zeros(count), parts=tuple(parts))
 
 

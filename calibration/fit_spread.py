@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import fields, replace
 
 import numpy as np
@@ -35,6 +36,18 @@ LABORATORIES = 0.024
 
 FEW_ROWS, MOST_PARAMETERS = 4, 3.0
 """As many rows of one board and runtime as a benchmark round gives, and what they may claim."""
+
+
+def one_thread() -> AbstractContextManager[object]:
+    """Return a context in which matrices are worked on by one thread: they are small here.
+
+    Several threads on a busy machine wait for each other a hundred times longer than they work.
+    """
+    try:
+        from threadpoolctl import threadpool_limits
+    except ImportError:
+        return nullcontext()
+    return threadpool_limits(1)
 
 
 def noise_of(spread: Spread) -> Noise:
@@ -105,8 +118,8 @@ def _covariances(evidence: Evidence, stated_sd: np.ndarray, fit: Fit,
     cells, shares = evidence.cells, fit.shares
     common = {level: relate(level, cells, cells)
               for level in ("library", "core", "release", "board", "cell")}
-    alike = shares @ shares.T
-    fixed = common["library"] * ((shares * np.asarray(stated_sd) ** 2) @ shares.T)
+    alike = (shares * np.asarray(stated_sd) ** 2) @ shares.T
+    fixed = common["library"] * alike
     network, row = _errors(fit)
     multiplied = {**common, **{f"own_{level}": common[level] * alike for level in common},
                   "network": network, "row": row}
@@ -115,7 +128,7 @@ def _covariances(evidence: Evidence, stated_sd: np.ndarray, fit: Fit,
 
 def _errors(fit: Fit) -> tuple[np.ndarray, np.ndarray]:
     """Return what the variances of network and of row multiply, doubted rows included."""
-    rows = np.diag(1 / fit.row_weights)
+    rows = np.diag(fit.evidence.doubt**2 / fit.row_weights)
     both = np.linalg.inv(fit.precision) - fit.explained
     return (both - rows * fit.noise.row_sd**2) / fit.noise.network_sd**2, rows
 
@@ -133,8 +146,9 @@ def _negative_log(log_sds: np.ndarray, target: np.ndarray, fixed: np.ndarray,
     return float(value), 2 * variances * np.tensordot(scaled, slope, 2) + away
 
 
-def claim_fewer(evidence: Evidence, stated_sd: np.ndarray, spread: Spread) -> Spread:
-    """Return the spread with rows trusted less, until no cell of few rows claims too much.
+def claim_fewer(evidence: Evidence, stated_sd: np.ndarray, spread: Spread,
+                ) -> tuple[Evidence, Spread]:
+    """Return rows doubted more, where a few rows of one place would claim too much.
 
     Parameters
     ----------
@@ -147,20 +161,24 @@ def claim_fewer(evidence: Evidence, stated_sd: np.ndarray, spread: Spread) -> Sp
 
     Returns
     -------
-    Spread
-        With a row error of at least `LABORATORIES`, and such that `FEW_ROWS` rows of one board and
-        runtime, or fewer, are spent on at most `MOST_PARAMETERS` effective parameters.
+    tuple of Evidence and Spread
+        The spread with a row error of at least `LABORATORIES`; rows with as much doubt as lets
+        `FEW_ROWS` rows of one board and runtime, or fewer, be spent on at most `MOST_PARAMETERS`
+        effective parameters.
     """
     spread = replace(spread, row=max(spread.row, LABORATORIES))
-    while spread.row < LARGEST:
+    rows = Counter(evidence.cells)
+    while True:
         leverage = fit_pooled(evidence, stated_sd, spread).leverage
-        rows, used = Counter(evidence.cells), Counter[Cell]()
+        used = Counter[Cell]()
         for cell, each in zip(evidence.cells, leverage, strict=True):
             used[cell] += each
-        if all(used[cell] <= MOST_PARAMETERS for cell in rows if rows[cell] <= FEW_ROWS):
-            break
-        spread = replace(spread, row=spread.row * 1.1)
-    return spread
+        greedy = {cell for cell in rows
+                  if rows[cell] <= FEW_ROWS and used[cell] > MOST_PARAMETERS}
+        if not greedy or spread.row * evidence.doubt.max() > LARGEST:
+            return evidence, spread
+        more = np.array([1.1 if cell in greedy else 1.0 for cell in evidence.cells])
+        evidence = replace(evidence, doubt=evidence.doubt * more)
 
 
 def learn_noise(evidence: Evidence, prior: Prior, assumed: Noise | None = None) -> Noise:

@@ -24,7 +24,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -35,7 +35,9 @@ HUBER = 1.5
 """Standard deviations beyond which a residual pulls with constant force only."""
 
 BOUND = math.log(20.0)
-"""Farthest a log price may go from its prior mean, either way."""
+"""Farthest a log price may go from its prior mean, either way, unless its prior is very wide."""
+
+_WIDE = 4.0
 
 _STEPS = 100
 _STABLE = 1e-4
@@ -60,6 +62,8 @@ class Evidence:
         Rows of one name share an error: the same network, or the same layer shape.
     labels : tuple of str
         Where each row comes from, for people.
+    doubt : numpy.ndarray, optional
+        Shape (rows,): what the error of each row is multiplied by; 1 by default.
     """
 
     names: tuple[str, ...]
@@ -68,9 +72,12 @@ class Evidence:
     cells: tuple[Cell, ...]
     networks: tuple[str, ...]
     labels: tuple[str, ...]
+    doubt: np.ndarray = field(default_factory=lambda: np.ones(0))
 
     def __post_init__(self) -> None:
         rows = len(self.cells)
+        if not self.doubt.size:
+            object.__setattr__(self, "doubt", np.ones(rows))
         if self.amounts.shape != (rows, len(self.names)):
             raise FitError(f"amounts of shape {self.amounts.shape} for {rows} rows and "
                            f"{len(self.names)} prices")
@@ -98,7 +105,7 @@ class Evidence:
             self, amounts=self.amounts[chosen], measured=self.measured[chosen],
             cells=tuple(self.cells[i] for i in chosen),
             networks=tuple(self.networks[i] for i in chosen),
-            labels=tuple(self.labels[i] for i in chosen))
+            labels=tuple(self.labels[i] for i in chosen), doubt=self.doubt[chosen])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -196,8 +203,7 @@ class Fit:
             cross += common * (self.shares @ part.covariance)
         before = self.prior.covariance
         after = before - cross.T @ self.precision @ cross
-        log = np.clip(self.prior.mean + cross.T @ self.pull, self.prior.mean - BOUND,
-                      self.prior.mean + BOUND)
+        log = _bounded(self.prior.mean + cross.T @ self.pull, self.prior)
         return Estimate(names=self.prior.names, log=log, prior_covariance=before,
                         covariance=(after + after.T) / 2)
 
@@ -242,29 +248,30 @@ def fit_prices(evidence: Evidence, prior: Prior, noise: Noise) -> Fit:
     Notes
     -----
     The equations of the module. A step moves no price by more than a factor e; prices stay within
-    `BOUND` of their prior.
+    `BOUND` of their prior, or four of its standard deviations.
     """
     _check(evidence, prior)
     related = [relate(part.level, evidence.cells, evidence.cells) for part in prior.parts]
     members = _membership(evidence.groups)
     log = np.tile(prior.mean, (len(evidence), 1))
     trust, group_trust = np.ones(len(evidence)), np.ones(members.shape[1])
+    row_sds = noise.row_sd * evidence.doubt
     damping = 1.0
     for step in range(1, _STEPS + 1):
         fitted, shares = log_total(evidence.amounts, log)
         target = np.log(evidence.measured) - fitted + ((log - prior.mean) * shares).sum(axis=1)
         explained = _covary(related, prior, shares)
-        precision = np.linalg.inv(explained + _errors(members, noise, trust, group_trust))
+        precision = np.linalg.inv(explained + _errors(members, noise.network_sd, row_sds, trust,
+                                                        group_trust))
         pull = precision @ target
         moved = prior.mean + np.sum([(common * pull) @ shares @ part.covariance for common, part
                                      in zip(related, prior.parts, strict=True)], axis=0)
-        moved = np.clip(moved, prior.mean - BOUND, prior.mean + BOUND)
-        change = damping * np.clip(moved - log, -1.0, 1.0)
+        change = damping * np.clip(_bounded(moved, prior) - log, -1.0, 1.0)
         settled = np.abs(change).max() < _STABLE
         if settled or step == _STEPS:
             break
         log = log + change
-        trust = _trust(noise.row_sd**2 / trust * pull, noise.row_sd)
+        trust = _trust(row_sds**2 / trust * pull, row_sds)
         group_trust = _trust(noise.network_sd**2 / group_trust * (members.T @ pull),
                              noise.network_sd)
         damping = 1.0 if step < _STEPS // 4 else 0.5
@@ -306,6 +313,11 @@ def _check(evidence: Evidence, prior: Prior) -> None:
                        f"prior: {', '.join(prior.names)}")
 
 
+def _bounded(log: np.ndarray, prior: Prior) -> np.ndarray:
+    reach = np.maximum(BOUND, _WIDE * np.sqrt(np.diag(prior.covariance)))
+    return np.asarray(np.clip(log, prior.mean - reach, prior.mean + reach))
+
+
 def _covary(related: Sequence[np.ndarray], prior: Prior, shares: np.ndarray) -> np.ndarray:
     """Return K: how much the prior lets two rows' log totals move together."""
     return np.sum([common * (shares @ part.covariance @ shares.T)
@@ -318,13 +330,12 @@ def _membership(groups: Sequence[tuple[str, str]]) -> np.ndarray:
     return np.array([[group == one for one in distinct] for group in groups], dtype=np.float64)
 
 
-def _errors(members: np.ndarray, noise: Noise, trust: np.ndarray,
+def _errors(members: np.ndarray, network_sd: float, row_sds: np.ndarray, trust: np.ndarray,
             group_trust: np.ndarray) -> np.ndarray:
     """Return N, the covariance of what prices do not explain."""
-    return ((members * (noise.network_sd**2 / group_trust)) @ members.T
-            + np.diag(noise.row_sd**2 / trust))
+    return (members * (network_sd**2 / group_trust)) @ members.T + np.diag(row_sds**2 / trust)
 
 
-def _trust(residuals: np.ndarray, sd: float) -> np.ndarray:
+def _trust(residuals: np.ndarray, sd: float | np.ndarray) -> np.ndarray:
     """Huber's weights: 1 within the bound, falling as 1 / residual beyond it."""
     return np.minimum(1.0, HUBER * sd / np.maximum(np.abs(residuals), 1e-12))

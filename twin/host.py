@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from hwmodels.counts import (
+    COPYING,
     ISSUE_EVENTS,
     Bill,
     CountLine,
@@ -21,11 +22,17 @@ from hwmodels.prices import derive_prices
 from hwmodels.simulator import KernelRun, simulate
 from twin.deployment import Deployment
 from twin.runtimes import Runtime
+from twin.runtimes.runtime import COPY
 from twin.sites import code_address
 from twin.transfers import count_transfers
 
 CORE_EVENTS = (*ISSUE_EVENTS, "branch_refill", "pipeline_stall")
 """What an efficiency of a runtime scales."""
+
+
+def family_of(family: str, place: str) -> str:
+    """Return the family whose efficiency scales a core event of a kernel: copying has its own."""
+    return COPY if place == COPYING else family
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,9 +118,8 @@ def price_on_core(deployment: Deployment, groups: Sequence[tuple[Kernel, ...]], 
 
 def _price_layer(runtime: Runtime, kernels: Sequence[Kernel], runs: Sequence[KernelRun],
                  prices: Prices) -> LayerCost:
-    bills = [make_bill(run.counts, prices.scaled(
-        CORE_EVENTS, runtime.efficiency.get(kernel.family, 1.0)))
-        for kernel, run in zip(kernels, runs, strict=True)]
+    bills = [make_bill(run.counts, _scale_work(prices, runtime, kernel.family))
+             for kernel, run in zip(kernels, runs, strict=True)]
     calls = _count_calls(max(len(kernels), int(runtime.dispatches_aliases)))
     return LayerCost(
         bill=merge_bills([*bills, make_bill(calls, prices)]),
@@ -123,6 +129,14 @@ def _price_layer(runtime: Runtime, kernels: Sequence[Kernel], runs: Sequence[Ker
         accesses=sum(run.cache_accesses for run in runs),
         misses=sum(run.cache_misses for run in runs),
         assumed=any(kernel.assumed for kernel in kernels))
+
+
+def _scale_work(prices: Prices, runtime: Runtime, family: str) -> Prices:
+    """Return prices with the efficiencies of a kernel's family, and of copying, on core events."""
+    copying = Prices({(event, COPYING): prices.price(event, COPYING) for event in CORE_EVENTS})
+    work = prices.scaled(CORE_EVENTS, runtime.efficiency.get(family, 1.0))
+    return Prices({**work.table, **copying.scaled(
+        CORE_EVENTS, runtime.efficiency.get(COPY, 1.0)).table})
 
 
 def _count_calls(calls: int) -> Counts:

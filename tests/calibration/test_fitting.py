@@ -85,8 +85,9 @@ def test_a_wild_row_pulls_no_more_than_a_bounded_one() -> None:
 
 def test_prices_stay_within_their_bound() -> None:
     evidence = make_evidence([[1e6]], [1e6], names=("all",))
-    fit = fit_prices(evidence, known_prior(("all",), np.zeros(1), np.eye(1) * 25), QUIET)
-    assert fit.estimate(HOME).log[0] == BOUND
+    for sd, farthest in ((0.5, BOUND), (2.0, 8.0)):  # four deviations of a very wide prior
+        prior = known_prior(("all",), np.zeros(1), np.eye(1) * sd**2)
+        assert fit_prices(evidence, prior, QUIET).estimate(HOME).log[0] == farthest
 
 
 def test_cousins_learn_from_each_other_and_strangers_keep_their_spread() -> None:

@@ -12,7 +12,7 @@ from calibration.fit_spread import (
     learn_noise,
     learn_spread,
 )
-from calibration.fit_validation import leave_out
+from calibration.fit_validation import leave_out, leave_out_closely
 from calibration.fitting import Evidence, Noise
 
 NAMES = ("conv", "pointwise", "depthwise", "memory")
@@ -57,10 +57,24 @@ def test_four_rows_claim_at_most_three_parameters() -> None:
     evidence = draw_evidence(spread, seed=2, boards=5, networks=4)
     before = fit_pooled(evidence, STATED, spread).leverage.reshape(5, 4).sum(axis=1)
     assert before.max() > MOST_PARAMETERS
-    claimed = claim_fewer(evidence, STATED, spread)
-    after = fit_pooled(evidence, STATED, claimed).leverage.reshape(5, 4).sum(axis=1)
+    doubted, claimed = claim_fewer(evidence, STATED, spread)
+    after = fit_pooled(doubted, STATED, claimed).leverage.reshape(5, 4).sum(axis=1)
     assert after.max() <= MOST_PARAMETERS
     assert claimed.row >= LABORATORIES
+    assert doubted.doubt.min() >= 1
+
+
+def test_rows_are_left_out_in_closed_form_as_by_fitting_again() -> None:
+    spread = Spread()
+    evidence = draw_evidence(spread, seed=7, boards=6, networks=6)
+    fit = fit_pooled(evidence, STATED, spread)
+    closely = leave_out_closely(fit, evidence.networks)
+    again = leave_out(evidence, evidence.networks,
+                      lambda rest: fit_pooled(rest, STATED, spread))
+    # equal but for the shares, which a fit without the rows linearises elsewhere
+    assert np.allclose(closely.log_errors, again.log_errors, atol=0.25 * again.sds.max())
+    assert np.corrcoef(closely.log_errors, again.log_errors)[0, 1] > 0.95
+    assert np.allclose(closely.sds, again.sds, rtol=0.2)
 
 
 def test_errors_are_learnt_under_a_known_prior() -> None:

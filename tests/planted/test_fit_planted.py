@@ -90,8 +90,8 @@ def test_a_hidden_board_is_known_from_its_cousins(amounts) -> None:
     """Totals of boards never measured lie in the intervals the spread between boards gives."""
     rng = np.random.default_rng(3)
     stated, _ = stated_sds()
-    spread = Spread(library=0.2, core=0.05, release=0.05, board=0.1, cell=0.02, own_board=0.1,
-                    own_cell=0.02, network=NOISE.network_sd, row=NOISE.row_sd)
+    spread = Spread(library=0.2, core=0.05, release=0.05, board=0.1, cell=0.02, own_board=0.3,
+                    own_cell=0.1, network=NOISE.network_sd, row=NOISE.row_sd)
     prior = pool_prior(TIME_PRICES, stated, spread)
     common = rng.multivariate_normal(np.zeros(len(stated)), sum(
         part.covariance for part in prior.parts if part.level not in ("board", "cell")))

@@ -27,7 +27,7 @@ from hwmodels.prices import derive_prices
 from twin.deployment import Deployment
 from twin.errors import UsageError
 from twin.graph import Graph
-from twin.host import CORE_EVENTS
+from twin.host import CORE_EVENTS, family_of
 from twin.learning.certainty import Certainty, Draw, LayerCertainty
 from twin.learning.tally import (
     ENERGY_PRICES,
@@ -315,7 +315,8 @@ def price_cycles(prediction: Prediction) -> np.ndarray:
             elif line.event in CORE_EVENTS:
                 # kernels of one layer that belong to several families share its work evenly
                 for kernel in kernels:
-                    price = TIME_PRICES.index(price_of_family(kernel.family))
+                    price = TIME_PRICES.index(price_of_family(family_of(kernel.family,
+                                                                        line.place)))
                     row[price] += line.cycles / len(kernels)
     return cycles
 

@@ -8,6 +8,7 @@ draws it: activity, stalls, memories, clock tree, leakage.
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -20,11 +21,12 @@ from hwmodels.counts import Counts, Prices
 from hwmodels.simulator import simulate
 from twin.deployment import Deployment
 from twin.errors import UsageError
-from twin.host import CORE_EVENTS, runtime_prices
-from twin.runtimes.runtime import FAMILIES
+from twin.host import CORE_EVENTS, family_of, runtime_prices
+from twin.runtimes.runtime import COPY, FAMILIES
 from twin.sites import code_address, lower_network
 
-OWN_FAMILIES = ("conv", "pointwise", "depthwise", "fully_connected", "elementwise", "pool")
+OWN_FAMILIES = ("conv", "pointwise", "depthwise", "fully_connected", "elementwise", "pool",
+                "reduce", "quantize", COPY)
 """Families with a price of their own; the rest share "other": too little time to tell apart."""
 
 TIME_PRICES = (*OWN_FAMILIES, "other", "call", "memory")
@@ -167,9 +169,8 @@ def _count(deployment: Deployment) -> Tally:
     slot = prices.price("kernel_dispatch", "")
     for layer, group in enumerate(groups):
         for kernel in group:
-            _add(next(runs).counts, price_of_family(kernel.family), prices,
-                 deployment.runtime.efficiency.get(kernel.family, 1.0), cycles[layer],
-                 energy[layer])
+            _add(next(runs).counts, kernel.family, prices, deployment.runtime.efficiency,
+                 cycles[layer], energy[layer])
         calls = max(len(group), int(deployment.runtime.dispatches_aliases))
         cycles[layer, call] += calls * slot.cycles
         energy[layer, call, 0] += calls * _known(slot.pj)
@@ -179,14 +180,16 @@ def _count(deployment: Deployment) -> Tally:
                  leakage_pj=_known(prices.price("leakage", "").pj) * 1e9 / hertz)
 
 
-def _add(counts: Counts, price: str, prices: Prices, efficiency: float, cycles: np.ndarray,
-         energy: np.ndarray) -> None:
-    """Add a kernel's events: the core's under its family, the rest under memory."""
-    own, memory = TIME_PRICES.index(price), TIME_PRICES.index("memory")
+def _add(counts: Counts, family: str, prices: Prices, efficiency: Mapping[str, float],
+         cycles: np.ndarray, energy: np.ndarray) -> None:
+    """Add a kernel's events: the core's under its family or copying, the rest under memory."""
+    memory = TIME_PRICES.index("memory")
     for line in counts.lines:
         cost = prices.price(line.event, line.place)
         on_core = line.event in CORE_EVENTS
-        column, scale = (own, efficiency) if on_core else (memory, 1.0)
+        charged = family_of(family, line.place)
+        column, scale = ((TIME_PRICES.index(price_of_family(charged)),
+                          efficiency.get(charged, 1.0)) if on_core else (memory, 1.0))
         term = ENERGY_PRICES.index(
             "memory" if not on_core else "stall" if line.event in STALL_EVENTS else "activity")
         cycles[column] += line.exposed * cost.cycles * scale

@@ -19,8 +19,12 @@ from twin.errors import RuntimeRefusedError
 from twin.runtimes.lowering import Lowering
 from twin.runtimes.offload import Offload, read_offload
 
-FAMILIES = ("conv", "pointwise", "depthwise", "fully_connected", "pool", "elementwise",
-            "activation", "softmax", "data_movement", "recurrent", "quantize")
+COPY = "copy"
+"""What code that only copies is charged under, in kernels of any family."""
+
+FAMILIES = ("conv", "pointwise", "depthwise", "fully_connected", "pool", "reduce",
+            "elementwise", "activation", "softmax", "data_movement", "recurrent", "quantize",
+            COPY)
 """Operator families an efficiency can be stated for."""
 
 _ANY_TYPE = ("quantize", "dequantize", "reshape", "copy")

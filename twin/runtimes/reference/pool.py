@@ -212,7 +212,7 @@ def _reduce(name: str, graph: Graph, layer: Layer, machine: Machine, site: Site,
                              looped(machine.dialect, machine.pick(_RESULT))), results, 1),
     )
     nests = resolve(*_reduce_drafts(source.shape, _axes(graph, layer), size))
-    return make_kernel(name, "pool", machine, site, blocks, nests, assumed=assumed)
+    return make_kernel(name, "reduce", machine, site, blocks, nests, assumed=assumed)
 
 
 def _reduce_drafts(shape: tuple[int, ...], axes: tuple[int, ...], size: int) -> list[Any]:
