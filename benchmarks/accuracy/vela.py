@@ -21,7 +21,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from hwmodels.errors import ToolMissingError
+from hwmodels.errors import extra_missing
 from twin import zoo
 from twin.accelerator.offload import HAND_OVER_EVENTS
 from twin.deployment import deploy
@@ -73,7 +73,7 @@ def find_vela() -> Path:
     beside = Path(sys.executable).with_name("vela")
     found = beside if beside.is_file() else shutil.which("vela")
     if found is None:
-        raise ToolMissingError("vela is not installed: pip install 'embedded-twin[bench]'")
+        raise extra_missing("estimates of Vela", "ethos-u-vela", "bench")
     return Path(found)
 
 

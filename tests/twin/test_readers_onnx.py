@@ -283,6 +283,6 @@ def test_damaged_files_give_a_graph_or_a_model_error(tmp_path):
 def test_without_the_package_the_extra_is_named(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "onnx", None)
     (tmp_path / "x.onnx").write_bytes(b"anything")
-    with pytest.raises(ToolMissingError, match=r"embedded-twin\[onnx\]") as caught:
+    with pytest.raises(ToolMissingError, match=r"the extra 'onnx'") as caught:
         read_model(tmp_path / "x.onnx")
     assert caught.value.exit_code == 5
