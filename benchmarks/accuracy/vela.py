@@ -21,7 +21,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from hwmodels.errors import extra_missing
+from hwmodels.errors import ToolMissingError, extra_missing
 from twin import zoo
 from twin.accelerator.offload import HAND_OVER_EVENTS
 from twin.deployment import deploy
