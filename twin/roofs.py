@@ -6,7 +6,7 @@ from hwmodels.board.facts import Board, Memory
 from hwmodels.core.file import load_core
 from hwmodels.core.schedule import schedule
 
-_MAC_LOOPS = {
+MAC_LOOPS = {
     ("armv6-m", "int8"): "muls r0, r1; adds r2, r2, r0; muls r3, r1; adds r4, r4, r3",
     ("armv7-m", "int8"): "mla r4, r0, r1, r4; mla r5, r2, r3, r5",
     ("armv7e-m", "int8"): "smlad r4, r0, r1, r4; smlad r5, r2, r3, r5",
@@ -14,6 +14,7 @@ _MAC_LOOPS = {
                              "vfma.f32 s2, s8, s11; vfma.f32 s3, s8, s12",
     ("armv8-m", "int8"): "mla r4, r0, r1, r4; mla r5, r2, r3, r5",
     ("armv8.1-m-mve", "int8"): "vmladava.s8 r0, q0, q1; vmladava.s8 r2, q2, q3",
+    ("armv8.1-m-mve", "int16"): "vmladava.s16 r0, q0, q1; vmladava.s16 r2, q2, q3",
     ("armv8.1-m-mve", "float32"): "vfma.f32 q0, q4, q5; vfma.f32 q1, q4, q6",
     ("rv32imac", "int8"): "mul a0, a1, a2; add a3, a3, a0; mul a4, a1, a2; add a5, a5, a4",
 }
@@ -26,6 +27,18 @@ _LOAD_LOOPS = {
 _LOAD_LOOP = "ldr r4, [r0, #0]; ldr r5, [r0, #4]; ldr r6, [r0, #8]; ldr r7, [r0, #12]"
 
 
+def mac_loop(isa: str, dtype: str, fpu: bool) -> str | None:
+    """Return the densest run of independent MACs of a type; None where none is known.
+
+    Without vectors of their own, 16-bit operands take the instructions of 8-bit ones.
+    """
+    isa = isa.replace("armv8-m-dsp", "armv7e-m")
+    if dtype == "float32" and not fpu:
+        return None
+    return MAC_LOOPS.get((isa, dtype)) or (MAC_LOOPS.get((isa, "int8")) if dtype == "int16"
+                                           else None)
+
+
 def peak_macs_per_cycle(board: Board, dtype: str) -> float | None:
     """MACs the core can do per cycle of its clock, were operands always there.
 
@@ -34,7 +47,7 @@ def peak_macs_per_cycle(board: Board, dtype: str) -> float | None:
     board : Board
         Its core's instruction set and timing table are used.
     dtype : str
-        "int8" or "float32".
+        "int8", "int16" or "float32".
 
     Returns
     -------
@@ -47,9 +60,8 @@ def peak_macs_per_cycle(board: Board, dtype: str) -> float | None:
     (SMLAD does two, VMLADAVA.S8 sixteen): peak = lanes of the run / its steady cycles. What it
     takes to feed them is left out, so kernels stay below it.
     """
-    isa = board.core.isa.replace("armv8-m-dsp", "armv7e-m")
-    code = _MAC_LOOPS.get((isa, dtype))
-    if code is None or (dtype == "float32" and not board.core.fpu):
+    code = mac_loop(board.core.isa, dtype, bool(board.core.fpu))
+    if code is None:
         return None
     timing = schedule(code, load_core(board.core.model))
     return timing.mac_lanes / timing.steady.cycles

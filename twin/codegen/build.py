@@ -123,22 +123,59 @@ def build_firmware(graph: Graph, port: Port, folder: str | Path, *, compiler: st
         When the compiler fails.
     """
     _check_choices(compiler, optimisation, kernels)
-    used = _find_compiler(compiler or _default_compiler(port), port)
     source = generate_source(graph, port.isa, kernels=kernels)
-    folder = Path(folder)
-    write_source(source, folder)
-    macros, samples = list(defines), SAMPLES[0]
+    memory_map, samples = "", SAMPLES[0]
     if deployment is not None and not port.fixed_map:
-        (folder / "memory.ld").write_text(write_memory_map(deployment), encoding="utf-8")
+        memory_map = write_memory_map(deployment)
         samples = choose_sample_capacity(deployment, source.placement.arena_bytes,
                                          source.input_room_bytes)
+    # found before anything is written
+    used = _find_compiler(compiler or _default_compiler(port), port)
+    write_source(source, Path(folder))
+    return compile_source(source, port, folder, compiler=used, optimisation=optimisation,
+                          memory_map=memory_map, samples=samples, defines=defines)
+
+
+def compile_source(source: Source, port: Port, folder: str | Path, *, memory_map: str,
+                   compiler: str | None = None, optimisation: str = "-O2",
+                   samples: int = SAMPLES[0], defines: tuple[str, ...] = ()) -> Build:
+    """Compile what is written in a folder: model.c, weights.S and whatever C lies beside them.
+
+    Parameters
+    ----------
+    source : Source
+        What was written.
+    port : Port
+        From `twin.codegen.ports`.
+    folder : path
+        Where it is, and where the image goes.
+    memory_map : str
+        Text of memory.ld; "": the port brings its own.
+    compiler : str, optional
+        "gcc", "clang" or "zig"; by default what is there.
+    optimisation : str
+        One of `OPTIMISATIONS`.
+    samples : int
+        How many the board keeps.
+    defines : tuple of str
+        Further macros.
+
+    Raises
+    ------
+    ToolMissingError, DoesNotFitError, FirmwareError
+        As `build_firmware`.
+    """
+    used = compiler or _find_compiler(_default_compiler(port), port)
+    folder, macros = Path(folder), list(defines)
+    if memory_map:
+        (folder / "memory.ld").write_text(memory_map, encoding="utf-8")
         if samples != SAMPLES[0]:
             macros.append(f"SAMPLE_CAPACITY={samples}u")
     else:
         (folder / "memory.ld").unlink(missing_ok=True)
-    version = _describe(used, port, optimisation, kernels)
+    version = _describe(used, port, optimisation, source.kernels)
     _fill_in(folder, source, port, version, tuple(macros))
-    _make(folder, port, used, optimisation, kernels, macros)
+    _make(folder, port, used, optimisation, source.kernels, macros)
     image = folder / "firmware.elf"
     sizes = read_sizes(image)
     if "BOOT_CHECKSUM" in port.settings:

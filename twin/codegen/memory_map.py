@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from types import MappingProxyType
 
-from hwmodels.board.facts import Memory
+from hwmodels.board.facts import Board, Memory
 from twin.deployment import Deployment
 
 SAMPLES = (1024, 512, 256, 128)
@@ -25,15 +27,32 @@ def write_memory_map(deployment: Deployment) -> str:
     -----
     Data, stack and line buffers share the arena's memory.
     """
-    board = deployment.board
-    roles = {"CODE": deployment.code, "WEIGHTS": deployment.weights, "RAM": deployment.arena,
-             "ARENA": deployment.arena}
-    used = [board.memory(name) for name in dict.fromkeys(roles.values())]
+    return map_memories(deployment.board, code=deployment.code, weights=deployment.weights,
+                        arena=deployment.arena)
+
+
+def map_memories(board: Board, *, code: str, weights: str, arena: str,
+                 others: Mapping[str, str] = MappingProxyType({})) -> str:
+    """Write a memory map.
+
+    Parameters
+    ----------
+    board : Board
+        Whose memories.
+    code, weights, arena : str
+        Memories by name.
+    others : mapping of str to str
+        Section to memory: room that nothing is loaded into.
+    """
+    roles = {"CODE": code, "WEIGHTS": weights, "RAM": arena, "ARENA": arena}
+    used = [board.memory(name) for name in dict.fromkeys((*roles.values(), *others.values()))]
     regions = "".join(f"    {_region(memory.name)} : ORIGIN = {memory.address:#010x}, "
                       f"LENGTH = {_length(memory)}\n" for memory in used)
     aliases = "".join(f'REGION_ALIAS("{role}", {_region(name)})\n' for role, name in roles.items())
+    rooms = "".join(f"SECTIONS {{ {section} (NOLOAD) : {{ KEEP(*({section})) }} > {_region(name)} "
+                    "}\n" for section, name in others.items())
     return (f"/* {board.name}; written by `twin firmware build`. */\nMEMORY\n{{\n{regions}}}\n"
-            f"{aliases}")
+            f"{aliases}{rooms}")
 
 
 def _length(memory: Memory) -> str:

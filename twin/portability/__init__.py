@@ -1,0 +1,1 @@
+"""To hardware nobody measured: micro-benchmarks, what they would tell, and predictions before."""
