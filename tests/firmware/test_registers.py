@@ -26,6 +26,7 @@ from twin.deployment import place
 pytestmark = needs_tools("make", "arm-none-eabi-gcc")
 STACK, RETURN, ROOM = 0x10008000, 0x1000F000, 0x10001000  # beside the part's own memories
 UNKNOWN = -2**31
+PORTS = {"apollo510_evb": "rtt-m55"}
 MEMORIES = ((0x00000000, 0x04000000), (0x08000000, 0x01000000), (0x10000000, 0x10000000),
             (0x20000000, 0x01000000), (0x40000000, 0x20000000), (0xD0000000, 0x00100000),
             (0xE0000000, 0x00100000))
@@ -48,7 +49,7 @@ class Part:
             table = elf.get_section_by_name(".symtab")
             self.symbols = {s.name: s["st_value"] for s in table.iter_symbols()}
         self.model = lambda address, value: None
-        for begin in (0x14000000, 0x40000000, 0x50000000):
+        for begin in (0x14000000, 0x40000000, 0x50000000, 0xE0000000):
             self.machine.hook_add(unicorn.UC_HOOK_MEM_WRITE | unicorn.UC_HOOK_MEM_READ, self._seen,
                                   begin=begin, end=begin + 0x0FFFFFFF)
 
@@ -93,12 +94,60 @@ def make_part(tmp_path_factory):
     def make(name: str) -> Part:
         if not (folder / name).exists():
             board = load_board(name)
-            build_firmware(graph, load_port(name), folder / name, deployment=place(
+            port = load_port(PORTS.get(name, name))
+            # The emulated core lacks the M55's loop instructions: unoptimised code has none.
+            level = "-O0" if port.core == "cortex-m55" else "-O2"
+            build_firmware(graph, port, folder / name, optimisation=level, deployment=place(
                 graph, board, FIRMWARE, weights=None, arena=None,
                 code=dict(board.placement)["code"]))
         return Part(folder / name / "firmware.elf")
 
     return make
+
+
+CYCCNT, DWT_CTRL, SYST_CSR, PMU = 0xE0001004, 0xE0001000, 0xE000E010, 0xE0003000
+
+
+@pytest.mark.parametrize("moves", [True, False])
+def test_a_cycle_counter_is_taken_when_it_is_seen_to_move(make_part, moves):
+    """No feature bit is believed: CYCCNT is enabled and watched, else SysTick counts."""
+    part = make_part("nucleo_l4r5zi")
+
+    def count(address, value):
+        if address == CYCCNT and value is None and moves and part.get(DWT_CTRL) & 1:
+            part.set(CYCCNT, part.get(CYCCNT) + 7)
+
+    part.model = count
+    part.call("start_counter")
+    assert (part.get(SYST_CSR) == 7) != moves
+    part.call("read_counter")
+    first = part.machine.reg_read(arm.UC_ARM_REG_R0)
+    if not moves:  # SysTick counts down
+        part.set(0xE000E018, part.get(0xE000E018) + (1 << 24) - 100)
+    part.call("read_counter")
+    assert part.machine.reg_read(arm.UC_ARM_REG_R0) - first == (7 if moves else 100 - (1 << 24))
+
+
+def test_events_of_the_m55_are_chained_pairs(make_part):
+    """DDI 0553: event 0x1e of an odd counter counts the wraps of the even one before it."""
+    part = make_part("apollo510_evb")
+    part.set(PMU + 0xE00, 8)  # PMU_TYPE: eight counters
+    part.call("start_core_events")
+    part.select("select_core_events", 0x1008, 0x1003, 0x1200)  # instructions, refills, MVE
+    types = [part.get(PMU + 0x400 + 4 * i) for i in range(6)]
+    assert types == [0x08, 0x1E, 0x03, 0x1E, 0x200, 0x1E]
+    assert part.get(PMU + 0xC00) == 0b111111  # PMU_CNTENSET
+    for number, value in enumerate((0xFFFF, 2, 5, 0, 0x8000, 1)):
+        part.set(PMU + 4 * number, value)
+    wraps = iter([True])
+
+    def wrap(address, value):  # the even counter of the first pair wraps while it is read
+        if address == PMU and value is None and next(wraps, False):
+            part.set(PMU, 3)
+            part.set(PMU + 4, 3)
+
+    part.model = wrap
+    assert part.read("read_core_events", 3) == (0x30003, 5, 0x18000)
 
 
 ICACHE, DCACHE = 0x40030400, 0x40031400
