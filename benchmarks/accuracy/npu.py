@@ -24,7 +24,7 @@ from calibration.datasets.npu import (
     read_measured_epochs,
 )
 from hwmodels.board.file import load_board
-from hwmodels.npu import BURST_BEATS, EpochRun, HandOver, Npu
+from hwmodels.npu import BURST_BEATS, Epoch, EpochRun, HandOver, Npu, StreamEngine, UnitWork
 from hwmodels.npu.compiler import estimate_max_cycles
 from hwmodels.npu.run import run_epoch
 
@@ -94,7 +94,7 @@ def check_npu() -> tuple[Verdict, ...]:
             for n, row in enumerate(hardware)]
     return (*check_compiler(npu), check_core(hardware, runs), *check_bytes(hardware, runs),
             check_bursts(hardware, runs), *check_document(npu), *check_hand_over(hardware, npu),
-            *check_software(measured, npu))
+            *check_software(measured, npu), check_hybrid(measured, npu))
 
 
 def load_npu() -> Npu:
@@ -330,6 +330,32 @@ def check_software(measured: Sequence[MeasuredEpoch], npu: Npu) -> list[Verdict]
             reached=f"median {_spread(row.error for row in rows)[0]:.1%}", target="reported",
             met=None, fitted="the median of these rows and of the other kind", rows=rows))
     return verdicts
+
+
+def check_hybrid(measured: Sequence[MeasuredEpoch], npu: Npu) -> Verdict:
+    """The engines' part of hybrid epochs: one in, one out, in the bursts that were counted."""
+    rows = tuple(Row(epoch=row.epoch.name, quantity="core NPU cycles",
+                     published=float(row.core_npu_cycles or 0),
+                     predicted=run_epoch(rebuild_hybrid(row), npu).core_npu_cycles)
+                 for row in measured if row.epoch.kind == "hybrid" and row.core_npu_cycles)
+    return Verdict(
+        what="core NPU cycles of hybrid epochs, from counted bytes and bursts", n=len(rows),
+        reached=f"median {_spread(row.error for row in rows)[0]:.1%}", target="reported", met=None,
+        rows=rows, fitted="two bytes a cycle of an engine, to three of these rows; of one that "
+                          "reads runs, to the fourth: in sample")
+
+
+def rebuild_hybrid(row: MeasuredEpoch) -> Epoch:
+    """Return a hybrid epoch with its two engines; a burst of one beat in many ends a run."""
+    assert row.read_bursts is not None and row.write_bursts is not None
+    wanted = min(row.read_bytes or 0, row.write_bytes or 0)
+    engines = []
+    for index, (way, bursts) in enumerate((("in", row.read_bursts), ("out", row.write_bursts))):
+        runs = bursts[0] if bursts[0] > sum(bursts) // 10 else 0
+        engines.append(StreamEngine(
+            index=index, direction=way, interface="busif0", pool="npuRAM4", bytes=wanted,
+            pattern="strided" if runs else "contiguous", run_bytes=wanted // runs if runs else 0))
+    return replace(row.epoch, engines=tuple(engines), units=(UnitWork(kind="NULL"),))
 
 
 def print_verdicts(verdicts: Sequence[Verdict], write: Callable[[str], object]) -> None:

@@ -46,6 +46,7 @@ def assemble_npu(section: BoardSection) -> Npu | None:
             fill_cycles=_value(unit.fill_cycles, 0)) for kind, unit in npu.units.items()),
         engines=npu.engines.value, engine_buffer_bytes=npu.engine_buffer_bytes.value,
         engine_bytes_per_cycle=npu.engine_bytes_per_cycle.value,
+        strided_read_bytes_per_cycle=_value(npu.strided_read_bytes_per_cycle, None),
         engine_outstanding=npu.engine_outstanding.value,
         weight_bytes_per_cycle=_value(npu.weight_bytes_per_cycle, 1.0),
         weight_ahead_bytes=_value(npu.weight_ahead_bytes, 0),

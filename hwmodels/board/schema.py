@@ -269,6 +269,7 @@ class NpuSection(Section):
     engines: Count
     engine_buffer_bytes: Size
     engine_bytes_per_cycle: Rate
+    strided_read_bytes_per_cycle: Rate | None = None
     engine_outstanding: Count
     weight_bytes_per_cycle: Rate | None = None
     weight_ahead_bytes: Annotated[

@@ -194,6 +194,8 @@ class Npu:
         What one engine holds ahead of, or behind, the units.
     engine_bytes_per_cycle : float
         What one engine passes between memory and units in a cycle.
+    strided_read_bytes_per_cycle : float or None
+        What one passes where it reads runs apart from one another; None: as any.
     engine_outstanding : int
         Read bursts one engine has in flight: they share the pool's latency.
     weight_bytes_per_cycle : float
@@ -218,6 +220,7 @@ class Npu:
     engines: int
     engine_buffer_bytes: int
     engine_bytes_per_cycle: float = 2.0
+    strided_read_bytes_per_cycle: float | None = None
     engine_outstanding: int = 8
     weight_bytes_per_cycle: float = 1.0
     weight_ahead_bytes: int = 0

@@ -178,6 +178,8 @@ def _form_stream(engine: StreamEngine, pool: Pool, interface: Interface, npu: Np
     rate = npu.engine_bytes_per_cycle
     if engine.operand == "weights":
         rate = min(rate, npu.weight_bytes_per_cycle)
+    elif reads and engine.pattern == "strided":
+        rate = npu.strided_read_bytes_per_cycle or rate
     return Stream(
         engine=engine, pool=pool, interface=interface, bursts=bursts, beats=beats,
         wanted_bytes=engine.bytes * engine.repeats, pool_bytes=pool_bytes, misses=misses,
