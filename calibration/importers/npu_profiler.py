@@ -285,6 +285,7 @@ def check_totals(found: Measurement, log: Log, *, exact: bool) -> None:
 
     Notes
     -----
+    Software epochs print what they access, as the compiler told, and no pools of their own.
     NPU core cycles of epochs without NPU counters are not printed, so that total may be larger
     than the sum by no more than the time those epochs took.
     """
@@ -293,7 +294,7 @@ def check_totals(found: Measurement, log: Log, *, exact: bool) -> None:
                          if found.count(counter, layer))
 
     pools = [name for name in found.counters if name.startswith("pool_")]
-    for name, parts in (*_SUMS, *((name, (name,)) for name in pools)):
+    for name, parts in (*_SUMS, *((name, (f"compiler_{name}",)) for name in pools)):
         if not found.count(name):
             continue
         stated, summed = float(found.values(name)[0]), math.fsum(total(part) for part in parts)

@@ -8,7 +8,8 @@ import json
 
 # One HW, one hybrid epoch with two extra ones, one software epoch; c_idx counts the extra ones.
 # Sums: ops 453348+100+0; compute 4608+10+257; max 27648+20+257; MCU 34711+4828+8921+32100=80560;
-# core 10599+33+1950+33=12615; NPU core 13300+2820 (software epochs print none).
+# core 10599+33+1950+33=12615; NPU core 13300+2820 (software epochs print none, nor pools; what
+# they access is in the totals: npuRAM5 19600+16+4 read, 8820+8 written).
 NPU = """\
  NPU Utility - AiRunner Profiler (version 0.4)
   Summary 'network' - ['network']
@@ -61,16 +62,20 @@ NPU = """\
  [compiler]
   ops                    : 100
   compute cycles         : 10 (max_cycles=20)
+  mem accesses           : [npuRAM5: r=16, w=8]
  [target]
   mcu cycles             : [169, 33, 4626] -> 0.000,0.000,0.006 ms (mcu_freq=800MHz), 0.006ms
   extra mcu              : [4632, 1950, 2339] -> 0.006,0.002,0.003 ms (mcu_freq=800MHz), 0.011ms
   total mcu              : [4801, 1983, 6965] -> 0.006,0.002,0.009 ms (mcu_freq=800MHz)
   core npu cycles        : 2820 -> 0.003 ms (npu_freq=1000MHz)
+   npuRAM5               : r=16         w=8          -> 8.51 MB/s
+   total                 : r=16         w=8          -> 8.51 MB/s
 ------------------------------------------------------------
   EpochBlock_189 (c_idx=4, num=189:189, c_type=SW, extra=0)
  [compiler]
   ops                    : 0
   compute cycles         : 257 (max_cycles=257)
+  mem accesses           : [npuRAM5: r=4, w=0] [npuRAM4: r=771, w=257]
  [target]
   mcu cycles             : [125, 33, 31942] -> 0.000,0.000,0.040 ms (mcu_freq=800MHz), 0.040ms
   npu cycles             : n.a.
@@ -89,8 +94,9 @@ NPU = """\
    inf/s                 : 9930.5 (0.101ms)
   Memory bandwidth / inference
    octoFlash             : r=4608       w=0          -> 285.15 MB/s (peak), 45.78 MB/s (average)
-   npuRAM5               : r=19600      w=8820       -> 1.76 GB/s (peak), 282.37 MB/s (average)
-   total r/w             : r=24208      w=8820       -> 2.04 GB/s (peak), 328.15 MB/s (average)
+   npuRAM5               : r=19620      w=8828       -> 1.76 GB/s (peak), 282.37 MB/s (average)
+   npuRAM4               : r=771        w=257        -> 63.61 MB/s (peak), 10.18 MB/s (average)
+   total r/w             : r=24999      w=9085       -> 2.04 GB/s (peak), 328.15 MB/s (average)
 """
 
 TFLM_TEXT = """Input CRC32: 0x14F6A510

@@ -208,3 +208,5 @@ def _describe_totals(sheet: ModelSheet) -> Iterator[tuple[str, float]]:
             yield f"{phase}, % of MCU cycles", totals[f"{phase}_share"]
     if totals.get("duration"):
         yield "inf/s", 1e6 / totals["duration"]
+    # Of all epochs, software ones too, whose own pools no profiler prints.
+    yield from _describe_pools(totals)
