@@ -40,6 +40,7 @@ bench: $(BENCH)
 	$(BIN)/python -m benchmarks.accuracy.npu_networks
 	$(BIN)/python -m benchmarks.accuracy.vela
 	$(BIN)/python -m benchmarks.speed
+	$(BIN)/python -m benchmarks.speed.cache_speed
 	$(BIN)/python -m benchmarks.speed.bus_speed
 	$(BIN)/python -m benchmarks.speed.npu_speed
 	$(BIN)/python -m benchmarks.reliability --keep

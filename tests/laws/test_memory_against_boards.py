@@ -52,4 +52,4 @@ def test_the_serial_flash_streams_at_its_edges():
 
 def test_the_report_has_a_line_each(slowdowns):
     text = make_memory_report(slowdowns, compare_dense())
-    assert text.count("\n") == 2 + 9 + 3 + 5 + 2
+    assert text.count("\n") == 2 + 9 + 3 + 5 + 1 + 2
