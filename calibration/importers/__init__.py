@@ -146,7 +146,7 @@ def _complete(found: Measurement, board: str | None, model: str | None,
               clock_hz: float | None) -> Measurement:
     """Add what the user knows: names, and latencies of what was counted at a known clock."""
     if board is not None:
-        _check_board(found.header, board)
+        board = _check_board(found.header, board)
     header: Header = replace(found.header, board=board or found.header.board,
                              model=model or found.header.model)
     if clock_hz is None:
@@ -168,17 +168,19 @@ def _complete(found: Measurement, board: str | None, model: str | None,
     return Measurement(header=header, samples=(*found.samples, *times))
 
 
-def _check_board(header: Header, board: str) -> None:
-    """Refuse a board whose part is not the one the log names."""
+def _check_board(header: Header, board: str) -> str:
+    """Return a board's own name; refuse one whose part is not the one the log names."""
     told = " ".join((header.board, *(value for key, value in header.environment
                                      if key.startswith("device"))))
     if header.board != UNKNOWN and header.board in list_boards():
         told += " " + load_board(header.board).soc
     try:
-        soc = load_board(board).soc
+        machine = load_board(board)
     except TwinError:
-        return  # a board we have no file for: nothing to contradict
+        return board  # one we have no file for: nothing to contradict
+    soc = machine.soc
     theirs, ours = _PART.findall(told), _PART.findall(soc)
     if theirs and ours and not {part.upper() for part in theirs} & {part.upper() for part in ours}:
         raise MeasurementError(f"{header.source}: ran on {theirs[0]}, {board} is a {soc}; name the "
                                "board it ran on")
+    return machine.name

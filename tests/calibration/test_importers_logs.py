@@ -234,6 +234,6 @@ def test_what_is_no_file_is_refused(tmp_path):
 def test_a_board_of_another_part_is_refused(tmp_path):
     with pytest.raises(MeasurementError, match="ran on STM32L4, nucleo_u575zi_q"):
         imported(tmp_path, "st-edge-ai", ST_NEW, board="nucleo_u575zi_q")
-    assert imported(tmp_path, "st-edge-ai", ST_NEW, board="nucleo_l4r5zi").header.board \
-        == "nucleo_l4r5zi"
+    for name in ("nucleo_l4r5zi", "NUCLEO-L4R5ZI"):
+        assert imported(tmp_path, "st-edge-ai", ST_NEW, board=name).header.board == "nucleo_l4r5zi"
     assert imported(tmp_path, "npu-profiler", NPU).header.board == "stm32n6570_dk"

@@ -26,6 +26,9 @@ CLOCK_SLACK = 0.01
 WORK_SLACK = 0.25
 """How far apart counts of operations may be, relative: tools count activations differently."""
 
+NAMELESS = (UNKNOWN, "network")
+"""Names of networks that tell nothing; ST's tools call every network "network"."""
+
 MAC_SLACK = 0.1
 """The same for a network's MACs: some tools count biases and activations among them."""
 
@@ -146,7 +149,7 @@ def _check_network(subject: Subject, measured: Measurement) -> Iterator[Mismatch
     for text in refusals:
         yield _network(text)
     name = graph.name if graph is not None else "the compiler's output"
-    if not refusals and header.model not in (name, UNKNOWN):
+    if not refusals and header.model not in (name, *NAMELESS):
         yield Mismatch(what="network", refuses=False, text=f"the measurement names {header.model}, "
                        f"the prediction {name}; import with --model to make sure")
     elif not refusals and not evidence:
