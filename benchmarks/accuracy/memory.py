@@ -2,24 +2,25 @@
 
     python -m benchmarks.accuracy.memory
 
-The code is CoreMark-like and declared as such: blocks written here after what CoreMark does (lists,
-matrices, a state machine, CRC), loops unrolled as a compiler does that reaches the datasheet's 5.05
-CoreMark/MHz. The split of its instructions, 25/38/22/15 per cent, is assumed and no source gives it;
-in equal quarters every slowdown comes out 5 % larger. Data is in DTCM, as in the datasheet's run
-tables.
+The code is CoreMark-like and declared as such: blocks written here after what CoreMark does
+(lists, matrices, a state machine, CRC), loops unrolled as a compiler does that reaches the
+datasheet's 5.05 CoreMark/MHz. The split of its instructions, 25/38/22/15 per cent, is assumed and
+no source gives it; in equal quarters every slowdown comes out 5 % larger. Data is in DTCM, as in
+the datasheet's run tables.
 
-The rows judged here were looked at while the model of fetches without a cache was made, so they are
-in sample: four tries, ratios to the published slowdowns from 1.60/1.60/1.74/1.83 in the first to
-1.14/1.17/1.20/1.28 in the last. What changed is the code (unrolled as above) and the rule that a
-taken branch fetches from its target's line on, which is documented for the Cortex-R4 and assumed for
-the M7. That the ratios are within 30 % is no test of the model; their order is one.
+The rows judged here were looked at while the model of fetches without a cache was made, so they
+are in sample: four tries, ratios to the published slowdowns from 1.60/1.60/1.74/1.83 in the first
+to 1.14/1.17/1.20/1.28 in the last. What changed is the code (unrolled as above) and the rule that
+a taken branch fetches from its target's line on, which is documented for the Cortex-R4 and assumed
+for the M7. That the ratios are within 30 % is no test of the model; their order is one.
 
-The dense layers are predicted alone and warm. In the vendor's networks 7.8 MB of other weights pass
-between two runs of the layer of 10 kB, so that its 11.3 cycles a MAC say its weights stayed or lay
-elsewhere; what is judged is the step from there to layers no cache can hold. A weight is used once,
-so a line of 32 bytes is waited for once in 32 MACs: the step times 32 is the wait for a line. What
-the flash's phases and the clocks give is about 35 cycles (44 ns) a line less than the vendor's layers
-say; the crossing of the N6's interconnect is in no document found, and nothing was fitted to close it.
+The dense layers are predicted alone and warm. In the vendor's networks 7.8 MB of other weights
+pass between two runs of the layer of 10 kB, so that its 11.3 cycles a MAC say its weights stayed or
+lay elsewhere; what is judged is the step from there to layers no cache can hold. A weight is used
+once, so a line of 32 bytes is waited for once in 32 MACs: the step times 32 is the wait for a line.
+What the flash's phases and the clocks give is about 35 cycles (44 ns) a line less than the vendor's
+layers say; the crossing of the N6's interconnect is in no document found, and nothing was fitted to
+close it.
 """
 
 from __future__ import annotations
