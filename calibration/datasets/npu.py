@@ -297,6 +297,10 @@ def _build_epoch(name: str, operations: Mapping[str, int], units: Mapping[str, i
         bounds = [writes - compute * outs] + ([] if weights else [reads - compute * ins])
         copied = max(0, min([*bounds, reads, writes]))
     scatter = find_scatter(copied, (reads - copied, writes - copied), maximum / RAM_BEAT_CYCLES)
+    if not any(scatter) and "memcpy.identity" in operations and (
+            copied + (reads - copied) / BEAT_BYTES) * RAM_BEAT_CYCLES <= maximum:
+        # A copy of nothing but its layout gathers, as the others do, where the estimate lets it.
+        scatter = (True, False, False, False)
     rows = [("in", copied // copies, scatter[0]) for _ in range(copies)]
     rows += [("out", copied // copies, scatter[1]) for _ in range(copies)]
     rows += [("in", (reads - copied) // ins, scatter[2]) for _ in range(ins)]
