@@ -12,6 +12,7 @@ from typing import Any
 from calibration.intervals import Interval
 from hwmodels.counts import Bill, Counts
 from hwmodels.npu import EpochRun
+from twin.accelerator.energy import estimate_npu_energy
 from twin.accelerator.offload import EpochPrediction
 from twin.explanation import explain_time
 from twin.ledger import (
@@ -139,11 +140,13 @@ def _accelerated(prediction: Prediction) -> dict[str, Any]:
     coverage = prediction.coverage
     if coverage is None:
         return {}
+    energy = estimate_npu_energy(prediction)
     pools, npu = prediction.deployment.pools, prediction.deployment.board.npu
     return {
         "pools": [] if pools is None or npu is None else [
             {"name": name, "used_bytes": used, "size_bytes": npu.pool(name).size_bytes}
             for name, used in pools.used],
+        "npu_energy_uj": None if energy is None else _quantity(*energy),
         "epochs": [_epoch(prediction, epoch) for epoch in prediction.epochs],
         "coverage": {
             "npu_layers": coverage.npu_layers, "host_layers": coverage.host_layers,

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from twin.accelerator.energy import estimate_npu_energy
 from twin.ledger import percentages
 from twin.prediction import Prediction
+from twin.quantities import format_energy, significant
 
 _LISTED = 8
 """Layers listed by index."""
@@ -19,7 +21,19 @@ def coverage_pairs(prediction: Prediction) -> list[tuple[str, str]]:
     return [("offload", f"{coverage.npu_layers} layers on the NPU, {coverage.host_layers} on the "
                         f"host in {len(prediction.epochs)} epochs; of the time {npu} % NPU, "
                         f"{host} % host, {hand_over} % hand-over"),
-            *_pool_pairs(prediction), *_host_pairs(prediction)]
+            *_pool_pairs(prediction), *_host_pairs(prediction), *_energy_pairs(prediction)]
+
+
+def _energy_pairs(prediction: Prediction) -> list[tuple[str, str]]:
+    """Energy of the accelerator and its memories, which no meter has confirmed."""
+    found = estimate_npu_energy(prediction)
+    if found is None:
+        return []
+    value_uj, interval = found
+    per_mac = f", {significant(value_uj * 1e6 / prediction.macs, 2)} pJ/MAC" * bool(prediction.macs)
+    return [("NPU energy", f"{format_energy(value_uj)} assumed, {100 * interval.level:.0f} % "
+                           f"interval {format_energy(interval.low)} to "
+                           f"{format_energy(interval.high)}{per_mac}; the host's is apart")]
 
 
 def _pool_pairs(prediction: Prediction) -> list[tuple[str, str]]:
