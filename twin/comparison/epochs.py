@@ -187,12 +187,10 @@ def _describe_engines(counters: Counters) -> Iterator[tuple[str, float]]:
 def _describe_pools(counters: Counters) -> Iterator[tuple[str, float]]:
     names = sorted({match[1] for name in counters
                     if (match := re.fullmatch(r"pool_(\w+)_(?:read|write)_bytes", name))})
-    for way in ("read", "write"):
-        moved = [counters.get(f"pool_{name}_{way}_bytes", 0.0) for name in names]
-        for name, amount in zip(names, moved, strict=True):
-            yield f"pool {name}, {way}, bytes", amount
-        if names:
-            yield f"pools (total), {way}, bytes", math.fsum(moved)
+    for way in ("read", "write") if names else ():
+        moved = {name: counters.get(f"pool_{name}_{way}_bytes", 0.0) for name in names}
+        yield from ((f"pool {name}, {way}, bytes", amount) for name, amount in moved.items())
+        yield f"pools (total), {way}, bytes", math.fsum(moved.values())
 
 
 def _describe_totals(sheet: ModelSheet) -> Iterator[tuple[str, float]]:
