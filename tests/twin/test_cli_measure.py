@@ -61,7 +61,8 @@ def test_from_model_to_report_on_an_emulated_board(folder):
 
 
 @needs_compiler
-def test_ctrl_c_ends_idle_and_says_where_the_samples_are(folder, tmp_path):
+@pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGTERM], ids=lambda one: one.name)
+def test_ctrl_c_ends_idle_and_says_where_the_samples_are(folder, tmp_path, ending):
     image, folder = folder / "firmware" / "firmware.elf", tmp_path / "m"
     if not image.exists():
         pytest.skip("the image is built by the test before")
@@ -75,7 +76,7 @@ def test_ctrl_c_ends_idle_and_says_where_the_samples_are(folder, tmp_path):
         if samples.exists() and samples.stat().st_size > 60_000:  # some seven runs
             break
         time.sleep(0.1)
-    process.send_signal(signal.SIGINT)
+    process.send_signal(ending)
     _, err = process.communicate(timeout=20)
     assert process.returncode == 130, err
     assert "as far as it came" in err and "Traceback" not in err

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import os
+import signal
 import sys
+import threading
 import traceback
 import warnings
+from collections.abc import Iterator
 from typing import Any
 
 import typer
@@ -33,7 +36,8 @@ class Verbs(TyperGroup):
             complain("error: standard output is closed: there is nowhere to write results; "
                      "accepted: a terminal, a file, a pipe, or /dev/null")
             sys.exit(UsageError.exit_code)
-        return super().main(*args, **options)
+        with _ended_as_interrupted():
+            return super().main(*args, **options)
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Refuse empty words: a folder or file of no name would be this folder, or nothing."""
@@ -67,6 +71,20 @@ class Verbs(TyperGroup):
                 raise
             report_bug(error)
             raise typer.Exit(BUG) from error
+
+
+@contextlib.contextmanager
+def _ended_as_interrupted() -> Iterator[None]:
+    """SIGTERM ends a command as Ctrl-C does: boards idle, emulators ended, samples kept."""
+    ours = (threading.current_thread() is threading.main_thread()
+            and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL)
+    if ours:
+        signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        if ours:
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
 def drop_output() -> None:
