@@ -108,7 +108,7 @@ class _Report:
     facts: dict[str, str] = field(default_factory=dict)
     environment: dict[str, str] = field(default_factory=dict)
     samples: list[Sample] = field(default_factory=list)
-    values: dict[tuple[int | None, str], float] = field(default_factory=dict)
+    values: dict[int | None, dict[str, float]] = field(default_factory=dict)
     uncounted: set[int | None] = field(default_factory=set)
     inputs: list[str] = field(default_factory=list)
     sections: list[str] = field(default_factory=list)
@@ -186,12 +186,13 @@ class _Report:
         self.log.take(number)
 
     def _add(self, number: int, key: str, found: list[tuple[str, str | None, float, str]]) -> None:
+        values = self.values.setdefault(self.epoch, {})
         for counter, clock, amount, unit in found:
-            if (self.epoch, counter) in self.values:
+            if counter in values:
                 raise self.log.refuse(number, f"{key!r} is there twice")
             if not amount <= MAX_VALUE:
                 raise ValueError(amount)
-            self.values[self.epoch, counter] = amount
+            values[counter] = amount
             self.samples.append(Sample(run=0, layer=self.epoch, counter=counter, clock=clock,
                                        value=amount, unit=unit))
 
@@ -204,8 +205,8 @@ class _Report:
         stated = [float(text) for text in read_groups(r"^r=(\d+)\s+w=(\d+)", value)]
         for direction, expected in zip(("read", "write"), stated, strict=True):
             name = re.compile(rf"{_SUM_LINES[key]}_{direction}_bytes")
-            found = [amount for (epoch, counter), amount in self.values.items()
-                     if epoch == self.epoch and name.fullmatch(counter)]
+            found = [amount for counter, amount in self.values.get(self.epoch, {}).items()
+                     if name.fullmatch(counter)]
             # a prediction is printed rounded, so that its sum may be off by half of each part
             slack = 0.0 if self.kind == "measured" else 0.5 * len(found) + 0.5
             if abs(math.fsum(found) - expected) > slack:
@@ -219,12 +220,13 @@ class _Report:
             self.log.lack(f"it has {self.epochs} of {stated} epochs")
         for name in self.environment:
             layer = int(name.removeprefix("epoch "))
-            if (layer, "core_cycles") not in self.values:
+            values = self.values.get(layer, {})
+            if "core_cycles" not in values:
                 self.log.lack(f"{name} has no MCU cycles")
-            elif (layer, "core_npu_cycles") not in self.values and layer not in self.uncounted:
+            elif "core_npu_cycles" not in values and layer not in self.uncounted:
                 self.log.lack(f"{name} has no NPU cycles, and no line that says so")
         for name in ("cpu_cycles", "npu_cycles", "duration"):
-            if self.epochs and (None, name) not in self.values:
+            if self.epochs and name not in self.values.get(None, {}):
                 self.log.lack(f"the totals of the whole model have no {name}")
                 break
 
