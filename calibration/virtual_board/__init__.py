@@ -9,6 +9,7 @@ Every counter of theirs is simulated and says so.
 from __future__ import annotations
 
 import contextlib
+import platform
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -39,9 +40,9 @@ class VirtualBoard:
     core : str
         Emulated.
     emulator : str
-        "qemu" or "unicorn".
+        "qemu", "unicorn" or "none".
     counts : str
-        What its counters are.
+        What its counters are, and whether simulated or measured.
     missing : str
         What has to be installed; "" when it can run.
     """
@@ -79,20 +80,23 @@ class Launched:
 
 
 def list_virtual_boards() -> tuple[VirtualBoard, ...]:
-    """Return every virtual board, those that can run first."""
+    """Return every virtual board and this machine, those that can run first."""
     from calibration.virtual_board.unicorn_board import CORES
 
     needs = [name for name in ("unicorn", "elftools", "capstone") if find_spec(name) is None]
     found = [VirtualBoard(name=name, emulator="unicorn", core=f"cortex-{name.split('-')[1]}",
-                          counts="cycles of planted costs, 8-bit DWT events",
+                          counts="cycles of planted costs, 8-bit DWT events (simulated)",
                           missing="the extra 'boards': pip install '.[boards]'" if needs else "")
              for name in CORES]
     for machine in MACHINES.values():
         there = which(machine.program) is not None
         package = "qemu-system-arm" if machine.program.endswith("arm") else "qemu-system-misc"
         found.append(VirtualBoard(name=machine.port, emulator="qemu", core=machine.core,
-                                  counts="exact instructions",
+                                  counts="exact instructions (simulated)",
                                   missing="" if there else f"apt-get install {package}"))
+    found.append(VirtualBoard(
+        name="host", core=platform.machine(), emulator="none", missing="",
+        counts="nanoseconds, and what the kernel gives (measured)"))
     return tuple(sorted(found, key=lambda board: (bool(board.missing), board.name)))
 
 
@@ -106,7 +110,7 @@ def check_virtual_board(name: str) -> None:
     ToolMissingError
         Naming what to install.
     """
-    found = {one.name: one.missing for one in list_virtual_boards()} | {"host": ""}
+    found = {one.name: one.missing for one in list_virtual_boards()}
     if name not in found:
         raise LinkError(f"no virtual board {name!r}; {did_you_mean(name, found)}")
     if found[name]:

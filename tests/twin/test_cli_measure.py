@@ -136,7 +136,9 @@ def test_virtual_boards_are_listed():
     assert code == 0
     assert {line.split()[0] for line in out.splitlines()[1:]} >= {
         "unicorn-m4", "unicorn-m7", "unicorn-m33", "mps2-an386", "mps2-an500", "mps2-an505",
-        "mps3-an547", "stm32f4", "riscv_virt"}
+        "mps3-an547", "stm32f4", "riscv_virt", "host"}
+    simulated = [line.split()[0] for line in out.splitlines() if "(simulated)" in line]
+    assert len(simulated) == 9 and "host" not in simulated
     assert run("boards", "nucleo_l4r5zi", "--virtual")[0] == 2
 
 

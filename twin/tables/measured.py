@@ -46,7 +46,7 @@ def energy_table(measured: Measurement) -> Table:
 
 def virtual_boards_table(boards: Sequence[VirtualBoard]) -> Table:
     """Return one row per virtual board, with what it needs where it cannot run."""
-    table = new_table(("virtual board", "core", "emulator", "counts (simulated)", "needs"))
+    table = new_table(("virtual board", "core", "emulator", "counts", "needs"))
     for board in boards:
         add_row(table, (board.name, board.core, board.emulator, board.counts,
                         board.missing or "ready"))
