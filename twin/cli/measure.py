@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from twin.cli.options import BoardName, ClockText, Model, parse_quantity
+from twin.cli.options import BoardName, ClockText, parse_quantity
 from twin.cli.output import note_written, open_console, show, warn
 from twin.errors import UsageError
 
@@ -33,7 +33,9 @@ Virtual = Annotated[str | None, typer.Option(
     "--virtual", metavar="NAME", help="A board of `twin boards --virtual`, or host.")]
 Image = Annotated[str | None, typer.Option(
     "--image", metavar="ELF", help="Firmware for the virtual board; by default it is built.")]
-Runs = Annotated[int, typer.Option("--runs", min=1, help="Runs that are kept, cold and warm each.")]
+Runs = Annotated[int | None, typer.Option(
+    "--runs", min=1, help="Runs that are kept, cold and warm each; by default 100, of "
+                          "micro-benchmarks 5.")]
 WarmUp = Annotated[int, typer.Option("--warmup", min=0, help="Runs before the warm ones.")]
 Events = Annotated[str | None, typer.Option(
     "--counters", metavar="NAMES", help="Event counters, by comma; by default all, in passes.")]
@@ -50,6 +52,11 @@ Supply = Annotated[float | None, typer.Option(
 Flame = Annotated[str | None, typer.Option(
     "--flamegraph", metavar="FILE", help="Where the time goes: a picture (.svg), or folded stacks "
                                          "for any viewer. On the host py-spy samples functions.")]
+PlanText = Annotated[str | None, typer.Option(
+    "--plan", metavar="FILE|NAMES", help="Run micro-benchmarks instead of a network: those of a "
+                                         "file of `twin plan`, names by comma, or all.")]
+OptionalModel = Annotated[str | None, typer.Argument(
+    metavar="[MODEL]", help="A .tflite or .onnx file, or a network of `twin models`.")]
 PowerRuns = Annotated[int | None, typer.Option(
     "--power", metavar="RUNS", min=1, help="Then make silent runs for a power meter, marked by "
                                            "the pin.")]
@@ -75,13 +82,14 @@ class PowerWindow:
     shunt_ohm: float | None
 
 
-def measure(model: Model, board: BoardName, port: Port = None, virtual: Virtual = None,
-            image: Image = None, runs: Runs = 100, warmup: WarmUp = 10, counters: Events = None,
+def measure(board: BoardName, model: OptionalModel = None, port: Port = None,
+            virtual: Virtual = None,
+            image: Image = None, runs: Runs = None, warmup: WarmUp = 10, counters: Events = None,
             input_file: InputFile = None, mask: Mask = False, fixed: Fixed = False,
             baud: Baud = 115200, clock: ClockText = None, output: Folder = None,
             supply: Supply = None, flamegraph: Flame = None, power: PowerRuns = None,
             power_layers: PowerLayers = False, ina226: MonitorBus = None,
-            shunt: Shunt = None) -> None:
+            shunt: Shunt = None, plan: PlanText = None) -> None:
     """Measure a network on a board, or on this machine (-b host): raw samples and what they say."""
     if port is not None and virtual is not None:
         raise UsageError("--port and --virtual exclude each other")
@@ -89,13 +97,22 @@ def measure(model: Model, board: BoardName, port: Port = None, virtual: Virtual 
         raise UsageError("--image is for --virtual; a real board is flashed: twin firmware flash")
     if ina226 is not None and (shunt is None or power is None):
         raise UsageError("--ina226 needs --shunt OHM and --power RUNS")
-    from calibration.link import find_port
-    from twin.readers import read_model
-
-    graph = read_model(model)
+    if (model is None) == (plan is None):
+        raise UsageError("either a MODEL or --plan is needed, to say what is measured")
     if board == HOST and port is None:
         virtual = HOST
     deployed = None if virtual == HOST else _load_board(board, clock)
+    if plan is not None:
+        from twin.cli.microbench import measure_plan
+
+        measure_plan(plan, deployed, port=port, virtual=virtual, image=image, runs=runs,
+                     baud=baud, output=output, supply=supply, power=power)
+        return
+    from calibration.link import find_port
+    from twin.readers import read_model
+
+    assert model is not None
+    graph = read_model(model)
     name = deployed.name if deployed is not None else HOST
     folder = Path(output) if output else _default_folder(graph.name, name)
     told: dict[str, Any] = {
@@ -104,7 +121,7 @@ def measure(model: Model, board: BoardName, port: Port = None, virtual: Virtual 
         "supply_v": supply, "placement": tuple(deployed.placement) if deployed is not None else ()}
     names = None if counters is None else [name.strip() for name in counters.split(",")]
     data = None if input_file is None else Path(input_file).read_bytes()
-    asked = {"runs": runs, "warmup": warmup, "events": names, "mask": mask,
+    asked = {"runs": 100 if runs is None else runs, "warmup": warmup, "events": names, "mask": mask,
              "adaptive": not fixed}
     window = PowerWindow(runs=power, layers=power_layers, bus=ina226, shunt_ohm=shunt)
     try:

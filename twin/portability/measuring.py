@@ -63,9 +63,9 @@ def prepare_job(plan: PlanFile, board: Board | None, port: Port) -> Job:
     UsageError
         When the plan asks for what the machine cannot do, or the port runs other instructions.
     """
-    if board is not None and port.isa != board.core.isa and port.core != board.core.model:
-        raise UsageError(f"port {port.name} runs {port.isa}, {board.name} {board.core.isa}; "
-                         "accepted: a board of the same core")
+    if board is not None and port.core != board.core.model and port.isa != "x86-64":
+        raise UsageError(f"port {port.name} is a {port.core or port.arch}, {board.name} a "
+                         f"{board.core.model}; accepted: a board of that core")
     rooms = find_rooms(board, port)
     chosen = choose_benchmarks(plan.benchmarks, board, rooms)
     return Job(plan=plan, probes=tuple(probe for one in chosen for probe in one.probes),
@@ -90,7 +90,7 @@ def run_job(job: Job, line: str, folder: Path, *, baud: int = 115200, runs: int 
     line : str
         Serial device, pty or socket.
     folder : Path
-        Gets the samples.
+        Gets a folder `FOLDER` of samples.
     baud, runs : int
         Rate of a serial device; runs of the whole list.
     made : Launched, optional

@@ -141,8 +141,9 @@ def find_rooms(board: Board | None, port: Port | None = None) -> Rooms:
     taken[code] = taken.get(code, 0) + CODE_BYTES
     sizes = {}
     for memory in board.memories:
-        if memory.name != weights and memory.role in (*FLASH_ROLES, "npu_ram"):
-            continue  # not ours to write, and nothing of ours is linked there
+        linked = memory.name in (weights, arena)
+        if not linked and memory.role in (*FLASH_ROLES, "npu_ram", "external_ram"):
+            continue  # not ours to write, or not set up unless the image uses it
         size = _power_below(min(ROOM_BYTES, memory.size_bytes - taken.get(memory.name, 0)))
         if size >= 2 * DOT_BYTES:
             sizes[memory.name] = size
