@@ -33,6 +33,11 @@ class Figure:
         return self.predicted / self.measured
 
 
+def head_counter(name: str, unit: str) -> str:
+    """Write a counter with its unit, once where they are one word."""
+    return name if name == unit else f"{name}, {unit}"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
     """A layer, what lies between layers, or the whole inference; figures by counter."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from twin.comparison.epochs import EpochComparison
-from twin.comparison.layers import LayerComparison
+from twin.comparison.layers import LayerComparison, head_counter
 from twin.figures.canvas import HEADING_IN, new_figure, write_heading
 from twin.figures.published import Pair, draw_pairs
 
@@ -45,6 +45,7 @@ def draw_beside(title: str, comparison: LayerComparison | EpochComparison) -> Fi
         all_axes = figure.subplots(1, len(panels), squeeze=False)[0]
         for axes, (label, pairs) in zip(all_axes, panels, strict=True):
             draw_pairs(axes, label, _largest(pairs), beside=comparison.kind)
+            axes.xaxis.set_major_formatter("{x:,.0f}")
         figure.legend(*all_axes[0].get_legend_handles_labels(), loc="outside lower left", ncols=3,
                       fontsize=8)
     return figure
@@ -59,7 +60,7 @@ def _largest(pairs: list[Pair]) -> list[Pair]:
 
 def _layer_panels(comparison: LayerComparison) -> list[tuple[str, list[Pair]]]:
     rows = comparison.rows[:-1] or comparison.rows
-    return [(f"{name}, {unit}", [
+    return [(head_counter(name, unit), [
         Pair(label=f"{row.label} {row.op}".strip(), published=figure.measured,
              predicted=figure.predicted, ratio=figure.ratio, stood_in=False)
         for row in rows if (figure := row.figures[name]) and figure.measured is not None])

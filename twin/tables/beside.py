@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from twin.comparison.epochs import PHASES, EpochComparison, EpochPair
-from twin.comparison.layers import Figure, LayerComparison
+from twin.comparison.layers import Figure, LayerComparison, head_counter
 from twin.quantities import significant
 from twin.tables.layout import add_row, new_table, spaced
 
@@ -22,7 +22,7 @@ def layers_beside(comparison: LayerComparison) -> RenderableType:
     """Return layers and the inference, with the ratio predicted/measured of every counter."""
     headers = ["layer", "op"]
     for name, unit in comparison.counters:
-        headers += [f"{name}, {unit}: predicted", comparison.kind, "ratio"]
+        headers += [f"{head_counter(name, unit)}: predicted", comparison.kind, "ratio"]
     table = new_table(headers, headers[2:])
     for row in comparison.rows:
         cells = [row.label, row.op]
