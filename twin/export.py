@@ -6,6 +6,7 @@ import csv
 import io
 import math
 import os
+import tempfile
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
@@ -67,9 +68,11 @@ def check_place(path: str | Path, *, folder: bool = False) -> None:
     near = target if folder else target.parent
     while not near.exists() and near != near.parent:
         near = near.parent
-    if not near.is_dir() or not os.access(near, os.W_OK | os.X_OK):
-        raise UsageError(f"{target}: cannot be written: {near} is no folder that can be written "
-                         "to")
+    try:
+        with tempfile.TemporaryFile(dir=near):
+            pass
+    except OSError as error:
+        raise UsageError(f"{target}: cannot be written: {error.strerror or error}") from error
 
 
 def write_file(path: str | Path, content: bytes) -> Path:

@@ -21,7 +21,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from hwmodels.errors import ToolMissingError, extra_missing
+from hwmodels.errors import ToolMissingError, TwinError, extra_missing
 from twin import zoo
 from twin.accelerator.offload import HAND_OVER_EVENTS
 from twin.deployment import deploy
@@ -149,5 +149,15 @@ def _table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
+def main() -> int:
+    """Print the tables; a tool that is missing is told, not traced."""
+    try:
+        print(make_report([compare(model) for model in MODELS]), end="")
+    except TwinError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return error.exit_code
+    return 0
+
+
 if __name__ == "__main__":
-    print(make_report([compare(model) for model in MODELS]), end="")
+    sys.exit(main())
