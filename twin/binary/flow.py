@@ -9,15 +9,8 @@ from functools import cached_property
 
 from hwmodels.isa.mnemonics import CONDITIONS
 from twin.binary.image import BuiltImage, Function, Listed
-from twin.binary.operations import (
-    LR,
-    PC,
-    REGISTERS,
-    Operation,
-    compile_operation,
-    register_list,
-    split_operands,
-)
+from twin.binary.operations import compile_operation
+from twin.binary.sources import LR, PC, REGISTERS, Operation, register_list, split_operands
 from twin.errors import FirmwareError
 
 _BRANCH = re.compile(r"^b(" + "|".join(CONDITIONS) + r")?(?:\.[nw])?$")
@@ -39,12 +32,15 @@ class Ending:
         Where it goes; 0 where that is not written in it.
     register : int
         Compared with zero by cbz and cbnz, counted by loops; -1: the flags decide.
+    by_vectors : bool
+        Whether a loop's end counts the elements of a vector, not turns.
     """
 
     kind: str
     condition: str = ""
     target: int = 0
     register: int = -1
+    by_vectors: bool = False
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -155,7 +151,7 @@ def read_blocks(image: BuiltImage, function: Function) -> dict[int, CodeBlock]:
         following = listed[place + 1].address if place + 1 < len(listed) else -1
         if one.address in endings or following in leaders or following != behind:
             ending = endings.get(one.address, Ending(kind="fall"))
-            work = run if ending.kind in ("fall", "return") else run[:-1]
+            work = run if ending.kind in ("fall", "return", "loop_start") else run[:-1]
             blocks[run[0].address] = CodeBlock(
                 start=run[0].address, end=behind, listing=tuple(run), ending=ending,
                 operations=tuple(compile_operation(each) for each in work
@@ -182,11 +178,13 @@ def _ending(one: Listed, function: Function) -> Ending | None:
                       target=int(tokens[1], 16), register=REGISTERS[tokens[0]])
     if one.mnemonic == "bl":
         return Ending(kind="call", target=int(tokens[0], 16))
-    if one.mnemonic in ("le", "wls"):
-        register = LR if one.mnemonic == "le" else REGISTERS[tokens[1]]
-        return Ending(kind="loop_end" if one.mnemonic == "le" else "loop_start",
-                      condition="gt" if one.mnemonic == "le" else "eq",
-                      target=int(tokens[-1], 16), register=register)
+    name = one.mnemonic.split(".")[0]
+    if name in ("le", "letp"):
+        return Ending(kind="loop_end", condition="gt", target=int(tokens[-1], 16), register=LR,
+                      by_vectors=name == "letp")
+    if name in ("wls", "wlstp"):
+        return Ending(kind="loop_start", condition="eq", target=int(tokens[-1], 16),
+                      register=REGISTERS[tokens[1]])
     return _return(one, tokens)
 
 
@@ -195,7 +193,7 @@ def _return(one: Listed, tokens: list[str]) -> Ending | None:
     if match and (tokens == ["lr"] or tokens[:2] == ["pc", "[sp]"]
                   or (tokens[-1].startswith("{") and PC in register_list(tokens[-1]))):
         return Ending(kind="return", condition=match[2] or "")
-    if one.mnemonic.startswith(("blx", "bx", "tbb", "tbh", "letp", "dlstp", "wlstp")) \
+    if one.mnemonic.startswith(("blx", "bx", "tbb", "tbh")) \
             or tokens[:1] == ["pc"]:
         raise FirmwareError(f"0x{one.address:08x}: {one.text!r} is a jump this reader does not "
                             "follow")

@@ -6,7 +6,7 @@ import re
 from itertools import pairwise
 
 from twin.binary.image import BuiltImage, Function
-from twin.binary.operations import number, register_list, split_operands
+from twin.binary.sources import number, register_list, split_operands
 
 CHAIN = ("Reset_Handler", "run_firmware", "handle_byte", "handle_frame", "handle_request",
          "answer_request", "answer_run", "make_runs", "run_model", "run_measured_layer",

@@ -11,9 +11,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from twin.binary.accesses import Near
 from twin.binary.flow import Code, CodeBlock, Region
 from twin.binary.image import BuiltImage
-from twin.binary.operations import LR, PC, SP, Near
+from twin.binary.sources import LR, PC, SP, STEP
 from twin.binary.values import DATA, ENDLESS, STALE, Line, Scope, Value, add, at, base_of, subtract
 from twin.errors import FirmwareError
 
@@ -211,8 +212,9 @@ class Walker:
     def _branch(self, block: CodeBlock) -> int:
         ending = block.ending
         flags = self.flags
+        step = self.state[STEP] if ending.by_vectors else int(ending.kind == "loop_end")
         if ending.register >= 0:
-            flags = (self.state[ending.register], int(ending.kind == "loop_end"), True)
+            flags = (self.state[ending.register], step, True)
         self._test = ending.condition, flags
         self.scope.place = -block.start  # what the branch asks, apart from what the block does
         taken = self.decide(ending.condition, flags)
@@ -221,7 +223,7 @@ class Walker:
             raise FirmwareError(f"{self.image.path}: at 0x{block.listing[-1].address:08x} data "
                                 f"decide where {name} goes")
         if ending.kind == "loop_end" and taken:
-            self.state[LR] = add(self.state[LR], -1)
+            self.state[LR] = subtract(self.state[LR], step)
         elif ending.kind == "loop_start" and not taken:
             self.state[LR] = self.state[ending.register]
         self.log.append(Step(block, taken))
