@@ -24,7 +24,7 @@ struct model {
     uint32_t weights_bytes;
     uint8_t sha256[32], build_sha256[32];
     const char *compiler;
-    const uint32_t *failure;               /* a place in the kernels' code, 0: none; or no pointer */
+    const uint32_t *failure;               /* place in the kernels, 0: none; or no pointer */
 
     /* Text mode: what `db load` expects and means. */
     uint32_t text_model;                   /* as struct wire_identify_reply has it */
