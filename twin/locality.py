@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from hwmodels.board.facts import Board, Cache
+from hwmodels.board.file import WHAT_IF_SOURCE
 from hwmodels.cache.geometries import Walked, fewest_sets, strip_touches, sweep_misses
 from hwmodels.cache.set_associative import new_state, simulate_nests
 from hwmodels.kernel import Kernel
@@ -192,7 +193,7 @@ def sweep_caches(deployment: Deployment, sizes_bytes: Sequence[int],
     deployment : Deployment
         Of a runtime of the core.
     sizes_bytes, ways : sequence of int
-        Every pair that makes at least one set is run; line and policy stay (tree pseudo-LRU
+        Every pair that makes whole sets is run; line and policy stay (tree pseudo-LRU
         becomes LRU at ways that are no power of two).
 
     Returns
@@ -236,10 +237,11 @@ def replacement_range(deployment: Deployment) -> ReplacementRange:
     Tree pseudo-LRU is tried only where every cache has a power of two of ways, up to 32.
     """
     board = deployment.board
-    kinds = {fact.path: fact.kind for fact in board.facts}
+    assumed = {fact.path for fact in board.facts
+               if fact.kind == "assumed" and fact.source != WHAT_IF_SOURCE}
     open_caches = [cache for cache in board.caches if cache.enabled
                    and cache.ways > 1 and _is_used(board, cache)
-                   and kinds.get(f"caches.{cache.name}.replacement") == "assumed"]
+                   and f"caches.{cache.name}.replacement" in assumed]
     first = predict(deployment).time_us
     if not open_caches:
         stated = "/".join(dict.fromkeys(cache.replacement for cache in data_caches(board)))
@@ -268,7 +270,8 @@ def to_locality_document(locality: Locality, sweep: Sequence[SweepPoint],
                       "code": deployment.code},
         "caches": [{"name": cache.name, "size_bytes": cache.size_bytes,
                     "line_bytes": cache.line_bytes, "ways": cache.ways,
-                    "replacement": cache.replacement} for cache in locality.caches],
+                    "replacement": cache.replacement, "below": cache.below}
+                   for cache in locality.caches],
         "layers": [{"index": layer.index, "name": layer.name, "op": layer.op,
                     "accesses": layer.accesses, "misses": layer.misses,
                     "miss_rate": layer.miss_rate, "write_backs": layer.write_backs,
@@ -276,6 +279,7 @@ def to_locality_document(locality: Locality, sweep: Sequence[SweepPoint],
                     "direct_accesses": layer.direct} for layer in locality.layers],
         "total": {"accesses": locality.accesses, "misses": locality.misses,
                   "miss_rate": locality.miss_rate, "write_backs": locality.write_backs},
+        "prices": "stated",
         "replacement": {"assumed_of": list(policies.caches), "low": policies.low,
                         "high": policies.high, "time_us": dict(policies.time_us)},
         "sweep": [{"size_bytes": point.size_bytes, "ways": point.ways,
@@ -353,7 +357,7 @@ def _walk(deployment: Deployment, kernels: Sequence[Kernel], cache: Cache) -> li
 
 
 def _reshape(cache: Cache, size_bytes: int, ways: int) -> Cache | None:
-    if size_bytes < cache.line_bytes * ways:
+    if size_bytes < cache.line_bytes * ways or size_bytes % (cache.line_bytes * ways):
         return None
     policy = cache.replacement
     if policy == "plru" and (ways & (ways - 1) or ways > 32):

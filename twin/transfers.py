@@ -29,10 +29,12 @@ if TYPE_CHECKING:
 
 VIA_KEYS = ("placement.weights_via", "placement.tiles")
 
-LOAD_KEYS: Mapping[str, Callable[[str], object]] = {
-    "memory": str, "bytes_per_second": float, "write": lambda text: text == "true",
-    "burst_beats": int, "bank": int}
-"""Keys of `load.MASTER`, and what they hold."""
+LOAD_KEYS: Mapping[str, tuple[Callable[[str], object], str]] = {
+    "memory": (str, "a memory of the board"),
+    "bytes_per_second": (float, "a number of bytes a second, such as 20e6"),
+    "write": ({"true": True, "false": False}.__getitem__, "true, false"),
+    "burst_beats": (int, "a whole number from 1 on"), "bank": (int, "a whole number from 0 on")}
+"""Keys of `load.MASTER`: how their text is read, and what is accepted."""
 
 _BUFFER_LINE_BYTES = 32
 
@@ -97,15 +99,18 @@ def take_loads(board: Board, loads: tuple[Load, ...],
     known: dict[str, dict[str, object]] = {
         load.master: {key: getattr(load, key) for key in LOAD_KEYS} for load in loads}
     for path in [path for path in overrides if path.startswith("load.")]:
-        parts, text = path.split("."), str(overrides.pop(path)).strip().lower()
+        parts, given = path.split("."), str(overrides.pop(path)).strip()
         masters = [dma.name for dma in board.dma]
+        if not masters:
+            raise UsageError(f"{path}: {board.name} has no DMA controller")
         if len(parts) != 3 or parts[1] not in masters or parts[2] not in LOAD_KEYS:
             raise UsageError(f"{path}: no such path; " + did_you_mean(path, [
                 f"load.{master}.{key}" for master in masters for key in LOAD_KEYS]))
+        read, accepted = LOAD_KEYS[parts[2]]
         try:
-            known.setdefault(parts[1], {})[parts[2]] = LOAD_KEYS[parts[2]](text)
-        except ValueError as error:
-            raise UsageError(f"{path}: {text!r}; accepted: a number") from error
+            known.setdefault(parts[1], {})[parts[2]] = read(given.lower())
+        except (ValueError, KeyError) as error:
+            raise UsageError(f"{path}: {given!r}; accepted: {accepted}") from error
     made = []
     for master, keys in known.items():
         missing = {"memory", "bytes_per_second"} - set(keys)
@@ -154,8 +159,10 @@ def tile_memory(deployment: Deployment) -> Memory:
     if data_cache(board, memory) is not None or memory.role not in ("tcm", "sram"):
         fit = [one.name for one in board.memories
                if one.role in ("tcm", "sram") and data_cache(board, one) is None]
-        raise UsageError(f"placement.tiles: {memory.name} is cached or no RAM of the chip; "
-                         f"accepted: {', '.join(fit)}")
+        raise UsageError(
+            f"placement.tiles: the buffers of placement.weights_via would lie in {memory.name}, "
+            f"{'the arena,' if deployment.tiles is None else 'which is'} cached or no RAM of the "
+            f"chip; accepted: {', '.join(fit) or 'none on this board'}")
     return memory
 
 
@@ -211,8 +218,8 @@ def describe_transfers(deployment: Deployment, waited_cycles: float, total_cycle
     busy = sum(copy_cycles(board, dma, source, target, size) for size in buffers.layer_bytes)
     share = busy / total_cycles if total_cycles else 0.0
     return (f"weights come by {dma.name} into {target.name}: {sum(buffers.layer_bytes):,} bytes "
-            f"through two buffers of {buffers.size_bytes:,}, busy {100 * share:.1f} % of the time, "
-            f"{waited_cycles:,.0f} cycles not hidden")
+            f"through two buffers, {buffers.size_bytes:,} bytes together, busy "
+            f"{100 * share:.1f} % of the time, {waited_cycles:,.0f} cycles not hidden")
 
 
 def _ratio(board: Board, clock: str) -> float:

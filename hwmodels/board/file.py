@@ -28,6 +28,10 @@ LARGEST_BYTES = 1 << 20
 """No board file is near a mebibyte: a larger one is something else."""
 
 
+WHAT_IF_SOURCE = "what-if: set by the user"
+"""Source of a fact a what-if has set."""
+
+
 def list_boards() -> tuple[str, ...]:
     """Return the names of all boards, shipped and in the folders of `TWIN_BOARDS`, sorted.
 
@@ -97,7 +101,7 @@ def _make(document: dict[str, Any], file: str, overrides: Mapping[str, object]) 
     section = validate(document, file)
     if overrides:
         plain = to_plain(section)
-        plain["sources"][WHAT_IF] = "what-if: set by the user"
+        plain["sources"][WHAT_IF] = WHAT_IF_SOURCE
         for path, value in overrides.items():
             _set(section, plain, path, value, file)
         section = validate(plain, file)

@@ -4,6 +4,10 @@ The bursts of a kernel are taken in the order its accesses make them, with the c
 spread evenly between the accesses, and run against the other master's bursts on the bus. A master
 on another memory, or another bank, costs nothing. Beyond `MOST_BURSTS` of a kernel the rest is
 taken to wait like the first. Reads wait exposed; writes wait in a buffer, which is occurred only.
+
+Waiting saturates: arbiters take turns, so a burst of the core waits for at most one of each other
+master, however much those ask for. Near there it depends on how the bursts fall into step, and a
+faster load may cost some per cent less.
 """
 
 from __future__ import annotations
@@ -113,6 +117,8 @@ def check_loads(board: Board, loads: Sequence[Load]) -> None:
             raise BoardError(f"{path}.memory: {load.memory} hangs on {memory.bus}, {load.master} "
                              f"on {board.dma_controller(load.master).bus}; accepted: a memory of "
                              "its bus")
+        if load.burst_beats < 1:
+            raise BoardError(f"{path}.burst_beats: {load.burst_beats}; accepted: 1 or more")
         if load.bank is not None and not 0 <= load.bank < memory.banks:
             raise BoardError(f"{path}.bank: {load.bank}; accepted: 0 to {memory.banks - 1} of "
                              f"{load.memory}")

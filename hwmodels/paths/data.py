@@ -45,6 +45,9 @@ NO_CACHE = Cache(name="none", size_bytes=32, line_bytes=32, ways=1, enabled=Fals
 run_nests = lru_cache(maxsize=1024)(simulate_nests)
 """`simulate_nests`, kept by content: a second prediction, or one at another clock, is free."""
 
+WORD_BYTES = 4
+"""What a load waits for: of a line that comes critical word first, over however many beats."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DataRun:
@@ -199,7 +202,7 @@ class DataPath:
         hidden = 0.0
         if cache.critical_word_first:
             first = refill_cycles(board, memory, min(
-                cache.line_bytes, math.ceil(beat_bytes(board, memory))))
+                cache.line_bytes, max(WORD_BYTES, math.ceil(beat_bytes(board, memory)))))
             hidden = budget.hide(operand.read_misses, max(0.0, base + waited - first))
         exposed = base + waited - hidden
         waited = min(waited, exposed)

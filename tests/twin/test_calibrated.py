@@ -17,6 +17,7 @@ from twin.deployment import deploy
 from twin.errors import UsageError
 from twin.learning.calibrated import (
     apply_calibration,
+    assure,
     choose_calibration,
     predict_calibrated,
     price_cycles,
@@ -25,6 +26,7 @@ from twin.learning.certainty import probability_faster
 from twin.learning.observations import observe_any, observe_folder, observe_rows, time_evidence
 from twin.learning.overlays import learn, learn_own, make_overlays
 from twin.learning.tally import TIME_PRICES, make_tally
+from twin.locality import replacement_range
 from twin.prediction import predict
 
 BOARD, RUNTIME = "nucleo_l4r5zi", "x-cube-ai@9.0.0"
@@ -91,6 +93,20 @@ def test_a_calibrated_prediction_says_how_sure_it_is(kws) -> None:
     assert min(widths) > sure.time_us.high / sure.time_us.low
     assert any("calibrated: shipped overlay" in text for text in prediction.warnings)
     assert predict_calibrated(kws, calibration="none").certainty is None
+
+
+def test_an_unknown_replacement_policy_widens_the_interval() -> None:
+    deployment = deploy("ic", "stm32n6570_dk", runtime="tflm-cmsis-nn")
+    sure = predict_calibrated(deployment).certainty
+    chosen = choose_calibration(deployment)
+    applied = apply_calibration(deployment, chosen)
+    policies = replacement_range(applied)
+    alone = assure(predict(applied), chosen, "warm")
+    assert policies.high > 1.05
+    assert sure.time_us.high == alone.time_us.high * policies.high
+    assert sure.time_us.low == alone.time_us.low * policies.low
+    known = deployment.replace({"caches.l1d.replacement": "lru", "caches.l1i.replacement": "lru"})
+    assert replacement_range(known).high == replacement_range(known).low == 1
 
 
 def test_the_same_deployment_gives_the_same_interval(kws) -> None:

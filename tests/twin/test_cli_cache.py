@@ -114,12 +114,44 @@ def test_pictures_are_written(tmp_path):
 
 @pytest.mark.parametrize(("words", "message"), [
     (("--sweep", "colour"), "accepted: size, ways"),
-    (("--plot", "PICTURES", "--layer", "99"), "runs no kernel"),
+    (("--layer", "99"), "--layer 99; accepted: 0, 1, 2"),
+    (("--sweep", ""), "empty value"),
     (("--set", "nonsense"), "PATH=VALUE"),
     (("--runtime", "neural-art"), "accelerator"),
 ])
-def test_what_cannot_be_is_refused(words, message, tmp_path):
-    words = [str(tmp_path) if word == "PICTURES" else word for word in words]
+def test_what_cannot_be_is_refused(words, message):
     result = run("ad", "-b", "stm32h747i_disco", *words)
     assert result.exit_code in (2, 3)
     assert message in result.stderr
+
+
+def test_a_policy_that_was_set_is_no_longer_assumed():
+    deployment = deploy("ad", "stm32h747i_disco")
+    assert replacement_range(deployment).caches == ("l1i", "l1d")
+    asked = deployment.replace({"caches.l1i.replacement": "plru", "caches.l1d.replacement": "lru"})
+    assert replacement_range(asked).caches == ()
+    assert replacement_range(asked).time_us == (("lru", predict(asked).time_us),)
+
+
+def test_any_cache_can_be_swept_at_what_it_is():
+    deployment = deploy("ad", "nucleo_h7a3zi_q").replace(
+        {"caches.l1d.ways": 3, "caches.l1d.size_bytes": "12KiB"})
+    points = sweep_caches(deployment, [8192, 12288], [3, 4])
+    assert {(point.size_bytes, point.ways) for point in points} == {
+        (8192, 4), (12288, 3), (12288, 4)}
+
+
+def test_a_narrow_table_loses_columns_and_splits_no_number():
+    from rich.console import Console
+
+    from twin.tables.locality import layer_table
+
+    locality = measure_locality(deploy("ad", "stm32h747i_disco"))
+    for width, lost in ((200, set()), (80, {"not cached"}), (60, {"not cached", "written back"})):
+        console = Console(width=width)
+        table = layer_table(locality, console)
+        headers = {str(column.header) for column in table.columns}
+        assert {"layer", "misses", "miss rate"} <= headers and not headers & lost
+        with console.capture() as capture:
+            console.print(table)
+        assert f"{locality.misses:,}" in capture.get()

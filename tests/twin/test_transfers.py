@@ -110,3 +110,22 @@ def test_what_cannot_be_is_refused(board, settings, message):
 def test_buffers_that_do_not_fit_are_refused():
     with pytest.raises(TwinError, match="does not fit"):
         deploy("ad", "nucleo_h7a3zi_q").replace({"placement.weights_via": "mdma"})
+
+
+@pytest.mark.parametrize(("path", "value", "accepted"), [
+    ("load.dma1.write", "maybe", "'maybe'; accepted: true, false"),
+    ("load.dma1.burst_beats", "0", "load.dma1.burst_beats: 0; accepted: 1 or more"),
+    ("load.dma1.burst_beats", "2.5", "accepted: a whole number"),
+    ("load.dma1.bytes_per_second", "10MiB", "'10MiB'; accepted: a number of bytes a second"),
+])
+def test_a_load_that_cannot_be_names_what_would_be_accepted(plain, path, value, accepted):
+    with pytest.raises(TwinError) as refused:
+        plain.replace({"load.dma1.memory": "sram", "load.dma1.bytes_per_second": 1e6,
+                       path: value})
+    assert accepted in str(refused.value)
+
+
+def test_both_buffers_are_named_by_what_they_take_together(plain):
+    via = plain.replace({"placement.weights_via": "dma1"})
+    assert any(f"two buffers, {via.buffers.size_bytes:,} bytes together" in text
+               for text in predict(via).warnings)

@@ -52,6 +52,9 @@ def cache(model: Model, board: BoardName, runtime: RuntimeName = None, clock: Cl
     if settings:
         deployment = deployment.replace(parse_settings(settings))
     locality = measure_locality(deployment, cold=cold)
+    known = [each.index for each in locality.layers]
+    if layer is not None and layer not in known:
+        raise UsageError(f"--layer {layer}; accepted: {', '.join(map(str, known))}")
     policies = replacement_range(deployment)
     points = _sweep(locality, axes)
     if as_json:
@@ -70,7 +73,7 @@ def cache(model: Model, board: BoardName, runtime: RuntimeName = None, clock: Cl
 
 
 def _parse_sweep(text: str | None) -> tuple[str, ...]:
-    axes = tuple(part.strip() for part in text.split(",")) if text else ()
+    axes = tuple(part.strip() for part in text.split(",")) if text is not None else ()
     if any(axis not in ("size", "ways") for axis in axes):
         raise UsageError(f"--sweep {text!r}; accepted: size, ways, or size,ways")
     return axes

@@ -19,10 +19,6 @@ if TYPE_CHECKING:
 COLOURS = (BLUE, ORANGE, GREEN, PURPLE, SKY, WINE, DARK_GREY)
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 
-FLOOR = 1e-6
-"""Miss ratio drawn for none."""
-
-
 def draw_miss_curve_figure(locality: Locality, sweep: Sequence[SweepPoint]) -> Figure:
     """Return the sheet of the miss-ratio curve."""
     with new_figure(8.5, 5.2) as figure:
@@ -43,13 +39,14 @@ def draw_miss_curve(locality: Locality, sweep: Sequence[SweepPoint], axes: Axes)
     sweep : sequence of SweepPoint
         In others.
     axes : Axes
-        Where; both axes logarithmic.
+        Where; both axes logarithmic, so a cache without misses has no point.
     """
     for number, ways in enumerate(dict.fromkeys(point.ways for point in sweep)):
-        line = sorted((point.size_bytes / 1024, max(point.miss_ratio, FLOOR) * 100)
-                      for point in sweep if point.ways == ways)
-        axes.plot(*zip(*line, strict=True), color=COLOURS[number % len(COLOURS)], linewidth=1.4,
-                  marker=MARKERS[number % len(MARKERS)], markersize=4.5,
+        line = sorted((point.size_bytes / 1024, 100 * point.miss_ratio)
+                      for point in sweep if point.ways == ways and point.misses)
+        axes.plot([size for size, _ in line], [rate for _, rate in line], linewidth=1.4,
+                  color=COLOURS[number % len(COLOURS)], markersize=4.5,
+                  marker=MARKERS[number % len(MARKERS)],
                   label=f"{ways} way{'s' if ways > 1 else ''}")
     rate = locality.miss_rate
     if rate and len(locality.caches) == 1:
@@ -57,7 +54,7 @@ def draw_miss_curve(locality: Locality, sweep: Sequence[SweepPoint], axes: Axes)
         axes.plot([cache.size_bytes / 1024], [100 * rate], marker="*", markersize=15,
                   color=VERMILION, linestyle="", zorder=5,
                   label=f"{cache.name}: {format_size(cache.size_bytes)}, {cache.ways} ways")
-    shown = [max(point.miss_ratio, FLOOR) * 100 for point in sweep]
+    shown = [100 * point.miss_ratio for point in sweep if point.misses] or [100.0]
     axes.set_xscale("log", base=2)
     axes.set_yscale("log")
     axes.set_ylim(min(shown) / 1.6, max(shown) * 1.6)

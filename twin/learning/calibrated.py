@@ -36,6 +36,7 @@ from twin.learning.tally import (
     TIME_PRICES,
     price_of_family,
 )
+from twin.locality import ReplacementRange, replacement_range
 from twin.prediction import Prediction, predict
 from twin.published import RowPredictor, deploy_row
 from twin.sites import lower_network
@@ -221,8 +222,9 @@ def predict_calibrated(deployment: Deployment, *, temperature: str = "warm",
     Returns
     -------
     Prediction
-        With `certainty` when learnt prices were used. Pure, as `predict` is, in the deployment and
-        the overlay.
+        With `certainty` when learnt prices were used; where a cache's replacement policy is
+        assumed, every candidate is run and the whole time's interval spans them. Pure, as
+        `predict` is, in the deployment and the overlay.
     """
     chosen = (choose_calibration(deployment, calibration) if isinstance(calibration, str)
               else calibration)
@@ -230,13 +232,20 @@ def predict_calibrated(deployment: Deployment, *, temperature: str = "warm",
         return predict(deployment, temperature=temperature)
     applied = apply_calibration(deployment, chosen)
     raw = predict(applied, temperature=temperature)
-    certainty = assure(raw, chosen, temperature)
+    certainty = widen(assure(raw, chosen, temperature), replacement_range(applied))
     warnings = [f"calibrated: {chosen.description}"]
     if chosen.entry.energy is None and raw.energy_uj is not None:
         warnings.append("energy is not calibrated: no measured energy stands behind it")
     warnings += [f"extrapolating: {reason}" for reason in certainty.extrapolating]
     return dataclasses.replace(raw, deployment=deployment, certainty=certainty,
                                warnings=(*raw.warnings, *warnings))
+
+
+def widen(certainty: Certainty, policies: ReplacementRange) -> Certainty:
+    """Return wider intervals of the whole time: by what an unknown replacement policy may do."""
+    interval = certainty.time_us
+    return dataclasses.replace(certainty, time_us=dataclasses.replace(
+        interval, low=interval.low * policies.low, high=interval.high * policies.high))
 
 
 def row_predictor(wanted: str) -> RowPredictor:

@@ -8,9 +8,16 @@ from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from twin.locality import Locality, ReplacementRange, SweepPoint
+from twin.locality import LayerLocality, Locality, ReplacementRange, SweepPoint
 from twin.quantities import format_frequency, format_size, format_time, significant
-from twin.tables.layout import add_row, draw_bar, new_pairs, new_table, spaced
+from twin.tables.layout import (
+    add_row,
+    draw_bar,
+    natural_width,
+    new_pairs,
+    new_table,
+    spaced,
+)
 
 WORRYING = 0.10
 """Miss rate from which a layer is marked."""
@@ -35,7 +42,7 @@ def locality_report(locality: Locality, policies: ReplacementRange,
         new_pairs(header_pairs(locality)), layer_table(locality, console),
         Text(policy_line(policies))]
     if sweep:
-        parts.append(sweep_table(sweep))
+        parts.append(sweep_table(sweep, [cache.name for cache in locality.caches]))
     return spaced(parts)
 
 
@@ -52,49 +59,67 @@ def header_pairs(locality: Locality) -> list[tuple[str, str]]:
         stores = "constants only" if cache.allocate == "read" else f"write {cache.write}"
         pairs.append(("cache", f"{cache.name}: {format_size(cache.size_bytes)}, {cache.sets} sets "
                                f"of {cache.ways} ways of {cache.line_bytes} bytes, "
-                               f"{cache.replacement}, {stores}; of {', '.join(held)}"))
+                               f"{cache.replacement}, {stores}; of {', '.join(held)}"
+                               + (f"; {cache.below} below is not shown" if cache.below else "")))
     return pairs or [("cache", "none")]
 
 
 def layer_table(locality: Locality, console: Console) -> Table:
-    """Return one row per layer: what was looked up, missed and written back."""
-    table = new_table(("layer", "op", "looked up", "misses", "miss rate", "written back",
-                       "working set", "not cached", ""),
-                      ("layer", "looked up", "misses", "miss rate", "written back",
-                       "working set", "not cached"))
+    """Return one row per layer: what was looked up, missed and written back.
+
+    Where the console is narrow, the bar and the columns that matter least are left out.
+    """
     largest = max((layer.miss_rate or 0.0 for layer in locality.layers), default=0.0) or 1.0
-    for layer in locality.layers:
-        rate = layer.miss_rate
-        over = layer.working_set_bytes > locality.capacity_bytes
-        add_row(table, (
-            str(layer.index), layer.op, f"{layer.accesses:,}", f"{layer.misses:,}",
-            "-" if rate is None else f"{100 * rate:.2f} %", f"{layer.write_backs:,}",
-            f"{layer.working_set_bytes:,}{' *' if over else ''}", f"{layer.direct:,}",
-            "" if rate is None else draw_bar(rate / largest, console)),
-            style="yellow" if rate is not None and rate > WORRYING else "")
-    rate = locality.miss_rate
-    add_row(table, ("", "total", f"{locality.accesses:,}", f"{locality.misses:,}",
-                    "-" if rate is None else f"{100 * rate:.2f} %", f"{locality.write_backs:,}",
-                    "", f"{sum(layer.direct for layer in locality.layers):,}", ""), style="bold")
+    rows = [(_layer_cells(layer, locality.capacity_bytes)
+             | {"": draw_bar((layer.miss_rate or 0.0) / largest, console)},
+             "yellow" if layer.miss_rate is not None and layer.miss_rate > WORRYING else "")
+            for layer in locality.layers]
+    rows.append(({"op": "total", "looked up": f"{locality.accesses:,}",
+                  "misses": f"{locality.misses:,}", "miss rate": _percent(locality.miss_rate),
+                  "written back": f"{locality.write_backs:,}",
+                  "not cached": f"{sum(layer.direct for layer in locality.layers):,}"}, "bold"))
+    columns = ["layer", "op", "looked up", "misses", "miss rate", "written back", "working set",
+               "not cached", ""]
+    for spare in ("", "not cached", "written back", "working set", "looked up", None):
+        table = new_table(columns, set(columns) - {"op", ""})
+        for cells, style in rows:
+            add_row(table, (cells.get(column, "") for column in columns), style=style)
+        if spare is None or natural_width(table, console) <= console.width:
+            break
+        columns.remove(spare)
     table.caption = Text("* more lines than the cache holds", style="dim") if any(
         layer.working_set_bytes > locality.capacity_bytes for layer in locality.layers) else None
     table.caption_justify = "left"
     return table
 
 
+def _layer_cells(layer: LayerLocality, capacity_bytes: int) -> dict[str, str]:
+    over = " *" if layer.working_set_bytes > capacity_bytes else ""
+    return {"layer": str(layer.index), "op": layer.op, "looked up": f"{layer.accesses:,}",
+            "misses": f"{layer.misses:,}", "miss rate": _percent(layer.miss_rate),
+            "written back": f"{layer.write_backs:,}",
+            "working set": f"{layer.working_set_bytes:,}{over}",
+            "not cached": f"{layer.direct:,}"}
+
+
+def _percent(rate: float | None) -> str:
+    return "-" if rate is None else f"{100 * rate:.2f} %"
+
+
 def policy_line(policies: ReplacementRange) -> str:
     """Say what the replacement policy does to the time of an inference."""
     name, time_us = policies.time_us[0]
     if not policies.caches:
-        return f"replacement: {name}, as documented; an inference takes {format_time(time_us)}"
+        return (f"replacement: {name}, as documented or asked for; an inference takes "
+                f"{format_time(time_us)} at stated prices, not calibrated")
     others = ", ".join(f"{policy} {100 * (time / time_us - 1):+.2f} %"
                        for policy, time in policies.time_us[1:])
     return (f"replacement of {' and '.join(policies.caches)} is assumed ({name}, "
-            f"{format_time(time_us)}); otherwise: {others}")
+            f"{format_time(time_us)} at stated prices, not calibrated); otherwise: {others}")
 
 
-def sweep_table(sweep: Sequence[SweepPoint]) -> Table:
-    """Return the miss ratio by size (down) and ways (across)."""
+def sweep_table(sweep: Sequence[SweepPoint], caches: Sequence[str]) -> Table:
+    """Return the miss ratio by size (down) and ways (across) of the caches named."""
     ways = sorted({point.ways for point in sweep})
     table = new_table(("miss ratio, %", *(f"{way} way{'s' if way > 1 else ''}" for way in ways)),
                       [f"{way} way{'s' if way > 1 else ''}" for way in ways])
@@ -103,6 +128,9 @@ def sweep_table(sweep: Sequence[SweepPoint]) -> Table:
         cells = [by_shape.get((size, way)) for way in ways]
         add_row(table, (format_size(size), *(
             "-" if point is None else significant(100 * point.miss_ratio) for point in cells)))
+    each = "each of " if len(caches) > 1 else ""
+    table.caption = Text(f"size and ways of {each}{', '.join(caches)}", style="dim")
+    table.caption_justify = "left"
     return table
 
 
