@@ -94,10 +94,14 @@ def test_misses_of_layers_are_those_of_the_recorded_accesses(recorded):
 
 
 @needs_tools("qemu-system-arm")
-@pytest.mark.parametrize("core,level,seed", [("cortex-m55", "-O2", 71), ("cortex-m7", "-O3", 73)])
-def test_instructions_are_those_qemu_counts(core, level, seed, tmp_path):
+@pytest.mark.parametrize("core,level,seed,compiler", [
+    ("cortex-m55", "-O2", 71, "gcc"), ("cortex-m7", "-O3", 73, "gcc"),
+    ("cortex-m55", "-Os", 3, "clang")])
+def test_instructions_are_those_qemu_counts(core, level, seed, compiler, tmp_path):
+    if compiler == "clang":
+        pytest.importorskip("ziglang", reason="needs the clang extra")
     graph = random_network(seed)
-    rows = list(binary.compare_counted("random", graph, core, level, tmp_path))
+    rows = list(binary.compare_counted("random", graph, core, level, tmp_path, compiler))
     assert len(rows) == len(binary.called_layers(graph))
     # The timer's reading takes five instructions more in a layer during which it wraps.
     assert all(abs(row.predicted - row.counted) <= 5 for row in rows)

@@ -2,4 +2,3 @@ ARCH := arm
 CORE := cortex-m55
 FPU := auto
 FAMILY := cortex_m mps
-ZIG_FEATURES := +mve_fp
