@@ -230,18 +230,19 @@ def replacement_range(deployment: Deployment) -> ReplacementRange:
     Returns
     -------
     ReplacementRange
-        Policies are those of the board file marked `assumed`; all such caches change together.
+        Policies are those the board file marks `assumed` or does not state; all such caches change
+        together.
 
     Notes
     -----
     Tree pseudo-LRU is tried only where every cache has a power of two of ways, up to 32.
     """
     board = deployment.board
-    assumed = {fact.path for fact in board.facts
-               if fact.kind == "assumed" and fact.source != WHAT_IF_SOURCE}
+    known = {fact.path for fact in board.facts
+             if fact.kind != "assumed" or fact.source == WHAT_IF_SOURCE}
     open_caches = [cache for cache in board.caches if cache.enabled
                    and cache.ways > 1 and _is_used(board, cache)
-                   and f"caches.{cache.name}.replacement" in assumed]
+                   and f"caches.{cache.name}.replacement" not in known]
     first = predict(deployment).time_us
     if not open_caches:
         stated = "/".join(dict.fromkeys(cache.replacement for cache in data_caches(board)))

@@ -204,6 +204,10 @@ def _clock_limits(section: BoardSection) -> Iterator[Broken]:
                    + "".join(f", or {other}" for other in others) + _cite(section, top))
 
 
+MOST_LINES, MOST_WAYS = 1 << 18, 1024
+"""Of a cache; each set is kept in memory, and its ways are looked at one after the other."""
+
+
 def line_bytes_of(section: BoardSection, cache: CacheSection) -> int | None:
     """Return bytes of a line: stated, or one array read of the memory the cache serves."""
     if cache.line_bytes is not None:
@@ -215,6 +219,9 @@ def line_bytes_of(section: BoardSection, cache: CacheSection) -> int | None:
 
 def _caches(section: BoardSection) -> Iterator[Broken]:
     for name, cache in section.caches.items():
+        if "ways" in cache.model_fields_set and cache.ways is None:
+            yield (f"caches.{name}.ways", "null (not known) will not do; accepted: a number, or "
+                   "left out for a fully associative cache")
         size_bytes, line_bytes = cache.size_bytes.value, line_bytes_of(section, cache)
         if line_bytes is None:
             yield (f"caches.{name}.line_bytes", "is required, unless the cache serves one memory "
@@ -223,6 +230,13 @@ def _caches(section: BoardSection) -> Iterator[Broken]:
         if line_bytes & (line_bytes - 1):
             yield (f"caches.{name}.line_bytes",
                    f"{line_bytes} is no power of two; accepted: 8, 16, 32, 64")
+        if size_bytes > MOST_LINES * line_bytes:
+            yield (f"caches.{name}.size_bytes", f"{size_bytes} bytes are more than {MOST_LINES} "
+                   f"lines of {line_bytes} bytes; accepted: up to {MOST_LINES * line_bytes}")
+            continue
+        if cache.ways and cache.ways.value > MOST_WAYS:
+            yield f"caches.{name}.ways", f"{cache.ways.value}; accepted: 1 to {MOST_WAYS}"
+            continue
         way_bytes = line_bytes * (cache.ways.value if cache.ways else size_bytes // line_bytes)
         sets, rest = divmod(size_bytes, way_bytes) if way_bytes else (0, 0)
         if rest or sets == 0 or sets & (sets - 1):

@@ -100,8 +100,9 @@ class CodePath:
         if place is None or self.cache is None:
             return None
         line_bytes = self.cache.line_bytes
-        return Loop(extent=place.size_bytes // line_bytes, body=(Access(
-            operand="code", write=False, width_bytes=4, steps_bytes=(line_bytes,)),)), place
+        fetch = Access(operand="code", write=False, width_bytes=min(4, line_bytes),
+                       steps_bytes=(line_bytes,))
+        return Loop(extent=place.size_bytes // line_bytes, body=(fetch,)), place
 
     def conflicts(self, kernel: Kernel, data: AccessCounts,
                   core_cycles: float) -> list[CountLine]:
