@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from twin.codegen.ports import firmware_folder, list_ports, load_port
 
 FIRMWARE = firmware_folder()
 COMPILERS = {"arm": "arm-none-eabi-gcc", "riscv": "riscv64-unknown-elf-gcc", "host": "cc"}
+PYTHON = sys.executable
 PORT_FILES = sorted((FIRMWARE / "ports").glob("*/*.c"))
 
 
@@ -30,6 +32,25 @@ def test_every_port_compiles(name, tmp_path):
                              f"MODEL={tmp_path}", f"OUT={tmp_path}", *objects],
                             capture_output=True, text=True, check=False)
     assert result.returncode == 0, result.stderr
+
+
+FEATURES = {"cortex-m4": "DSP", "cortex-m7": "DSP", "cortex-m33": "DSP", "cortex-m55": "MVE"}
+
+
+@pytest.mark.parametrize("compiler", ["gcc", "zig"])
+@pytest.mark.parametrize("core", FEATURES)
+def test_compilers_are_told_all_the_core_has(core, compiler):
+    """One that is not told of SIMD builds the plain kernels, and is compared unfairly."""
+    if shutil.which("make") is None or shutil.which("arm-none-eabi-gcc") is None:
+        pytest.skip("make or arm-none-eabi-gcc is not installed")
+    pytest.importorskip("ziglang", reason="needs the ziglang package")
+    port = next(name for name in list_ports() if load_port(name).core == core)
+    command = ["make", "-s", "-f", str(FIRMWARE / "Makefile"), f"PORT={port}", f"PYTHON={PYTHON}",
+               f"COMPILER={compiler}", "--eval", "print-compiler: ; @echo $(CC)", "print-compiler"]
+    told = subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
+    macros = subprocess.run([*told, "-dM", "-E", "-x", "c", "/dev/null"], capture_output=True,
+                            text=True, check=True).stdout
+    assert f"#define __ARM_FEATURE_{FEATURES[core]} " in macros
 
 
 @pytest.mark.parametrize("name", list_ports())
