@@ -109,10 +109,11 @@ def read_build(built: Build, graph: Graph) -> list[Kernel]:
     return [kernel for group in kernels for kernel in group]
 
 
-def compare_counted(name: str, graph: Graph, core: str, level: str, folder: Path) -> Iterator[Row]:
+def compare_counted(name: str, graph: Graph, core: str, level: str, folder: Path,
+                    compiler: str = "gcc") -> Iterator[Row]:
     """Instructions, against QEMU."""
     port, places = COUNTED[core], called_layers(graph)
-    built = build_firmware(graph, load_port(port), folder, optimisation=level)
+    built = build_firmware(graph, load_port(port), folder, compiler=compiler, optimisation=level)
     idle = empty_layers(built.image, folder, [f"run_{place}" for place in places])
     counts = []
     for image in (built.image, idle):

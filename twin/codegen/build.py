@@ -218,9 +218,10 @@ def _find_compiler(compiler: str, port: Port) -> str:
     return compiler
 
 
-def describe_compiler(port: Port, optimisation: str) -> str:
-    """Return what would compile our kernels for a port by default, as `Build.compiler` says it."""
-    return _describe(_find_compiler(_default_compiler(port), port), port, optimisation, "own")
+def describe_compiler(port: Port, optimisation: str, compiler: str | None = None) -> str:
+    """Return what would compile our kernels for a port, as `Build.compiler` says it."""
+    used = _find_compiler(compiler or _default_compiler(port), port)
+    return _describe(used, port, optimisation, "own")
 
 
 def _describe(used: str, port: Port, optimisation: str, kernels: str) -> str:

@@ -66,7 +66,8 @@ def keep_image(deployment: Deployment, *, port: Port | None = None) -> KeptImage
     Parameters
     ----------
     deployment : Deployment
-        Its runtime's version names the level of optimisation: "O2", "O3", "Os".
+        Its runtime's version names the level of optimisation, and the compiler where it is not
+        the default one: "O2", "O3", "Os", "clang-O2".
     port : Port, optional
         By default the board's.
 
@@ -79,11 +80,14 @@ def keep_image(deployment: Deployment, *, port: Port | None = None) -> KeptImage
     UsageError
         When the folder cannot be written.
     """
-    graph, level = deployment.executed, f"-{deployment.runtime.version}"
+    graph = deployment.executed
+    compiler, _, level = deployment.runtime.version.rpartition("-")
+    chosen, level = compiler or None, f"-{level}"
     port = port_of(deployment.board) if port is None else port
     source = generate_source(graph, port.isa)
     memory_map = "" if port.fixed_map else write_memory_map(deployment)
-    key = fingerprint(source, port, describe_compiler(port, level), (), memory_map.encode()).hex()
+    described = describe_compiler(port, level, chosen)
+    key = fingerprint(source, port, described, (), memory_map.encode()).hex()
     folder = store_folder() / key[:32]
     image = folder / "firmware.elf"
     if image.is_file():
@@ -91,7 +95,7 @@ def keep_image(deployment: Deployment, *, port: Port | None = None) -> KeptImage
     try:
         store_folder().mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=store_folder(), prefix="new-") as made:
-            build_firmware(graph, port, made, optimisation=level,
+            build_firmware(graph, port, made, compiler=chosen, optimisation=level,
                            deployment=None if port.fixed_map else deployment)
             folder.mkdir(exist_ok=True)
             # Two that build the same at a time leave the same file.

@@ -101,7 +101,7 @@ class Runtime:
 
     @property
     def is_compiled(self) -> bool:
-        """Whether kernels are read from a built image instead of lowered; versions are levels."""
+        """Whether kernels are read from a built image; versions are compilers and their levels."""
         return self.library == "firmware"
 
     def lowering(self, op: str, dtype: str) -> Lowering:
