@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from hwmodels.counts import CAUSE_GROUPS, Bill, CountLine, Counts, Prices, make_bill, merge_bills
@@ -9,9 +10,10 @@ from hwmodels.simulator import add_background
 from twin.accelerator.offload import (
     Coverage,
     EpochPrediction,
-    bill_us,
+    convert_us,
     measure_coverage,
     price_offloaded,
+    sum_cycles,
 )
 from twin.accelerator.remarks import list_remarks
 from twin.deployment import FLASH_ROLES, Deployment
@@ -243,28 +245,30 @@ def predict(deployment: Deployment, *, temperature: str = "warm") -> Prediction:
     layers = tuple(_predict_layer(deployment, position, cost)
                    for position, cost in enumerate(costs))
     bill = merge_bills(layer.bill for layer in layers)
-    clock = _main_clock(deployment, bill)
+    cycles = sum_cycles(bill)
+    clock = _main_clock(deployment, cycles)
     energy_pj = bill.energy_pj()
     return Prediction(
         deployment=deployment, temperature=temperature, layers=layers,
-        setup=_setup_bill(deployment, prices), bill=bill, clock=clock, cycles=bill.cycles(clock),
-        time_us=bill_us(bill, deployment.board), epochs=epochs,
+        setup=_setup_bill(deployment, prices), bill=bill, clock=clock,
+        cycles=cycles.get(clock, 0.0), time_us=convert_us(cycles, deployment.board), epochs=epochs,
         warnings=_warnings(deployment, layers, temperature),
         energy_uj=None if energy_pj is None else energy_pj * 1e-6,
     )
 
 
-def _main_clock(deployment: Deployment, bill: Bill) -> str:
-    """The clock most of a bill's time passes in; the core's for an empty one."""
+def _main_clock(deployment: Deployment, cycles: Mapping[str, float]) -> str:
+    """The clock most time passes in; the core's where none passes."""
     board = deployment.board
-    return max((board.core.clock, *bill.clocks()),
-               key=lambda clock: bill.cycles(clock) / board.clock(clock).frequency_hz)
+    return max((board.core.clock, *cycles),
+               key=lambda clock: cycles.get(clock, 0.0) / board.clock(clock).frequency_hz)
 
 
 def _predict_layer(deployment: Deployment, position: int, cost: LayerCost) -> LayerPrediction:
     graph = deployment.graph
     layer = graph.layers[position]
-    clock = _main_clock(deployment, cost.bill)
+    cycles = sum_cycles(cost.bill)
+    clock = _main_clock(deployment, cycles)
     energy_pj = cost.bill.energy_pj()
     return LayerPrediction(
         index=layer.index, name=layer.name, op=layer.op,
@@ -273,7 +277,7 @@ def _predict_layer(deployment: Deployment, position: int, cost: LayerCost) -> La
         assumed=(layer.assumed or is_assumed(layer) or cost.assumed
                  or _borrows_int8(deployment, layer, cost.kernels)),
         kernels=cost.kernels,
-        clock=clock, cycles=cost.bill.cycles(clock), time_us=bill_us(cost.bill, deployment.board),
+        clock=clock, cycles=cycles.get(clock, 0.0), time_us=convert_us(cycles, deployment.board),
         energy_uj=None if energy_pj is None else energy_pj * 1e-6, bill=cost.bill,
         counts=cost.counts, instructions=cost.instructions, accesses=cost.accesses,
         misses=cost.misses, live_bytes=deployment.placement.live_bytes[position],

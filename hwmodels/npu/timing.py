@@ -157,6 +157,8 @@ def _index_links(epoch: Epoch, names: Sequence[str]) -> list[tuple[int, int]]:
             raise KernelError(f"epoch {epoch.name}: link {link.source} to {link.sink} names a "
                               "node that is not there; accepted: " + ", ".join(names))
         pairs.append((where[link.source], where[link.sink]))
+    if _runs_forward(epoch, pairs):
+        return pairs
     left = pairs
     while left:
         fed = {b for _, b in left}
@@ -167,12 +169,22 @@ def _index_links(epoch: Epoch, names: Sequence[str]) -> list[tuple[int, int]]:
     return pairs
 
 
+def _runs_forward(epoch: Epoch, pairs: Sequence[tuple[int, int]]) -> bool:
+    """Whether every link goes from engines in to units, to later units, to engines out."""
+    count = len(epoch.engines)
+    order = [0 if engine.direction == "in" else count + len(epoch.units) + 1
+             for engine in epoch.engines]
+    order += range(1, len(epoch.units) + 1)
+    return all(order[a] < order[b] for a, b in pairs)
+
+
 def _cut(links: Sequence[tuple[int, int]], pieces: Sequence[int]) -> list[int]:
     """Steps of each node: the same for nodes that are joined."""
     group = list(range(len(pieces)))
     for a, b in links:
         old, new = group[a], group[b]
-        group = [new if g == old else g for g in group]
+        if old != new:
+            group = [new if g == old else g for g in group]
     most = {g: max(p for p, other in zip(pieces, group, strict=True) if other == g)
             for g in set(group)}
     return [max(2, min(MAX_STEPS, most[g])) for g in group]

@@ -10,7 +10,7 @@ turns; epochs follow one another without the host only where the epoch controlle
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from hwmodels.board.facts import Board
@@ -181,12 +181,22 @@ def price_offloaded(deployment: Deployment, prices: Prices,
 
 def bill_us(bill: Bill, board: Board) -> float:
     """Time of a bill across its clocks, in microseconds; cycles of two clocks are never added."""
+    return convert_us(sum_cycles(bill), board)
+
+
+def sum_cycles(bill: Bill) -> dict[str, float]:
+    """Cycles of each clock of a bill that has any, in one walk over its lines."""
     cycles: dict[str, list[float]] = {}
     for line in bill.lines:
         if line.cycles:
             cycles.setdefault(line.clock, []).append(line.cycles)
-    return math.fsum(math.fsum(parts) / board.clock(clock).frequency_hz * 1e6
-                     for clock, parts in cycles.items())
+    return {clock: math.fsum(parts) for clock, parts in cycles.items()}
+
+
+def convert_us(cycles: Mapping[str, float], board: Board) -> float:
+    """Time of cycles by clock, in microseconds."""
+    return math.fsum(count / board.clock(clock).frequency_hz * 1e6
+                     for clock, count in cycles.items())
 
 
 def _npu(deployment: Deployment) -> Npu:
@@ -307,15 +317,17 @@ def _part(amount: float, shares: Sequence[float], heir: int) -> list[float]:
 
 def _add_time(bill: Bill, board: Board, prices: Prices, npu: Npu) -> Bill:
     """Add what being powered costs while a bill's time passes: host, its waiting, the idle NPU."""
-    time_us = bill_us(bill, board)
-    if not time_us:
+    cycles = sum_cycles(bill)
+    passed_us = convert_us(cycles, board)
+    if not passed_us:
         return bill
-    host, host_hz = board.core.clock, board.clock(board.core.clock).frequency_hz
-    npu_us = bill.cycles(npu.clock) / npu.frequency_hz * 1e6
+    host = board.core.clock
+    host_hz = board.clock(host).frequency_hz
+    npu_us = cycles.get(npu.clock, 0.0) / npu.frequency_hz * 1e6
     quantities = (("sleep", host, npu_us * 1e-6 * host_hz),
-                  ("clock_tree", host, time_us * 1e-6 * host_hz),
-                  ("leakage", host, time_us * 1e3),
-                  ("npu_idle", npu.clock, (time_us - npu_us) * 1e-6 * npu.frequency_hz))
+                  ("clock_tree", host, passed_us * 1e-6 * host_hz),
+                  ("leakage", host, passed_us * 1e3),
+                  ("npu_idle", npu.clock, (passed_us - npu_us) * 1e-6 * npu.frequency_hz))
     return merge_bills([bill, Bill(tuple(_unhurried(prices, quantities)))])
 
 
@@ -334,10 +346,11 @@ def _unhurried(prices: Prices, quantities: Iterable[tuple[str, str, float]]) -> 
 def _describe(index: int, step: Step, run: EpochRun, bill: Bill, start_us: float,
               board: Board) -> EpochPrediction:
     host_hz = board.clock(board.core.clock).frequency_hz
-    time_us, host_cycles = bill_us(bill, board), bill.cycles(board.core.clock)
-    core_us = time_us - host_cycles / host_hz * 1e6
+    cycles = sum_cycles(bill)
+    passed_us, host_cycles = convert_us(cycles, board), cycles.get(board.core.clock, 0.0)
+    core_us = passed_us - host_cycles / host_hz * 1e6
     return EpochPrediction(
         index=index, step=step, run=run, bill=bill, start_us=start_us,
-        time_us=time_us, pre_cpu_cycles=run.pre_cpu_cycles,
+        time_us=passed_us, pre_cpu_cycles=run.pre_cpu_cycles,
         core_cpu_cycles=core_us * 1e-6 * host_hz,
         post_cpu_cycles=host_cycles - run.pre_cpu_cycles)
