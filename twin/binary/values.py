@@ -2,7 +2,8 @@
 
 A value is an int (32 bits, signed), a pair (base, ((index, coefficient), ...)) of a number that
 grows with the turns of loops around it, `DATA` where it depends on what the network computes, or
-`STALE` where it was left over from a turn nobody looked at.
+`STALE` where it was left over from a turn nobody looked at. A line is taken to stay within 32 bits:
+it is an address, a counter or a coordinate.
 """
 
 from __future__ import annotations

@@ -24,6 +24,10 @@ DONE = -1
 WORDS = 64
 """From here on places of the state are addresses of words on the stack."""
 
+ARRAY_BYTES = 64
+"""A local array that a loop stores to has at most so many: what was known there is known no more.
+Those of our kernels are vectors of 16."""
+
 _TRIES = 5
 _LONGEST_WAIT = 64
 
@@ -134,13 +138,9 @@ class Walker:
         if type(address) is int and size_bytes == 4:
             self.state[address] = value
             return
-        span = size_bytes if type(address) is int else self._span(address) + size_bytes
+        span = size_bytes if type(address) is int else ARRAY_BYTES
         for place in range(base & ~3, base + span, 4):
             self.state[place] = DATA
-
-    def _span(self, address: object) -> int:
-        """Bytes a local array walked through by lines is taken to have at most."""
-        return 64
 
     def _touch(self, write: bool, size_bytes: int, address: Value | Near) -> None:
         scattered = isinstance(address, Near)
