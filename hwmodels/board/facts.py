@@ -17,7 +17,7 @@ KINDS = ("datasheet", "measured", "fitted", "derived", "assumed")
 MEMORY_ROLES = ("tcm", "sram", "flash", "external_ram", "external_flash", "npu_ram", "rom")
 """What `--weights` and `--arena` choose by."""
 
-REPLACEMENTS = ("lru", "plru", "round_robin", "fifo", "lfsr")
+REPLACEMENTS = ("lru", "plru", "round_robin", "global_round_robin", "fifo", "lfsr")
 """Replacement policies the cache model knows."""
 
 

@@ -34,7 +34,8 @@ from hwmodels.nest.program import (
 from hwmodels.nest.stream import Traffic
 
 STATE_HEAD = 8
-"""Words of a state before its entries; the first is the LFSR."""
+"""Words of a state before its entries; the first is the LFSR, or the next way where one
+counter serves all sets."""
 
 SEED = 0xACE1
 """Default start of the LFSR; any non-zero 16-bit value."""
@@ -186,7 +187,7 @@ def new_state(cache: Cache, seed: int = SEED) -> CacheState:
         raise BoardError(f"cache {cache.name!r}: LFSR seed {seed}; accepted: 1 to 65535")
     entries = cache.sets * cache.ways
     words = np.zeros(STATE_HEAD + entries + cache.sets, dtype=np.int64)
-    words[0] = seed
+    words[0] = 0 if cache.replacement == "global_round_robin" else seed
     words[STATE_HEAD:STATE_HEAD + entries] = -1
     words.flags.writeable = False
     return CacheState(shape=_shape(cache), words=words)
@@ -314,6 +315,8 @@ def clean_state(state: CacheState, invalidate: bool = False) -> tuple[AccessCoun
     if invalidate:
         entries[:] = -1
         words[STATE_HEAD + sets * ways:] = 0
+        if state.shape[3] == "global_round_robin":
+            words[0] = 0
     else:
         entries[dirty] -= 1
     words.flags.writeable = False

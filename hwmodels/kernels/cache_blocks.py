@@ -82,7 +82,7 @@ def note_line(m, line, index, at, single, depth):
 
     Order does not tell in a set that sees one line only, touched in one manner or in manners
     that follow each other; nor, where hits change nothing, in one whose lines are all present.
-    An LFSR couples the sets: there order tells wherever a line is absent.
+    An LFSR or a counter of all couples the sets: there order tells wherever a line is absent.
     """
     s, stamp = record_of(m, index), m[STAMP]
     known = np.uint64(m[KNOWN]) + (depth * np.uint64(m[SETS]) + index) * KNOWN_WORDS
@@ -110,7 +110,7 @@ def note_line(m, line, index, at, single, depth):
     if m[POLICY] >= ROUND_ROBIN:
         if find_way(m, s + ENTRY, line) == np.uint64(m[WAYS]):
             flags |= ABSENT
-        told = flags & STORES or (flags & ABSENT and (m[POLICY] == LFSR or told))
+        told = flags & STORES or (flags & ABSENT and (m[POLICY] >= LFSR or told))
     m[s + LINE], m[s + KIND], m[s + PART], m[s + FLAGS] = line, kind, part, flags
     if kind & 1:
         m[s + STORER] = kind
@@ -172,7 +172,7 @@ def settle_still(m, entered, depth, note):
         if m[known + STILL] == entered and m[clash + index] != stamp:
             line, s = m[known + STILL_LINE], record_of(m, index)
             if m[s + SEEN] == stamp or line < 0 or (
-                    m[POLICY] == LFSR
+                    m[POLICY] >= LFSR
                     and find_way(m, s + ENTRY, line) == np.uint64(m[WAYS])):
                 m[clash + index] = stamp
                 clashed += 1

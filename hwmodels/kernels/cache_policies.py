@@ -13,6 +13,7 @@ from hwmodels.kernels.cache_words import (
     ENTRY,
     FILLED,
     FOUR,
+    GLOBAL,
     HIT,
     INLINE,
     LEAVING,
@@ -102,6 +103,10 @@ def choose_victim(m, base, word):
     if m[POLICY] == ROUND_ROBIN:
         way = np.uint64(m[word])
         m[word] = np.int64(way + ONE if way + ONE < ways else ZERO)
+        return way
+    if m[POLICY] == GLOBAL:
+        way = np.uint64(m[REGISTER])
+        m[REGISTER] = np.int64(way + ONE if way + ONE < ways else ZERO)
         return way
     m[REGISTER] = (m[REGISTER] >> 1) ^ (0xB400 if m[REGISTER] & 1 else 0)
     return np.uint64(m[REGISTER]) % ways

@@ -17,7 +17,7 @@ PLAIN: dict[str, Any] = {"error_model": "numpy", "_nrt": False, "no_cpython_wrap
 INLINE: dict[str, Any] = {"forceinline": True, **PLAIN}
 CACHED: dict[str, Any] = {"cache": True, "error_model": "numpy", "_nrt": False}
 
-# Header: the LFSR, geometry, then where each part begins.
+# Header: the LFSR or the next way of all sets, geometry, then where each part begins.
 (REGISTER, SETS, MASK, WAYS, SHIFT, POLICY, ALLOCATE, STAMP, SET_WORDS, CODE, CODE_END, WORK,
  STEPS, DEPTHS, GUARDS, GUARD_WORDS, ROWS, CURSORS, LOOPS, LISTS, ACTIVE, MISSES, LEAVING, CLASHES,
  KNOWN, SET_0, CLOCK, NOTES, DEEP, SPARSE, OWNERS, INNER, PASS_0, PASS_WORDS, TALLY_WORDS,
@@ -26,8 +26,9 @@ CACHED: dict[str, Any] = {"cache": True, "error_model": "numpy", "_nrt": False}
 from MISSES; SPARSE says that few sets are looked at."""
 TREE = np.uint64(40)
 """Behind it, per way: bits of the tree a touch keeps, bits it sets."""
-SWEEP, LRU, PLRU, ROUND_ROBIN, LFSR = -1, 0, 1, 2, 3
-"""SWEEP: LRU for every number of ways at once, counting how deep each touch finds its line."""
+SWEEP, LRU, PLRU, ROUND_ROBIN, LFSR, GLOBAL = -1, 0, 1, 2, 3, 4
+"""SWEEP: LRU for every number of ways at once, counting how deep each touch finds its line; GLOBAL:
+round robin with one counter for all sets."""
 
 # A set: what the try of stamp SEEN noted, when it was last filled, its policy's word, entries,
 # times of last touch (LRU). TALLY is where what leaves and misses it is counted.

@@ -14,7 +14,7 @@ INLINE: dict[str, Any] = {"forceinline": True, "_nrt": False}
 
 LOOP, END, STREAM = 0, 1, 2
 ENTRIES = 8
-LRU, PLRU, ROUND_ROBIN, LFSR = 0, 1, 2, 3
+LRU, PLRU, ROUND_ROBIN, LFSR, GLOBAL = 0, 1, 2, 3, 4
 HIT, READ_FILL, WRITE_FILL, BYPASS = 0, 1, 2, 3
 EMPTY = -1
 
@@ -98,9 +98,10 @@ def choose_victim(state, word, ways, policy):
         while node < ways:
             node = 2 * node + ((state[word] >> node) & 1)
         return node - ways
-    if policy == ROUND_ROBIN:
-        victim = state[word]
-        state[word] = victim + 1 if victim + 1 < ways else 0
+    if policy in (ROUND_ROBIN, GLOBAL):
+        counter = word if policy == ROUND_ROBIN else 0
+        victim = state[counter]
+        state[counter] = victim + 1 if victim + 1 < ways else 0
         return victim
     register = state[0]
     state[0] = (register >> 1) ^ (0xB400 if register & 1 else 0)

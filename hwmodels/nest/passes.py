@@ -65,7 +65,7 @@ def mark_passes(tree: Tree, cache: Cache, depth: int = 0) -> Tree:
     tree : tuple of Repeat or Stream
         Compact.
     cache : Cache
-        Sets on their own (no LFSR); stores allocate, or there are none.
+        Sets on their own (no LFSR, no counter of all); stores allocate, or there are none.
     depth : int
         Loops around the tree.
 

@@ -14,6 +14,9 @@ from hwmodels.nest.program import Program, flatten_tree
 from hwmodels.nest.rewrite import compact_tree
 from hwmodels.nest.stream import Traffic, check_nests, make_tree, measure_traffic
 
+COUPLED = ("lfsr", "global_round_robin")
+"""Policies under which what one set evicts hangs on the others."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Plan:
@@ -55,7 +58,7 @@ def plan_nests(nests: tuple[Nest, ...], operands: tuple[Operand, ...],
     tree = make_tree(nests, operands, looked_up, cache.line_bytes)
     if method != "accesses":
         tree = compact_tree(split_guards(tree), cache.line_bytes, allocates)
-    if method == "phases" and cache.replacement != "lfsr" and allocates:
+    if method == "phases" and cache.replacement not in COUPLED and allocates:
         tree = mark_passes(tree, cache)
     if method == "phases" and cache.replacement == "lru" and allocates:
         tree = cut_tree(tree, cache, operands)

@@ -30,7 +30,8 @@ close it."""
 FULL, MIDDLE = -1, -2
 """Extents that the row of the phase table in force gives."""
 
-POLICIES = {"lru": 0, "plru": 1, "round_robin": 2, "fifo": 2, "lfsr": 3}
+POLICIES = {"lru": 0, "plru": 1, "round_robin": 2, "fifo": 2, "lfsr": 3,
+            "global_round_robin": 4}
 """Replacement policies by the kernel's number; without invalidations a per-set round robin
 replaces in order of arrival, so it and FIFO are one."""
 

@@ -101,6 +101,9 @@ class ReferenceCache:
         if policy == "round_robin":
             self.next_victim[index] += 1
             return mates[(self.next_victim[index] - 1) % self.cache.ways]
+        if policy == "global_round_robin":
+            self.next_victim["all"] += 1
+            return mates[(self.next_victim["all"] - 1) % self.cache.ways]
         if policy == "lfsr":
             odd = self.seed % 2
             self.seed = self.seed // 2 ^ (0xB400 if odd else 0)

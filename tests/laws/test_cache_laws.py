@@ -11,7 +11,7 @@ from hwmodels.board.facts import Cache
 from hwmodels.cache.set_associative import clean_state, new_state, simulate_nests
 from hwmodels.kernel import Access, Guard, Loop, Operand
 
-POLICIES = ("lru", "plru", "round_robin", "fifo", "lfsr")
+POLICIES = ("lru", "plru", "round_robin", "global_round_robin", "fifo", "lfsr")
 SEEDS = range(12)
 L1D = Cache(name="l1d", size_bytes=2048, line_bytes=32, ways=4)
 

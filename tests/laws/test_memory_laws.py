@@ -28,7 +28,8 @@ def random_board(rng: random.Random, **fixed) -> Board:
     """A shipped board with another data cache, other latencies, wait states and clock."""
     board = load_board(rng.choice(BOARDS))
     shape = {"line_bytes": rng.choice((16, 32, 64)), "ways": rng.choice((1, 2, 4, 8)),
-             "replacement": rng.choice(("lru", "plru", "round_robin", "lfsr")),
+             "replacement": rng.choice(("lru", "plru", "round_robin", "lfsr",
+                                        "global_round_robin")),
              "write": rng.choice(("back", "through")), "streaming_lines": rng.choice((0, 3)),
              "critical_word_first": rng.random() < 0.5, **fixed}
     size = shape["line_bytes"] * shape["ways"] * rng.choice((4, 16, 64))

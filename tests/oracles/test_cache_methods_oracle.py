@@ -17,7 +17,7 @@ from hwmodels.board.facts import Cache
 from hwmodels.cache.set_associative import new_state, simulate_nests
 
 CASES = int(os.environ.get("TWIN_CACHE_CASES", "25"))
-POLICIES = ("lru", "plru", "round_robin", "lfsr")
+POLICIES = ("lru", "plru", "round_robin", "global_round_robin", "lfsr")
 
 
 def random_layer(rng):

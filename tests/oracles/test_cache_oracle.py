@@ -42,7 +42,8 @@ def compare(counts, oracle, note):
             note, event)
 
 
-@pytest.mark.parametrize("policy", ["lru", "plru", "round_robin", "fifo", "lfsr"])
+@pytest.mark.parametrize("policy", ["lru", "plru", "round_robin", "global_round_robin", "fifo",
+                                    "lfsr"])
 def test_equals_time_stamps(policy):
     """Counts and contents by every method, state carried through two kernels."""
     accesses = 0
