@@ -77,6 +77,8 @@ def test_a_compilers_output_is_predicted_and_compared(tmp_path):
     compiled.write_text(json.dumps(made_info()), encoding="utf-8")
     text = run("predict", str(compiled), "-b", "stm32n6570_dk").output
     assert "processor units" in text
+    refused = run("predict", str(compiled), "-b", "stm32n6570_dk", "--set", "npu.engines=2")
+    assert refused.exit_code == 2 and "--set: not with a compiler's output" in refused.output
     log = write_log(tmp_path / "run.txt")
     run("import", "npu-profiler", str(log), "-o", str(tmp_path / "measured"))
     against = ("compare", str(compiled), "-b", "stm32n6570_dk", "--measured",

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from typing import Annotated
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -23,6 +24,10 @@ from twin.cli.options import (
     parse_settings,
 )
 from twin.cli.output import note_written, open_console, show, warn
+
+if TYPE_CHECKING:
+    from twin.deployment import Deployment
+    from twin.prediction import Prediction
 
 CsvFolder = Annotated[str | None, typer.Option(
     "--csv", metavar="DIR", help="Write the tables as CSV files into a folder.")]
@@ -52,53 +57,23 @@ def predict(model: Model, board: BoardName, runtime: RuntimeName = None, clock: 
     from twin.readers.neural_art import is_compiled
 
     if is_compiled(model):
+        refuse_beside(model, {"--json": as_json, "--csv": csv_folder, "--plot": plot,
+                              "--trace": trace, "--set": settings})
         predict_compiled(model, board)
         return
-    if plot is not None:
-        from twin.figures.sheet import check_target
-
-        check_target(plot)
     from twin.learning.calibrated import predict_calibrated
 
     deployment = deploy(model, board, runtime=runtime, clock=clock, weights=weights, arena=arena,
                         assume_unsupported=assume_unsupported)
     if settings:
         deployment = deployment.replace(parse_settings(settings))
-    if trace is not None:
-        from twin.accelerator.trace import check_trace
-
-        check_trace(deployment, trace)
-    if csv_folder is not None:
-        from twin.export import check_place
-
-        check_place(csv_folder, folder=True)
+    check_targets(deployment, csv_folder, plot, trace)
     prediction = predict_calibrated(deployment, temperature="cold" if cold else "warm",
                                     calibration=calibration)
     if as_json:
-        from twin.document import dump_document, to_document
-
-        document = to_document(prediction)
-        if per_operand:
-            from twin.operands import split_document
-
-            document = split_document(document, prediction)
-        sys.stdout.write(dump_document(document))
+        write_document(prediction, per_operand)
     else:
-        from twin.tables.report import report
-
-        console = open_console()
-        show(console, report(prediction, console))
-        if per_operand:
-            from twin.tables.operands import operand_table
-
-            show(console, "")
-            show(console, operand_table(prediction))
-        if epochs and prediction.epochs:
-            from twin.accelerator.report import make_sheet
-            from twin.tables.epochs import epochs_part
-
-            show(console, "")
-            show(console, epochs_part(make_sheet(prediction)))
+        show_report(prediction, per_operand, epochs)
     if trace is not None:
         from twin.accelerator.trace import write_trace
 
@@ -114,6 +89,64 @@ def predict(model: Model, board: BoardName, runtime: RuntimeName = None, clock: 
 
         for path in write_pictures(prediction, plot):
             note_written(path)
+
+
+def refuse_beside(model: str, options: Mapping[str, object]) -> None:
+    """Refuse options that mean nothing beside a compiler's output."""
+    from twin.errors import UsageError
+
+    given = [name for name, value in options.items() if value]
+    if given:
+        raise UsageError(f"{given[0]}: not with a compiler's output such as {model}; accepted: "
+                         "a network")
+
+
+def check_targets(deployment: Deployment, csv_folder: str | None, plot: str | None,
+                  trace: str | None) -> None:
+    """Refuse what could not be written, before anything is computed."""
+    if plot is not None:
+        from twin.figures.sheet import check_target
+
+        check_target(plot)
+    if trace is not None:
+        from twin.accelerator.trace import check_trace
+
+        check_trace(deployment, trace)
+    if csv_folder is not None:
+        from twin.export import check_place
+
+        check_place(csv_folder, folder=True)
+
+
+def write_document(prediction: Prediction, per_operand: bool) -> None:
+    """Write the JSON document to stdout."""
+    from twin.document import dump_document, to_document
+
+    document = to_document(prediction)
+    if per_operand:
+        from twin.operands import split_document
+
+        document = split_document(document, prediction)
+    sys.stdout.write(dump_document(document))
+
+
+def show_report(prediction: Prediction, per_operand: bool, epochs: bool) -> None:
+    """Print the report, and the bill by operand and the epochs where they are asked for."""
+    from twin.tables.report import report
+
+    console = open_console()
+    show(console, report(prediction, console))
+    if per_operand:
+        from twin.tables.operands import operand_table
+
+        show(console, "")
+        show(console, operand_table(prediction))
+    if epochs and prediction.epochs:
+        from twin.accelerator.report import make_sheet
+        from twin.tables.epochs import epochs_part
+
+        show(console, "")
+        show(console, epochs_part(make_sheet(prediction)))
 
 
 def predict_compiled(path: str, board: str) -> None:
