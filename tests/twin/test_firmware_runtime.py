@@ -14,6 +14,7 @@ from twin.binary import network
 from twin.codegen.store import keep_image, port_of
 from twin.deployment import deploy
 from twin.errors import RuntimeRefusedError, UsageError
+from twin.learning.observations import name_runtime
 from twin.prediction import predict
 from twin.runtimes import load_runtime
 
@@ -98,3 +99,12 @@ def test_a_folder_that_cannot_be_written_is_named(monkeypatch, tmp_path):
     board = change_board(load_board("nucleo_l4r5zi"), {"memories.flash.size_bytes": "1MiB"})
     with pytest.raises(UsageError, match="images cannot be kept there"):
         keep_image(deploy("ad", board, runtime="firmware"))
+
+
+@pytest.mark.parametrize("compiler,named", [
+    ("gcc 12.2.1 -O3", "firmware@O3"), ("clang of zig 0.14.0 -Os", "firmware@clang-Os"),
+    ("gcc 12.2.1 -O2, CMSIS-NN", "cmsis-nn@6.0"), ("gcc 12.2.1 -O0", "firmware"),
+    ("", "firmware")])
+def test_a_measurement_is_of_what_its_compiler_made(compiler, named):
+    assert name_runtime("firmware", compiler) == named
+    assert name_runtime("tflm-cmsis-nn@2.3.1", compiler) == "tflm-cmsis-nn@2.3.1"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -23,6 +24,9 @@ from twin.graph import Graph
 from twin.learning.tally import ENERGY_PRICES, TIME_PRICES, Tally, make_tally
 from twin.published import build_published, deploy_row
 from twin.readers import read_model
+from twin.runtimes import list_runtimes, load_runtime
+
+_LEVEL = re.compile(r"-(O\w+)")
 
 PMU_TABLE = "apollo510_kws_pmu"
 PMU_SETUP = {"board": "apollo510_evb", "runtime": "tflm-cmsis-nn@2023", "weights": "tcm",
@@ -166,7 +170,8 @@ def observe_folder(folder: str | Path, board: str, *, cache: Path | None = None,
     if dict(header.environment).get("use") == "test":
         raise MeasurementError(f"{where}: a row of use 'test' is sealed")
     clocks, placement = dict(header.clocks_hz), dict(header.placement)
-    deployment = deploy(read_model(header.model), board, runtime=header.runtime,
+    runtime = name_runtime(header.runtime, dict(header.environment).get("compiler", ""))
+    deployment = deploy(read_model(header.model), board, runtime=runtime,
                         clock_hz=clocks.get("cpu"), weights=placement.get("weights"),
                         arena=placement.get("arena"))
     if header.board not in (deployment.board.name, board):
@@ -179,7 +184,7 @@ def observe_folder(folder: str | Path, board: str, *, cache: Path | None = None,
     layers = {f"layer {layer}": (layer, cycles) for layer in measurement.layers
               if (cycles := _median_cycles(measurement, layer, hertz)) is not None}
     if layers:
-        return _observe_layers(deployment, header.runtime, tally, layers, label=where,
+        return _observe_layers(deployment, runtime, tally, layers, label=where,
                                source=header.source)
     cycles = _median_cycles(measurement, None, hertz)
     if cycles is None:
@@ -188,9 +193,28 @@ def observe_folder(folder: str | Path, board: str, *, cache: Path | None = None,
     energy_uj = (measurement.percentile("energy", 50) if measurement.count("energy") else None)
     return (Observation(
         label=where, source=header.source, network=deployment.graph.architecture_id,
-        runtime=header.runtime, cell=_cell(deployment, header.runtime), tally=tally,
+        runtime=runtime, cell=_cell(deployment, runtime), tally=tally,
         cycles=cycles, energy_pj=None if energy_uj is None else energy_uj * 1e6, clock_hz=hertz,
         supply_v=header.supply_v, arena=deployment.arena),)
+
+
+def name_runtime(runtime: str, compiler: str) -> str:
+    """Return the runtime a measurement is of: our firmware's by what compiled it.
+
+    Parameters
+    ----------
+    runtime : str
+        As the measurement says it.
+    compiler : str
+        As the firmware says it, "gcc 12.2.1 -O2"; "" when not known.
+    """
+    level = _LEVEL.search(compiler)
+    if runtime != "firmware" or level is None:
+        return runtime
+    if compiler.endswith("CMSIS-NN"):
+        return load_runtime("cmsis-nn").identity
+    named = f"firmware@{'clang-' * compiler.startswith('clang')}{level[1]}"
+    return named if named in list_runtimes() else runtime
 
 
 def _median_cycles(measurement: Measurement, layer: int | None, hertz: float) -> float | None:
