@@ -25,6 +25,8 @@ from twin.cli import (
     imports,
     measure,
     models,
+    plan,
+    port,
     predict,
     runtimes,
     whatif,
@@ -66,6 +68,8 @@ app.command("energy")(energy.energy)
 app.command("whatif")(whatif.whatif)
 app.command("cache")(cache.cache)
 app.command("calibrate")(calibrate.calibrate)
+app.command("port")(port.port)
+app.command("plan")(plan.plan)
 app.command("boards")(boards.boards)
 app.command("runtimes")(runtimes.runtimes)
 app.add_typer(models.app, name="models")

@@ -23,12 +23,15 @@ OfBoard = Annotated[str | None, typer.Option(
 Output = Annotated[str | None, typer.Option(
     "--output", "-o", metavar="FILE", help="Overlay to write, by default BOARD.overlay.yaml; with "
                                            "`published` a folder of overlays.")]
+ForRuntime = Annotated[str | None, typer.Option(
+    "--runtime", metavar="NAME", help="Whose prices micro-benchmarks are to correct; by default "
+                                      "the runtime their plan was made for.")]
 CacheFolder = Annotated[str | None, typer.Option(
     "--cache", metavar="DIR", help="Keep counts here, by content, for the next time.")]
 
 
 def calibrate(data: DataNames, board: OfBoard = None, output: Output = None,
-              cache: CacheFolder = None) -> None:
+              cache: CacheFolder = None, runtime: ForRuntime = None) -> None:
     """Learn prices from measurements and write them as an overlay."""
     kept = None if cache is None else Path(cache)
     if PUBLISHED in data:
@@ -42,11 +45,19 @@ def calibrate(data: DataNames, board: OfBoard = None, output: Output = None,
     from hwmodels.board.file import load_board
     from twin.learning.observations import observe_folder
     from twin.learning.overlays import learn_own
+    from twin.portability.probed import learn_probes, make_overlay, split_folders
 
     machine = load_board(board)
-    observations = [one for folder in data
+    probes, folders = split_folders(data)
+    if runtime is not None and not probes:
+        raise UsageError("--runtime is for micro-benchmarks; a network's folder names its own")
+    probed = learn_probes(probes, machine, runtime) if probes else None
+    observations = [one for folder in folders
                     for one in observe_folder(folder, board, cache=kept)]
-    overlay = learn_own(observations, machine)
+    if probed is not None:
+        warn(probed.remarks)
+    overlay = (learn_own(observations, machine, None if probed is None else probed.calibration)
+               if observations or probed is None else make_overlay(probed, machine))
     show_overlay(overlay)
     note_written(write_overlay(output or f"{machine.name}.overlay.yaml", overlay))
 
@@ -77,7 +88,7 @@ def show_overlay(overlay: Overlay) -> None:
 
     console = open_console()
     for entry in overlay.entries:
-        if entry.time.rows:
+        if entry.time.rows or entry.time.residuals:
             show(console, overlay_table(overlay, entry))
             warn(f"{entry.runtime} on {entry.board}: {name} cannot be told from the rest and keeps "
                  "its prior" for name in entry.time.unidentified)

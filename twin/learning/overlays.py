@@ -32,7 +32,7 @@ from calibration.overlay import (
     pack_covariance,
 )
 from hwmodels.board.facts import Board
-from twin.learning.calibrated import shipped_calibration
+from twin.learning.calibrated import Calibration, shipped_calibration
 from twin.learning.observations import (
     Observation,
     energy_evidence,
@@ -164,12 +164,13 @@ def make_overlays(learning: Learning) -> dict[tuple[str, str | None], Overlay]:
         places = dict.fromkeys((o.cell.board, o.cell.core) for o in measured)
         for board, core in places:
             overlays[library, board] = _overlay(learning, library, [
-                _entry(learning, Cell(board=board, core=core, library=library, release=position),
-                       runtime) for runtime, position in releases])
+                make_entry(learning, Cell(board=board, core=core, library=library,
+                                          release=position), runtime)
+                for runtime, position in releases])
         strangers = [*dict.fromkeys(o.cell.core for o in learning.observations), ""]
         overlays[library, None] = _overlay(learning, library, [
-            _entry(learning, Cell(board="", core=core, library=library, release=position), runtime)
-            for core in strangers for runtime, position in releases])
+            make_entry(learning, Cell(board="", core=core, library=library, release=position),
+                       runtime) for core in strangers for runtime, position in releases])
     return overlays
 
 
@@ -194,7 +195,8 @@ def _six(value: float) -> float:
     return float(f"{value:.6g}")
 
 
-def _entry(learning: Learning, cell: Cell, runtime: str) -> Entry:
+def make_entry(learning: Learning, cell: Cell, runtime: str) -> Entry:
+    """Return the prices of a cell, measured or not, as an overlay keeps them."""
     board = [o for o in learning.observations
              if (o.cell.board, o.cell.library) == (cell.board, cell.library)]
     own = [o for o in board if o.cell == cell]
@@ -275,7 +277,8 @@ def choose_band(cells: Sequence[Cell], left_out: HeldOut | None, cell: Cell, boa
     return student_band(boards)
 
 
-def learn_own(observations: Sequence[Observation], board: Board) -> Overlay:
+def learn_own(observations: Sequence[Observation], board: Board,
+              start: Calibration | None = None) -> Overlay:
     """Learn prices of one's own board, starting from what is shipped for it or its cousins.
 
     Parameters
@@ -284,6 +287,8 @@ def learn_own(observations: Sequence[Observation], board: Board) -> Overlay:
         Of one board; each runtime gets an entry.
     board : Board
         That board: what is shipped for it, or for its core, is where learning starts.
+    start : Calibration, optional
+        Where learning of its runtime starts instead: from micro-benchmarks.
 
     Returns
     -------
@@ -305,7 +310,7 @@ def learn_own(observations: Sequence[Observation], board: Board) -> Overlay:
     if not observations:
         raise FitError("nothing to learn from: no measured total has counts behind it")
     runtimes = dict.fromkeys(o.runtime for o in observations)
-    entries = [_learn_one([o for o in observations if o.runtime == runtime], board)
+    entries = [_learn_one([o for o in observations if o.runtime == runtime], board, start)
                for runtime in runtimes]
     return Overlay(
         schema=1, library=", ".join(dict.fromkeys(o.cell.library for o in observations)),
@@ -318,8 +323,9 @@ def learn_own(observations: Sequence[Observation], board: Board) -> Overlay:
                   sources=tuple(o.label for o in observations)))
 
 
-def _learn_one(rows: Sequence[Observation], board: Board) -> Entry:
-    shipped = shipped_calibration(board, rows[0].runtime)
+def _learn_one(rows: Sequence[Observation], board: Board, start: Calibration | None) -> Entry:
+    shipped = (start if start is not None and start.entry.runtime == rows[0].runtime
+               else shipped_calibration(board, rows[0].runtime))
     time_sd, energy_sd = stated_sds()
     evidence = time_evidence(rows)
     prior = (pool_prior(TIME_PRICES, time_sd, Spread()) if shipped is None else
