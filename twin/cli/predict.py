@@ -26,7 +26,6 @@ from twin.cli.options import (
 from twin.cli.output import note_written, open_console, show, warn
 
 if TYPE_CHECKING:
-    from twin.deployment import Deployment
     from twin.prediction import Prediction
 
 CsvFolder = Annotated[str | None, typer.Option(
@@ -61,13 +60,17 @@ def predict(model: Model, board: BoardName, runtime: RuntimeName = None, clock: 
                               "--trace": trace, "--set": settings})
         predict_compiled(model, board)
         return
+    check_targets(csv_folder, plot)
     from twin.learning.calibrated import predict_calibrated
 
     deployment = deploy(model, board, runtime=runtime, clock=clock, weights=weights, arena=arena,
                         assume_unsupported=assume_unsupported)
     if settings:
         deployment = deployment.replace(parse_settings(settings))
-    check_targets(deployment, csv_folder, plot, trace)
+    if trace is not None:
+        from twin.accelerator.trace import check_trace
+
+        check_trace(deployment, trace)
     prediction = predict_calibrated(deployment, temperature="cold" if cold else "warm",
                                     calibration=calibration)
     if as_json:
@@ -101,17 +104,12 @@ def refuse_beside(model: str, options: Mapping[str, object]) -> None:
                          "a network")
 
 
-def check_targets(deployment: Deployment, csv_folder: str | None, plot: str | None,
-                  trace: str | None) -> None:
+def check_targets(csv_folder: str | None, plot: str | None) -> None:
     """Refuse what could not be written, before anything is computed."""
     if plot is not None:
         from twin.figures.sheet import check_target
 
         check_target(plot)
-    if trace is not None:
-        from twin.accelerator.trace import check_trace
-
-        check_trace(deployment, trace)
     if csv_folder is not None:
         from twin.export import check_place
 
