@@ -25,6 +25,7 @@ from hwmodels.board.file import change_board
 from twin.codegen.build import build_firmware
 from twin.codegen.ports import firmware_folder, load_port
 from twin.deployment import Deployment, deploy
+from twin.operators import graph_macs
 
 QUIET = Disturbance()
 REFERENCE = Path(__file__).parent / "reference_kernels"
@@ -131,7 +132,7 @@ class Bench:
                 architecture_id=graph.architecture_id, placement=tuple(board.placement),
                 environment=told)
             campaign.prepare()
-            plan = Plan(temperature="warm", warmup=1, passes=(Pass(events=(), runs=runs),),
+            plan = Plan(temperature="warm", warmup=0, passes=(Pass(events=(), runs=runs),),
                         most_runs=runs)
             campaign.collect(plan)
             session.stop()
@@ -147,6 +148,7 @@ def list_plants(bench: Bench) -> tuple[Fault, ...]:
     board = bench.deployment.board
     clock = f"clocks.{board.core.clock}.frequency_hz"
     asked = board.clock(board.core.clock).frequency_hz
+    work = 4.0 * graph_macs(bench.deployment.graph)  # about the cycles of an inference
     caches = [name for name in dict.fromkeys((board.core.dcache, board.core.icache)) if name]
     others = [memory.name for memory in board.memories
               if memory.role == "sram" and memory.name != bench.deployment.arena]
@@ -163,9 +165,10 @@ def list_plants(bench: Bench) -> tuple[Fault, ...]:
             f"caches.{name}.enabled": False for name in caches}),) if len(caches) > 1 else ()),
         Fault(kind="clock", name="clock-half", changes={clock: asked / 2}, lies=True),
         Fault(kind="clock", name="clock-16mhz", changes={clock: 16e6}),
-        Fault(kind="throttling", name="throttling", disturbance=Disturbance(slowing=0.3)),
+        Fault(kind="throttling", name="throttling", disturbance=Disturbance(
+            slowing=0.05e9 / (10 * work))),
         Fault(kind="interrupts", name="interrupts",
-              disturbance=Disturbance(gap_cycles=3e6, service_cycles=5e5)),
+              disturbance=Disturbance(gap_cycles=0.3 * work, service_cycles=0.05 * work)),
     )
 
 

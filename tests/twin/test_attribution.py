@@ -165,7 +165,7 @@ def test_a_layer_nobody_measured_is_outside():
 
 def test_the_table_of_counters_names_causes_of_the_bill_once_each():
     groups = load_groups()
-    assert {cause for group in groups for cause in group.causes} <= set(CAUSES)
+    assert {cause.partition("@")[0] for group in groups for cause in group.causes} <= set(CAUSES)
     assert len({group.name for group in groups}) == len(groups)
     assert all(group.source for group in groups)
 
@@ -238,9 +238,10 @@ def test_an_accelerators_epochs_are_set_side_by_side():
     attribution = attribute(side, side_of_measurement(measured))
     check_sums(attribution)
     total = attribution.account("time").total
-    launch = next(gap for gap in total.gaps if gap.causes == ("launch",))
+    gaps = {gap.counter: gap.gap for gap in total.gaps if gap.counter}
     expected = 2000 * len(prediction.epochs) / side.clocks_hz["cpu"] * 1e9
-    assert launch.gap == pytest.approx(expected, rel=0.02)
+    assert gaps["host, around epochs and in software ones"] == pytest.approx(expected, rel=0.01)
+    assert abs(gaps["accelerator, inside epochs"]) < 0.01 * total.predicted
     assert attribution.account("cycles") is None  # two clocks are never added
 
 
@@ -278,7 +279,7 @@ def test_signed_rounding_keeps_the_sum(parts):
 
 
 def test_a_time_is_shared_over_the_resources_exactly():
-    deployment = deploy("ad", "nucleo_h7a3zi_q", runtime="cmsis-nn")  # small: 64 predictions
+    deployment = deploy("ad", "nucleo_h7a3zi_q", runtime="cmsis-nn")
     split = split_time(deployment)
     assert split.work + sum(split.shares.values()) == split.total
     assert split.total == round(predict(deployment).time_us * 1e3)

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from hwmodels.counts import CAUSES
 from twin.attribution.counter_causes import CounterGroup, load_groups
 from twin.attribution.sides import UNITS, Part, Side
 from twin.errors import UsageError
 
 CLOCK = "clock"
 """Pseudo-cause of a time: the clock ran at another frequency than the one predicted with."""
+
+MOST_NAMED = 10
+"""More causes than this in one group are named by their counter."""
 
 OUTSIDE = "outside them"
 """Name of the row that holds what no layer or epoch accounts for: rows sum to the inference."""
@@ -42,6 +44,11 @@ class Gap:
     def gap(self) -> int | None:
         """Measured less predicted."""
         return None if self.measured is None else self.measured - self.predicted
+
+    @property
+    def label(self) -> str:
+        """The causes, or what counts them where they are all there are."""
+        return ", ".join(self.causes) if len(self.causes) <= MOST_NAMED else self.counter
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -359,13 +366,13 @@ def _list_gaps(quantity: str, ours: Part, theirs: Part, per_part: Sequence[Count
     """Gaps of a part's causes: grouped as the counters group them, single ones after."""
     causes = dict(ours.causes.get(quantity, {}))
     found: list[Gap] = []
-    for group, _ in groups:
+    for group, _ in groups if scale.per_cycle is not None else ():
         predicted = sum(causes.pop(cause, 0) for cause in group.causes)
         counted = group if group in per_part else None
         measured = None if counted is None else _measure(group, ours, theirs, predicted, scale)
         found.append(Gap(causes=group.causes, predicted=predicted, measured=measured,
                          counter=group.name if measured is not None else ""))
-    found += [Gap(causes=(cause,), predicted=causes[cause]) for cause in CAUSES if cause in causes]
+    found += [Gap(causes=(cause,), predicted=amount) for cause, amount in causes.items()]
     rest = ours.amounts[quantity] - sum(gap.predicted for gap in found)
     if rest:  # a part without a bill of its own
         found.append(Gap(causes=("",), predicted=rest))
@@ -386,7 +393,7 @@ def _measure(group: CounterGroup, ours: Part, theirs: Part, predicted: int,
         priced = group.price(counted, ours.counts, predicted)
         return None if priced is None else round(predicted + (priced - predicted) * scale.slower)
     amount = counted * scale.per_cycle[group.clock]
-    longer = predicted * (scale.slower - 1) if not group.clock else 0.0
+    longer = predicted * (scale.slower - 1) if group.clock in ("", scale.clock) else 0.0
     return round(amount - longer)
 
 

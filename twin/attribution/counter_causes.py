@@ -6,10 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib.resources import files
+from typing import Any
 
 import yaml
 
 from calibration.counters import ALIASES
+from hwmodels.counts import CAUSES
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,7 +25,7 @@ class CounterGroup:
     terms : mapping of str to int
         Counter -> sign; "cycles" is the cycle counter.
     causes : tuple of str
-        Of the bill.
+        Of the bill; of an accelerator with the clock, as "mac@npu".
     events : tuple of str
         Empty when the sum is cycles; else what is counted, priced as predicted.
     bits : int
@@ -77,7 +79,13 @@ def load_groups() -> tuple[CounterGroup, ...]:
     text = (files("twin") / "attribution" / "counters.yaml").read_text(encoding="utf-8")
     document = yaml.safe_load(text)
     return tuple(CounterGroup(
-        name=entry["name"], terms=dict(entry["sum"]), causes=tuple(entry["causes"]),
+        name=entry["name"], terms=dict(entry["sum"]), causes=_causes(entry),
         events=tuple(entry.get("events", ())), bits=entry.get("bits", 64),
         clock=entry.get("clock", ""), source=document["sources"][entry["source"]])
         for entry in document["entries"])
+
+
+def _causes(entry: Mapping[str, Any]) -> tuple[str, ...]:
+    if "clock" in entry:
+        return tuple(f"{cause}@{entry['clock']}" for cause in CAUSES)
+    return tuple(entry["causes"])

@@ -2,10 +2,10 @@
 
     log measured = log predicted under the fault + error of the model
 
-The error is Student's t with `FREEDOM` degrees: one part all layers share, one per family of
-kernels, one of the layer alone, stated by `ErrorModel`; each fault adds how unsure its own effect
-is. Counters of instructions and of
-cache misses join the pattern; the clock by the host, a drift and a scatter over the runs are
+Measured is the least of the runs, which interrupts disturb least. The error is Student's t with
+`FREEDOM` degrees: one part all layers share, one per family of kernels, one of the layer alone,
+stated by `ErrorModel`; each fault adds how unsure its own effect is. Counters of instructions and
+of cache misses join the pattern; the clock by the host, a drift and a scatter over the runs are
 evidence of their own. Bayes' rule gives each fault its probability among all listed, "as declared"
 and "none of these" included.
 
@@ -33,10 +33,13 @@ from twin.deployment import Deployment
 from twin.errors import UsageError
 from twin.prediction import Prediction, predict
 
+LEAST = 0.0
+"""Percentile of the runs the pattern is of."""
+
 PATTERN_SHARE = 0.99
 """The pattern rests on the layers that make up this share; the rest is overhead and noise."""
 
-FREEDOM = 5.0
+FREEDOM = 10.0
 """Degrees of freedom of the error: a pattern far off is improbable, not impossible."""
 
 FULL_EFFECT = 0.1
@@ -45,10 +48,11 @@ FULL_EFFECT = 0.1
 NO_EFFECT = 0.01
 """A fault that changes no layer by more, as a logarithm, cannot be told from its absence."""
 
-EFFECT_SD = 0.2
-"""How unsure the size of a fault's effect is, as a share of its logarithm; families likewise."""
+EFFECT_SD, EFFECT_LAYER_SD = 0.2, 0.1
+"""How unsure the size of a fault's effect is, as a share of its logarithm: over all layers and
+over those of a family; on a layer."""
 
-QUIET_DRIFT, LOUD_DRIFT = 0.004, 0.2
+QUIET_DRIFT, LOUD_DRIFT = 0.002, 0.2
 QUIET_SCATTER, LOUD_SCATTER = 0.008, 0.15
 """Standard deviations of a drift over the runs and of (p95 - p5) / median, without and with the
 fault that causes them."""
@@ -218,14 +222,14 @@ def diagnose(deployment: Deployment, measurement: Measurement, *,
     UsageError
         When the measurement is of another network, or has nothing to compare.
     """
-    side = side_of_measurement(measurement)
+    side = side_of_measurement(measurement, percent=LEAST)
     base = predict(deployment, temperature=side.temperature or "warm")
     ours = side_of_prediction(base)
     check_same_network(ours, side)
     pattern = _make_pattern(ours, side, deployment)
     reference = None
     if healthy is not None:
-        reference = _make_pattern(ours, side_of_measurement(healthy), deployment)
+        reference = _make_pattern(ours, side_of_measurement(healthy, percent=LEAST), deployment)
         if (reference.quantity, reference.layers) != (pattern.quantity, pattern.layers):
             raise UsageError("the measurement known to be right has other layers or counters")
     errors = HEALTHY if healthy is not None else _choose_errors(deployment, stands_in)
@@ -348,6 +352,7 @@ def _weigh(fault: Fault, base: Prediction, pattern: _Pattern, reference: _Patter
     count = len(values)
     residual = np.concatenate((values - expected, counts))
     covariance = _covariance(fault, effect, core_share, pattern, errors, shares)
+    covariance[:count, :count] += _shift(fault, marks, count)
     log_likelihood = _log_student(residual, covariance)
     return _Weight(log_likelihood=log_likelihood + _weigh_marks(fault, marks),
                    effect=effect, residual=residual[:count], predicted=np.exp(expected),
@@ -438,10 +443,19 @@ def _covariance(fault: Fault, effect: np.ndarray, core_share: np.ndarray, patter
         matrix += (scale * part.common) ** 2 * np.outer(common, common) + np.diag(np.square(own))
         matrix[:layers, :layers] += (scale * part.family) ** 2 * same
     matrix[:layers, :layers] += EFFECT_SD**2 * (1 + same) * np.outer(effect, effect)
-    moved = np.concatenate((np.ones(layers), np.zeros(len(counts))))
-    matrix += fault.shift_sd**2 * np.outer(moved, moved) + fault.layer_sd**2 * np.diag(moved)
+    matrix[:layers, :layers] += np.diag((EFFECT_LAYER_SD * effect) ** 2)
     slower = np.concatenate((core_share, counts))
     return matrix + fault.slowdown_sd**2 * np.outer(slower, slower)
+
+
+def _shift(fault: Fault, marks: _Marks, layers: int) -> np.ndarray:
+    """Covariance of the time that drift or interrupts took even in the least of the runs.
+
+    Of the size of the mark they left: where none was seen, they explain nothing.
+    """
+    seen = max(abs(marks.drift or 0.0) if fault.drifts else 0.0,
+               marks.scatter or 0.0 if fault.scatters else 0.0)
+    return seen**2 * np.ones((layers, layers)) + (0.2 * seen) ** 2 * np.eye(layers)
 
 
 def _errors_of(fault: Fault, errors: ErrorModel,
@@ -507,10 +521,16 @@ def _rank(faults: tuple[Fault, ...], weighed: Sequence[_Weight], pattern: _Patte
     return Diagnosis(
         findings=tuple(sorted(found, key=lambda finding: -finding.probability)),
         quantity=pattern.quantity, layers=pattern.layers, errors=errors,
-        observations=_describe_marks(marks), indistinct=tuple(
-            fault.name for fault, one in zip(faults, weighed, strict=True)
-            if fault.deployment is not None and not fault.shifts_clock
-            and float(np.abs(one.effect).max()) < NO_EFFECT))
+        observations=_describe_marks(marks),
+        indistinct=tuple(fault.name for fault, one in zip(faults, weighed, strict=True)
+                         if _is_indistinct(fault, one, weighed[0])))
+
+
+def _is_indistinct(fault: Fault, weight: _Weight, declared: _Weight) -> bool:
+    """Whether neither the fault's effect nor the evidence tells it from what was declared."""
+    small = float(np.abs(weight.effect).max()) < NO_EFFECT
+    moved = abs(weight.log_likelihood - declared.log_likelihood)
+    return fault.deployment is not None and not fault.shifts_clock and small and moved < 1.0
 
 
 def _describe_fit(weight: _Weight, total: float) -> str:

@@ -23,8 +23,8 @@ COMMON_CLOCKS_HZ = (4e6, 8e6, 16e6, 24e6, 32e6, 48e6, 64e6, 80e6, 96e6)
 
 UNOPTIMISED = math.log(9.0)
 UNOPTIMISED_SD = 0.45
-"""Logarithm of what -O0 costs the core over -O2, and its spread: the firmware's kernels take 6 to
-14 times the instructions (gcc 12.2, Cortex-M4 and M7, counted on an emulated core)."""
+"""Logarithm of what -O0 costs the core over -O2, and its spread: assumed; kernels of this firmware
+take 8 to 14 times the cycles by layer (gcc 12.2, kws on an emulated Cortex-M4)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,8 +47,6 @@ class Fault:
         other form to lower, so another library's two forms stand for the change.
     slowdown, slowdown_sd : float
         Logarithm of what the core's own work takes besides, and its spread.
-    shift_sd, layer_sd : float
-        Spread of a shift that all layers share, and of one of each layer's own.
     rebuilds : bool
         Other kernels run: their cost is predicted less well than what memories and clocks do.
     drifts, scatters, shifts_clock : bool
@@ -62,8 +60,6 @@ class Fault:
     versus: Deployment | None = None
     slowdown: float = 0.0
     slowdown_sd: float = 0.0
-    shift_sd: float = 0.0
-    layer_sd: float = 0.0
     rebuilds: bool = False
     drifts: bool = False
     scatters: bool = False
@@ -96,10 +92,8 @@ def list_faults(deployment: Deployment, clock_hz: float | None = None) -> tuple[
         Fault(kind="-O0", name="built without optimisation", rebuilds=True,
               slowdown=UNOPTIMISED, slowdown_sd=UNOPTIMISED_SD, remedy="build with -O2 or -O3"),
         Fault(kind="throttling", name="the clock slows down during the runs", drifts=True,
-              shift_sd=0.15, remedy="look at temperature, supply and clock source; pause between "
-                                    "blocks"),
+              remedy="look at temperature, supply and clock source; pause between blocks"),
         Fault(kind="interrupts", name="interrupts take part of the time", scatters=True,
-              shift_sd=0.1, layer_sd=0.1,
               remedy="mask them (twin measure --mask), or stop what causes them"),
         Fault(kind=UNKNOWN, name=UNKNOWN,
               remedy="compare cause by cause: twin attribute"))

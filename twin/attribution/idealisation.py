@@ -19,7 +19,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from hwmodels.board.facts import Board, Cache, EventPrice, Memory
+from hwmodels.board.facts import Cache, Memory
+from hwmodels.counts import Bill
 from twin.attribution.rounding import round_signed
 from twin.deployment import Deployment
 from twin.prediction import predict
@@ -47,14 +48,6 @@ class Split:
     shares: Mapping[str, int]
 
 
-def _free(board: Board, *events: str) -> Board:
-    """A board on which events take no time; energy stays as it is."""
-    clock = board.core.clock
-    prices = tuple(price for price in board.prices if price.event not in events)
-    return dataclasses.replace(board, prices=prices + tuple(
-        EventPrice(event=event, place="", cycles=0.0, clock=clock, pj=None) for event in events))
-
-
 def _perfect_cache(deployment: Deployment) -> Deployment:
     def grow(cache: Cache) -> Cache:
         return dataclasses.replace(cache, size_bytes=HUGE_BYTES, ways=8, enabled=True)
@@ -79,37 +72,26 @@ def _wide_paths(deployment: Deployment) -> Deployment:
 
     board = deployment.board
     return dataclasses.replace(deployment, board=dataclasses.replace(
-        _free(board, "sram_wait", "external_wait", "bus_contention"),
-        memories=tuple(near(memory) for memory in board.memories)))
+        board, memories=tuple(near(memory) for memory in board.memories)))
 
 
-def _no_branch_refill(deployment: Deployment) -> Deployment:
-    return dataclasses.replace(deployment, board=_free(deployment.board, "branch_refill"))
-
-
-def _no_stall(deployment: Deployment) -> Deployment:
-    return dataclasses.replace(deployment, board=_free(deployment.board, "pipeline_stall"))
-
-
-def _no_call(deployment: Deployment) -> Deployment:
-    return dataclasses.replace(
-        _with_board(deployment, _free(deployment.board, "call_issue")),
-        runtime=dataclasses.replace(deployment.runtime, dispatch_cycles=0.0))
-
-
-def _with_board(deployment: Deployment, board: Board) -> Deployment:
-    return dataclasses.replace(deployment, board=board)
-
-
-RESOURCES: Mapping[str, Callable[[Deployment], Deployment]] = {
+MACHINES: Mapping[str, Callable[[Deployment], Deployment]] = {
     "perfect cache": _perfect_cache,
     "no wait states": _no_wait_states,
     "infinite bandwidth": _wide_paths,
-    "ideal branches": _no_branch_refill,
-    "no pipeline stalls": _no_stall,
-    "free calls": _no_call,
 }
-"""At most six: every subset is predicted."""
+"""Resources that change what happens: each combination is predicted anew."""
+
+FREED: Mapping[str, tuple[str, ...]] = {
+    "infinite bandwidth": ("sram_wait", "external_wait", "bus_contention"),
+    "ideal branches": ("branch_refill",),
+    "no pipeline stalls": ("pipeline_stall",),
+    "free calls": ("call_issue", "kernel_dispatch"),
+}
+"""Events that take no time when a resource is ideal; they are struck off the bill."""
+
+RESOURCES = tuple(dict.fromkeys((*MACHINES, *FREED)))
+"""Six: every one of the 64 settings is valued."""
 
 
 def shapley(value: Callable[[frozenset[str]], int],
@@ -157,15 +139,23 @@ def split_time(deployment: Deployment, temperature: str = "warm") -> Split:
     Split
         Summing exactly; a resource may have a negative share where making it ideal hurts.
     """
-    def saved(ideal: frozenset[str]) -> int:
-        changed = deployment
-        for name in RESOURCES:
-            if name in ideal:
-                changed = RESOURCES[name](changed)
-        return total - round(predict(changed, temperature=temperature).time_us * 1e3)
+    bills: dict[frozenset[str], Bill] = {}
 
-    total = round(predict(deployment, temperature=temperature).time_us * 1e3)
-    exact = shapley(saved, tuple(RESOURCES))
+    def take(ideal: frozenset[str]) -> int:
+        machine = ideal & set(MACHINES)
+        if machine not in bills:
+            changed = deployment
+            for name in MACHINES:
+                if name in machine:
+                    changed = MACHINES[name](changed)
+            bills[machine] = predict(changed, temperature=temperature).bill
+        freed = {event for name in ideal for event in FREED.get(name, ())}
+        return round(math.fsum(
+            line.cycles / deployment.board.clock(line.clock).frequency_hz * 1e9
+            for line in bills[machine].lines if line.event not in freed))
+
+    total = take(frozenset())
+    exact = shapley(lambda ideal: total - take(ideal), RESOURCES)
     whole = sum(exact.values())
     shares = round_signed(list(exact.values()), int(whole))
     return Split(total=total, work=total - int(whole),

@@ -38,7 +38,8 @@ class Part:
     amounts : mapping of str to int
         By quantity, in its unit; one that is not known is left out.
     causes : mapping of str to mapping
-        By quantity: cause -> amount, summing to `amounts`. Empty for a measurement.
+        By quantity: cause -> amount, summing to `amounts`; causes of epochs name their clock, as
+        "mac@npu". Empty for a measurement.
     counts : mapping of str to float
         Counters of a measurement (medians), events and instructions of a prediction.
     """
@@ -154,7 +155,7 @@ def _read_document(document: Mapping[str, Any], source: str) -> Side:
     clocks = {line["clock"] for unit in units for line in unit["bill"] if line.get("cycles")}
     clock = next(iter(clocks)) if len(clocks) == 1 else "cpu"
     # Cycles of two clocks are never added: then time is compared, and energy.
-    parts = _exact_parts(units, total, clock if len(clocks) == 1 and not epochs else "")
+    parts = _exact_parts(units, clock if len(clocks) == 1 and not epochs else "", bool(epochs))
     time_us = total["time_us"]
     return Side(
         kind="predicted", source=source, model=document["model"]["name"],
@@ -169,8 +170,8 @@ def _read_document(document: Mapping[str, Any], source: str) -> Side:
         calibration=document.get("calibration", {}).get("overlay", ""))
 
 
-def _exact_parts(units: list[Mapping[str, Any]], total: Mapping[str, Any],
-                 clock: str) -> tuple[Part, ...]:
+def _exact_parts(units: list[Mapping[str, Any]], clock: str,
+                 epochs: bool) -> tuple[Part, ...]:
     """Round times and energies so that lines sum to parts, parts to the total."""
     amounts: list[dict[str, int]] = [{} for _ in units]
     causes: list[dict[str, dict[str, int]]] = [{} for _ in units]
@@ -182,7 +183,8 @@ def _exact_parts(units: list[Mapping[str, Any]], total: Mapping[str, Any],
         for place, (unit, whole) in enumerate(zip(units, wholes, strict=True)):
             lines: dict[str, float] = {}
             for line in unit["bill"]:
-                lines[line["cause"]] = lines.get(line["cause"], 0.0) + scale * (line[key] or 0.0)
+                cause = f"{line['cause']}@{line['clock']}" if epochs else line["cause"]
+                lines[cause] = lines.get(cause, 0.0) + scale * (line[key] or 0.0)
             amounts[place][quantity] = whole
             if lines:
                 shares = apportion(lines.values(), whole)
@@ -228,8 +230,9 @@ def sum_parts(parts: Iterable[Part]) -> Part:
 
 # --- measurements ----------------------------------------------------------------------------
 
-def side_of_measurement(measurement: Measurement, source: str = "") -> Side:
-    """Return a measurement as a side: medians over its runs.
+def side_of_measurement(measurement: Measurement, source: str = "",
+                        percent: float = 50) -> Side:
+    """Return a measurement as a side: medians over its runs, or another percentile.
 
     Raises
     ------
@@ -240,9 +243,9 @@ def side_of_measurement(measurement: Measurement, source: str = "") -> Side:
     clocks = dict(header.clocks_hz)
     epochs = bool(measurement.count("core_npu_cycles")) or any(
         measurement.count("pre_cycles", index) for index in measurement.layers)
-    parts = tuple(part for part in (_measured_part(measurement, index, clocks, epochs)
+    parts = tuple(part for part in (_measured_part(measurement, index, clocks, epochs, percent)
                                     for index in measurement.layers) if part.amounts)
-    whole = _measured_part(measurement, None, clocks, epochs)
+    whole = _measured_part(measurement, None, clocks, epochs, percent)
     if parts:
         summed = sum_parts(parts)
         whole = Part(index=None, counts=whole.counts,
@@ -263,8 +266,8 @@ def side_of_measurement(measurement: Measurement, source: str = "") -> Side:
 
 
 def _measured_part(measurement: Measurement, index: int | None, clocks: Mapping[str, float],
-                   epochs: bool) -> Part:
-    counts = {name: measurement.percentile(name, 50, index) for name in measurement.counters
+                   epochs: bool, percent: float) -> Part:
+    counts = {name: measurement.percentile(name, percent, index) for name in measurement.counters
               if measurement.count(name, index)}
     units = {sample.counter: sample.unit.lower() for sample in measurement.samples}
     amounts: dict[str, int] = {}

@@ -87,7 +87,7 @@ def _causes(account: Account) -> Table:
     total = account.total
     for gap in total.gaps:
         if gap.predicted or gap.measured:
-            add_row(table, (", ".join(gap.causes), *_gap_cells(gap, total), gap.counter))
+            add_row(table, (gap.label, *_gap_cells(gap, total), gap.counter))
     add_row(table, ("unexplained", "", "", f"{total.unexplained:+,}", _share(total.unexplained,
                                                                             total), ""))
     add_row(table, ("total", format_number(total.predicted), format_number(total.measured),
