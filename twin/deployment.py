@@ -387,3 +387,8 @@ def _check(draft: Deployment) -> None:
         what = f"RAM ({held})" if memory == draft.arena else held
         check_fit(f"{draft.graph.name}: {what}", needed, f"{memory} of {board.name}",
                   board.memory(memory).size_bytes)
+    if draft.pools is not None and draft.planner is not None and draft.weights in needs:
+        pools = [pool for pool in draft.planner.npu.pools if pool.memory == draft.weights]
+        check_fit(f"{draft.graph.name}: weights", draft.placement.weights_bytes,
+                  join_words([pool.name for pool in pools]),
+                  sum(pool.size_bytes for pool in pools))

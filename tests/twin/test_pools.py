@@ -96,6 +96,12 @@ def test_weights_that_find_no_room_stay_in_flash():
     assert deployment.ram_bytes <= 1792 * KIB
 
 
+def test_weights_larger_than_the_pool_of_the_flash_are_refused():
+    with pytest.raises(DoesNotFitError, match="octoFlash has 1,024 bytes"):
+        deploy("kws", BOARD, runtime="neural-art").replace(
+            {"npu.pools.octoFlash.size_bytes": "1KiB"})
+
+
 def test_tensors_inside_an_epoch_take_no_memory():
     # Published for this network under ST Edge AI 3.0.0: 588 KiB of activations, as its pads and
     # clips are fused; 802,816 + 401,408 bytes of a layer's input and output without padding
