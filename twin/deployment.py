@@ -256,7 +256,7 @@ def deploy(model: str | Path | Graph, board: str | Path | Board, *, runtime: str
     clock_hz : float, optional
         CPU clock in hertz.
     weights, arena : str, optional
-        Memory role ("flash", "sram", "tcm", ...) or memory name.
+        Memory role ("flash", "sram", "tcm", ...), memory name, or an NPU's pool ("npuRAM4").
     assume_unsupported : str, optional
         "copy" prices unknown operators as memory copies, marked `assumed`.
 

@@ -21,9 +21,11 @@ RuntimeName = Annotated[str | None, typer.Option(
 ClockText = Annotated[str | None, typer.Option(
     "--clock", metavar="FREQUENCY", help="CPU clock, such as 80MHz.")]
 WeightsRole = Annotated[str | None, typer.Option(
-    "--weights", metavar="ROLE", help="Memory of the weights: flash, sram, tcm ... or its name.")]
+    "--weights", metavar="ROLE", help="Memory of the weights: flash, sram, tcm ..., its name, or "
+                                    "an NPU's pool.")]
 ArenaRole = Annotated[str | None, typer.Option(
-    "--arena", metavar="ROLE", help="Memory of the arena: sram, tcm ... or its name.")]
+    "--arena", metavar="ROLE", help="Memory of the arena: sram, tcm ..., its name, or an "
+                                  "NPU's pool.")]
 AssumeUnsupported = Annotated[str | None, typer.Option(
     "--assume-unsupported", metavar="copy",
     help="Price operators nobody knows as memory copies, marked as assumed.")]
