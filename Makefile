@@ -39,10 +39,12 @@ bench: $(BENCH)
 	$(BIN)/python -m benchmarks.accuracy.npu
 	$(BIN)/python -m benchmarks.accuracy.npu_networks
 	$(BIN)/python -m benchmarks.accuracy.vela
+	$(BIN)/python -m benchmarks.planted
 	$(BIN)/python -m benchmarks.speed
 	$(BIN)/python -m benchmarks.speed.cache_speed
 	$(BIN)/python -m benchmarks.speed.bus_speed
 	$(BIN)/python -m benchmarks.speed.npu_speed
+	$(BIN)/python -m benchmarks.diagnosis
 	$(BIN)/python -m benchmarks.reliability --keep
 	$(BIN)/python -m benchmarks.exactness.binary --keep
 

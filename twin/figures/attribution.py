@@ -32,7 +32,7 @@ def draw_attribution(attribution: Attribution) -> Figure:
 def _steps(total: Row) -> list[tuple[str, int, int]]:
     """Bars: label, start and end."""
     found, level = [("predicted", 0, total.predicted)], total.predicted
-    moves = [(", ".join(gap.causes), gap.gap) for gap in total.gaps if gap.gap]
+    moves = [(gap.label, gap.gap) for gap in total.gaps if gap.gap]
     for label, move in [*moves, ("unexplained", total.unexplained)]:
         if move:
             short = label if len(label) <= 44 else f"{label[:41]}..."
