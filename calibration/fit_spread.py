@@ -1,10 +1,10 @@
 """How far prices lie apart between libraries, cores, releases and boards: empirical Bayes.
 
 The standard deviations of a `Spread` are those that make the measured rows most likely once prices
-are integrated out, with a weak pull (a factor e either way is one standard deviation) towards what
-is assumed of them: with few boards the data cannot say everything.
+are integrated out, with a pull towards what is assumed of them: with few boards the data cannot
+say everything.
 
-    -log p = 1/2 r' S^-1 r + 1/2 log det S + 1/2 sum (log sd - log assumed)^2
+    -log p = 1/2 r' S^-1 r + 1/2 log det S + 1/2 sum ((log sd - log assumed) / ASSUMED)^2
 
 Rows enter linearised at the fitted prices, so fitting and learning alternate.
 
@@ -30,6 +30,9 @@ NAMES = tuple(field.name for field in fields(Spread))
 ROUNDS = 3
 SMALLEST, LARGEST = 0.003, 1.0
 """Bounds of every standard deviation: below, prices would be one; above, unrelated."""
+
+ASSUMED = 0.5
+"""Standard deviation of the logarithm of what is assumed of a spread; chosen by leaving out."""
 
 LABORATORIES = 0.024
 """Worst difference of two laboratories measuring one binary (calibration/datasets/README.md)."""
@@ -140,10 +143,10 @@ def _negative_log(log_sds: np.ndarray, target: np.ndarray, fixed: np.ndarray,
     total = fixed + np.tensordot(variances, scaled, 1)
     inverse = np.linalg.inv(total)
     pull = inverse @ target
-    away = log_sds - centre
+    away = (log_sds - centre) / ASSUMED
     value = 0.5 * (target @ pull + np.linalg.slogdet(total)[1] + away @ away)
     slope = 0.5 * (inverse - np.outer(pull, pull))
-    return float(value), 2 * variances * np.tensordot(scaled, slope, 2) + away
+    return float(value), 2 * variances * np.tensordot(scaled, slope, 2) + away / ASSUMED
 
 
 def claim_fewer(evidence: Evidence, stated_sd: np.ndarray, spread: Spread,

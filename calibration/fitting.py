@@ -274,7 +274,7 @@ def fit_prices(evidence: Evidence, prior: Prior, noise: Noise) -> Fit:
         trust = _trust(row_sds**2 / trust * pull, row_sds)
         group_trust = _trust(noise.network_sd**2 / group_trust * (members.T @ pull),
                              noise.network_sd)
-        damping = 1.0 if step < _STEPS // 4 else 0.5
+        damping = 2.0 ** -(4 * step // _STEPS)
     if not np.isfinite(log).all() or np.abs(change).max() > 1e-2:
         raise FitError(f"prices did not settle in {_STEPS} steps: the rows contradict each other")
     return Fit(evidence=evidence, prior=prior, noise=noise, shares=shares, pull=pull,

@@ -96,21 +96,21 @@ def test_a_hidden_board_is_known_from_its_cousins(amounts) -> None:
     common = rng.multivariate_normal(np.zeros(len(stated)), sum(
         part.covariance for part in prior.parts if part.level not in ("board", "cell")))
     own = sum(part.covariance for part in prior.parts if part.level in ("board", "cell"))
-    truths = common + rng.multivariate_normal(np.zeros(len(stated)), own, 30)
+    truths = common + rng.multivariate_normal(np.zeros(len(stated)), own, 36)
     rows = amounts[::4]  # a few layers of each board, so that the fit stays small
     known = Evidence(
-        names=TIME_PRICES, amounts=np.tile(rows, (6, 1)),
-        measured=np.concatenate([draw_measured(rng, rows, truths[b]) for b in range(6)]),
-        cells=tuple(cell(b) for b in range(6) for _ in rows),
-        networks=tuple(f"{b} {row}" for b in range(6) for row in range(len(rows))),
-        labels=tuple(f"{b} {row}" for b in range(6) for row in range(len(rows))))
+        names=TIME_PRICES, amounts=np.tile(rows, (12, 1)),
+        measured=np.concatenate([draw_measured(rng, rows, truths[b]) for b in range(12)]),
+        cells=tuple(cell(b) for b in range(12) for _ in rows),
+        networks=tuple(f"{b} {row}" for b in range(12) for row in range(len(rows))),
+        labels=tuple(f"{b} {row}" for b in range(12) for row in range(len(rows))))
     estimate = fit_pooled(known, stated, spread).estimate(
         Cell(board="", core="cortex-m7", library="lib", release=0.0))
     whole = amounts.sum(axis=0)
     shares = whole * estimate.factors / (whole * estimate.factors).sum()
     sd = math.sqrt(shares @ estimate.covariance @ shares)
     errors = [math.log((whole * np.exp(truth)).sum() / (whole * estimate.factors).sum())
-              for truth in truths[6:]]
+              for truth in truths[12:]]
     # 24 boards: nominal 90 % is seen between 19 and 24 times in 97 of 100 trials (binomial)
     assert 19 <= sum(abs(error) < 1.645 * sd for error in errors) <= 24
 
