@@ -17,6 +17,9 @@ BANDWIDTH_SHARE = 0.70
 COMPUTE_SHARE = 0.70
 """Thresholds of the bottleneck classes: shares of the span, and of what core and memory can do."""
 
+MOST_SHARE = 1.1
+"""A share of a limit above this cannot be; a tenth is what a modelled figure may be off by."""
+
 ALIASES: Mapping[str, tuple[str, ...]] = {
     "cycles": ("cpu_cycles", "block_cpu_cycles"),
     "instructions": ("instructions", "arm_pmu_inst_retired", "inst_retired",
@@ -250,6 +253,11 @@ def classify(metrics: Mapping[str, Metric], overhead_share: float | None = None)
              ("bandwidth", "bandwidth_of_limit", BANDWIDTH_SHARE, "of sustained bandwidth"),
              ("compute", "mac_utilisation", COMPUTE_SHARE, "of MAC slots used"),
              ("compute", "ipc_of_limit", COMPUTE_SHARE, "of issue slots used"))
+    for _, name, _, text in rules:
+        if name in metrics and metrics[name].value > MOST_SHARE:
+            return Bottleneck(kind="", severity=0.0, origin=metrics[name].origin,
+                              evidence=f"{metrics[name].value:.0%} {text} cannot be: what was "
+                                       "counted and what was modelled are not of the same code")
     for kind, name, threshold, text in rules:
         metric = metrics.get(name)
         if metric is not None and metric.value >= threshold:

@@ -144,6 +144,8 @@ def test_bottlenecks_by_shares_of_limits(change, kind):
 
 def test_overhead_and_ignorance():
     assert classify(metrics_of(), 0.4).kind == "overhead"
+    slow = classify(metrics_of(modelled={**MODELLED, "instructions": 4000.0}))
+    assert slow.kind == "" and "400% of issue slots used cannot be" in slow.evidence
     unknown = classify(metrics_of(modelled={}))
     assert unknown.kind == "" and "nothing counts instructions" in unknown.evidence
     assert "limits are not known" in classify(metrics_of(limits=Limits())).evidence

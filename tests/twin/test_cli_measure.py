@@ -143,6 +143,18 @@ def test_virtual_boards_are_listed():
 
 
 @needs_compiler
+@pytest.mark.skipif(shutil.which("qemu-system-arm") is None,
+                    reason="qemu-system-arm is not installed")
+def test_kernels_of_cmsis_nn_are_another_runtime(tmp_path, monkeypatch):
+    api = Path(__file__).parents[1] / "firmware" / "cmsis_nn_api"
+    monkeypatch.setenv("CMSIS_NN_PATH", str(api))
+    code, out, err = run("measure", "ad", "-b", "nucleo_l4r5zi", "--virtual", "mps2-an386",
+                         "--runs", 2, "--fixed", "-o", tmp_path / "m")
+    assert code == 0 and "CMSIS-NN" in out, err
+    assert read_measurement(tmp_path / "m" / "warm").header.runtime == "cmsis-nn"
+
+
+@needs_compiler
 def test_the_bar_names_what_holds_the_network_up(tmp_path):
     """On a terminal, while samples arrive: class, severity, evidence and its origin."""
     master, slave = os.openpty()

@@ -104,10 +104,8 @@ def compare(model: Model, board: BoardName, virtual: Virtual = None,
 
 def _build(model: str, board: str, output: str | None, port: str | None, compiler: str | None,
            opt: str, kernels: str, weights: str | None, arena: str | None) -> Build:
-    import os
-
     from hwmodels.board.file import load_board
-    from twin.codegen.build import build_firmware
+    from twin.codegen.build import build_firmware, choose_kernels
     from twin.codegen.plan import FIRMWARE
     from twin.codegen.ports import choose_port
     from twin.deployment import place
@@ -118,11 +116,10 @@ def _build(model: str, board: str, output: str | None, port: str | None, compile
     deployment = None if target.fixed_map else place(
         graph, machine, FIRMWARE, weights=weights, arena=arena,
         code=dict(machine.placement)["code"])
-    whose = kernels or ("cmsis-nn" if os.environ.get("CMSIS_NN_PATH") else "own")
     name = f"{graph.name}-{target.name}{'-' + compiler if compiler else ''}{opt}"
     folder = output or Path("build", "firmware", name)
     return build_firmware(graph, target, folder, compiler=compiler, optimisation=opt,
-                          kernels=whose, deployment=deployment)
+                          kernels=choose_kernels(kernels), deployment=deployment)
 
 
 def _run(model: str, board: str, image: Path, where: str, virtual: bool, runs: int) -> BoardRun:

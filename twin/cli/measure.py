@@ -116,7 +116,7 @@ def measure(board: BoardName, model: OptionalModel = None, port: Port = None,
     name = deployed.name if deployed is not None else HOST
     folder = Path(output) if output else _default_folder(graph.name, name)
     told: dict[str, Any] = {
-        "folder": folder, "board": name, "model": graph.name, "runtime": "firmware",
+        "folder": folder, "board": name, "model": graph.name,
         "model_sha256": graph.sha256, "architecture_id": graph.architecture_id,
         "supply_v": supply, "placement": tuple(deployed.placement) if deployed is not None else ()}
     names = None if counters is None else [name.strip() for name in counters.split(",")]
@@ -172,7 +172,7 @@ def _launch(graph: Graph, board: Board | None, virtual: str | None, image: str |
 
 def _build(graph: Graph, board: Board | None, name: str, folder: Path) -> Path:
     """Build the image; an emulated core gets the memories of the board it stands for."""
-    from twin.codegen.build import build_firmware
+    from twin.codegen.build import build_firmware, choose_kernels
     from twin.codegen.ports import load_port
     from twin.deployment import deploy
 
@@ -183,7 +183,8 @@ def _build(graph: Graph, board: Board | None, name: str, folder: Path) -> Path:
             raise UsageError(f"--virtual {name} is a {port.core}, {board.name} a "
                              f"{board.core.model}; accepted: a board of that core")
         placed = deploy(graph, board)
-    return build_firmware(graph, port, folder, deployment=placed).image
+    return build_firmware(graph, port, folder, deployment=placed,
+                          kernels=choose_kernels()).image
 
 
 def _run_campaign(line: str, baud: int, told: dict[str, Any], made: Launched | None, graph: Graph,
@@ -195,6 +196,7 @@ def _run_campaign(line: str, baud: int, told: dict[str, Any], made: Launched | N
     from calibration.link import open_link
     from calibration.plan import make_plans
     from calibration.wire.session import RETURN_S, Session
+    from twin.codegen.build import runtime_of
     from twin.measured_layers import judge_network
 
     remarks: list[str] = []
@@ -205,15 +207,17 @@ def _run_campaign(line: str, baud: int, told: dict[str, Any], made: Launched | N
         try:
             session.open(timeout_s=10.0)
             identity = session.identify()
+            runtime = runtime_of(identity.compiler)
             campaign = Campaign(
-                session=session, **told,
+                session=session, runtime=runtime, **told,
                 scales=made.scales(identity.timer_hz) if made and identity.timer_hz else {},
                 gauges=made.gauges if made else None,
                 environment=made.environment if made else {})
             campaign.prepare(data)
             plans = make_plans(campaign.identity, campaign.counters, **asked)
             networks = [_collect(campaign, plan, graph, board,
-                                 _predict(graph, board, plan.temperature)) for plan in plans]
+                                 _predict(graph, board, runtime, plan.temperature))
+                        for plan in plans]
             if window.runs is not None:
                 _make_power_window(campaign, window, networks[-1])
         finally:
@@ -232,8 +236,9 @@ def _run_campaign(line: str, baud: int, told: dict[str, Any], made: Launched | N
     return networks
 
 
-def _predict(graph: Graph, board: Board | None, temperature: str) -> Prediction | None:
-    """Predict the firmware's own kernels; None on the host and where they cannot be placed."""
+def _predict(graph: Graph, board: Board | None, runtime: str,
+             temperature: str) -> Prediction | None:
+    """Predict the image's kernels; None on the host and where they cannot be placed."""
     if board is None:
         return None
     from hwmodels.errors import TwinError
@@ -241,7 +246,7 @@ def _predict(graph: Graph, board: Board | None, temperature: str) -> Prediction 
     from twin.prediction import predict
 
     try:
-        return predict(deploy(graph, board, runtime="firmware"), temperature=temperature)
+        return predict(deploy(graph, board, runtime=runtime), temperature=temperature)
     except TwinError:
         return None
 

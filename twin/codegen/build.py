@@ -31,6 +31,8 @@ from twin.graph import Graph
 COMPILERS = ("gcc", "clang")
 OPTIMISATIONS = ("-O0", "-O1", "-O2", "-O3", "-Os", "-Oz", "-Og")
 
+_THEIRS = ", CMSIS-NN"
+
 _OVERFLOW = re.compile(r"region [`']MEMORY_(\w+)' overflowed by (\d+) bytes"
                        r"|section '([\w.]+)' will not fit in region '(?:MEMORY_)?(\w+)'")
 _GCC = {"arm": ("arm-none-eabi-gcc", "apt-get install gcc-arm-none-eabi"),
@@ -184,6 +186,16 @@ def compile_source(source: Source, port: Port, folder: str | Path, *, memory_map
                  sizes=sizes, samples=samples)
 
 
+def choose_kernels(asked: str = "") -> str:
+    """Return whose kernels to link: as asked, else CMSIS-NN's where CMSIS_NN_PATH names them."""
+    return asked or ("cmsis-nn" if os.environ.get("CMSIS_NN_PATH") else "own")
+
+
+def runtime_of(compiler: str) -> str:
+    """Return the runtime an image is of, from what it says of its compiler."""
+    return "cmsis-nn" if compiler.endswith(_THEIRS) else "firmware"
+
+
 def _check_choices(compiler: str | None, optimisation: str, kernels: str) -> None:
     for what, value, accepted in (("--compiler", compiler or COMPILERS[0], COMPILERS),
                                   ("--opt", optimisation, OPTIMISATIONS),
@@ -225,7 +237,7 @@ def describe_compiler(port: Port, optimisation: str, compiler: str | None = None
 
 
 def _describe(used: str, port: Port, optimisation: str, kernels: str) -> str:
-    return f"{_version(used, port)} {optimisation}{', CMSIS-NN' * (kernels == 'cmsis-nn')}"
+    return f"{_version(used, port)} {optimisation}{_THEIRS * (kernels == 'cmsis-nn')}"
 
 
 def _version(used: str, port: Port) -> str:
