@@ -194,6 +194,7 @@ def _derive(board: Board) -> Iterator[Price]:
     yield from _core_prices(board)
     for memory in board.memories:
         yield from _memory_prices(board, memory)
+    yield from _hit_prices(board)
     yield from _lower_cache_prices(board)
     if board.npu is not None:
         yield from derive_npu_prices(board.npu)
@@ -257,6 +258,17 @@ def _memory_prices(board: Board, memory: Memory) -> Iterator[Price]:
         yield price("dcache_read_refill", refill, line_bytes)
         yield price("dcache_write_refill", refill, line_bytes)
         yield price("write_back", write_back_cycles(board, memory, line_bytes))
+
+
+def _hit_prices(board: Board) -> Iterator[Price]:
+    """Look-ups of a first cache that takes longer than the access itself."""
+    stall = stall_pj(board.power)
+    for cache in board.caches:
+        if cache.hit_cycles:
+            yield Price(event="dcache_access", place=cache.name, cycles=1.0,
+                        clock=board.core.clock, kind="derived",
+                        pj=None if stall is None else cache.hit_cycles * stall,
+                        source=f"hit_cycles of {cache.name}, each exposed")
 
 
 def _lower_cache_prices(board: Board) -> Iterator[Price]:

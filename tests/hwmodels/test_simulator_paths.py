@@ -103,6 +103,18 @@ def test_critical_word_first_hides_what_the_core_can_do_meanwhile():
     assert counted(run(blocking, fast)[0], "dcache_read_refill") == (256, 256)
 
 
+def test_a_slow_hit_costs_its_cycles_on_every_look_up():
+    board = load_board("nucleo_h7a3zi_q")
+    slow = with_cache(board, "l1d", hit_cycles=2)
+    kernel = walk(board, "sram", 8192)
+
+    def cycles(machine: Board) -> float:
+        result, = run(machine, kernel)
+        return make_bill(result.counts, derive_prices(machine)).cycles("cpu")
+
+    assert cycles(slow) - cycles(board) == 2 * 2048
+
+
 def test_the_word_a_load_waits_for_takes_its_beats():
     """A word of four bytes over a bus of two: one beat more before the core goes on."""
     board = load_board("nucleo_h7a3zi_q")
