@@ -242,7 +242,8 @@ def predict(deployment: Deployment, *, temperature: str = "warm") -> Prediction:
             replace(cost, bill=add_background(cost.bill, deployment.board, prices))
             for cost in price_on_core(deployment, lower_network(deployment), prices,
                                       cold=temperature == "cold"))
-    layers = tuple(_predict_layer(deployment, position, cost)
+    clocks_hz = tuple((clock.name, clock.frequency_hz) for clock in deployment.board.clocks)
+    layers = tuple(_predict_layer(deployment, position, cost, clocks_hz)
                    for position, cost in enumerate(costs))
     bill = merge_bills(layer.bill for layer in layers)
     cycles = sum_cycles(bill)
@@ -264,7 +265,8 @@ def _main_clock(deployment: Deployment, cycles: Mapping[str, float]) -> str:
                key=lambda clock: cycles.get(clock, 0.0) / board.clock(clock).frequency_hz)
 
 
-def _predict_layer(deployment: Deployment, position: int, cost: LayerCost) -> LayerPrediction:
+def _predict_layer(deployment: Deployment, position: int, cost: LayerCost,
+                   clocks_hz: tuple[tuple[str, float], ...]) -> LayerPrediction:
     graph = deployment.graph
     layer = graph.layers[position]
     cycles = sum_cycles(cost.bill)
@@ -282,7 +284,7 @@ def _predict_layer(deployment: Deployment, position: int, cost: LayerCost) -> La
         counts=cost.counts, instructions=cost.instructions, accesses=cost.accesses,
         misses=cost.misses, live_bytes=deployment.placement.live_bytes[position],
         epochs=cost.epochs,
-        clocks_hz=tuple((clock.name, clock.frequency_hz) for clock in deployment.board.clocks),
+        clocks_hz=clocks_hz,
     )
 
 

@@ -150,7 +150,8 @@ def price_offloaded(deployment: Deployment, prices: Prices,
     -----
     The host's operators start with empty caches each time the accelerator ran before them: what
     it wrote must be fetched, and its driver has run meanwhile. An epoch's counts are split by the
-    cycles its layers would need alone, in 64ths, so that the parts sum exactly.
+    work of its layers, in 64ths, so that the parts sum exactly. Epochs that ran alike are priced
+    once.
     """
     npu = _npu(deployment)
     steps = deployment.steps
@@ -159,19 +160,24 @@ def price_offloaded(deployment: Deployment, prices: Prices,
     maintained = _cache_lines(deployment, steps)
     costs: dict[int, list[LayerCost]] = {}
     epochs: list[EpochPrediction] = []
+    priced: dict[object, list[LayerCost]] = {}
     start_us = 0.0
     for place, step in enumerate(steps):
         if step.epoch is None:
             continue
         run = next(runs)
         on_host = next(software) if step.kind == "host" else None
-        extra = Counts((*_moved(deployment, step), *maintained[place]))
-        parts = _split(merge_counts([run.counts, extra]), step.shares)
-        for position, counts in zip(step.layers, parts, strict=True):
-            cost = _layer_cost(counts, on_host, step, prices)
-            cost = replace(cost, bill=_add_time(cost.bill, deployment.board, prices, npu))
-            costs.setdefault(position, []).append(cost)
-        bills = [costs[position][-1].bill for position in step.layers]
+        extra = (*_moved(deployment, step), *maintained[place])
+        key = (id(run.counts), extra, step.shares, id(on_host))
+        if key not in priced:
+            counts = merge_counts([run.counts, Counts(extra)]) if extra else run.counts
+            priced[key] = [_layer_cost(part, on_host, prices, deployment.board, npu)
+                           for part in _split(counts, step.shares)]
+        kernels = tuple(f"{step.epoch.kind}.{name}" for name, _ in step.epoch.operations)
+        bills = [cost.bill for cost in priced[key]]
+        for position, cost in zip(step.layers, priced[key], strict=True):
+            costs.setdefault(position, []).append(replace(
+                cost, epochs=(step.epoch.name,), kernels=cost.kernels or kernels))
         bill = bills[0] if len(bills) == 1 else merge_bills(bills)
         epochs.append(_describe(len(epochs), step, run, bill, start_us, deployment.board))
         start_us += epochs[-1].time_us
@@ -264,16 +270,14 @@ def _cache_lines(deployment: Deployment, steps: Sequence[Step]) -> list[tuple[Co
     return lines
 
 
-def _layer_cost(counts: Counts, on_host: LayerCost | None, step: Step,
-                prices: Prices) -> LayerCost:
-    assert step.epoch is not None
-    cost = LayerCost(
-        bill=make_bill(counts, prices), counts=counts, epochs=(step.epoch.name,),
-        kernels=tuple(f"{step.epoch.kind}.{name}" for name, _ in step.epoch.operations))
+def _layer_cost(counts: Counts, on_host: LayerCost | None, prices: Prices, board: Board,
+                npu: Npu) -> LayerCost:
+    """Price a layer's part of an epoch, with the host's kernels where it is on the host."""
+    bill = make_bill(counts, prices)
     if on_host is None:
-        return cost
-    return replace(on_host, bill=merge_bills([cost.bill, on_host.bill]),
-                   counts=merge_counts([counts, on_host.counts]), epochs=cost.epochs)
+        return LayerCost(bill=_add_time(bill, board, prices, npu), counts=counts)
+    return replace(on_host, counts=merge_counts([counts, on_host.counts]), bill=_add_time(
+        merge_bills([bill, on_host.bill]), board, prices, npu))
 
 
 def _merge(costs: Sequence[LayerCost]) -> LayerCost:
@@ -328,7 +332,7 @@ def _add_time(bill: Bill, board: Board, prices: Prices, npu: Npu) -> Bill:
                   ("clock_tree", host, passed_us * 1e-6 * host_hz),
                   ("leakage", host, passed_us * 1e3),
                   ("npu_idle", npu.clock, (passed_us - npu_us) * 1e-6 * npu.frequency_hz))
-    return merge_bills([bill, Bill(tuple(_unhurried(prices, quantities)))])
+    return Bill((*bill.lines, *_unhurried(prices, quantities)))
 
 
 def _unhurried(prices: Prices, quantities: Iterable[tuple[str, str, float]]) -> list[BillLine]:
