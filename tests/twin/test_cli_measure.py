@@ -56,6 +56,9 @@ def test_from_model_to_report_on_an_emulated_board(folder):
     lines = stacks.read_text().splitlines()
     assert len(lines) == 10 and all(line.startswith("ad;fully_connected;") for line in lines)
     assert (folder / "firmware" / "firmware.elf").exists()
+    code, _, err = run("measure", "ad", "-b", "nucleo_l4r5zi", "--virtual", "unicorn-m4", "-o",
+                       folder)
+    assert code == 2 and "none is written over" in err
     header = json.loads((folder / "cold" / "header.json").read_text())
     assert header["temperature"] == "cold" and header["architecture_id"]
 

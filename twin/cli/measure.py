@@ -115,6 +115,8 @@ def measure(board: BoardName, model: OptionalModel = None, port: Port = None,
     graph = read_model(model)
     name = deployed.name if deployed is not None else HOST
     folder = Path(output) if output else _default_folder(graph.name, name)
+    if any((folder / part / "header.json").exists() for part in ("cold", "warm")):
+        raise UsageError(f"{folder} holds a measurement, and none is written over; give another -o")
     told: dict[str, Any] = {
         "folder": folder, "board": name, "model": graph.name,
         "model_sha256": graph.sha256, "architecture_id": graph.architecture_id,
