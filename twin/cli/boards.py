@@ -1,13 +1,19 @@
-"""`twin boards`: the boards there are, and one in full."""
+"""`twin boards`: the boards there are, one in full, and a file for a new one."""
 
 from __future__ import annotations
 
-from typing import Annotated
+import sys
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
-from twin.cli.output import open_console, show, warn
+from twin.cli.options import parse_quantity
+from twin.cli.output import note_written, open_console, show, warn
 from twin.errors import UsageError
+
+if TYPE_CHECKING:
+    from twin.portability.new_board import Wanted
 
 Name = Annotated[str | None, typer.Argument(metavar="[NAME]", help="A board to show in full.")]
 Sources = Annotated[bool, typer.Option(
@@ -16,6 +22,110 @@ Virtual = Annotated[bool, typer.Option(
     "--virtual", help="Boards one can run today: emulators, for `twin measure --virtual`.")]
 
 
+NewName = Annotated[str, typer.Argument(metavar="NAME", help="What the board is to be called.")]
+Like = Annotated[str | None, typer.Option(
+    "--like", metavar="BOARD", help="Guess from this board: its core, caches, flash, currents.")]
+CoreName = Annotated[str | None, typer.Option(
+    "--core", metavar="CORE", help="cortex-m0plus, -m3, -m4, -m7, -m33, -m55 or rv32imac.")]
+Clock = Annotated[str | None, typer.Option("--clock", metavar="FREQUENCY", help="As 96MHz.")]
+Flash = Annotated[str | None, typer.Option("--flash", metavar="SIZE", help="As 1MiB.")]
+Sram = Annotated[str | None, typer.Option("--sram", metavar="SIZE", help="As 256KiB.")]
+WaitStates = Annotated[int | None, typer.Option(
+    "--wait-states", min=0, max=64, help="Of the flash at that clock; may be guessed.")]
+ReadSize = Annotated[str | None, typer.Option(
+    "--flash-read", metavar="SIZE", help="What one read of the flash array delivers, as 16B; may "
+                                         "be guessed.")]
+CacheSize = Annotated[str | None, typer.Option(
+    "--cache", metavar="SIZE", help="Of each cache in front of the flash, 0B for none; may be "
+                                    "guessed.")]
+Volts = Annotated[float | None, typer.Option(
+    "--supply", metavar="VOLT", min=0.5, max=60.0, help="May be guessed.")]
+RunCurrent = Annotated[float | None, typer.Option(
+    "--run-current", metavar="UA/MHZ", min=1.0, max=1e5,
+    help="Run current in microampere per megahertz; unknown: energy is not known.")]
+BoardFile = Annotated[str | None, typer.Option(
+    "--output", "-o", metavar="FILE", help="By default NAME.yaml.")]
+
+
+class NamedBoards(TyperGroup):
+    """`twin boards` and `twin boards NAME` show; `twin boards new` makes one."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Take what is no command for what is to be shown."""
+        if not args or (args[0] not in self.commands and args[0] not in ("-h", "--help")):
+            args = ["show", *args]
+        return super().parse_args(ctx, args)
+
+
+app = typer.Typer(cls=NamedBoards, add_completion=False, rich_markup_mode=None,
+                  help="List the boards, show one (`twin boards NAME`), or describe a new one.")
+
+
+@app.command("new")
+def new(name: NewName, like: Like = None, core: CoreName = None, clock: Clock = None,
+        flash: Flash = None, sram: Sram = None, wait_states: WaitStates = None,
+        flash_read: ReadSize = None, cache: CacheSize = None, supply: Volts = None,
+        run_current: RunCurrent = None, output: BoardFile = None) -> None:
+    """Write a board file from what a datasheet's first page says; guesses are marked as such."""
+    from hwmodels.board.file import load_board
+    from twin.portability.new_board import Wanted, check_name, write_board
+    from twin.tables.catalogue import board_report
+
+    check_name(name)
+    model = None if like is None else load_board(like)
+    asked = {"--core": core or (None if model is None else model.core.model), "--clock": clock,
+             "--flash": flash, "--sram": sram}
+    told = _ask_missing(asked)
+    wanted = Wanted(
+        name=name, core=told["--core"], like=model, wait_states=wait_states, supply_v=supply,
+        clock_hz=parse_quantity(told["--clock"], "hz", "--clock"),
+        flash_bytes=_size(told["--flash"], "--flash"), sram_bytes=_size(told["--sram"], "--sram"),
+        read_bytes=None if flash_read is None else _size(flash_read, "--flash-read"),
+        cache_bytes=None if cache is None else 0 if cache in ("0", "0B") else
+        _size(cache, "--cache"),
+        run_ma_per_mhz=None if run_current is None else run_current / 1e3)
+    path, board = write_board(_ask_guesses(wanted), output or f"{name}.yaml")
+    show(open_console(), board_report(board, sources=True))
+    assumed = [fact.path for fact in board.facts if fact.kind == "assumed"]
+    warn([f"{len(assumed)} facts are assumed: {', '.join(assumed)}"])
+    note_written(path)
+
+
+def _ask_missing(asked: dict[str, str | None]) -> dict[str, str]:
+    """Ask for what is needed; without a terminal, refuse and name it."""
+    missing = [option for option, value in asked.items() if value is None]
+    if missing and not sys.stdin.isatty():
+        raise UsageError(f"needed: {', '.join(missing)}; accepted: as --core cortex-m4 --clock "
+                         "96MHz --flash 1MiB --sram 256KiB, or --like BOARD for the core")
+    return {option: value if value is not None else typer.prompt(option.strip("-"), err=True)
+            for option, value in asked.items()}
+
+
+def _ask_guesses(wanted: Wanted) -> Wanted:
+    """Offer each guess that matters for time; without a terminal they stand."""
+    from dataclasses import replace
+
+    from twin.portability.new_board import guess
+
+    if not sys.stdin.isatty():
+        return wanted
+    guesses = guess(wanted.core, wanted.clock_hz, wanted.like)
+    found: dict[str, Any] = {}
+    for key, text in (("wait_states", "flash wait states"), ("read_bytes", "flash read, bytes"),
+                      ("cache_bytes", "cache, bytes")):
+        guessed = getattr(guesses, key)
+        if getattr(wanted, key) is None:
+            given = typer.prompt(f"{text} (a guess; enter keeps it)", default=guessed, type=int,
+                                 err=True)
+            found[key] = None if given == guessed else given
+    return replace(wanted, **found)
+
+
+def _size(text: str, option: str) -> int:
+    return int(parse_quantity(text, "bytes", option))
+
+
+@app.command("show")
 def boards(name: Name = None, sources: Sources = False, virtual: Virtual = False) -> None:
     """List the boards, or show one with its parts."""
     if virtual:
