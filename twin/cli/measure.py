@@ -91,6 +91,8 @@ def measure(board: BoardName, model: OptionalModel = None, port: Port = None,
             power_layers: PowerLayers = False, ina226: MonitorBus = None,
             shunt: Shunt = None, plan: PlanText = None) -> None:
     """Measure a network on a board, or on this machine (-b host): raw samples and what they say."""
+    if board == HOST and port is None:
+        virtual = HOST
     if port is not None and virtual is not None:
         raise UsageError("--port and --virtual exclude each other")
     if image is not None and virtual is None:
@@ -99,8 +101,6 @@ def measure(board: BoardName, model: OptionalModel = None, port: Port = None,
         raise UsageError("--ina226 needs --shunt OHM and --power RUNS")
     if (model is None) == (plan is None):
         raise UsageError("either a MODEL or --plan is needed, to say what is measured")
-    if board == HOST and port is None:
-        virtual = HOST
     deployed = None if virtual == HOST else _load_board(board, clock)
     if plan is not None:
         from twin.cli.microbench import measure_plan
