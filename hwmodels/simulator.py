@@ -35,6 +35,8 @@ class KernelRun:
         Data-cache lines looked up and filled.
     data : AccessCounts
         Per operand.
+    lower : tuple of (str, AccessCounts)
+        Per operand in caches below, by name.
     """
 
     counts: Counts
@@ -46,6 +48,7 @@ class KernelRun:
     cache_accesses: int
     cache_misses: int
     data: AccessCounts
+    lower: tuple[tuple[str, AccessCounts], ...] = ()
 
 
 def simulate(kernels: Sequence[Kernel], board: Board, *, code_address: int, code_memory: str,
@@ -174,7 +177,8 @@ def _run_kernel(kernel: Kernel, blocks: Sequence[BlockCounts], fetched: Sequence
         loads=sum(block.loads for block in blocks), stores=sum(block.stores for block in blocks),
         vector_instructions=sum(block.vector_instructions for block in blocks), mac_lanes=lanes,
         cache_accesses=sum(o.read_touches + o.write_touches for o in looked_up),
-        cache_misses=sum(o.read_misses + o.write_misses for o in looked_up), data=run.counts)
+        cache_misses=sum(o.read_misses + o.write_misses for o in looked_up), data=run.counts,
+        lower=run.lower)
 
 
 def _split_waste(counts: Counts, useful_macs: int, lanes: int) -> Counts:

@@ -6,7 +6,7 @@ line its cached operands touch; code is not in it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -73,12 +73,15 @@ class Locality:
         That loads and stores look up first.
     layers : tuple of LayerLocality
         In execution order, aliases left out.
+    lower : mapping of str to (int, int)
+        Lines looked up and filled in caches below those, by name.
     """
 
     deployment: Deployment
     temperature: str
     caches: tuple[Cache, ...]
     layers: tuple[LayerLocality, ...]
+    lower: Mapping[str, tuple[int, int]]
 
     @property
     def accesses(self) -> int:
@@ -168,14 +171,25 @@ def measure_locality(deployment: Deployment, *, cold: bool = False) -> Locality:
         When the runtime offloads: its host starts with empty caches in each software epoch.
     """
     groups = _lower(deployment)
-    runs = iter(_run(deployment, deployment.board, groups, cold))
-    layers = deployment.executed.layers
+    done = _run(deployment, deployment.board, groups, cold)
+    runs, layers = iter(done), deployment.executed.layers
     return Locality(
+        lower=_sum_lower(done),
         deployment=deployment, temperature="cold" if cold else "warm",
         caches=data_caches(deployment.board),
         layers=tuple(_sum_up(deployment.board, layer, group, [next(runs) for _ in group])
                      for layer, group in zip(layers, groups, strict=True)
                      if not is_alias(layer)))
+
+
+def _sum_lower(runs: Sequence[KernelRun]) -> dict[str, tuple[int, int]]:
+    sums: dict[str, tuple[int, int]] = {}
+    for name, counts in (one for run in runs for one in run.lower):
+        before = sums.get(name, (0, 0))
+        sums[name] = (
+            before[0] + counts.total("read_touches") + counts.total("write_touches"),
+            before[1] + counts.total("read_misses") + counts.total("write_misses"))
+    return sums
 
 
 def data_caches(board: Board) -> tuple[Cache, ...]:
@@ -273,6 +287,8 @@ def to_locality_document(locality: Locality, sweep: Sequence[SweepPoint],
                     "line_bytes": cache.line_bytes, "ways": cache.ways,
                     "replacement": cache.replacement, "below": cache.below}
                    for cache in locality.caches],
+        "lower": {name: {"accesses": looked_up, "misses": filled}
+                  for name, (looked_up, filled) in locality.lower.items()},
         "layers": [{"index": layer.index, "name": layer.name, "op": layer.op,
                     "accesses": layer.accesses, "misses": layer.misses,
                     "miss_rate": layer.miss_rate, "write_backs": layer.write_backs,

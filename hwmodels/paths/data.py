@@ -59,13 +59,13 @@ class DataRun:
         Per operand and owner, in the cache each operand looks up first.
     lines : tuple of CountLine
         Events.
-    lower : tuple of AccessCounts
-        In the caches below that were looked up.
+    lower : tuple of (str, AccessCounts)
+        By name of the caches below that were looked up.
     """
 
     counts: AccessCounts
     lines: tuple[CountLine, ...]
-    lower: tuple[AccessCounts, ...] = ()
+    lower: tuple[tuple[str, AccessCounts], ...] = ()
 
 
 def count_line(event: str, place: str, operand: str, occurred: float,
@@ -127,7 +127,8 @@ class DataPath:
         lines += self._write_backs(merged, budget)
         for cache, counts in lower.items():
             lines += self._below(cache, counts, budget)
-        return DataRun(counts=merged, lines=tuple(lines), lower=tuple(lower.values()))
+        return DataRun(counts=merged, lines=tuple(lines), lower=tuple(
+            (cache.name, counts) for cache, counts in lower.items()))
 
     def _look_up(self, cache: Cache | None, kernel: Kernel, chosen: tuple[bool, ...],
                  core_cycles: float) -> tuple[AccessCounts, dict[Cache, AccessCounts]]:

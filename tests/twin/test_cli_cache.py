@@ -11,8 +11,14 @@ from typer.testing import CliRunner
 from hwmodels.board.file import load_board
 from twin.cli import app
 from twin.deployment import deploy
-from twin.locality import measure_locality, replacement_range, sweep_caches
+from twin.locality import (
+    measure_locality,
+    replacement_range,
+    sweep_caches,
+    to_locality_document,
+)
 from twin.prediction import predict
+from twin.tables.locality import header_pairs
 
 
 def run(*words: str):
@@ -155,3 +161,19 @@ def test_a_narrow_table_loses_columns_and_splits_no_number():
         with console.capture() as capture:
             console.print(table)
         assert f"{locality.misses:,}" in capture.get()
+
+
+def test_a_second_level_is_counted_and_shown():
+    deployment = deploy("ic", "nucleo_h7a3zi_q")
+    below = replace(deployment.board.cache("l1d"), name="l2", size_bytes=1 << 17, ways=8,
+                    replacement="lru", serves=(), hit_cycles=8)
+    board = replace(deployment.board, caches=(below, *(
+        replace(cache, below="l2") if cache.name == "l1d" else cache
+        for cache in deployment.board.caches)))
+    locality = measure_locality(replace(deployment, board=board))
+    looked_up, filled = locality.lower["l2"]
+    assert looked_up >= locality.misses > filled
+    assert to_locality_document(locality, (), replacement_range(deployment))["lower"] == {
+        "l2": {"accesses": looked_up, "misses": filled}}
+    assert ("below", f"l2: {looked_up:,} lines looked up, {filled:,} filled") in header_pairs(
+        locality)

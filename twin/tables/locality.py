@@ -60,7 +60,9 @@ def header_pairs(locality: Locality) -> list[tuple[str, str]]:
         pairs.append(("cache", f"{cache.name}: {format_size(cache.size_bytes)}, {cache.sets} sets "
                                f"of {cache.ways} ways of {cache.line_bytes} bytes, "
                                f"{cache.replacement}, {stores}; of {', '.join(held)}"
-                               + (f"; {cache.below} below is not shown" if cache.below else "")))
+                      + (f"; {cache.below} below" if cache.below else "")))
+    for name, (looked_up, filled) in locality.lower.items():
+        pairs.append(("below", f"{name}: {looked_up:,} lines looked up, {filled:,} filled"))
     return pairs or [("cache", "none")]
 
 
