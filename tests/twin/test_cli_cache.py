@@ -122,6 +122,7 @@ def test_pictures_are_written(tmp_path):
     (("--sweep", "colour"), "accepted: size, ways"),
     (("--layer", "99"), "--layer 99; accepted: 0, 1, 2"),
     (("--sweep", ""), "empty value"),
+    (("--plot", "x.png"), "accepted: a folder"),
     (("--set", "nonsense"), "PATH=VALUE"),
     (("--runtime", "neural-art"), "accelerator"),
 ])

@@ -45,6 +45,9 @@ def cache(model: Model, board: BoardName, runtime: RuntimeName = None, clock: Cl
           assume_unsupported: AssumeUnsupported = None) -> None:
     """Show what a network's accesses meet in the data caches, layer by layer."""
     axes = _parse_sweep(sweep)
+    if plot is not None and (Path(plot).suffix == ".png" or Path(plot).is_file()):
+        raise UsageError(f"--plot {plot}: is a file; accepted: a folder, for there are several "
+                         "pictures")
     from twin.locality import measure_locality, replacement_range, to_locality_document
 
     deployment = deploy(model, board, runtime=runtime, clock=clock, weights=weights, arena=arena,
