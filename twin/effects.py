@@ -24,7 +24,7 @@ def list_effects(before: Prediction, after: Prediction, changes: Mapping[str, ob
     Yields
     ------
     str
-        Paths that change nothing; more units that come out slower.
+        Paths that change nothing; more units that come out slower, fewer that come out faster.
     """
     def does_nothing(path: str) -> bool:
         if len(changes) == 1:
@@ -84,16 +84,21 @@ def _most_used(path: str, prediction: Prediction) -> int | None:
 def _explain_units(before: Prediction, after: Prediction,
                    changes: Mapping[str, object]) -> Iterator[str]:
     old, new = before.deployment.board.npu, after.deployment.board.npu
-    if old is None or new is None or after.time_us <= before.time_us:
+    if (old is None or new is None or not before.epochs or not after.epochs
+            or after.time_us == before.time_us):
         return
+    slower = after.time_us > before.time_us
     for unit in old.units:
-        path = f"npu.units.{unit.kind}.count"
-        if path in changes and new.unit(unit.kind).count > unit.count:
+        more = new.unit(unit.kind).count > unit.count
+        changed = (f"npu.units.{unit.kind}.count" in changes
+                   and new.unit(unit.kind).count != unit.count)
+        if changed and more == slower:
             core, handed = (_part_us(after, part) - _part_us(before, part)
                             for part in ("npu_us", "hand_over_us"))
-            yield (f"more {unit.kind} come out slower: epochs compute for {core:+.1f} us, but the "
-                   f"host takes {handed:+.1f} us to set them up; the compiler uses the units there "
-                   "are and does not count that")
+            yield (f"{'more' if more else 'fewer'} {unit.kind} come out "
+                   f"{'slower' if slower else 'faster'}: the NPU takes {core:+.1f} us, the host "
+                   f"{handed:+.1f} us to set units up; the compiler uses the units there are and "
+                   "does not count that")
 
 
 def _part_us(prediction: Prediction, part: str) -> float:

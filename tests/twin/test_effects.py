@@ -47,7 +47,10 @@ def test_more_units_that_come_out_slower_are_explained():
     # weights come from the flash at the same pace, and the host sets up one unit more
     deployment = deploy("ic", BOARD, runtime="neural-art").replace({"npu.units.CONV_ACC.count": 3})
     (told,) = effects(deployment, {"npu.units.CONV_ACC.count": 4})
-    assert told.startswith("more CONV_ACC come out slower") and "set them up" in told
+    assert told.startswith("more CONV_ACC come out slower") and "to set units up" in told
+    (back,) = effects(KWS, {"npu.units.CONV_ACC.count": 2})
+    assert back.startswith("fewer CONV_ACC come out faster")
+    assert not effects(KWS, {"npu.units.ARITH_ACC.count": 1})  # fewer and slower: as one thinks
 
 
 def floats():
