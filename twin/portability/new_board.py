@@ -196,8 +196,8 @@ def describe_board(wanted: Wanted) -> str:
     caches = "".join(
         f"  {name}: {{size_bytes: {fact(wanted.cache_bytes, guesses.cache_bytes)},\n"
         f"    line_bytes: {fact(None, guesses.line_bytes)}, ways: {fact(None, guesses.ways)},\n"
-        f"    replacement: [{guesses.replacement}, assumed, guess], allocate: read, serves: [flash]}}"
-        "\n"
+        f"    replacement: [{guesses.replacement}, assumed, guess], allocate: read, "
+        "serves: [flash]}\n"
         for name in dict.fromkeys(names) if cache_bytes)
     leakage, tree, activity = guesses.currents
     given_run = wanted.run_ma_per_mhz
