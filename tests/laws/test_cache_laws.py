@@ -6,6 +6,7 @@ import random
 from dataclasses import replace
 
 import pytest
+from cache_layers import make_conv
 
 from hwmodels.board.facts import Cache
 from hwmodels.cache.set_associative import clean_state, new_state, simulate_nests
@@ -158,3 +159,19 @@ def test_cost_follows_lines_not_accesses(policy):
     assert twice.total("reads") == 2 * once.total("reads") == 2 * 500 * (8 * 64 + 1)
     assert twice.simulated_touches == once.simulated_touches <= 4 * 64
     assert larger.simulated_touches <= 2.2 * once.simulated_touches
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_cost_of_a_layer_follows_its_lines(policy):
+    """Twice the rows, outputs or channels of a convolution that stays in the cache: at most twice
+    the look-ups simulated and a tenth, of fifty times as many accesses."""
+    cache = replace(L1D, size_bytes=65536, replacement=policy)
+
+    def look_ups(rows, channels, outputs):
+        counts = run(cache, *make_conv(rows, 12, channels, outputs, 3, 1))[0]
+        assert counts.total("reads") + counts.total("writes") > 50 * counts.simulated_touches
+        return counts.simulated_touches
+
+    once = look_ups(12, 16, 16)
+    for shape in ((24, 16, 16), (12, 32, 16), (12, 16, 32)):
+        assert look_ups(*shape) <= 2.1 * once, shape
