@@ -144,8 +144,8 @@ class Quantity:
             return int(value, 16)
         known = ("", *UNITS[self.dimension])
         if match is None or not self.numeric or match[2] not in known:
-            raise refuse_value(f"{shorten(value)} is not a number of this unit; "
-                           f"accepted: {self._wanted()}")
+            reason = "not a number of this unit" if self.numeric else "not known here"
+            raise refuse_value(f"{shorten(value)} is {reason}; accepted: {self._wanted()}")
         return float(Decimal(match[1]) * Decimal(UNITS[self.dimension].get(match[2], "1")))
 
     def _wanted(self) -> str:
