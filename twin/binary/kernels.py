@@ -18,6 +18,12 @@ from twin.operators import is_alias, layer_macs
 from twin.placement import Placement
 from twin.runtimes.firmware import is_pointwise
 
+TABLE_ENTRIES = 256
+"""Of a table that is looked up by int8 values."""
+
+LINE_BYTES = 32
+"""Of most cores' data caches."""
+
 _FAMILIES = {
     "conv_2d": "conv", "depthwise_conv_2d": "depthwise", "fully_connected": "fully_connected",
     "average_pool_2d": "pool", "max_pool_2d": "pool", "mean": "pool", "softmax": "softmax",
@@ -178,9 +184,10 @@ def place_accesses(events: Sequence[Event], extents: Sequence[Extent],
 
     Notes
     -----
-    An access whose place data decide is taken to walk through neighbours in its table, one after
-    another, or to stay where it begins when the table is too short; one whose place nobody knows,
-    to lie on the stack.
+    An access whose place data decide walks through its table, of an entry for each int8 value, in
+    steps that touch as many lines as entries drawn evenly would on average; or stays where it
+    begins when the loop has more turns than the table entries. One whose place nobody knows is
+    taken to lie on the stack.
     """
     placer = _Placer(extents)
     nests = placer.place(events, ())
@@ -235,12 +242,18 @@ class _Placer:
             address = next(one.start for one in self.extents if one.name == "stack")
         place = bisect_right(self.starts, address) - 1
         extent = self.extents[place]
-        if touch.scattered and around and place + 1 < len(self.extents):
-            reach = touch.size_bytes * around[-1][1]
-            if address + reach <= self.starts[place + 1]:
-                steps[-1] = touch.size_bytes
+        if touch.scattered and around:
+            steps[-1] = _scattered_step(touch.size_bytes, around[-1][1])
         return Access(operand=extent.name, write=touch.write, width_bytes=touch.size_bytes,
                       offset_bytes=address - extent.start, steps_bytes=tuple(steps))
+
+
+def _scattered_step(size_bytes: int, turns: int) -> int:
+    """Step by which a loop visits m (1 - (1 - 1/m)^turns) of the m lines of a table of data."""
+    lines = TABLE_ENTRIES * size_bytes / LINE_BYTES
+    visited = lines * (1 - (1 - 1 / lines) ** turns)
+    step = max(1, round(visited * LINE_BYTES / turns / size_bytes)) * size_bytes
+    return step if step * turns <= TABLE_ENTRIES * size_bytes else 0
 
 
 def _line_of(value: Value, around: Sequence[tuple[int, int]]) -> tuple[int | None, list[int]]:
