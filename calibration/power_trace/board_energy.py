@@ -82,7 +82,7 @@ def _run_samples(trace: PowerTrace, layers: Sequence[int], edges: np.ndarray,
     begin, end = alignment.to_meter(float(edges[0])), alignment.to_meter(float(edges[-1]))
     whole = integrate(trace, begin, end, shift_sd_us=alignment.shift_sd_us)
     pairs = [*zip(layers, estimates, strict=True), (None, whole)]
-    found = [sample for layer, one in pairs for sample in _estimate_samples(run, layer, one)]
+    found = [sample for layer, one in pairs for sample in estimate_samples(run, layer, one)]
     return found + _power_samples(trace, begin, end, run)
 
 
@@ -94,10 +94,11 @@ def _window_samples(trace: PowerTrace, begin: float, end: float,
     whole = integrate(trace, begin, end, edge_sd_us=trace.mark_sd_us)
     one = EnergyEstimate(energy_uj=whole.energy_uj / runs, sd_uj=whole.sd_uj / runs,
                          low_uj=whole.low_uj / runs, high_uj=whole.high_uj / runs)
-    return [*_estimate_samples(0, None, one), *_power_samples(trace, begin, end, 0)]
+    return [*estimate_samples(0, None, one), *_power_samples(trace, begin, end, 0)]
 
 
-def _estimate_samples(run: int, layer: int | None, one: EnergyEstimate) -> list[Sample]:
+def estimate_samples(run: int, layer: int | None, one: EnergyEstimate) -> list[Sample]:
+    """Return an energy and its standard deviation as samples."""
     return [Sample(run=run, layer=layer, counter=name, unit="uj", value=value)
             for name, value in (("energy", one.energy_uj), ("energy_sd", one.sd_uj))]
 

@@ -20,6 +20,7 @@ from calibration.power_trace import (
     integrate,
     layer_energies,
     read_meter_file,
+    repeat_layers,
     step_profile,
     summarise_power,
 )
@@ -118,6 +119,39 @@ def test_differencing_finds_a_layer_shorter_than_a_sample():
         inside += found.low_uj <= layer_uj <= found.high_uj
         assert found.energy_uj == pytest.approx(layer_uj, rel=0.06)
     assert 0.90 <= inside / 200 <= 1.0
+
+
+def test_layers_shorter_than_a_sample_by_repetition():
+    """Five layers of 4 to 31 us under a meter of 1 kHz whose windows are known to a millisecond."""
+    random = np.random.default_rng(4)
+    times_us = [t / 100 for t in LAYERS_US]
+    truths = [t * p * 1e-3 for t, p in zip(times_us, LEVELS_MW, strict=True)]
+    gain = 1.0
+
+    def window(place: int, repeat: int) -> PowerTrace:
+        durations = [t * (repeat if i == place else 1) for i, t in enumerate(times_us)]
+        edges = 20_000 + random.uniform(0, 1000) + np.concatenate(([0], np.cumsum(durations)))
+        corners = np.concatenate(([0.0], edges, [edges[-1] + 1e6]))
+        energy = np.concatenate(([0.0], np.cumsum(
+            np.diff(corners) * np.array([IDLE_MW, *LEVELS_MW, IDLE_MW]))))
+        grid = np.arange(1000.0, edges[-1] + 20_000, 1000.0)
+        mean = np.diff(np.interp(np.concatenate(([0.0], grid)), corners, energy)) / 1000.0
+        marks = (edges[0] - random.uniform(0, 2000), edges[-1] + random.uniform(0, 2000))
+        return PowerTrace(time_us=grid, power_mw=gain * mean + random.normal(0, 1.5, len(grid)),
+                          meter=Meter(name="made", noise_mw=1.5, gain_rel_sd=0.01),
+                          marks_us=marks, mark_sd_us=1000.0)
+
+    inside = total = 0
+    for _ in range(20):
+        gain = random.normal(1, 0.01)
+        samples = repeat_layers(window, range(5), times_us, span_s=0.2)
+        values = {(s.layer, s.counter): s.value for s in samples}
+        for layer, truth in enumerate(truths):
+            found, sd = values[layer, "energy"], values[layer, "energy_sd"]
+            assert found == pytest.approx(truth, rel=0.1)
+            inside += abs(found - truth) <= 2.78 * sd  # Student's t with four degrees of freedom
+            total += 1
+    assert inside >= 0.9 * total, (inside, total)
 
 
 def test_marks_become_samples_per_layer_or_window():

@@ -122,6 +122,7 @@ def test_an_image_that_is_none_is_told(tmp_path):
     (("--port", "x", "--virtual", "y"), 2, "exclude each other"),
     (("--image", "x"), 2, "twin firmware flash"),
     (("--ina226", "/dev/i2c-1"), 2, "--ina226 needs --shunt"),
+    (("--power", "3", "--power-repeat"), 2, "--power-repeat needs --ina226"),
     (("--virtual", "unicorn-m5"), 4, "did you mean unicorn-m"),
     (("--virtual", "unicorn-m7"), 2, "a board of that core"),
     (("--virtual", "unicorn-m4", "--image", "/nosuch.elf"), 4, "/nosuch.elf"),

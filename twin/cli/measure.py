@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from calibration.collector import Campaign, Progress
     from calibration.measurement import Measurement
     from calibration.plan import Plan
+    from calibration.power_trace import PowerTrace
     from calibration.virtual_board import Launched
     from hwmodels.board.facts import Board
     from twin.graph import Graph
@@ -62,6 +63,9 @@ PowerRuns = Annotated[int | None, typer.Option(
                                            "the pin.")]
 PowerLayers = Annotated[bool, typer.Option(
     "--power-layers", help="Toggle the pin at every layer of the silent runs.")]
+PowerRepeat = Annotated[bool, typer.Option(
+    "--power-repeat", help="Then each layer by itself, repeated for a second: for layers shorter "
+                           "than a sample of the INA226.")]
 MonitorBus = Annotated[str | None, typer.Option(
     "--ina226", metavar="BUS", help="Read an INA226 meanwhile, such as /dev/i2c-1.")]
 Shunt = Annotated[float | None, typer.Option(
@@ -78,6 +82,7 @@ class PowerWindow:
 
     runs: int | None
     layers: bool
+    repeat: bool
     bus: str | None
     shunt_ohm: float | None
 
@@ -88,8 +93,8 @@ def measure(board: BoardName, model: OptionalModel = None, port: Port = None,
             input_file: InputFile = None, mask: Mask = False, fixed: Fixed = False,
             baud: Baud = 115200, clock: ClockText = None, output: Folder = None,
             supply: Supply = None, flamegraph: Flame = None, power: PowerRuns = None,
-            power_layers: PowerLayers = False, ina226: MonitorBus = None,
-            shunt: Shunt = None, plan: PlanText = None) -> None:
+            power_layers: PowerLayers = False, power_repeat: PowerRepeat = False,
+            ina226: MonitorBus = None, shunt: Shunt = None, plan: PlanText = None) -> None:
     """Measure a network on a board, or on this machine (-b host): raw samples and what they say."""
     if board == HOST and port is None:
         virtual = HOST
@@ -99,6 +104,8 @@ def measure(board: BoardName, model: OptionalModel = None, port: Port = None,
         raise UsageError("--image is for --virtual; a real board is flashed: twin firmware flash")
     if ina226 is not None and (shunt is None or power is None):
         raise UsageError("--ina226 needs --shunt OHM and --power RUNS")
+    if power_repeat and ina226 is None:
+        raise UsageError("--power-repeat needs --ina226 BUS")
     if (model is None) == (plan is None):
         raise UsageError("either a MODEL or --plan is needed, to say what is measured")
     deployed = None if virtual == HOST else _load_board(board, clock)
@@ -125,7 +132,8 @@ def measure(board: BoardName, model: OptionalModel = None, port: Port = None,
     data = None if input_file is None else Path(input_file).read_bytes()
     asked = {"runs": 100 if runs is None else runs, "warmup": warmup, "events": names, "mask": mask,
              "adaptive": not fixed}
-    window = PowerWindow(runs=power, layers=power_layers, bus=ina226, shunt_ohm=shunt)
+    window = PowerWindow(runs=power, layers=power_layers, repeat=power_repeat, bus=ina226,
+                         shunt_ohm=shunt)
     try:
         with _launch(graph, deployed, virtual, image, folder / "firmware") as made:
             line = made.port if made is not None else find_port(port)
@@ -300,15 +308,27 @@ def _make_power_window(campaign: Campaign, window: PowerWindow, network: Measure
               "recording to `twin energy`"])
         return
     from calibration.measurement import Measurement, write_measurement
-    from calibration.power_trace import Ina226, LiveTrace, energy_samples
+    from calibration.power_trace import Ina226, LiveTrace, energy_samples, repeat_layers
+    from calibration.wire.payloads import NO_LAYER
     from twin.tables.measured import energy_table
 
-    with LiveTrace(Ina226.open(window.bus, shunt_ohm=window.shunt_ohm)) as live:
-        time.sleep(0.1)  # some idle before and after, so that the window is covered
-        edges = campaign.power_window(window.runs, layers=window.layers)
-        time.sleep(0.1)
-    found = Measurement(header=network.measurement.header, samples=tuple(
-        energy_samples(live.trace(edges), (), (), runs=window.runs)))
+    meter = Ina226.open(window.bus, shunt_ohm=window.shunt_ohm)
+
+    def record(runs: int, layers: bool, place: int = NO_LAYER, repeat: int = 1) -> PowerTrace:
+        with LiveTrace(meter) as live:
+            time.sleep(0.1)  # some idle before and after, so that the window is covered
+            edges = campaign.power_window(runs, layers=layers, repeat_layer=place,
+                                          repeat=repeat)
+            time.sleep(0.1)
+        return live.trace(edges)
+
+    samples = energy_samples(record(window.runs, window.layers), (), (), runs=window.runs)
+    times = {layer.index: layer.time_us for layer in network.layers
+             if layer.index is not None and layer.time_us is not None}
+    if window.repeat and len(times) == len(network.layers):
+        samples += repeat_layers(lambda place, repeat: record(1, False, place, repeat),
+                                 list(times), list(times.values()))
+    found = Measurement(header=network.measurement.header, samples=tuple(samples))
     show(open_console(), energy_table(found))
     note_written(write_measurement(campaign.folder_of("energy"), found))
 
