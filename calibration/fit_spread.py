@@ -34,6 +34,9 @@ SMALLEST, LARGEST = 0.003, 1.0
 ASSUMED = 0.5
 """Standard deviation of the logarithm of what is assumed of a spread; chosen by leaving out."""
 
+MOST_ROWS = 400
+"""Rows spreads are learnt from: more tell prices apart, hardly how far these lie apart."""
+
 LABORATORIES = 0.024
 """Worst difference of two laboratories measuring one binary (calibration/datasets/README.md)."""
 
@@ -58,9 +61,20 @@ def noise_of(spread: Spread) -> Noise:
     return Noise(network_sd=spread.network, row_sd=spread.row)
 
 
-def fit_pooled(evidence: Evidence, stated_sd: np.ndarray, spread: Spread) -> Fit:
-    """Fit prices of all cells, pooled as a spread says."""
-    return fit_prices(evidence, pool_prior(evidence.names, stated_sd, spread), noise_of(spread))
+def fit_pooled(evidence: Evidence, stated_sd: np.ndarray, spread: Spread,
+               start: Fit | None = None) -> Fit:
+    """Fit prices of all cells, pooled as a spread says; `start` as for `fit_prices`."""
+    return fit_prices(evidence, pool_prior(evidence.names, stated_sd, spread), noise_of(spread),
+                      start)
+
+
+def thin(evidence: Evidence) -> Evidence:
+    """Return at most `MOST_ROWS` rows, those of every place at even distances."""
+    if len(evidence) <= MOST_ROWS:
+        return evidence
+    order = sorted(range(len(evidence)), key=lambda row: (str(evidence.cells[row]), row))
+    chosen = np.unique(np.linspace(0, len(order) - 1, MOST_ROWS).round().astype(int))
+    return evidence.select(sorted(order[place] for place in chosen))
 
 
 def learn_spread(evidence: Evidence, stated_sd: np.ndarray, assumed: Spread | None = None,
@@ -87,10 +101,11 @@ def learn_spread(evidence: Evidence, stated_sd: np.ndarray, assumed: Spread | No
         Without SciPy.
     """
     centre = np.log([getattr(assumed or Spread(), name) for name in NAMES])
-    found = centre
+    found, fit = centre, None
+    evidence = thin(evidence)
     for _ in range(ROUNDS):
         spread = _to_spread(found)
-        fit = fit_pooled(evidence, stated_sd, spread)
+        fit = fit_pooled(evidence, stated_sd, spread, fit)
         target = np.linalg.solve(fit.precision, fit.pull)
         fixed, scaled = _covariances(evidence, stated_sd, fit)
         found = _search(found, target, fixed, scaled, centre)
@@ -149,9 +164,8 @@ def _negative_log(log_sds: np.ndarray, target: np.ndarray, fixed: np.ndarray,
     return float(value), 2 * variances * np.tensordot(scaled, slope, 2) + away / ASSUMED
 
 
-def claim_fewer(evidence: Evidence, stated_sd: np.ndarray, spread: Spread,
-                ) -> tuple[Evidence, Spread]:
-    """Return rows doubted more, where a few rows of one place would claim too much.
+def claim_fewer(evidence: Evidence, stated_sd: np.ndarray, spread: Spread) -> tuple[Fit, Spread]:
+    """Fit with rows doubted more, where a few rows of one place would claim too much.
 
     Parameters
     ----------
@@ -164,23 +178,24 @@ def claim_fewer(evidence: Evidence, stated_sd: np.ndarray, spread: Spread,
 
     Returns
     -------
-    tuple of Evidence and Spread
-        The spread with a row error of at least `LABORATORIES`; rows with as much doubt as lets
-        `FEW_ROWS` rows of one board and runtime, or fewer, be spent on at most `MOST_PARAMETERS`
-        effective parameters.
+    tuple of Fit and Spread
+        The spread with a row error of at least `LABORATORIES`; rows fitted with as much doubt as
+        lets `FEW_ROWS` rows of one board and runtime, or fewer, be spent on at most
+        `MOST_PARAMETERS` effective parameters.
     """
     spread = replace(spread, row=max(spread.row, LABORATORIES))
-    rows = Counter(evidence.cells)
+    rows, fit = Counter(evidence.cells), None
     while True:
-        leverage = fit_pooled(evidence, stated_sd, spread).leverage
+        fit = fit_pooled(evidence, stated_sd, spread, fit)
+        leverage = fit.leverage
         used = Counter[Cell]()
         for cell, each in zip(evidence.cells, leverage, strict=True):
             used[cell] += each
         greedy = {cell for cell in rows
                   if rows[cell] <= FEW_ROWS and used[cell] > MOST_PARAMETERS}
         if not greedy or spread.row * evidence.doubt.max() > LARGEST:
-            return evidence, spread
-        more = np.array([1.1 if cell in greedy else 1.0 for cell in evidence.cells])
+            return fit, spread
+        more = np.array([1.2 if cell in greedy else 1.0 for cell in evidence.cells])
         evidence = replace(evidence, doubt=evidence.doubt * more)
 
 

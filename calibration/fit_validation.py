@@ -10,6 +10,10 @@ import numpy as np
 from calibration.errors import FitError
 from calibration.fitting import Evidence, Fit, predict_totals
 
+FEWEST_BOARDS = 4
+LEAST_SCALE = 0.5
+"""Below, an interval would rest on luck."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class HeldOut:
@@ -116,6 +120,29 @@ def leave_out_closely(fit: Fit, keys: Sequence[Hashable]) -> HeldOut:
             errors[rows] = covariance @ fit.pull[rows]
             sds[rows] = np.sqrt(np.diag(covariance))
     return HeldOut(log_errors=errors, sds=sds, keys=tuple(keys))
+
+
+def stranger_scale(fit: Fit) -> float:
+    """Return how large errors on boards left out are, in standard deviations stated of them.
+
+    Parameters
+    ----------
+    fit : Fit
+        To rows of several boards.
+
+    Returns
+    -------
+    float
+        Root of the mean over boards of their mean squared scores; 1 with fewer than
+        `FEWEST_BOARDS`, which say nothing of a spread, and at least `LEAST_SCALE`.
+    """
+    boards = [cell.board for cell in fit.evidence.cells]
+    if len(set(boards)) < FEWEST_BOARDS:
+        return 1.0
+    scores = leave_out_closely(fit, boards).scores
+    squares = [np.mean(scores[[row for row, other in enumerate(boards) if other == board]] ** 2)
+               for board in dict.fromkeys(boards)]
+    return max(float(np.sqrt(np.mean(squares))), LEAST_SCALE)
 
 
 def total_error(fit: Fit) -> float:

@@ -122,7 +122,7 @@ def make_band(errors: np.ndarray, level: float = LEVEL) -> Band | None:
                 count=len(errors))
 
 
-def student_band(boards: int, level: float = LEVEL) -> Band:
+def student_band(boards: int, level: float = LEVEL, scale: float = 1.0) -> Band:
     """Return the band for a board that was not measured: Student t with boards - 1 degrees.
 
     Parameters
@@ -132,6 +132,8 @@ def student_band(boards: int, level: float = LEVEL) -> Band:
         cannot say more and one degree is used.
     level : float
         Nominal coverage.
+    scale : float
+        Error of boards left out, in standard deviations stated of it.
 
     Raises
     ------
@@ -142,7 +144,7 @@ def student_band(boards: int, level: float = LEVEL) -> Band:
         from scipy.stats import t
     except ImportError as error:
         raise extra_missing("intervals", "SciPy", "fit") from error
-    reach = float(t.ppf((1 + level) / 2, max(boards - 1, 1)))
+    reach = scale * float(t.ppf((1 + level) / 2, max(boards - 1, 1)))
     return Band(down=reach, up=reach, level=level, basis="model-based", count=boards)
 
 

@@ -1,11 +1,13 @@
-"""How far off predictions are, beside baselines: `python -m benchmarks.accuracy`.
+"""How far off predictions are, beside baselines: `python -m benchmarks.accuracy [--sealed]`.
 
-Prints the tables, writes them between the accuracy markers of README.md, and keeps a dated copy
-with every fit row in `benchmarks/accuracy/results/`.
+Prints the main tables, writes them between the accuracy markers of README.md, and keeps all of them
+with every fit row in `benchmarks/accuracy/results/`, dated. `--sealed` opens the rows nothing was
+chosen by, as aggregates: to be run once, when nothing is left to choose.
 """
 
 from __future__ import annotations
 
+import argparse
 import datetime
 import os
 import sys
@@ -16,7 +18,7 @@ from benchmarks.accuracy.calibrated import validate
 from benchmarks.accuracy.calibrated_report import make_calibrated_report
 from benchmarks.accuracy.instructions import check_pmu, check_simulator
 from benchmarks.accuracy.judgement import judge
-from benchmarks.accuracy.report import make_listing, make_report
+from benchmarks.accuracy.report import make_details, make_listing, make_summary
 
 HERE = Path(__file__).parent
 COUNTS = HERE.parents[1] / "out" / "counts"
@@ -49,21 +51,28 @@ def write_whole(path: Path, text: str) -> None:
 
 def main() -> int:
     """Judge, print and record; returns the exit code."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.accuracy")
+    parser.add_argument("--sealed", action="store_true", help="judge sealed rows too")
+    sealed = parser.parse_args().sealed
     start = time.perf_counter()
-    judgement = judge()
+    judgement = judge(sealed=sealed)
     checks = {"counted by the PMU of the Apollo510 (Cortex-M55), each distinct layer of kws":
               check_pmu(),
               "counted on an instruction-set simulator": check_simulator()}
-    report = (make_calibrated_report(validate(cache=COUNTS)) + "\nAt stated prices:\n\n"
-              + make_report(judgement, checks))
-    print(report)
     date = datetime.datetime.now(datetime.UTC).date().isoformat()
+    report = (make_calibrated_report(validate(cache=COUNTS, sealed=sealed)) + "\n"
+              + make_summary(judgement))
+    print(report)
     results = HERE / "results"
     results.mkdir(exist_ok=True)
-    write_whole(results / f"{date}.txt", report + "\n" + make_listing(judgement, checks))
+    path = results / f"{date}{'-sealed' if sealed else ''}.txt"
+    write_whole(path, "\n".join((report, make_details(judgement, checks),
+                                 make_listing(judgement, checks))))
     print(f"{len(judgement.cases)} rows in {time.perf_counter() - start:.1f} s", file=sys.stderr)
+    shown = (f"{report}\nBy board, runtime and network at stated prices, memory, and every fit "
+             f"row: `{path.relative_to(README.parent)}`.\n")
     try:
-        write_whole(README, replace_between(README.read_text(encoding="utf-8"), report))
+        write_whole(README, replace_between(README.read_text(encoding="utf-8"), shown))
     except (OSError, ValueError) as error:
         print(f"{README}: not updated: {error}", file=sys.stderr)
         return 2

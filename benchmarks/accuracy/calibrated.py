@@ -1,7 +1,8 @@
 """Errors of calibrated predictions on rows a fit has not seen, beside baselines fitted alike.
 
 Every protocol leaves rows out, learns from the rest (the spread between boards included) and
-predicts what was left out. Sealed rows are predicted once, from all rows that may be learnt from.
+predicts what was left out. Sealed rows are predicted only when asked for, from all rows that may
+be learnt from.
 """
 
 from __future__ import annotations
@@ -15,9 +16,8 @@ import numpy as np
 
 from benchmarks.accuracy.specifications import Baselines, count_macs, fit_baselines
 from calibration.datasets import PublishedRow, published_rows
-from calibration.fit_prior import Cell
 from calibration.fit_validation import HeldOut, total_error
-from calibration.fitting import log_total, predict_totals
+from calibration.fitting import Fit, log_total, predict_totals
 from calibration.intervals import Band
 from calibration.lineages import name_family
 from twin.learning.observations import (
@@ -106,6 +106,7 @@ class Validation:
 IN_SAMPLE = "nothing (in sample)"
 MODEL_HERE = "a network, on its board"
 MODEL = "a network, everywhere"
+FAMILY_HERE = "a family of networks, on its board"
 FAMILY = "a family of networks, everywhere"
 RELEASE = "a release of a library, everywhere"
 BOARD = "a board, its core known"
@@ -116,21 +117,22 @@ SEALED_RELEASE = "sealed rows: board known, release not"
 SEALED_BOARD = "sealed rows: board not known"
 
 
-def validate(*, cache: Path | None = None) -> Validation:
+def validate(*, cache: Path | None = None, sealed: bool = False) -> Validation:
     """Judge calibration by every protocol.
 
     Parameters
     ----------
     cache : Path, optional
         Folder of counts kept by content.
+    sealed : bool
+        Whether to open the rows nothing may be chosen by.
 
     Returns
     -------
     Validation
         Nothing of it was chosen by its sealed part.
     """
-    cases = _collect(published_rows(use="all"), cache)
-    fit = tuple(case for case in cases if case.row.use == "fit")
+    fit = _collect(published_rows(use="fit"), cache)
     layers = observe_pmu_layers(cache=cache)
     learning = learn([*(case.observation for case in fit), *layers])
     guesses = {IN_SAMPLE: _guess(learning, fit, fit_baselines(case.row for case in fit))}
@@ -138,7 +140,8 @@ def validate(*, cache: Path | None = None) -> Validation:
         # intervals of boards, releases and cores not measured rest on no past errors
         guesses[name] = _leave_out(fit, layers, key,
                                    judged=name not in (RELEASE, BOARD, CORE))
-    guesses |= _judge_sealed(learning, fit, tuple(c for c in cases if c.row.use == "test"))
+    if sealed:
+        guesses |= _judge_sealed(learning, fit, _collect(published_rows(use="test"), cache))
     return Validation(guesses={name: found for name, found in guesses.items() if found},
                       learning=learning, layers=_leave_shapes_out(fit, layers))
 
@@ -173,6 +176,8 @@ def _protocols(cases: Sequence[Case]) -> dict[str, Callable[[Case], Hashable | N
     return {
         MODEL_HERE: lambda case: (case.observation.cell.board, case.observation.network),
         MODEL: lambda case: case.observation.network,
+        FAMILY_HERE: lambda case: (case.observation.cell.board,
+                                   name_family(case.observation.network)),
         FAMILY: lambda case: name_family(case.observation.network),
         RELEASE: lambda case: (case.observation.cell.library, case.observation.cell.release),
         BOARD: board, CORE: lambda case: case.observation.cell.core, SUPPLY: supply}
@@ -218,18 +223,18 @@ def _guess(learning: Learning, cases: Sequence[Case], baselines: Baselines) -> t
         says = baselines.predict(case.row, math.exp(total))
         guesses.append(Guess(
             observation=seen, time_error=math.log(seen.cycles) - float(total), time_sd=float(sd),
-            time_band=_band(learning, learning.time.evidence.cells, learning.left_out, seen),
+            time_band=_band(learning, learning.time, learning.left_out, seen),
             energy_error=energy_error, energy_sd=energy_sd,
             energy_band=None if learning.energy is None else
-            _band(learning, learning.energy.evidence.cells, learning.energy_left_out, seen),
+            _band(learning, learning.energy, learning.energy_left_out, seen),
             baselines=says, macs=count_macs(case.row)))
     return tuple(guesses)
 
 
-def _band(learning: Learning, cells: Sequence[Cell], left_out: HeldOut | None,
+def _band(learning: Learning, fit: Fit, left_out: HeldOut | None,
           seen: Observation) -> Band:
     boards = len({o.cell.board for o in learning.observations})
-    return choose_band(cells, left_out, seen.cell, boards, without=seen.network)
+    return choose_band(fit, left_out, seen.cell, boards, without=seen.network)
 
 
 def _guess_energy(learning: Learning, case: Case, total: float, time_sd: float,

@@ -70,9 +70,17 @@ class Judgement:
     left_out: Mapping[str, int]
 
 
-def judge(predictor: RowPredictor = predict_row) -> Judgement:
-    """Predict every judgeable row and fit the baselines to those of use "fit"."""
-    rows, left_out = _judgeable_rows()
+def judge(predictor: RowPredictor = predict_row, *, sealed: bool = False) -> Judgement:
+    """Predict every judgeable row and fit the baselines to those of use "fit".
+
+    Parameters
+    ----------
+    predictor : RowPredictor
+        What is judged.
+    sealed : bool
+        Whether to open the rows nothing may be chosen by.
+    """
+    rows, left_out = _judgeable_rows(sealed)
     graphs = {model: build_published(model) for model in {str(row.model) for row in rows}}
     comparisons = compare_rows(((row, graphs[str(row.model)]) for row in rows),
                                predictor=predictor)
@@ -106,10 +114,10 @@ def judge(predictor: RowPredictor = predict_row) -> Judgement:
     return Judgement(cases=tuple(cases), left_out=left_out)
 
 
-def _judgeable_rows() -> tuple[tuple[PublishedRow, ...], Mapping[str, int]]:
+def _judgeable_rows(sealed: bool) -> tuple[tuple[PublishedRow, ...], Mapping[str, int]]:
     """Rows of single-core runs of known int8 networks on boards we have, and why others are not."""
     kept, left_out = [], Counter[str]()
-    for row in published_rows(use="all"):
+    for row in published_rows(use="all" if sealed else "fit"):
         reason = _reason_left_out(row)
         if reason:
             left_out[reason] += 1

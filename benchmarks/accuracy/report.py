@@ -20,11 +20,43 @@ from benchmarks.accuracy.judgement import (
 )
 
 Judge = Callable[[Iterable[Case], str], Errors]
-_ERROR_COLUMNS = ("n fit", "median", "worst", "n test", "median", "worst")
 
 
-def make_report(judgement: Judgement, checks: Mapping[str, Sequence[Check]]) -> str:
-    """Return the report as Markdown.
+def make_summary(judgement: Judgement) -> str:
+    """Return what a reader wants first: the twin at stated prices beside baselines.
+
+    Parameters
+    ----------
+    judgement : Judgement
+        Predictions and baselines of all rows.
+
+    Returns
+    -------
+    str
+        Markdown; ends with a newline.
+    """
+    cases = judgement.cases
+    sealed = any(case.row.use == "test" for case in cases)
+    parts = [
+        "Absolute error of one warm inference against published results, in % of the published "
+        "value: n rows, median, worst. `fit` rows may be learnt from and the baselines are fitted "
+        "to them (their `fit` figures are in sample)"
+        + ("; `test` rows are sealed and only judge" if sealed else "")
+        + f". No price of the twin is fitted to any published row. {len(cases)} rows can be "
+        "judged.",
+        "**Latency at stated prices, the twin beside the baselines, on rows all of them predict**",
+        _predictor_table(common_cases(cases, COMPARED_PREDICTORS), COMPARED_PREDICTORS,
+                         latency_errors),
+        "**Latency at stated prices, each on every row it predicts**",
+        _predictor_table(cases, LATENCY_PREDICTORS, latency_errors),
+        "**Energy at stated prices, each on every row it predicts**",
+        _predictor_table(cases, ENERGY_PREDICTORS, energy_errors),
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def make_details(judgement: Judgement, checks: Mapping[str, Sequence[Check]]) -> str:
+    """Return the tables by board, runtime and network, and what was not judged.
 
     Parameters
     ----------
@@ -36,31 +68,17 @@ def make_report(judgement: Judgement, checks: Mapping[str, Sequence[Check]]) -> 
     Returns
     -------
     str
-        Ends with a newline; the same input gives the same text.
+        Markdown; ends with a newline.
     """
     cases = judgement.cases
     parts = [
-        "Absolute error of one warm inference against published results, in % of the published "
-        "value: n rows, median, worst. `fit` rows may be learnt from and the baselines are fitted "
-        "to them (their `fit` figures are in sample); `test` rows are sealed and only judge. No "
-        f"price of the twin is fitted to any published row. {len(cases)} rows can be judged.",
-        "**Latency, the twin beside the baselines, on rows all of them predict**",
-        _predictor_table(common_cases(cases, COMPARED_PREDICTORS), COMPARED_PREDICTORS,
-                         latency_errors),
-        "**Latency, each on every row it predicts**",
-        _predictor_table(cases, LATENCY_PREDICTORS, latency_errors),
-        "**Energy, each on every row it predicts**",
-        _predictor_table(cases, ENERGY_PREDICTORS, energy_errors),
-        "**Latency of the twin by board and runtime**",
-        _group_table(cases, latency_errors, ("board", "runtime"),
-                     lambda case: (str(case.row.board), str(case.row.runtime))),
-        "**Energy of the twin by board and runtime**",
-        _group_table(cases, energy_errors, ("board", "runtime"),
-                     lambda case: (str(case.row.board), str(case.row.runtime))),
+        "**Latency of the twin at stated prices by board and runtime**",
+        _group_table(cases, latency_errors, ("board", "runtime"), _board_and_runtime),
+        "**Energy of the twin at stated prices by board and runtime**",
+        _group_table(cases, energy_errors, ("board", "runtime"), _board_and_runtime),
         "**Working memory of the twin by board and runtime, against what the tool reports**",
-        _group_table(cases, memory_errors, ("board", "runtime"),
-                     lambda case: (str(case.row.board), str(case.row.runtime))),
-        "**Latency of the twin by network**",
+        _group_table(cases, memory_errors, ("board", "runtime"), _board_and_runtime),
+        "**Latency of the twin at stated prices by network**",
         _group_table(cases, latency_errors, ("network",),
                      lambda case: (_family(str(case.row.model)),)),
         _left_out(judgement),
@@ -69,6 +87,19 @@ def make_report(judgement: Judgement, checks: Mapping[str, Sequence[Check]]) -> 
             _check_table(counted))),
     ]
     return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _board_and_runtime(case: Case) -> tuple[str, str]:
+    return str(case.row.board), str(case.row.runtime)
+
+
+def _uses(cases: Iterable[Case]) -> tuple[str, ...]:
+    found = {case.row.use for case in cases}
+    return tuple(use for use in ("fit", "test") if use in found)
+
+
+def _error_columns(uses: Sequence[str]) -> tuple[str, ...]:
+    return tuple(column for use in uses for column in (f"n {use}", "median", "worst"))
 
 
 def make_listing(judgement: Judgement, checks: Mapping[str, Sequence[Check]]) -> str:
@@ -99,8 +130,9 @@ def make_listing(judgement: Judgement, checks: Mapping[str, Sequence[Check]]) ->
 
 
 def _predictor_table(cases: Sequence[Case], predictors: Sequence[str], judge: Judge) -> str:
-    rows = [[name, *_error_cells(cases, judge, name)] for name in predictors]
-    return _table(("predictor", *_ERROR_COLUMNS), rows)
+    uses = _uses(cases)
+    rows = [[name, *_error_cells(cases, judge, name, uses)] for name in predictors]
+    return _table(("predictor", *_error_columns(uses)), rows)
 
 
 def _group_table(cases: Sequence[Case], judge: Judge, names: Sequence[str],
@@ -108,14 +140,16 @@ def _group_table(cases: Sequence[Case], judge: Judge, names: Sequence[str],
     groups: dict[tuple[str, ...], list[Case]] = {}
     for case in cases:
         groups.setdefault(group(case), []).append(case)
-    rows = [[*key, *_error_cells(groups[key], judge, TWIN)] for key in sorted(groups)
+    uses = _uses(cases)
+    rows = [[*key, *_error_cells(groups[key], judge, TWIN, uses)] for key in sorted(groups)
             if judge(groups[key], TWIN).count]
-    return _table((*names, *_ERROR_COLUMNS), rows)
+    return _table((*names, *_error_columns(uses)), rows)
 
 
-def _error_cells(cases: Iterable[Case], judge: Judge, predictor: str) -> list[str]:
+def _error_cells(cases: Iterable[Case], judge: Judge, predictor: str, uses: Sequence[str],
+                 ) -> list[str]:
     cells = []
-    for use in ("fit", "test"):
+    for use in uses:
         errors = judge([case for case in cases if case.row.use == use], predictor)
         cells += [str(errors.count), _percent(errors.median_pct), _percent(errors.worst_pct)]
     return cells

@@ -1,5 +1,7 @@
 """Spreads learnt from the data, errors learnt under a prior, rows left out."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -12,7 +14,13 @@ from calibration.fit_spread import (
     learn_noise,
     learn_spread,
 )
-from calibration.fit_validation import leave_out, leave_out_closely
+from calibration.fit_validation import (
+    FEWEST_BOARDS,
+    LEAST_SCALE,
+    leave_out,
+    leave_out_closely,
+    stranger_scale,
+)
 from calibration.fitting import Evidence, Noise
 
 NAMES = ("conv", "pointwise", "depthwise", "memory")
@@ -58,10 +66,10 @@ def test_four_rows_claim_at_most_three_parameters() -> None:
     before = fit_pooled(evidence, STATED, spread).leverage.reshape(5, 4).sum(axis=1)
     assert before.max() > MOST_PARAMETERS
     doubted, claimed = claim_fewer(evidence, STATED, spread)
-    after = fit_pooled(doubted, STATED, claimed).leverage.reshape(5, 4).sum(axis=1)
+    after = doubted.leverage.reshape(5, 4).sum(axis=1)
     assert after.max() <= MOST_PARAMETERS
     assert claimed.row >= LABORATORIES
-    assert doubted.doubt.min() >= 1
+    assert doubted.evidence.doubt.min() >= 1
 
 
 def test_rows_are_left_out_in_closed_form_as_by_fitting_again() -> None:
@@ -113,3 +121,15 @@ def test_a_single_key_leaves_nothing_to_fit_to() -> None:
     held = leave_out(evidence, ["same"] * len(evidence),
                      lambda part: fit_pooled(part, STATED, Spread()))
     assert np.isnan(held.log_errors).all()
+
+
+def test_strangers_are_wrong_by_what_was_stated_and_by_less_where_it_was_too_much() -> None:
+    true = Spread()
+    wide = replace(true, library=3 * true.library, release=3 * true.release,
+                   own_board=4 * true.own_board, board=4 * true.board, core=4 * true.core)
+    evidence = draw_evidence(true, seed=3, boards=24)
+    told = stranger_scale(fit_pooled(evidence, STATED, true))
+    assert told == pytest.approx(1.0, abs=0.35)  # 24 boards: sd of a mean square of one is 0.29
+    assert LEAST_SCALE <= stranger_scale(fit_pooled(evidence, STATED, wide)) < 0.75 * told
+    few = fit_pooled(draw_evidence(true, seed=3, boards=FEWEST_BOARDS - 1), STATED, true)
+    assert stranger_scale(few) == 1.0

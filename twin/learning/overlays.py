@@ -13,12 +13,11 @@ from calibration.fit_identification import identify
 from calibration.fit_prior import Cell, Prior, Spread, known_prior, pool_prior
 from calibration.fit_spread import (
     claim_fewer,
-    fit_pooled,
     learn_noise,
     learn_spread,
     one_thread,
 )
-from calibration.fit_validation import HeldOut, leave_out_closely
+from calibration.fit_validation import HeldOut, leave_out_closely, stranger_scale
 from calibration.fitting import Estimate, Fit, fit_prices
 from calibration.intervals import CONFORMAL_ROWS, Band, make_band, student_band
 from calibration.lineages import list_releases
@@ -126,16 +125,14 @@ def learn(observations: Sequence[Observation], *, judged: bool = True) -> Learni
 def _learn(observations: tuple[Observation, ...], judged: bool) -> Learning:
     time_sd, energy_sd = stated_sds()
     evidence = time_evidence(observations)
-    evidence, spread = claim_fewer(evidence, time_sd, learn_spread(evidence, time_sd))
-    time = fit_pooled(evidence, time_sd, spread)
+    time, spread = claim_fewer(evidence, time_sd, learn_spread(evidence, time_sd))
     powered = with_energy(observations)
     energy = energy_left_out = None
     energy_spread = ENERGY_SPREAD
     if powered:
         joules = energy_evidence(powered, time)
-        joules, energy_spread = claim_fewer(joules, energy_sd,
+        energy, energy_spread = claim_fewer(joules, energy_sd,
                                             learn_spread(joules, energy_sd, ENERGY_SPREAD))
-        energy = fit_pooled(joules, energy_sd, energy_spread)
         if judged:
             energy_left_out = leave_out_closely(energy, joules.networks)
     return Learning(
@@ -229,7 +226,7 @@ def _learnt(fit: Fit, left_out: HeldOut | None, cell: Cell, boards: int) -> Lear
         covariance=pack_covariance(estimate.covariance),
         prior_sd=tuple(_six(value) for value in np.sqrt(np.diag(estimate.prior_covariance))),
         network_sd=_six(fit.noise.network_sd), row_sd=_six(fit.noise.row_sd),
-        band=_to_model(choose_band(fit.evidence.cells, left_out, cell, boards)),
+        band=_to_model(choose_band(fit, left_out, cell, boards)),
         rows=told.rows, effective_parameters=round(told.effective_parameters, 3), rank=told.rank,
         condition=round(told.condition, 1), unidentified=told.unidentified,
         confused=told.confused,
@@ -242,14 +239,14 @@ def _to_model(band: Band) -> BandModel:
                      count=band.count)
 
 
-def choose_band(cells: Sequence[Cell], left_out: HeldOut | None, cell: Cell, boards: int,
+def choose_band(fit: Fit, left_out: HeldOut | None, cell: Cell, boards: int,
                 without: Hashable | None = None) -> Band:
     """Return how far intervals of a cell reach.
 
     Parameters
     ----------
-    cells : sequence of Cell
-        Of the rows of `left_out`.
+    fit : Fit
+        To the rows of `left_out`.
     left_out : HeldOut or None
         Rows predicted without their network, if they were.
     cell : Cell
@@ -264,8 +261,10 @@ def choose_band(cells: Sequence[Cell], left_out: HeldOut | None, cell: Cell, boa
     -------
     Band
         Quantiles of the errors on the same board, or on boards of the same library where it has
-        too few rows; Student t between boards for a board, or a release, not measured.
+        too few rows; Student t between boards for a board, or a release, not measured. For a board
+        it is scaled by how wrong boards left out are beside what was stated.
     """
+    cells = fit.evidence.cells
     usable = [] if left_out is None else [
         row for row, key in enumerate(left_out.keys)
         if key != without and np.isfinite(left_out.scores[row])]
@@ -276,7 +275,8 @@ def choose_band(cells: Sequence[Cell], left_out: HeldOut | None, cell: Cell, boa
             band = make_band(left_out.scores[rows]) if len(rows) >= CONFORMAL_ROWS else None
             if band is not None:
                 return band
-    return student_band(boards)
+    known = cell.board in {other.board for other in cells}
+    return student_band(boards, scale=1.0 if known else stranger_scale(fit))
 
 
 def learn_own(observations: Sequence[Observation], board: Board,

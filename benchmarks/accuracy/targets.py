@@ -1,0 +1,135 @@
+"""What is asked of calibrated predictions on rows outside the fit, and what is reached."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from benchmarks.accuracy import calibrated
+from benchmarks.accuracy.calibrated import Guess, Validation, energy_r2
+from benchmarks.accuracy.specifications import CORE_RATIO, POWER
+from calibration.intervals import coverage_band, effective_count
+
+LABORATORY_BOARDS = ("nucleo_l4r5zi", "nucleo_u575zi_q", "nucleo_h7a3zi_q")
+"""Boards of MLPerf Tiny whose kernel library has a history of releases."""
+
+KNOWN = (("STM32H747", ("stm32h747i_disco",)), ("STM32U585", ("b_u585i_iot02a",)),
+         ("MLPerf Tiny on L4R5, U575, H7A3", LABORATORY_BOARDS))
+"""Boards of the first target, by name."""
+
+LIBRARY = "x-cube-ai"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
+    """One thing asked, the rows it is judged on, the figure found, and whether that is enough."""
+
+    what: str
+    rows: int
+    found: str
+    wanted: str
+    met: bool
+
+
+def list_targets(validation: Validation) -> tuple[Target, ...]:
+    """Return every target with its figure, from rows left out of the fit."""
+    found = [*_known_boards(validation), *_strangers(validation), _layers(validation),
+             *_energy(validation)]
+    return tuple(target for target in found if target.rows)
+
+
+def errors_pct(log_errors: Iterable[float]) -> np.ndarray:
+    """Return |predicted / measured - 1| in per cent of finite log(measured / predicted)."""
+    errors = np.array([error for error in log_errors if math.isfinite(error)])
+    return np.asarray(100 * np.abs(np.expm1(-errors)))
+
+
+def _known_boards(validation: Validation) -> list[Target]:
+    targets = []
+    for protocol in (calibrated.FAMILY_HERE, calibrated.FAMILY):
+        for name, boards in KNOWN:
+            errors = errors_pct(g.time_error for g in validation.guesses.get(protocol, ())
+                                if g.observation.cell.board in boards
+                                and g.observation.cell.library == LIBRARY)
+            targets.append(_median_and_tail(f"time, {protocol}: {name}", errors, 5, 12))
+    return targets
+
+
+def _strangers(validation: Validation) -> list[Target]:
+    board = errors_pct(g.time_error for g in validation.guesses.get(calibrated.BOARD, ()))
+    core = validation.guesses.get(calibrated.CORE, ())
+    errors = errors_pct(g.time_error for g in core)
+    within = 100 * float(np.mean(board <= 15)) if len(board) else 0.0
+    targets = [Target(
+        what=f"time, {calibrated.BOARD}", rows=len(board), wanted="median < 8 %, 90 % within 15 %",
+        found=f"{_median(board):.1f} %, {within:.0f} % within", met=_median(board) < 8
+        and within >= 90)]
+    scaled = [g for g in core if math.isfinite(g.baselines[CORE_RATIO])]
+    ours = _median(errors_pct(g.time_error for g in scaled))
+    theirs = _median(errors_pct(g.baselines[CORE_RATIO] for g in scaled))
+    low, high, inside = coverage(core)
+    return [*targets, Target(
+        what=f"time, {calibrated.CORE}", rows=len(errors), found=f"{_median(errors):.1f} %",
+        wanted="median < 20 %", met=_median(errors) < 20), Target(
+        what=f"time, {calibrated.CORE}: 90 % intervals cover", rows=len(core),
+        found=f"{100 * inside:.0f} %", wanted=f"{100 * low:.0f} to {100 * high:.0f} %",
+        met=low <= inside <= high), Target(
+        what=f"time, {calibrated.CORE}: where core-ratio scaling says something",
+        rows=len(scaled), found=f"{ours:.1f} %", wanted=f"below its {theirs:.1f} %",
+        met=ours < theirs)]
+
+
+def coverage(guesses: Sequence[Guess]) -> tuple[float, float, float]:
+    """Return the chance band of 90 % intervals, clustered by board, and their coverage of time."""
+    inside = np.array([guess.time_covered for guess in guesses], dtype=float)
+    if not len(inside):
+        return math.nan, math.nan, math.nan
+    boards = [guess.observation.cell.board for guess in guesses]
+    low, high = coverage_band(max(round(effective_count(boards, inside)), 1))
+    return low, high, float(inside.mean())
+
+
+def _layers(validation: Validation) -> Target:
+    errors = errors_pct(validation.layers.values())
+    return Target(what="cycles, a layer shape of the Apollo510", rows=len(errors),
+                  found=f"{_median(errors):.1f} %", wanted="median < 8 %",
+                  met=_median(errors) < 8)
+
+
+def _energy(validation: Validation) -> list[Target]:
+    targets = []
+    for protocol, wanted in ((calibrated.MODEL_HERE, 8), (calibrated.MODEL, 8),
+                             (calibrated.FAMILY, 8), (calibrated.SUPPLY, 15),
+                             (calibrated.RELEASE, None), (calibrated.BOARD, None)):
+        guesses = [g for g in validation.guesses.get(protocol, ())
+                   if math.isfinite(g.energy_error)]
+        errors = errors_pct(g.energy_error for g in guesses)
+        if wanted is not None:
+            targets.append(Target(
+                what=f"energy, {protocol}", rows=len(errors), found=f"{_median(errors):.1f} %",
+                wanted=f"median < {wanted} %", met=_median(errors) < wanted))
+            r2 = energy_r2(guesses)
+            targets.append(Target(
+                what=f"log energy per MAC, {protocol}", rows=len(errors), found=f"R2 {r2:.2f}",
+                wanted="R2 > 0.9", met=r2 > 0.9))
+        rivals = [g for g in guesses if math.isfinite(g.baselines[POWER])]
+        ours = _median(errors_pct(g.energy_error for g in rivals))
+        theirs = _median(errors_pct(g.baselines[POWER] for g in rivals))
+        targets.append(Target(
+            what=f"energy, {protocol}: beside constant power x time", rows=len(rivals),
+            found=f"{ours:.1f} %", wanted=f"below its {theirs:.1f} %", met=ours < theirs))
+    return targets
+
+
+def _median(errors: np.ndarray) -> float:
+    return float(np.median(errors)) if len(errors) else math.nan
+
+
+def _median_and_tail(what: str, errors: np.ndarray, median: float, tail: float) -> Target:
+    p90 = float(np.percentile(errors, 90)) if len(errors) else math.nan
+    return Target(what=what, rows=len(errors), found=f"{_median(errors):.1f} %, p90 {p90:.1f} %",
+                  wanted=f"median < {median:g} %, p90 < {tail:g} %",
+                  met=_median(errors) < median and p90 < tail)

@@ -1,0 +1,73 @@
+"""Time of a calibration and of intervals: `python -m benchmarks.speed.calibration_speed`.
+
+300 whole inferences and 1,500 layers: the counts behind published rows, at prices and errors drawn
+anew. Counts are kept by content; reading them again is timed too.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks.speed.__main__ import median_s
+from calibration.datasets import published_rows
+from twin.deployment import deploy
+from twin.learning.calibrated import predict_calibrated
+from twin.learning.observations import Observation, observe_rows
+from twin.learning.overlays import learn, stated_sds
+from twin.learning.tally import Tally
+
+WHOLE, LAYERS = 300, 1500
+LIMITS_S = {"counts again, by content": 5.0, "calibration": 20.0, "prediction with intervals": 0.1}
+"""What each figure should stay under on a quiet machine of two cores."""
+
+
+def draw_observations(rows: Sequence[Observation]) -> list[Observation]:
+    """Return as many whole inferences and layers as are asked for, measured at drawn prices."""
+    rng = np.random.default_rng(1)
+    truths = {cell: rng.normal(0, stated_sds()[0]) for cell in {row.cell for row in rows}}
+    layers = [(row, layer) for row in rows for layer in range(len(row.tally.cycles))
+              if row.tally.cycles[layer].sum()]
+    drawn = [rows[place % len(rows)] for place in range(WHOLE)]
+    for row, layer in [layers[one] for one in rng.permutation(len(layers))[:LAYERS]]:
+        part = slice(layer, layer + 1)
+        drawn.append(dataclasses.replace(
+            row, whole=False, energy_pj=None, network=f"{row.network} layer {layer}",
+            tally=Tally(cycles=row.tally.cycles[part], energy_pj=row.tally.energy_pj[part],
+                        clock_tree_pj=row.tally.clock_tree_pj, leakage_pj=row.tally.leakage_pj)))
+    return [dataclasses.replace(
+        row, label=f"{place} {row.label}", cycles=float(
+            (row.tally.cycles @ np.exp(truths[row.cell])).sum() * np.exp(rng.normal(0, 0.03))))
+        for place, row in enumerate(drawn)]
+
+
+def main() -> int:
+    """Print every figure; 1 when one is over its limit."""
+    figures = {}
+    published = published_rows()
+    with tempfile.TemporaryDirectory() as folder:
+        rows = observe_rows(published, cache=Path(folder))
+        figures["counts again, by content"] = median_s(
+            lambda: observe_rows(published, cache=Path(folder)), 3)
+    drawn = draw_observations(rows)
+    start = time.perf_counter()
+    learning = learn(drawn)
+    figures["calibration"] = time.perf_counter() - start
+    deployment = deploy("kws", "nucleo_l4r5zi", runtime="x-cube-ai@9.0")
+    assert predict_calibrated(deployment).certainty is not None
+    figures["prediction with intervals"] = median_s(lambda: predict_calibrated(deployment), 9)
+    whole = sum(one.whole for one in drawn)
+    print(f"{whole} inferences, {len(drawn) - whole} layers; {learning.time.steps} last steps")
+    for name, seconds in figures.items():
+        print(f"{name:28} {seconds:8.3f} s    limit {LIMITS_S[name]:g} s")
+    return int(any(seconds > LIMITS_S[name] for name, seconds in figures.items()))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
