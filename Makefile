@@ -45,6 +45,7 @@ bench: $(BENCH)
 	$(BIN)/python -m benchmarks.exactness.against_pycachesim
 	$(BIN)/python -m benchmarks.speed.bus_speed
 	$(BIN)/python -m benchmarks.speed.npu_speed
+	$(BIN)/python -m benchmarks.speed.calibration_speed
 	$(BIN)/python -m benchmarks.diagnosis
 	$(BIN)/python -m benchmarks.reliability --keep
 	$(BIN)/python -m benchmarks.exactness.binary --keep
