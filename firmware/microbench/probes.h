@@ -13,7 +13,7 @@
 void chase(const void *room, uint32_t extent, uint32_t stride, uint32_t laps);
 void chase_shuffled(const void *room, uint32_t extent, uint32_t stride, uint32_t laps);
 
-/* Independent words one after another; `extent` is a multiple of 32. */
+/* Independent words one after another; `extent` is a multiple of 128. */
 void stream_read(const void *room, uint32_t extent, uint32_t laps);
 void stream_write(void *room, uint32_t extent, uint32_t laps);
 

@@ -6,6 +6,7 @@ from types import SimpleNamespace
 import pytest
 from made_predictions import make_prediction
 
+from calibration.microbench import Machine, MemoryFound
 from hwmodels.board.file import load_board
 from hwmodels.counts import CAUSE_GROUPS, CAUSES
 from twin.deployment import deploy
@@ -173,3 +174,17 @@ def test_the_roofline_of_an_accelerator_has_its_own_roofs_and_cycles():
     figure = draw_roofline_figure(split)
     assert "neural-art NPU" in texts_of(figure) and "cortex-m55" in texts_of(figure)
     assert "attained, MAC per NPU cycle" in texts_of(figure)
+
+
+def test_measured_roofs_stand_in_for_stated_ones():
+    def memory(name, rate):
+        return MemoryFound(name=name, levels=(), line_bytes=None, ways=None, ways_tried=0,
+                           miss_cost=0.0, read_bytes=rate, write_bytes=None)
+
+    machine = Machine(counter="cpu_cycles", kind="measured", memories=(memory("flash", 0.75),),
+                      code=(), macs={"int8": 1.5}, fed_macs=None, branch=None, call=None)
+    texts = texts_of(draw_roofline_figure(make_prediction(), machine))
+    assert "compute: 1.5 MAC/cycle" in texts
+    assert "flash (weights), measured: 0.75 B/cycle" in texts
+    # what was not measured keeps its stated roof, and says so
+    assert "(arena), uncached" in texts

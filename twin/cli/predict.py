@@ -26,6 +26,7 @@ from twin.cli.options import (
 from twin.cli.output import note_written, open_console, show, warn
 
 if TYPE_CHECKING:
+    from calibration.microbench import Machine
     from twin.prediction import Prediction
 
 CsvFolder = Annotated[str | None, typer.Option(
@@ -33,6 +34,9 @@ CsvFolder = Annotated[str | None, typer.Option(
 PlotTarget = Annotated[str | None, typer.Option(
     "--plot", metavar="FILE", help="Write layers and bill as one picture (.png, .svg, .pdf); "
                                    "into a folder (DIR/): every picture.")]
+Roofs = Annotated[str | None, typer.Option(
+    "--roofs", metavar="DIR", help="With --plot DIR/: micro-benchmarks of the board (`twin measure "
+                                   "--plan all`), whose rates are the roofline's roofs.")]
 Epochs = Annotated[bool, typer.Option(
     "--epochs/--no-epochs", help="With an accelerator: report every epoch as its profiler does.")]
 PerOperand = Annotated[bool, typer.Option(
@@ -51,7 +55,8 @@ def predict(model: Model, board: BoardName, runtime: RuntimeName = None, clock: 
             as_json: AsJson = False, csv_folder: CsvFolder = None, plot: PlotTarget = None,
             assume_unsupported: AssumeUnsupported = None, epochs: Epochs = True,
             trace: TraceFile = None, calibration: CalibrationChoice = "auto",
-            per_operand: PerOperand = False, settings: Settings = None) -> None:
+            per_operand: PerOperand = False, settings: Settings = None,
+            roofs: Roofs = None) -> None:
     """Predict cycles, time and energy per layer, and say why."""
     from twin.readers.neural_art import is_compiled
 
@@ -61,6 +66,7 @@ def predict(model: Model, board: BoardName, runtime: RuntimeName = None, clock: 
         predict_compiled(model, board)
         return
     check_targets(csv_folder, plot)
+    measured = None if roofs is None else read_roofs(roofs, board, plot)
     from twin.learning.calibrated import predict_calibrated
 
     deployment = deploy(model, board, runtime=runtime, clock=clock, weights=weights, arena=arena,
@@ -90,7 +96,7 @@ def predict(model: Model, board: BoardName, runtime: RuntimeName = None, clock: 
     if plot is not None:
         from twin.figures.sheet import write_pictures
 
-        for path in write_pictures(prediction, plot):
+        for path in write_pictures(prediction, plot, measured):
             note_written(path)
 
 
@@ -102,6 +108,24 @@ def refuse_beside(model: str, options: Mapping[str, object]) -> None:
     if given:
         raise UsageError(f"{given[0]}: not with a compiler's output such as {model}; accepted: "
                          "a network")
+
+
+def read_roofs(folder: str, board: str, plot: str | None) -> Machine:
+    """Read micro-benchmarks for the roofline; refuse those of another board or without cycles."""
+    from calibration.measurement import read_measurement
+    from calibration.microbench import describe_machine
+    from hwmodels.board.file import load_board
+    from twin.errors import UsageError
+    from twin.figures.sheet import is_folder
+
+    if plot is None or not is_folder(plot):
+        raise UsageError("--roofs needs --plot DIR/: the roofline is one of its pictures")
+    measurement = read_measurement(folder)
+    machine, name = describe_machine(measurement, folder), load_board(board).name
+    if measurement.header.board != name or machine.counter != "cpu_cycles":
+        raise UsageError(f"--roofs {folder}: {machine.counter} of {measurement.header.board}; "
+                         f"accepted: cpu_cycles of {name}")
+    return machine
 
 
 def check_targets(csv_folder: str | None, plot: str | None) -> None:

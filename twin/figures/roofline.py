@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from matplotlib.axis import Axis
     from matplotlib.figure import Figure
 
+    from calibration.microbench import Machine
     from twin.prediction import LayerPrediction, Prediction
 
 LABELLED = 12
@@ -52,8 +53,11 @@ class Side:
     points: list[tuple[LayerPrediction, float]]
 
 
-def list_sides(prediction: Prediction) -> list[Side]:
-    """Return the accelerator, where layers ran on it, and the core, where layers ran there."""
+def list_sides(prediction: Prediction, measured: Machine | None = None) -> list[Side]:
+    """Return the accelerator, where layers ran on it, and the core, where layers ran there.
+
+    With micro-benchmarks of the board, the core's roofs are theirs where they have them.
+    """
     board = prediction.deployment.board
     layers = [layer for layer in prediction.layers if layer.macs and layer.bytes_moved]
     sides, npu = [], board.npu
@@ -68,17 +72,28 @@ def list_sides(prediction: Prediction) -> list[Side]:
     clock = board.core.clock
     points = [(layer, cycles) for layer in layers if (cycles := layer.bill.cycles(clock)) > 0]
     if points or not sides:
+        dtype = _data_type(prediction)
+        peak = peak_macs_per_cycle(board, dtype)
         sides.append(Side(machine=board.core.model, clock=clock, points=points,
-                          peak=peak_macs_per_cycle(board, _data_type(prediction)),
-                          roofs=list_memory_roofs(prediction)))
+                          peak=measured.macs.get(dtype, peak) if measured else peak,
+                          roofs=list_memory_roofs(prediction, measured)))
     return sides
 
 
-def draw_roofline_figure(prediction: Prediction) -> Figure:
-    """Return the sheet of the roofline, a panel for each machine layers ran on."""
-    sides = list_sides(prediction)
+def draw_roofline_figure(prediction: Prediction, measured: Machine | None = None) -> Figure:
+    """Return the sheet of the roofline, a panel for each machine layers ran on.
+
+    Parameters
+    ----------
+    prediction : Prediction
+        Whose layers are drawn.
+    measured : Machine, optional
+        Micro-benchmarks of its board, in cycles: their rates are the roofs.
+    """
+    sides = list_sides(prediction, measured)
+    whose = "the board" if measured is None else f"the board, {measured.kind}"
     with new_figure(8.0 * len(sides), 6.2) as figure:
-        write_heading(figure, "Every layer under the roofs of the board",
+        write_heading(figure, f"Every layer under the roofs of {whose}",
                       describe_deployment(prediction))
         for side, axes in zip(sides, figure.subplots(1, len(sides), squeeze=False)[0],
                               strict=True):
@@ -126,7 +141,8 @@ def draw_roofline(prediction: Prediction, side: Side, axes: Axes) -> None:
     axes.grid(True)
 
 
-def list_memory_roofs(prediction: Prediction) -> list[tuple[str, float]]:
+def list_memory_roofs(prediction: Prediction,
+                      measured: Machine | None = None) -> list[tuple[str, float]]:
     """Return what can deliver data, with its bytes per CPU cycle, the slowest last."""
     deployment = prediction.deployment
     board = deployment.board
@@ -138,9 +154,13 @@ def list_memory_roofs(prediction: Prediction) -> list[tuple[str, float]]:
     holds: dict[str, list[str]] = {}
     for what, name in (("arena", deployment.arena), ("weights", deployment.weights)):
         holds.setdefault(name, []).append(what)
+    streamed = {memory.name: memory.read_bytes for memory in measured.memories} if measured else {}
     for name, contents in holds.items():
-        rate = memory_bytes_per_second(board, board.memory(name)) / cpu_hz
-        roofs.append((f"{name} ({' and '.join(contents)}), uncached", rate))
+        rate, how = streamed.get(name), measured.kind if measured else ""
+        if rate is None:
+            rate = memory_bytes_per_second(board, board.memory(name)) / cpu_hz
+            how = "uncached"
+        roofs.append((f"{name} ({' and '.join(contents)}), {how}", rate))
     return sorted(roofs, key=lambda roof: -roof[1])
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -25,6 +26,7 @@ from twin.quantities import format_energy, format_time
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+    from calibration.microbench import Machine
     from twin.prediction import Prediction
 
 PICTURES: dict[str, Callable[[Prediction], Figure]]
@@ -52,11 +54,12 @@ def draw_sheet(prediction: Prediction) -> Figure:
 
 def check_target(target: str) -> None:
     """Refuse a picture that could not be written, before anything is computed."""
-    if not _is_folder(target):
+    if not is_folder(target):
         check_suffix(Path(target))
 
 
-def write_pictures(prediction: Prediction, target: str) -> tuple[Path, ...]:
+def write_pictures(prediction: Prediction, target: str,
+                   measured: Machine | None = None) -> tuple[Path, ...]:
     """Write the sheet to a file, or every picture into a folder.
 
     Parameters
@@ -65,20 +68,25 @@ def write_pictures(prediction: Prediction, target: str) -> tuple[Path, ...]:
         What to draw.
     target : str
         A file by suffix, or a folder: one that exists or ends in a slash.
+    measured : Machine, optional
+        Micro-benchmarks of the board, for the roofs of the roofline.
 
     Returns
     -------
     tuple of Path
         Files written.
     """
-    if not _is_folder(target):
+    if not is_folder(target):
         return (save_figure(draw_sheet(prediction), target),)
+    pictures = PICTURES | (EPOCH_PICTURES if prediction.epochs else {})
+    if measured is not None:
+        pictures |= {"roofline": partial(draw_roofline_figure, measured=measured)}
     return tuple(save_figure(draw(prediction), Path(target) / f"{name}.png")
-                 for name, draw in (PICTURES | (EPOCH_PICTURES if prediction.epochs else {})
-                                    ).items())
+                 for name, draw in pictures.items())
 
 
-def _is_folder(target: str) -> bool:
+def is_folder(target: str) -> bool:
+    """Whether pictures go into a folder rather than one into a file."""
     return target.endswith(("/", os.sep)) or Path(target).is_dir()
 
 

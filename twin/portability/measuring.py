@@ -68,8 +68,8 @@ def prepare_job(plan: PlanFile, board: Board | None, port: Port) -> Job:
                          f"{board.core.model}; accepted: a board of that core")
     rooms = find_rooms(board, port)
     chosen = choose_benchmarks(plan.benchmarks, board, rooms)
-    return Job(plan=plan, probes=tuple(probe for one in chosen for probe in one.probes),
-               board=board, port=port, rooms=rooms)
+    probes = dict.fromkeys(probe for one in chosen for probe in one.probes)
+    return Job(plan=plan, probes=tuple(probes), board=board, port=port, rooms=rooms)
 
 
 def build_job(job: Job, folder: Path) -> Build:

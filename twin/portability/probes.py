@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from calibration.microbench import MAC_REPEATS, Probe
 from hwmodels.board.facts import Board
@@ -74,6 +74,7 @@ def list_benchmarks(board: Board | None, rooms: Rooms) -> tuple[Benchmark, ...]:
         Memories that can be accessed, with how much of each.
     """
     found, scale = [], 1 if board is not None else HOST_LAPS
+    loop = Probe(group="loop", few=200 * scale, many=1200 * scale)
     for name, size in rooms.sizes.items():
         writable = name != rooms.weights or name == rooms.arena
         latency = _latency(name, size, hosted=board is None)
@@ -88,14 +89,13 @@ def list_benchmarks(board: Board | None, rooms: Rooms) -> tuple[Benchmark, ...]:
             code = mac_loop(board.core.isa, dtype, bool(board.core.fpu))
             if code is not None:
                 macs = schedule(code, load_core(board.core.model)).mac_lanes * MAC_REPEATS
-                found.append(Benchmark(name=f"mac:{dtype}", probes=(
-                    Probe(group="mac", dtype=dtype, code=code, macs=macs, few=16, many=272),)))
+                found.append(Benchmark(name=f"mac:{dtype}", probes=(loop, Probe(
+                    group="mac", dtype=dtype, code=code, macs=macs, few=16, many=272))))
     found.append(Benchmark(name="kernel", probes=(
         Probe(group="dot", memory=rooms.arena, extent_bytes=DOT_BYTES, macs=DOT_BYTES,
               few=4 * scale, many=68 * scale),)))
-    laps = 200 * scale
-    found.append(Benchmark(name="control", probes=tuple(
-        Probe(group=group, few=laps, many=6 * laps) for group in ("loop", "branch", "call"))))
+    found.append(Benchmark(name="control", probes=(loop, *(
+        replace(loop, group=group) for group in ("branch", "call")))))
     return tuple(found)
 
 
