@@ -69,6 +69,6 @@ PATIENCE = 8
 """Tries without a clash after which twice as many iterations are tried."""
 FEW = 8
 """Share of the sets, inverse, below which a leaf is walked for those few."""
-OWNER_ROOM = 24
+OWNER_ROOM = 16
 """Owners up to which passes keep counters of every set."""
 ZERO, ONE, TWO, THREE, FOUR = np.arange(5, dtype=np.uint64)

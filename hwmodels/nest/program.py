@@ -36,12 +36,15 @@ POLICIES = {"lru": 0, "plru": 1, "round_robin": 2, "fifo": 2, "lfsr": 3,
 replaces in order of arrival, so it and FIFO are one."""
 
 MAX_OWNERS = 127
+MOST_SPARE_WORDS = 1 << 17
+"""Size up to which the array of a finished run is kept: a megabyte for each of many programs."""
+
 HEADER_WORDS, TREE_WORDS, RECORD_WORDS, SET_WORDS = 40, 64, 16, 11
 MARK_WORD, OPERAND_WORD, WRITE_WORD, POLICY_WORD, TALLY_WORD = 5, 6, 4, 6, 8
 REPLACEMENT_WORD, STAMP_WORD, CLOCK_WORD, OWNERS_WORD = 5, 7, 26, 30
 """Places in a record and a set, and in the header, as the kernel has them."""
 
-OWNER_ROOM = 24
+OWNER_ROOM = 16
 """Owners up to which passes keep counters of every set."""
 
 
@@ -87,7 +90,7 @@ class Program:
 
     def give_back(self, memory: np.ndarray) -> None:
         """Keep the array of a finished run for the next one."""
-        if not self.spare:
+        if not self.spare and self.words <= MOST_SPARE_WORDS:
             self.spare.append(memory)
 
 
@@ -160,7 +163,7 @@ def flatten_tree(tree: Tree, cache: Cache, operands: int, *, allocates: bool = T
         "notes": 3 * (4 * cache.sets + 2 * len(records)),
     }
     tally = 3 * operands + 2 * OWNER_ROOM
-    snapshots = 2 if cache.replacement == "lru" else 8
+    snapshots = 2 if cache.replacement == "lru" else min(cache.ways, 8) + 1
     pass_words = 3 + tally + snapshots * (cache.ways + 1 + tally)
     if flat.passes:
         rooms["passes"] = cache.sets * pass_words

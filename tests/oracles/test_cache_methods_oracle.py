@@ -138,3 +138,17 @@ def test_passes_repeat(policy):
     found = simulate_nests(cache, nests, operands, new_state(cache))
     assert found == wanted
     assert found[0].simulated_touches < wanted[0].simulated_touches / 2
+
+
+def test_passes_with_many_owners():
+    """More owners than passes keep counters for: simulated without them, to the same end."""
+    cache = Cache(name="l1d", size_bytes=4096, line_bytes=32, ways=4, replacement="plru")
+    state = new_state(cache)
+    for number in range(20):
+        nests, operands = make_sum(64, 0x2400_0000 + 256 * number)
+        named = tuple(replace(operand, role=f"{operand.role} {number}") for operand in operands)
+        state = simulate_nests(cache, nests, named, state)[1]
+    nests, operands = make_pointwise(2048, 16, 32)
+    wanted = simulate_nests(cache, nests, operands, state, method="accesses")
+    assert len(state.owners) == 60 and simulate_nests(cache, nests, operands, state) == wanted
+    assert len(wanted[0].owners) > 16
