@@ -67,7 +67,7 @@ def record_inference(name: str, image: str | Path, data: bytes, *, costs: Costs 
     """
     with run_unicorn(name, image, costs=costs, trace_accesses=min(room, MOST_TRACED)) as board, \
             Link(board.port) as link:
-        session = Session(link)
+        session = Session(link, return_s=0.0)
         session.open(10.0)
         identity = session.identify()
         layers = [session.layer(i).model_layer for i in range(identity.layers)]

@@ -46,7 +46,8 @@ class Session:
     on_event : callable, optional
         Told, in a sentence, of retries, lost links and log lines of the board.
     return_s : float
-        How long a lost line is waited for.
+        How long a lost line is waited for; 0 is never. An emulator's line does not come back, and
+        its name may soon be another's.
 
     Notes
     -----
@@ -129,6 +130,8 @@ class Session:
             try:
                 return self._exchange(name, payload, timeout_s, attempt_s)
             except LinkLostError as error:
+                if self.return_s <= 0:
+                    raise
                 self._on_event(f"{error}; waiting for it to come back")
                 self.resume()
                 if once:

@@ -126,6 +126,19 @@ def test_a_cable_that_stays_away_ends_in_time():
         assert time.monotonic() - start < 1.5
 
 
+def test_an_emulators_line_is_never_opened_again():
+    """Another board answers under its name by then: it must not be spoken to."""
+    with MadeBoard() as board, MadeBoard() as other, Relay(board.port) as relay, \
+            Link(relay.port) as link:
+        session = Session(link, return_s=0.0)
+        session.open()
+        relay.cut()
+        link.port = other.port
+        with pytest.raises(LinkLostError):
+            session.identify()
+        assert other.served == []
+
+
 def test_a_board_that_hangs_meets_the_deadline():
     with MadeBoard(hang_at=wire.TYPES["IDENTIFY"]) as board, Link(board.port) as link:
         session = Session(link)

@@ -73,7 +73,6 @@ Shunt = Annotated[float | None, typer.Option(
 
 
 HOST = "host"
-EMULATOR_RETURN_S = 2.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -211,9 +210,7 @@ def _run_campaign(line: str, baud: int, told: dict[str, Any], made: Launched | N
 
     remarks: list[str] = []
     with open_link(line, baud=baud) as link:
-        # An emulator that ended does not come back as a cable does.
-        session = Session(link, on_event=remarks.append,
-                          return_s=RETURN_S if made is None else EMULATOR_RETURN_S)
+        session = Session(link, on_event=remarks.append, return_s=RETURN_S if made is None else 0.0)
         try:
             session.open(timeout_s=10.0)
             identity = session.identify()

@@ -106,7 +106,7 @@ def open_board(where: str, image: Path, *, virtual: bool,
     from calibration.link import open_link
     from calibration.virtual_board import launch
     from calibration.virtual_board.host import run_host
-    from calibration.wire.session import Session
+    from calibration.wire.session import RETURN_S, Session
 
     with contextlib.ExitStack() as stack:
         if not virtual:
@@ -116,7 +116,8 @@ def open_board(where: str, image: Path, *, virtual: bool,
         else:
             launched = stack.enter_context(launch(where, image, board=board))
             port, scales = launched.port, launched.scales
-        session = Session(stack.enter_context(open_link(port)))
+        session = Session(stack.enter_context(open_link(port)),
+                          return_s=0.0 if virtual else RETURN_S)
         session.open()
         stack.callback(session.stop)
         timer_hz = session.identify().timer_hz

@@ -12,7 +12,7 @@ from calibration.measurement import Measurement
 from calibration.microbench import PROBES_KEY, RUNTIME, Probe, pack_probes
 from calibration.plan import Pass, Plan
 from calibration.virtual_board import Launched
-from calibration.wire.session import Session
+from calibration.wire.session import RETURN_S, Session
 from hwmodels.board.facts import Board
 from twin.codegen.build import Build
 from twin.codegen.microbench import Rooms, build_probes, hash_probes
@@ -110,7 +110,7 @@ def run_job(job: Job, line: str, folder: Path, *, baud: int = 115200, runs: int 
     told = {PROBES_KEY: pack_probes(job.probes), **_purpose(job.plan),
             **(made.environment if made else {})}
     with open_link(line, baud=baud) as link:
-        session = Session(link, on_event=on_event)
+        session = Session(link, on_event=on_event, return_s=RETURN_S if made is None else 0.0)
         try:
             session.open(timeout_s=10.0)
             timer_hz = session.identify().timer_hz
