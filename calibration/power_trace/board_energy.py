@@ -76,6 +76,18 @@ def energy_samples(trace: PowerTrace, layers: Sequence[int], times_us: Sequence[
     return found
 
 
+def idle_power(trace: PowerTrace) -> float | None:
+    """Return the mean power outside the marks, in mW: a board that waits; None without samples.
+
+    Samples right beside a mark may hold a part of the work and are left out.
+    """
+    time_us = np.asarray(trace.time_us)
+    period_us = float(np.median(np.diff(time_us)))
+    outside = ((time_us < trace.marks_us[0] - period_us)
+               | (time_us > trace.marks_us[-1] + 2 * period_us))
+    return float(np.mean(np.asarray(trace.power_mw)[outside])) if outside.any() else None
+
+
 def _run_samples(trace: PowerTrace, layers: Sequence[int], edges: np.ndarray,
                  alignment: Alignment, run: int) -> list[Sample]:
     estimates = layer_energies(trace, edges.tolist(), alignment)

@@ -1,19 +1,19 @@
 """Probes and what is read from them: made costs, whose truth is written beside them."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
 from calibration.errors import MeasurementError
+from calibration.machine import Level, describe_machine, find_levels
 from calibration.measurement import Measurement
 from calibration.microbench import (
     PROBES_KEY,
     RUNTIME,
-    Level,
     Probe,
-    describe_machine,
-    find_levels,
     pack_probes,
+    read_power,
     read_probes,
     unpack_probes,
 )
@@ -28,7 +28,7 @@ def chase(extent, stride=8, few=8, many=16, group="chase", memory="flash"):
 def measure(costs, runs=3, around=1000, counter="cpu_cycles", kind="measured"):
     """A measurement in which each probe costs what is said per unit, and `around` besides."""
     probes = tuple(costs)
-    samples = [Sample(run=run, layer=2 * number + place, counter=counter, clock="cpu",
+    samples = [Sample(run=run, layer=1 + 2 * number + place, counter=counter, clock="cpu",
                       unit="cycles", value=around + run * 5 + laps * probe.units * costs[probe])
                for run in range(runs) for number, probe in enumerate(probes)
                for place, laps in enumerate((probe.few, probe.many))]
@@ -47,7 +47,7 @@ def test_the_least_disturbed_run_counts():
     probe = chase(1024)
     made = measure({probe: 7.0})
     late = [Sample(run=9, layer=layer, counter="cpu_cycles", clock="cpu", unit="cycles",
-                   value=10**7) for layer in (0, 1)]
+                   value=10**7) for layer in (1, 2)]
     spoilt = Measurement(header=made.header, samples=(*made.samples, *late))
     (reading,) = read_probes(spoilt)
     assert reading.cost == pytest.approx(7.0) and reading.sd > 100
@@ -135,3 +135,25 @@ def test_other_measurements_are_refused():
     with pytest.raises(MeasurementError, match="holds no micro-benchmarks"):
         read_probes(Measurement(header=header))
     assert json.loads(dict(made.header.environment)[PROBES_KEY])[0]["extent_bytes"] == 64
+
+
+def test_power_of_a_step_is_what_was_planted():
+    """Energies of made layers: 30 mW while one thing is repeated, and edges that cancel."""
+    probe = chase(1024)
+    made = measure({probe: 7.0})
+    header = replace(made.header, clocks_hz=(("cpu", 100e6),))
+    timed = Measurement(header=header, samples=made.samples)
+    around_uj = 4.0
+    samples = [Sample(run=0, layer=layer, counter=counter, unit="uj", value=value)
+               for layer, laps in ((1, probe.few), (2, probe.many))
+               for counter, value in (
+                   ("energy", around_uj + 30e-3 * 7.0 * probe.units * laps / 100e6 * 1e6),
+                   ("energy_sd", 0.3))]
+    (step,) = read_power(timed, Measurement(header=header, samples=tuple(samples)))
+    assert step.power_mw == pytest.approx(30.0)
+    time_us = 7.0 * probe.units * (probe.many - probe.few) / 100
+    assert step.sd_mw == pytest.approx(0.3 * 2**0.5 / time_us * 1e3)
+    with pytest.raises(MeasurementError, match="no energy of probe"):
+        read_power(timed, Measurement(header=header))
+    with pytest.raises(MeasurementError, match="of no known clock"):
+        read_power(made, made)

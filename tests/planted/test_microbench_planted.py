@@ -14,7 +14,7 @@ pytest.importorskip("elftools", reason="needs the boards extra")
 if shutil.which("arm-none-eabi-gcc") is None:
     pytest.skip("arm-none-eabi-gcc is not installed", allow_module_level=True)
 
-from calibration.microbench import describe_machine
+from calibration.machine import describe_machine
 from calibration.virtual_board import Launched
 from calibration.virtual_board.costs import Costs, Span
 from calibration.virtual_board.unicorn_board import run_unicorn

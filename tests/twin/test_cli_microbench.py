@@ -11,8 +11,9 @@ pytest.importorskip("cobs", reason="needs the boards extra")
 
 from typer.testing import CliRunner
 
+from calibration.machine import describe_machine
 from calibration.measurement import read_measurement
-from calibration.microbench import describe_machine, read_probes
+from calibration.microbench import read_probes
 from hwmodels.board.file import load_board
 from twin.cli import app
 from twin.codegen.ports import list_ports, load_port

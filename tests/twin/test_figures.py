@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 from made_predictions import make_prediction
 
-from calibration.microbench import Machine, MemoryFound
+from calibration.machine import Machine, MemoryFound
 from hwmodels.board.file import load_board
 from hwmodels.counts import CAUSE_GROUPS, CAUSES
 from twin.deployment import deploy

@@ -184,7 +184,7 @@ def probe_measurement(board, names, factor, runtime="tflm-cmsis-nn@2023", counte
             cost += factor * said[probe.memory].miss_cycles * min(
                 1, probe.stride_bytes / cache.line_bytes)
         for place, laps in enumerate((probe.few, probe.many)):
-            samples.append(Sample(run=0, layer=2 * number + place, counter=counter, clock="cpu",
+            samples.append(Sample(run=0, layer=1 + 2 * number + place, counter=counter, clock="cpu",
                                   unit="cycles", value=500 + laps * probe.units * cost))
     told = [(PROBES_KEY, pack_probes(probes)), ("for_model", "ic")]
     header = Header(kind="simulated", model=RUNTIME, board=board.name, runtime=RUNTIME,

@@ -38,7 +38,9 @@ def energy(folder: Folder, trace: TraceFile, meter: MeterName, supply: Supply = 
            by_shape: ByShape = False, rate: Rate = None) -> None:
     """Integrate a recording over the marks of the board; intervals say what the meter can tell."""
     from calibration.measurement import Measurement, read_measurement, write_measurement
+    from calibration.microbench import is_microbench, read_power
     from calibration.power_trace import energy_samples, read_meter_file
+    from calibration.power_trace.board_energy import idle_power
     from twin.tables.measured import energy_table
 
     if by_shape and runs is not None:
@@ -57,6 +59,11 @@ def energy(folder: Folder, trace: TraceFile, meter: MeterName, supply: Supply = 
     target = Path(folder).parent / f"energy-{Path(trace).stem}"
     write_measurement(target, found)
     show(open_console(), energy_table(found))
+    if is_microbench(measured):
+        from twin.tables.microbench import power_table
+
+        idle = None if by_shape or not recording.marks_us else idle_power(recording)
+        show(open_console(), power_table(read_power(measured, found, folder), idle))
     note_written(target)
 
 

@@ -41,7 +41,7 @@ def measure_plan(text: str, board: Board | None, *, port: str | None, virtual: s
         Folder.
     """
     from calibration.link import find_port
-    from calibration.microbench import describe_machine
+    from calibration.machine import describe_machine
     from twin.portability.measuring import FOLDER, build_job, prepare_job, run_job
     from twin.portability.plan_file import read_plan
     from twin.portability.stated import state_memories

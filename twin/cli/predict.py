@@ -26,7 +26,7 @@ from twin.cli.options import (
 from twin.cli.output import note_written, open_console, show, warn
 
 if TYPE_CHECKING:
-    from calibration.microbench import Machine
+    from calibration.machine import Machine
     from twin.prediction import Prediction
 
 CsvFolder = Annotated[str | None, typer.Option(
@@ -112,8 +112,8 @@ def refuse_beside(model: str, options: Mapping[str, object]) -> None:
 
 def read_roofs(folder: str, board: str, plot: str | None) -> Machine:
     """Read micro-benchmarks for the roofline; refuse those of another board or without cycles."""
+    from calibration.machine import describe_machine
     from calibration.measurement import read_measurement
-    from calibration.microbench import describe_machine
     from hwmodels.board.file import load_board
     from twin.errors import UsageError
     from twin.figures.sheet import is_folder

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from calibration.microbench import MAC_REPEATS, Probe, pack_probes
+from calibration.microbench import MAC_REPEATS, Probe, pack_probes, probe_layers
 from hwmodels.board.facts import Board
 from twin.codegen.build import Build, compile_source
 from twin.codegen.memory_map import SAMPLES, map_memories
@@ -157,8 +157,7 @@ def _write_model(probes: Sequence[Probe], rooms: Rooms, arena_bytes: int,
                       for name, size in rooms.sizes.items() if room_of[name] != "model_weights")
     functions, entries = [], []
     for number, probe in enumerate(probes):
-        for place, laps in enumerate((probe.few, probe.many)):
-            index = 2 * number + place
+        for index, laps in zip(probe_layers(number), (probe.few, probe.many), strict=True):
             call = CALLS.get(probe.group) or f"{MULTIPLIERS[probe.dtype]}({{laps}})"
             call = call.format(room=room_of.get(probe.memory, "model_arena"), laps=f"{laps}u",
                                extent=f"{probe.extent_bytes}u", stride=f"{probe.stride_bytes}u")
@@ -168,7 +167,7 @@ def _write_model(probes: Sequence[Probe], rooms: Rooms, arena_bytes: int,
     sha = hash_probes(probes)
     return _MODEL.format(
         aligned=ALIGNED_BYTES, declared=declared, cleared=cleared, functions="".join(functions),
-        entries="".join(entries), count=2 * len(probes), arena=arena_bytes, input=arena_bytes - 32,
+        entries="".join(entries), arena=arena_bytes, input=arena_bytes - 32,
         output=arena_bytes - 16, weights=weights_bytes,
         sha=", ".join(f"0x{sha[i:i + 2]}" for i in range(0, 64, 2)))
 
@@ -188,7 +187,7 @@ static void clear_rooms(void)
 {cleared}}}
 
 {functions}static const struct model_layer layers[] = {{
-    {{clear_rooms, "clear", {output}, 4, {count}}},
+    {{clear_rooms, "clear", {output}, 4, 0}},
 {entries}}};
 
 const struct model model = {{

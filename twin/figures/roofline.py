@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from matplotlib.axis import Axis
     from matplotlib.figure import Figure
 
-    from calibration.microbench import Machine
+    from calibration.machine import Machine
     from twin.prediction import LayerPrediction, Prediction
 
 LABELLED = 12

@@ -26,7 +26,7 @@ from twin.quantities import format_energy, format_time
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from calibration.microbench import Machine
+    from calibration.machine import Machine
     from twin.prediction import Prediction
 
 PICTURES: dict[str, Callable[[Prediction], Figure]]

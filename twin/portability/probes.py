@@ -19,6 +19,13 @@ from twin.roofs import mac_loop
 ALL = "all"
 """Name of every micro-benchmark a board can make."""
 
+POWER = "power"
+"""Name of the one that is long enough for a meter; not among all, since without one it tells
+nothing."""
+
+STEP_S = 0.05
+"""How much longer a step of power is with many laps: many samples of any meter."""
+
 ROOM_BYTES = 256 * 1024
 """Most of one memory that is accessed: four times the largest cache of these parts, and nine lines
 of one set of a cache of 16 KiB a way."""
@@ -96,6 +103,8 @@ def list_benchmarks(board: Board | None, rooms: Rooms) -> tuple[Benchmark, ...]:
               few=4 * scale, many=68 * scale),)))
     found.append(Benchmark(name="control", probes=(loop, *(
         replace(loop, group=group) for group in ("branch", "call")))))
+    if board is not None:
+        found.append(Benchmark(name=POWER, probes=_power(board, rooms, found)))
     return tuple(found)
 
 
@@ -111,7 +120,7 @@ def choose_benchmarks(names: Iterable[str], board: Board | None, rooms: Rooms,
     known = {one.name: one for one in list_benchmarks(board, rooms)}
     names = tuple(names)
     if ALL in names:
-        return tuple(known.values())
+        return tuple(one for name, one in known.items() if name != POWER or POWER in names)
     for name in names:
         if name not in known:
             raise UsageError(f"no micro-benchmark {name!r}; "
@@ -166,6 +175,25 @@ def _latency(memory: str, size: int, *, hosted: bool) -> tuple[Probe, ...]:
     apart = min(16384, _power_below(size // SET_LINES[5]))
     return (*found, *(_repeat("conflict", memory, lines * apart, apart, 512)
                       for lines in SET_LINES if lines * apart <= size))
+
+
+def _power(board: Board, rooms: Rooms, found: Iterable[Benchmark]) -> tuple[Probe, ...]:
+    """The same as elsewhere for `STEP_S`: computing, loading, waiting for the weights, looping."""
+    hertz = board.clock(board.core.clock).frequency_hz
+    chosen = [("loop", 8.0), ("mac", 1.0), ("read", 0.5), ("chase", 12.0)]
+    steps = []
+    for group, cycles in chosen:
+        memory = {"read": rooms.arena, "chase": rooms.weights}.get(group, "")
+        probe = next((probe for one in found for probe in one.probes if probe.group == group
+                      and probe.memory == memory and probe.dtype in ("", "int8")), None)
+        if probe is None:
+            continue
+        if group == "chase":  # beyond any cache of these parts
+            probe = replace(probe, extent_bytes=min(CHASED_BYTES, rooms.sizes[memory]),
+                            stride_bytes=COARSE)
+        laps = max(round(STEP_S * hertz / (probe.units * cycles)), 1)
+        steps.append(replace(probe, few=max(laps // 5, 1), many=max(laps // 5, 1) + laps))
+    return tuple(steps)
 
 
 def _repeat(group: str, memory: str, extent: int, stride: int, steps: int) -> Probe:

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Mapping
 import numpy as np
 
 from calibration.errors import MeasurementError
+from calibration.machine import describe_machine
 from calibration.measurement import Measurement
-from calibration.microbench import describe_machine
 from calibration.probe_rows import ProbeRow
 from hwmodels.board.facts import Board
 from twin.learning.calibrated import price_cycles

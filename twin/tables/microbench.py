@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from rich.console import RenderableType
 from rich.table import Table
 
-from calibration.microbench import Machine, MemoryFound
+from calibration.machine import Machine, MemoryFound
+from calibration.microbench import PowerStep
 from twin.portability.stated import Stated
 from twin.quantities import significant
 from twin.tables.layout import add_row, new_pairs, new_table, spaced
@@ -22,7 +23,7 @@ def machine_report(machine: Machine, name: str,
     Parameters
     ----------
     machine : Machine
-        From `calibration.microbench.describe_machine`.
+        From `calibration.machine.describe_machine`.
     name : str
         Of the board.
     stated : mapping of str to Stated, optional
@@ -45,6 +46,19 @@ def machine_report(machine: Machine, name: str,
     if rates:
         parts.append(new_pairs(rates))
     return spaced(parts)
+
+
+def power_table(steps: Sequence[PowerStep], idle_mw: float | None) -> Table:
+    """Return what a machine draws while it does one thing, and while it waits."""
+    table = new_table(("while", "mW", "sd", "above idle"), ("mW", "sd", "above idle"),
+                      "Steps of power, measured")
+    for step in steps:
+        above = "" if idle_mw is None else significant(step.power_mw - idle_mw)
+        add_row(table, (step.probe.name, significant(step.power_mw), significant(step.sd_mw),
+                        above))
+    if idle_mw is not None:
+        add_row(table, ("idle, outside the marks", significant(idle_mw), "", ""))
+    return table
 
 
 def _memories(memories: tuple[MemoryFound, ...], stated: Mapping[str, Stated]) -> Table:
