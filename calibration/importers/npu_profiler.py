@@ -25,10 +25,16 @@ from dataclasses import dataclass, field
 
 from calibration.errors import MeasurementError
 from calibration.importers.log import UNKNOWN, Log
+from calibration.importers.npu_checks import (
+    KINDS,
+    check_durations,
+    check_totals,
+    explain_times,
+    read_duration_ms,
+)
 from calibration.importers.npu_lines import (
     EPOCH_LINES,
     MODEL_LINES,
-    PHASES,
     POOL_SECTIONS,
     read_groups,
     read_pool,
@@ -43,6 +49,8 @@ _EPOCH = re.compile(r"\s*(EpochBlock_\d+) \(c_idx=(\d{1,6}), num=\S+ c_type=(\w+
 _EPOCH_ANYWHERE = re.compile(_EPOCH.pattern.replace(r"\s*", r"^[ \t]*", 1), re.MULTILINE)
 _LINE = re.compile(r"\s*(?P<key>[A-Za-z<][\w ./()<>'\[\]-]*?)\s*:\s+(?P<value>.*?)\s*$")
 _CLOCKS = {"mcu": "cpu", "npu": "npu", "noc": "noc", "nic": "nic", "axi": "nic", "ahb": "noc"}
+_TIMED = ("mcu cycles", "extra mcu", "total mcu", "core npu cycles")
+_OURS = re.compile(r"^predicted {2,}\S", re.MULTILINE)
 _BANNER = "NPU Utility - AiRunner Profiler"
 _HEADINGS = ("Summary", "Compiler", "Measured", "Target", "Memory bandwidth / inference")
 _DERIVED = ("epoch type", "ops/cycle", "duration", "compute cycles ratio", "busif (total)",
@@ -89,14 +97,14 @@ def read_log(log: Log) -> Measurement:
         or the totals are not the sums of the epochs.
     """
     report = _Report(log=log)
-    for number, line in log.lines():
-        report.read(number, line)
+    report.read_lines()
     report.check_whole()
     if not report.samples:
         raise MeasurementError(f"{log.where}: no epoch found; expected {EXPECTED}")
     found = Measurement(header=report.make_header(), samples=tuple(report.samples))
     if not log.remarks:
         check_totals(found, log, exact=found.header.kind == "measured")
+    check_durations(found, log, report.durations_ms)
     return found
 
 
@@ -113,8 +121,10 @@ class _Report:
     inputs: list[str] = field(default_factory=list)
     sections: list[str] = field(default_factory=list)
     epoch: int | None = None
+    durations_ms: dict[int, tuple[int, float]] = field(default_factory=dict)
     due: int = 0
     epochs: int = 0
+    ours: bool = False
     _kind: str | None = None
 
     @property
@@ -124,19 +134,46 @@ class _Report:
             text = self.log.text
             heading = re.search(r"^\s*(Measured|Target)\s*$", text, re.MULTILINE)
             self._kind = "measured" if _BANNER in text or (heading and heading[1] == "Measured") \
-                else "predicted" if heading else ""
+                else "predicted" if heading or self.ours else ""
         return self._kind
+
+    def __post_init__(self) -> None:
+        """Note whether a report of `twin predict` stands before the epochs."""
+        self.ours = _OURS.search(self.log.text) is not None
 
     @property
     def section(self) -> str:
         """Heading the line being read stands under."""
         return self.sections[-1] if self.sections else "initial"
 
+    def read_lines(self) -> None:
+        """Take in all lines; the last of a log that is cut is left out where it may be half."""
+        lines = list(self.log.lines())
+        for number, line in lines[:-1]:
+            self.read(number, line)
+        if not lines:
+            return
+        number, line = lines[-1]
+        if not self.log.text.endswith(line):
+            self.read(number, line)
+            return
+        whole = "total r/w" in line or line.strip().startswith("total ") or not self.log.partial
+        try:
+            if whole:
+                self.read(number, line)
+        except MeasurementError as error:
+            self.log.lack(f"line {number} is cut ({error})")
+        if not whole:
+            self.log.lack(f"line {number} has no end and is left out")
+            self.log.take(number)
+
     def read(self, number: int, line: str) -> None:
         """Take in one line."""
         log = self.log
         header = _EPOCH.match(line)
-        if header:
+        if not header and not self.sections and self.ours:
+            log.take(number)  # figures of layers, which are not the profiler's
+        elif header:
             self._begin_epoch(number, header)
         elif line.strip(" :") in _HEADINGS and not (line.strip() == "Summary" and not self.epochs):
             self.epoch = None
@@ -178,11 +215,13 @@ class _Report:
             return
         try:
             if reader is None:
-                self._check_sum(number, key, value)
+                self._check_derived(number, key, value)
             else:
                 self._add(number, key, list(reader(key, value)))
         except (ValueError, KeyError, OverflowError) as error:
             raise self.log.refuse(number, f"{key!r} is not understood: {value!r}") from error
+        if key in _TIMED and (why := explain_times(value)):
+            raise self.log.refuse(number, f"{key!r} contradicts itself: {why}")
         self.log.take(number)
 
     def _add(self, number: int, key: str, found: list[tuple[str, str | None, float, str]]) -> None:
@@ -196,10 +235,17 @@ class _Report:
             self.samples.append(Sample(run=0, layer=self.epoch, counter=counter, clock=clock,
                                        value=amount, unit=unit))
 
-    def _check_sum(self, number: int, key: str, value: str) -> None:
-        """Refuse a sum of bytes that is not what the lines above it add up to."""
+    def _check_derived(self, number: int, key: str, value: str) -> None:
+        """Refuse what does not follow from other lines: sums of bytes, the type of an epoch."""
         if key == "npu cycles":
             self.uncounted.add(self.epoch)
+        if key == "duration" and self.epoch is not None:
+            self.durations_ms[self.epoch] = (number, read_duration_ms(value))
+        kind = self.environment.get(f"epoch {self.epoch}", "").rpartition(" ")[2]
+        told = value.removeprefix("EpochType.").strip()
+        if key == "epoch type" and kind in KINDS and told in KINDS and told != kind:
+            raise self.log.refuse(number, f"'epoch type' is {told}, the epoch's first line says "
+                                          f"c_type={kind}")
         if key not in _SUM_LINES:
             return
         stated = [float(text) for text in read_groups(r"^r=(\d+)\s+w=(\d+)", value)]
@@ -253,63 +299,15 @@ class _Report:
 
     def _find_clocks(self) -> dict[str, float]:
         clocks: dict[str, float] = {}
-        for name, mhz in re.findall(r"(mcu|npu|noc|nic|axi|ahb)_freq=(\d{1,7})MHz", self.log.text):
+        text = self.log.text
+        for found in re.finditer(r"(mcu|npu|noc|nic|axi|ahb)_freq=(\d{1,7})MHz", text):
+            name, mhz = found.groups()
             clock, hertz = _CLOCKS[name], float(mhz) * 1e6
+            number = text.count("\n", 0, found.start()) + 1
+            if not hertz and name in ("mcu", "npu"):
+                raise self.log.refuse(number, f"{name}_freq is 0 MHz; the log is damaged")
             if clocks.setdefault(clock, hertz) != hertz:
-                raise MeasurementError(f"{self.log.where}: gives {name}_freq as "
-                                       f"{clocks[clock] / 1e6:g} MHz and as {mhz} MHz")
+                raise self.log.refuse(number, f"gives {name}_freq as {mhz} MHz, lines above as "
+                                              f"{clocks[clock] / 1e6:g} MHz")
         return {name: hertz for name, hertz in clocks.items() if hertz}
 
-
-_MCU = tuple(f"{extra}{phase}_cycles" for extra in ("", "extra_") for phase in PHASES)
-_SUMS = (("ops", ("ops",)), ("compute_cycles", ("compute_cycles",)),
-         ("max_cycles", ("max_cycles",)), ("cpu_cycles", _MCU),
-         ("core_cycles", ("core_cycles", "extra_core_cycles")))
-"""Totals of the whole model, and the counters of epochs they are sums of."""
-
-
-def check_totals(found: Measurement, log: Log, *, exact: bool) -> None:
-    """Refuse totals that are not the sums of their epochs.
-
-    Parameters
-    ----------
-    found : Measurement
-        A whole report.
-    log : Log
-        For the refusal.
-    exact : bool
-        The profiler adds whole numbers; a printed prediction may be off by half per number.
-
-    Raises
-    ------
-    MeasurementError
-        Naming the total.
-
-    Notes
-    -----
-    Software epochs print what they access, as the compiler told, and no pools of their own.
-    NPU core cycles of epochs without NPU counters are not printed, so that total may be larger
-    than the sum by no more than the time those epochs took.
-    """
-    def total(counter: str, layers: tuple[int, ...] = found.layers) -> float:
-        return math.fsum(float(found.values(counter, layer).sum()) for layer in layers
-                         if found.count(counter, layer))
-
-    pools = [name for name in found.counters if name.startswith("pool_")]
-    for name, parts in (*_SUMS, *((name, (f"compiler_{name}",)) for name in pools)):
-        if not found.count(name):
-            continue
-        stated, summed = float(found.values(name)[0]), math.fsum(total(part) for part in parts)
-        slack = 0.0 if exact else 0.5 * len(parts) * len(found.layers) + 0.5
-        if abs(stated - summed) > slack:
-            raise MeasurementError(f"{log.where}: total of {name} is {stated:,.0f}, its epochs sum "
-                                   f"to {summed:,.0f}; the log is damaged or not whole")
-    clocks = dict(found.header.clocks_hz)
-    if found.count("core_npu_cycles") and {"cpu", "npu"} <= clocks.keys():
-        unseen = [layer for layer in found.layers if not found.count("core_npu_cycles", layer)]
-        slack = math.fsum(total(part, tuple(unseen)) for part in _MCU) \
-            * clocks["npu"] / clocks["cpu"] + len(found.layers)
-        gap = float(found.values("core_npu_cycles")[0]) - total("core_npu_cycles")
-        if not -len(found.layers) <= gap <= slack:
-            raise MeasurementError(f"{log.where}: total of core_npu_cycles is {gap:+,.0f} beside "
-                                   "the sum of its epochs; the log is damaged or not whole")

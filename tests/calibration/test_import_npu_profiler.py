@@ -109,7 +109,10 @@ def test_other_files_and_formats_are_refused(tmp_path):
      "total of core_npu_cycles"),
     (lambda text: text.replace("core only = 16161", "core only = 15000"),
      "total of core_npu_cycles"),
-    (lambda text: text.replace("(npu_freq=1000MHz)", "(npu_freq=900MHz)", 1), "gives npu_freq as"),
+    (lambda text: text.replace("(npu_freq=1000MHz)", "(npu_freq=900MHz)", 1),
+     "0.015 ms at 900 MHz, not 0.013 ms"),
+    (lambda text: text.replace("npu_freq=1000MHz,nic", "npu_freq=900MHz,nic"),
+     r":36: gives npu_freq as 1000 MHz, lines above as 900 MHz"),
 ])
 def test_what_is_not_whole_is_refused(tmp_path, change, why):
     path = tmp_path / "prof.log"
@@ -125,6 +128,47 @@ def test_an_incomplete_log_is_taken_on_request_and_says_so(tmp_path):
     assert imported.measurement.layers == (0, 1)
     assert imported.remarks[0] == "partial: it has 2 of 3 epochs"
     assert "2 of 3 epochs" in dict(imported.measurement.header.environment)["remarks"]
+
+
+@pytest.mark.parametrize(("old", "new", "why"), [
+    ("duration               : 0.043ms", "duration               : -0.043ms", ":34: 'duration'"),
+    ("duration               : 0.043ms", "duration               : 43.0us", ":34: 'duration'"),
+    ("duration               : 0.043ms", "duration               : 0.737ms",
+     ":34: 'duration' is 0.737 ms, the epoch's 34,711 MCU cycles are 0.043"),
+    ("total duration        : 0.101ms", "total duration        : 9.488ms", "says 9.488 ms where"),
+    ("npu_core:0.016ms", "npu_core:0.019ms", "'total duration' says 0.019 ms where 16,161 cycles"),
+    ("npu cycles            : 100700", "npu cycles            : 200700", "200,700 cycles of the n"),
+    ("EpochType.HW", "EpochType.SW", ":26: 'epoch type' is SW, .* c_type=HW"),
+    ("npu_freq=1000MHz", "npu_freq=0MHz", "npu_freq is 0 MHz|no number of ms at 0 MHz"),
+    ("mcu_freq=800MHz", "mcu_freq=400MHz", ":35: 'mcu cycles' .* 0.047 ms at 400 MHz, not 0.024"),
+    ("0.024,0.013,0.007 ms", "0.024,0.013 ms", "3 counts of cycles and 2 times"),
+    ("0.024,0.013,0.007 ms", "24,13,7 us", "times are not understood"),
+])
+def test_what_a_line_says_twice_must_agree(tmp_path, old, new, why):
+    path = tmp_path / "prof.log"
+    path.write_text(LOG.replace(old, new), encoding="utf-8")
+    for partial in (False, True):
+        with pytest.raises(MeasurementError, match=why):
+            import_log("npu-profiler", path, partial=partial)
+
+
+def test_a_log_cut_in_mid_line_is_taken_without_that_line(tmp_path):
+    path = tmp_path / "prof.log"
+    for mark, left in (("  NPU cache cnts         : R[hit", 1),
+                       ("  core npu cycles        : 28", 2)):
+        path.write_text(LOG[:LOG.index(mark) + len(mark)], encoding="utf-8")
+        with pytest.raises(MeasurementError, match="not complete"):
+            import_log("npu-profiler", path)
+        imported = import_log("npu-profiler", path, partial=True)
+        assert any("no end and is left out" in remark for remark in imported.remarks)
+        assert len(imported.measurement.layers) == left
+        assert imported.measurement.count("core_npu_cycles", 1) == 0
+
+
+def test_a_log_without_a_last_line_end_is_whole(tmp_path):
+    path = tmp_path / "prof.log"
+    path.write_text(LOG.rstrip(), encoding="utf-8")
+    assert not import_log("npu-profiler", path, partial=True).remarks
 
 
 def test_every_line_of_a_whole_log_is_understood(tmp_path):
