@@ -84,6 +84,8 @@ def write_file(path: str | Path, content: bytes) -> Path:
         When the place cannot be written; an older file stays as it was.
     """
     target = Path(path)
+    if not target.name or target.is_dir():
+        raise UsageError(f"{target}: is a folder; accepted: a file to write")
     temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
     try:
         target.parent.mkdir(parents=True, exist_ok=True)

@@ -229,7 +229,12 @@ def diagnose(deployment: Deployment, measurement: Measurement, *,
     pattern = _make_pattern(ours, side, deployment)
     reference = None
     if healthy is not None:
-        reference = _make_pattern(ours, side_of_measurement(healthy, percent=LEAST), deployment)
+        right = side_of_measurement(healthy, percent=LEAST)
+        check_same_network(ours, right)
+        if right.board != side.board:
+            raise UsageError(f"the measurement known to be right was taken on {right.board}, the "
+                             f"one to diagnose on {side.board}")
+        reference = _make_pattern(ours, right, deployment)
         if (reference.quantity, reference.layers) != (pattern.quantity, pattern.layers):
             raise UsageError("the measurement known to be right has other layers or counters")
     errors = HEALTHY if healthy is not None else _choose_errors(deployment, stands_in)

@@ -18,6 +18,9 @@ from twin.prediction import Prediction
 UNITS = {"cycles": "cycles", "instructions": "instructions", "time": "ns", "energy": "nJ"}
 """Quantities two sides are compared in, and their unit: whole numbers, so that sums are exact."""
 
+LARGEST = 1e15
+"""Largest amount a document may hold, in its own unit."""
+
 NS = {"s": 1e9, "ms": 1e6, "us": 1e3, "ns": 1.0}
 NJ = {"j": 1e9, "mj": 1e6, "uj": 1e3, "nj": 1.0}
 TIMES = ("latency", "duration", "time")
@@ -143,7 +146,7 @@ def side_of_document(document: Mapping[str, Any], source: str) -> Side:
     except KeyError as error:
         raise UsageError(f"{where}: not a whole prediction: key {error.args[0]!r} is missing"
                          ) from error
-    except (TypeError, ValueError, AttributeError) as error:
+    except (TypeError, ValueError, AttributeError, IndexError) as error:
         raise UsageError(f"{where}: not a prediction as `twin predict --json` writes it: {error}"
                          ) from error
 
@@ -157,17 +160,21 @@ def _read_document(document: Mapping[str, Any], source: str) -> Side:
     # Cycles of two clocks are never added: then time is compared, and energy.
     parts = _exact_parts(units, clock if len(clocks) == 1 and not epochs else "", bool(epochs))
     time_us = total["time_us"]
+    model = document["model"]
     return Side(
-        kind="predicted", source=source, model=document["model"]["name"],
-        model_sha256=document["model"]["sha256"],
-        architecture_id=document["model"]["architecture_id"], board=document["board"],
-        runtime=document["runtime"], temperature=document["temperature"],
-        clocks_hz={name: float(hertz) for name, hertz in document["clocks_hz"].items()},
-        placement=dict(document["placement"]), part="epoch" if epochs else "layer", parts=parts,
+        kind="predicted", source=source, model=str(model["name"]),
+        model_sha256=str(model["sha256"]), architecture_id=str(model["architecture_id"]),
+        board=str(document["board"]), runtime=str(document["runtime"]),
+        temperature=str(document["temperature"]),
+        clocks_hz={name: max(_amount(hertz, name), 1.0)
+                   for name, hertz in document["clocks_hz"].items()},
+        placement={role: str(name) for role, name in document["placement"].items()},
+        part="epoch" if epochs else "layer", parts=parts,
         whole=sum_parts(parts), clock=clock,
-        sizes={name: int(document[name]) for name in ("ram_bytes", "flash_bytes")},
-        interval_us=(time_us["low"], time_us["high"]) if isinstance(time_us, dict) else None,
-        calibration=document.get("calibration", {}).get("overlay", ""))
+        sizes={name: int(_amount(document[name], name)) for name in ("ram_bytes", "flash_bytes")},
+        interval_us=(_amount(time_us["low"], "low"), _amount(time_us["high"], "high"))
+        if isinstance(time_us, dict) else None,
+        calibration=str(document.get("calibration", {}).get("overlay", "")))
 
 
 def _exact_parts(units: list[Mapping[str, Any]], clock: str,
@@ -179,13 +186,15 @@ def _exact_parts(units: list[Mapping[str, Any]], clock: str,
         values = [_value(unit[key]) for unit in units]
         if any(value is None for value in values):
             continue
-        wholes = apportion([scale * float(value or 0.0) for value in values])
+        wholes = apportion([scale * _amount(value, key) for value in values])
         for place, (unit, whole) in enumerate(zip(units, wholes, strict=True)):
             lines: dict[str, float] = {}
             for line in unit["bill"]:
-                cause = f"{line['cause']}@{line['clock']}" if epochs else line["cause"]
-                lines[cause] = lines.get(cause, 0.0) + scale * (line[key] or 0.0)
+                cause = f"{line['cause']}@{line['clock']}" if epochs else str(line["cause"])
+                lines[cause] = lines.get(cause, 0.0) + scale * _amount(line[key], key)
             amounts[place][quantity] = whole
+            if lines and abs(math.fsum(lines.values()) - whole) > 1 + 1e-6 * whole:
+                raise ValueError(f"{key} of {unit['name']!r} is not the sum of its bill")
             if lines:
                 shares = apportion(lines.values(), whole)
                 causes[place][quantity] = dict(zip(lines, shares, strict=True))
@@ -193,14 +202,34 @@ def _exact_parts(units: list[Mapping[str, Any]], clock: str,
         for place, unit in enumerate(units):
             found: dict[str, int] = {}
             for line in unit["bill"]:
-                found[line["cause"]] = found.get(line["cause"], 0) + int(line["cycles"])
+                cycles = round(_amount(line["cycles"], "cycles"))
+                cause = str(line["cause"])
+                found[cause] = found.get(cause, 0) + cycles
             causes[place]["cycles"] = found
             amounts[place]["cycles"] = sum(found.values())
-            amounts[place]["instructions"] = round(unit["instructions"])
+            amounts[place]["instructions"] = round(
+                _amount(unit["instructions"], "instructions"))
     return tuple(Part(
-        index=unit["index"], name=unit["name"], op=unit.get("op", unit.get("kind", "")),
+        index=int(unit["index"]), name=str(unit["name"]),
+        op=str(unit.get("op", unit.get("kind", ""))),
         amounts=amounts[place], causes=causes[place], counts=_events(unit))
         for place, unit in enumerate(units))
+
+
+def _amount(value: Any, key: str) -> float:
+    """Return an amount; null in a bill is nothing.
+
+    Raises
+    ------
+    ValueError
+        When it is none: what is written by hand may be anything.
+    """
+    if value is None:
+        return 0.0
+    if isinstance(value, bool) or not isinstance(value, int | float) \
+            or not 0 <= value <= LARGEST:
+        raise ValueError(f"{key} is {value!r}; accepted: 0 to {LARGEST:g}")
+    return float(value)
 
 
 def _value(quantity: Any) -> float | None:
@@ -208,8 +237,9 @@ def _value(quantity: Any) -> float | None:
 
 
 def _events(unit: Mapping[str, Any]) -> dict[str, float]:
-    found = {name: float(count["occurred"]) for name, count in unit.get("counts", {}).items()}
-    return found | {"instructions": float(unit.get("instructions", 0.0))}
+    found = {name: _amount(count["occurred"], name)
+             for name, count in unit.get("counts", {}).items()}
+    return found | {"instructions": _amount(unit.get("instructions"), "instructions")}
 
 
 def sum_parts(parts: Iterable[Part]) -> Part:

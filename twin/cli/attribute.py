@@ -56,6 +56,10 @@ def attribute(predicted: Predicted, measured: Measured, board: MeasuredBoard = N
         from twin.figures.canvas import check_suffix
 
         check_suffix(Path(plot))
+    if csv_file is not None:
+        from twin.export import check_place
+
+        check_place(csv_file)
     from twin.attribution.attribution import attribute as set_side_by_side
     from twin.attribution.diagnosis import diagnose
     from twin.attribution.sides import side_of_measurement
@@ -70,7 +74,7 @@ def attribute(predicted: Predicted, measured: Measured, board: MeasuredBoard = N
     if deployment is not None and verdicts and deployment.runtime.offload is None:
         diagnosis = diagnose(deployment, measurement,
                              healthy=read_folder(healthy)[0] if healthy else None,
-                             stands_in=any("stands in" in remark for remark in remarks))
+                             stands_in=is_stand_in(deployment, measurement))
     splits = _split(deployment, diagnosis, ours) if shapley else {}
     _show(attribution, diagnosis, splits, as_json)
     warn([*attribution.notes, *remarks, *judge_overlay(ours, theirs)])
@@ -130,6 +134,8 @@ def read_folder(path: str, swapped: str = "") -> tuple[Measurement, Path]:
         if swapped and Path(swapped).is_dir():
             raise UsageError(f"the arguments are swapped: {swapped} is a measurement and comes "
                              f"second: twin attribute {path} {swapped}")
+        if where.name in ("header.json", "samples.jsonl"):
+            raise UsageError(f"{path}: is a part of a measurement; give its folder: {where.parent}")
         what = "is a file" if where.exists() else "does not exist"
         raise UsageError(f"{path}: {what}; accepted: a folder `twin measure` or `twin import` "
                          "wrote")
@@ -138,6 +144,11 @@ def read_folder(path: str, swapped: str = "") -> tuple[Measurement, Path]:
                          "prediction or a model. Two measurements are compared by `twin diff`")
     folder = find_folder(where)
     return read_measurement(folder), folder
+
+
+def is_stand_in(deployment: Deployment, measurement: Measurement) -> bool:
+    """Whether other kernels are predicted than were measured."""
+    return deployment.runtime.name != measurement.header.runtime.partition("@")[0]
 
 
 def predict_beside(predicted: str, measurement: Measurement, options: dict[str, str | None],

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from twin.cli.attribute import Healthy, Measured, MeasuredBoard, read_folder
+from twin.cli.attribute import Healthy, Measured, MeasuredBoard, is_stand_in, read_folder
 from twin.cli.options import (
     ArenaRole,
     AsJson,
@@ -43,7 +43,7 @@ def diagnose(measured: Measured, model: ModelFile = None, board: MeasuredBoard =
     if deployment.runtime.offload is not None:
         raise UsageError(f"{deployment.runtime.identity} runs on an accelerator: faults are told "
                          "of cores only; `twin attribute` sets its epochs side by side")
-    found = weigh_faults(deployment, measurement, stands_in=bool(stand_in),
+    found = weigh_faults(deployment, measurement, stands_in=is_stand_in(deployment, measurement),
                          healthy=read_folder(healthy)[0] if healthy else None)
     if as_json:
         from twin.attribution.document import diagnosis_document

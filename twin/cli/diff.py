@@ -38,8 +38,11 @@ def diff(before: Before, after: After, max_increase: Increase = None, layers: Ev
     from twin.attribution.ci import describe_move, to_bencher, write_junit
     from twin.attribution.sides import read_side
     from twin.document import dump_document
-    from twin.export import write_file
+    from twin.export import check_place, write_file
 
+    for place in (junit, bencher):
+        if place is not None:
+            check_place(place)
     difference = compare_sides(read_side(before), read_side(after))
     if as_json:
         sys.stdout.write(dump_document({
