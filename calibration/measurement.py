@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import shutil
 import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
@@ -191,11 +192,14 @@ def write_measurement(folder: str | Path, measurement: Measurement) -> Path:
     Raises
     ------
     MeasurementError
-        When the folder holds another header, has these runs already, or cannot be written.
+        When the folder holds another header, has these runs already, or cannot be written; a new
+        folder then does not appear.
     """
     folder = Path(folder)
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
+            _write_new(folder, measurement)
+            return folder
         if not _write_header(folder, measurement.header):
             _refuse_other_header(read_header(folder), measurement.header, str(folder))
             _refuse_repeated(folder, measurement)
@@ -203,6 +207,21 @@ def write_measurement(folder: str | Path, measurement: Measurement) -> Path:
         raise MeasurementError(f"{folder}: cannot be written ({error.strerror})") from error
     append_samples(folder, measurement.samples)
     return folder
+
+
+def _write_new(folder: Path, measurement: Measurement) -> None:
+    """Write a folder that appears whole or not at all."""
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    draft = folder.with_name(f".{folder.name}.{os.getpid()}")
+    draft.mkdir()
+    try:
+        _write_header(draft, measurement.header)
+        append_samples(draft, measurement.samples)
+        os.rename(draft, folder)
+    except MeasurementError as error:
+        raise MeasurementError(str(error).replace(str(draft), str(folder))) from error
+    finally:
+        shutil.rmtree(draft, ignore_errors=True)
 
 
 def _refuse_repeated(folder: Path, measurement: Measurement) -> None:

@@ -209,3 +209,15 @@ def test_write_to_a_file_is_refused(tmp_path):
     (tmp_path / "taken").write_text("")
     with pytest.raises(MeasurementError, match="cannot be written"):
         write_measurement(tmp_path / "taken", Measurement(header=HEADER))
+
+
+def test_a_new_folder_appears_whole_or_not_at_all(tmp_path, monkeypatch):
+    def full(folder, samples):
+        (folder / "samples.jsonl").write_text('{"run": 0, "la')
+        raise MeasurementError(f"{folder}/samples.jsonl: cannot be written (No space left)")
+
+    monkeypatch.setattr("calibration.measurement.append_samples", full)
+    found = Measurement(header=HEADER, samples=(sample(1.0),))
+    with pytest.raises(MeasurementError, match=f"{tmp_path}/new/samples.jsonl: cannot be"):
+        write_measurement(tmp_path / "new", found)
+    assert not list(tmp_path.iterdir())

@@ -9,22 +9,25 @@ import pytest
 from rich.console import Console
 
 from calibration.errors import MeasurementError
+from calibration.importers.log import Log
+from calibration.importers.npu_profiler import read_log
 from calibration.measurement import Measurement
 from calibration.sample import Header, Sample
-from twin.accelerator.report import EpochSheet, ModelSheet, make_sheet
+from twin.accelerator.report import EpochSheet, ModelSheet, make_sheet, read_sheet
 from twin.comparison.agreement import (
     Subject,
     find_mismatches,
     order_layers,
     require_agreement,
 )
-from twin.comparison.epochs import compare_epochs
+from twin.comparison.epochs import compare_epochs, find_gaps
 from twin.comparison.layers import compare_layers
 from twin.deployment import deploy
 from twin.figures.beside import draw_beside
 from twin.operators import layer_macs
 from twin.prediction import predict
 from twin.tables.beside import epochs_beside, layers_beside
+from twin.tables.epochs import epochs_part
 
 
 @pytest.fixture(scope="module")
@@ -210,3 +213,23 @@ def test_pictures_have_a_pair_of_bars_each(prediction, sheet, side):
     bars = [bar for bar in first.patches if bar.get_width()]
     # each row is a pair; between layers nothing is predicted
     assert len(bars) == 2 * len(names) - (side == "layers")
+
+
+def test_a_measurement_that_is_not_whole_says_so_and_only_shared_epochs_are_summed(sheet):
+    console = Console(width=300)
+    with console.capture() as captured:
+        console.print(epochs_part(sheet))
+    whole = read_log(Log(where="log", text=captured.get()))
+    assert find_gaps(whole) == ()
+    cut = replace(whole, samples=whole.samples[:300])
+    (gap,) = find_gaps(cut)
+    assert gap.startswith("the folder has lost") and gap.endswith("of 12 epochs its log had")
+    without = replace(whole, samples=tuple(one for one in whole.samples if one.layer is not None))
+    assert find_gaps(without) == ("the folder has lost the totals its log had",)
+    comparison = compare_epochs(sheet, read_sheet(cut), gaps=find_gaps(cut))
+    assert not comparison.stated
+    # what was imported is rounded, an epoch cut within is not summed
+    assert all(0.97 < figure.ratio < 1.03 for name, figure in comparison.whole.items()
+               if figure.ratio is not None), comparison.whole
+    text = show(epochs_beside(comparison))
+    assert "whole model: sums" not in text and "not whole" in text

@@ -18,6 +18,7 @@ from hwmodels.npu.run import run_epochs
 from twin.accelerator.offload import EpochPrediction
 from twin.errors import UsageError
 from twin.prediction import Prediction
+from twin.quantities import join_words
 from twin.readers.neural_art import CompiledNetwork, to_epochs
 
 Counters = Mapping[str, float]
@@ -139,9 +140,12 @@ def read_sheet(measurement: Measurement) -> ModelSheet:
         When it has no epochs or names no clocks.
     """
     clocks = dict(measurement.header.clocks_hz)
-    if not measurement.layers or not {"cpu", "npu"} <= clocks.keys():
-        raise UsageError("a measurement of epochs with cpu and npu clocks is needed; "
-                         "`twin import npu-profiler LOG` makes one")
+    missing = [name for name in ("cpu", "npu") if name not in clocks]
+    if not measurement.layers or missing:
+        lacks = "has no epochs" if not measurement.layers else \
+            f"does not say at what {join_words(missing)} clock it ran"
+        raise UsageError(f"{measurement.header.source}: {lacks}; accepted: a log of "
+                         "npu_profiler.py that does, by `twin import npu-profiler LOG`")
     names = dict(measurement.header.environment)
     counted: dict[int | None, dict[str, float]] = {}
     for sample in measurement.samples:

@@ -101,7 +101,7 @@ def compare_measured(model: str, board: str, folder: str, *, runtime: str | None
     show(open_console(), layers_beside(comparison) if isinstance(comparison, LayerComparison)
          else epochs_beside(comparison))
     remarks = dict(found.header.environment).get("remarks")
-    if remarks:
+    if remarks and isinstance(comparison, LayerComparison):
         warn([f"the measurement: {remarks}"])
     if plot is not None:
         from twin.figures.beside import draw_beside
@@ -140,7 +140,7 @@ def beside_predicted(model: str, board: str, found: Measurement, where: Path,
     """Predict what was measured, and pair the two."""
     from twin.accelerator.report import make_sheet, read_sheet
     from twin.comparison.agreement import Subject, has_epochs, require_agreement
-    from twin.comparison.epochs import compare_epochs
+    from twin.comparison.epochs import compare_epochs, find_gaps
     from twin.comparison.layers import compare_layers, name_side
     from twin.deployment import deploy
     from twin.learning.calibrated import predict_calibrated
@@ -158,7 +158,9 @@ def beside_predicted(model: str, board: str, found: Measurement, where: Path,
     warn(prediction.warnings)
     title = f"{deployment.graph.name} on {deployment.board.name}"
     if sheet is not None:
-        return title, compare_epochs(sheet, read_sheet(found), kind=name_side(found))
+        gaps = find_gaps(found)
+        warn(f"{where}: {gap}" for gap in gaps)
+        return title, compare_epochs(sheet, read_sheet(found), kind=name_side(found), gaps=gaps)
     comparison = compare_layers(prediction, found)
     if not comparison.counters:
         hint = "; ticks become times by `twin import --clock`" \
@@ -174,7 +176,7 @@ def beside_compiled(model: str, board: str, found: Measurement, where: Path,
     from hwmodels.board.file import change_board, load_board
     from twin.accelerator.report import make_compiled_sheet, read_sheet
     from twin.comparison.agreement import Subject, require_agreement
-    from twin.comparison.epochs import compare_epochs
+    from twin.comparison.epochs import compare_epochs, find_gaps
     from twin.comparison.layers import name_side
     from twin.readers.neural_art import read_compiled
 
@@ -185,5 +187,7 @@ def beside_compiled(model: str, board: str, found: Measurement, where: Path,
     warn(require_agreement(Subject(graph=None, board=machine, runtime="neural-art",
                                    temperature="warm", operations=ours.totals["ops"]), found,
                            str(where), anyway=anyway))
-    return f"{network.name} on {machine.name}", compare_epochs(ours, theirs,
-                                                               kind=name_side(found))
+    gaps = find_gaps(found)
+    warn(f"{where}: {gap}" for gap in gaps)
+    return f"{network.name} on {machine.name}", compare_epochs(
+        ours, theirs, kind=name_side(found), gaps=gaps)

@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from calibration.measurement import Measurement
 from twin.accelerator.report import Counters, EpochSheet, ModelSheet
 from twin.comparison.layers import Figure
 
@@ -47,6 +48,9 @@ class EpochComparison:
         Totals only a report states: durations and shares.
     paired_by : str
         "name" or "order".
+    gaps : tuple of str
+        Why the measurement is not whole; the sums are then over the epochs both have, and totals
+        a report states are left out.
     """
 
     kind: str
@@ -54,10 +58,11 @@ class EpochComparison:
     whole: Mapping[str, Figure]
     stated: Mapping[str, Figure]
     paired_by: str
+    gaps: tuple[str, ...] = ()
 
 
 def compare_epochs(predicted: ModelSheet, measured: ModelSheet, *,
-                   kind: str = "measured") -> EpochComparison:
+                   kind: str = "measured", gaps: Sequence[str] = ()) -> EpochComparison:
     """Pair the epochs of two inferences, line by line.
 
     Parameters
@@ -66,6 +71,8 @@ def compare_epochs(predicted: ModelSheet, measured: ModelSheet, *,
         Of the same network; see `twin.comparison.agreement`.
     kind : str
         Of the measured one.
+    gaps : sequence of str
+        What the measured one lacks, of `find_gaps`.
 
     Returns
     -------
@@ -77,10 +84,42 @@ def compare_epochs(predicted: ModelSheet, measured: ModelSheet, *,
     described = [EpochPair(predicted=ours, measured=theirs, lines=_figures(
         describe_epoch(ours.counters) if ours else {},
         describe_epoch(theirs.counters) if theirs else {})) for ours, theirs in pairs]
+    sides: tuple[Sequence[EpochSheet], ...] = (predicted.epochs, measured.epochs)
+    if gaps:
+        both = [(ours, theirs) for ours, theirs in pairs
+                if ours is not None and theirs is not None and _is_counted(theirs)]
+        sides = ([ours for ours, _ in both], [theirs for _, theirs in both])
     return EpochComparison(
-        kind=kind, pairs=tuple(described), paired_by=by,
-        whole=_figures(*(_describe_whole(sheet) for sheet in (predicted, measured))),
-        stated=_figures(*(dict(_describe_totals(sheet)) for sheet in (predicted, measured))))
+        kind=kind, pairs=tuple(described), paired_by=by, gaps=tuple(gaps),
+        whole=_figures(*(_describe_sum(epochs) for epochs in sides)),
+        stated={} if gaps else _figures(*(dict(_describe_totals(sheet))
+                                          for sheet in (predicted, measured))))
+
+
+def find_gaps(measured: Measurement) -> tuple[str, ...]:
+    """Return what a measurement of epochs lacks: what its log lacked, what its folder lost.
+
+    Parameters
+    ----------
+    measured : Measurement
+        Whose header names every epoch of the log.
+    """
+    told = dict(measured.header.environment)
+    found = [text for text in told.get("remarks", "").split("; ") if text.startswith("partial")]
+    named = {int(key.removeprefix("epoch ")) for key in told if key.startswith("epoch ")}
+    lost = sorted(named - set(measured.layers))
+    if lost:
+        found.append(f"the folder has lost {len(lost)} of {len(named)} epochs its log had")
+    elif named and not found and not measured.count("core_npu_cycles"):
+        found.append("the folder has lost the totals its log had")
+    return tuple(found)
+
+
+def _is_counted(epoch: EpochSheet) -> bool:
+    """Whether an epoch was read to its end: its phases, and its pools where it has an NPU part."""
+    return "post_cycles" in epoch.counters and (
+        "core_npu_cycles" not in epoch.counters
+        or any(name.startswith("pool_") for name in epoch.counters))
 
 
 def _pair(ours: Sequence[EpochSheet], theirs: Sequence[EpochSheet]
@@ -101,9 +140,9 @@ def _figures(ours: Mapping[str, float], theirs: Mapping[str, float]) -> dict[str
             for name in dict.fromkeys((*theirs, *ours))}
 
 
-def _describe_whole(sheet: ModelSheet) -> dict[str, float]:
+def _describe_sum(epochs: Sequence[EpochSheet]) -> dict[str, float]:
     # The busiest engine is one epoch's: which it is changes from epoch to epoch.
-    return {name: value for name, value in describe_epoch(sum_counters(sheet.epochs)).items()
+    return {name: value for name, value in describe_epoch(sum_counters(epochs)).items()
             if not name.endswith("busiest")}
 
 

@@ -45,11 +45,17 @@ def epochs_beside(comparison: EpochComparison) -> RenderableType:
     """Return the whole model, a row per epoch, then every epoch line by line."""
     pairs = comparison.pairs
     both = [pair for pair in pairs if pair.predicted and pair.measured]
-    title = f"whole model: sums over {_count(pairs)} epochs"
-    parts: list[RenderableType] = [
-        _lines_table(title, comparison.whole, comparison.kind),
-        _lines_table("as the report states it", comparison.stated, comparison.kind),
-        _summary_table(comparison)]
+    title = f"whole model: sums over {_count(pairs)} epochs" if not comparison.gaps else \
+        f"sums over the epochs both have whole, of {_count(pairs)}"
+    parts: list[RenderableType] = []
+    if comparison.whole:
+        parts.append(_lines_table(title, comparison.whole, comparison.kind))
+    if comparison.gaps:
+        parts.append(Text("the measurement is not whole, so nothing is said of the whole model: "
+                          + "; ".join(comparison.gaps)))
+    else:
+        parts.append(_lines_table("as the report states it", comparison.stated, comparison.kind))
+    parts.append(_summary_table(comparison))
     if comparison.paired_by == "order":
         parts.append(Text("epochs are paired in order: the schedules are not of one compilation"))
     parts += [_lines_table(_title(pair), pair.lines, comparison.kind) for pair in both]
