@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from cache_cases import random_cache, random_kernel
 
+from hwmodels.board.facts import Cache
 from hwmodels.cache.set_associative import STATE_HEAD, new_state, simulate_nests
 from hwmodels.reference.cache import ReferenceCache
 
@@ -67,3 +68,37 @@ def test_equals_time_stamps(policy):
             state = after
             accesses += counts.total("reads") + counts.total("writes")
     assert accesses > 20 * CASES
+
+
+PARTS = {  # bytes, bytes a line, ways, policy, write, allocate
+    "L4 ART, instructions": (1024, 32, 32, "lru", "through", "read"),
+    "L4 ART, data": (256, 32, 8, "lru", "through", "read"),
+    "F7 ART": (2048, 32, 64, "lru", "through", "read"),
+    "U5 ICACHE": (8192, 16, 2, "plru", "through", "read"),
+    "U5 DCACHE": (4096, 16, 2, "plru", "back", "read_write"),
+    "RP2040 XIP": (16384, 8, 2, "lru", "through", "read"),
+    "ESP32-S3 DCACHE": (32768, 32, 8, "round_robin", "back", "read_write"),
+    "N6 CACHEAXI": (262144, 64, 8, "plru", "back", "read_write"),
+    "M7 L1D": (16384, 32, 4, "lfsr", "back", "read_write"),
+}
+
+
+@pytest.mark.parametrize("name", PARTS)
+def test_the_geometries_of_parts(name):
+    """Caches as microcontrollers have them, on kernels that fill them."""
+    size, line, ways, policy, write, allocate = PARTS[name]
+    cache = Cache(name="l1d", size_bytes=size, line_bytes=line, ways=ways, replacement=policy,
+                  write=write, allocate=allocate)
+    misses = 0
+    for case in range(3):
+        rng = random.Random(f"{name}{case}")
+        state, oracle = new_state(cache, 7), ReferenceCache(cache=cache, seed=7)
+        for _ in range(2):
+            nests, operands = random_kernel(rng, 4000)
+            oracle.counts.clear()
+            oracle.run(nests, operands)
+            counts, state = simulate_nests(cache, nests, operands, state)
+            compare(counts, oracle, case)
+            assert contents(state) == oracle.contents(), case
+            misses += counts.total("read_misses")
+    assert misses > 0
