@@ -184,7 +184,8 @@ def claim_fewer(evidence: Evidence, stated_sd: np.ndarray, spread: Spread) -> tu
         `MOST_PARAMETERS` effective parameters.
     """
     spread = replace(spread, row=max(spread.row, LABORATORIES))
-    rows, fit = Counter(evidence.cells), None
+    rows, some = Counter(evidence.cells), thin(evidence)
+    fit = None if len(some) == len(evidence) else fit_pooled(some, stated_sd, spread)
     while True:
         fit = fit_pooled(evidence, stated_sd, spread, fit)
         leverage = fit.leverage

@@ -8,6 +8,7 @@ draws it: activity, stalls, memories, clock tree, leakage.
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
@@ -126,7 +127,7 @@ def make_tally(deployment: Deployment, *, cache: Path | None = None) -> Tally:
     tally = _count(deployment)
     if path is not None:
         path.parent.mkdir(parents=True, exist_ok=True)
-        partial = path.with_name(f".{path.name}")
+        partial = path.with_name(f".{os.getpid()}.{path.name}")
         with open(partial, "wb") as stream:
             np.savez(stream, cycles=tally.cycles, energy_pj=tally.energy_pj,
                      background=np.array([tally.clock_tree_pj, tally.leakage_pj]))
