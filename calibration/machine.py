@@ -13,7 +13,7 @@ from calibration.microbench import BRANCHES, Reading, main_counter, read_probes
 HIT_SHARE = 0.1
 """Below this share of a full miss, a working set is taken as held by the cache."""
 
-RISE, RISE_TIMED = 1.1, 1.25
+RISE, RISE_TIMED = 1.02, 1.25
 NOTICED = 0.3
 """A level of memory ends where a step costs this factor, the larger one by a timer of a busy
 machine, and this much more than before."""

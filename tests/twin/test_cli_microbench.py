@@ -89,6 +89,7 @@ def test_images_for_other_cores_build(port, tmp_path):
     (("--plan", "latency:flsh", "-b", "nucleo_l4r5zi", "--virtual", "unicorn-m4"),
      "did you mean latency:flash"),
     (("--plan", "all", "-b", "nucleo_l4r5zi", "--virtual", "unicorn-m7"), "a board of that core"),
+    (("--plan", ",", "-b", "host"), "names nothing"),
     (("--plan", "none.yaml", "-b", "host"), "none.yaml: cannot be read"),
     (("--plan", "all", "-b", "host", "--runs", "1000"), "up to 50")])
 def test_refusals(arguments, message, tmp_path, monkeypatch):

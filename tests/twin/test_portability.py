@@ -17,7 +17,13 @@ from hwmodels.board.file import load_board
 from twin.cli import app
 from twin.deployment import deploy
 from twin.errors import RuntimeRefusedError, UsageError
-from twin.learning.calibrated import apply_calibration, choose_calibration, price_cycles
+from twin.learning.calibrated import (
+    apply_calibration,
+    assure,
+    choose_calibration,
+    predict_calibrated,
+    price_cycles,
+)
 from twin.learning.tally import TIME_PRICES
 from twin.portability.new_board import Wanted, write_board
 from twin.portability.plan import believe, rank_benchmarks
@@ -164,10 +170,44 @@ def test_networks_can_be_chosen_and_transfer_is_refused_where_it_must(cache):
 @pytest.mark.parametrize("arguments, message", [
     (("--from", "rpi_pico"), "nobody measured it"),
     (("--from", "nucleo_l4r5"), "did you mean nucleo_l4r5zi"),
-    (("--from", "nucleo_l4r5zi", "--networks", "resnet"), "not measured there")])
+    (("--from", "nucleo_l4r5zi", "--networks", "resnet"), "not measured there"),
+    (("--from", "nucleo_l4r5zi", "--to", "stm32n6570_dk", "--runtime", "neural-art"),
+     "runs on an accelerator")])
 def test_refusals(arguments, message, cache):
     code, _, err = run("port", "kws", "--to", "nucleo_f401re", "--cache", cache, *arguments)
     assert code in (2, 3) and message in err and "Traceback" not in err
+
+
+def test_a_library_nobody_measured_there_extrapolates(observed):
+    mine = [one for one in observed if one.cell.library == "x-cube-ai"]
+    found = predict_unmeasured(deploy("kws", "nucleo_f401re"), mine)
+    assert any("no row is of the library" in reason
+               for reason in found.prediction.certainty.extrapolating)
+
+
+def test_micro_benchmarks_are_no_networks(tmp_path):
+    folder = write_measurement(tmp_path / "m", probe_measurement(
+        load_board("nucleo_l4r5zi"), ["mac:int8"], 1.0))
+    with pytest.raises(UsageError, match="holds micro-benchmarks"):
+        gather([str(folder)])
+
+
+def test_what_a_plan_expects_is_what_calibrating_leaves(tmp_path):
+    """The interval afterwards is known before: only where it lies is not."""
+    board = load_board("nucleo_l4r5zi")
+    ranking = rank("ic", board)
+    expected = next(one for one in ranking.single if one.names == ("latency:flash",))
+    factor = math.exp(choose_calibration(deploy("ic", board)).time.log[
+        TIME_PRICES.index("memory")])
+    folder = write_measurement(tmp_path / "m", probe_measurement(board, ["latency:flash"], factor))
+    probed = learn_probes([str(folder)], board)
+    after = predict_calibrated(deploy("ic", board), calibration=probed.calibration)
+    # beside the prices, `predict` spans what an unknown replacement policy may do
+    plain = assure(predict(apply_calibration(deploy("ic", board), probed.calibration)),
+                   probed.calibration, "warm").time_us
+    assert plain.high / plain.low == pytest.approx(
+        expected.time_us.high / expected.time_us.low, rel=0.02)
+    assert after.certainty.time_us.low <= plain.low
 
 
 # --- learning from micro-benchmarks -----------------------------------------------------------

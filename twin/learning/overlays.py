@@ -200,7 +200,8 @@ def make_entry(learning: Learning, cell: Cell, runtime: str) -> Entry:
              if (o.cell.board, o.cell.library) == (cell.board, cell.library)]
     own = [o for o in board if o.cell == cell]
     library = [o for o in learning.observations if o.cell.library == cell.library]
-    kin = board or [o for o in library if o.cell.core == cell.core] or library
+    kin = (board or [o for o in library if o.cell.core == cell.core] or library
+           or list(learning.observations))
     boards = len({o.cell.board for o in learning.observations})
     totals = [o.cycles for o in kin if o.whole] or [sum(o.cycles for o in kin)]
     energy = None

@@ -123,7 +123,8 @@ def rank_benchmarks(prediction: Prediction, calibration: Calibration,
     before.
     """
     certainty = assure(prediction, calibration, "warm")
-    names = [one.name for one in list_benchmarks(board, find_rooms(board))]
+    machine = None if board.core.isa.startswith("x86") else board
+    names = [one.name for one in list_benchmarks(machine, find_rooms(machine))]
     rows = expected_rows(names, prediction)
     if not rows:
         raise UsageError(f"no micro-benchmark of {board.name} tells of a price this network has")

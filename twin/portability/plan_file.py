@@ -74,8 +74,11 @@ def read_plan(text: str) -> PlanFile:
         Naming the file and the key that will not do.
     """
     if not text.endswith((".yaml", ".yml")) and not Path(text).exists():
-        return PlanFile(board=None, benchmarks=tuple(
-            name.strip() for name in text.split(",") if name.strip()))
+        asked = tuple(name.strip() for name in text.split(",") if name.strip())
+        if not asked:
+            raise UsageError(f"--plan {text!r} names nothing; accepted: a file of `twin plan`, "
+                             "names such as latency:flash,mac:int8, or all")
+        return PlanFile(board=None, benchmarks=asked)
     import yaml
 
     try:

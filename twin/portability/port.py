@@ -13,6 +13,7 @@ from calibration.errors import MeasurementError
 from calibration.fit_prior import Cell
 from calibration.lineages import locate, name_network
 from calibration.measurement import read_header
+from calibration.microbench import RUNTIME
 from hwmodels.board.file import load_board
 from hwmodels.errors import did_you_mean
 from twin.deployment import Deployment
@@ -115,6 +116,9 @@ def gather(sources: Sequence[str], networks: Sequence[str] = (), *,
     found: list[Observation] = []
     for source in sources:
         if Path(source).is_dir():
+            if read_header(source).runtime == RUNTIME:
+                raise UsageError(f"--from {source}: holds micro-benchmarks of the board itself; "
+                                 "accepted: networks. `twin calibrate` learns from those")
             try:
                 found += observe_folder(source, read_header(source).board, cache=cache)
             except MeasurementError as error:
@@ -160,6 +164,8 @@ def predict_unmeasured(deployment: Deployment, observations: Sequence[Observatio
     ------
     RuntimeRefusedError
         When the core was measured, but never an operator family that matters here.
+    UsageError
+        For a runtime that offloads.
 
     Notes
     -----
@@ -168,6 +174,8 @@ def predict_unmeasured(deployment: Deployment, observations: Sequence[Observatio
     board draws what its core and library taught, and keeps the spread between boards.
     """
     runtime, board = deployment.runtime.identity, deployment.board
+    if deployment.runtime.offload is not None:
+        raise UsageError(f"{runtime} runs on an accelerator: prices are learnt of cores only")
     physics = predict(deployment)
     unseen = check_families(physics, observations)
     learning = learn(observations, judged=False)

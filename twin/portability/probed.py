@@ -35,6 +35,7 @@ from twin.learning.tally import ENERGY_PRICES, TIME_PRICES
 from twin.portability.plan import believe
 from twin.portability.rows import measured_rows
 from twin.prediction import Prediction, predict
+from twin.runtimes import load_runtime
 
 TOLD_SHARE = 0.8
 """A price has become known when its variance fell below this share."""
@@ -85,6 +86,8 @@ def learn_probes(folders: Sequence[str], board: Board, runtime: str | None = Non
     ------
     UsageError
         When no runtime is named, or nothing of the measurements tells of a price.
+    RuntimeRefusedError
+        For a runtime there is not.
     MeasurementError
         When a folder is of another board or does not count cycles.
 
@@ -99,6 +102,7 @@ def learn_probes(folders: Sequence[str], board: Board, runtime: str | None = Non
     if runtime is None:
         raise UsageError("--runtime is needed: which library's prices are the micro-benchmarks to "
                          "correct?")
+    runtime = load_runtime(runtime).identity
     rows: list[ProbeRow] = []
     remarks: list[str] = []
     for folder, one in measured:

@@ -14,7 +14,7 @@ from calibration.probe_rows import ProbeRow
 from hwmodels.board.facts import Board
 from twin.learning.calibrated import price_cycles
 from twin.learning.tally import TIME_PRICES
-from twin.portability.stated import state_memories
+from twin.portability.stated import state_memories, straight_cycles, waits_for_code
 from twin.prediction import Prediction
 from twin.roofs import peak_macs_per_cycle
 
@@ -32,6 +32,9 @@ CODE_EVENTS = ("icache_refill", "fetch_wait")
 
 UNKNOWN_REACH = 0.7
 """Of one memory in all waiting, where no network says; assumed."""
+
+LEAST_WAIT = 0.01
+"""Cycles that are none."""
 
 Waits = Mapping[str, float]
 """Share of all waiting by micro-benchmark: "latency:flash", "fetch"."""
@@ -63,6 +66,8 @@ def expected_rows(names: Iterable[str], prediction: Prediction) -> dict[str, Pro
     work = price_cycles(prediction).sum(axis=0)
     graph = prediction.deployment.graph
     dtypes = {graph.tensors[layer.inputs[0]].dtype for layer in graph.layers if layer.inputs}
+    if waits_for_code(prediction.deployment.board):
+        dtypes = set()  # a run of multiply-accumulates would wait for its own instructions
     found = {}
     for name in names:
         row = _make_row(name, waits, work)
@@ -122,7 +127,9 @@ def measured_rows(measurement: Measurement, board: Board,
             ratios[f"latency:{memory.name}"] = (memory.miss_cost, stated[memory.name].miss_cycles)
     for code in machine.code:
         if code.name in stated:
-            ratios["fetch"] = (code.miss_cost, stated[code.name].fetch_cycles)
+            wait = code.miss_cost if len(code.levels) > 1 else max(
+                code.levels[0].cost - straight_cycles(board), 0.0)
+            ratios["fetch"] = (wait, stated[code.name].fetch_cycles)
     for dtype, rate in machine.macs.items():
         ratios[f"mac:{dtype}"] = (1 / rate, 1 / (peak_macs_per_cycle(board, dtype) or math.inf))
     waits: Waits = (share_waits(prediction) if prediction is not None else
@@ -131,8 +138,12 @@ def measured_rows(measurement: Measurement, board: Board,
             np.zeros(len(TIME_PRICES)))
     rows, remarks = [], []
     for name, (found, said) in ratios.items():
-        if found <= 0 or said <= 0:
-            if found > 0 or said > 0:
+        if name.startswith("mac:") and waits_for_code(board):
+            remarks.append(f"{name}: the core waits for its instructions from "
+                           f"{dict(board.placement)['code']}, so nothing is learnt of computing")
+            continue
+        if found < LEAST_WAIT or said <= 0:
+            if found >= LEAST_WAIT or said > 0:
                 remarks.append(f"{name}: {found:.3g} cycles measured, {said:.3g} stated; a price "
                                "is a factor, so nothing is learnt from it: correct the board file")
             continue

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 from calibration.virtual_board.costs import costs_of
 from hwmodels.board.facts import Board
+from hwmodels.core.file import load_core
+from hwmodels.core.schedule import schedule
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,10 +20,13 @@ class Stated:
         A load that misses, or that waits where there is no cache.
     fetch_cycles : float
         Per byte of straight code that no cache holds.
+    fetch_cached : bool
+        Whether a cache holds code of this memory, so that loops do not wait for it.
     """
 
     miss_cycles: float
     fetch_cycles: float
+    fetch_cached: bool
 
 
 def state_memories(board: Board) -> dict[str, Stated]:
@@ -42,5 +47,17 @@ def state_memories(board: Board) -> dict[str, Stated]:
             fetch = span.fetch_cycles / 4  # a word of code
         found[memory.name] = Stated(
             miss_cycles=span.read_miss_cycles if span.cached else span.read_cycles,
-            fetch_cycles=fetch)
+            fetch_cycles=fetch, fetch_cached=span.fetch_cached)
     return found
+
+
+def waits_for_code(board: Board) -> bool:
+    """Whether loops wait for their own instructions: code in a memory that waits, and no cache."""
+    code = state_memories(board)[dict(board.placement)["code"]]
+    return code.fetch_cycles > 0 and not code.fetch_cached
+
+
+def straight_cycles(board: Board) -> float:
+    """Return cycles per byte of two-byte instructions that do nothing, were they always there."""
+    timing = schedule("nop; nop; nop; nop", load_core(board.core.model))
+    return timing.steady.cycles / 8
