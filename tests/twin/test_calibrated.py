@@ -55,6 +55,18 @@ def test_a_tally_is_the_prediction_by_price(kws) -> None:
     assert price_cycles(prediction) == pytest.approx(tally.cycles, rel=1e-9)
 
 
+def test_copying_is_charged_apart() -> None:
+    ic = deploy("ic", BOARD, runtime=RUNTIME)
+    half = replace(ic, runtime=replace(ic.runtime, efficiency={**ic.runtime.efficiency,
+                                                               "copy": 0.5}))
+    copied = make_tally(ic).cycles[:, TIME_PRICES.index("copy")]
+    assert copied.sum() > 0.05 * predict(ic).cycles  # im2col of every convolution
+    lost = [before.cycles - after.cycles for before, after in zip(
+        predict(ic).layers, predict(half).layers, strict=True)]
+    assert lost == pytest.approx(list(copied / 2), rel=1e-9)
+    assert not make_tally(ic).cycles[:, TIME_PRICES.index("reduce")].any()  # it pools
+
+
 def test_tallies_are_kept_by_content(kws, tmp_path: Path) -> None:
     first = make_tally(kws, cache=tmp_path)
     again = make_tally(kws, cache=tmp_path)
