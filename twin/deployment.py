@@ -221,6 +221,8 @@ class Deployment:
         if "runtime" in overrides:
             runtime = load_runtime(str(overrides.pop("runtime")))
             changed = dataclasses.replace(changed, runtime=runtime)
+            if _default_arena(self.board, self.runtime) == self.arena and not self.arena_pool:
+                overrides.setdefault("placement.arena", _default_arena(self.board, runtime))
         changed = take_offload(changed, overrides)
         places = {key: str(overrides.pop(key)) for key in PLACEMENT_KEYS if key in overrides}
         changed = take_via(changed, overrides)
@@ -288,10 +290,8 @@ def place(graph: Graph, board: Board, runtime: Runtime, *, weights: str | None,
     RuntimeRefusedError
         When the runtime needs an accelerator the board does not have.
     """
-    defaults = dict(board.placement)
-    if runtime.offload is not None:
-        defaults["arena"] = _accelerator(board, runtime).pools[0].memory
-    weights, arena_asked = weights or defaults["weights"], arena or defaults["arena"]
+    weights = weights or dict(board.placement)["weights"]
+    arena_asked = arena or _default_arena(board, runtime)
     draft = Deployment(graph=graph, board=board, runtime=runtime, host=host,
                        weight_bits=weight_bits,
                        weights=choose_memory(board, weights).name,
@@ -315,6 +315,13 @@ def place(graph: Graph, board: Board, runtime: Runtime, *, weights: str | None,
     return draft
 
 
+def _default_arena(board: Board, runtime: Runtime) -> str:
+    """Memory of the arena where nobody asks for another: an accelerator's own, if it is used."""
+    if runtime.offload is not None:
+        return _accelerator(board, runtime).pools[0].memory
+    return choose_memory(board, dict(board.placement)["arena"]).name
+
+
 def _add_notes(deployment: Deployment, notes: tuple[str, ...], *,
                first: bool = False) -> Deployment:
     """Return a deployment with more notes, which change nothing that was computed of it."""
@@ -330,7 +337,7 @@ def _add_notes(deployment: Deployment, notes: tuple[str, ...], *,
 def _describe_spills(pools: PoolPlan) -> tuple[str, ...]:
     """Say what did not fit where it was wanted."""
     return tuple(f"pools: {count} of the {what}, {size:,} bytes, find no room where they are "
-                 "wanted: " + (f"placed in {memory}" if what == "buffers" else "left in flash")
+                 "wanted: " + ("left in flash" if memory == "flash" else f"placed in {memory}")
                  for what, memory, count, size in pools.spilled)
 
 

@@ -156,3 +156,32 @@ def test_an_epoch_is_billed_by_the_work_of_its_layers():
         for position, share in zip(step.layers, step.shares, strict=True):
             if graph.layers[position].op == "add":
                 assert share < 0.1  # beside a convolution of hundreds of MACs an element
+
+
+@pytest.mark.parametrize(("wish", "weights"), [("npuRAM3", None), ("npuRAM6", None),
+                                               ("npuRAM4", None), (None, "npuRAM6")])
+def test_what_a_named_pool_cannot_hold_spills_to_the_others_before_it_leaves_the_chip(
+        wish, weights):
+    # 1,505,280 bytes of activations, one buffer of 1,204,224 among them; the pools have 1,835,008
+    deployment = deploy("mobilenet_v2_1.0_224", BOARD, runtime="neural-art", arena=wish,
+                        weights=weights)
+    assert {home.memory for home in deployment.pools.homes.values()} == {"npu_ram"}
+    plain = predict(deploy("mobilenet_v2_1.0_224", BOARD, runtime="neural-art")).time_us
+    assert predict(deployment).time_us < 1.01 * plain
+
+
+def test_a_pool_too_small_for_weights_says_where_they_went():
+    deployment = deploy("kws", change_board(BOARD, {"npu.pools.npuRAM4.size_bytes": 1000}),
+                        runtime="neural-art", weights="npuRAM4")
+    assert any("of the weights" in note and "placed in npuRAM5" in note
+               for note in deployment.notes), deployment.notes
+
+
+def test_a_runtime_set_later_is_placed_as_one_set_at_first():
+    at_first, bare = (deploy("ic", BOARD, runtime=name) for name in ("neural-art", None))
+    later = bare.replace({"runtime": "neural-art"})
+    assert (later.arena, later.weights) == (at_first.arena, at_first.weights)
+    assert predict(later).bill == predict(at_first).bill
+    assert later.replace({"runtime": bare.runtime.identity}).arena == bare.arena
+    asked = bare.replace({"runtime": "neural-art", "placement.arena": "sram"})
+    assert asked.arena == "sram"

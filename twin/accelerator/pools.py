@@ -1,15 +1,16 @@
 """Where tensors live: the pool of an accelerator each buffer is in, and what spills.
 
 Pools of one memory follow one another, so a buffer may begin in one and end in the next, as the
-compiler's virtual pools let it; where one of them is asked for by name, each stands alone. A buffer
-that finds no room in the memory it was meant for goes to the next one the accelerator reaches, on
-the chip before outside it; weights that find none stay in the flash.
+compiler's virtual pools let it. What finds no room in the pool asked for by name goes to the others
+of its memory, those asked for by nothing else first; then to the next memory the accelerator
+reaches, on the chip before outside it; weights that find none in theirs stay in the flash.
 """
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from hwmodels.board.facts import Board
 from hwmodels.npu import Npu, Pool
@@ -82,7 +83,7 @@ class PoolPlan:
     activation_bytes, weight_bytes : int
         Of the above.
     spilled : tuple of (str, str, int, int)
-        What spilled ("buffers", "weights") to which memory, how many, how many bytes.
+        What spilled ("buffers", "weights") to which memory or pool, how many, how many bytes.
     """
 
     homes: Mapping[int, Home]
@@ -110,10 +111,6 @@ class _Region:
     def memory(self) -> str:
         return self.pools[0].memory
 
-    @property
-    def high_bytes(self) -> int:
-        return max((b.offset_bytes + b.size_bytes for b in self.placed), default=0)
-
     def ends(self) -> Iterable[tuple[Pool, int]]:
         """Pools, and the offset each ends at."""
         end = 0
@@ -126,6 +123,29 @@ class _Region:
                     self.pools[-1])
         return Home(pool=pool.name, memory=pool.memory,
                     address=self.address + buffer.offset_bytes)
+
+    def stretch(self, first: Pool, last: Pool) -> _Window:
+        """From a pool's first byte to the end of another."""
+        ends = {pool.name: end for pool, end in self.ends()}
+        return _Window(region=self, start=ends[first.name] - first.size_bytes,
+                       end=min(ends[last.name], self.size_bytes))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Window:
+    """Offsets of a region something may be placed in."""
+
+    region: _Region
+    start: int
+    end: int
+
+    def after(self) -> _Window:
+        """From the first pool on that nothing is in."""
+        high = max((b.offset_bytes + b.size_bytes for b in self.region.placed
+                    if b.offset_bytes < self.end), default=0)
+        start = next((end for end in (0, *(end for _, end in self.region.ends()))
+                      if end >= max(high, self.start)), self.end)
+        return replace(self, start=start)
 
 
 def plan_pools(board: Board, npu: Npu, demand: Demand) -> PoolPlan:
@@ -141,7 +161,7 @@ def plan_pools(board: Board, npu: Npu, demand: Demand) -> PoolPlan:
     Returns
     -------
     PoolPlan
-        The plan of one memory as it is where it fits its pools; else the largest buffers first,
+        The plan of one memory as it is where it fits there; else the largest buffers first,
         each at the lowest offset free over its life in the first memory with room. Constants come
         after, from the first pool on that no activation is in.
 
@@ -153,35 +173,43 @@ def plan_pools(board: Board, npu: Npu, demand: Demand) -> PoolPlan:
     regions = _make_regions(board, npu, demand)
     homes: dict[int, Home] = {}
     spilled: dict[tuple[str, str], list[int]] = {}
-    order = _order(regions, board, demand.arena, demand.weights)
-    buffers = _gather(demand.slots)
-    fits = max((b.offset_bytes + b.size_bytes for b in buffers), default=0) <= order[0].size_bytes
+
+    def settle(what: str, buffer: Buffer, region: _Region, wish: Wish) -> None:
+        region.placed.append(buffer)
+        home = region.home(buffer)
+        homes.update(dict.fromkeys(buffer.tensors, home))
+        if home.memory != wish.memory or (wish.pool and home.pool != wish.pool):
+            where = home.memory if home.memory != wish.memory else home.pool
+            spilled.setdefault((what, where), []).append(buffer.size_bytes)
+
+    windows = _list_windows(regions, board, demand.arena, demand.weights)
+    buffers, first = _gather(demand.slots), windows[0]
+    fits = max((b.offset_bytes + b.size_bytes for b in buffers),
+               default=0) <= first.end - first.start
     for buffer in buffers if fits else sorted(buffers, key=lambda b: (-b.size_bytes, b.first)):
-        region = order[0] if fits else _find_room(buffer, order, demand.alignment_bytes)
+        if fits:
+            buffer.offset_bytes += first.start
+        region = first.region if fits else _find_room(buffer, windows, demand.alignment_bytes)
         if region is None:
-            rooms = ", ".join(f"{r.memory} {r.size_bytes:,}" for r in order)
+            rooms = ", ".join(f"{r.memory} {r.size_bytes:,}" for r in regions
+                              if board.memory(r.memory).role in RAM_ROLES)
             raise DoesNotFitError(f"does not fit: {demand.name}: RAM (arena and runtime) needs a "
                                   f"buffer of {buffer.size_bytes:,} bytes beside those alive with "
                                   f"it; pools have, in bytes: {rooms}")
-        region.placed.append(buffer)
-        homes |= dict.fromkeys(buffer.tensors, region.home(buffer))
-        if region.memory != demand.arena.memory:
-            spilled.setdefault(("buffers", region.memory), []).append(buffer.size_bytes)
-    activation_bytes = sum(region.high_bytes for region in order)
+        settle("buffers", buffer, region, demand.arena)
+    activation_bytes = sum(used for _, used in _used(regions))
     weight_bytes = 0
-    wanted = [region for region in _order(regions, board, demand.weights, demand.arena)
-              if region.memory == demand.weights.memory]
-    starts = {id(region): min((end for _, end in region.ends() if end >= region.high_bytes),
-                              default=0) if region.placed else 0 for region in wanted}
+    wanted = [window for window in _list_windows(regions, board, demand.weights, demand.arena)
+              if window.region.memory == demand.weights.memory]
+    clear = [window.after() for window in wanted]
     for tensor, size in demand.constants:
         buffer = Buffer(name="", tensors=[tensor], size_bytes=size, first=0, last=demand.layers)
-        region = (_find_room(buffer, wanted, demand.alignment_bytes, starts)
+        region = (_find_room(buffer, clear, demand.alignment_bytes)
                   or _find_room(buffer, wanted, demand.alignment_bytes))
         if region is None:
             spilled.setdefault(("weights", "flash"), []).append(size)
             continue
-        region.placed.append(buffer)
-        homes[tensor] = region.home(buffer)
+        settle("weights", buffer, region, demand.weights)
         weight_bytes += size
     return PoolPlan(
         homes=homes, activation_bytes=activation_bytes, weight_bytes=weight_bytes,
@@ -194,31 +222,34 @@ def _make_regions(board: Board, npu: Npu, demand: Demand) -> list[_Region]:
     regions = []
     for memory in dict.fromkeys(pool.memory for pool in npu.pools):
         pools = tuple(pool for pool in npu.pools if pool.memory == memory)
-        whole = board.memory(memory)
-        before = whole.size_bytes - sum(pool.size_bytes for pool in pools)
-        left = sum(pool.size_bytes for pool in pools) - max(
-            0, demand.reserved.get(memory, 0) - before)
-        address = whole.address + before
-        named = any(wish.memory == memory and wish.pool for wish in (demand.arena, demand.weights))
-        for part in [(pool,) for pool in pools] if named else [pools]:
-            size = sum(pool.size_bytes for pool in part)
-            regions.append(_Region(pools=part, address=address,
-                                   size_bytes=max(0, min(size, left))))
-            address, left = address + size, left - size
+        whole, size = board.memory(memory), sum(pool.size_bytes for pool in pools)
+        before = whole.size_bytes - size
+        left = size - max(0, demand.reserved.get(memory, 0) - before)
+        regions.append(_Region(pools=pools, address=whole.address + before,
+                               size_bytes=max(0, left)))
     return regions
 
 
-def _order(regions: Sequence[_Region], board: Board, wish: Wish, other: Wish) -> list[_Region]:
-    """Regions as they are filled: the pool asked for, its memory, the chip, outside it."""
-    able = [region for region in regions if board.memory(region.memory).role in RAM_ROLES]
+def _list_windows(regions: Sequence[_Region], board: Board, wish: Wish,
+                  other: Wish) -> list[_Window]:
+    """Where to look, in order: the pool asked for, its memory, the chip, outside it.
 
-    def rank(region: _Region) -> tuple[bool, bool, bool, bool, int]:
-        names = [pool.name for pool in region.pools]
+    In each memory the pools that something else asks for by name come last.
+    """
+    def rank(region: _Region) -> tuple[bool, bool, int]:
         role = board.memory(region.memory).role
-        return (wish.pool not in names if wish.pool else False, region.memory != wish.memory,
-                role == "external_ram", other.pool in names, RAM_ROLES.index(role))
+        return region.memory != wish.memory, role == "external_ram", RAM_ROLES.index(role)
 
-    return sorted(able, key=rank)
+    windows = []
+    for region in sorted((region for region in regions if board.memory(region.memory).role
+                          in RAM_ROLES), key=rank):
+        windows += [region.stretch(pool, pool) for pool in region.pools if pool.name == wish.pool]
+        for taken, pools in itertools.groupby(region.pools, lambda p: p.name == other.pool):
+            if not taken and other.pool != wish.pool:
+                part = list(pools)
+                windows.append(region.stretch(part[0], part[-1]))
+        windows.append(region.stretch(region.pools[0], region.pools[-1]))
+    return windows
 
 
 def _gather(slots: Iterable[ArenaSlot]) -> list[Buffer]:
@@ -233,22 +264,23 @@ def _gather(slots: Iterable[ArenaSlot]) -> list[Buffer]:
     return list(found.values())
 
 
-def _find_room(buffer: Buffer, regions: Sequence[_Region], alignment_bytes: int,
-               starts: Mapping[int, int] | None = None) -> _Region | None:
-    """The first region with room, the buffer's offset set; None without one."""
-    for region in regions:
-        start = 0 if starts is None else starts[id(region)]
-        offset = find_offset(buffer, region.placed, alignment_bytes, start)
-        if offset + buffer.size_bytes <= region.size_bytes:
+def _find_room(buffer: Buffer, windows: Iterable[_Window],
+               alignment_bytes: int) -> _Region | None:
+    """The region of the first window with room, the buffer's offset set; None without one."""
+    for window in windows:
+        offset = find_offset(buffer, window.region.placed, alignment_bytes, window.start)
+        if offset + buffer.size_bytes <= window.end:
             buffer.offset_bytes = offset
-            return region
+            return window.region
     return None
 
 
 def _used(regions: Iterable[_Region]) -> Iterable[tuple[str, int]]:
+    """Bytes of each pool up to the highest buffer that reaches into it."""
     for region in regions:
-        high = region.high_bytes
         for pool, end in region.ends():
-            used = min(pool.size_bytes, high - (end - pool.size_bytes))
+            start = end - pool.size_bytes
+            used = max((min(end, b.offset_bytes + b.size_bytes) - start for b in region.placed
+                        if b.offset_bytes < end), default=0)
             if used > 0:
                 yield pool.name, used
