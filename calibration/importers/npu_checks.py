@@ -126,7 +126,7 @@ _SUMS = (("ops", ("ops",)), ("compute_cycles", ("compute_cycles",)),
 """Totals of the whole model, and the counters of epochs they are sums of."""
 
 
-def check_totals(found: Measurement, log: Log, *, exact: bool) -> None:
+def check_totals(found: Measurement, log: Log) -> None:
     """Refuse totals that are not the sums of their epochs.
 
     Parameters
@@ -135,8 +135,6 @@ def check_totals(found: Measurement, log: Log, *, exact: bool) -> None:
         A whole report.
     log : Log
         For the refusal.
-    exact : bool
-        The profiler adds whole numbers; a printed prediction may be off by half per number.
 
     Raises
     ------
@@ -158,8 +156,7 @@ def check_totals(found: Measurement, log: Log, *, exact: bool) -> None:
         if not found.count(name):
             continue
         stated, summed = float(found.values(name)[0]), math.fsum(total(part) for part in parts)
-        slack = 0.0 if exact else 0.5 * len(parts) * len(found.layers) + 0.5
-        if abs(stated - summed) > slack:
+        if stated != summed:
             raise MeasurementError(f"{log.where}: total of {name} is {stated:,.0f}, its epochs sum "
                                    f"to {summed:,.0f}; the log is damaged or not whole")
     clocks = dict(found.header.clocks_hz)

@@ -103,7 +103,7 @@ def read_log(log: Log) -> Measurement:
         raise MeasurementError(f"{log.where}: no epoch found; expected {EXPECTED}")
     found = Measurement(header=report.make_header(), samples=tuple(report.samples))
     if not log.remarks:
-        check_totals(found, log, exact=found.header.kind == "measured")
+        check_totals(found, log)
     check_durations(found, log, report.durations_ms)
     return found
 
@@ -253,9 +253,7 @@ class _Report:
             name = re.compile(rf"{_SUM_LINES[key]}_{direction}_bytes")
             found = [amount for counter, amount in self.values.get(self.epoch, {}).items()
                      if name.fullmatch(counter)]
-            # a prediction is printed rounded, so that its sum may be off by half of each part
-            slack = 0.0 if self.kind == "measured" else 0.5 * len(found) + 0.5
-            if abs(math.fsum(found) - expected) > slack:
+            if math.fsum(found) != expected:
                 raise self.log.refuse(number, f"{key!r} is {expected:,.0f} bytes {direction}, the "
                                               f"lines above sum to {math.fsum(found):,.0f}")
 

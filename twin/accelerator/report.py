@@ -8,11 +8,13 @@ across them, cycles never.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 
+from calibration.importers.npu_lines import PHASES
 from calibration.measurement import Measurement
 from hwmodels.board.facts import Board
+from hwmodels.counts import apportion
 from hwmodels.npu import BURST_BEATS, EpochRun
 from hwmodels.npu.run import run_epochs
 from twin.accelerator.offload import EpochPrediction
@@ -82,9 +84,10 @@ def make_sheet(prediction: Prediction) -> ModelSheet:
     """
     board = prediction.deployment.board
     assert board.npu is not None, "only an accelerator has epochs"
-    epochs = tuple(EpochSheet(index=epoch.index, title=epoch.name.replace("epoch_", "EpochBlock_"),
-                              kind=epoch.kind.upper(), counters=_count_epoch(epoch))
-                   for epoch in prediction.epochs)
+    epochs = _round_phases(
+        EpochSheet(index=epoch.index, title=epoch.name.replace("epoch_", "EpochBlock_"),
+                   kind=epoch.kind.upper(), counters=_count_epoch(epoch))
+        for epoch in prediction.epochs)
     return ModelSheet(host_hz=board.clock(board.core.clock).frequency_hz,
                       npu_hz=board.npu.frequency_hz, epochs=epochs,
                       totals=total_counters(epochs, prediction.time_us, board.npu.frequency_hz))
@@ -126,7 +129,7 @@ def make_compiled_sheet(network: CompiledNetwork, board: Board) -> ModelSheet:
         sheets.append(EpochSheet(
             index=index, title=compiled.name.replace("epoch_", "EpochBlock_"),
             kind=compiled.kind.upper(), counters=counters))
-    epochs = tuple(sheets)
+    epochs = _round_phases(sheets)
     return ModelSheet(host_hz=host_hz, npu_hz=board.npu.frequency_hz, epochs=epochs,
                       totals=total_counters(epochs, time_us, board.npu.frequency_hz))
 
@@ -172,11 +175,23 @@ def total_counters(epochs: tuple[EpochSheet, ...], time_us: float, npu_hz: float
         "cpu_cycles": total("pre_cycles", "core_cycles", "post_cycles"),
     }
     totals |= {f"{phase}_share": 100 * total(f"{phase}_cycles") / totals["cpu_cycles"]
-               for phase in ("pre", "core", "post") if totals["cpu_cycles"]}
+               for phase in PHASES if totals["cpu_cycles"]}
     for name in dict.fromkeys(name for sheet in epochs for name in sheet.counters
                               if name.startswith("pool_")):
         totals[name] = total(name)
     return totals
+
+
+def _round_phases(epochs: Iterable[EpochSheet]) -> tuple[EpochSheet, ...]:
+    """Round MCU cycles as a whole inference, so that what is printed of epochs sums to totals."""
+    sheets = tuple(epochs)
+    keys = [(place, name) for place, sheet in enumerate(sheets) for name in (
+        f"{phase}_cycles" for phase in PHASES) if name in sheet.counters]
+    whole = dict(zip(keys, apportion([sheets[place].counters[name] for place, name in keys]),
+                     strict=True))
+    return tuple(replace(sheet, counters={
+        name: float(whole.get((place, name), value)) for name, value in sheet.counters.items()})
+        for place, sheet in enumerate(sheets))
 
 
 def _count_epoch(epoch: EpochPrediction) -> Counters:
