@@ -87,7 +87,7 @@ class ErrorModel:
     source: str
 
 
-STAND_IN = ErrorModel(common=0.35, family=0.3, layer=0.1, instructions=0.35, misses=0.8,
+STAND_IN = ErrorModel(common=0.4, family=0.5, layer=0.5, instructions=0.35, misses=0.8,
                       source="another kernel library stands in for what ran")
 LIBRARY = ErrorModel(common=0.3, family=0.25, layer=0.1, instructions=0.25, misses=0.5,
                      source="stated prices, the library's structure known or assumed")

@@ -9,7 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from twin.attribution.attribution import Account, Attribution, Gap, Row
-from twin.attribution.diagnosis import Diagnosis, explain_rows
+from twin.attribution.diagnosis import STAND_IN, Diagnosis, explain_rows
 from twin.attribution.faults import DECLARED
 from twin.attribution.idealisation import Split
 from twin.quantities import format_frequency, format_number
@@ -133,6 +133,9 @@ def diagnosis_report(diagnosis: Diagnosis) -> RenderableType:
              ("pattern", f"{diagnosis.quantity} of {len(diagnosis.layers)} layers; errors: "
                          f"{diagnosis.errors.source}"),
              *(("observed", text) for text in diagnosis.observations)]
+    if diagnosis.errors == STAND_IN:
+        lines.append(("caution", "other kernels stand in for those that ran: faults of kernels and "
+                                 "small faults may be accused or missed; give --healthy DIR"))
     if diagnosis.indistinct:
         lines.append(("not told apart", f"{', '.join(diagnosis.indistinct)}: would change less "
                                         "than 1 % of any layer here"))
