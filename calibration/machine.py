@@ -13,6 +13,9 @@ from calibration.microbench import BRANCHES, Reading, main_counter, read_probes
 HIT_SHARE = 0.1
 """Below this share of a full miss, a working set is taken as held by the cache."""
 
+LEAST_MAC = 1e-3
+"""Less than this per multiply-accumulate is a probe that was compiled to nothing."""
+
 RISE, RISE_TIMED = 1.02, 1.25
 NOTICED = 0.3
 """A level of memory ends where a step costs this factor, the larger one by a timer of a busy
@@ -109,8 +112,8 @@ def describe_machine(measurement: Measurement, where: str = "measurement") -> Ma
         memories=tuple(_describe_memory(name, readings, rise)
                        for name in _names(readings, "chase")),
         code=tuple(_describe_code(name, readings, rise) for name in _names(readings, "fetch")),
-        macs={one.probe.dtype: 1 / (one.cost - (loop or 0.0) / one.probe.macs)
-              for one in readings if one.probe.group == "mac"},
+        macs={one.probe.dtype: 1 / cost for one in readings if one.probe.group == "mac"
+              and (cost := one.cost - (loop or 0.0) / one.probe.macs) > LEAST_MAC},
         fed_macs=1 / dot if dot else None,
         branch=None if branch is None or loop is None else branch - loop / BRANCHES,
         call=None if call is None or loop is None else call - loop)

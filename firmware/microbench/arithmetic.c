@@ -3,6 +3,11 @@
 #include "dot.h"
 #include "mac_code.h"
 
+/* A compiler that was told of no floating-point unit assembles none of its instructions. */
+#if defined(__arm__) && !defined(__ARM_FP)
+#undef MAC_FLOAT
+#endif
+
 /* mac_code.h, written with the list of probes, defines MAC_INT8, MAC_INT16 and MAC_FLOAT: assembly
  * text, written out so that the compiler knows its length, and the registers it changes. Without a
  * definition nothing is done, and no probe asks for it. */

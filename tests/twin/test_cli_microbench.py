@@ -19,6 +19,7 @@ from twin.cli import app
 from twin.codegen.ports import list_ports, load_port
 from twin.errors import UsageError
 from twin.portability.measuring import build_job, prepare_job
+from twin.portability.new_board import Wanted, write_board
 from twin.portability.plan_file import PlanFile, read_plan, write_plan
 from twin.portability.probes import choose_benchmarks, find_rooms, list_benchmarks
 
@@ -62,6 +63,21 @@ def test_qemu_counts_instructions(tmp_path):
     # SMLAD: two multiply-accumulates an instruction; a branch is one
     assert found.macs["int8"] == pytest.approx(2.0, rel=1e-3)
     assert found.branch == pytest.approx(1.0, rel=1e-3)
+
+
+@pytest.mark.skipif(shutil.which("qemu-system-riscv32") is None
+                    or shutil.which("riscv64-unknown-elf-gcc") is None,
+                    reason="qemu-system-riscv32 or its compiler is not installed")
+def test_another_architecture_runs_them(tmp_path):
+    path, _ = write_board(Wanted(name="rv", core="rv32imac", clock_hz=96e6, flash_bytes=1 << 20,
+                                 sram_bytes=1 << 18), tmp_path / "rv.yaml")
+    code, _, err = run("measure", "--plan", "mac:int8,fetch", "-b", path, "--virtual",
+                       "riscv_virt", "--runs", 1, "-o", tmp_path / "m")
+    assert code == 0, err
+    found = describe_machine(read_measurement(tmp_path / "m" / "warm"))
+    # a multiplication and an addition; two bytes an instruction
+    assert found.macs["int8"] == pytest.approx(0.5, rel=0.01)
+    assert found.code[0].levels[0].cost == pytest.approx(0.5, rel=0.05)
 
 
 @pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler")

@@ -63,8 +63,9 @@ def prepare_job(plan: PlanFile, board: Board | None, port: Port) -> Job:
     UsageError
         When the plan asks for what the machine cannot do, or the port runs other instructions.
     """
-    if board is not None and port.core != board.core.model and port.isa != "x86-64":
-        raise UsageError(f"port {port.name} is a {port.core or port.arch}, {board.name} a "
+    core = port.core or port.isa  # an architecture that is not Arm's names no core
+    if board is not None and core != board.core.model:
+        raise UsageError(f"port {port.name} is a {core}, {board.name} a "
                          f"{board.core.model}; accepted: a board of that core")
     rooms = find_rooms(board, port)
     chosen = choose_benchmarks(plan.benchmarks, board, rooms)
