@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from hwmodels.counts import CAUSE_GROUPS, Bill, CountLine, Counts, Prices, make_bill, merge_bills
 from hwmodels.simulator import add_background
+from twin.accelerator.copies import count_copies
 from twin.accelerator.offload import (
     Coverage,
     EpochPrediction,
@@ -289,14 +290,16 @@ def _predict_layer(deployment: Deployment, position: int, cost: LayerCost,
 
 
 def _setup_bill(deployment: Deployment, prices: Prices) -> Bill:
-    """Price preparing the network once: every operator, and every requantised channel."""
+    """Price preparing the network once: operators, requantised channels, weights copied."""
     graph = deployment.executed
     channels = sum(requantisation_bytes(graph, layer) // 8 for layer in graph.layers)
     amounts = {"setup": len(graph.layers), "setup channels": channels}
     counts = Counts(tuple(
         CountLine(event="kernel_dispatch", place=place, occurred=amount, exposed=amount)
         for place, amount in amounts.items() if amount))
-    return add_background(make_bill(counts, prices), deployment.board, prices)
+    prepared = add_background(make_bill(counts, prices), deployment.board, prices)
+    copied = count_copies(deployment)
+    return merge_bills([prepared, make_bill(copied, prices)]) if copied.lines else prepared
 
 
 def _warnings(deployment: Deployment, layers: tuple[LayerPrediction, ...],
