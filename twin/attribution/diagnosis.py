@@ -17,7 +17,6 @@ MacKay, Information Theory, Inference, and Learning Algorithms, chapter 28 (mode
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -25,9 +24,26 @@ import numpy as np
 
 from calibration.counters import ALIASES
 from calibration.measurement import Measurement
-from calibration.quality import find_drift, find_modes
-from twin.attribution.attribution import check_same_network
+from twin.attribution.error_model import (
+    BINARY,
+    HEALTHY,
+    LIBRARY,
+    MOVED,
+    NOTHING_KNOWN,
+    REBUILT,
+    STAND_IN,
+    ErrorModel,
+)
 from twin.attribution.faults import DECLARED, UNKNOWN, Fault, list_faults, prior_of
+from twin.attribution.marks import (
+    CLOCK_SD,
+    Marks,
+    clock_hz_of,
+    describe_marks,
+    read_marks,
+    weigh_marks,
+)
+from twin.attribution.sameness import check_same_network
 from twin.attribution.sides import Side, side_of_measurement, side_of_prediction
 from twin.deployment import Deployment
 from twin.errors import UsageError
@@ -51,56 +67,6 @@ NO_EFFECT = 0.01
 EFFECT_SD, EFFECT_LAYER_SD = 0.2, 0.1
 """How unsure the size of a fault's effect is, as a share of its logarithm: over all layers and
 over those of a family; on a layer."""
-
-QUIET_DRIFT, LOUD_DRIFT = 0.002, 0.2
-QUIET_SCATTER, LOUD_SCATTER = 0.008, 0.15
-"""Standard deviations of a drift over the runs and of (p95 - p5) / median, without and with the
-fault that causes them."""
-
-CLOCK_SD = 0.004
-CLOCK_RANGE = math.log(100.0)
-"""Error of an observed clock, and the range a wrong one may lie in, as logarithms."""
-
-FEWEST_RUNS = 8
-"""Fewer runs tell nothing of drift and scatter."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ErrorModel:
-    """How far a prediction may be off, as standard deviations of logarithms.
-
-    Parameters
-    ----------
-    common, family, layer : float
-        Shared by all layers; by one family of kernels; of one layer.
-    instructions, misses : float
-        Of those counts.
-    source : str
-        Why these.
-    """
-
-    common: float
-    family: float
-    layer: float
-    instructions: float
-    misses: float
-    source: str
-
-
-STAND_IN = ErrorModel(common=0.4, family=0.5, layer=0.5, instructions=0.35, misses=0.8,
-                      source="another kernel library stands in for what ran")
-LIBRARY = ErrorModel(common=0.3, family=0.25, layer=0.1, instructions=0.25, misses=0.5,
-                     source="stated prices, the library's structure known or assumed")
-BINARY = ErrorModel(common=0.05, family=0.05, layer=0.04, instructions=0.03, misses=0.2,
-                    source="kernels read from the binary")
-HEALTHY = ErrorModel(common=0.01, family=0.01, layer=0.01, instructions=0.01, misses=0.05,
-                     source="a measurement known to be right")
-MOVED = ErrorModel(common=0.02, family=0.04, layer=0.03, instructions=0.02, misses=0.5,
-                   source="effect of other memories, caches or clocks")
-REBUILT = ErrorModel(common=0.2, family=0.35, layer=0.1, instructions=0.25, misses=0.8,
-                     source="effect of other kernels")
-NOTHING_KNOWN = ErrorModel(common=0.8, family=0.5, layer=0.3, instructions=0.8, misses=1.5,
-                           source="anything may have happened")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -187,15 +153,6 @@ class _Pattern:
     misses: float | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Marks:
-    """What the runs and the clock show besides; None is not known."""
-
-    clock_log: float | None
-    drift: float | None
-    scatter: float | None
-
-
 def diagnose(deployment: Deployment, measurement: Measurement, *,
              healthy: Measurement | None = None, stands_in: bool = False) -> Diagnosis:
     """Rank the faults that could explain a measurement.
@@ -238,11 +195,11 @@ def diagnose(deployment: Deployment, measurement: Measurement, *,
         if (reference.quantity, reference.layers) != (pattern.quantity, pattern.layers):
             raise UsageError("the measurement known to be right has other layers or counters")
     errors = HEALTHY if healthy is not None else _choose_errors(deployment, stands_in)
-    marks = _read_marks(measurement, deployment)
-    observed = None if marks.clock_log is None else _clock_hz(deployment) * math.exp(
+    marks = read_marks(measurement, deployment)
+    observed = None if marks.clock_log is None else clock_hz_of(deployment) * math.exp(
         marks.clock_log)
     if marks.clock_log is not None and abs(marks.clock_log) < 3 * CLOCK_SD:
-        observed = _clock_hz(deployment)  # right: no other clock is in question
+        observed = clock_hz_of(deployment)  # right: no other clock is in question
     faults = list_faults(deployment, observed)
     weighed = [_weigh(fault, base, pattern, reference, errors, marks) for fault in faults]
     return _rank(faults, weighed, pattern, errors, marks)
@@ -252,10 +209,6 @@ def _choose_errors(deployment: Deployment, stands_in: bool) -> ErrorModel:
     if deployment.runtime.name == "firmware":
         return BINARY
     return STAND_IN if stands_in else LIBRARY
-
-
-def _clock_hz(deployment: Deployment) -> float:
-    return deployment.board.clock(deployment.board.core.clock).frequency_hz
 
 
 def _make_pattern(ours: Side, theirs: Side, deployment: Deployment) -> _Pattern:
@@ -306,31 +259,6 @@ def _count(name: str, side: Side) -> float | None:
                  if alias in side.whole.counts), None)
 
 
-def _read_marks(measurement: Measurement, deployment: Deployment) -> _Marks:
-    """Read clock, drift and scatter."""
-    header = measurement.header
-    clocks, told = dict(header.clocks_hz), dict(header.environment)
-    hertz = clocks.get(deployment.board.core.clock, clocks.get("cpu"))
-    match = re.match(r"([0-9.]+)", told.get("clock_by_host", ""))
-    clock_log = None
-    if hertz is not None:
-        real = hertz * (float(match[1]) if match and float(match[1]) > 0 else 1.0)
-        clock_log = math.log(real / _clock_hz(deployment))
-    counter = next((name for name in ("latency", "timer_ticks", "cpu_cycles")
-                    if measurement.count(name) >= FEWEST_RUNS), None)
-    if counter is None:
-        return _Marks(clock_log=clock_log, drift=None, scatter=None)
-    values = measurement.values(counter)
-    runs = np.arange(len(values))
-    slope = float(np.polyfit(runs, values, 1)[0]) if np.ptp(values) else 0.0
-    middle = float(np.median(values))
-    drifting = find_drift(values) is not None
-    level = values - slope * runs if drifting else values
-    low, high = np.percentile(level, (5, 95))
-    drift = slope * (len(values) - 1) / middle if drifting else 0.0
-    return _Marks(clock_log=clock_log, drift=drift, scatter=float(high - low) / middle)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Weight:
     """Log likelihood of a fault and what it leaves."""
@@ -343,7 +271,7 @@ class _Weight:
 
 
 def _weigh(fault: Fault, base: Prediction, pattern: _Pattern, reference: _Pattern | None,
-           errors: ErrorModel, marks: _Marks) -> _Weight:
+           errors: ErrorModel, marks: Marks) -> _Weight:
     """Return how likely the pattern and the marks are under a fault."""
     changed = base if fault.deployment is None else predict(fault.deployment,
                                                             temperature=base.temperature)
@@ -359,7 +287,7 @@ def _weigh(fault: Fault, base: Prediction, pattern: _Pattern, reference: _Patter
     covariance = _covariance(fault, effect, core_share, pattern, errors, shares)
     covariance[:count, :count] += _shift(fault, marks, count)
     log_likelihood = _log_student(residual, covariance)
-    return _Weight(log_likelihood=log_likelihood + _weigh_marks(fault, marks),
+    return _Weight(log_likelihood=log_likelihood + weigh_marks(fault, marks),
                    effect=effect, residual=residual[:count], predicted=np.exp(expected),
                    counted=names)
 
@@ -453,7 +381,7 @@ def _covariance(fault: Fault, effect: np.ndarray, core_share: np.ndarray, patter
     return matrix + fault.slowdown_sd**2 * np.outer(slower, slower)
 
 
-def _shift(fault: Fault, marks: _Marks, layers: int) -> np.ndarray:
+def _shift(fault: Fault, marks: Marks, layers: int) -> np.ndarray:
     """Covariance of the time that drift or interrupts took even in the least of the runs.
 
     Of the size of the mark they left: where none was seen, they explain nothing.
@@ -487,28 +415,8 @@ def _log_student(residual: np.ndarray, covariance: np.ndarray) -> float:
             - 0.5 * (FREEDOM + count) * math.log1p(distance / FREEDOM))
 
 
-def _weigh_marks(fault: Fault, marks: _Marks) -> float:
-    """Log likelihood of clock, drift and scatter."""
-    total = 0.0
-    if marks.clock_log is not None:
-        # Where a wrong clock lies is not known before: every logarithm in the range alike.
-        total += (-math.log(CLOCK_RANGE) if fault.shifts_clock
-                  else _log_normal(marks.clock_log, CLOCK_SD))
-    if marks.drift is not None:
-        total += _log_normal(marks.drift, LOUD_DRIFT if fault.drifts else QUIET_DRIFT)
-    if marks.scatter is not None:
-        total += _log_normal(marks.scatter, LOUD_SCATTER if fault.scatters else QUIET_SCATTER)
-    return total
-
-
-def _log_normal(value: float, sd: float) -> float:
-    """Logarithm of a normal density with tails no thinner than ten standard deviations'."""
-    away = min(abs(value) / sd, 10.0)
-    return -0.5 * away * away - math.log(sd * math.sqrt(2 * math.pi))
-
-
 def _rank(faults: tuple[Fault, ...], weighed: Sequence[_Weight], pattern: _Pattern,
-          errors: ErrorModel, marks: _Marks) -> Diagnosis:
+          errors: ErrorModel, marks: Marks) -> Diagnosis:
     """Apply Bayes' rule and say what speaks for each."""
     priors = prior_of(faults)
     logs = np.array([math.log(prior) + one.log_likelihood
@@ -526,7 +434,7 @@ def _rank(faults: tuple[Fault, ...], weighed: Sequence[_Weight], pattern: _Patte
     return Diagnosis(
         findings=tuple(sorted(found, key=lambda finding: -finding.probability)),
         quantity=pattern.quantity, layers=pattern.layers, errors=errors,
-        observations=_describe_marks(marks),
+        observations=describe_marks(marks),
         indistinct=tuple(fault.name for fault, one in zip(faults, weighed, strict=True)
                          if _is_indistinct(fault, one, weighed[0])))
 
@@ -544,16 +452,6 @@ def _describe_fit(weight: _Weight, total: float) -> str:
             f"apart by {100 * spread:.0f} %")
 
 
-def _describe_marks(marks: _Marks) -> tuple[str, ...]:
-    found = []
-    if marks.clock_log is not None:
-        found.append(f"clock at {100 * math.exp(marks.clock_log):.1f} % of the one asked for")
-    if marks.drift is not None and marks.scatter is not None:
-        found.append(f"drift over the runs {100 * marks.drift:+.1f} %, scatter "
-                     f"{100 * marks.scatter:.1f} %")
-    return tuple(found)
-
-
 def explain_rows(diagnosis: Diagnosis, finding: Finding) -> dict[int | None, float]:
     """Return by layer by which share a fault changes what was predicted as declared."""
     declared = next(one for one in diagnosis.findings if one.fault.kind == DECLARED)
@@ -561,11 +459,3 @@ def explain_rows(diagnosis: Diagnosis, finding: Finding) -> dict[int | None, flo
             for index in diagnosis.layers}
 
 
-def notes_of(measurement: Measurement) -> tuple[str, ...]:
-    """Return drift and two kinds of runs, in words."""
-    counter = next((name for name in ("latency", "timer_ticks", "cpu_cycles")
-                    if measurement.count(name)), None)
-    if counter is None:
-        return ()
-    values = measurement.values(counter)
-    return tuple(str(one) for one in (find_drift(values), find_modes(values)) if one is not None)

@@ -26,9 +26,9 @@ def diagnose(measured: Measured, model: ModelFile = None, board: MeasuredBoard =
              runtime: RuntimeName = None, clock: ClockText = None, weights: WeightsRole = None,
              arena: ArenaRole = None, healthy: Healthy = None, as_json: AsJson = False) -> None:
     """Rank misconfigurations by how well they explain the whole pattern over layers."""
-    from twin.attribution.attribution import compare_setups
     from twin.attribution.diagnosis import diagnose as weigh_faults
-    from twin.attribution.diagnosis import notes_of
+    from twin.attribution.marks import notes_of
+    from twin.attribution.sameness import compare_setups
     from twin.attribution.setup import deploy_measured
     from twin.attribution.sides import side_of_measurement, side_of_prediction
     from twin.errors import UsageError

@@ -9,7 +9,8 @@ from rich.table import Table
 from rich.text import Text
 
 from twin.attribution.attribution import Account, Attribution, Gap, Row
-from twin.attribution.diagnosis import STAND_IN, Diagnosis, explain_rows
+from twin.attribution.diagnosis import Diagnosis, explain_rows
+from twin.attribution.error_model import STAND_IN
 from twin.attribution.faults import DECLARED
 from twin.attribution.idealisation import Split
 from twin.quantities import format_frequency, format_number
