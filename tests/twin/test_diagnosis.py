@@ -10,9 +10,10 @@ import pytest
 from test_attribution import measure
 
 from benchmarks.diagnosis.planted import Bench, list_plants
-from twin.attribution.diagnosis import FREEDOM, _log_student, diagnose
+from twin.attribution.diagnosis import diagnose
 from twin.attribution.document import diagnosis_document
 from twin.attribution.faults import DECLARED, UNKNOWN, list_faults, prior_of
+from twin.attribution.likelihood import FREEDOM, log_student
 from twin.attribution.setup import deploy_measured, find_model
 from twin.deployment import deploy
 from twin.errors import UsageError
@@ -131,7 +132,7 @@ def test_the_students_density_is_that_of_scipy():
     half = random.normal(size=(4, 4))
     matrix = half @ half.T + np.eye(4)
     values = random.normal(size=4)
-    assert _log_student(values, matrix) == pytest.approx(
+    assert log_student(values, matrix) == pytest.approx(
         multivariate_t(shape=matrix, df=FREEDOM).logpdf(values))
 
 

@@ -28,13 +28,11 @@ from twin.attribution.error_model import (
     BINARY,
     HEALTHY,
     LIBRARY,
-    MOVED,
-    NOTHING_KNOWN,
-    REBUILT,
     STAND_IN,
     ErrorModel,
 )
-from twin.attribution.faults import DECLARED, UNKNOWN, Fault, list_faults, prior_of
+from twin.attribution.faults import DECLARED, Fault, list_faults, prior_of
+from twin.attribution.likelihood import log_student, shift_errors, sum_errors
 from twin.attribution.marks import (
     CLOCK_SD,
     Marks,
@@ -55,18 +53,9 @@ LEAST = 0.0
 PATTERN_SHARE = 0.99
 """The pattern rests on the layers that make up this share; the rest is overhead and noise."""
 
-FREEDOM = 10.0
-"""Degrees of freedom of the error: a pattern far off is improbable, not impossible."""
-
-FULL_EFFECT = 0.1
-"""Effects below this, as a logarithm, are predicted better in proportion."""
 
 NO_EFFECT = 0.01
 """A fault that changes no layer by more, as a logarithm, cannot be told from its absence."""
-
-EFFECT_SD, EFFECT_LAYER_SD = 0.2, 0.1
-"""How unsure the size of a fault's effect is, as a share of its logarithm: over all layers and
-over those of a family; on a layer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -284,9 +273,9 @@ def _weigh(fault: Fault, base: Prediction, pattern: _Pattern, reference: _Patter
     shares, counts, names = _compare_counts(fault, (base, versus, changed), pattern, reference)
     count = len(values)
     residual = np.concatenate((values - expected, counts))
-    covariance = _covariance(fault, effect, core_share, pattern, errors, shares)
-    covariance[:count, :count] += _shift(fault, marks, count)
-    log_likelihood = _log_student(residual, covariance)
+    covariance = sum_errors(fault, effect, core_share, pattern.families, errors, shares)
+    covariance[:count, :count] += shift_errors(fault, marks, count)
+    log_likelihood = log_student(residual, covariance)
     return _Weight(log_likelihood=log_likelihood + weigh_marks(fault, marks),
                    effect=effect, residual=residual[:count], predicted=np.exp(expected),
                    counted=names)
@@ -360,59 +349,6 @@ def _compare_counts(fault: Fault, predictions: tuple[Prediction, Prediction, Pre
         names.append(f"{pattern.misses:,.0f} cache lines filled, "
                      f"{math.exp(expected) - least:,.0f} expected")
     return shares, np.array(found), tuple(names)
-
-
-def _covariance(fault: Fault, effect: np.ndarray, core_share: np.ndarray, pattern: _Pattern,
-                errors: ErrorModel, counts: Sequence[float]) -> np.ndarray:
-    """Errors of the model and of the fault's own effect, layers first, then counts."""
-    layers = len(effect)
-    same = np.equal.outer(np.array(pattern.families), np.array(pattern.families))
-    common = np.concatenate((np.ones(layers), counts))
-    matrix = np.zeros((len(common), len(common)))
-    for part, scale in _errors_of(fault, errors, effect):
-        own = [part.layer] * layers + [part.instructions if share else part.misses
-                                       for share in counts]
-        own[:layers] = [scale * sd for sd in own[:layers]]
-        matrix += (scale * part.common) ** 2 * np.outer(common, common) + np.diag(np.square(own))
-        matrix[:layers, :layers] += (scale * part.family) ** 2 * same
-    matrix[:layers, :layers] += EFFECT_SD**2 * (1 + same) * np.outer(effect, effect)
-    matrix[:layers, :layers] += np.diag((EFFECT_LAYER_SD * effect) ** 2)
-    slower = np.concatenate((core_share, counts))
-    return matrix + fault.slowdown_sd**2 * np.outer(slower, slower)
-
-
-def _shift(fault: Fault, marks: Marks, layers: int) -> np.ndarray:
-    """Covariance of the time that drift or interrupts took even in the least of the runs.
-
-    Of the size of the mark they left: where none was seen, they explain nothing.
-    """
-    seen = max(abs(marks.drift or 0.0) if fault.drifts else 0.0,
-               marks.scatter or 0.0 if fault.scatters else 0.0)
-    return seen**2 * np.ones((layers, layers)) + (0.2 * seen) ** 2 * np.eye(layers)
-
-
-def _errors_of(fault: Fault, errors: ErrorModel,
-               effect: np.ndarray) -> tuple[tuple[ErrorModel, float], ...]:
-    """Errors that add up for a fault and their scale: as declared, and of the fault's effect."""
-    if fault.kind == UNKNOWN:
-        return (errors, 1.0), (NOTHING_KNOWN, 1.0)
-    if fault.rebuilds:
-        return (errors, 1.0), (REBUILT, 1.0)
-    if fault.deployment is None:
-        return ((errors, 1.0),)
-    # What changes nothing is predicted without error: the evidence then leaves it its prior.
-    return (errors, 1.0), (MOVED, min(1.0, float(np.abs(effect).max()) / FULL_EFFECT))
-
-
-def _log_student(residual: np.ndarray, covariance: np.ndarray) -> float:
-    """Logarithm of a multivariate Student density whose scale matrix is the covariance."""
-    count = len(residual)
-    sign, determinant = np.linalg.slogdet(covariance)
-    assert sign > 0
-    distance = float(residual @ np.linalg.solve(covariance, residual))
-    return (math.lgamma((FREEDOM + count) / 2) - math.lgamma(FREEDOM / 2)
-            - 0.5 * (count * math.log(FREEDOM * math.pi) + determinant)
-            - 0.5 * (FREEDOM + count) * math.log1p(distance / FREEDOM))
 
 
 def _rank(faults: tuple[Fault, ...], weighed: Sequence[_Weight], pattern: _Pattern,
