@@ -47,6 +47,9 @@ BoardFile = Annotated[str | None, typer.Option(
     "--output", "-o", metavar="FILE", help="By default NAME.yaml.")]
 
 
+EXAMPLES = {"--core": "cortex-m4", "--clock": "96MHz", "--flash": "1MiB", "--sram": "256KiB"}
+
+
 class NamedBoards(TyperGroup):
     """`twin boards` and `twin boards NAME` show; `twin boards new` makes one."""
 
@@ -95,9 +98,11 @@ def _ask_missing(asked: dict[str, str | None]) -> dict[str, str]:
     """Ask for what is needed; without a terminal, refuse and name it."""
     missing = [option for option, value in asked.items() if value is None]
     if missing and not sys.stdin.isatty():
-        raise UsageError(f"needed: {', '.join(missing)}; accepted: as --core cortex-m4 --clock "
-                         "96MHz --flash 1MiB --sram 256KiB, or --like BOARD for the core")
-    return {option: value if value is not None else typer.prompt(option.strip("-"), err=True)
+        such = " ".join(f"{option} {EXAMPLES[option]}" for option in missing)
+        raise UsageError(f"needed: {', '.join(missing)}; accepted: as {such}, or --like BOARD for "
+                         "the core")
+    return {option: value if value is not None else
+            typer.prompt(f"{option.strip('-')}, as {EXAMPLES[option]}", err=True)
             for option, value in asked.items()}
 
 
