@@ -57,6 +57,8 @@ def _explain_idle(path: str, before: Prediction, after: Prediction) -> str:
         return ": it is that already"
     if path.startswith("npu.") and not after.epochs:
         return f": {deployment.runtime.identity} does not use the NPU"
+    if path == "offload.host":
+        return ": what it names is on the host already, or moves no data"
     if path.startswith("npu.cache"):
         return ": every byte in its reach is read once and in order"
     most = _most_used(path, after)

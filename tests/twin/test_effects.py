@@ -27,7 +27,8 @@ def effects(deployment, changes):
     ("npu.units.CONV_ACC.count", 8, "no epoch uses more than 3"),
     ("npu.engines", 9, "no epoch uses more than 5"),
     ("npu.pools.npuRAM6.size_bytes", "64KiB", "in npuRAM6"),
-    ("npu.engines", 10, "it is that already")])
+    ("npu.engines", 10, "it is that already"),
+    ("offload.host", "softmax", "on the host already")])
 def test_a_path_without_effect_is_named_with_the_reason(path, value, why):
     (told,) = effects(KWS, {path: value})
     assert told.startswith(f"no effect: {path}={value}") and why in told
@@ -94,6 +95,10 @@ def test_the_command_line_sets_paths_and_says_what_was_idle(tmp_path):
     idle = CliRunner().invoke(app, ["whatif", "kws", "-b", "n6", "--runtime", "neural-art",
                                     "--set", "npu.engines=9", "--json"])
     assert '"remarks": [\n    "no effect: npu.engines=9' in idle.stdout
+    told = CliRunner().invoke(app, ["predict", "kws", "-b", "n6", "--runtime", "neural-art",
+                                    "--no-epochs", "--set", "npu.engines=9", "--set",
+                                    "npu.units.CONV_ACC.count=2"]).stderr
+    assert "no effect: npu.engines=9" in told and "fewer CONV_ACC come out faster" in told
     (tmp_path / "file").write_text("")
     for option in (["--trace", str(tmp_path / "file" / "x.json")],
                    ["--csv", str(tmp_path / "file")]):

@@ -27,6 +27,7 @@ from twin.cli.output import note_written, open_console, show, warn
 
 if TYPE_CHECKING:
     from calibration.machine import Machine
+    from twin.deployment import Deployment
     from twin.prediction import Prediction
 
 CsvFolder = Annotated[str | None, typer.Option(
@@ -71,8 +72,8 @@ def predict(model: Model, board: BoardName, runtime: RuntimeName = None, clock: 
 
     deployment = deploy(model, board, runtime=runtime, clock=clock, weights=weights, arena=arena,
                         assume_unsupported=assume_unsupported)
-    if settings:
-        deployment = deployment.replace(parse_settings(settings))
+    changes = parse_settings(settings) if settings else {}
+    plain, deployment = deployment, deployment.replace(changes) if changes else deployment
     if trace is not None:
         from twin.accelerator.trace import check_trace
 
@@ -87,7 +88,8 @@ def predict(model: Model, board: BoardName, runtime: RuntimeName = None, clock: 
         from twin.accelerator.trace import write_trace
 
         note_written(write_trace(prediction, trace))
-    warn(prediction.warnings)
+    warn(dict.fromkeys((*prediction.warnings, *explain_effects(
+        plain, prediction, changes, cold, calibration))))
     if csv_folder is not None:
         from twin.export import write_csv_files
 
@@ -98,6 +100,20 @@ def predict(model: Model, board: BoardName, runtime: RuntimeName = None, clock: 
 
         for path in write_pictures(prediction, plot, measured):
             note_written(path)
+
+
+def explain_effects(plain: Deployment, prediction: Prediction, changes: Mapping[str, object],
+                    cold: bool, calibration: str) -> list[str]:
+    """Return what to know of paths that were set: which change nothing, which do the contrary."""
+    from twin.effects import list_effects
+    from twin.learning.calibrated import predict_calibrated
+
+    def predict_with(others: Mapping[str, object]) -> Prediction:
+        return predict_calibrated(plain.replace(others), calibration=calibration,
+                                  temperature="cold" if cold else "warm")
+
+    return list(list_effects(predict_with({}), prediction, changes, predict_with)) \
+        if changes else []
 
 
 def refuse_beside(model: str, options: Mapping[str, object]) -> None:
