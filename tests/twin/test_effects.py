@@ -64,11 +64,19 @@ def floats():
     (floats(), {}, "warm", "every layer, as the NPU computes 8-bit integers only"),
     ("kws", {"npu.engines": 2}, "warm", "needs 3 stream engines of 2"),
     ("kws", {"placement.arena": "hyperRAM"}, "warm", "activations outside the chip"),
+    ("kws", {"placement.arena": "hyperRAM", "npu.cache.enabled": "false"}, "warm",
+     "without the NPU cache"),
+    ("ic", {"placement.weights": "hyperRAM"}, "warm", "several engines read weights"),
     ("kws", {}, "cold", "cold is as warm here")])
 def test_remarks_are_among_the_warnings(graph, settings, temperature, text):
     deployment = deploy(graph, BOARD, runtime="neural-art").replace(settings)
     assert any(text in warning
                for warning in predict(deployment, temperature=temperature).warnings)
+
+
+def test_weights_outside_the_chip_are_not_called_activations():
+    warnings = predict(KWS.replace({"placement.weights": "hyperRAM"})).warnings
+    assert not any("activations outside" in warning for warning in warnings)
 
 
 def test_an_idle_accelerator_is_said_and_a_board_without_one_says_nothing():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator
 
 from twin.accelerator.grouping import Grouping
@@ -39,10 +40,41 @@ def list_remarks(deployment: Deployment, temperature: str) -> Iterator[str]:
     if temperature == "cold":
         yield ("cold is as warm here: the host's caches hold nothing after an epoch, and the NPU "
                "cache is taken as empty before each")
-    if any(deployment.board.memory(home.memory).role == "external_ram"
-           for home in pools.homes.values()):
+    yield from _say_outside(deployment)
+
+
+def _say_outside(deployment: Deployment) -> Iterator[str]:
+    """What is assumed of memory outside the chip: activations, weights read in turns, no cache."""
+    board, npu, pools = deployment.board, deployment.board.npu, deployment.pools
+    assert npu is not None and pools is not None
+    outside = [tensor for tensor, home in pools.homes.items()
+               if board.memory(home.memory).role == "external_ram"]
+    tensors = deployment.executed.tensors
+    moving = [tensor for tensor in outside if tensor < 0 or not tensors[tensor].is_constant]
+    if moving:
         yield ("assumed: activations outside the chip; no profiled epoch has any, and published "
                "networks take 2.4 to 6 times as long with them")
+    epochs = [step.epoch for step in deployment.steps if step.epoch is not None]
+    for pool in (pool for pool in npu.pools if pool.external and pool.shared):
+        turns = [epoch for epoch in epochs if sum(
+            engine.pool == pool.name and engine.operand == "weights"
+            for engine in epoch.engines) > 1]
+        if turns:
+            yield (f"assumed: in {len(turns)} of {len(epochs)} epochs several engines read weights "
+                   f"from {pool.name} in turns, and each access pays its latency again, which a "
+                   "flash is not charged: it may come out slower than a flash of a lower rate")
+    if npu.cache is None or npu.cache.enabled:
+        return
+    cached = {pool.name for pool in npu.pools if pool.cacheable}
+    engines = [engine for epoch in epochs for engine in epoch.engines
+               if engine.pool in cached and engine.pattern != "contiguous"]
+    if engines:
+        runs = sum(math.ceil(engine.bytes / engine.run_bytes) * engine.repeats
+                   for engine in engines)
+        moved = sum(engine.bytes * engine.repeats for engine in engines)
+        yield (f"assumed: without the NPU cache {moved:,} bytes outside the chip are read and "
+               f"written in {runs:,} accesses of {moved / runs:.1f} bytes on average, each with "
+               "the memory's latency; no profiled epoch runs so")
 
 
 def _say_left_out(deployment: Deployment, grouping: Grouping) -> Iterator[str]:
