@@ -87,8 +87,8 @@ class PowerWindow:
 
 
 def measure(board: BoardName, model: OptionalModel = None, port: Port = None,
-            virtual: Virtual = None,
-            image: Image = None, runs: Runs = None, warmup: WarmUp = 10, counters: Events = None,
+            virtual: Virtual = None, image: Image = None, runs: Runs = None,
+            warmup: WarmUp = 10, counters: Events = None,
             input_file: InputFile = None, mask: Mask = False, fixed: Fixed = False,
             baud: Baud = 115200, clock: ClockText = None, output: Folder = None,
             supply: Supply = None, flamegraph: Flame = None, power: PowerRuns = None,
@@ -97,16 +97,11 @@ def measure(board: BoardName, model: OptionalModel = None, port: Port = None,
     """Measure a network on a board, or on this machine (-b host): raw samples and what they say."""
     if board == HOST and port is None:
         virtual = HOST
-    if port is not None and virtual is not None:
-        raise UsageError("--port and --virtual exclude each other")
-    if image is not None and virtual is None:
-        raise UsageError("--image is for --virtual; a real board is flashed: twin firmware flash")
+    _check_target(model, plan, port, virtual, image)
     if ina226 is not None and (shunt is None or power is None):
         raise UsageError("--ina226 needs --shunt OHM and --power RUNS")
     if power_repeat and ina226 is None:
         raise UsageError("--power-repeat needs --ina226 BUS")
-    if (model is None) == (plan is None):
-        raise UsageError("either a MODEL or --plan is needed, to say what is measured")
     deployed = None if virtual == HOST else _load_board(board, clock)
     if plan is not None:
         from twin.cli.microbench import measure_plan
@@ -148,6 +143,17 @@ def measure(board: BoardName, model: OptionalModel = None, port: Port = None,
     note_written(folder)
     if flamegraph is not None:
         _write_flamegraph(Path(flamegraph), graph, networks[-1], sampled=virtual == HOST)
+
+
+def _check_target(model: str | None, plan: str | None, port: str | None, virtual: str | None,
+                  image: str | None) -> None:
+    """Refuse what does not say, once, what is measured and on what."""
+    if (model is None) == (plan is None):
+        raise UsageError("either a MODEL or --plan is needed, to say what is measured")
+    if port is not None and virtual is not None:
+        raise UsageError("--port and --virtual exclude each other")
+    if image is not None and virtual is None:
+        raise UsageError("--image is for --virtual; a real board is flashed: twin firmware flash")
 
 
 def _load_board(board: str, clock: str | None) -> Board:
