@@ -370,10 +370,13 @@ def _check_reach(draft: Deployment) -> None:
     assert draft.board.npu is not None, "asked of a runtime that offloads"
     reached = {pool.memory: pool.name for pool in draft.board.npu.pools}
     for what, memory in (("arena", draft.arena), ("weights", draft.weights)):
+        able = [name for name in reached
+                if what == "weights" or draft.board.memory(name).role not in FLASH_ROLES]
         if memory not in reached:
             raise PlacementError(f"{draft.board.name}: the NPU does not reach {memory}, where the "
-                                 f"{what} would be; accepted: {', '.join(reached)}, or a pool: "
-                                 + ", ".join(pool.name for pool in draft.board.npu.pools))
+                                 f"{what} would be; accepted: {', '.join(able)}, or a pool: "
+                                 + ", ".join(pool.name for pool in draft.board.npu.pools
+                                             if pool.memory in able))
 
 
 def _check(draft: Deployment) -> None:

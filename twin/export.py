@@ -144,7 +144,8 @@ def hardware_summary(prediction: Prediction) -> list[dict[str, Cell]]:
     Notes
     -----
     The configured bandwidth is what the memory that holds the weights delivers at the deployed
-    clock; see `twin.roofs.memory_bytes_per_second`.
+    clock; see `twin.roofs.memory_bytes_per_second`. An accelerator moves most bytes of an inference
+    in other memories, so that its utilisation of this one is left empty.
     """
     layers = layerwise_breakdown(prediction)
     total_bytes = math.fsum(row[key] for row in layers  # type: ignore[misc]
@@ -158,7 +159,8 @@ def hardware_summary(prediction: Prediction) -> list[dict[str, Cell]]:
         "estimated_total_macs": prediction.macs,
         "achieved_bandwidth_gbps": achieved,
         "configured_memory_bandwidth_gbps": configured,
-        "bandwidth_utilization": None if achieved is None else achieved / configured,
+        "bandwidth_utilization": None if achieved is None or prediction.epochs
+        else achieved / configured,
         "achieved_gmacs": prediction.macs / time_s / 1e9 if time_s else None,
     }]
 

@@ -5,8 +5,10 @@ import csv
 import pytest
 from made_predictions import make_prediction
 
+from twin.deployment import deploy
 from twin.errors import UsageError
-from twin.export import write_csv_files, write_file
+from twin.export import hardware_summary, write_csv_files, write_file
+from twin.prediction import predict
 
 # Columns as the edge-hardware constraint framework documents them.
 FRAMEWORK = {
@@ -83,3 +85,9 @@ def test_same_prediction_gives_the_same_bytes(tmp_path):
     first = [path.read_bytes() for path in write_csv_files(make_prediction(), tmp_path / "a")]
     second = [path.read_bytes() for path in write_csv_files(make_prediction(), tmp_path / "b")]
     assert first == second
+
+
+def test_utilisation_of_the_flash_is_not_told_where_an_accelerator_moves_bytes_elsewhere():
+    prediction = predict(deploy("kws", "stm32n6570_dk", runtime="neural-art"))
+    (row,) = hardware_summary(prediction)
+    assert row["bandwidth_utilization"] is None and row["achieved_bandwidth_gbps"] > 0

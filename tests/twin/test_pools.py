@@ -7,6 +7,7 @@ import pytest
 from made_graphs import one_layer, tensor
 
 from hwmodels.board.file import change_board, load_board
+from hwmodels.errors import BoardError
 from twin.accelerator.grouping import Planner, explain_host
 from twin.accelerator.pools import Demand, Wish, plan_pools
 from twin.deployment import deploy
@@ -83,7 +84,7 @@ def test_pools_are_asked_for_by_name_in_any_spelling():
     assert arena.replace({"npu.engines": 8}).arena_pool == "npuRAM6"
     with pytest.raises(UsageError, match="did you mean npuRAM3"):
         deploy("kws", BOARD, runtime="neural-art", arena="npuRAM33")
-    with pytest.raises(PlacementError, match="does not reach dtcm"):
+    with pytest.raises(PlacementError, match=r"dtcm.*accepted: npu_ram, sram, psram, or"):
         deploy("kws", BOARD, runtime="neural-art", arena="dtcm")
 
 
@@ -185,3 +186,9 @@ def test_a_runtime_set_later_is_placed_as_one_set_at_first():
     assert later.replace({"runtime": bare.runtime.identity}).arena == bare.arena
     asked = bare.replace({"runtime": "neural-art", "placement.arena": "sram"})
     assert asked.arena == "sram"
+
+
+def test_the_memory_outside_the_chip_is_not_clocked_above_its_rating():
+    with pytest.raises(BoardError, match="200"):
+        change_board(BOARD, {"clocks.xspi.frequency_hz": "400MHz"})
+    assert change_board(BOARD, {"clocks.xspi.frequency_hz": "100MHz"}).clock("xspi")

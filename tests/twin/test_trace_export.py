@@ -116,3 +116,12 @@ def test_timeline_picture_is_drawn(prediction, tmp_path):
     for epoch in prediction.epochs:
         assert tops[epoch.index] == pytest.approx(epoch.time_us)
     assert save_figure(figure, tmp_path / "timeline.png").stat().st_size > 10_000
+
+
+def test_every_unit_at_work_has_a_row(prediction):
+    for epoch in prediction.epochs:
+        rows = {span.row for span in list_spans(prediction, epochs=[epoch.index])}
+        for kind in ("CONV_ACC", "ARITH_ACC"):
+            busy = sum(unit.count for unit in epoch.run.epoch.units if unit.kind == kind)
+            assert sum(row.split(" ")[0] == kind for row in rows) == busy
+    assert any(span.row == "CONV_ACC 3" for span in list_spans(prediction))

@@ -103,25 +103,28 @@ def _npu_spans(prediction: Prediction, epoch: EpochPrediction, steps: bool) -> l
         unit = None if engine else asked.units[int(part.node[1:])]
         if unit is not None and unit.kind == "NULL":
             continue
-        spans.setdefault(part.node, []).append(Span(
-            row=f"STRENG {engine.index}" if engine else rows[part.node],
-            label=(f"{epoch.name} {engine.operand or engine.direction} {engine.pool}" if engine
-                   else epoch.name), epoch=epoch.index,
-            start_us=begin_us + part.start_npu_cycle / per_us,
-            end_us=begin_us + part.end_npu_cycle / per_us, bytes=part.bytes,
-            pool=engine.pool if engine else "", direction=engine.direction if engine else ""))
+        for row in [f"STRENG {engine.index}"] if engine else rows[part.node]:
+            spans.setdefault(row, []).append(Span(
+                row=row, epoch=epoch.index, bytes=part.bytes,
+                label=(f"{epoch.name} {engine.operand or engine.direction} {engine.pool}"
+                       if engine else epoch.name),
+                start_us=begin_us + part.start_npu_cycle / per_us,
+                end_us=begin_us + part.end_npu_cycle / per_us,
+                pool=engine.pool if engine else "", direction=engine.direction if engine else ""))
     if steps:
         return [span for parts in spans.values() for span in parts]
     return [_join(parts) for parts in spans.values()]
 
 
-def _name_units(epoch: Epoch) -> dict[str, str]:
-    """Row of each unit node: two of a kind work at once, so each has its own."""
+def _name_units(epoch: Epoch) -> dict[str, list[str]]:
+    """Rows of each node of units: a convolution may take several, and each has its own."""
     seen: dict[str, int] = {}
     rows = {}
     for position, unit in enumerate(epoch.units):
-        seen[unit.kind] = number = seen.get(unit.kind, 0) + 1
-        rows[f"U{position}"] = unit.kind if number == 1 else f"{unit.kind} {number}"
+        first = seen.get(unit.kind, 0) + 1
+        seen[unit.kind] = first + unit.count - 1
+        rows[f"U{position}"] = [unit.kind if number == 1 else f"{unit.kind} {number}"
+                                for number in range(first, first + unit.count)]
     return rows
 
 

@@ -138,8 +138,14 @@ def read_compiled(path: str | Path) -> CompiledNetwork:
     try:
         return _read_info(path, document)
     except (KeyError, TypeError, IndexError, ValueError) as error:
-        raise ModelError(f"{path}: not a c_info.json of the Neural-ART compiler: {error!r} is "
-                         "missing or of another form") from error
+        raise ModelError(f"{path}: not a c_info.json of the Neural-ART compiler: {_tell(error)} is "
+                         "missing or of another form; accepted: what `stedgeai generate` writes, "
+                         "with memory_pools, buffers and graphs") from error
+
+
+def _tell(error: Exception) -> str:
+    """A missing key by its name, anything else by what Python says of it."""
+    return repr(error.args[0]) if isinstance(error, KeyError) and error.args else str(error)
 
 
 def read_pools(path: str | Path) -> tuple[CompiledPool, ...]:
@@ -157,8 +163,8 @@ def read_pools(path: str | Path) -> tuple[CompiledPool, ...]:
     except (OSError, UnicodeDecodeError) as error:
         raise ModelError(f"{path}: cannot be read: {error}") from error
     except (KeyError, TypeError, ValueError) as error:
-        raise ModelError(f"{path}: not a memory-pool file: {error!r} is missing or of another "
-                         "form; accepted: memory.mempools[].{name, prop, offset, size}"
+        raise ModelError(f"{path}: not a memory-pool file: {_tell(error)} is missing or of "
+                         "another form; accepted: memory.mempools[].{name, prop, offset, size}"
                          ) from error
 
 
