@@ -45,6 +45,13 @@ def test_document_and_trace_have_the_epochs(tmp_path):
     assert json.loads((tmp_path / "run.json").read_text())["traceEvents"]
 
 
+def test_every_memory_with_buffers_is_judged_by_itself():
+    text = run("check", "ic", "-b", "stm32n6570_dk", "--runtime", "neural-art", "--weights",
+               "hyperRAM").output
+    assert "fits npu_ram" in text and "fits psram" in text and "fits RAM" not in text
+    assert "36,864" in text  # the arena's 32,768 and the runtime's 4,096
+
+
 def test_trace_without_an_accelerator_is_refused(tmp_path):
     result = run("predict", "kws", "-b", "nucleo_f446re", "--trace", str(tmp_path / "run.json"))
     assert result.exit_code != 0
