@@ -15,7 +15,7 @@ from hwmodels.npu import Npu
 from twin.accelerator.choices import take_offload
 from twin.accelerator.epochs import Step, plan_steps
 from twin.accelerator.grouping import Grouping, Planner, plan_groups
-from twin.accelerator.pools import Demand, PoolPlan, Wish, plan_pools
+from twin.accelerator.pools import Demand, PoolPlan, Wish, describe_spills, plan_pools
 from twin.accelerator.weight_width import narrow_weights
 from twin.dead_channels import drop_dead_channels
 from twin.errors import PlacementError, RuntimeRefusedError
@@ -305,7 +305,7 @@ def place(graph: Graph, board: Board, runtime: Runtime, *, weights: str | None,
                              "sram, external_ram or npu_ram")
     if draft.pools is not None:
         _check_reach(draft)
-        draft = _add_notes(draft, _describe_spills(draft.pools))
+        draft = _add_notes(draft, describe_spills(draft.pools))
     elif arena is None:
         roomy, notes = _roomy_arena(draft)
         if roomy != draft.arena:
@@ -332,13 +332,6 @@ def _add_notes(deployment: Deployment, notes: tuple[str, ...], *,
     vars(noted).update({name: value for name, value in vars(deployment).items()
                         if name not in vars(noted)})
     return noted
-
-
-def _describe_spills(pools: PoolPlan) -> tuple[str, ...]:
-    """Say what did not fit where it was wanted."""
-    return tuple(f"pools: {count} of the {what}, {size:,} bytes, find no room where they are "
-                 "wanted: " + ("left in flash" if memory == "flash" else f"placed in {memory}")
-                 for what, memory, count, size in pools.spilled)
 
 
 def _accelerator(board: Board, runtime: Runtime) -> Npu:

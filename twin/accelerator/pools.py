@@ -217,6 +217,13 @@ def plan_pools(board: Board, npu: Npu, demand: Demand) -> PoolPlan:
         spilled=tuple((*what, len(sizes), sum(sizes)) for what, sizes in spilled.items()))
 
 
+def describe_spills(plan: PoolPlan) -> tuple[str, ...]:
+    """Say what did not fit where it was wanted."""
+    return tuple(f"pools: {count} of the {what}, {size:,} bytes, find no room where they are "
+                 "wanted: " + ("left in flash" if where == "flash" else f"placed in {where}")
+                 for what, where, count, size in plan.spilled)
+
+
 def _make_regions(board: Board, npu: Npu, demand: Demand) -> list[_Region]:
     """Pools of a memory fill it up to its end: what is before them is not the accelerator's."""
     regions = []

@@ -64,26 +64,13 @@ def check(model: Model, board: BoardName, max_ms: MaxMs = None, max_uj: MaxUj = 
         raise typer.Exit(1)
 
 
-def fill_memories(prediction: Prediction) -> dict[str, tuple[int, int]]:
-    """Return bytes in use of each RAM an accelerator's buffers are in, and its size; else none."""
-    deployment = prediction.deployment
-    npu, plan = deployment.board.npu, deployment.pools
-    if npu is None or plan is None:
-        return {}
-    filled = {deployment.arena: deployment.ram_parts["runtime"]}
-    for name, used in plan.used:
-        memory = npu.pool(name).memory
-        filled[memory] = filled.get(memory, 0) + used
-    return {name: (used, deployment.board.memory(name).size_bytes)
-            for name, used in filled.items()}
-
-
 def list_requirements(prediction: Prediction, max_ms: float | None, max_uj: float | None,
                       max_ram_bytes: float | None) -> list[Requirement]:
     """Return what a deployment must meet: its memories, and the limits that were asked."""
+    from twin.memories import fill_memories
     from twin.tables.comparison import Requirement
 
-    ram = fill_memories(prediction) or {
+    ram = fill_memories(prediction.deployment) or {
         "RAM": (prediction.ram_bytes, prediction.ram_available_bytes)}
     requirements = [
         *(Requirement(name=f"fits {name}", unit="bytes", predicted=used, limit=size)

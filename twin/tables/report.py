@@ -24,6 +24,7 @@ from twin.ledger import (
     percentages,
     share_out,
 )
+from twin.memories import fill_memories
 from twin.operators import graph_macs, graph_parameters
 from twin.prediction import LayerPrediction, Prediction
 from twin.quantities import (
@@ -97,7 +98,9 @@ def header_pairs(prediction: Prediction) -> list[tuple[str, str]]:
         ("board", f"{board.name}, {board.soc}, {board.core.model} at {frequency}"),
         ("runtime", f"{deployment.runtime.identity}, weights in {deployment.weights}, arena in "
                     f"{deployment.arena}, code in {deployment.code}"),
-        ("RAM", _used(prediction.ram_bytes, prediction.ram_available_bytes)
+        ("RAM", (", ".join(f"{name} {_used(*fill)}" for name, fill in
+                           fill_memories(deployment).items())
+                 or _used(prediction.ram_bytes, prediction.ram_available_bytes))
                 + f", most alive in layer {peak}"),
         ("", _ram_parts(prediction)),
         ("flash", _used(prediction.flash_bytes, prediction.flash_available_bytes)),
