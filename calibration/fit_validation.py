@@ -11,8 +11,8 @@ from calibration.errors import FitError
 from calibration.fitting import Evidence, Fit, predict_totals
 
 FEWEST_BOARDS = 4
-LEAST_SCALE = 0.5
-"""Below, an interval would rest on luck."""
+LEAST_SCALE = 1.0
+"""A board nobody measured is never surer than was stated: below, an interval would rest on luck."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -146,6 +146,12 @@ def student_band(boards: int, level: float = LEVEL, scale: float = 1.0) -> Band:
         raise extra_missing("intervals", "SciPy", "fit") from error
     reach = scale * float(t.ppf((1 + level) / 2, max(boards - 1, 1)))
     return Band(down=reach, up=reach, level=level, basis="model-based", count=boards)
+
+
+def widest(band: Band, *others: Band) -> Band:
+    """Return a band that reaches as far as any of them, on either side; the first says why."""
+    return replace(band, down=max(one.down for one in (band, *others)),
+                   up=max(one.up for one in (band, *others)))
 
 
 def bound(value: float, sd: float, band: Band) -> Interval:

@@ -123,13 +123,16 @@ def test_a_single_key_leaves_nothing_to_fit_to() -> None:
     assert np.isnan(held.log_errors).all()
 
 
-def test_strangers_are_wrong_by_what_was_stated_and_by_less_where_it_was_too_much() -> None:
+def test_strangers_are_wrong_by_what_was_stated_and_never_surer() -> None:
     true = Spread()
     wide = replace(true, library=3 * true.library, release=3 * true.release,
                    own_board=4 * true.own_board, board=4 * true.board, core=4 * true.core)
     evidence = draw_evidence(true, seed=3, boards=24)
     told = stranger_scale(fit_pooled(evidence, STATED, true))
     assert told == pytest.approx(1.0, abs=0.35)  # 24 boards: sd of a mean square of one is 0.29
-    assert LEAST_SCALE <= stranger_scale(fit_pooled(evidence, STATED, wide)) < 0.75 * told
+    assert stranger_scale(fit_pooled(evidence, STATED, wide)) == LEAST_SCALE == 1.0
+    narrow = replace(true, board=true.board / 4, own_board=true.own_board / 4,
+                     core=true.core / 4, own_core=true.own_core / 4)
+    assert stranger_scale(fit_pooled(evidence, STATED, narrow)) > 1.2 * told
     few = fit_pooled(draw_evidence(true, seed=3, boards=FEWEST_BOARDS - 1), STATED, true)
     assert stranger_scale(few) == 1.0
