@@ -12,6 +12,7 @@ import numpy as np
 from calibration.errors import MeasurementError
 from calibration.power_trace.alignment import Alignment
 from calibration.power_trace.trace import PowerTrace
+from calibration.student import student_quantile
 
 NORMAL_95 = 1.959963984540054
 """Two-sided 95 % point of the normal distribution."""
@@ -206,8 +207,6 @@ def difference_repetitions(repetitions: Sequence[float], energies: Sequence[Ener
     about the line shows (Student's t with windows - 2 degrees of freedom) and what the meter
     states of each window; the gain of the meter is common to all and scales b.
     """
-    from scipy.stats import t as student
-
     counts = np.array(repetitions, dtype=np.float64)
     values = np.array([one.energy_uj for one in energies])
     if len(counts) != len(values) or len(set(counts.tolist())) < 2 or len(counts) < 3:
@@ -223,8 +222,8 @@ def difference_repetitions(repetitions: Sequence[float], energies: Sequence[Ener
                            for i, one in enumerate(energies)))
     gains = [one.scale_uj / one.energy_uj for one in energies if one.energy_uj > 0]
     scale = abs(slope) * (max(gains) if gains else 0.0)
-    half = float(student.ppf(0.5 + confidence / 2, freedom)) * scatter
-    normal = float(student.ppf(0.5 + confidence / 2, math.inf))
+    half = student_quantile(0.5 + confidence / 2, freedom) * scatter
+    normal = student_quantile(0.5 + confidence / 2, math.inf)
     half = math.hypot(max(half, normal * stated), normal * scale)
     return EnergyEstimate(energy_uj=slope, sd_uj=math.hypot(max(scatter, stated), scale),
                           noise_uj=max(scatter, stated), scale_uj=scale, edges_uj=0.0,
