@@ -52,19 +52,21 @@ class Port:
 
 
 def firmware_folder() -> Path:
-    """Folder of the firmware's sources: TWIN_FIRMWARE, or beside the package.
+    """Folder of the firmware's sources: TWIN_FIRMWARE, a checkout's, or what was installed.
 
     Raises
     ------
     ToolMissingError
-        When neither is there.
+        When none is there.
     """
     named = os.environ.get("TWIN_FIRMWARE")
-    folder = Path(named) if named else Path(__file__).resolve().parents[2] / "firmware"
-    if not (folder / "Makefile").is_file():
-        raise ToolMissingError(f"{folder}: the firmware's sources are not there; set TWIN_FIRMWARE "
-                               "to the folder firmware/ of a source checkout")
-    return folder
+    package = Path(__file__).resolve().parents[1]
+    folders = [Path(named)] if named else [package.parent / "firmware", package / "firmware"]
+    for folder in folders:
+        if (folder / "Makefile").is_file():
+            return folder
+    raise ToolMissingError(f"{folders[-1]}: the firmware's sources are not there; set "
+                           "TWIN_FIRMWARE to the folder firmware/ of a source checkout")
 
 
 def list_ports() -> tuple[str, ...]:
@@ -89,6 +91,11 @@ def load_port(name: str) -> Port:
     return Port(name=name, arch=settings["ARCH"], core=settings.get("CORE", ""),
                 fixed_map=settings["ARCH"] == "host" or (folder / "memory.ld").is_file(),
                 settings=settings)
+
+
+def has_core_of(port: Port, board: Board) -> bool:
+    """Whether a port runs on a board's core, so that its counts may be set beside the board's."""
+    return board.core.model == port.core or (not port.core and port.isa == board.core.isa)
 
 
 def choose_port(board: Board, name: str | None) -> Port:
