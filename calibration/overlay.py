@@ -116,12 +116,13 @@ class Entry(_Strict):
 
 
 class Data(_Strict):
-    """What an overlay was learnt from."""
+    """What an overlay was learnt from; `kinds` are those of its measurements."""
 
     sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
     rows: Annotated[int, Field(ge=0)]
     energy_rows: Annotated[int, Field(ge=0)] = 0
     use: str
+    kinds: tuple[str, ...] = ("published",)
     sources: tuple[str, ...]
 
 

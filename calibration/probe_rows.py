@@ -114,6 +114,11 @@ class Belief:
             off = np.zeros_like(off) if self.untouched else self._share() @ off
         return row.reach * float(row.shares @ off)
 
+    def surprise(self, row: ProbeRow) -> float:
+        """How many standard deviations a measured row is from what was expected of it."""
+        variance = float(row.shares @ self.seen(row)[1] @ row.shares) + row.noise_sd**2
+        return (row.log_ratio - self.expected(row)) / math.sqrt(variance)
+
     def _share(self) -> np.ndarray:
         """B P^-1."""
         return np.linalg.solve(self.prior.covariance, _sum_parts(self.prior, HARDWARE)).T

@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 
 from calibration.measurement import Measurement, write_measurement
 from calibration.microbench import PROBES_KEY, RUNTIME, pack_probes
+from calibration.probe_rows import learn_rows
 from calibration.sample import Header, Sample
 from hwmodels.board.file import load_board
 from twin.cli import app
@@ -29,7 +30,7 @@ from twin.portability.new_board import Wanted, write_board
 from twin.portability.plan import believe, rank_benchmarks
 from twin.portability.plan_file import read_plan
 from twin.portability.port import FAMILIES, check_families, gather, predict_unmeasured
-from twin.portability.probed import learn_probes
+from twin.portability.probed import learn_probes, split_odd
 from twin.portability.probes import choose_benchmarks, find_rooms
 from twin.portability.rows import measured_rows, share_waits
 from twin.portability.stated import state_memories
@@ -268,6 +269,25 @@ def test_calibrate_writes_an_overlay_that_predict_takes(tmp_path):
         assert code == 0, err
         times.append(json.loads(out)["total"]["time_us"]["value"])
     assert times[1] > times[0]
+    # learnt on an emulated board: said wherever it is used
+    assert "simulated" in err and "simulated" in json.loads(out)["calibration"]["overlay"]
+
+
+def test_rows_out_of_reach_of_what_is_believed_are_not_learnt_from(tmp_path):
+    """A wait 200 times the datasheet's tells of a mistake; the row beside it still narrows."""
+    board = load_board("nucleo_l4r5zi")
+    belief = believe(choose_calibration(deploy("ic", board)))
+    (row,), _ = measured_rows(probe_measurement(board, ["latency:flash"], 1.0), board)
+    far = dataclasses.replace(row, log_ratio=row.log_ratio + math.log(200))
+    kept, odd = split_odd(belief, [row, far])
+    assert kept == [row] and len(odd) == 1 and "latency:flash: +" in odd[0]
+    place = TIME_PRICES.index("memory")
+    assert (learn_rows(belief, kept).covariance[place, place]
+            < belief.now.covariance[place, place])
+    folder = write_measurement(tmp_path / "m", probe_measurement(board, ["latency:flash"], 200.0))
+    code, _, err = run("calibrate", "-b", "nucleo_l4r5zi", folder, "-o", tmp_path / "o.yaml")
+    assert code == 2 and "nothing is left to learn from" in err
+    assert not (tmp_path / "o.yaml").exists()
 
 
 @pytest.mark.parametrize("change, message", [

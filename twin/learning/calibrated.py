@@ -68,6 +68,8 @@ class Calibration:
         Log factors and covariance, in the order of `TIME_PRICES` and `ENERGY_PRICES`.
     spread, energy_spread : mapping of str to float
         How far apart prices lie by level, where it was learnt; see `calibration.fit_prior.Spread`.
+    kinds : tuple of str
+        Of the measurements it was learnt from.
     """
 
     origin: str
@@ -76,10 +78,18 @@ class Calibration:
     energy: Estimate | None
     spread: Mapping[str, float]
     energy_spread: Mapping[str, float]
+    kinds: tuple[str, ...] = ()
 
     @property
     def description(self) -> str:
         """What it is, for a report's header."""
+        if "simulated" not in self.kinds:
+            return self._describe()
+        others = " and ".join(kind for kind in self.kinds if kind != "simulated")
+        return f"{self._describe()}; simulated: of an emulated board" + (
+            f" and {others}" if others else ", not of hardware")
+
+    def _describe(self) -> str:
         entry, rows = self.entry, self.entry.time.rows
         if entry.board is not None and rows:
             return (f"{self.origin} overlay of {entry.board}, {entry.runtime}, learnt from {rows} "
@@ -147,7 +157,7 @@ def _take(overlay: Overlay, entry: Entry, origin: str) -> Calibration:
     return Calibration(
         origin=origin, entry=entry, time=entry.time.estimate(overlay.time_prices),
         energy=None if energy is None else energy.estimate(overlay.energy_prices),
-        spread=overlay.spread, energy_spread=overlay.energy_spread)
+        spread=overlay.spread, energy_spread=overlay.energy_spread, kinds=overlay.data.kinds)
 
 
 def apply_calibration(deployment: Deployment, calibration: Calibration) -> Deployment:

@@ -62,6 +62,8 @@ class Observation:
         Memory of the arena.
     whole : bool
         A whole inference, not a layer.
+    kind : str
+        "published", "measured", "simulated": of the measurement.
     """
 
     label: str
@@ -76,6 +78,7 @@ class Observation:
     supply_v: float | None
     arena: str
     whole: bool = True
+    kind: str = "published"
 
 
 def observe_rows(rows: Iterable[PublishedRow], *, cache: Path | None = None,
@@ -185,7 +188,7 @@ def observe_folder(folder: str | Path, board: str, *, cache: Path | None = None,
               if (cycles := _median_cycles(measurement, layer, hertz)) is not None}
     if layers:
         return _observe_layers(deployment, runtime, tally, layers, label=where,
-                               source=header.source)
+                               source=header.source, kind=header.kind)
     cycles = _median_cycles(measurement, None, hertz)
     if cycles is None:
         raise MeasurementError(f"{where}: neither cpu_cycles nor latency; it has "
@@ -195,7 +198,7 @@ def observe_folder(folder: str | Path, board: str, *, cache: Path | None = None,
         label=where, source=header.source, network=deployment.graph.architecture_id,
         runtime=runtime, cell=_cell(deployment, runtime), tally=tally,
         cycles=cycles, energy_pj=None if energy_uj is None else energy_uj * 1e6, clock_hz=hertz,
-        supply_v=header.supply_v, arena=deployment.arena),)
+        supply_v=header.supply_v, arena=deployment.arena, kind=header.kind),)
 
 
 def name_runtime(runtime: str, compiler: str) -> str:
@@ -227,7 +230,7 @@ def _median_cycles(measurement: Measurement, layer: int | None, hertz: float) ->
 
 def _observe_layers(deployment: Deployment, runtime: str, tally: Tally,
                     layers: Mapping[str, tuple[int, float]], *, label: str, source: str,
-                    ) -> tuple[Observation, ...]:
+                    kind: str = "published") -> tuple[Observation, ...]:
     hertz = deployment.board.clock(deployment.board.core.clock).frequency_hz
     found = []
     for name, (layer, cycles) in layers.items():
@@ -238,7 +241,7 @@ def _observe_layers(deployment: Deployment, runtime: str, tally: Tally,
                 label=f"{label} {name}", source=source, runtime=runtime, cycles=cycles,
                 network=f"{deployment.graph.architecture_id} {name}", whole=False,
                 cell=_cell(deployment, runtime), tally=one, energy_pj=None, clock_hz=hertz,
-                supply_v=None, arena=deployment.arena))
+                supply_v=None, arena=deployment.arena, kind=kind))
     return tuple(found)
 
 

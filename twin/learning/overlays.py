@@ -181,6 +181,7 @@ def _overlay(learning: Learning, library: str, entries: Sequence[Entry]) -> Over
                    "counts_sha256": hash_counts(rows)},
         data=Data(sha256=hash_data(learning.observations), rows=len(learning.observations),
                   energy_rows=len(with_energy(learning.observations)), use="fit",
+                  kinds=tuple(sorted({o.kind for o in learning.observations})),
                   sources=tuple(o.label for o in rows)),
         spread=_rounded(learning.spread), energy_spread=_rounded(learning.energy_spread),
         time_prices=TIME_PRICES, energy_prices=ENERGY_PRICES)
@@ -349,6 +350,8 @@ def learn_own(observations: Sequence[Observation], board: Board,
                    "counts_sha256": hash_counts(observations)},
         data=Data(sha256=hash_data(observations), rows=len(observations),
                   energy_rows=len(with_energy(observations)), use="own",
+                  kinds=tuple(sorted({*(o.kind for o in observations),
+                                      *(() if start is None else start.kinds)})),
                   sources=tuple(o.label for o in observations)))
 
 

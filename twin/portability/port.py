@@ -247,7 +247,8 @@ def _calibrate(learning: Learning, cell: Cell, runtime: str) -> Calibration:
     return Calibration(
         origin=boards, entry=entry, time=entry.time.estimate(TIME_PRICES),
         energy=None if entry.energy is None else entry.energy.estimate(ENERGY_PRICES),
-        spread=asdict(learning.spread), energy_spread=asdict(learning.energy_spread))
+        spread=asdict(learning.spread), energy_spread=asdict(learning.energy_spread),
+        kinds=tuple(sorted({one.kind for one in learning.observations})))
 
 
 def _strangeness(cell: Cell, observations: Sequence[Observation], runtime: str) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from importlib.metadata import version
@@ -36,6 +37,9 @@ from twin.portability.plan import believe
 from twin.portability.rows import measured_rows
 from twin.prediction import Prediction, predict
 from twin.runtimes import load_runtime
+
+SURPRISE = 4.0
+"""A row this many standard deviations from what is believed tells of a mistake, not of a price."""
 
 TOLD_SHARE = 0.8
 """A price has become known when its variance fell below this share."""
@@ -85,7 +89,8 @@ def learn_probes(folders: Sequence[str], board: Board, runtime: str | None = Non
     Raises
     ------
     UsageError
-        When no runtime is named, or nothing of the measurements tells of a price.
+        When no runtime is named, or nothing of the measurements tells of a price, or all of it
+        is out of reach of what is believed.
     RuntimeRefusedError
         For a runtime there is not.
     MeasurementError
@@ -105,15 +110,22 @@ def learn_probes(folders: Sequence[str], board: Board, runtime: str | None = Non
     runtime = load_runtime(runtime).identity
     rows: list[ProbeRow] = []
     remarks: list[str] = []
+    kinds: set[str] = set()
     for folder, one in measured:
         found, refused = measured_rows(one, board, _predict(one, board, runtime), folder)
         rows += found
         remarks += [f"{folder}: {remark}" for remark in refused]
+        kinds |= {one.header.kind} if found else set()
     if not rows:
         raise UsageError(f"{', '.join(folders)}: nothing there tells of a price; accepted: "
                          "latency of a memory that is waited for, fetch, mac:int8")
     base = shipped_calibration(board, runtime)
     start = _stated(board, runtime) if base is None else base
+    rows, odd = split_odd(believe(start), rows)
+    if not rows:
+        raise UsageError(f"{', '.join(folders)}: {'; '.join(odd)}: nothing is left to learn from; "
+                         "correct the board file, or measure again")
+    remarks += [f"{one}: not learnt from; correct the board file, or measure again" for one in odd]
     after = learn_rows(believe(start), rows)
     estimate = Estimate(names=TIME_PRICES, log=after.log, covariance=after.covariance,
                         prior_covariance=start.time.prior_covariance)
@@ -124,8 +136,23 @@ def learn_probes(folders: Sequence[str], board: Board, runtime: str | None = Non
             "log": tuple(float(value) for value in after.log), "residuals": _residuals(start, rows),
             "unidentified": _still_untold(start, after),
             "covariance": pack_covariance(after.covariance)})})
-    return Probed(calibration=replace(start, origin="micro-benchmarks", entry=entry, time=estimate),
+    return Probed(calibration=replace(start, origin="micro-benchmarks", entry=entry, time=estimate,
+                                      kinds=tuple(sorted(kinds))),
                   rows=tuple(rows), folders=tuple(folders), remarks=tuple(remarks))
+
+
+def split_odd(belief: Belief, rows: Sequence[ProbeRow]) -> tuple[list[ProbeRow], list[str]]:
+    """Return rows that may be believed, and what the others miss by, in words."""
+    kept, odd = [], []
+    for row in rows:
+        away = belief.surprise(row)
+        if abs(away) <= SURPRISE:
+            kept.append(row)
+        else:
+            miss = math.expm1(row.log_ratio - belief.expected(row))
+            odd.append(f"{row.name}: {miss:+.0%} beside what was expected, {abs(away):.0f} "
+                       "standard deviations")
+    return kept, odd
 
 
 def make_overlay(probed: Probed, board: Board) -> Overlay:
@@ -139,7 +166,7 @@ def make_overlay(probed: Probed, board: Board) -> Overlay:
         spread=dict(probed.calibration.spread),
         energy_spread=dict(probed.calibration.energy_spread),
         made_with={"embedded-twin": version("embedded-twin"), "counts_sha256": digest},
-        data=Data(sha256=digest, rows=len(probed.rows), use="own",
+        data=Data(sha256=digest, rows=len(probed.rows), use="own", kinds=probed.calibration.kinds,
                   sources=tuple(f"{', '.join(probed.folders)}: {row.name}"
                                 for row in probed.rows)))
 

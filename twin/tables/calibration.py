@@ -18,6 +18,7 @@ def overlay_table(overlay: Overlay, entry: Entry) -> RenderableType:
     time = entry.time
     pairs = [
         ("board", str(entry.board)), ("runtime", entry.runtime),
+        ("data", " and ".join(overlay.data.kinds)),
         ("rows", f"{time.rows}, worth {time.effective_parameters:.1f} parameters; rank "
                  f"{time.rank} of {len(time.log)} prices with what cousins teach; condition "
                  f"{time.condition:,.0f}"),
