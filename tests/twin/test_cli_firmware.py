@@ -56,6 +56,41 @@ def test_compare_sets_builds_side_by_side(tmp_path, monkeypatch):
     assert "instructions (simulated), and relative to gcc" in out
 
 
+@needs_tools
+def test_compare_takes_the_compilers_there_are(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    which = shutil.which
+    monkeypatch.setattr(build_module.shutil, "which",
+                        lambda name: None if name == "clang" else which(name))
+    monkeypatch.setattr(build_module, "find_spec", lambda name: None)
+    code, out, err = run("compare", "ad", "-b", "nucleo_l4r5zi", "--opts", "-O2")
+    assert code == 0 and "clang is not installed and left out" in err
+    assert out.splitlines()[0].count("-O2") == 1 and out.count("equal") == 1
+    code, _, err = run("compare", "ad", "-b", "nucleo_l4r5zi", "--compilers", "clang")
+    assert code == 5 and "pip install ziglang" in err
+    monkeypatch.setattr(build_module.shutil, "which",
+                        lambda name: "make" if name == "make" else None)
+    code, _, err = run("compare", "ad", "-b", "nucleo_l4r5zi")
+    assert code == 5 and "apt-get install gcc-arm-none-eabi" in err
+
+
+@needs_tools
+def test_weights_copied_to_ram_are_predicted_there(tmp_path):
+    found = {}
+    for role in ("flash", "sram"):
+        code, out, err = run("build", "ad", "-b", "nucleo_l4r5zi", "--weights", role, "-o",
+                             tmp_path / role)
+        assert code == 0, err
+        cells = re.findall(r"^(weights and requantisation|RAM) +([\d,]+) +([\d,]+)$", out,
+                           re.MULTILINE)
+        found[role] = {name: (int(image.replace(",", "")), int(predicted.replace(",", "")))
+                       for name, image, predicted in cells}
+        image, predicted = found[role]["RAM"]
+        assert predicted == pytest.approx(image, rel=0.05)
+    assert found["sram"]["RAM"][1] - found["flash"]["RAM"][1] == \
+        found["sram"]["weights and requantisation"][1]
+
+
 @pytest.mark.parametrize(("arguments", "code", "said"), [
     (("build", "ad", "-b", "nucleo_l4r5zi", "--opt", "-O9"), 2, "accepted: -O0"),
     (("build", "ad", "-b", "nucleo_l4r5zi", "--compiler", "icc"), 2, "accepted: gcc, clang"),

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from twin.cli.options import ArenaRole, BoardName, Model, WeightsRole
-from twin.cli.output import note_written, open_console, show
+from twin.cli.output import note_written, open_console, show, warn
 from twin.errors import FirmwareError, UsageError
 
 if TYPE_CHECKING:
@@ -86,14 +86,16 @@ def run(model: Model, board: BoardName, virtual: Virtual = None, device: Device 
 
 @app.command()
 def compare(model: Model, board: BoardName, virtual: Virtual = None,
-            compilers: Annotated[str, typer.Option(metavar="NAMES")] = "gcc,clang",
+            compilers: Annotated[str | None, typer.Option(
+                metavar="NAMES", help="gcc, clang, or both by comma; by default those there "
+                                      "are.")] = None,
             opts: Annotated[str, typer.Option(metavar="LEVELS")] = "-Os,-O2,-O3") -> None:
     """Build with several compilers and optimisation levels, and set their counts side by side."""
     from twin.tables.firmware import comparison_report
 
     name = virtual or _default_virtual(board)
     builds, runs = [], []
-    for compiler in compilers.split(","):
+    for compiler in compilers.split(",") if compilers else _find_compilers(name):
         for opt in opts.split(","):
             built = _build(model, board, None, name, compiler.strip(), opt.strip(), "own",
                            None, None)
@@ -130,6 +132,16 @@ def _run(model: str, board: str, image: Path, where: str, virtual: bool, runs: i
     graph = read_model(model)
     with open_board(where, image, virtual=virtual, board=load_board(board)) as (session, scales):
         return run_on_board(session, graph, random_input(graph), runs=runs, scales=scales)
+
+
+def _find_compilers(port: str) -> tuple[str, ...]:
+    """Return the compilers that are installed; a remark names the others."""
+    from twin.codegen.build import COMPILERS, installed_compilers
+    from twin.codegen.ports import load_port
+
+    found = installed_compilers(load_port(port))
+    warn(f"{name} is not installed and left out" for name in COMPILERS if name not in found)
+    return found
 
 
 def _default_virtual(board: str) -> str:

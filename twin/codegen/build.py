@@ -22,7 +22,7 @@ from twin.codegen.memory_map import (
     write_memory_map,
 )
 from twin.codegen.plan import FIRMWARE, KERNELS
-from twin.codegen.ports import Port, firmware_folder
+from twin.codegen.ports import Port, firmware_folder, load_port
 from twin.codegen.source import Source, generate_source, write_source
 from twin.deployment import Deployment
 from twin.errors import DoesNotFitError, FirmwareError, UsageError
@@ -72,8 +72,14 @@ class Build:
 
     @property
     def predicted_ram_bytes(self) -> int:
-        """RAM as planned: arena, the input's copy, samples, and what the firmware needs itself."""
-        return (self.source.placement.arena_bytes + self.source.input_room_bytes
+        """RAM as planned: arena, the input's copy, samples, what the firmware needs itself.
+
+        Notes
+        -----
+        Weights count where they are copied to RAM: a choice the image carries, no prediction.
+        """
+        weights_bytes = self.source.placement.weights_bytes if self.sizes.weights_in_ram else 0
+        return (weights_bytes + self.source.placement.arena_bytes + self.source.input_room_bytes
                 + FIRMWARE.ram_bytes + SAMPLE_BYTES * (self.samples - SAMPLES[-1]))
 
     @property
@@ -228,6 +234,38 @@ def _find_compiler(compiler: str, port: Port) -> str:
         raise ToolMissingError(f"{gcc} is not installed: {advice}; or pip install ziglang and "
                                "--compiler clang")
     return compiler
+
+
+def installed_compilers(port: Port) -> tuple[str, ...]:
+    """Return which of `COMPILERS` are there for a port.
+
+    Raises
+    ------
+    ToolMissingError
+        When none is, with what to install for the first.
+    """
+    found: list[str] = []
+    missing: list[ToolMissingError] = []
+    for name in COMPILERS:
+        try:
+            _find_compiler(name, port)
+        except ToolMissingError as error:
+            missing.append(error)
+        else:
+            found.append(name)
+    if not found:
+        raise missing[0]
+    return tuple(found)
+
+
+def find_missing(name: str) -> str:
+    """Return what has to be installed before an image of a port can be built; "" when nothing."""
+    try:
+        port = load_port(name)
+        _find_compiler(_default_compiler(port), port)
+    except ToolMissingError as error:
+        return str(error)
+    return ""
 
 
 def describe_compiler(port: Port, optimisation: str, compiler: str | None = None) -> str:
