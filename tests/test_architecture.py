@@ -1,7 +1,10 @@
 """The direction of imports, and one home for each edge library."""
 
 import ast
+import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -51,7 +54,40 @@ def test_numba_kernels_import_each_other_only() -> None:
         ours = {name for name, _ in imported_names(path) if name in LAYERS}
         found = re.findall(r"^from (hwmodels\S*) import", path.read_text(), re.MULTILINE)
         assert ours <= {"hwmodels"} and all(
-            name.startswith("hwmodels.kernels.cache_") for name in found), path
+            name.startswith(("hwmodels.kernels.cache_", "hwmodels.kernels.compiled"))
+            for name in found), path
+
+
+def test_machine_code_is_not_kept_in_the_package(tmp_path) -> None:
+    # An installer would leave it behind, and Python would find the folder as a package.
+    code = ("from hwmodels.kernels import bus_events, cache_nest, npu_streams, touch_stream\n"
+            "from numba import config\n"
+            "kept = [cache_nest.run_program, npu_streams.find_ready, bus_events.run_bursts,"
+            " touch_stream.meet_touches]\n"
+            "print(repr(config.CACHE_DIR), *(one._cache.cache_path for one in kept))")
+
+    def places(**environment: str) -> list[str]:
+        env = {name: value for name, value in os.environ.items() if name != "NUMBA_CACHE_DIR"}
+        return subprocess.run([sys.executable, "-c", code], env=env | environment, cwd=ROOT,
+                              capture_output=True, text=True, check=True).stdout.split()
+
+    setting, *kept = places(XDG_CACHE_HOME=str(tmp_path))
+    assert setting == "''"  # What else uses numba keeps its own place.
+    assert len(kept) == 4 and all(
+        Path(place).parent == tmp_path / "embedded-twin" / "kernels" for place in kept)
+    _, *named = places(NUMBA_CACHE_DIR=str(tmp_path / "named"))
+    assert all(Path(place).parent == tmp_path / "named" for place in named)
+
+
+def test_a_package_of_nothing_but_a_cache_is_named(tmp_path) -> None:
+    # What an earlier installation left, met before the sources.
+    for package in ("twin", "calibration"):
+        (tmp_path / package).symlink_to(ROOT / package)
+    (tmp_path / "hwmodels" / "kernels" / "__pycache__").mkdir(parents=True)
+    ended = subprocess.run([sys.executable, "-S", "-m", "twin", "boards"], cwd=tmp_path,
+                           capture_output=True, text=True, check=False)
+    assert ended.returncode == 2, ended.stderr
+    assert f"error: {tmp_path / 'hwmodels'}: left by an earlier installation" in ended.stderr
 
 
 def test_compiled_code_knows_its_sources() -> None:

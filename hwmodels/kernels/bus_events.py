@@ -14,6 +14,8 @@ from typing import Any
 import numba
 import numpy as np
 
+from hwmodels.kernels.compiled import compile_kept
+
 NEVER = 1 << 62
 FIXED, ROUND_ROBIN, WEIGHTED, FIRST_COME = 0, 1, 2, 3
 BY_FINISH, BY_ISSUE, BY_CLOCK = 0, 1, 2
@@ -104,7 +106,7 @@ def arbitrate(slave, now, arbitration, first, ports, arrival, target, turn, cred
     return first
 
 
-@numba.njit(cache=True, error_model="numpy")
+@compile_kept(error_model="numpy")
 def run_bursts(ports, bursts, transfer, pages, page_ticks, after, bus_period, arbitration, times,
                busy):
     """Run every burst.

@@ -59,6 +59,7 @@ from hwmodels.kernels.cache_words import (
     WORK,
     ZERO,
 )
+from hwmodels.kernels.compiled import compile_kept
 
 
 @numba.njit(**PLAIN)
@@ -122,7 +123,7 @@ def fingerprint_sources() -> int:
 def make_entry(sources: int):  # type: ignore[no-untyped-def]
     """Compile the entry; `sources` is part of it, for numba's cache of compiled code asks whether
     this file changed and not those it imports."""
-    @numba.njit(**CACHED)
+    @compile_kept(**CACHED)
     def run_program(m):
         """Run a program through a cache.
 

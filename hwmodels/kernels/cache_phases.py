@@ -4,8 +4,10 @@ from typing import Any
 
 import numba
 
+from hwmodels.kernels.compiled import compile_kept
+
 # Nothing here allocates, and counting references to the arrays would cost 20 ns a call.
-ENTRY: dict[str, Any] = {"cache": True, "_nrt": False}
+ENTRY: dict[str, Any] = {"_nrt": False}
 INLINE: dict[str, Any] = {"forceinline": True, "_nrt": False}
 
 
@@ -28,7 +30,7 @@ def clear(counts):
         counts[index] = 0
 
 
-@numba.njit(**ENTRY)
+@compile_kept(**ENTRY)
 def cut_phases(spans, steps, windows, extents, shift, sets, ways, rows, index, bases, counts,
                stamps):
     """Cut every entry of a loop into phases, greedily.

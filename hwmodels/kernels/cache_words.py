@@ -15,7 +15,7 @@ import numpy as np
 PLAIN: dict[str, Any] = {"error_model": "numpy", "_nrt": False, "no_cpython_wrapper": True,
                          "no_cfunc_wrapper": True}
 INLINE: dict[str, Any] = {"forceinline": True, **PLAIN}
-CACHED: dict[str, Any] = {"cache": True, "error_model": "numpy", "_nrt": False}
+CACHED: dict[str, Any] = {"error_model": "numpy", "_nrt": False}
 
 # Header: the LFSR or the next way of all sets, geometry, then where each part begins.
 (REGISTER, SETS, MASK, WAYS, SHIFT, POLICY, ALLOCATE, STAMP, SET_WORDS, CODE, CODE_END, WORK,

@@ -6,8 +6,9 @@ next to start is the least over the nodes whose constraints are known, the least
 first. Times are int64 ticks.
 """
 
-import numba
 import numpy as np
+
+from hwmodels.kernels.compiled import compile_kept
 
 NEVER = 1 << 62
 
@@ -31,13 +32,13 @@ IN_OWN, IN_POOL, IN_CHANNEL, IN_GRANT, IN_LATENCY = range(5)
 waited for it, and latency."""
 
 
-@numba.njit(cache=True)
+@compile_kept()
 def part(total, steps, step):
     """Share of a total that falls on one step; shares add up to the total."""
     return (step + 1) * total // steps - step * total // steps
 
 
-@numba.njit(cache=True)
+@compile_kept()
 def find_ready(node, step, nodes, links, done, log):
     """Least start but for channel and pool, what set it, and the step that did."""
     ready, why, who, when = 0, BY_BEGIN, -1, 0
@@ -61,7 +62,7 @@ def find_ready(node, step, nodes, links, done, log):
     return ready, why, who, when
 
 
-@numba.njit(cache=True)
+@compile_kept()
 def find_end(node, step, start, nodes, links, log):
     """End of a step, and the node and step whose data it waited for, -1 for its own work."""
     end = start + max(part(nodes[node, OWN_TICKS], nodes[node, STEPS], step), 1)
@@ -76,7 +77,7 @@ def find_end(node, step, start, nodes, links, log):
     return end, late, when
 
 
-@numba.njit(cache=True)
+@compile_kept()
 def charge(node, since, until, nodes, blame):
     """Blame a stretch of a node's work on the slowest of pool, channel and the node itself."""
     own = nodes[node, OWN_TICKS]
@@ -88,7 +89,7 @@ def charge(node, since, until, nodes, blame):
         blame[node, IN_OWN] += until - since
 
 
-@numba.njit(cache=True)
+@compile_kept()
 def walk_back(node, time, nodes, log, blame):
     """Follow what each step waited for from the last end to the beginning."""
     step = nodes[node, STEPS] - 1
@@ -121,7 +122,7 @@ def walk_back(node, time, nodes, log, blame):
             time -= nodes[node, LATENCY]
 
 
-@numba.njit(cache=True)
+@compile_kept()
 def find_next(ready, nodes, channel_free, pool_free, served):
     """Return the node to start next and when: the earliest, then the least recently served."""
     best, best_start = -1, NEVER
@@ -137,7 +138,7 @@ def find_next(ready, nodes, channel_free, pool_free, served):
     return best, best_start
 
 
-@numba.njit(cache=True)
+@compile_kept()
 def run_streams(nodes, links, channels, pools):
     """Run an epoch.
 

@@ -9,7 +9,9 @@ from typing import Any
 import numba
 import numpy as np
 
-ENTRY: dict[str, Any] = {"cache": True, "_nrt": False}
+from hwmodels.kernels.compiled import compile_kept
+
+ENTRY: dict[str, Any] = {"_nrt": False}
 INLINE: dict[str, Any] = {"forceinline": True, "_nrt": False}
 
 LOOP, END, STREAM = 0, 1, 2
@@ -31,7 +33,7 @@ def holds(first, last, indices, values, limits, guard_steps):
     return True
 
 
-@numba.njit(**ENTRY)
+@compile_kept(**ENTRY)
 def fill_touches(code, streams, steps, values, limits, guard_steps, shift, cursor, indices,
                  accesses, lines, marks):
     """Write touches to a buffer until it is full or the nest is over; return how many.
@@ -129,7 +131,7 @@ def note_use(state, base, way, word, ways, policy):
             half >>= 1
 
 
-@numba.njit(**ENTRY)
+@compile_kept(**ENTRY)
 def meet_touches(count, lines, marks, owners, geometry, state, found, left):
     """Look touches up one by one.
 
