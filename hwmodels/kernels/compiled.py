@@ -33,11 +33,12 @@ def compile_kept(**options: Any) -> Callable[[Callable[..., Any]], Any]:
     next installation would meet a package of nothing but a cache, and could load that one.
     """
     def decorate(function: Callable[..., Any]) -> Any:
-        named = numba.config.CACHE_DIR
-        numba.config.CACHE_DIR = named or str(user_folder())
+        config: Any = numba.config
+        named = config.CACHE_DIR
+        config.CACHE_DIR = named or str(user_folder())
         try:
             return numba.njit(cache=True, **options)(function)
         finally:
-            numba.config.CACHE_DIR = named
+            config.CACHE_DIR = named
 
     return decorate
