@@ -10,6 +10,7 @@ import pytest
 from test_attribution import measure
 
 from benchmarks.diagnosis.planted import Bench, list_plants
+from calibration.sample import Sample
 from twin.attribution.diagnosis import diagnose
 from twin.attribution.document import diagnosis_document
 from twin.attribution.faults import DECLARED, UNKNOWN, list_faults, prior_of
@@ -89,6 +90,30 @@ def test_a_wrong_clock_is_told_by_the_header_and_by_the_hosts_clock(deployment):
     believed = measure_fault(deployment, right,
                              environment=(("clock_by_host", "0.25000 +- 0.00100"),))
     assert "70 MHz" in diagnose(deployment, believed).verdict.fault.name
+
+
+def test_an_emulators_clock_is_its_own(deployment):
+    """What its header says it runs at is not held against the board it stands for."""
+    right = list_faults(deployment)[0]
+    measured = measure_fault(deployment, right, kind="simulated", clocks_hz=(("cpu", 25e6),))
+    found, _ = deploy_measured(measured)
+    assert found.board.clock("cpu").frequency_hz == 25e6
+    for asked in (deployment, found):
+        diagnosis = diagnose(asked, measured)
+        assert diagnosis.verdict.fault.kind == DECLARED
+        assert not {"clock", "throttling"} & set(diagnosis.kinds) and not diagnosis.observations
+    # one a host timed is judged
+    timed = measure_fault(deployment, right, kind="simulated",
+                          environment=(("clock_by_host", "0.25000 +- 0.00100"),))
+    assert diagnose(deployment, timed).verdict.fault.kind == "clock"
+
+
+def test_interrupts_an_emulator_counted_as_none_are_no_explanation(deployment):
+    measured = measure_fault(deployment, list_faults(deployment)[0], kind="simulated")
+    counted = dataclasses.replace(measured, samples=(*measured.samples, *(
+        Sample(run=run, counter="interrupts", unit="events", value=0.0) for run in range(3))))
+    assert "interrupts" in diagnose(deployment, measured).kinds
+    assert "interrupts" not in diagnose(deployment, counted).kinds
 
 
 def test_nothing_listed_explains_layers_off_in_every_way(deployment):

@@ -39,6 +39,7 @@ from twin.attribution.marks import (
     clock_hz_of,
     describe_marks,
     read_marks,
+    ruled_out,
     weigh_marks,
 )
 from twin.attribution.sameness import check_same_network
@@ -189,7 +190,8 @@ def diagnose(deployment: Deployment, measurement: Measurement, *,
         marks.clock_log)
     if marks.clock_log is not None and abs(marks.clock_log) < 3 * CLOCK_SD:
         observed = clock_hz_of(deployment)  # right: no other clock is in question
-    faults = list_faults(deployment, observed)
+    out = ruled_out(measurement)
+    faults = tuple(fault for fault in list_faults(deployment, observed) if fault.kind not in out)
     weighed = [_weigh(fault, base, pattern, reference, errors, marks) for fault in faults]
     return _rank(faults, weighed, pattern, errors, marks)
 

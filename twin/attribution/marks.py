@@ -43,6 +43,20 @@ def clock_hz_of(deployment: Deployment) -> float:
 
 
 
+def is_clock_own(measurement: Measurement) -> bool:
+    """Whether the clock is an emulator's own: nobody set it and nothing times it."""
+    header = measurement.header
+    return header.kind == "simulated" and "clock_by_host" not in dict(header.environment)
+
+
+def ruled_out(measurement: Measurement) -> frozenset[str]:
+    """Return kinds of faults an emulator does not have; interrupts, where it counted none."""
+    if not is_clock_own(measurement):
+        return frozenset()
+    quiet = measurement.count("interrupts") and not measurement.values("interrupts").any()
+    return frozenset({"clock", "throttling", *(["interrupts"] if quiet else [])})
+
+
 def read_marks(measurement: Measurement, deployment: Deployment) -> Marks:
     """Read clock, drift and scatter."""
     header = measurement.header
@@ -50,7 +64,7 @@ def read_marks(measurement: Measurement, deployment: Deployment) -> Marks:
     hertz = clocks.get(deployment.board.core.clock, clocks.get("cpu"))
     match = re.match(r"([0-9.]+)", told.get("clock_by_host", ""))
     clock_log = None
-    if hertz is not None:
+    if hertz is not None and not is_clock_own(measurement):
         real = hertz * (float(match[1]) if match and float(match[1]) > 0 else 1.0)
         clock_log = math.log(real / clock_hz_of(deployment))
     counter = next((name for name in ("latency", "timer_ticks", "cpu_cycles")

@@ -8,6 +8,7 @@ from typing import Any
 
 from calibration.measurement import Measurement
 from hwmodels.errors import TwinError
+from twin.attribution.marks import is_clock_own
 from twin.deployment import Deployment, deploy
 from twin.errors import UsageError
 from twin.readers import read_model
@@ -28,7 +29,8 @@ def deploy_measured(measurement: Measurement, *, model: str | None = None,
     measurement : Measurement
         Its header names model, board and runtime.
     model, board, runtime, clock_hz, weights, arena
-        What was asked for; by default what the header says, and the board's own set-up.
+        What was asked for; by default what the header says, and the board's own set-up: an
+        emulator's clock is its own.
 
     Returns
     -------
@@ -45,6 +47,8 @@ def deploy_measured(measurement: Measurement, *, model: str | None = None,
     header = measurement.header
     named = model if model is not None else find_model(header.model, header.model_sha256)
     said = dict(header.placement)
+    if clock_hz is None and is_clock_own(measurement):
+        clock_hz = dict(header.clocks_hz).get("cpu")
     told: dict[str, Any] = {"clock_hz": clock_hz, "weights": weights or said.get("weights"),
                             "arena": arena or said.get("arena")}
     where = board or header.board
