@@ -19,6 +19,7 @@ from shutil import which
 
 from calibration.errors import LinkError
 from calibration.virtual_board.host import describe_host, run_host
+from calibration.virtual_board.image_file import check_image
 from calibration.virtual_board.qemu import MACHINES, run_qemu
 from hwmodels.board.facts import Board
 from hwmodels.errors import ToolMissingError, did_you_mean
@@ -83,19 +84,22 @@ def list_virtual_boards() -> tuple[VirtualBoard, ...]:
     """Return every virtual board and this machine, those that can run first."""
     from calibration.virtual_board.unicorn_board import CORES
 
-    needs = [name for name in ("unicorn", "elftools", "capstone") if find_spec(name) is None]
+    def missing(*names: str) -> str:
+        there = all(find_spec(name) for name in ("serial", "cobs", "elftools", *names))
+        return "" if there else "the extra 'boards': pip install '.[boards]'"
+
     found = [VirtualBoard(name=name, emulator="unicorn", core=f"cortex-{name.split('-')[1]}",
                           counts="cycles of planted costs, 8-bit DWT events (simulated)",
-                          missing="the extra 'boards': pip install '.[boards]'" if needs else "")
+                          missing=missing("unicorn", "capstone"))
              for name in CORES]
     for machine in MACHINES.values():
         there = which(machine.program) is not None
         package = "qemu-system-arm" if machine.program.endswith("arm") else "qemu-system-misc"
         found.append(VirtualBoard(name=machine.port, emulator="qemu", core=machine.core,
                                   counts="exact instructions (simulated)",
-                                  missing="" if there else f"apt-get install {package}"))
+                                  missing=missing() if there else f"apt-get install {package}"))
     found.append(VirtualBoard(
-        name="host", core=platform.machine(), emulator="none", missing="",
+        name="host", core=platform.machine(), emulator="none", missing=missing(),
         counts="nanoseconds, and what the kernel gives (measured)"))
     return tuple(sorted(found, key=lambda board: (bool(board.missing), board.name)))
 
@@ -138,6 +142,7 @@ def launch(name: str, image: str | Path, *, board: Board | None = None) -> Itera
         When it is not installed.
     """
     check_virtual_board(name)
+    check_image(image, name)
     with contextlib.ExitStack() as stack:
         made = _start(name, Path(image), board, stack)
         try:

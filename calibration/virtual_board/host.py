@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from calibration.errors import LinkError
+from calibration.virtual_board.child import end_with_parent
 
 START_S = 5.0
 SYSCALLS = {"x86_64": 298, "aarch64": 241}
@@ -130,7 +131,8 @@ def run_host(image: str | Path) -> Iterator[HostBoard]:
     """
     try:
         process = subprocess.Popen([str(Path(image).resolve()), "--pty"], stdin=subprocess.DEVNULL,
-                                   stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+                                   stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+                                   preexec_fn=end_with_parent)
     except OSError as error:
         raise LinkError(f"{image}: cannot be run ({error.strerror})") from error
     gauges = None

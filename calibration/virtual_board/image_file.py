@@ -74,6 +74,67 @@ def read_image(path: str | Path) -> ImageFile:
                      code=(min(text)[0], max(end for _, end in text)))
 
 
+def check_image(path: str | Path, port: str) -> None:
+    """Refuse an image that was built for another port than the emulator's.
+
+    Parameters
+    ----------
+    path : path
+        ELF file.
+    port : str
+        Of `firmware/ports`: what is about to run it.
+
+    Raises
+    ------
+    LinkError
+        Naming the port the image is for, or that it is no image of the firmware.
+    ToolMissingError
+        Without pyelftools.
+    """
+    try:
+        from elftools.common.exceptions import ELFError
+        from elftools.elf.elffile import ELFFile
+    except ImportError as error:
+        raise extra_missing("images", "pyelftools", "boards") from error
+    if not Path(path).is_file():
+        raise LinkError(f"{path}: no such image")
+    try:
+        with open(path, "rb") as stream:
+            found = _find_port(ELFFile(stream))
+    except OSError as error:
+        raise LinkError(f"{path}: cannot be read ({error.strerror})") from error
+    except ELFError as error:
+        raise LinkError(f"{path}: not an ELF image ({error})") from error
+    if found is None:
+        raise LinkError(f"{path}: not an image of the firmware; accepted: what `twin firmware "
+                        f"build --port {port}` makes")
+    if port != found and not port.startswith(f"{found}-"):  # all cores of unicorn are one port
+        raise LinkError(f"{path}: the image is for port {found}, not {port}; build it with "
+                        f"`twin firmware build --port {port}`")
+
+
+def _find_port(elf: Any) -> str | None:
+    """Name of the port: the first member of `struct port` (firmware/core/port.h)."""
+    symbols = elf.get_section_by_name(".symtab")
+    table = symbols.get_symbol_by_name("port") if symbols else None
+    if not table:
+        return None
+    if elf.elfclass == 64:  # this machine's: its pointers are filled in when it is loaded
+        return "host"
+    order = "little" if elf.little_endian else "big"
+    name = _read(elf, int.from_bytes(_read(elf, table[0]["st_value"])[:4], order))
+    return name.partition(b"\0")[0].decode("ascii", "replace") or None
+
+
+def _read(elf: Any, address: int) -> bytes:
+    """Bytes of the section an address lies in, from there on; none where it lies in none."""
+    for section in elf.iter_sections():
+        offset = address - section["sh_addr"]
+        if section["sh_flags"] & 2 and 0 <= offset < section["sh_size"]:
+            return bytes(section.data()[offset:offset + 64])
+    return b""
+
+
 def _merge_pages(spans: list[tuple[int, int]]) -> Iterator[tuple[int, int]]:
     merged: list[list[int]] = []
     for begin, end in sorted((a // PAGE * PAGE, -(-b // PAGE) * PAGE) for a, b in spans):

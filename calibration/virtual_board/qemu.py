@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import IO
 
 from calibration.errors import LinkError
+from calibration.virtual_board.child import end_with_parent
 from hwmodels.errors import ToolMissingError
 
 START_S = 10.0
@@ -141,7 +142,7 @@ def run_qemu(name: str, image: str | Path) -> Iterator[QemuBoard]:
                "-icount", f"shift={machine.shift}"]
     with tempfile.TemporaryFile() as log:
         process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                                   stderr=log)
+                                   stderr=log, preexec_fn=end_with_parent)
         try:
             port = _await_port(process, log)
             yield QemuBoard(machine=machine, port=port, process=process, log=log)

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import shutil
+import subprocess
+import sys
 import threading
+import time
 import zlib
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -21,7 +25,8 @@ from calibration.measurement import read_measurement
 from calibration.plan import make_plans
 from calibration.virtual_board import launch, list_virtual_boards
 from calibration.virtual_board.costs import Costs, Span, costs_of
-from calibration.virtual_board.qemu import MACHINES
+from calibration.virtual_board.image_file import check_image
+from calibration.virtual_board.qemu import MACHINES, run_qemu
 from calibration.wire import payloads as wire
 from calibration.wire.session import Session
 from hwmodels.board.facts import Cache
@@ -330,6 +335,37 @@ def test_host_is_a_board(images, tmp_path):
     assert "block_page_faults" in measured.counters or "no_page_faults" in environment
 
 
+def test_an_image_of_another_port_is_named(images):
+    built = images("mps2-an386")
+    check_image(built, "mps2-an386")
+    check_image(images("unicorn-m4"), "unicorn-m7")  # their common port: the core is not told
+    for port in ("mps2-an505", "unicorn-m4", "host"):
+        with pytest.raises(LinkError, match=f"is for port mps2-an386, not {port}"), \
+                launch(port, built):
+            pass
+    with pytest.raises(LinkError, match="not an image of the firmware"):
+        check_image("/bin/ls", "host")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the kernel's part in it is Linux's")
+def test_a_child_ends_with_a_parent_that_is_killed():
+    code = """
+import subprocess, time
+from calibration.virtual_board.child import end_with_parent
+print(subprocess.Popen(["sleep", "300"], preexec_fn=end_with_parent).pid, flush=True)
+time.sleep(300)
+"""
+    parent = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
+    child = int(parent.stdout.readline())
+    parent.kill()
+    parent.communicate()
+    state = Path(f"/proc/{child}/stat")
+    deadline = time.monotonic() + 10
+    while state.exists() and state.read_text().split()[2] != "Z" and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert not state.exists() or state.read_text().split()[2] == "Z"
+
+
 def test_refusals(tmp_path, monkeypatch):
     with pytest.raises(LinkError, match="did you mean unicorn-m"), launch("unicorn-m5", "x"):
         pass
@@ -340,7 +376,7 @@ def test_refusals(tmp_path, monkeypatch):
             pass
     monkeypatch.setattr("calibration.virtual_board.qemu.shutil.which", lambda name: None)
     with pytest.raises(ToolMissingError, match="apt-get install qemu-system-arm"), \
-            launch("mps2-an386", text):
+            run_qemu("mps2-an386", text):
         pass
     monkeypatch.setattr("calibration.virtual_board.which", lambda name: None)
     assert any("apt-get" in board.missing for board in list_virtual_boards())

@@ -111,7 +111,7 @@ def test_an_emulator_that_dies_is_told_and_the_samples_stay(tmp_path):
 @pytest.mark.skipif(shutil.which("qemu-system-arm") is None,
                     reason="qemu-system-arm is not installed")
 def test_an_image_that_is_none_is_told(tmp_path):
-    for name, said in (("nosuch.elf", "no such image"), ("empty.elf", "QEMU ended")):
+    for name, said in (("nosuch.elf", "no such image"), ("empty.elf", "not an ELF image")):
         (tmp_path / "empty.elf").touch()
         code, _, err = run("firmware", "run", "ad", "-b", "nucleo_l4r5zi", "--virtual",
                            "mps2-an386", "--image", tmp_path / name)
@@ -124,7 +124,11 @@ def test_an_image_that_is_none_is_told(tmp_path):
     (("--ina226", "/dev/i2c-1"), 2, "--ina226 needs --shunt"),
     (("--power", "3", "--power-repeat"), 2, "--power-repeat needs --ina226"),
     (("--virtual", "unicorn-m5"), 4, "did you mean unicorn-m"),
-    (("--virtual", "unicorn-m7"), 2, "a board of that core"),
+    (("--virtual", "unicorn-m7"), 2, "a board of that core, or here mps2-an386"),
+    (("--virtual", "riscv_virt"), 2, "riscv_virt is a rv32imac, nucleo_l4r5zi a cortex-m4"),
+    (("--virtual", "mps2-an500", "--image", "x.elf"), 2, "mps2-an500 is a cortex-m7"),
+    (("--virtual", "mps2-an386", "--clock", "80MHz"), 2, "runs at a clock of its own"),
+    (("--virtual", "mps2-an386", "--input", "README.md"), 2, "ad takes 640"),
     (("--virtual", "unicorn-m4", "--image", "/nosuch.elf"), 4, "/nosuch.elf"),
     (("--port", "/dev/nosuch"), 4, "/dev/nosuch"),
     (("--port", "socket://127.0.0.1:1"), 4, "127.0.0.1:1"),

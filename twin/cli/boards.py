@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -108,8 +109,6 @@ def _ask_missing(asked: dict[str, str | None]) -> dict[str, str]:
 
 def _ask_guesses(wanted: Wanted) -> Wanted:
     """Offer each guess that matters for time; without a terminal they stand."""
-    from dataclasses import replace
-
     from twin.portability.new_board import guess
 
     if not sys.stdin.isatty():
@@ -137,9 +136,12 @@ def boards(name: Name = None, sources: Sources = False, virtual: Virtual = False
         if name is not None or sources:
             raise UsageError("--virtual lists emulated boards and goes with nothing else")
         from calibration.virtual_board import list_virtual_boards
+        from twin.codegen.build import find_missing
         from twin.tables.measured import virtual_boards_table
 
-        show(open_console(), virtual_boards_table(list_virtual_boards()))
+        show(open_console(), virtual_boards_table(
+            [replace(one, missing=one.missing or find_missing(one.name))
+             for one in list_virtual_boards()]))
         return
     if sources and name is None:
         raise UsageError("--sources needs the NAME of a board, such as "

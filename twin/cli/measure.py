@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import shutil
 import sys
 import time
 from collections.abc import Iterator
@@ -97,7 +98,7 @@ def measure(board: BoardName, model: OptionalModel = None, port: Port = None,
     """Measure a network on a board, or on this machine (-b host): raw samples and what they say."""
     if board == HOST and port is None:
         virtual = HOST
-    _check_target(model, plan, port, virtual, image)
+    _check_target(model, plan, port, virtual, image, clock)
     if ina226 is not None and (shunt is None or power is None):
         raise UsageError("--ina226 needs --shunt OHM and --power RUNS")
     if power_repeat and ina226 is None:
@@ -123,19 +124,22 @@ def measure(board: BoardName, model: OptionalModel = None, port: Port = None,
         "model_sha256": graph.sha256, "architecture_id": graph.architecture_id,
         "supply_v": supply, "placement": tuple(deployed.placement) if deployed is not None else ()}
     names = None if counters is None else [name.strip() for name in counters.split(",")]
-    data = None if input_file is None else Path(input_file).read_bytes()
+    data = None if input_file is None else _read_input(Path(input_file), graph)
     asked = {"runs": 100 if runs is None else runs, "warmup": warmup, "events": names, "mask": mask,
              "adaptive": not fixed}
     window = PowerWindow(runs=power, layers=power_layers, repeat=power_repeat, bus=ina226,
                          shunt_ohm=shunt)
+    fresh = not folder.exists()
     try:
         with _launch(graph, deployed, virtual, image, folder / "firmware") as made:
             line = made.port if made is not None else find_port(port)
             networks = _run_campaign(line, baud, told, made, graph, deployed, data, asked,
                                      window)
     except BaseException:
-        if folder.is_dir():
+        if any(folder.glob("*/samples.jsonl")):
             note_written(f"{folder}, as far as it came")
+        elif fresh:  # an image and no sample: the same command is to work again
+            shutil.rmtree(folder, ignore_errors=True)
         raise
     from twin.tables.measured import measured_report
 
@@ -146,7 +150,7 @@ def measure(board: BoardName, model: OptionalModel = None, port: Port = None,
 
 
 def _check_target(model: str | None, plan: str | None, port: str | None, virtual: str | None,
-                  image: str | None) -> None:
+                  image: str | None, clock: str | None) -> None:
     """Refuse what does not say, once, what is measured and on what."""
     if (model is None) == (plan is None):
         raise UsageError("either a MODEL or --plan is needed, to say what is measured")
@@ -154,6 +158,20 @@ def _check_target(model: str | None, plan: str | None, port: str | None, virtual
         raise UsageError("--port and --virtual exclude each other")
     if image is not None and virtual is None:
         raise UsageError("--image is for --virtual; a real board is flashed: twin firmware flash")
+    if clock is not None and virtual is not None and not virtual.startswith("unicorn"):
+        raise UsageError(f"--clock {clock}: {virtual} runs at a clock of its own; accepted: a "
+                         "unicorn-* board, or no --clock")
+
+
+def _read_input(path: Path, graph: Graph) -> bytes:
+    """Read the network's input, and refuse another length before anything is built."""
+    from twin.codegen.verification import random_input
+
+    data = path.read_bytes()
+    wanted = random_input(graph).nbytes
+    if len(data) != wanted:
+        raise UsageError(f"{path}: has {len(data)} bytes; {graph.name} takes {wanted}")
+    return data
 
 
 def _load_board(board: str, clock: str | None) -> Board:
@@ -178,8 +196,11 @@ def _launch(graph: Graph, board: Board | None, virtual: str | None, image: str |
         yield None
         return
     from calibration.virtual_board import check_virtual_board, launch
+    from twin.codegen.ports import check_core
 
     check_virtual_board(virtual)
+    if board is not None:
+        check_core(virtual, board)
     elf = Path(image) if image is not None else _build(graph, board, virtual, folder)
     with launch(virtual, elf, board=board) as made:
         yield made
@@ -192,12 +213,7 @@ def _build(graph: Graph, board: Board | None, name: str, folder: Path) -> Path:
     from twin.deployment import deploy
 
     port = load_port(name)
-    placed = None
-    if not port.fixed_map and board is not None:
-        if port.core != board.core.model:
-            raise UsageError(f"--virtual {name} is a {port.core}, {board.name} a "
-                             f"{board.core.model}; accepted: a board of that core")
-        placed = deploy(graph, board)
+    placed = None if port.fixed_map or board is None else deploy(graph, board)
     return build_firmware(graph, port, folder, deployment=placed,
                           kernels=choose_kernels()).image
 

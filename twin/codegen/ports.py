@@ -98,6 +98,25 @@ def has_core_of(port: Port, board: Board) -> bool:
     return board.core.model == port.core or (not port.core and port.isa == board.core.isa)
 
 
+def check_core(name: str, board: Board) -> None:
+    """Refuse a virtual board whose core is not the board's: its counts are not the board's.
+
+    Raises
+    ------
+    UsageError
+        Naming the virtual boards that have the core.
+    """
+    port = load_port(name)
+    if has_core_of(port, board):
+        return
+    from calibration.virtual_board import list_virtual_boards
+
+    fitting = [one.name for one in list_virtual_boards() if has_core_of(load_port(one.name), board)]
+    raise UsageError(f"--virtual {name} is a {port.core or port.isa}, {board.name} a "
+                     f"{board.core.model}; accepted: a board of that core, or here "
+                     f"{', '.join(fitting) or 'none: no emulator has that core'}")
+
+
 def choose_port(board: Board, name: str | None) -> Port:
     """Return the port asked for, or the one named as the board.
 

@@ -105,15 +105,15 @@ def open_board(where: str, image: Path, *, virtual: bool,
     """
     from calibration.link import open_link
     from calibration.virtual_board import launch
-    from calibration.virtual_board.host import run_host
     from calibration.wire.session import RETURN_S, Session
+    from twin.codegen.ports import check_core
 
     with contextlib.ExitStack() as stack:
         if not virtual:
             port, scales = where, None
-        elif where == "host":
-            port, scales = stack.enter_context(run_host(image)).port, None
         else:
+            if board is not None and where != "host":
+                check_core(where, board)
             launched = stack.enter_context(launch(where, image, board=board))
             port, scales = launched.port, launched.scales
         session = Session(stack.enter_context(open_link(port)),
