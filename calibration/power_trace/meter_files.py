@@ -1,5 +1,8 @@
 """Files of power meters: columns are found by their header, units by what stands in brackets.
 
+A column without a unit is refused: its numbers could be a thousand times off either way. Joulescope
+files are in SI units, and a column called Second, Volt or Watts names its own.
+
     ppk2          Timestamp(ms),Current(uA),D0-D7           nRF Connect Power Profiler
     joulescope    #time,current,voltage,power,charge,energy SI units
     stlink_v3pwr  a table of STM32CubeMonitor-Power, , or ; or tab between columns
@@ -24,10 +27,10 @@ from hwmodels.files import read_regular
 METER_FILES = tuple(METERS)
 """Formats `read_meter_file` knows."""
 
-_UNITS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6, "ns": 1e-9,
-          "a": 1.0, "ma": 1e-3, "ua": 1e-6, "µa": 1e-6, "na": 1e-9,
-          "v": 1.0, "mv": 1e-3, "uv": 1e-6, "µv": 1e-6,
-          "w": 1.0, "mw": 1e-3, "uw": 1e-6, "µw": 1e-6, "nw": 1e-9}
+_SYMBOLS = {"time": "s", "current": "A", "voltage": "V", "power": "W"}
+_PREFIXES = {"": 1.0, "m": 1e-3, "u": 1e-6, "\u00b5": 1e-6, "\u03bc": 1e-6, "n": 1e-9}
+_NAMED_BY_UNIT = ("second", "seconds", "amps", "volt", "volts", "watts")
+_SI_METERS = ("joulescope",)
 _QUANTITIES = {"time": ("time", "timestamp", "t", "second", "seconds", "x-axis"),
                "current": ("current", "i", "amps"),
                "voltage": ("voltage", "v", "volt", "volts", "vdd"),
@@ -41,7 +44,8 @@ _TIME_STAMP = re.compile(rb"TimeStamp:\s*(\d+)s\s+(\d+)ms", re.IGNORECASE)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Column:
     place: int
-    scale: float
+    name: str
+    unit: str
 
 
 def read_meter_file(path: str | Path, meter: str, *, supply_v: float | None = None,
@@ -79,6 +83,10 @@ def read_meter_file(path: str | Path, meter: str, *, supply_v: float | None = No
     if meter not in METER_FILES:
         raise MeasurementError(f"no meter {meter!r}; {did_you_mean(meter, METER_FILES)}")
     path = Path(path)
+    for what, value, unit in (("supply", supply_v, "V"), ("shunt", shunt_ohm, "ohm"),
+                              ("sampling frequency", sample_hz, "Hz")):
+        if value is not None and not 0 < value < float("inf"):
+            raise MeasurementError(f"{what} of {value:g} {unit}; accepted: above 0")
     try:
         data = read_regular(path)
     except OSError as error:
@@ -103,7 +111,9 @@ def _read_table(text: str, path: Path, meter: str, supply_v: float | None,
     lines = text.splitlines()
     start, columns, marks, separator = _find_header(lines, path)
     rows = _read_rows(lines, start, separator, path)
-    wanted = {name: rows.numbers(column) for name, column in columns.items()}
+    si = meter in _SI_METERS
+    wanted = {quantity: rows.numbers(column.place) * _scale(quantity, column, si, path, start)
+              for quantity, column in columns.items()}
     if meter == "scope":
         ohm = _need(shunt_ohm, f"{path}: give the resistance of the shunt the scope is across")
         volts = _need(supply_v, f"{path}: give the supply voltage at the rail")
@@ -144,17 +154,26 @@ def _find_header(lines: Sequence[str],
                     marks.append(place)
                 for quantity, names in _QUANTITIES.items():
                     if name in names and quantity not in columns:
-                        columns[quantity] = _Column(place=place, scale=_unit(unit, path, number))
+                        columns[quantity] = _Column(place=place, name=name, unit=unit)
             if "time" in columns and len(columns) > 1:
                 return number, columns, marks, separator
     raise MeasurementError(f"{path}: no header with a time and a current, voltage or power column "
                            "in the first 50 lines, such as Timestamp(ms),Current(uA)")
 
 
-def _unit(unit: str, path: Path, line: int) -> float:
-    if unit and unit not in _UNITS:
-        raise MeasurementError(f"{path}:{line}: unit {unit!r}; {did_you_mean(unit, _UNITS)}")
-    return _UNITS.get(unit, 1.0)
+def _scale(quantity: str, column: _Column, si: bool, path: Path, line: int) -> float:
+    """Return the factor from a column's unit to the one of the SI."""
+    symbol = _SYMBOLS[quantity]
+    units = {prefix + symbol.lower(): scale for prefix, scale in _PREFIXES.items()}
+    if not column.unit and (si or column.name in _NAMED_BY_UNIT):
+        return 1.0
+    if not column.unit:
+        raise MeasurementError(f"{path}:{line}: column {column.name!r} has no unit; write it "
+                               f"behind the name, such as {column.name}(m{symbol})")
+    if column.unit not in units:
+        raise MeasurementError(f"{path}:{line}: column {column.name!r}: unit {column.unit!r}; "
+                               + did_you_mean(column.unit, units))
+    return units[column.unit]
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,19 +183,19 @@ class _Rows:
     first_line: int
     decimal_comma: bool
 
-    def numbers(self, column: _Column) -> np.ndarray:
+    def numbers(self, place: int) -> np.ndarray:
         try:
-            cells = [row[column.place] for row in self.cells]
+            cells = [row[place] for row in self.cells]
             if self.decimal_comma:
                 cells = [cell.replace(",", ".") for cell in cells]
-            return np.array(cells, dtype=np.float64) * column.scale
+            return np.array(cells, dtype=np.float64)
         except (IndexError, ValueError):
             pass
         for number, row in enumerate(self.cells, start=self.first_line):
             try:
-                float(row[column.place].replace(",", "."))
+                float(row[place].replace(",", "."))
             except (IndexError, ValueError) as error:
-                raise MeasurementError(f"{self.path}:{number}: column {column.place + 1} is no "
+                raise MeasurementError(f"{self.path}:{number}: column {place + 1} is no "
                                        "number") from error
         raise MeasurementError(f"{self.path}: no rows")
 

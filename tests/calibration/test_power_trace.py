@@ -24,6 +24,7 @@ from calibration.power_trace import (
     step_profile,
     summarise_power,
 )
+from calibration.power_trace.board_energy import judge_power
 from calibration.power_trace.ina226 import SlowMeterWarning
 
 LAYERS_US = (713.0, 2291.7, 1507.3, 423.9, 3088.1)
@@ -168,14 +169,37 @@ def test_marks_become_samples_per_layer_or_window():
     assert mean == pytest.approx(sum(TRUE_UJ) / sum(LAYERS_US) * 1e3, rel=0.02)
     window = PowerTrace(time_us=trace.time_us, power_mw=trace.power_mw, meter=trace.meter,
                         marks_us=(trace.marks_us[0], trace.marks_us[-1]))
-    one = energy_samples(window, layers, LAYERS_US, runs=5)
+    fifth = [time_us / 5 for time_us in LAYERS_US]
+    one = energy_samples(window, layers, fifth, runs=5)
     assert one[0].value == pytest.approx(sum(truth) / 5, rel=0.02)
     with pytest.raises(MeasurementError, match="how many inferences"):
         energy_samples(window, layers, LAYERS_US)
+    for times_us, runs in ((LAYERS_US, 5), (fifth, 4), (fifth, 7)):
+        with pytest.raises(MeasurementError, match=r"window lasts 8\.0"):
+            energy_samples(window, layers, times_us, runs=runs)
+    swapped = PowerTrace(time_us=trace.time_us, power_mw=-trace.power_mw, meter=trace.meter,
+                         marks_us=window.marks_us)
+    with pytest.raises(MeasurementError, match="probes swapped"):
+        energy_samples(swapped, layers, fifth, runs=5)
     with pytest.raises(MeasurementError, match="6 edges of the mark; accepted: 2"):
         energy_samples(trace, layers[:3], LAYERS_US[:3])
     shape = energy_samples(trace, layers, LAYERS_US, by_shape=True)
     assert shape[-5].value == pytest.approx(sum(truth), rel=0.05)
+    with pytest.raises(MeasurementError, match=r"no inference of 0\.8024 ms"):
+        energy_samples(_noise(random), layers, [t / 10 for t in LAYERS_US], by_shape=True)
+
+
+def _noise(random) -> PowerTrace:
+    return PowerTrace(time_us=np.arange(10_000.0) * 10, power_mw=random.normal(50, 1, 10_000),
+                      meter=Meter(name="made"))
+
+
+@pytest.mark.parametrize(("mean_mw", "cpu_hz", "right"), [
+    (49.5, 120e6, True), (0.0495, 120e6, False), (49_500, 120e6, False),
+    (1.5, 96e6, True), (1200.0, 600e6, True)])
+def test_power_a_thousand_times_off_is_doubted(mean_mw, cpu_hz, right):
+    doubt = judge_power(mean_mw, cpu_hz)
+    assert doubt is None if right else "expected: 0.24 to 6e+03 mW" in doubt
 
 
 def test_a_meter_is_read_while_a_board_works():
@@ -341,3 +365,21 @@ def test_meter_file_refusals(tmp_path):
         read_meter_file(path, "stlink_v3pwr")
     with pytest.raises(MeasurementError, match="cannot be read"):
         read_meter_file(tmp_path / "none", "ppk2")
+    path.write_text(FILES["ppk2"])
+    with pytest.raises(MeasurementError, match="supply of -3 V; accepted: above 0"):
+        read_meter_file(path, "ppk2", supply_v=-3.0)
+    with pytest.raises(MeasurementError, match="shunt of 0 ohm"):
+        read_meter_file(path, "scope", supply_v=3.0, shunt_ohm=0.0)
+
+
+@pytest.mark.parametrize(("meter", "header", "said"), [
+    ("ppk2", "Timestamp,Current,D0-D7", r"'timestamp' has no unit.*timestamp\(ms\)"),
+    ("ppk2", "Timestamp(ms),Current,D0-D7", r"'current' has no unit.*current\(mA\)"),
+    ("ppk2", "Timestamp(mA),Current(ms),D0-D7", "'timestamp': unit 'ma'"),
+    ("scope", "time,voltage,D0", "'time' has no unit")])
+def test_a_column_says_its_unit(tmp_path, meter, header, said):
+    path = tmp_path / "trace.csv"
+    path.write_text("\n".join(("Current, as recorded", header, *FILES["ppk2"].splitlines()[1:])))
+    with pytest.raises(MeasurementError, match=said) as error:
+        read_meter_file(path, meter, supply_v=3.0, shunt_ohm=1.0)
+    assert "trace.csv:2" in str(error.value)

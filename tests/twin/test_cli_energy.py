@@ -50,8 +50,39 @@ def test_energy_per_layer_from_marks(folder, tmp_path):
     whole = sum(t * ma * VOLT * 1e-3 for t, ma in zip(TIMES_US, LEVELS_MA, strict=True))
     assert found.percentile("energy", 50) == pytest.approx(whole, rel=0.01)
     assert found.header.supply_v == VOLT and "inference" in result.stdout
+    assert "expected" not in result.stderr
     # the meter's 10 % of the reading are in the interval
     assert found.percentile("energy_sd", 50) == pytest.approx(0.05 * whole, rel=0.1)
+
+
+def test_the_folder_of_a_campaign_and_one_of_ones_own(folder, tmp_path):
+    """A header that says uA over numbers of mA is doubted, and the result goes where it is told."""
+    trace = tmp_path / "recording.csv"
+    write_ppk2(trace)
+    trace.write_text(trace.read_text().replace("(uA)", "(nA)"))
+    result = CliRunner().invoke(app, ["energy", str(folder.parent), str(trace), "--meter", "ppk2",
+                                      "--supply", str(VOLT), "-o", str(tmp_path / "mine")])
+    assert result.exit_code == 0, result.stderr
+    assert "Is the unit of the current right?" in result.stderr
+    assert read_measurement(tmp_path / "mine").layers == (0, 1, 2)
+    result = CliRunner().invoke(app, ["energy", str(tmp_path / "none"), str(trace), "--meter",
+                                      "ppk2", "--supply", "3"])
+    assert result.exit_code == 2 and "no measurement" in result.stderr
+
+
+def test_a_window_is_as_long_as_its_inferences(folder, tmp_path):
+    """8 ms each as measured; the window holds three and the pauses between them."""
+    trace = tmp_path / "window.csv"
+    rows = [f"{i / 100:.2f},{20e3:.1f},{int(100 <= i < 2500)}0000000" for i in range(2600)]
+    trace.write_text("\n".join(("Timestamp(ms),Current(uA),D0-D7", *rows)) + "\n")
+    for runs, unit, code in ((3, "ms", 0), (2, "ms", 3), (5, "ms", 3), (3, "us", 3), (3, "s", 3)):
+        text = trace.read_text()
+        other = tmp_path / f"window-{runs}-{unit}.csv"
+        other.write_text(text.replace("(ms)", f"({unit})"))
+        result = CliRunner().invoke(app, ["energy", str(folder), str(other), "--meter", "ppk2",
+                                          "--supply", "3", "--runs", str(runs)])
+        assert result.exit_code == code, (runs, unit, result.stderr)
+        assert code == 0 or "Is the number of runs right" in result.stderr
 
 
 def test_refusals(folder, tmp_path):
@@ -60,6 +91,7 @@ def test_refusals(folder, tmp_path):
     for arguments, code, message in (
             (["--meter", "ppk2"], 3, "give the supply"),
             (["--meter", "ppk2", "--supply", "3", "--by-shape", "--runs", "3"], 2, "--by-shape"),
+            (["--meter", "ppk2", "--supply", "-3"], 3, "supply of -3 V; accepted: above 0"),
             (["--meter", "ppk3", "--supply", "3"], 3, "did you mean ppk2")):
         result = CliRunner().invoke(app, ["energy", str(folder), str(trace), *arguments])
         assert result.exit_code == code and message in result.stderr
