@@ -20,7 +20,6 @@ from twin.deployment import deploy
 from twin.errors import RuntimeRefusedError, UsageError
 from twin.learning.calibrated import (
     apply_calibration,
-    assure,
     choose_calibration,
     predict_calibrated,
     price_cycles,
@@ -203,12 +202,31 @@ def test_what_a_plan_expects_is_what_calibrating_leaves(tmp_path):
     folder = write_measurement(tmp_path / "m", probe_measurement(board, ["latency:flash"], factor))
     probed = learn_probes([str(folder)], board)
     after = predict_calibrated(deploy("ic", board), calibration=probed.calibration)
-    # beside the prices, `predict` spans what an unknown replacement policy may do
-    plain = assure(predict(apply_calibration(deploy("ic", board), probed.calibration)),
-                   probed.calibration, "warm").time_us
-    assert plain.high / plain.low == pytest.approx(
+    left = after.certainty.time_us
+    assert left.high / left.low == pytest.approx(
         expected.time_us.high / expected.time_us.low, rel=0.02)
-    assert after.certainty.time_us.low <= plain.low
+
+
+@pytest.mark.parametrize("board", ["nucleo_l4r5zi", "stm32n6570_dk"])
+def test_plan_starts_from_what_predict_says(board):
+    """On a cache whose replacement policy is not known, too."""
+    ranking = rank("ic", load_board(board))
+    said = predict_calibrated(deploy("ic", board, runtime=ranking.prediction.deployment
+                                     .runtime.identity))
+    assert ranking.prediction.time_us == said.time_us
+    assert ranking.certainty.time_us == said.certainty.time_us
+    assert ranking.best.time_us.low > said.certainty.time_us.low
+
+
+def test_port_says_what_predict_says_and_why_it_differs(new_file, cache):
+    code, out, err = run("port", "kws", "--from", "nucleo_l4r5zi", "--to", new_file, "--cache",
+                         cache, "--json")
+    assert code == 0, err
+    ported = json.loads(out)
+    said = predict_calibrated(deploy("kws", new_file))
+    assert ported["shipped"]["time_us"] == said.time_us
+    assert ported["shipped"]["time_interval_us"]["high"] == said.certainty.time_us.high
+    assert "rows of 1 board," in ported["shipped"]["why_it_differs"]
 
 
 # --- learning from micro-benchmarks -----------------------------------------------------------

@@ -57,6 +57,7 @@ def ported_document(ported: Ported) -> dict[str, object]:
     """Return a ported prediction as JSON has it."""
     prediction, certainty = ported.prediction, ported.prediction.certainty
     assert certainty is not None
+    shipped = ported.shipped
     return {
         "kind": "predicted", "model": prediction.deployment.graph.name,
         "board": prediction.deployment.board.name,
@@ -64,6 +65,9 @@ def ported_document(ported: Ported) -> dict[str, object]:
         "time_us": prediction.time_us, "time_interval_us": asdict(certainty.time_us),
         "energy_uj": prediction.energy_uj,
         "energy_interval_uj": None if certainty.energy_uj is None else asdict(certainty.energy_uj),
+        "shipped": {"time_us": shipped.time_us, "why_it_differs": ported.difference,
+                    "time_interval_us": None if shipped.certainty is None else asdict(
+                        shipped.certainty.time_us)},
         "basis": certainty.basis, "makeup": asdict(ported.makeup),
         "extrapolating": list(certainty.extrapolating),
         "behind": [asdict(one) for one in ported.behind],

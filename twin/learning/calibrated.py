@@ -253,9 +253,13 @@ def predict_calibrated(deployment: Deployment, *, temperature: str = "warm",
 
 def widen(certainty: Certainty, policies: ReplacementRange) -> Certainty:
     """Return wider intervals of the whole time: by what an unknown replacement policy may do."""
-    interval = certainty.time_us
-    return dataclasses.replace(certainty, time_us=dataclasses.replace(
-        interval, low=interval.low * policies.low, high=interval.high * policies.high))
+    return dataclasses.replace(certainty, time_us=widen_interval(certainty.time_us, policies))
+
+
+def widen_interval(interval: Interval, policies: ReplacementRange) -> Interval:
+    """Return an interval wider by what an unknown replacement policy may do."""
+    return dataclasses.replace(interval, low=interval.low * policies.low,
+                               high=interval.high * policies.high)
 
 
 def row_predictor(wanted: str) -> RowPredictor:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 
 from calibration.fit_prior import Prior, Spread, pool_prior
 from calibration.intervals import Interval
@@ -14,10 +14,18 @@ from hwmodels.board.facts import Board
 from hwmodels.errors import TwinError
 from twin.deployment import Deployment, deploy
 from twin.errors import UsageError
-from twin.learning.calibrated import Calibration, apply_calibration, assure, price_cycles
+from twin.learning.calibrated import (
+    Calibration,
+    apply_calibration,
+    assure,
+    price_cycles,
+    widen,
+    widen_interval,
+)
 from twin.learning.certainty import Certainty
 from twin.learning.overlays import stated_sds
 from twin.learning.tally import TIME_PRICES
+from twin.locality import replacement_range
 from twin.portability.probes import find_rooms, list_benchmarks
 from twin.portability.rows import expected_rows
 from twin.prediction import Prediction, predict
@@ -120,9 +128,10 @@ def rank_benchmarks(prediction: Prediction, calibration: Calibration,
     -----
     With s the shares of price in the time, C' the covariance after (`calibration.probe_rows`):
     var(log time) = s' C' s + network_sd^2 + row_sd^2. The interval reaches as many deviations as
-    before.
+    before; as in `predict`, it spans what an unknown replacement policy may do.
     """
     certainty = assure(prediction, calibration, "warm")
+    policies = replacement_range(prediction.deployment)
     machine = None if board.core.isa.startswith("x86") else board
     names = [one.name for one in list_benchmarks(machine, find_rooms(machine))]
     rows = expected_rows(names, prediction)
@@ -131,12 +140,13 @@ def rank_benchmarks(prediction: Prediction, calibration: Calibration,
     runs = _network_rows(prediction.deployment, calibration)
 
     def judge(chosen: Iterable[ProbeRow]) -> Expected:
-        return _judge(tuple(chosen), prediction, certainty, calibration)
+        expected = _judge(tuple(chosen), prediction, certainty, calibration)
+        return replace(expected, time_us=widen_interval(expected.time_us, policies))
 
     pairs = [judge(pair) for pair in itertools.combinations(rows.values(), 2)]
     single = sorted((judge([row]) for row in rows.values()), key=_order)
     return Ranking(
-        prediction=prediction, certainty=certainty, single=tuple(single),
+        prediction=prediction, certainty=widen(certainty, policies), single=tuple(single),
         best=min(pairs, key=_order) if pairs else single[0],
         runs=tuple(sorted((judge([row]) for row in runs.values()), key=_order)),
         silent=tuple(name for name in names if name not in rows))

@@ -18,7 +18,14 @@ from hwmodels.board.file import load_board
 from hwmodels.errors import did_you_mean
 from twin.deployment import Deployment
 from twin.errors import RuntimeRefusedError, UsageError
-from twin.learning.calibrated import Calibration, apply_calibration, assure, price_cycles
+from twin.learning.calibrated import (
+    Calibration,
+    apply_calibration,
+    assure,
+    predict_calibrated,
+    price_cycles,
+    widen,
+)
 from twin.learning.observations import (
     PMU_SETUP,
     Observation,
@@ -28,6 +35,7 @@ from twin.learning.observations import (
 )
 from twin.learning.overlays import Learning, learn, make_entry
 from twin.learning.tally import ENERGY_PRICES, TIME_PRICES
+from twin.locality import replacement_range
 from twin.portability.plan import Ranking, rank_benchmarks
 from twin.prediction import Prediction, predict
 
@@ -76,6 +84,8 @@ class Ported:
     ----------
     prediction : Prediction
         With its certainty.
+    shipped : Prediction
+        The same at the prices that are shipped, as `twin predict` and `twin plan` give it.
     physics_us : float
         From the datasheet alone, nothing learnt.
     makeup : Makeup
@@ -87,10 +97,22 @@ class Ported:
     """
 
     prediction: Prediction
+    shipped: Prediction
     physics_us: float
     makeup: Makeup
     behind: tuple[Behind, ...]
     ranking: Ranking | None
+
+    @property
+    def difference(self) -> str:
+        """Why shipped prices say something else, in words."""
+        if self.shipped.certainty is None:
+            return "stated prices: none are shipped for this runtime"
+        boards = len({one.board for one in self.behind})
+        return (f"{self.shipped.certainty.calibration}: every published row is behind it; above, "
+                f"{sum(one.rows for one in self.behind)} rows of {boards} "
+                f"board{'' if boards == 1 else 's'}, and the fewer boards, the less is known of "
+                "how far apart they lie")
 
 
 def gather(sources: Sequence[str], networks: Sequence[str] = (), *,
@@ -181,8 +203,9 @@ def predict_unmeasured(deployment: Deployment, observations: Sequence[Observatio
     learning = learn(observations, judged=False)
     cell = _cell_of(deployment, observations)
     calibration = _calibrate(learning, cell, runtime)
-    raw = predict(apply_calibration(deployment, calibration))
-    certainty = assure(raw, calibration, "warm")
+    applied = apply_calibration(deployment, calibration)
+    raw = predict(applied)
+    certainty = widen(assure(raw, calibration, "warm"), replacement_range(applied))
     reasons = (*unseen, *_strangeness(cell, observations, runtime), *certainty.extrapolating)
     certainty = replace(certainty, extrapolating=tuple(dict.fromkeys(reasons)))
     try:
@@ -193,7 +216,8 @@ def predict_unmeasured(deployment: Deployment, observations: Sequence[Observatio
     return Ported(
         prediction=replace(raw, deployment=deployment, certainty=certainty,
                            warnings=(*raw.warnings, *warnings)),
-        physics_us=physics.time_us, behind=_stand_behind(observations), ranking=ranking,
+        shipped=predict_calibrated(deployment), physics_us=physics.time_us,
+        behind=_stand_behind(observations), ranking=ranking,
         makeup=_make_up(learning, cell, calibration, certainty.draw.time))
 
 

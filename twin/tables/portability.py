@@ -55,7 +55,7 @@ def ported_report(ported: Ported) -> RenderableType:
         f"{significant(prediction.energy_uj)} uJ"
         + ("" if certainty.energy_uj is None else
            f", {significant(certainty.energy_uj.low)} to {significant(certainty.energy_uj.high)}"))
-    makeup = ported.makeup
+    makeup, shipped = ported.makeup, ported.shipped
     pairs = new_pairs([
         *_what(prediction),
         ("physics", f"{_ms(ported.physics_us)} ms: counts on this board at datasheet prices"),
@@ -63,6 +63,9 @@ def ported_report(ported: Ported) -> RenderableType:
                    "over what their datasheets say"),
         ("predicted", f"{_ms(prediction.time_us)} ms, {interval_text(certainty.time_us)} "
                       f"({certainty.basis})"),
+        ("twin predict", f"{_ms(shipped.time_us)} ms"
+         + (f", {interval_text(shipped.certainty.time_us)}" if shipped.certainty else "")
+         + f": {ported.difference}"),
         ("energy", energy),
         ("interval of", f"{makeup.boards:.0%} what boards differ by, {makeup.parameters:.0%} "
                         f"prices left open, {makeup.model:.0%} what no price explains (variance "
