@@ -29,8 +29,9 @@ from calibration.sample import Sample
 WINDOW_LIMITS = (0.9, 1.15)
 """How long a window may be beside its inferences as measured: copying the input and the checksum of
 the output come between them, and the clock may be an RC oscillator."""
-LEAST_CORRELATION = 0.3
-"""Of an inference found by its shape; noise of as many samples stays below."""
+LEAST_CORRELATION = 0.5
+"""Of an inference found by its shape: noise comes to sqrt(2 ln N / n) with a shape of n samples at
+N places, 0.44 for 96 at 10,000."""
 PLAUSIBLE_PJ = (2.0, 50_000.0)
 """Energy of a core's cycle, assumed: current microcontrollers take 10 to 2,000 pJ with everything
 on; a unit wrong by a thousand is outside."""
