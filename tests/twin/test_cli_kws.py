@@ -110,9 +110,36 @@ def test_check_of_kws_answers_with_its_exit_code():
     assert run("check", *KWS, "--max-ms", "1").exit_code == 1
 
 
+def test_check_names_the_doubt_and_fails_for_it_where_asked():
+    sure = json.loads(run("predict", *KWS, "--json").stdout)["total"]["time_us"]
+    inside = ("--max-ms", str((sure["high"] - 1) / 1e3))
+    told = run("check", *KWS, *inside)
+    assert told.exit_code == 0
+    assert "ok, may exceed" in told.stdout and "90 % interval" in told.stdout
+    asked = run("check", *KWS, *inside, "--sure")
+    assert asked.exit_code == 1 and "--sure: time may exceed its limit" in asked.stderr
+    assert run("check", *KWS, "--max-ms", str((sure["high"] + 1) / 1e3), "--sure").exit_code == 0
+    stated = run("check", *KWS, "--max-ms", "900", "--sure", "--calibration", "none")
+    assert stated.exit_code == 2 and "no interval of time is known" in stated.stderr
+
+
+def test_whatif_shows_the_intervals_of_both_sides():
+    result = run("whatif", *KWS, "--set", "clocks.cpu.frequency_hz=80MHz")
+    before = json.loads(run("predict", *KWS, "--json").stdout)["total"]
+    bounds = [line for line in result.stdout.splitlines() if "90 % interval" in line]
+    assert len(bounds) == 2  # of time, of energy
+    assert f"{before['time_us']['low'] / 1e3:,.3f} to" in bounds[0]
+    assert f"{before['energy_uj']['high']:,.3f}" in bounds[1]
+    stated = run("whatif", *KWS, "--set", "clocks.cpu.frequency_hz=80MHz", "--calibration", "none")
+    assert "interval" not in stated.stdout
+
+
 def test_compare_sets_published_rows_beside():
     result = run("compare", *KWS, "--published")
     assert result.exit_code == 0
+    assert result.stdout.startswith("calibration: none, the default here")
+    learnt = run("compare", *KWS, "--published", "--calibration", "auto")
+    assert learnt.stdout.startswith("calibration: auto; rows of use fit")
     for words in ("STMicroelectronics", "published, ms", "median", "n = "):
         assert words in result.stdout
     nothing = run("compare", "squeezenet1.1", "-b", "rpi_pico", "--published")

@@ -9,6 +9,7 @@ from rich.console import Console
 
 from hwmodels.board.file import load_board
 from twin.glossary import find_entry
+from twin.limits import Requirement
 from twin.quantities import (
     format_count,
     format_energy,
@@ -18,7 +19,7 @@ from twin.quantities import (
     significant,
 )
 from twin.tables.catalogue import board_report, boards_table, entry_report
-from twin.tables.comparison import Requirement, requirement_table, what_if_report
+from twin.tables.comparison import requirement_table, what_if_report
 from twin.tables.report import report
 
 HEADERS = ("op", "output", "MACs", "bytes moved", "cycles", "ms", "%", "cum %", "uJ", "MAC/B",

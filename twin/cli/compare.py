@@ -35,6 +35,12 @@ Anyway = Annotated[bool, typer.Option(
     "--anyway", help="Compare a measurement even if it is of another network, board or clock.")]
 
 
+STATED = ("calibration: none, the default here: stated prices, for learnt ones would be judged on "
+          "what they were learnt from; --calibration auto predicts as `twin predict` does")
+LEARNT = ("calibration: {}; rows of use fit were learnt from where the overlay is shipped: their "
+          "ratios are in sample")
+
+
 def compare(model: Model, board: BoardName, published: Published = False,
             measured: Measured = None, runtime: RuntimeName = None, clock: ClockText = None,
             plot: PlotFile = None, calibration: CalibrationChoice = "none",
@@ -68,7 +74,10 @@ def compare_published(model: str, board: str, plot: str | None, calibration: str
     graph, machine = read_model(model), load_board(board)
     comparisons = published.compare_published(graph, machine.name,
                                               predictor=row_predictor(calibration))
-    show(open_console(), published_report(graph.name, machine.name, comparisons))
+    console = open_console()
+    if comparisons:
+        show(console, STATED if calibration == "none" else LEARNT.format(calibration))
+    show(console, published_report(graph.name, machine.name, comparisons))
     predicted = [comparison for comparison in comparisons if comparison.predicted_ms is not None]
     if plot is not None and predicted:
         from twin.figures.canvas import save_figure
@@ -98,7 +107,10 @@ def compare_measured(model: str, board: str, folder: str, *, runtime: str | None
     else:
         title, comparison = beside_predicted(model, board, found, where, runtime, clock_hz,
                                              calibration, anyway)
-    show(open_console(), layers_beside(comparison) if isinstance(comparison, LayerComparison)
+    console = open_console()
+    if calibration == "none" and isinstance(comparison, LayerComparison):
+        show(console, STATED)
+    show(console, layers_beside(comparison) if isinstance(comparison, LayerComparison)
          else epochs_beside(comparison))
     remarks = dict(found.header.environment).get("remarks")
     if remarks and isinstance(comparison, LayerComparison):

@@ -248,9 +248,8 @@ def _check_clocks(subject: Subject, measured: Measurement) -> Iterator[Mismatch]
     for name, hertz in measured.header.clocks_hz:
         if name in ours and abs(hertz / ours[name] - 1) > CLOCK_SLACK:
             hint = f"; --clock {hertz / 1e6:g}MHz predicts at its clock" if name == "cpu" else ""
-            # An emulator's clock says nothing: what it counts does not depend on it.
-            refuses = name in ("cpu", "npu") and measured.header.kind != "simulated"
-            yield Mismatch(what="clock", refuses=refuses, text=(
+            # Of an emulator too: waits for memories, which are predicted, depend on the clock.
+            yield Mismatch(what="clock", refuses=name in ("cpu", "npu"), text=(
                 f"its {name} clock is {hertz / 1e6:g} MHz, the prediction's "
                 f"{ours[name] / 1e6:g} MHz{hint}"))
 

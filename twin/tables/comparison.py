@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from statistics import median
 from typing import TYPE_CHECKING
 
@@ -14,60 +13,48 @@ from rich.text import Text
 from twin.difference import CauseMove, list_moves, odds_of_faster, subtract
 from twin.explanation import explain_time
 from twin.ledger import cycles_by_clock, make_ledger
+from twin.limits import Requirement
 from twin.prediction import Prediction
 from twin.quantities import NOT_KNOWN, format_number, significant
 from twin.tables.layout import add_row, new_pairs, new_table, spaced
 
 if TYPE_CHECKING:
     from calibration.datasets import PublishedRow
+    from calibration.intervals import Interval
     from twin.published import Comparison
 
 _SIDES = ("before", "after", "difference", "%")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Requirement:
-    """A limit and what was predicted against it.
-
-    Parameters
-    ----------
-    name : str
-        "time", "energy", "RAM" ...
-    unit : str
-        Of both figures.
-    predicted : float or None
-        None is not known, and an unknown figure meets no limit.
-    limit : float
-        The largest value that is accepted.
-    decimals : int
-        Digits shown after the point.
-    """
-
-    name: str
-    unit: str
-    predicted: float | None
-    limit: float
-    decimals: int = 0
-
-    @property
-    def met(self) -> bool:
-        """Whether the prediction is known and within the limit."""
-        return self.predicted is not None and self.predicted <= self.limit
-
-
 def requirement_table(requirements: Sequence[Requirement]) -> Table:
     """Return what was asked, what is predicted, and the verdict, one row per requirement."""
-    table = new_table(("check", "predicted", "limit", "unit", "used", "verdict"),
-                      ("predicted", "limit", "used"))
+    level = next((item.interval.level for item in requirements if item.interval is not None), None)
+    doubt = () if level is None else (f"{100 * level:.0f} % interval", "exceeds")
+    table = new_table(("check", "predicted", *doubt[:1], "limit", "unit", "used", *doubt[1:],
+                       "verdict"), ("predicted", *doubt, "limit", "used"))
     for item in requirements:
         used = "" if item.predicted is None or item.limit <= 0 else \
             f"{significant(100 * item.predicted / item.limit)} %"
-        verdict = "ok" if item.met else "not met" if item.predicted is not None else \
-            "not met: not known"
+        chance = format_chance(item.chance_above)
+        style = "bold red" if not item.met else "green" if item.surely_met else "yellow"
         add_row(table, (item.name, format_number(item.predicted, item.decimals),
-                        format_number(item.limit, item.decimals), item.unit, used, verdict),
-                style="green" if item.met else "bold red")
+                        *(format_interval(item.interval, item.decimals) for _ in doubt[:1]),
+                        format_number(item.limit, item.decimals), item.unit, used,
+                        *(chance for _ in doubt[1:]), item.verdict), style=style)
     return table
+
+
+def format_interval(interval: Interval | None, decimals: int, scale: float = 1.0) -> str:
+    """Return the ends of an interval, times `scale`; "" for none."""
+    if interval is None:
+        return ""
+    return (f"{format_number(interval.low * scale, decimals)} to "
+            f"{format_number(interval.high * scale, decimals)}")
+
+
+def format_chance(chance: float | None) -> str:
+    """Return a probability; "" for none. None is ever certain."""
+    return "" if chance is None else f"{min(max(chance, 0.001), 0.999):.1%}"
 
 
 def what_if_report(before: Prediction, after: Prediction,
@@ -82,7 +69,7 @@ def what_if_report(before: Prediction, after: Prediction,
     parts.append(_moves_table(moves) if moves else Text("no cause moved"))
     odds = odds_of_faster(before, after)
     if odds is not None and before.time_us != after.time_us:
-        parts.append(Text(f"faster with a probability of {min(max(odds, 0.001), 0.999):.1%}: what "
+        parts.append(Text(f"faster with a probability of {format_chance(odds)}: what "
                           "is not known of prices is shared by both"))
     parts.append(Group(Text("before: " + explain_time(before)),
                        Text("after:  " + explain_time(after), style="bold")))
@@ -92,7 +79,9 @@ def what_if_report(before: Prediction, after: Prediction,
 def _totals_table(before: Prediction, after: Prediction) -> Table:
     table = new_table(("total", *_SIDES), _SIDES)
     _add_change(table, "time, ms", before.time_us / 1e3, after.time_us / 1e3, 3)
+    _add_bounds(table, before, after, "time_us", 1e-3)
     _add_change(table, "energy, uJ", before.energy_uj, after.energy_uj, 3)
+    _add_bounds(table, before, after, "energy_uj", 1.0)
     cycles_before = cycles_by_clock(make_ledger(before).total)
     cycles_after = cycles_by_clock(make_ledger(after).total)
     for clock in dict.fromkeys((*cycles_before, *cycles_after)):
@@ -122,6 +111,18 @@ def _add_change(table: Table, label: str, before: float | None, after: float | N
     percent = "" if change is None or not shown[0] else _signed(100 * change / shown[0], 1)
     add_row(table, (label, format_number(shown[0], decimals), format_number(shown[1], decimals),
                     _signed(change, decimals), percent))
+
+
+def _add_bounds(table: Table, before: Prediction, after: Prediction, quantity: str,
+                scale: float) -> None:
+    """Add the intervals of a total below it, where there is one."""
+    bounds = [None if side.certainty is None else getattr(side.certainty, quantity)
+              for side in (before, after)]
+    known = [bound for bound in bounds if bound is not None]
+    if known:
+        add_row(table, (f"  {100 * known[0].level:.0f} % interval",
+                        *(format_interval(bound, 3, scale) or NOT_KNOWN for bound in bounds), "",
+                        ""))
 
 
 def _signed(value: float | None, decimals: int) -> str:
