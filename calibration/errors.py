@@ -52,5 +52,9 @@ class TornLineWarning(UserWarning):
     """A samples file ended in the middle of a line; the whole samples were kept."""
 
 
+class IncompleteWarning(UserWarning):
+    """A measurement was interrupted: some of the runs that were asked for are not there."""
+
+
 class FitError(TwinError):
     """Measurements cannot be fitted, or an overlay was refused."""

@@ -121,8 +121,8 @@ def _find_port(elf: Any) -> str | None:
         return None
     if elf.elfclass == 64:  # this machine's: its pointers are filled in when it is loaded
         return "host"
-    order = "little" if elf.little_endian else "big"
-    name = _read(elf, int.from_bytes(_read(elf, table[0]["st_value"])[:4], order))
+    address = int.from_bytes(_read(elf, table[0]["st_value"])[:4], "little")
+    name = _read(elf, address)
     return name.partition(b"\0")[0].decode("ascii", "replace") or None
 
 
