@@ -162,11 +162,19 @@ def merge_measurements(parts: Iterable[Measurement]) -> Measurement:
 
 
 def _refuse_other_header(old: Header, new: Header, where: str) -> None:
-    differing = [f"{f.name} ({getattr(old, f.name)!r} and {getattr(new, f.name)!r})"
-                 for f in fields(old) if getattr(old, f.name) != getattr(new, f.name)]
+    first, second = _flatten(old), _flatten(new)
+    differing = [f"{name} ({first.get(name)!r} and {second.get(name)!r})"
+                 for name in first | second if first.get(name) != second.get(name)]
     if differing:
         raise MeasurementError(f"{where}: runs with different metadata are not mixed; "
                                f"differing: {', '.join(differing)}. Use another folder.")
+
+
+def _flatten(header: Header) -> dict[str, object]:
+    """Return what a header says by name, pairs one by one: clocks_hz cpu."""
+    values = {one.name: getattr(header, one.name) for one in fields(header)}
+    pairs = {f"{name} {key}": part for name in PAIRS for key, part in values.pop(name)}
+    return values | pairs
 
 
 # --- the folder ------------------------------------------------------------------------------
@@ -333,8 +341,10 @@ def read_header(folder: str | Path) -> Header:
         text = read_regular_text(path)
     except (OSError, UnicodeDecodeError) as error:
         why = getattr(error, "strerror", None) or error
-        raise MeasurementError(f"{path}: no readable header ({why}); accepted: a measurement "
-                               "folder") from error
+        parts = [part for part in ("warm", "cold") if (path.parent / part / HEADER_FILE).exists()]
+        advice = f"did you mean {' or '.join(str(path.parent / part) for part in parts)}?" \
+            if parts else "accepted: a measurement folder"
+        raise MeasurementError(f"{path}: no readable header ({why}); {advice}") from error
     document = parse_object(text, str(path))
     check_header(document, str(path))
     pairs = {name: tuple(document[name].items()) for name in PAIRS}

@@ -77,7 +77,7 @@ def test_appending_never_changes_earlier_bytes(tmp_path):
 def test_other_metadata_is_refused_naming_the_key(tmp_path):
     write_measurement(tmp_path, Measurement(header=HEADER, samples=(sample(1.0),)))
     other = replace(HEADER, clocks_hz=(("cpu", 80e6),))
-    with pytest.raises(MeasurementError, match="clocks_hz"):
+    with pytest.raises(MeasurementError, match=r"differing: clocks_hz cpu \(120000000\.0 and 8"):
         write_measurement(tmp_path, Measurement(header=other, samples=(sample(9.0),)))
     assert read_measurement(tmp_path).count("latency") == 1
     with pytest.raises(MeasurementError, match="clocks_hz"):
@@ -188,6 +188,9 @@ def test_wrong_header_names_file_and_key(tmp_path, changes, message):
 def test_missing_folder_and_key_are_typed_errors(tmp_path):
     with pytest.raises(MeasurementError, match="no readable header"):
         read_measurement(tmp_path / "nowhere")
+    write_measurement(tmp_path / "campaign" / "warm", Measurement(header=HEADER))
+    with pytest.raises(MeasurementError, match=r"did you mean .*campaign/warm\?"):
+        read_measurement(tmp_path / "campaign")
     write_measurement(tmp_path, Measurement(header=HEADER))
     path = tmp_path / "header.json"
     document = json.loads(path.read_text())
