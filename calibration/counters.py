@@ -247,7 +247,7 @@ def classify(metrics: Mapping[str, Metric], overhead_share: float | None = None)
     """
     if overhead_share is not None and overhead_share >= OVERHEAD_SHARE:
         return Bottleneck(kind="overhead", severity=overhead_share, origin="measured",
-                          evidence=f"{overhead_share:.0%} outside layers, >= {OVERHEAD_SHARE:.0%}")
+                          evidence=f"{overhead_share:.1%} outside layers, >= {OVERHEAD_SHARE:.0%}")
     rules = (("cache", "refill_share", CACHE_SHARE, "of cycles refill the data cache"),
              ("cache", "memory_share", CACHE_SHARE, "of cycles wait for memory"),
              ("bandwidth", "bandwidth_of_limit", BANDWIDTH_SHARE, "of sustained bandwidth"),
@@ -262,11 +262,11 @@ def classify(metrics: Mapping[str, Metric], overhead_share: float | None = None)
         metric = metrics.get(name)
         if metric is not None and metric.value >= threshold:
             return Bottleneck(kind=kind, severity=min(metric.value, 1.0), origin=metric.origin,
-                              evidence=f"{metric.value:.0%} {text}, >= {threshold:.0%}")
+                              evidence=f"{metric.value:.1%} {text}, >= {threshold:.0%}")
     used = metrics.get("ipc_of_limit")
     if used is not None:
         return Bottleneck(kind="stalled", severity=1 - min(used.value, 1.0), origin=used.origin,
-                          evidence=f"{used.value:.0%} of issue slots used, < {COMPUTE_SHARE:.0%}; "
+                          evidence=f"{used.value:.1%} of issue slots used, < {COMPUTE_SHARE:.0%}; "
                                    "no miss or bandwidth explains it")
     macs = metrics.get("mac_utilisation")
     told = f"{macs.value:.0%} of MAC slots used; " if macs is not None else ""

@@ -26,6 +26,8 @@ WRITE_TIMEOUT_S = 2.0
 POLL_S = 0.02
 """How often a device that went away is looked for."""
 
+_SOCKET = re.compile(r"socket://[^/:]+:\d{1,5}/?(\?.*)?")
+
 PROBES = {
     (0x0483, None): "ST-LINK", (0x0D28, 0x0204): "DAPLink", (0x1366, None): "J-Link",
     (0x2E8A, None): "Raspberry Pi", (0x0403, None): "FTDI", (0x10C4, 0xEA60): "CP210x",
@@ -157,6 +159,9 @@ class Link:
         return next((one.usb_serial for one in list_ports() if one.device == port), None)
 
     def _open(self) -> None:
+        if self.port.startswith("socket:") and not _SOCKET.fullmatch(self.port):
+            raise LinkError(f"{self.port!r} is no address; accepted: socket://HOST:PORT, such as "
+                            "socket://localhost:4000")
         serial = _serial()
         try:
             self._stream = serial.serial_for_url(

@@ -142,6 +142,13 @@ def test_bottlenecks_by_shares_of_limits(change, kind):
     assert found.kind == kind and 0 < found.severity <= 1 and any(c in found.evidence for c in "<>")
 
 
+@pytest.mark.parametrize(("instructions", "said"), [(698.0, "69.8% of issue slots used, < 70%"),
+                                                    (702.0, "70.2% of issue slots used, >= 70%")])
+def test_evidence_beside_a_limit_does_not_contradict_it(instructions, said):
+    found = classify(metrics_of(modelled={**MODELLED, "instructions": instructions}))
+    assert said in found.evidence
+
+
 def test_overhead_and_ignorance():
     assert classify(metrics_of(), 0.4).kind == "overhead"
     slow = classify(metrics_of(modelled={**MODELLED, "instructions": 4000.0}))

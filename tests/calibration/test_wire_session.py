@@ -126,6 +126,12 @@ def test_a_cable_that_stays_away_ends_in_time():
         assert time.monotonic() - start < 1.5
 
 
+@pytest.mark.parametrize("port", ["socket://board", "socket://board:x", "socket:board:4000"])
+def test_an_address_without_a_port_is_refused(port):
+    with pytest.raises(LinkError, match="accepted: socket://HOST:PORT"):
+        Link(port)
+
+
 def test_an_emulators_line_is_never_opened_again():
     """Another board answers under its name by then: it must not be spoken to."""
     with MadeBoard() as board, MadeBoard() as other, Relay(board.port) as relay, \

@@ -62,7 +62,8 @@ class NamedBoards(TyperGroup):
 
 
 app = typer.Typer(cls=NamedBoards, add_completion=False, rich_markup_mode=None,
-                  help="List the boards, show one (`twin boards NAME`), or describe a new one.")
+                  help="List the boards (--virtual: the emulators), show one (`twin boards NAME "
+                       "--sources`: with its sources), or describe a new one.")
 
 
 @app.command("new")
