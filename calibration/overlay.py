@@ -8,6 +8,7 @@ was learnt from and the counts they were priced with, so that a stale one is not
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from functools import lru_cache
 from pathlib import Path
@@ -22,6 +23,9 @@ from calibration.fitting import Estimate
 from calibration.intervals import Band
 from calibration.lineages import SHIPPED
 from hwmodels.files import read_regular_text
+
+LARGEST_FACTOR = 1e5
+"""No fit goes as far: a factor beyond, or below its inverse, is of a damaged file."""
 
 UNMEASURED = "unmeasured"
 """Name of the file for boards nobody measured."""
@@ -73,6 +77,10 @@ class Learnt(_Strict):
     @model_validator(mode="after")
     def _check(self) -> Learnt:
         count = len(self.log)
+        limit = math.log(LARGEST_FACTOR)
+        if any(abs(one) > limit for one in self.log):
+            raise ValueError(f"log of a factor is {max(self.log, key=abs):g}; accepted: "
+                             f"-{limit:.3g} to {limit:.3g}")
         if len(self.covariance) != count * (count + 1) // 2 or len(self.prior_sd) != count:
             raise ValueError(f"{count} factors need {count * (count + 1) // 2} covariances and "
                              f"{count} prior_sd")

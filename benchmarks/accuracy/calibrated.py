@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.accuracy.specifications import Baselines, count_macs, fit_baselines
+from calibration.bands import choose_band
 from calibration.datasets import PublishedRow, published_rows
 from calibration.fit_validation import HeldOut, total_error
 from calibration.fitting import Fit, log_total, predict_totals
@@ -27,7 +28,7 @@ from twin.learning.observations import (
     time_evidence,
     with_energy,
 )
-from twin.learning.overlays import Learning, choose_band, learn
+from twin.learning.overlays import Learning, learn
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -56,6 +56,7 @@ def test_an_overlay_survives_its_file(tmp_path: Path) -> None:
     ("schema: 1", "schema: 2", r"one\.yaml:schema: "),
     ("covariance: [0.04, 0.01, 0.09]", "covariance: [0.04, 0.9, 0.09]", "negative variance"),
     ("log: [0.1, -0.5]", "log: [0.1]", "1 factors need 1 covariances"),
+    ("log: [0.1, -0.5]", "log: [0.1, 30.0]", "log of a factor is 30; accepted: -11.5 to 11.5"),
     ("kind: calibration", "kind: [", "cannot be read"),
 ])
 def test_a_bad_file_is_refused_by_key(tmp_path: Path, old, new, words) -> None:

@@ -250,6 +250,25 @@ def test_measured_energy_moves_what_currents_are_worth(tmp_path: Path) -> None:
         assert prediction.certainty.energy_uj.holds(seen.energy_pj * 1e-6)
 
 
+def test_units_a_calibration_does_not_read_are_refused(tmp_path: Path, kws) -> None:
+    folder = write_folder(tmp_path / "kws", kws, {}, layers=True)
+    samples = folder / "samples.jsonl"
+    text = samples.read_text()
+    samples.write_text(text.replace('"cycles"}', '"ms"}'))
+    assert samples.read_text() != text
+    with pytest.raises(MeasurementError, match="cpu_cycles is in ms; accepted: cycles"):
+        observe_folder(folder, BOARD)
+    samples.write_text("")
+    with pytest.raises(MeasurementError, match="it has no finished run"):
+        observe_folder(folder, BOARD)
+
+
+def test_prices_out_of_all_proportion_are_refused(tmp_path: Path, kws) -> None:
+    folder = write_folder(tmp_path / "kws", kws, dict.fromkeys(TIME_PRICES, 1e7), layers=True)
+    with pytest.raises(FitError, match="no prices reach what was measured"):
+        learn_own(observe_folder(folder, BOARD), load_board(BOARD))
+
+
 def test_folders_of_other_boards_networks_or_temperatures_are_refused(tmp_path: Path, kws) -> None:
     folder = write_folder(tmp_path / "kws", kws, {}, layers=False)
     assert len(observe_folder(folder, BOARD)) == 1

@@ -43,12 +43,15 @@ def calibrate(data: DataNames, board: OfBoard = None, output: Output = None,
         raise UsageError("--board is needed: which board was measured?")
     from calibration.overlay import write_overlay
     from hwmodels.board.file import load_board
+    from twin.attribution.sides import find_folder
     from twin.learning.observations import observe_folder
     from twin.learning.overlays import learn_own
     from twin.portability.probed import learn_probes, make_overlay, split_folders
 
     machine = load_board(board)
-    probes, folders = split_folders(data)
+    probes, folders = split_folders(
+        str(find_folder(Path(folder))) if (Path(folder) / "warm").is_dir() else folder
+        for folder in data)
     if runtime is not None and not probes:
         raise UsageError("--runtime is for micro-benchmarks; a network's folder names its own")
     probed = learn_probes(probes, machine, runtime) if probes else None

@@ -135,8 +135,10 @@ def choose_calibration(deployment: Deployment, wanted: str = AUTO, *,
     overlay, board = read_overlay(Path(wanted)), deployment.board
     entry = find_entry(overlay, board=board.name, core=board.core.model, runtime=runtime)
     if entry is None:
-        raise UsageError(f"{wanted}: no entry for {runtime} on {board.name}; it has: " + "; ".join(
-            f"{one.runtime} on {one.board or 'any board'}" for one in overlay.entries[:6]))
+        raise UsageError(f"{wanted}: no entry for {runtime} on {board.name} ({board.core.model}); "
+                         "it has: " + "; ".join(
+            f"{one.runtime} on {one.board or 'any board'} ({one.core or 'any core'})"
+            for one in overlay.entries[:6]))
     if (overlay.time_prices, overlay.energy_prices) != (TIME_PRICES, ENERGY_PRICES):
         raise UsageError(f"{wanted}: made for other prices ({', '.join(overlay.time_prices)}); "
                          "calibrate again")

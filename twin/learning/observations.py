@@ -28,6 +28,9 @@ from twin.runtimes import list_runtimes, load_runtime
 
 _LEVEL = re.compile(r"-(O\w+)")
 
+UNITS = {"cpu_cycles": "cycles", "latency": "us", "energy": "uj"}
+"""Of the counters that are learnt from."""
+
 PMU_TABLE = "apollo510_kws_pmu"
 PMU_SETUP = {"board": "apollo510_evb", "runtime": "tflm-cmsis-nn@2023", "weights": "tcm",
              "arena": "tcm"}
@@ -182,6 +185,7 @@ def observe_folder(folder: str | Path, board: str, *, cache: Path | None = None,
                                f"{deployment.board.name}")
     if header.architecture_id not in (None, deployment.graph.architecture_id):
         raise MeasurementError(f"{where}: measured another network than {header.model} is now")
+    _check_units(measurement, where)
     tally = make_tally(deployment, cache=cache)
     hertz = deployment.board.clock(deployment.board.core.clock).frequency_hz
     layers = {f"layer {layer}": (layer, cycles) for layer in measurement.layers
@@ -192,13 +196,21 @@ def observe_folder(folder: str | Path, board: str, *, cache: Path | None = None,
     cycles = _median_cycles(measurement, None, hertz)
     if cycles is None:
         raise MeasurementError(f"{where}: neither cpu_cycles nor latency; it has "
-                               f"{', '.join(measurement.counters)}")
+                               + (", ".join(measurement.counters) or "no finished run"))
     energy_uj = (measurement.percentile("energy", 50) if measurement.count("energy") else None)
     return (Observation(
         label=where, source=header.source, network=deployment.graph.architecture_id,
         runtime=runtime, cell=_cell(deployment, runtime), tally=tally,
         cycles=cycles, energy_pj=None if energy_uj is None else energy_uj * 1e6, clock_hz=hertz,
         supply_v=header.supply_v, arena=deployment.arena, kind=header.kind),)
+
+
+def _check_units(measurement: Measurement, where: str) -> None:
+    """Refuse a counter that is learnt from in another unit than it is read in."""
+    units = {sample.counter: sample.unit for sample in measurement.samples}
+    for counter, unit in UNITS.items():
+        if units.get(counter, unit).lower() != unit:
+            raise MeasurementError(f"{where}: {counter} is in {units[counter]}; accepted: {unit}")
 
 
 def name_runtime(runtime: str, compiler: str) -> str:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
 
 import numpy as np
 
+from calibration.bands import choose_band
 from calibration.errors import FitError
 from calibration.fit_identification import identify
 from calibration.fit_prior import Cell, Prior, Spread, known_prior, pool_prior
@@ -17,9 +19,9 @@ from calibration.fit_spread import (
     learn_spread,
     one_thread,
 )
-from calibration.fit_validation import HeldOut, leave_out_closely, stranger_scale
+from calibration.fit_validation import HeldOut, leave_out_closely
 from calibration.fitting import Estimate, Fit, fit_prices
-from calibration.intervals import CONFORMAL_ROWS, Band, make_band, student_band, widest
+from calibration.intervals import Band
 from calibration.lineages import list_releases
 from calibration.overlay import (
     BandModel,
@@ -51,6 +53,9 @@ So are the last five, widely: a closed library may read in place what CMSIS-NN c
 constant where the reference requantises in full, or reduce element by element with all indices.
 Their widths were chosen by leaving families of networks out.
 """
+
+ABSURD = 3.0
+"""Rows that learnt prices miss by this factor are of something else."""
 
 OTHER_SD = 0.5
 """Of families no runtime file states one for; assumed."""
@@ -241,72 +246,6 @@ def _to_model(band: Band) -> BandModel:
                      count=band.count)
 
 
-def choose_band(fit: Fit, left_out: HeldOut | None, cell: Cell, boards: int,
-                without: Hashable | None = None) -> Band:
-    """Return how far intervals of a cell reach.
-
-    Parameters
-    ----------
-    fit : Fit
-        To the rows of `left_out`.
-    left_out : HeldOut or None
-        Rows predicted without their network, if they were.
-    cell : Cell
-        Whose interval it is.
-    boards : int
-        Boards the spreads were learnt from: of all cores and libraries, for a core family alone
-        has too few. Rows, where they are all of one board.
-    without : hashable, optional
-        Rows left out under this key are not looked at.
-
-    Returns
-    -------
-    Band
-        Quantiles of the errors on the same board, or on boards of the same library where it has
-        too few rows; Student t between boards for a board, or a release, not measured. For a board
-        it is scaled by how wrong boards left out are beside what was stated.
-
-    Notes
-    -----
-    What was not measured borrows rows, and with them the errors networks have there: it reaches
-    at least as far as what it borrows from.
-    """
-    cells = fit.evidence.cells
-    usable = [] if left_out is None else [
-        row for row, key in enumerate(left_out.keys)
-        if key != without and np.isfinite(left_out.scores[row])]
-    known = cell.board in {other.board for other in cells}
-    between = student_band(boards, scale=1.0 if known else stranger_scale(fit))
-    if left_out is None:
-        return between
-    measured = dict.fromkeys(cells[row] for row in usable)
-    if cell in measured:
-        return _measured_band(left_out, cells, usable, cell) or between
-    lent = (_measured_band(left_out, cells, usable, lender) for lender in _lenders(cell, measured))
-    return widest(between, *(band for band in lent if band is not None))
-
-
-def _lenders(cell: Cell, measured: Iterable[Cell]) -> tuple[Cell, ...]:
-    """Measured cells that one which was not takes its prices from."""
-    measured = tuple(measured)
-    library = tuple(other for other in measured if other.library == cell.library)
-    return (tuple(other for other in library if other.board == cell.board)
-            or tuple(other for other in library if other.core == cell.core)
-            or library or measured)
-
-
-def _measured_band(left_out: HeldOut, cells: Sequence[Cell], usable: Sequence[int], cell: Cell,
-                   ) -> Band | None:
-    """Quantiles of errors on a cell's board, or on ever more of its kin; None: too few."""
-    near = [row for row in usable if cells[row].board == cell.board]
-    kin = [row for row in usable if cells[row].library == cell.library]
-    for rows in (near, kin, usable):
-        band = make_band(left_out.scores[rows]) if len(rows) >= CONFORMAL_ROWS else None
-        if band is not None:
-            return band
-    return None
-
-
 def learn_own(observations: Sequence[Observation], board: Board,
               start: Calibration | None = None) -> Overlay:
     """Learn prices of one's own board, starting from what is shipped for it or its cousins.
@@ -363,6 +302,12 @@ def _learn_one(rows: Sequence[Observation], board: Board, start: Calibration | N
     prior = (pool_prior(TIME_PRICES, time_sd, Spread()) if shipped is None else
              _cousin_prior(shipped.time, time_sd, shipped.spread))
     time = fit_prices(evidence, prior, learn_noise(evidence, prior))
+    misses = np.abs(time.residuals)
+    missed = float(np.median(misses))
+    if missed > math.log(ABSURD):
+        raise FitError(f"{rows[int(misses.argmax())].label}: no prices reach what was "
+                       f"measured, half of the rows by {math.exp(missed):.3g} times and more: "
+                       "of another board, clock or unit?")
     cell, energy = rows[0].cell, None
     powered = with_energy(rows)
     if powered:

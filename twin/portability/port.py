@@ -16,6 +16,7 @@ from calibration.measurement import read_header
 from calibration.microbench import RUNTIME
 from hwmodels.board.file import load_board
 from hwmodels.errors import did_you_mean
+from twin.attribution.sides import find_folder
 from twin.deployment import Deployment
 from twin.errors import RuntimeRefusedError, UsageError
 from twin.learning.calibrated import (
@@ -67,9 +68,10 @@ class Makeup:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Behind:
-    """Measured rows of one board under one runtime that a prediction rests on."""
+    """Rows of one board under one runtime that a prediction rests on, and their kind."""
 
     board: str
+    kind: str
     core: str
     runtime: str
     rows: int
@@ -138,6 +140,7 @@ def gather(sources: Sequence[str], networks: Sequence[str] = (), *,
     found: list[Observation] = []
     for source in sources:
         if Path(source).is_dir():
+            source = str(find_folder(Path(source))) if (Path(source) / "warm").is_dir() else source
             if read_header(source).runtime == RUNTIME:
                 raise UsageError(f"--from {source}: holds micro-benchmarks of the board itself; "
                                  "accepted: networks. `twin calibrate` learns from those")
@@ -277,7 +280,9 @@ def _calibrate(learning: Learning, cell: Cell, runtime: str) -> Calibration:
 
 def _strangeness(cell: Cell, observations: Sequence[Observation], runtime: str) -> list[str]:
     """Why rows of other machines or libraries say less."""
-    found = []
+    found = [f"rows of {board} are simulated: of an emulated board, not of hardware"
+             for board in sorted({one.cell.board for one in observations
+                                  if one.kind == "simulated"})]
     if not cell.core:
         found.append("no row is of a board with this core")
     if cell.library not in {one.cell.library for one in observations}:
@@ -302,9 +307,9 @@ def _make_up(learning: Learning, cell: Cell, calibration: Calibration,
 
 
 def _stand_behind(observations: Sequence[Observation]) -> tuple[Behind, ...]:
-    groups: dict[tuple[str, str, str], list[Observation]] = {}
+    groups: dict[tuple[str, str, str, str], list[Observation]] = {}
     for one in observations:
-        groups.setdefault((one.cell.board, one.cell.core, one.runtime), []).append(one)
-    return tuple(Behind(board=board, core=core, runtime=runtime, rows=len(members),
+        groups.setdefault((one.cell.board, one.cell.core, one.runtime, one.kind), []).append(one)
+    return tuple(Behind(board=board, core=core, runtime=runtime, kind=kind, rows=len(members),
                         networks=tuple(sorted({one.network for one in members if one.whole})))
-                 for (board, core, runtime), members in sorted(groups.items()))
+                 for (board, core, runtime, kind), members in sorted(groups.items()))

@@ -70,9 +70,10 @@ def ported_report(ported: Ported) -> RenderableType:
         ("interval of", f"{makeup.boards:.0%} what boards differ by, {makeup.parameters:.0%} "
                         f"prices left open, {makeup.model:.0%} what no price explains (variance "
                         "of log time)")])
-    table = new_table(("board", "core", "runtime", "rows", "networks"), ("rows",), "Rests on")
+    table = new_table(("board", "core", "runtime", "kind", "rows", "networks"), ("rows",),
+                      "Rests on")
     for one in ported.behind:
-        add_row(table, (one.board, one.core, one.runtime, str(one.rows),
+        add_row(table, (one.board, one.core, one.runtime, one.kind, str(one.rows),
                         _few(one.networks) or "layers"))
     parts: list[RenderableType] = [pairs, table]
     if ported.ranking is not None:

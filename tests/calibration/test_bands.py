@@ -5,11 +5,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from calibration.bands import choose_band
 from calibration.fit_prior import Cell, Spread
 from calibration.fit_spread import fit_pooled
 from calibration.fit_validation import leave_out_closely
 from calibration.fitting import Evidence
-from twin.learning.overlays import choose_band
 
 BOARDS, NETWORKS = 6, 12
 WIDE = Spread(board=0.5, own_board=1.0, core=0.5)
