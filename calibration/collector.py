@@ -24,6 +24,7 @@ from calibration.errors import (
     MeasurementError,
 )
 from calibration.measurement import (
+    RUNS_ASKED,
     Measurement,
     append_samples,
     read_measurement,
@@ -31,6 +32,7 @@ from calibration.measurement import (
 )
 from calibration.plan import BLOCK_S, Pass, Plan
 from calibration.quality import wants_more_runs
+from calibration.resumption import count_runs, read_interrupted
 from calibration.sample import Header, Sample
 from calibration.wire import payloads as wire
 from calibration.wire.session import Session
@@ -72,6 +74,8 @@ class Campaign:
     gauges : callable, optional
         Values that only grow, with their units; their growth over a block, per run, becomes a
         sample `block_<name>` of the block's first run.
+    resume : bool
+        Go on with what the folder has.
     on_progress : callable, optional
         Told after each block, with everything collected of the temperature.
     """
@@ -89,6 +93,7 @@ class Campaign:
     scales: Mapping[str, tuple[str, float]] = field(default_factory=dict)
     environment: Mapping[str, str] = field(default_factory=dict)
     gauges: Callable[[], Mapping[str, tuple[float, str]]] | None = None
+    resume: bool = False
     on_progress: Callable[[Progress], None] = lambda progress: None
     identity: wire.Identity = field(init=False)
     counters: tuple[wire.Counter, ...] = field(init=False)
@@ -150,6 +155,7 @@ class Campaign:
             "compiler": identity.compiler, "unique_id": identity.unique_id.hex(),
             "link": self.session.link.port, "host": platform.platform(),
             "python": platform.python_version(), "warmup": str(plan.warmup),
+            RUNS_ASKED: str(plan.runs),
             "interrupts": "masked" if plan.mask else "counted",
             "started": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
             **self._describe_part(), **self.environment,
@@ -181,19 +187,23 @@ class Campaign:
         KeyboardInterrupt ends the block on the board, saves what it made and goes on upwards.
         """
         folder = self.folder_of(plan.temperature)
-        write_measurement(folder, Measurement(header=self.header(plan)))
+        header = self.header(plan)
+        there = read_interrupted(folder, header) if self.resume else None
+        if there is None:
+            write_measurement(folder, Measurement(header=header))
         try:
-            self._probe(plan, folder)
-            self._next_run = 0
+            self._probe(plan, folder, keep=there is None)
+            self._next_run = there.next_run if there is not None else 0
             for number, one in enumerate(plan.passes):
-                self._collect_pass(plan, one, folder, plan.most_runs if number == 0 else one.runs)
+                self._collect_pass(plan, one, folder, plan.most_runs if number == 0 else one.runs,
+                                   count_runs(there, one, self.counters))
         except KeyboardInterrupt:
             self._rescue(folder)
             raise
         finally:
             append_samples(folder, self._held)  # of a run that never ended
             self._held.clear()
-        return read_measurement(folder)
+        return read_measurement(folder, growing=True)  # what is missing is known here
 
     def power_window(self, runs: int, *, layers: bool = False, repeat_layer: int = wire.NO_LAYER,
                      repeat: int = 1, mask: bool = True) -> tuple[float, float]:
@@ -237,15 +247,15 @@ class Campaign:
                                    f"window; it keeps {self.identity.sample_capacity} samples")
         return begin, end
 
-    def _probe(self, plan: Plan, folder: Path) -> None:
+    def _probe(self, plan: Plan, folder: Path, keep: bool) -> None:
         """Make the first inference after set-up: how long runs take, and what a first one costs."""
         while True:
             try:
-                self._configure(plan, Pass(events=(), runs=1), folder, first=True)
+                self._configure(plan, plan.passes[0], folder, first=True)
                 start = time.monotonic()
                 self._make_block(0, 1, FIRST_RUN_S)
                 self.run_s = time.monotonic() - start
-                self._fetch(folder, prefix="first_")
+                self._fetch(folder if keep else None, prefix="first_")
                 return
             except BoardRestartedError as error:
                 self._restart(error)
@@ -264,9 +274,9 @@ class Campaign:
                                            unit=UNITS.get(clock, "cycles"), value=value)
                                     for name, value in values.items()])
 
-    def _collect_pass(self, plan: Plan, one: Pass, folder: Path, most: int) -> None:
-        """Make the runs of one pass."""
-        first = self._next_run
+    def _collect_pass(self, plan: Plan, one: Pass, folder: Path, most: int, made: int) -> None:
+        """Make the runs of one pass that are not made yet."""
+        first = self._next_run - made
         last = first + one.runs
         warmup, configured = plan.warmup, False
         while self._next_run < last:
@@ -315,8 +325,8 @@ class Campaign:
                 raise BoardRestartedError("the board has lost the input") from error
             raise
 
-    def _fetch(self, folder: Path, prefix: str = "") -> None:
-        """Append the samples that wait on the board, whole runs at a time.
+    def _fetch(self, folder: Path | None, prefix: str = "") -> None:
+        """Append the samples that wait on the board, whole runs at a time; None drops them.
 
         Notes
         -----
@@ -329,7 +339,8 @@ class Campaign:
                     continue
                 self._held += self._translator.translate(sample, prefix)
                 if self._translator.ends_run(sample):
-                    append_samples(folder, self._held)
+                    if folder is not None:
+                        append_samples(folder, self._held)
                     self._held.clear()
                     self._next_run = max(self._next_run, sample.run + 1)
             self._next_sample = first + len(samples)
@@ -358,15 +369,18 @@ class Campaign:
                 raise LinkError(f"the board restarted {self.restarts} times: {error}") from error
             try:
                 self.session.open()
-                if self.session.identify().build_sha256 != self.identity.build_sha256:
+                found = self.session.identify()
+                if found.build_sha256 != self.identity.build_sha256:
                     raise MeasurementError("after a restart the board runs another image")
+                if found.unique_id != self.identity.unique_id:
+                    raise MeasurementError("after a restart another board is on the line")
                 self.session.load(self._input)
                 return
             except BoardRestartedError as again:
                 error = again
 
     def _wants_more(self, folder: Path) -> bool:
-        measured = read_measurement(folder)
+        measured = read_measurement(folder, growing=True)
         main = counter_name(self.counters[0])
         return bool(measured.count(main)) and wants_more_runs(measured.values(main))
 

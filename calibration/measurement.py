@@ -20,7 +20,7 @@ from pathlib import Path
 
 import numpy as np
 
-from calibration.errors import MeasurementError, TornLineWarning
+from calibration.errors import IncompleteWarning, MeasurementError, TornLineWarning
 from calibration.sample import PAIRS, Header, Sample, check_header, check_sample, parse_object
 from hwmodels.errors import did_you_mean
 from hwmodels.files import read_regular, read_regular_text
@@ -28,6 +28,8 @@ from hwmodels.files import read_regular, read_regular_text
 HEADER_FILE = "header.json"
 SAMPLES_FILE = "samples.jsonl"
 PERCENTILES = (50, 90, 95, 99)
+RUNS_ASKED = "runs_asked"
+"""Key of a header's environment: how many runs a measurement has when it is complete."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,6 +107,12 @@ class Measurement:
     def next_run(self) -> int:
         """Number the next run gets, so that a stopped measurement is resumed."""
         return max((sample.run for sample in self.samples), default=-1) + 1
+
+    @property
+    def missing_runs(self) -> int:
+        """Runs that were asked for and did not end: the measurement was interrupted."""
+        asked = dict(self.header.environment).get(RUNS_ASKED, "")
+        return max(int(asked) - self.count("output_checksum"), 0) if asked.isdecimal() else 0
 
     def count(self, counter: str, layer: int | None = None) -> int:
         """Samples of a counter, for one layer or (None) the whole network."""
@@ -351,13 +359,15 @@ def read_header(folder: str | Path) -> Header:
     return Header(**(document | pairs))
 
 
-def read_measurement(folder: str | Path) -> Measurement:
+def read_measurement(folder: str | Path, *, growing: bool = False) -> Measurement:
     """Read a measurement folder.
 
     Parameters
     ----------
     folder : path
         As written by `write_measurement`.
+    growing : bool
+        Runs are still being added; else an `IncompleteWarning` tells of those that are missing.
 
     Returns
     -------
@@ -376,7 +386,12 @@ def read_measurement(folder: str | Path) -> Measurement:
         data = read_regular(path) if path.exists() else b""
     except OSError as error:
         raise MeasurementError(f"{path}: cannot be read ({error.strerror})") from error
-    return Measurement(header=header, samples=tuple(_parse_samples(data, path)))
+    found = Measurement(header=header, samples=tuple(_parse_samples(data, path)))
+    if found.missing_runs and not growing:
+        warnings.warn(f"{folder}: interrupted, {found.missing_runs} of "
+                      f"{dict(header.environment)[RUNS_ASKED]} runs are missing", IncompleteWarning,
+                      stacklevel=2)
+    return found
 
 
 def _parse_samples(data: bytes, path: Path) -> list[Sample]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+from dataclasses import replace
 
 import pytest
 
@@ -14,10 +15,16 @@ from made_board import CAPACITY, COUNTERS, CYCLES, MadeBoard
 
 from calibration import collector, plan
 from calibration.collector import Campaign
-from calibration.errors import LinkError, LinkTimeoutError, MeasurementError
+from calibration.errors import (
+    IncompleteWarning,
+    LinkError,
+    LinkTimeoutError,
+    MeasurementError,
+)
 from calibration.link import Link
 from calibration.measurement import read_measurement
 from calibration.plan import Pass, Plan, choose_events, make_plans
+from calibration.resumption import count_runs
 from calibration.virtual_board.relay import Faults, Relay
 from calibration.wire import payloads as wire
 from calibration.wire.session import Session
@@ -135,7 +142,8 @@ def test_a_hang_ends_with_the_samples_so_far(tmp_path, monkeypatch):
         made.on_progress = hang
         with pytest.raises(LinkTimeoutError, match="RUN"):
             made.collect(warm_plan(made))
-    assert 4 < read_measurement(tmp_path / "warm").count("cpu_cycles") < RUNS
+    with pytest.warns(IncompleteWarning):
+        assert 4 < read_measurement(tmp_path / "warm").count("cpu_cycles") < RUNS
 
 
 def test_ctrl_c_leaves_the_board_idle_and_keeps_the_samples(tmp_path):
@@ -153,7 +161,57 @@ def test_ctrl_c_leaves_the_board_idle_and_keeps_the_samples(tmp_path):
         assert board.served[-2] == wire.TYPES["IDLE"]
         made.session.stop()
         assert board.session == 0
-    assert read_measurement(tmp_path / "warm").count("cpu_cycles") >= 6
+    with pytest.warns(IncompleteWarning):
+        assert read_measurement(tmp_path / "warm").count("cpu_cycles") >= 6
+
+
+@pytest.mark.filterwarnings("error")
+def test_an_interrupted_measurement_says_so_and_is_gone_on_with(tmp_path):
+    def interrupt(progress):
+        if progress.done >= 6:
+            raise KeyboardInterrupt
+
+    with MadeBoard(run_s=0.01) as board:
+        with Link(board.port) as link:
+            made = campaign(link, tmp_path, on_progress=interrupt)
+            made.prepare()
+            with pytest.raises(KeyboardInterrupt):
+                made.collect(warm_plan(made, adaptive=False))
+            made.session.stop()
+        with pytest.warns(IncompleteWarning, match=rf"of {RUNS} runs are missing"):
+            before = read_measurement(tmp_path / "warm").count("cpu_cycles")
+        assert 6 <= before < RUNS
+        with Link(board.port) as link:
+            made = campaign(link, tmp_path, resume=True)
+            made.prepare()
+            with pytest.raises(MeasurementError, match=r"runs_asked \(24 then, 30 now\)"):
+                made.collect(warm_plan(made, runs=30, adaptive=False))
+            measured = made.collect(warm_plan(made, adaptive=False))
+            again = made.collect(warm_plan(made, adaptive=False))
+    assert measured.missing_runs == 0 and again.count("cpu_cycles") == RUNS
+    check_complete(tmp_path / "warm")
+
+
+def test_runs_of_passes_that_are_there_are_not_made_again(tmp_path):
+    """Two passes, interrupted in the second: each ends with the runs it was to have."""
+    with MadeBoard(run_s=0.005) as board, Link(board.port) as link:
+        made = campaign(link, tmp_path)
+        made.prepare()
+        passes = (Pass(events=(0x10,), runs=8), Pass(events=(), runs=6))
+        short = Plan(temperature="warm", warmup=1, passes=passes, most_runs=8)
+        made.collect(short)
+        there = read_measurement(tmp_path / "warm")
+        assert count_runs(there, passes[0], made.counters) == there.count("dwt_cpi") == 8
+        assert count_runs(None, passes[0], made.counters) == 0
+
+
+def test_another_board_after_a_restart_is_refused(tmp_path):
+    with MadeBoard(reboot_at_run=15) as board, Link(board.port) as link:
+        made = campaign(link, tmp_path)
+        made.prepare()
+        made.identity = replace(made.identity, unique_id=b"another board's!")
+        with pytest.raises(MeasurementError, match="another board is on the line"):
+            made.collect(warm_plan(made, adaptive=False))
 
 
 def test_two_boards_never_cross(tmp_path):

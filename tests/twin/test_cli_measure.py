@@ -20,6 +20,7 @@ pytest.importorskip("cobs", reason="needs the boards extra")
 
 from typer.testing import CliRunner
 
+from calibration.errors import IncompleteWarning
 from calibration.measurement import read_measurement
 from twin.cli import app
 
@@ -54,6 +55,12 @@ def test_from_model_to_report_on_an_emulated_board(folder):
     origins = [line for line in out.splitlines() if " simulated " in line or " modelled " in line]
     assert len(origins) >= 8
     lines = stacks.read_text().splitlines()
+    parts = re.findall(r"^(?:\d+ +fully_connected| +between layers|total) +([\d,]+) ", out,
+                       re.MULTILINE)
+    *parts, total = (int(part.replace(",", "")) for part in parts)
+    assert len(parts) == 11 and abs(sum(parts) - total) <= len(parts) / 2  # each is rounded
+    first, least = re.search(r"^warm, cycles +3 +([\d,]+) +([\d,]+)", out, re.MULTILINE).groups()
+    assert int(first.replace(",", "")) >= 0.9999 * int(least.replace(",", ""))
     assert len(lines) == 10 and all(line.startswith("ad;fully_connected;") for line in lines)
     assert (folder / "firmware" / "firmware.elf").exists()
     code, _, err = run("measure", "ad", "-b", "nucleo_l4r5zi", "--virtual", "unicorn-m4", "-o",
@@ -61,6 +68,27 @@ def test_from_model_to_report_on_an_emulated_board(folder):
     assert code == 2 and "none is written over" in err
     header = json.loads((folder / "cold" / "header.json").read_text())
     assert header["temperature"] == "cold" and header["architecture_id"]
+
+
+@needs_compiler
+@pytest.mark.skipif(shutil.which("qemu-system-arm") is None,
+                    reason="qemu-system-arm is not installed")
+def test_an_interrupted_measurement_is_gone_on_with(tmp_path):
+    asked = ("measure", "ad", "-b", "nucleo_l4r5zi", "--virtual", "mps2-an386", "--runs", 4,
+             "--fixed", "-o", tmp_path / "m")
+    assert run(*asked, "--resume")[0] == 2  # nothing has begun
+    assert run(*asked)[0] == 0
+    samples = tmp_path / "m" / "warm" / "samples.jsonl"
+    kept = [line for line in samples.read_text().splitlines()
+            if json.loads(line)["run"] < 2 or json.loads(line)["counter"].startswith("first_")]
+    samples.write_text("\n".join(kept) + "\n")
+    with pytest.warns(IncompleteWarning, match="interrupted, 2 of 4 runs are missing"):
+        assert read_measurement(samples.parent).missing_runs == 2
+    code, _, err = run(*asked, "--resume")
+    assert code == 0, err
+    measured = read_measurement(tmp_path / "m" / "warm")
+    assert measured.count("instructions") == 4 and measured.missing_runs == 0
+    assert measured.count("first_instructions") == 1 and measured.next_run == 4
 
 
 @needs_compiler
@@ -83,7 +111,8 @@ def test_ctrl_c_ends_idle_and_says_where_the_samples_are(folder, tmp_path, endin
     _, err = process.communicate(timeout=20)
     assert process.returncode == 130, err
     assert "as far as it came" in err and "Traceback" not in err
-    assert read_measurement(folder / "cold").count("cpu_cycles") > 5
+    with pytest.warns(IncompleteWarning, match="of 5000 runs are missing"):
+        assert read_measurement(folder / "cold").count("cpu_cycles") > 5
 
 
 @needs_compiler
@@ -105,7 +134,8 @@ def test_an_emulator_that_dies_is_told_and_the_samples_stay(tmp_path):
     _, err = process.communicate(timeout=30)
     assert process.returncode == 4, err
     assert "QEMU ended with code -9" in err and "as far as it came" in err
-    assert read_measurement(folder / "warm").count("instructions") > 5
+    with pytest.warns(IncompleteWarning, match="of 50000 runs are missing"):
+        assert read_measurement(folder / "warm").count("instructions") > 5
 
 
 @pytest.mark.skipif(shutil.which("qemu-system-arm") is None,

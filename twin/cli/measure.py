@@ -36,8 +36,8 @@ Virtual = Annotated[str | None, typer.Option(
 Image = Annotated[str | None, typer.Option(
     "--image", metavar="ELF", help="Firmware for the virtual board; by default it is built.")]
 Runs = Annotated[int | None, typer.Option(
-    "--runs", min=1, help="Runs that are kept, cold and warm each; by default 100, of "
-                          "micro-benchmarks 5.")]
+    "--runs", min=1, help="Runs that are kept, warm, and cold where the port empties caches; by "
+                          "default 100, of micro-benchmarks 5.")]
 WarmUp = Annotated[int, typer.Option("--warmup", min=0, help="Runs before the warm ones.")]
 Events = Annotated[str | None, typer.Option(
     "--counters", metavar="NAMES", help="Event counters, by comma; by default all, in passes.")]
@@ -49,6 +49,8 @@ Fixed = Annotated[bool, typer.Option(
 Baud = Annotated[int, typer.Option("--baud", help="Rate of a serial device.")]
 Folder = Annotated[str | None, typer.Option(
     "--output", "-o", metavar="DIR", help="Folder for cold/ and warm/; by default under out/.")]
+Resume = Annotated[bool, typer.Option(
+    "--resume", help="Go on with a measurement in -o that was interrupted.")]
 Supply = Annotated[float | None, typer.Option(
     "--supply", metavar="VOLT", help="Supply voltage, for the record.")]
 Flame = Annotated[str | None, typer.Option(
@@ -94,13 +96,16 @@ def measure(board: BoardName, model: OptionalModel = None, port: Port = None,
             baud: Baud = 115200, clock: ClockText = None, output: Folder = None,
             supply: Supply = None, flamegraph: Flame = None, power: PowerRuns = None,
             power_layers: PowerLayers = False, power_repeat: PowerRepeat = False,
-            ina226: MonitorBus = None, shunt: Shunt = None, plan: PlanText = None) -> None:
+            ina226: MonitorBus = None, shunt: Shunt = None, plan: PlanText = None,
+            resume: Resume = False) -> None:
     """Measure a network on a board, or on this machine (-b host): raw samples and what they say."""
     if board == HOST and port is None:
         virtual = HOST
     _check_target(model, plan, port, virtual, image, clock)
     if ina226 is not None and (shunt is None or power is None):
         raise UsageError("--ina226 needs --shunt OHM and --power RUNS")
+    if resume and (output is None or plan is not None):
+        raise UsageError("--resume needs the -o DIR of a network's measurement")
     if power_repeat and ina226 is None:
         raise UsageError("--power-repeat needs --ina226 BUS")
     deployed = None if virtual == HOST else _load_board(board, clock)
@@ -117,12 +122,17 @@ def measure(board: BoardName, model: OptionalModel = None, port: Port = None,
     graph = read_model(model)
     name = deployed.name if deployed is not None else HOST
     folder = Path(output) if output else _default_folder(graph.name, name)
-    if any((folder / part / "header.json").exists() for part in ("cold", "warm")):
-        raise UsageError(f"{folder} holds a measurement, and none is written over; give another -o")
+    begun = any((folder / part / "header.json").exists() for part in ("cold", "warm"))
+    if begun and not resume:
+        raise UsageError(f"{folder} holds a measurement, and none is written over; give another "
+                         "-o, or --resume to go on with it")
+    if resume and not begun:
+        raise UsageError(f"{folder}: holds no measurement to go on with")
     told: dict[str, Any] = {
         "folder": folder, "board": name, "model": graph.name,
         "model_sha256": graph.sha256, "architecture_id": graph.architecture_id,
-        "supply_v": supply, "placement": tuple(deployed.placement) if deployed is not None else ()}
+        "supply_v": supply, "resume": resume,
+        "placement": tuple(deployed.placement) if deployed is not None else ()}
     names = None if counters is None else [name.strip() for name in counters.split(",")]
     data = None if input_file is None else _read_input(Path(input_file), graph)
     asked = {"runs": 100 if runs is None else runs, "warmup": warmup, "events": names, "mask": mask,
@@ -137,7 +147,7 @@ def measure(board: BoardName, model: OptionalModel = None, port: Port = None,
                                      window)
     except BaseException:
         if any(folder.glob("*/samples.jsonl")):
-            note_written(f"{folder}, as far as it came")
+            note_written(f"{folder}, as far as it came; --resume goes on with it")
         elif fresh:  # an image and no sample: the same command is to work again
             shutil.rmtree(folder, ignore_errors=True)
         raise
@@ -308,7 +318,8 @@ def _collect(campaign: Campaign, plan: Plan, graph: Graph, board: Board | None,
             bars.update(task, completed=progress.done, total=progress.total)
             begin = time.monotonic()
             if not bars.disable and begin >= due_s:
-                found = describe(read_measurement(campaign.folder_of(plan.temperature)))
+                found = describe(read_measurement(campaign.folder_of(plan.temperature),
+                                                  growing=True))
                 worst = found.whole.bottleneck
                 bars.update(task, bound=f"{worst.kind} {worst.severity:.0%}: {worst.evidence} "
                                         f"[{worst.origin}]" if worst.kind else worst.evidence)

@@ -73,6 +73,16 @@ class BoardRun:
     setup: float
 
     @property
+    def outside(self) -> float:
+        """Of the inference, what no layer took: checksums of outputs, calls, the counter's reads.
+
+        Notes
+        -----
+        Of several runs each count is the least, so the rest is of no single run.
+        """
+        return self.total - sum(layer.count for layer in self.layers)
+
+    @property
     def is_right(self) -> bool:
         """Whether no layer differs."""
         return all(layer.equal is not False for layer in self.layers)

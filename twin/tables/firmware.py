@@ -41,12 +41,15 @@ def run_report(run: BoardRun) -> RenderableType:
     verdicts = {True: "equal", False: "DIFFERS", None: "float"}
     for layer in run.layers:
         add_row(table, (str(layer.index), layer.op, f"{layer.count:,.0f}", verdicts[layer.equal]))
+    add_row(table, ("", "checksums, between layers", f"{run.outside:,.0f}", ""))
     add_row(table, ("", "inference", f"{run.total:,.0f}", ""), style="bold")
     add_row(table, ("", "set-up", f"{run.setup:,.0f}", ""))
     kind = "simulated" if run.simulated else "measured"
     return Group(table, f"{run.counter}: {kind}; output bit for bit that of the arithmetic in "
                         f"{sum(layer.equal is True for layer in run.layers)} of "
-                        f"{sum(layer.equal is not None for layer in run.layers)} int8 layers.")
+                        f"{sum(layer.equal is not None for layer in run.layers)} int8 layers; "
+                        "a checksum after each is in this inference, not in that of "
+                        "`twin measure`.")
 
 
 def comparison_report(builds: Sequence[Build], runs: Sequence[BoardRun]) -> RenderableType:
@@ -56,6 +59,7 @@ def comparison_report(builds: Sequence[Build], runs: Sequence[BoardRun]) -> Rend
     for rows in zip(*(run.layers for run in runs), strict=True):
         add_row(table, (str(rows[0].index), rows[0].op,
                         *_relative([row.count for row in rows])))
+    add_row(table, ("", "checksums, between layers", *_relative([run.outside for run in runs])))
     add_row(table, ("", "inference", *_relative([run.total for run in runs])), style="bold")
     add_row(table, ("", "code bytes",
                     *_relative([build.sizes.code_bytes for build in builds])))

@@ -87,9 +87,14 @@ def layers_table(network: MeasuredNetwork) -> Table:
                f"{label}/MAC", "bytes", "MAC/byte", "bound by", "severity", "evidence")
     numbers = (label, "p95", "us", "%", "MACs", f"{label}/MAC", "bytes", "MAC/byte", "severity")
     table = new_table(headers, numbers)
-    for layer in (*network.layers, network.whole):
-        style = "bold" if layer.index is None else ""
-        add_row(table, _layer_cells(layer, timed), style)
+    for layer in network.layers:
+        add_row(table, _layer_cells(layer, timed))
+    if network.layers and network.overhead_share:
+        share, whole = network.overhead_share, network.whole
+        time_us = (f"{share * whole.time_us:,.1f}",) if whole.time_us is not None else ()
+        add_row(table, ("", "between layers", f"{share * whole.p50:,.0f}", "", *time_us,
+                        f"{100 * share:.1f}"))
+    add_row(table, _layer_cells(network.whole, timed), "bold")
     return table
 
 
