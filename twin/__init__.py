@@ -4,7 +4,7 @@ Examples
 --------
 >>> import twin
 >>> prediction = twin.predict(twin.deploy("kws", "nucleo_l4r5zi"))
->>> prediction.time_us  # doctest: +SKIP
+>>> prediction.time_us, prediction.certainty.time_us  # doctest: +SKIP
 >>> prediction.bill.causes()  # doctest: +SKIP
 """
 
@@ -15,15 +15,17 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from twin.deployment import Deployment, deploy
-    from twin.prediction import Prediction, predict
+    from twin.prediction import Prediction
     from twin.readers import read_model
+    from twin.verbs import attribute, calibrate, diagnose, port, predict
 
-__all__ = ["Deployment", "Prediction", "deploy", "predict", "read_model"]
+__all__ = ["Deployment", "Prediction", "attribute", "calibrate", "deploy", "diagnose", "port",
+           "predict", "read_model"]
 
 _HOMES = {
     "Deployment": "twin.deployment", "deploy": "twin.deployment",
-    "Prediction": "twin.prediction", "predict": "twin.prediction",
-    "read_model": "twin.readers",
+    "Prediction": "twin.prediction", "read_model": "twin.readers",
+    **dict.fromkeys(("attribute", "calibrate", "diagnose", "port", "predict"), "twin.verbs"),
 }
 
 
