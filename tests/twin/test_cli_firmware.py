@@ -31,6 +31,7 @@ def test_build_sets_sizes_beside_the_predicted_ones_and_run_checks_outputs(tmp_p
     code, out, err = run("build", "ad", "-b", "nucleo_l4r5zi", "--port", "mps2-an386", "-o",
                          tmp_path)
     assert code == 0 and f"wrote {tmp_path}/firmware.elf" in err
+    assert not (tmp_path / "objects").exists() and (tmp_path / "model.c").is_file()
     rows = dict(re.findall(r"^(flash|RAM|arena) +([\d,]+ +[\d,]+)$", out, re.MULTILINE))
     image, predicted = (int(n.replace(",", "")) for n in rows["flash"].split())
     assert set(rows) == {"flash", "RAM", "arena"} and abs(image / predicted - 1) < 0.05

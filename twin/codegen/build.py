@@ -345,6 +345,7 @@ def _make(folder: Path, port: Port, used: str, optimisation: str, kernels: str,
     environment = {**os.environ, "CMSIS_NN_PATH": str(Path(theirs).resolve()) if theirs else ""}
     result = subprocess.run(command, capture_output=True, text=True, cwd=where, env=environment,
                             check=False)
+    shutil.rmtree(where / "objects", ignore_errors=True)  # the image and its sources stay
     if result.returncode == 0:
         return
     overflow = _OVERFLOW.search(result.stderr)
