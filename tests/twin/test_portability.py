@@ -288,6 +288,7 @@ def test_calibrate_writes_an_overlay_that_predict_takes(tmp_path):
         times.append(json.loads(out)["total"]["time_us"]["value"])
     assert times[1] > times[0]
     # learnt on an emulated board: said wherever it is used
+    assert "corrected by micro-benchmarks (latency:flash)" in err
     assert "simulated" in err and "simulated" in json.loads(out)["calibration"]["overlay"]
 
 

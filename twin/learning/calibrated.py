@@ -94,6 +94,10 @@ class Calibration:
         if entry.board is not None and rows:
             return (f"{self.origin} overlay of {entry.board}, {entry.runtime}, learnt from {rows} "
                     f"row{'' if rows == 1 else 's'}")
+        if entry.board is not None and entry.time.residuals:
+            return (f"{self.origin} overlay of {entry.board}, {entry.runtime}: prices of other "
+                    "releases and boards, corrected by micro-benchmarks ("
+                    + ", ".join(entry.time.residuals) + ")")
         if entry.board is not None:
             return (f"{self.origin} overlay of {entry.board}; {entry.runtime} itself was not "
                     "measured there, taken from other releases and boards")

@@ -19,9 +19,7 @@ def overlay_table(overlay: Overlay, entry: Entry) -> RenderableType:
     pairs = [
         ("board", str(entry.board)), ("runtime", entry.runtime),
         ("data", " and ".join(overlay.data.kinds)),
-        ("rows", f"{time.rows}, worth {time.effective_parameters:.1f} parameters; rank "
-                 f"{time.rank} of {len(time.log)} prices with what cousins teach; condition "
-                 f"{time.condition:,.0f}"),
+        ("rows", _rows(time)),
         ("unexplained", f"{100 * time.network_sd:.1f} % of a network, "
                         f"{100 * time.row_sd:.1f} % of a row"),
     ]
@@ -32,8 +30,16 @@ def overlay_table(overlay: Overlay, entry: Entry) -> RenderableType:
         parts.append(_factors(overlay.energy_prices, entry.energy, "energy"))
     worst = max(time.residuals.items(), key=lambda item: abs(item[1]), default=None)
     if worst is not None:
-        parts.append(Text(f"largest residual: {100 * math.expm1(worst[1]):+.1f} % ({worst[0]})"))
+        percent = round(100 * math.expm1(worst[1]), 1) + 0.0  # no minus before a zero
+        parts.append(Text(f"largest residual: {percent:+.1f} % ({worst[0]})"))
     return spaced(parts)
+
+
+def _rows(time: Learnt) -> str:
+    if not time.rows:
+        return f"{len(time.residuals)} micro-benchmarks, none of a network"
+    return (f"{time.rows}, worth {time.effective_parameters:.1f} parameters; rank {time.rank} of "
+            f"{len(time.log)} prices with what cousins teach; condition {time.condition:.3g}")
 
 
 def _factors(names: Sequence[str], learnt: Learnt, what: str) -> Table:
