@@ -37,7 +37,7 @@ def overlay_table(overlay: Overlay, entry: Entry) -> RenderableType:
 
 def _rows(time: Learnt) -> str:
     if not time.rows:
-        return f"{len(time.residuals)} micro-benchmarks, none of a network"
+        return f"{len(time.residuals)} of micro-benchmarks, none of a network"
     return (f"{time.rows}, worth {time.effective_parameters:.1f} parameters; rank {time.rank} of "
             f"{len(time.log)} prices with what cousins teach; condition {time.condition:.3g}")
 
