@@ -180,6 +180,27 @@ def test_virtual_boards_are_listed():
     assert run("boards", "nucleo_l4r5zi", "--virtual")[0] == 2
 
 
+@pytest.mark.parametrize(("setting", "said"), [
+    (("PATH", "/nosuch"), "make is not installed"),
+    (("TWIN_FIRMWARE", "/nosuch"), "the firmware's sources are not there")])
+def test_a_virtual_board_is_not_ready_before_its_image_can_be_built(monkeypatch, setting, said):
+    monkeypatch.setenv(*setting)
+    code, out, _ = run("boards", "--virtual")
+    rows = [line for line in out.splitlines() if line.startswith(("unicorn-", "host"))]
+    assert code == 0 and len(rows) == 4 and all(said in row for row in rows)
+    assert "ready" not in out
+
+
+@needs_compiler
+@pytest.mark.skipif(shutil.which("qemu-system-arm") is None,
+                    reason="qemu-system-arm is not installed")
+def test_a_start_that_fails_leaves_no_folder(tmp_path):
+    code, _, err = run("measure", "ad", "-b", "nucleo_l4r5zi", "--virtual", "mps2-an386",
+                       "--counters", "foo", "-o", tmp_path / "m")
+    assert code == 3 and "counts no 'foo'" in err and "as far as it came" not in err
+    assert not (tmp_path / "m").exists()
+
+
 @needs_compiler
 @pytest.mark.skipif(shutil.which("qemu-system-arm") is None,
                     reason="qemu-system-arm is not installed")
