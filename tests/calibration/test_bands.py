@@ -10,6 +10,9 @@ from calibration.fit_prior import Cell, Spread
 from calibration.fit_spread import fit_pooled
 from calibration.fit_validation import leave_out_closely
 from calibration.fitting import Evidence
+from calibration.overlay import UNMEASURED, list_shipped, read_overlay
+from twin.deployment import deploy
+from twin.learning.calibrated import predict_calibrated
 
 BOARDS, NETWORKS = 6, 12
 WIDE = Spread(board=0.5, own_board=1.0, core=0.5)
@@ -48,3 +51,22 @@ def test_a_stranger_reaches_as_far_as_an_unmeasured_release_of_a_known_board(fit
     stranger = choose_band(fit, left_out, Cell(board="", core="core0", library="lib", release=5.0),
                            BOARDS)
     assert stranger.down >= known.down and stranger.up >= known.up
+
+
+@pytest.mark.parametrize("path", [path for path in list_shipped() if path.stem != UNMEASURED],
+                         ids=lambda path: f"{path.parent.name}-{path.stem}")
+def test_the_twin_of_a_shipped_board_is_no_surer(path) -> None:
+    """The same machine under a name nobody measured: never a narrower interval, either side."""
+    entries = read_overlay(path).entries
+    chosen = {bool(entry.time.rows): entry for entry in entries}  # one measured, one that was not
+    for entry in chosen.values():
+        known = deploy("kws", entry.board, runtime=entry.runtime)
+        twin_of_it = replace(known, board=replace(known.board, name="twin_of_it"))
+        one, other = predict_calibrated(known), predict_calibrated(twin_of_it)
+        assert other.certainty.basis == "model-based"
+        for name in ("time_us", "energy_uj"):
+            value, interval = getattr(one, name), getattr(one.certainty, name)
+            far, wide = getattr(other, name), getattr(other.certainty, name)
+            if interval is not None and wide is not None:
+                assert far / wide.low >= value / interval.low
+                assert wide.high / far >= interval.high / value
