@@ -7,15 +7,15 @@ anew. Counts are kept by content; reading them again is timed too.
 from __future__ import annotations
 
 import dataclasses
-import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 
+from benchmarks.speed.processor_time import median_cpu_s
 from calibration.datasets import published_rows
 from twin.deployment import deploy
 from twin.learning.calibrated import predict_calibrated
@@ -26,16 +26,6 @@ from twin.learning.tally import Tally
 WHOLE, LAYERS = 300, 1500
 LIMITS_S = {"counts again, by content": 5.0, "calibration": 20.0, "prediction with intervals": 0.1}
 """What each figure should stay under; processor time, so that a busy machine says the same."""
-
-
-def median_s(run: Callable[[], object], times: int) -> float:
-    """Median processor time of a call."""
-    taken = []
-    for _ in range(times):
-        start = time.process_time()
-        run()
-        taken.append(time.process_time() - start)
-    return statistics.median(taken)
 
 
 def draw_observations(rows: Sequence[Observation]) -> list[Observation]:
@@ -63,7 +53,7 @@ def main() -> int:
     published = published_rows()
     with tempfile.TemporaryDirectory() as folder:
         rows = observe_rows(published, cache=Path(folder))
-        figures["counts again, by content"] = median_s(
+        figures["counts again, by content"] = median_cpu_s(
             lambda: observe_rows(published, cache=Path(folder)), 3)
     drawn = draw_observations(rows)
     start = time.process_time()
@@ -71,7 +61,7 @@ def main() -> int:
     figures["calibration"] = time.process_time() - start
     deployment = deploy("kws", "nucleo_l4r5zi", runtime="x-cube-ai@9.0")
     assert predict_calibrated(deployment).certainty is not None
-    figures["prediction with intervals"] = median_s(lambda: predict_calibrated(deployment), 9)
+    figures["prediction with intervals"] = median_cpu_s(lambda: predict_calibrated(deployment), 9)
     whole = sum(one.whole for one in drawn)
     print(f"{whole} inferences, {len(drawn) - whole} layers; {learning.time.steps} last steps")
     for name, seconds in figures.items():

@@ -9,13 +9,11 @@ are asserted equal, so that speed work cannot change a result.
 
 from __future__ import annotations
 
-import statistics
 import sys
-import time
-from collections.abc import Callable
 
 import numpy as np
 
+from benchmarks.speed.processor_time import median_cpu_s
 from calibration.datasets.npu import read_compiled_epochs, read_measured_epochs
 from hwmodels.board.file import load_board
 from hwmodels.kernels.npu_streams import run_streams
@@ -57,16 +55,6 @@ def build_network(layers: int) -> Graph:
 def _constant(shape: tuple[int, ...], dtype: str) -> Tensor:
     return Tensor(name="", shape=shape, dtype=dtype,
                   data=np.broadcast_to(np.ones(1, dtype), shape))
-
-
-def median_cpu_s(run: Callable[[], object], times: int) -> float:
-    """Median processor time of a call."""
-    taken = []
-    for _ in range(times):
-        start = time.process_time()
-        run()
-        taken.append(time.process_time() - start)
-    return statistics.median(taken)
 
 
 def main() -> int:
