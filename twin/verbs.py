@@ -17,9 +17,8 @@ from twin.attribution.sides import find_folder, side_of_measurement, side_of_pre
 from twin.deployment import Deployment
 from twin.learning.calibrated import AUTO, predict_calibrated
 from twin.learning.observations import observe_folder
-from twin.learning.overlays import learn_own
 from twin.portability.port import Ported, gather, predict_unmeasured
-from twin.portability.probed import learn_probes, make_overlay, split_folders
+from twin.portability.probed import learn_all, learn_probes, split_folders
 from twin.prediction import Prediction
 
 Folder = str | PathLike[str]
@@ -72,8 +71,7 @@ def calibrate(folders: Sequence[Folder], board: str, *, runtime: str | None = No
     probes, networks = split_folders(str(find_folder(Path(folder))) for folder in folders)
     probed = learn_probes(probes, machine, runtime) if probes else None
     observations = [one for folder in networks for one in observe_folder(folder, board)]
-    overlay = (make_overlay(probed, machine) if probed is not None and not observations else
-               learn_own(observations, machine, None if probed is None else probed.calibration))
+    overlay = learn_all(observations, probed, machine)
     if output is not None:
         write_overlay(Path(output), overlay)
     return overlay

@@ -43,15 +43,12 @@ def calibrate(data: DataNames, board: OfBoard = None, output: Output = None,
         raise UsageError("--board is needed: which board was measured?")
     from calibration.overlay import write_overlay
     from hwmodels.board.file import load_board
-    from twin.attribution.sides import find_folder
+    from twin.attribution.sides import warm_of_campaign
     from twin.learning.observations import observe_folder
-    from twin.learning.overlays import learn_own
-    from twin.portability.probed import learn_probes, make_overlay, split_folders
+    from twin.portability.probed import learn_all, learn_probes, split_folders
 
     machine = load_board(board)
-    probes, folders = split_folders(
-        str(find_folder(Path(folder))) if (Path(folder) / "warm").is_dir() else folder
-        for folder in data)
+    probes, folders = split_folders(map(warm_of_campaign, data))
     if runtime is not None and not probes:
         raise UsageError("--runtime is for micro-benchmarks; a network's folder names its own")
     probed = learn_probes(probes, machine, runtime) if probes else None
@@ -59,8 +56,7 @@ def calibrate(data: DataNames, board: OfBoard = None, output: Output = None,
                     for one in observe_folder(folder, board, cache=kept)]
     if probed is not None:
         warn(probed.remarks)
-    overlay = (learn_own(observations, machine, None if probed is None else probed.calibration)
-               if observations or probed is None else make_overlay(probed, machine))
+    overlay = learn_all(observations, probed, machine)
     show_overlay(overlay)
     note_written(write_overlay(output or f"{machine.name}.overlay.yaml", overlay))
 

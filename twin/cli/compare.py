@@ -94,11 +94,12 @@ def compare_measured(model: str, board: str, folder: str, *, runtime: str | None
                      anyway: bool) -> None:
     """Set a network, or a compiler's output, beside a measurement of it."""
     from calibration.measurement import read_measurement
+    from twin.attribution.sides import step_into
     from twin.comparison.layers import LayerComparison
     from twin.readers.neural_art import is_compiled
     from twin.tables.beside import epochs_beside, layers_beside
 
-    where = find_folder(folder)
+    where = step_into(Path(folder))
     found = read_measurement(where)
     clock_hz = None if clock is None else parse_quantity(clock, "hz", "--clock")
     comparison: Beside
@@ -120,16 +121,6 @@ def compare_measured(model: str, board: str, folder: str, *, runtime: str | None
         from twin.figures.canvas import save_figure
 
         note_written(save_figure(draw_beside(title, comparison), plot))
-
-
-def find_folder(folder: str) -> Path:
-    """Return the folder itself, or its warm/ where `twin measure` wrote both temperatures."""
-    from calibration.measurement import HEADER_FILE
-
-    path = Path(folder)
-    if not (path / HEADER_FILE).exists() and (path / "warm" / HEADER_FILE).exists():
-        return path / "warm"
-    return path
 
 
 def find_runtime(found: Measurement) -> str | None:

@@ -16,7 +16,7 @@ from calibration.measurement import read_header
 from calibration.microbench import RUNTIME
 from hwmodels.board.file import load_board
 from hwmodels.errors import did_you_mean
-from twin.attribution.sides import find_folder
+from twin.attribution.sides import warm_of_campaign
 from twin.deployment import Deployment
 from twin.errors import RuntimeRefusedError, UsageError
 from twin.learning.calibrated import (
@@ -140,7 +140,7 @@ def gather(sources: Sequence[str], networks: Sequence[str] = (), *,
     found: list[Observation] = []
     for source in sources:
         if Path(source).is_dir():
-            source = str(find_folder(Path(source))) if (Path(source) / "warm").is_dir() else source
+            source = warm_of_campaign(source)
             if read_header(source).runtime == RUNTIME:
                 raise UsageError(f"--from {source}: holds micro-benchmarks of the board itself; "
                                  "accepted: networks. `twin calibrate` learns from those")

@@ -31,7 +31,8 @@ from hwmodels.errors import TwinError
 from twin.deployment import deploy
 from twin.errors import UsageError
 from twin.learning.calibrated import Calibration, shipped_calibration
-from twin.learning.overlays import stated_sds
+from twin.learning.observations import Observation
+from twin.learning.overlays import learn_own, stated_sds
 from twin.learning.tally import ENERGY_PRICES, TIME_PRICES
 from twin.portability.plan import believe
 from twin.portability.rows import measured_rows
@@ -169,6 +170,14 @@ def make_overlay(probed: Probed, board: Board) -> Overlay:
         data=Data(sha256=digest, rows=len(probed.rows), use="own", kinds=probed.calibration.kinds,
                   sources=tuple(f"{', '.join(probed.folders)}: {row.name}"
                                 for row in probed.rows)))
+
+
+def learn_all(observations: Sequence[Observation], probed: Probed | None, board: Board) -> Overlay:
+    """Learn from networks, from micro-benchmarks, or from networks after micro-benchmarks."""
+    if probed is None:
+        return learn_own(observations, board)
+    return (learn_own(observations, board, probed.calibration) if observations else
+            make_overlay(probed, board))
 
 
 def _predict(measurement: Measurement, board: Board, runtime: str) -> Prediction | None:
