@@ -14,17 +14,17 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from twin.deployment import Deployment, deploy
-    from twin.prediction import Prediction
-    from twin.readers import read_model
+    from twin.deployment.deployment import Deployment, deploy
+    from twin.network.readers import read_model
+    from twin.prediction.prediction import Prediction
     from twin.verbs import attribute, calibrate, diagnose, port, predict
 
 __all__ = ["Deployment", "Prediction", "attribute", "calibrate", "deploy", "diagnose", "port",
            "predict", "read_model"]
 
 _HOMES = {
-    "Deployment": "twin.deployment", "deploy": "twin.deployment",
-    "Prediction": "twin.prediction", "read_model": "twin.readers",
+    "Deployment": "twin.deployment.deployment", "deploy": "twin.deployment.deployment",
+    "Prediction": "twin.prediction.prediction", "read_model": "twin.network.readers",
     **dict.fromkeys(("attribute", "calibrate", "diagnose", "port", "predict"), "twin.verbs"),
 }
 

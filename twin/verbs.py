@@ -6,20 +6,20 @@ from collections.abc import Sequence
 from os import PathLike, fspath
 from pathlib import Path
 
-from calibration.measurement import read_measurement
-from calibration.overlay import Overlay, write_overlay
+from calibration.fitting.overlay import Overlay, write_overlay
+from calibration.measurement.measurement import read_measurement
 from hwmodels.board.file import load_board
 from twin.attribution import attribution, diagnosis
 from twin.attribution.attribution import Attribution
 from twin.attribution.diagnosis import Diagnosis
 from twin.attribution.setup import deploy_measured
 from twin.attribution.sides import find_folder, side_of_measurement, side_of_prediction
-from twin.deployment import Deployment
+from twin.deployment.deployment import Deployment
 from twin.learning.calibrated import AUTO, predict_calibrated
 from twin.learning.observations import observe_folder
-from twin.portability.port import Ported, gather, predict_unmeasured
-from twin.portability.probed import learn_all, learn_probes, split_folders
-from twin.prediction import Prediction
+from twin.learning.portability.port import Ported, gather, predict_unmeasured
+from twin.learning.portability.probed import learn_all, learn_probes, split_folders
+from twin.prediction.prediction import Prediction
 
 Folder = str | PathLike[str]
 

@@ -15,12 +15,12 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.accuracy.specifications import Baselines, count_macs, fit_baselines
-from calibration.bands import choose_band
 from calibration.datasets import PublishedRow, published_rows
-from calibration.fit_validation import HeldOut, total_error
-from calibration.fitting import Fit, log_total, predict_totals
-from calibration.intervals import Band
-from calibration.lineages import name_family
+from calibration.fitting.bands import choose_band
+from calibration.fitting.intervals import Band
+from calibration.fitting.lineages import name_family
+from calibration.fitting.prices import Fit, log_total, predict_totals
+from calibration.fitting.validation import HeldOut, total_error
 from twin.learning.observations import (
     Observation,
     observe_any,

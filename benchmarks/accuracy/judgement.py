@@ -9,7 +9,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from calibration.baselines import (
+from calibration.datasets import PublishedRow, published_rows
+from calibration.fitting.baselines import (
     Observations,
     by_core,
     by_core_and_runtime,
@@ -18,8 +19,7 @@ from calibration.baselines import (
     fit_power,
     learn_clock_baseline,
 )
-from calibration.datasets import PublishedRow, published_rows
-from twin.published import (
+from twin.learning.published import (
     WORK_NAMES,
     Comparison,
     RowPredictor,

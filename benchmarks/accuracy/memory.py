@@ -39,10 +39,10 @@ from hwmodels.core.file import load_core
 from hwmodels.core.schedule import count_block
 from hwmodels.kernel import Block, Kernel
 from hwmodels.simulator import simulate
-from twin.deployment import deploy
-from twin.graph import Graph, Layer, Tensor
-from twin.locality import CANDIDATES
-from twin.prediction import predict
+from twin.deployment.deployment import deploy
+from twin.network.graph import Graph, Layer, Tensor
+from twin.prediction.locality import CANDIDATES
+from twin.prediction.prediction import predict
 
 INSTRUCTIONS = 200_000
 """Of an iteration, about."""
@@ -179,7 +179,7 @@ def _waits_per_mac(inputs: int, outputs: int) -> list[float]:
 
 def _dense(inputs: int, outputs: int) -> Graph:
     def tensor(name: str, shape: tuple[int, ...], dtype: str, constant: bool) -> Tensor:
-        from twin.graph import Quantization
+        from twin.network.graph import Quantization
 
         return Tensor(name=name, shape=shape, dtype=dtype,
                       data=np.ones(shape, dtype) if constant else None,

@@ -18,11 +18,11 @@ from benchmarks.accuracy.npu_rebuilt import COMPILED, compare_compute_cycles
 from benchmarks.accuracy.npu_snn import PHASES, compare_phases
 from calibration.datasets import PublishedRow, published_rows
 from calibration.datasets.tables import read_csv
-from twin.deployment import Deployment
-from twin.graph import Graph
-from twin.operators import graph_macs
-from twin.prediction import predict
-from twin.published import build_published, deploy_row
+from twin.deployment.deployment import Deployment
+from twin.learning.published import build_published, deploy_row
+from twin.network.graph import Graph
+from twin.network.operators import graph_macs
+from twin.prediction.prediction import predict
 
 VERSION = "neural-art@3.0.0"
 GMACS_PER_S, MB_PER_S = 53.0, 370.0

@@ -14,8 +14,8 @@ import numpy as np
 
 from calibration.datasets.tables import read_table
 from hwmodels.board.file import load_board
-from twin.accelerator.epochs import Planner, plan_steps
-from twin.graph import Graph, Layer, Tensor, Window
+from twin.deployment.accelerator.epochs import Planner, plan_steps
+from twin.network.graph import Graph, Layer, Tensor, Window
 from twin.runtimes import load_runtime
 
 COMPILED = "mobilenet_v2_0.5_128 (3.0.0, default)"

@@ -13,9 +13,9 @@ from collections.abc import Callable, Mapping
 import numpy as np
 
 from calibration.datasets.tables import read_table
-from twin.deployment import deploy
-from twin.graph import Graph, Layer, Tensor
-from twin.prediction import predict
+from twin.deployment.deployment import deploy
+from twin.network.graph import Graph, Layer, Tensor
+from twin.prediction.prediction import predict
 
 PHASES = ("pre", "core", "post")
 _INPUTS = 784

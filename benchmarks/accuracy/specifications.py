@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from calibration.baselines import (
+from calibration.datasets import PublishedRow
+from calibration.fitting.baselines import (
     LinearBaseline,
     Observations,
     PowerBaseline,
@@ -19,9 +20,8 @@ from calibration.baselines import (
     fit_linear,
     fit_power,
 )
-from calibration.datasets import PublishedRow
-from calibration.lineages import locate, name_network
-from twin.published import WORK_NAMES, build_published, count_work
+from calibration.fitting.lineages import locate, name_network
+from twin.learning.published import WORK_NAMES, build_published, count_work
 
 PER_MAC = "MACs x constant"
 FOUR = "four constants"

@@ -22,11 +22,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hwmodels.errors import ToolMissingError, TwinError, extra_missing
-from twin import zoo
-from twin.accelerator.offload import HAND_OVER_EVENTS
-from twin.deployment import deploy
-from twin.prediction import Prediction, predict
-from twin.writers.tflite import write_tflite
+from twin.deployment.deployment import deploy
+from twin.network import zoo
+from twin.network.writers.tflite import write_tflite
+from twin.prediction.accelerator.offload import HAND_OVER_EVENTS
+from twin.prediction.prediction import Prediction, predict
 
 MODELS = ("kws", "vww", "mobilenet_v1_0.25_224")
 ACCELERATOR = "ethos-u55-256"

@@ -16,10 +16,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from benchmarks.diagnosis.planted import Bench, Fault, list_plants
-from calibration.measurement import Measurement, read_measurement
+from calibration.measurement.measurement import Measurement, read_measurement
 from hwmodels.errors import TwinError
 from twin.attribution.diagnosis import Diagnosis, diagnose
-from twin.deployment import deploy
+from twin.deployment.deployment import deploy
 
 BOARDS = ("nucleo_l4r5zi", "nucleo_h7a3zi_q", "nucleo_u575zi_q")
 NETWORKS = ("kws", "mobilenet_v1_0.25_32")

@@ -14,18 +14,18 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
-from calibration.collector import Campaign
-from calibration.link import Link
-from calibration.measurement import Measurement, read_measurement
-from calibration.plan import Pass, Plan
+from calibration.collecting.collector import Campaign
+from calibration.collecting.link import Link
+from calibration.collecting.plan import Pass, Plan
+from calibration.collecting.wire.session import Session
+from calibration.measurement.measurement import Measurement, read_measurement
 from calibration.virtual_board.costs import Costs, Disturbance, costs_of
 from calibration.virtual_board.unicorn_board import run_unicorn
-from calibration.wire.session import Session
 from hwmodels.board.file import change_board
-from twin.codegen.build import build_firmware
-from twin.codegen.ports import firmware_folder, load_port
-from twin.deployment import Deployment, deploy
-from twin.operators import graph_macs
+from twin.deployment.deployment import Deployment, deploy
+from twin.image.build.compile import build_firmware
+from twin.image.build.ports import firmware_folder, load_port
+from twin.network.operators import graph_macs
 
 QUIET = Disturbance()
 REFERENCE = Path(__file__).parent / "reference_kernels"

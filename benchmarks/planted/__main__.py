@@ -14,8 +14,8 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.planted.replayed import CAMPAIGNS, Outcome, record_networks, run_campaign
-from calibration.fit_spread import one_thread
-from twin.zoo import build
+from calibration.fitting.spread import one_thread
+from twin.network.zoo import build
 
 NETWORKS = ("kws", "ad", "ic", "vww")
 BOARDS, SEEDS = 40, (11, 12, 13)

@@ -15,20 +15,20 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.exactness.binary import RECORDED, SPANS, called_layers, read_build
-from calibration.fit_prior import Cell, Prior, known_prior
-from calibration.fit_spread import learn_noise
-from calibration.fitting import Evidence, Fit, Noise, fit_prices
+from calibration.fitting.prices import Evidence, Fit, Noise, fit_prices
+from calibration.fitting.prior import Cell, Prior, known_prior
+from calibration.fitting.spread import learn_noise
 from calibration.virtual_board.costs import Costs, Disturbance
 from calibration.virtual_board.replay import LayerRecord, record_layers, replay_layers
 from hwmodels.board.facts import Cache
 from hwmodels.core.file import load_core
 from hwmodels.core.schedule import count_block
-from twin.codegen.build import build_firmware
-from twin.codegen.ports import load_port
-from twin.codegen.verification import random_input
-from twin.graph import Graph
+from twin.image.build.compile import build_firmware
+from twin.image.build.ports import load_port
+from twin.image.build.verification import random_input
 from twin.learning.overlays import stated_sds
 from twin.learning.tally import TIME_PRICES, price_of_family
+from twin.network.graph import Graph
 
 CORE = "cortex-m4"
 MISS_CYCLES, WRITE_BACK_CYCLES, CALL_CYCLES = 20.0, 10.0, 300.0

@@ -20,15 +20,15 @@ from typing import Any
 
 import numpy as np
 
-from calibration.link import Link
+from calibration.collecting.link import Link
+from calibration.collecting.wire import payloads as wire
+from calibration.collecting.wire.frames import PAYLOAD_MAX
+from calibration.collecting.wire.session import Session
 from calibration.virtual_board.host import run_host
 from calibration.virtual_board.relay import Faults, Relay
-from calibration.wire import payloads as wire
-from calibration.wire.frames import PAYLOAD_MAX
-from calibration.wire.session import Session
-from twin.codegen.build import build_firmware
-from twin.codegen.ports import load_port
-from twin.zoo import build
+from twin.image.build.compile import build_firmware
+from twin.image.build.ports import load_port
+from twin.network.zoo import build
 
 RATE = 1e-4
 CUTS = 50

@@ -15,10 +15,10 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from twin.deployment import deploy
-from twin.prediction import predict
-from twin.writers.tflite import write_tflite
-from twin.zoo import build
+from twin.deployment.deployment import deploy
+from twin.network.writers.tflite import write_tflite
+from twin.network.zoo import build
+from twin.prediction.prediction import predict
 
 NETWORKS = ("kws", "ic", "vww", "ad", "sww")
 BOARD = "nucleo_h7a3zi_q"

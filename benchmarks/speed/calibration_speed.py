@@ -17,7 +17,7 @@ import numpy as np
 
 from benchmarks.speed.processor_time import median_cpu_s
 from calibration.datasets import published_rows
-from twin.deployment import deploy
+from twin.deployment.deployment import deploy
 from twin.learning.calibrated import predict_calibrated
 from twin.learning.observations import Observation, observe_rows
 from twin.learning.overlays import learn, stated_sds

@@ -21,9 +21,9 @@ from hwmodels.npu.run import run_epochs
 from hwmodels.npu.streams import form_streams
 from hwmodels.npu.timing import plan_epoch
 from hwmodels.reference.npu import ReferenceEpoch
-from twin.deployment import deploy
-from twin.graph import Graph, Layer, Tensor, Window
-from twin.prediction import predict
+from twin.deployment.deployment import deploy
+from twin.network.graph import Graph, Layer, Tensor, Window
+from twin.prediction.prediction import predict
 
 EPOCHS = 200
 LIMIT_S = 0.050

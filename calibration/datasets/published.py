@@ -14,8 +14,8 @@ from typing import Any, Literal
 
 from calibration.datasets.tables import read_csv, read_yaml
 from calibration.errors import MeasurementError
-from calibration.measurement import Measurement
-from calibration.sample import Header, Sample
+from calibration.measurement.measurement import Measurement
+from calibration.measurement.sample import Header, Sample
 
 Use = Literal["fit", "test", "all"]
 

@@ -15,8 +15,8 @@ from types import ModuleType
 
 from calibration.errors import MeasurementError
 from calibration.importers.log import UNKNOWN, Log
-from calibration.measurement import Measurement
-from calibration.sample import Header, Sample
+from calibration.measurement.measurement import Measurement
+from calibration.measurement.sample import Header, Sample
 from hwmodels.board.file import list_boards, load_board
 from hwmodels.errors import TwinError, did_you_mean
 from hwmodels.files import read_regular

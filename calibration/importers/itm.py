@@ -19,8 +19,8 @@ from dataclasses import dataclass
 
 from calibration.errors import MeasurementError
 from calibration.importers.log import Log, measurement_of
-from calibration.measurement import Measurement
-from calibration.sample import Sample
+from calibration.measurement.measurement import Measurement
+from calibration.measurement.sample import Sample
 
 EXPECTED = "DWT event counter packets or layer marks"
 MARK_PORT = 1

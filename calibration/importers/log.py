@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from calibration.errors import MeasurementError
-from calibration.measurement import Measurement
-from calibration.sample import MAX_VALUE, Header, Sample
+from calibration.measurement.measurement import Measurement
+from calibration.measurement.sample import MAX_VALUE, Header, Sample
 
 UNKNOWN = "not known"
 """What a header says where neither the log nor the user does."""

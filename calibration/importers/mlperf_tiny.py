@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from statistics import median
 
 from calibration.importers.log import UNKNOWN, Log, measurement_of, number_of
-from calibration.measurement import Measurement
-from calibration.sample import Sample
+from calibration.measurement.measurement import Measurement
+from calibration.measurement.sample import Sample
 
 EXPECTED = "m-lap-us lines, or lines of Throughput, Energy or medians"
 

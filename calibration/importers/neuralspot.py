@@ -14,8 +14,8 @@ import csv
 
 from calibration.errors import MeasurementError
 from calibration.importers.log import Log, count, measurement_of, number_of
-from calibration.measurement import Measurement
-from calibration.sample import Sample
+from calibration.measurement.measurement import Measurement
+from calibration.measurement.sample import Sample
 
 EXPECTED = "a CSV with the columns Event, Tag, uSeconds"
 _KNOWN = {"useconds": ("latency", None, "us"), "cycles": ("cpu_cycles", "cpu", "cycles"),

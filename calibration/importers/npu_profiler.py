@@ -39,8 +39,8 @@ from calibration.importers.npu_lines import (
     read_groups,
     read_pool,
 )
-from calibration.measurement import Measurement
-from calibration.sample import MAX_VALUE, Header, Sample
+from calibration.measurement.measurement import Measurement
+from calibration.measurement.sample import MAX_VALUE, Header, Sample
 
 EXPECTED = "the text npu_profiler.py prints, with lines such as 'EpochBlock_1 (c_idx=0, ...)'"
 

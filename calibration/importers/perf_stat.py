@@ -16,8 +16,8 @@ import re
 from dataclasses import dataclass
 
 from calibration.importers.log import Log, measurement_of, number_of
-from calibration.measurement import Measurement
-from calibration.sample import Sample
+from calibration.measurement.measurement import Measurement
+from calibration.measurement.sample import Sample
 
 EXPECTED = "lines of perf stat, such as `1,234,567  cycles`"
 

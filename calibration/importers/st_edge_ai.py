@@ -19,8 +19,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from calibration.importers.log import UNKNOWN, Log, measurement_of, number_of
-from calibration.measurement import Measurement
-from calibration.sample import Sample
+from calibration.measurement.measurement import Measurement
+from calibration.measurement.sample import Sample
 
 EXPECTED = 'a report of validate on a target, with a line "duration : 62.976 ms"'
 

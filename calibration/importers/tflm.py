@@ -18,8 +18,8 @@ import re
 from dataclasses import dataclass, field
 
 from calibration.importers.log import Log, count, measurement_of
-from calibration.measurement import Measurement
-from calibration.sample import Sample
+from calibration.measurement.measurement import Measurement
+from calibration.measurement.sample import Sample
 
 EXPECTED = 'lines like "CONV_2D took 224622 ticks (8 ms)." or a table of Event, Tag, Ticks'
 

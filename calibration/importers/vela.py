@@ -16,8 +16,8 @@ import math
 import re
 
 from calibration.importers.log import Log, measurement_of, number_of
-from calibration.measurement import Measurement
-from calibration.sample import Sample
+from calibration.measurement.measurement import Measurement
+from calibration.measurement.sample import Sample
 
 EXPECTED = 'a CSV with the columns "NNG Operator" and "Op Cycles"'
 _COLUMNS = {

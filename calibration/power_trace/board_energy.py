@@ -11,6 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from calibration.errors import MeasurementError
+from calibration.measurement.sample import Sample
 from calibration.power_trace.alignment import (
     Alignment,
     align_by_correlation,
@@ -24,7 +25,6 @@ from calibration.power_trace.energy import (
     summarise_power,
 )
 from calibration.power_trace.trace import PowerTrace
-from calibration.sample import Sample
 
 WINDOW_LIMITS = (0.9, 1.15)
 """How long a window may be beside its inferences as measured: copying the input and the checksum of

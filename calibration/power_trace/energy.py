@@ -10,9 +10,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from calibration.errors import MeasurementError
+from calibration.fitting.student import student_quantile
 from calibration.power_trace.alignment import Alignment
 from calibration.power_trace.trace import PowerTrace
-from calibration.student import student_quantile
 
 NORMAL_95 = 1.959963984540054
 """Two-sided 95 % point of the normal distribution."""

@@ -6,10 +6,10 @@ import math
 from collections.abc import Callable, Sequence
 
 from calibration.errors import MeasurementError
+from calibration.measurement.sample import Sample
 from calibration.power_trace.board_energy import estimate_samples
 from calibration.power_trace.energy import EnergyEstimate, difference_repetitions, integrate
 from calibration.power_trace.trace import PowerTrace
-from calibration.sample import Sample
 
 Window = Callable[[int, int], PowerTrace]
 """Place of a layer in the call list, and how often it runs within one inference; returns what the

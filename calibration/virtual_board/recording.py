@@ -7,11 +7,11 @@ from pathlib import Path
 
 import numpy as np
 
-from calibration.link import Link
+from calibration.collecting.link import Link
+from calibration.collecting.wire import payloads as wire
+from calibration.collecting.wire.session import Session
 from calibration.virtual_board.costs import Costs
 from calibration.virtual_board.unicorn_board import MOST_TRACED, Totals, layer_spans, run_unicorn
-from calibration.wire import payloads as wire
-from calibration.wire.session import Session
 
 Blocks = dict[tuple[int, int], int]
 """How often each block ran, by its address and size in bytes."""

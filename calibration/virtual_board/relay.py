@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from calibration.link import Link
+from calibration.collecting.link import Link
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

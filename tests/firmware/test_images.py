@@ -14,10 +14,10 @@ pytest.importorskip("cobs", reason="needs the boards extra")
 pytest.importorskip("elftools", reason="needs the boards extra")
 
 from calibration.errors import BoardRefusedError
-from twin.codegen.build import build_firmware
-from twin.codegen.ports import load_port
-from twin.codegen.verification import open_board, random_input, run_on_board
-from twin.zoo import build
+from twin.image.build.compile import build_firmware
+from twin.image.build.ports import load_port
+from twin.image.build.verification import open_board, random_input, run_on_board
+from twin.network.zoo import build
 
 ARM, RISCV = ("make", "arm-none-eabi-gcc"), ("make", "riscv64-unknown-elf-gcc")
 RUNS, INFERENCE = 30, 0xffff
@@ -138,7 +138,7 @@ def test_a_kernel_that_refuses_its_arguments_is_told(tmp_path, monkeypatch):
 @needs_tools(*ARM, "qemu-system-arm")
 def test_float_network_on_the_board(tmp_path):
     """Output of the board against doubles: a dozen layers of single precision, 1e-5 at most."""
-    from twin.arithmetic import run_network
+    from twin.network.arithmetic import run_network
 
     graph = random_network(6, dtype="float32")
     made = build_firmware(graph, load_port("mps2-an500"), tmp_path)

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from made_networks import ELEMENTWISE, WINDOWED, needs_make, random_network
 
-from twin.arithmetic import run_network
-from twin.codegen.native import build_kernels, build_library, called_layers, run_library
-from twin.codegen.verification import random_input
-from twin.zoo import build
+from twin.image.build.native import build_kernels, build_library, called_layers, run_library
+from twin.image.build.verification import random_input
+from twin.network.arithmetic import run_network
+from twin.network.zoo import build
 
 pytestmark = needs_make
 SEEDS = 16

@@ -18,10 +18,10 @@ from elftools.elf.elffile import ELFFile
 from unicorn import arm_const as arm
 
 from hwmodels.board.file import load_board
-from twin.codegen.build import build_firmware
-from twin.codegen.plan import FIRMWARE
-from twin.codegen.ports import load_port
-from twin.deployment import place
+from twin.deployment.deployment import place
+from twin.image.build.compile import build_firmware
+from twin.image.build.plan import FIRMWARE
+from twin.image.build.ports import load_port
 
 pytestmark = needs_tools("make", "arm-none-eabi-gcc")
 STACK, RETURN, ROOM = 0x10008000, 0x1000F000, 0x10001000  # beside the part's own memories

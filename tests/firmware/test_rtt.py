@@ -17,9 +17,9 @@ from cobs import cobs
 from elftools.elf.elffile import ELFFile
 from unicorn import arm_const
 
-from twin.codegen.build import build_firmware
-from twin.codegen.ports import load_port
-from twin.deployment import deploy
+from twin.deployment.deployment import deploy
+from twin.image.build.compile import build_firmware
+from twin.image.build.ports import load_port
 
 RING = struct.Struct("<IIIIII")  # name, bytes, size, written, taken, flags: as SEGGER's probes do
 

@@ -18,11 +18,11 @@ pytest.importorskip("cobs", reason="needs the boards extra")
 
 from cobs import cobs
 
-from twin.arithmetic import run_network
-from twin.codegen.build import build_firmware
-from twin.codegen.ports import load_port
-from twin.codegen.verification import random_input
-from twin.operators import is_alias
+from twin.image.build.compile import build_firmware
+from twin.image.build.ports import load_port
+from twin.image.build.verification import random_input
+from twin.network.arithmetic import run_network
+from twin.network.operators import is_alias
 
 pytestmark = needs_make
 
@@ -35,7 +35,7 @@ GRAPH = random_network(9)  # 864 bytes of input, thirteen layers
 
 
 class Board:
-    """The host port on pipes, and the wire by hand: no code in common with calibration.wire."""
+    """The host port on pipes, and the wire by hand: no code in common with the collector's."""
 
     def __init__(self, image) -> None:
         self.process = subprocess.Popen([str(image)], stdin=subprocess.PIPE,

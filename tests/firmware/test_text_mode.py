@@ -14,12 +14,12 @@ from made_networks import needs_make
 
 pytest.importorskip("elftools", reason="needs the boards extra")
 
-from twin.arithmetic import run_network
-from twin.arithmetic.requantisation import round_away
-from twin.codegen.build import build_firmware
-from twin.codegen.ports import load_port
-from twin.codegen.verification import random_input
-from twin.zoo import build
+from twin.image.build.compile import build_firmware
+from twin.image.build.ports import load_port
+from twin.image.build.verification import random_input
+from twin.network.arithmetic import run_network
+from twin.network.arithmetic.requantisation import round_away
+from twin.network.zoo import build
 
 pytestmark = needs_make
 
@@ -104,8 +104,8 @@ def test_empty_commands_and_line_ends_spoil_nothing(open_console, before):
 
 
 def test_a_session_forgets_what_db_brought(open_console):
-    from calibration.wire.frames import Frame, encode_frame
-    from calibration.wire.payloads import TYPES, Hello
+    from calibration.collecting.wire.frames import Frame, encode_frame
+    from calibration.collecting.wire.payloads import TYPES, Hello
 
     console = open_console("kws")
     console.load(bytes(490))

@@ -16,8 +16,8 @@ from hwmodels.errors import BoardError
 from hwmodels.kernel import Block, Kernel
 from hwmodels.prices import derive_prices
 from hwmodels.simulator import KernelRun, simulate
-from twin.deployment import deploy
-from twin.prediction import predict
+from twin.deployment.deployment import deploy
+from twin.prediction.prediction import predict
 
 CASES = range(25)
 BOARDS = ("nucleo_h7a3zi_q", "stm32h747i_disco", "nucleo_h723zg", "stm32n6570_dk")

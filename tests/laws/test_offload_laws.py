@@ -8,10 +8,10 @@ import pytest
 
 from hwmodels.board.file import change_board, load_board
 from hwmodels.npu.run import run_epochs
-from twin import zoo
-from twin.accelerator.offload import HAND_OVER_EVENTS
-from twin.deployment import deploy
-from twin.prediction import predict
+from twin.deployment.deployment import deploy
+from twin.network import zoo
+from twin.prediction.accelerator.offload import HAND_OVER_EVENTS
+from twin.prediction.prediction import predict
 
 # Caches off, so that a layer costs the same whatever ran before it.
 BOARD = change_board(load_board("stm32n6570_dk"), {

@@ -8,10 +8,10 @@ import math
 import numpy as np
 import pytest
 
-from calibration.fit_prior import Cell, Spread, known_prior, pool_prior
-from calibration.fit_spread import fit_pooled, learn_noise
-from calibration.fitting import Evidence, Noise, fit_prices
-from twin.deployment import deploy
+from calibration.fitting.prices import Evidence, Noise, fit_prices
+from calibration.fitting.prior import Cell, Spread, known_prior, pool_prior
+from calibration.fitting.spread import fit_pooled, learn_noise
+from twin.deployment.deployment import deploy
 from twin.learning.overlays import stated_sds
 from twin.learning.tally import TIME_PRICES, make_tally
 

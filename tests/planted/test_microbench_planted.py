@@ -14,15 +14,15 @@ pytest.importorskip("elftools", reason="needs the boards extra")
 if shutil.which("arm-none-eabi-gcc") is None:
     pytest.skip("arm-none-eabi-gcc is not installed", allow_module_level=True)
 
-from calibration.machine import describe_machine
+from calibration.microbench.machine import describe_machine
 from calibration.virtual_board import Launched
 from calibration.virtual_board.costs import Costs, Span
 from calibration.virtual_board.unicorn_board import run_unicorn
 from hwmodels.board.facts import Cache
 from hwmodels.board.file import load_board
-from twin.codegen.ports import load_port
-from twin.portability.measuring import build_job, prepare_job, run_job
-from twin.portability.plan_file import PlanFile
+from twin.image.build.ports import load_port
+from twin.learning.portability.measuring import build_job, prepare_job, run_job
+from twin.learning.portability.plan_file import PlanFile
 
 FLASH, SRAM = 0x08000000, 0x20000000
 CASES = 6

@@ -10,7 +10,7 @@ pytest.importorskip("unicorn", reason="needs the boards extra")
 pytest.importorskip("elftools", reason="needs the boards extra")
 
 from benchmarks.planted.replayed import CAMPAIGNS, record_networks, run_campaign
-from twin.zoo import build
+from twin.network.zoo import build
 
 pytestmark = pytest.mark.skipif(
     shutil.which("arm-none-eabi-gcc") is None or shutil.which("make") is None,

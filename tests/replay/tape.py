@@ -9,10 +9,10 @@ import json
 import sys
 from pathlib import Path
 
-from calibration.collector import Campaign
+from calibration.collecting.collector import Campaign
+from calibration.collecting.plan import make_plans
+from calibration.collecting.wire.session import Session
 from calibration.errors import LinkTimeoutError
-from calibration.plan import make_plans
-from calibration.wire.session import Session
 
 SESSION = 0x5EED
 RUNS = 2
@@ -77,7 +77,7 @@ def record(port: str, image: str, target: str) -> None:
     """Write a tape of a conversation with a virtual board."""
     import tempfile
 
-    from calibration.link import Link
+    from calibration.collecting.link import Link
     from calibration.virtual_board import launch
 
     with launch(port, image) as board, Link(board.port) as link, \

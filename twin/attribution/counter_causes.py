@@ -10,7 +10,7 @@ from typing import Any
 
 import yaml
 
-from calibration.counters import ALIASES
+from calibration.measurement.counters import ALIASES
 from hwmodels.counts import CAUSES
 
 

@@ -22,8 +22,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from calibration.counters import ALIASES
-from calibration.measurement import Measurement
+from calibration.measurement.counters import ALIASES
+from calibration.measurement.measurement import Measurement
 from twin.attribution.error_model import (
     BINARY,
     HEALTHY,
@@ -44,9 +44,9 @@ from twin.attribution.marks import (
 )
 from twin.attribution.sameness import check_same_network
 from twin.attribution.sides import Side, side_of_measurement, side_of_prediction
-from twin.deployment import Deployment
+from twin.deployment.deployment import Deployment
 from twin.errors import UsageError
-from twin.prediction import Prediction, predict
+from twin.prediction.prediction import Prediction, predict
 
 LEAST = 0.0
 """Percentile of the runs the pattern is of."""

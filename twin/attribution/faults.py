@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from hwmodels.errors import TwinError
-from twin.deployment import Deployment
+from twin.deployment.deployment import Deployment
 
 DECLARED = "as declared"
 UNKNOWN = "none of these"

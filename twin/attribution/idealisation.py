@@ -22,8 +22,8 @@ from fractions import Fraction
 from hwmodels.board.facts import Cache, Memory
 from hwmodels.counts import Bill
 from twin.attribution.rounding import round_signed
-from twin.deployment import Deployment
-from twin.prediction import predict
+from twin.deployment.deployment import Deployment
+from twin.prediction.prediction import predict
 
 HUGE_BYTES = 1 << 24
 """A cache no network of a microcontroller overflows: what is left are first touches."""

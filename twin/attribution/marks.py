@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from calibration.measurement import Measurement
-from calibration.quality import find_drift, find_modes
+from calibration.measurement.measurement import Measurement
+from calibration.measurement.quality import find_drift, find_modes
 from twin.attribution.faults import Fault
-from twin.deployment import Deployment
+from twin.deployment.deployment import Deployment
 
 QUIET_DRIFT, LOUD_DRIFT = 0.002, 0.2
 

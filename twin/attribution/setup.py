@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from calibration.measurement import Measurement
+from calibration.measurement.measurement import Measurement
 from hwmodels.errors import TwinError
 from twin.attribution.marks import is_clock_own
-from twin.deployment import Deployment, deploy
+from twin.deployment.deployment import Deployment, deploy
 from twin.errors import UsageError
-from twin.readers import read_model
-from twin.zoo import is_known
+from twin.network.readers import read_model
+from twin.network.zoo import is_known
 
 STAND_IN = "cmsis-nn"
 """Library that stands in for one that cannot be predicted."""
@@ -68,7 +68,7 @@ def deploy_measured(measurement: Measurement, *, model: str | None = None,
 
 def _build(deployment: Deployment) -> None:
     """Find out whether the image can be built and read."""
-    from twin.prediction import predict
+    from twin.prediction.prediction import predict
 
     predict(deployment)
 

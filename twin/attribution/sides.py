@@ -9,11 +9,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from calibration.measurement import HEADER_FILE, SAMPLES_FILE, Measurement, read_measurement
+from calibration.measurement.measurement import (
+    HEADER_FILE,
+    SAMPLES_FILE,
+    Measurement,
+    read_measurement,
+)
 from hwmodels.counts import apportion
-from twin.document import to_document
 from twin.errors import UsageError
-from twin.prediction import Prediction
+from twin.prediction.document import to_document
+from twin.prediction.prediction import Prediction
 
 UNITS = {"cycles": "cycles", "instructions": "instructions", "time": "ns", "energy": "nJ"}
 """Quantities two sides are compared in, and their unit: whole numbers, so that sums are exact."""

@@ -21,12 +21,12 @@ from twin.cli.options import (
 from twin.cli.output import note_written, open_console, show, warn
 
 if TYPE_CHECKING:
-    from calibration.measurement import Measurement
+    from calibration.measurement.measurement import Measurement
     from twin.attribution.attribution import Attribution
     from twin.attribution.diagnosis import Diagnosis
     from twin.attribution.idealisation import Split
     from twin.attribution.sides import Side
-    from twin.deployment import Deployment
+    from twin.deployment.deployment import Deployment
 
 Predicted = Annotated[str, typer.Argument(
     metavar="PRED", help="A prediction as `twin predict --json` wrote it, or a model: then it is "
@@ -53,11 +53,11 @@ def attribute(predicted: Predicted, measured: Measured, board: MeasuredBoard = N
               verdicts: Verdicts = True, calibration: CalibrationChoice = "auto") -> None:
     """Set a prediction beside a measurement: gaps per layer, by cause, and what explains them."""
     if plot is not None:
-        from twin.figures.canvas import check_suffix
+        from twin.reports.figures.canvas import check_suffix
 
         check_suffix(Path(plot))
     if csv_file is not None:
-        from twin.export import check_place
+        from twin.reports.export import check_place
 
         check_place(csv_file)
     from twin.attribution.attribution import attribute as set_side_by_side
@@ -85,12 +85,12 @@ def _show(attribution: Attribution, diagnosis: Diagnosis | None, splits: dict[st
           as_json: bool) -> None:
     if as_json:
         from twin.attribution.document import attribution_document
-        from twin.document import dump_document
+        from twin.prediction.document import dump_document
 
         sys.stdout.write(dump_document(attribution_document(
             attribution, diagnosis, splits.get("as predicted"))))
         return
-    from twin.tables.attribution import attribution_report
+    from twin.reports.tables.attribution import attribution_report
 
     show(open_console(), attribution_report(attribution, diagnosis, splits))
 
@@ -98,12 +98,12 @@ def _show(attribution: Attribution, diagnosis: Diagnosis | None, splits: dict[st
 def _write(attribution: Attribution, csv_file: str | None, plot: str | None) -> None:
     if csv_file is not None:
         from twin.attribution.document import attribution_rows
-        from twin.export import to_csv, write_file
+        from twin.reports.export import to_csv, write_file
 
         note_written(write_file(csv_file, to_csv(attribution_rows(attribution)).encode()))
     if plot is not None:
-        from twin.figures.attribution import draw_attribution
-        from twin.figures.canvas import save_figure
+        from twin.reports.figures.attribution import draw_attribution
+        from twin.reports.figures.canvas import save_figure
 
         note_written(save_figure(draw_attribution(attribution), plot))
 
@@ -125,7 +125,7 @@ def _split(deployment: Deployment | None, diagnosis: Diagnosis | None,
 
 def read_folder(path: str, swapped: str = "") -> tuple[Measurement, Path]:
     """Read a measurement folder; `swapped` is the other argument, to notice a wrong order."""
-    from calibration.measurement import read_measurement
+    from calibration.measurement.measurement import read_measurement
     from twin.attribution.sides import find_folder
     from twin.errors import UsageError
 
@@ -183,7 +183,7 @@ def predict_beside(predicted: str, measurement: Measurement, options: dict[str, 
 
 def judge_overlay(ours: Side, theirs: Side) -> list[str]:
     """Say when the overlay behind a prediction no longer fits what was measured."""
-    from calibration.staleness import judge_interval
+    from calibration.fitting.staleness import judge_interval
 
     measured = theirs.whole.amounts.get("time")
     if ours.interval_us is None or measured is None:

@@ -14,7 +14,7 @@ from twin.cli.output import note_written, open_console, show, warn
 from twin.errors import UsageError
 
 if TYPE_CHECKING:
-    from twin.portability.new_board import Wanted
+    from twin.learning.portability.new_board import Wanted
 
 Name = Annotated[str | None, typer.Argument(metavar="[NAME]", help="A board to show in full.")]
 Sources = Annotated[bool, typer.Option(
@@ -73,8 +73,8 @@ def new(name: NewName, like: Like = None, core: CoreName = None, clock: Clock = 
         run_current: RunCurrent = None, output: BoardFile = None) -> None:
     """Write a board file from what a datasheet's first page says; guesses are marked as such."""
     from hwmodels.board.file import load_board
-    from twin.portability.new_board import Wanted, check_name, write_board
-    from twin.tables.catalogue import board_report
+    from twin.learning.portability.new_board import Wanted, check_name, write_board
+    from twin.reports.tables.catalogue import board_report
 
     check_name(name)
     model = None if like is None else load_board(like)
@@ -110,7 +110,7 @@ def _ask_missing(asked: dict[str, str | None]) -> dict[str, str]:
 
 def _ask_guesses(wanted: Wanted) -> Wanted:
     """Offer each guess that matters for time; without a terminal they stand."""
-    from twin.portability.new_board import guess
+    from twin.learning.portability.new_board import guess
 
     if not sys.stdin.isatty():
         return wanted
@@ -137,8 +137,8 @@ def boards(name: Name = None, sources: Sources = False, virtual: Virtual = False
         if name is not None or sources:
             raise UsageError("--virtual lists emulated boards and goes with nothing else")
         from calibration.virtual_board import list_virtual_boards
-        from twin.codegen.build import find_missing
-        from twin.tables.measured import virtual_boards_table
+        from twin.image.build.compile import find_missing
+        from twin.reports.tables.measured import virtual_boards_table
 
         show(open_console(), virtual_boards_table(
             [replace(one, missing=one.missing or find_missing(one.name))
@@ -149,7 +149,7 @@ def boards(name: Name = None, sources: Sources = False, virtual: Virtual = False
                          "`twin boards nucleo_l4r5zi --sources`")
     from hwmodels.board.file import list_boards, load_board
     from hwmodels.errors import BoardError
-    from twin.tables.catalogue import board_report, boards_table
+    from twin.reports.tables.catalogue import board_report, boards_table
 
     if name is None:
         found, broken = [], []

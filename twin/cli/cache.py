@@ -25,7 +25,7 @@ from twin.cli.output import note_written, open_console, show, warn
 from twin.errors import UsageError
 
 if TYPE_CHECKING:
-    from twin.locality import Locality, SweepPoint
+    from twin.prediction.locality import Locality, SweepPoint
 
 Sweep = Annotated[str | None, typer.Option(
     "--sweep", metavar="size,ways", help="Miss ratios over cache sizes, ways, or both.")]
@@ -48,7 +48,7 @@ def cache(model: Model, board: BoardName, runtime: RuntimeName = None, clock: Cl
     if plot is not None and (Path(plot).suffix == ".png" or Path(plot).is_file()):
         raise UsageError(f"--plot {plot}: is a file; accepted: a folder, for there are several "
                          "pictures")
-    from twin.locality import measure_locality, replacement_range, to_locality_document
+    from twin.prediction.locality import measure_locality, replacement_range, to_locality_document
 
     deployment = deploy(model, board, runtime=runtime, clock=clock, weights=weights, arena=arena,
                         assume_unsupported=assume_unsupported)
@@ -61,11 +61,11 @@ def cache(model: Model, board: BoardName, runtime: RuntimeName = None, clock: Cl
     policies = replacement_range(deployment)
     points = _sweep(locality, axes)
     if as_json:
-        from twin.document import dump_document
+        from twin.prediction.document import dump_document
 
         sys.stdout.write(dump_document(to_locality_document(locality, points, policies)))
     else:
-        from twin.tables.locality import locality_report
+        from twin.reports.tables.locality import locality_report
 
         console = open_console()
         show(console, locality_report(locality, policies, points, console))
@@ -83,7 +83,7 @@ def _parse_sweep(text: str | None) -> tuple[str, ...]:
 
 
 def _sweep(locality: Locality, axes: tuple[str, ...]) -> tuple[SweepPoint, ...]:
-    from twin.locality import SIZES_BYTES, WAYS, sweep_caches
+    from twin.prediction.locality import SIZES_BYTES, WAYS, sweep_caches
 
     if not axes or not locality.caches:
         return ()
@@ -95,12 +95,12 @@ def _sweep(locality: Locality, axes: tuple[str, ...]) -> tuple[SweepPoint, ...]:
 
 def _write_pictures(locality: Locality, points: tuple[SweepPoint, ...], folder: Path,
                     index: int | None) -> None:
-    from twin.access_sample import run_layer_bus, sample_accesses
-    from twin.figures.access_map import draw_access_map_figure
-    from twin.figures.bus_timeline import draw_bus_figure
-    from twin.figures.cache_layers import draw_miss_rate_figure, draw_working_set_figure
-    from twin.figures.cache_sweep import draw_miss_curve_figure
-    from twin.figures.canvas import save_figure
+    from twin.prediction.access_sample import run_layer_bus, sample_accesses
+    from twin.reports.figures.access_map import draw_access_map_figure
+    from twin.reports.figures.bus_timeline import draw_bus_figure
+    from twin.reports.figures.cache_layers import draw_miss_rate_figure, draw_working_set_figure
+    from twin.reports.figures.cache_sweep import draw_miss_curve_figure
+    from twin.reports.figures.canvas import save_figure
 
     deployment, cold = locality.deployment, locality.temperature == "cold"
     if index is None:

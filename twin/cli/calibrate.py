@@ -11,7 +11,7 @@ from twin.cli.output import note_written, open_console, show, warn
 from twin.errors import UsageError
 
 if TYPE_CHECKING:
-    from calibration.overlay import Overlay
+    from calibration.fitting.overlay import Overlay
 
 PUBLISHED = "published"
 
@@ -41,11 +41,11 @@ def calibrate(data: DataNames, board: OfBoard = None, output: Output = None,
         return
     if board is None:
         raise UsageError("--board is needed: which board was measured?")
-    from calibration.overlay import write_overlay
+    from calibration.fitting.overlay import write_overlay
     from hwmodels.board.file import load_board
     from twin.attribution.sides import warm_of_campaign
     from twin.learning.observations import observe_folder
-    from twin.portability.probed import learn_all, learn_probes, split_folders
+    from twin.learning.portability.probed import learn_all, learn_probes, split_folders
 
     machine = load_board(board)
     probes, folders = split_folders(map(warm_of_campaign, data))
@@ -64,8 +64,8 @@ def calibrate(data: DataNames, board: OfBoard = None, output: Output = None,
 def calibrate_published(output: str | None, cache: Path | None) -> None:
     """Learn from every published row that may be learnt from; write the overlays to ship."""
     from calibration.datasets import published_rows
-    from calibration.lineages import SHIPPED
-    from calibration.overlay import shipped_path, write_overlay
+    from calibration.fitting.lineages import SHIPPED
+    from calibration.fitting.overlay import shipped_path, write_overlay
     from twin.learning.observations import observe_pmu_layers, observe_rows
     from twin.learning.overlays import learn, make_overlays
 
@@ -83,7 +83,7 @@ def calibrate_published(output: str | None, cache: Path | None) -> None:
 
 def show_overlay(overlay: Overlay) -> None:
     """Print what was learnt, and what could not be."""
-    from twin.tables.calibration import overlay_table
+    from twin.reports.tables.calibration import overlay_table
 
     console = open_console()
     for entry in overlay.entries:

@@ -24,8 +24,8 @@ from twin.cli.options import (
 from twin.cli.output import open_console, show, warn
 
 if TYPE_CHECKING:
-    from twin.limits import Requirement
-    from twin.prediction import Prediction
+    from twin.prediction.limits import Requirement
+    from twin.prediction.prediction import Prediction
 
 MaxMs = Annotated[float | None, typer.Option(
     "--max-ms", min=0.0, metavar="MS", help="Longest time of an inference, in milliseconds.")]
@@ -46,7 +46,7 @@ def check(model: Model, board: BoardName, max_ms: MaxMs = None, max_uj: MaxUj = 
     """Say whether a model fits a board and meets limits."""
     from twin.errors import DoesNotFitError, UsageError
     from twin.learning.calibrated import predict_calibrated
-    from twin.tables.comparison import requirement_table
+    from twin.reports.tables.comparison import requirement_table
 
     for option, limit in (("--max-ms", max_ms), ("--max-uj", max_uj)):
         if limit is not None and not 0 < limit < math.inf:
@@ -87,8 +87,8 @@ def require_intervals(requirements: list[Requirement]) -> None:
 def list_requirements(prediction: Prediction, max_ms: float | None, max_uj: float | None,
                       max_ram_bytes: float | None) -> list[Requirement]:
     """Return what a deployment must meet: its memories, and the limits that were asked."""
-    from twin.limits import Requirement
-    from twin.memories import fill_memories
+    from twin.deployment.memories import fill_memories
+    from twin.prediction.limits import Requirement
 
     certainty = prediction.certainty
     ram = fill_memories(prediction.deployment) or {

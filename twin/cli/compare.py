@@ -20,9 +20,9 @@ from twin.cli.output import note_written, open_console, show, warn
 from twin.errors import UsageError
 
 if TYPE_CHECKING:
-    from calibration.measurement import Measurement
-    from twin.comparison.epochs import EpochComparison
-    from twin.comparison.layers import LayerComparison
+    from calibration.measurement.measurement import Measurement
+    from twin.attribution.epochs import EpochComparison
+    from twin.attribution.layers import LayerComparison
 
     Beside = LayerComparison | EpochComparison
 
@@ -50,7 +50,7 @@ def compare(model: Model, board: BoardName, published: Published = False,
         raise UsageError("compare with what? accepted: --published, or --measured DIR"
                          if not published else "--published and --measured exclude each other")
     if plot is not None:
-        from twin.figures.canvas import check_suffix
+        from twin.reports.figures.canvas import check_suffix
 
         check_suffix(Path(plot))
     if measured is not None:
@@ -66,10 +66,10 @@ def compare(model: Model, board: BoardName, published: Published = False,
 def compare_published(model: str, board: str, plot: str | None, calibration: str) -> None:
     """Set predictions beside every published row of a network on a board."""
     from hwmodels.board.file import load_board
-    from twin import published
+    from twin.learning import published
     from twin.learning.calibrated import row_predictor
-    from twin.readers import read_model
-    from twin.tables.comparison import published_report
+    from twin.network.readers import read_model
+    from twin.reports.tables.comparison import published_report
 
     graph, machine = read_model(model), load_board(board)
     comparisons = published.compare_published(graph, machine.name,
@@ -80,8 +80,8 @@ def compare_published(model: str, board: str, plot: str | None, calibration: str
     show(console, published_report(graph.name, machine.name, comparisons))
     predicted = [comparison for comparison in comparisons if comparison.predicted_ms is not None]
     if plot is not None and predicted:
-        from twin.figures.canvas import save_figure
-        from twin.figures.published import draw_published
+        from twin.reports.figures.canvas import save_figure
+        from twin.reports.figures.published import draw_published
 
         note_written(save_figure(draw_published(graph.name, machine, predicted,
                                                learnt=calibration != "none"), plot))
@@ -93,11 +93,11 @@ def compare_measured(model: str, board: str, folder: str, *, runtime: str | None
                      clock: str | None, plot: str | None, calibration: str,
                      anyway: bool) -> None:
     """Set a network, or a compiler's output, beside a measurement of it."""
-    from calibration.measurement import read_measurement
+    from calibration.measurement.measurement import read_measurement
+    from twin.attribution.layers import LayerComparison
     from twin.attribution.sides import step_into
-    from twin.comparison.layers import LayerComparison
-    from twin.readers.neural_art import is_compiled
-    from twin.tables.beside import epochs_beside, layers_beside
+    from twin.network.readers.neural_art import is_compiled
+    from twin.reports.tables.beside import epochs_beside, layers_beside
 
     where = step_into(Path(folder))
     found = read_measurement(where)
@@ -117,8 +117,8 @@ def compare_measured(model: str, board: str, folder: str, *, runtime: str | None
     if remarks and isinstance(comparison, LayerComparison):
         warn([f"the measurement: {remarks}"])
     if plot is not None:
-        from twin.figures.beside import draw_beside
-        from twin.figures.canvas import save_figure
+        from twin.reports.figures.beside import draw_beside
+        from twin.reports.figures.canvas import save_figure
 
         note_written(save_figure(draw_beside(title, comparison), plot))
 
@@ -141,12 +141,12 @@ def beside_predicted(model: str, board: str, found: Measurement, where: Path,
                      runtime: str | None, clock_hz: float | None, calibration: str, anyway: bool
                      ) -> tuple[str, Beside]:
     """Predict what was measured, and pair the two."""
-    from twin.accelerator.report import make_sheet, read_sheet
-    from twin.comparison.agreement import Subject, has_epochs, require_agreement
-    from twin.comparison.epochs import compare_epochs, find_gaps
-    from twin.comparison.layers import compare_layers, name_side
-    from twin.deployment import deploy
+    from twin.attribution.agreement import Subject, has_epochs, require_agreement
+    from twin.attribution.epochs import compare_epochs, find_gaps
+    from twin.attribution.layers import compare_layers, name_side
+    from twin.deployment.deployment import deploy
     from twin.learning.calibrated import predict_calibrated
+    from twin.prediction.accelerator.report import make_sheet, read_sheet
 
     epochs = has_epochs(found)
     deployment = deploy(model, board, clock_hz=clock_hz,
@@ -177,11 +177,11 @@ def beside_compiled(model: str, board: str, found: Measurement, where: Path,
                     clock_hz: float | None, anyway: bool) -> tuple[str, EpochComparison]:
     """Run a compiler's epochs, and pair them with those measured."""
     from hwmodels.board.file import change_board, load_board
-    from twin.accelerator.report import make_compiled_sheet, read_sheet
-    from twin.comparison.agreement import Subject, require_agreement
-    from twin.comparison.epochs import compare_epochs, find_gaps
-    from twin.comparison.layers import name_side
-    from twin.readers.neural_art import read_compiled
+    from twin.attribution.agreement import Subject, require_agreement
+    from twin.attribution.epochs import compare_epochs, find_gaps
+    from twin.attribution.layers import name_side
+    from twin.network.readers.neural_art import read_compiled
+    from twin.prediction.accelerator.report import make_compiled_sheet, read_sheet
 
     network, machine = read_compiled(model), load_board(board)
     if clock_hz is not None:

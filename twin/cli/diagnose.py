@@ -32,7 +32,7 @@ def diagnose(measured: Measured, model: ModelFile = None, board: MeasuredBoard =
     from twin.attribution.setup import deploy_measured
     from twin.attribution.sides import side_of_measurement, side_of_prediction
     from twin.errors import UsageError
-    from twin.prediction import predict
+    from twin.prediction.prediction import predict
 
     measurement, folder = read_folder(measured)
     if measurement.header.kind == "predicted":
@@ -47,11 +47,11 @@ def diagnose(measured: Measured, model: ModelFile = None, board: MeasuredBoard =
                          healthy=read_folder(healthy)[0] if healthy else None)
     if as_json:
         from twin.attribution.document import diagnosis_document
-        from twin.document import dump_document
+        from twin.prediction.document import dump_document
 
         sys.stdout.write(dump_document(diagnosis_document(found)))
     else:
-        from twin.tables.attribution import diagnosis_report
+        from twin.reports.tables.attribution import diagnosis_report
 
         show(open_console(), diagnosis_report(found))
     ours = side_of_prediction(predict(deployment))

@@ -37,8 +37,8 @@ def diff(before: Before, after: After, max_increase: Increase = None, layers: Ev
     from twin.attribution.change import compare_sides
     from twin.attribution.ci import describe_move, to_bencher, write_junit
     from twin.attribution.sides import read_side
-    from twin.document import dump_document
-    from twin.export import check_place, write_file
+    from twin.prediction.document import dump_document
+    from twin.reports.export import check_place, write_file
 
     for place in (junit, bencher):
         if place is not None:
@@ -51,7 +51,7 @@ def diff(before: Before, after: After, max_increase: Increase = None, layers: Ev
                 {**dataclasses.asdict(move), "change": move.change, "increase": move.increase}
                 for move in getattr(difference, name)] for name in ("totals", "parts", "causes")}}))
     else:
-        from twin.tables.change import difference_report
+        from twin.reports.tables.change import difference_report
 
         show(open_console(), difference_report(difference, limit))
     if junit is not None:

@@ -12,7 +12,7 @@ from twin.cli.output import note_written, open_console, show, warn
 from twin.errors import UsageError
 
 if TYPE_CHECKING:
-    from calibration.measurement import Measurement
+    from calibration.measurement.measurement import Measurement
 
 Folder = Annotated[str, typer.Argument(
     metavar="FOLDER", help="A measurement of the same image: its times.")]
@@ -39,12 +39,12 @@ def energy(folder: Folder, trace: TraceFile, meter: MeterName, supply: Supply = 
            shunt: Shunt = None, mark_bit: MarkBit = None, runs: WindowRuns = None,
            by_shape: ByShape = False, rate: Rate = None, output: Output = None) -> None:
     """Integrate a recording over the marks of the board; intervals say what the meter can tell."""
-    from calibration.measurement import Measurement, read_measurement, write_measurement
-    from calibration.microbench import is_microbench, read_power
+    from calibration.measurement.measurement import Measurement, read_measurement, write_measurement
+    from calibration.microbench.probes import is_microbench, read_power
     from calibration.power_trace import energy_samples, read_meter_file
     from calibration.power_trace.board_energy import idle_power, judge_power
     from twin.attribution.sides import find_folder
-    from twin.tables.measured import energy_table
+    from twin.reports.tables.measured import energy_table
 
     if by_shape and runs is not None:
         raise UsageError("--by-shape finds one inference; --runs is for a window between two marks")
@@ -67,7 +67,7 @@ def energy(folder: Folder, trace: TraceFile, meter: MeterName, supply: Supply = 
     doubt = judge_power(found.percentile("power_mean", 50), cpu_hz) if cpu_hz else None
     warn([doubt] if doubt else [])
     if is_microbench(measured):
-        from twin.tables.microbench import power_table
+        from twin.reports.tables.microbench import power_table
 
         idle = None if by_shape or not recording.marks_us else idle_power(recording)
         show(open_console(), power_table(read_power(measured, found, str(source)), idle))

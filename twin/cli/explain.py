@@ -14,8 +14,8 @@ Words = Annotated[list[str] | None, typer.Argument(
 
 def explain(words: Words = None) -> None:
     """Explain a term of the reports; without one, list them."""
-    from twin.glossary import find_entry, load_glossary
-    from twin.tables.catalogue import entry_report, terms_table
+    from twin.reports.glossary import find_entry, load_glossary
+    from twin.reports.tables.catalogue import entry_report, terms_table
 
     if words:
         show(open_console(), entry_report(find_entry(" ".join(words))))

@@ -12,8 +12,8 @@ from twin.cli.output import note_written, open_console, show, warn
 from twin.errors import FirmwareError, UsageError
 
 if TYPE_CHECKING:
-    from twin.codegen.build import Build
-    from twin.codegen.verification import BoardRun
+    from twin.image.build.compile import Build
+    from twin.image.build.verification import BoardRun
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode=None,
                   help="Build the image of a network, flash it, run it, compare compilers.")
@@ -42,7 +42,7 @@ def build(model: Model, board: BoardName, output: Output = None, port: PortName 
           compiler: Compiler = None, opt: Optimisation = "-O2", kernels: Kernels = "",
           weights: WeightsRole = None, arena: ArenaRole = None) -> None:
     """Turn a model into a C program for a board, and compile it."""
-    from twin.tables.firmware import build_report
+    from twin.reports.tables.firmware import build_report
 
     built = _build(model, board, output, port, compiler, opt, kernels, weights, arena)
     show(open_console(), build_report(built))
@@ -54,8 +54,8 @@ def flash(model: Model, board: BoardName, output: Output = None, port: PortName 
           compiler: Compiler = None, opt: Optimisation = "-O2", image: Image = None) -> None:
     """Write an image into a board's flash, by pyocd or openocd."""
     from hwmodels.board.file import load_board
-    from twin.codegen.flashing import find_programmer, flash_image
-    from twin.codegen.ports import choose_port
+    from twin.image.build.flashing import find_programmer, flash_image
+    from twin.image.build.ports import choose_port
 
     target = choose_port(load_board(board), port)
     command = find_programmer(target)
@@ -70,7 +70,7 @@ def run(model: Model, board: BoardName, virtual: Virtual = None, device: Device 
         port: PortName = None, compiler: Compiler = None, opt: Optimisation = "-O2",
         kernels: Kernels = "", image: Image = None, runs: Runs = 1) -> None:
     """Run a network on a board and check every layer's output."""
-    from twin.tables.firmware import run_report
+    from twin.reports.tables.firmware import run_report
 
     if (virtual is None) == (device is None):
         raise UsageError("give --virtual NAME or --device PORT; `twin boards --virtual` lists the "
@@ -91,7 +91,7 @@ def compare(model: Model, board: BoardName, virtual: Virtual = None,
                                       "are.")] = None,
             opts: Annotated[str, typer.Option(metavar="LEVELS")] = "-Os,-O2,-O3") -> None:
     """Build with several compilers and optimisation levels, and set their counts side by side."""
-    from twin.tables.firmware import comparison_report
+    from twin.reports.tables.firmware import comparison_report
 
     name = virtual or _default_virtual(board)
     builds, runs = [], []
@@ -107,11 +107,11 @@ def compare(model: Model, board: BoardName, virtual: Virtual = None,
 def _build(model: str, board: str, output: str | None, port: str | None, compiler: str | None,
            opt: str, kernels: str, weights: str | None, arena: str | None) -> Build:
     from hwmodels.board.file import load_board
-    from twin.codegen.build import build_firmware, choose_kernels
-    from twin.codegen.plan import FIRMWARE
-    from twin.codegen.ports import choose_port
-    from twin.deployment import place
-    from twin.readers import read_model
+    from twin.deployment.deployment import place
+    from twin.image.build.compile import build_firmware, choose_kernels
+    from twin.image.build.plan import FIRMWARE
+    from twin.image.build.ports import choose_port
+    from twin.network.readers import read_model
 
     graph, machine = read_model(model), load_board(board)
     target = choose_port(machine, port)
@@ -126,8 +126,8 @@ def _build(model: str, board: str, output: str | None, port: str | None, compile
 
 def _run(model: str, board: str, image: Path, where: str, virtual: bool, runs: int) -> BoardRun:
     from hwmodels.board.file import load_board
-    from twin.codegen.verification import open_board, random_input, run_on_board
-    from twin.readers import read_model
+    from twin.image.build.verification import open_board, random_input, run_on_board
+    from twin.network.readers import read_model
 
     graph = read_model(model)
     with open_board(where, image, virtual=virtual, board=load_board(board)) as (session, scales):
@@ -136,8 +136,8 @@ def _run(model: str, board: str, image: Path, where: str, virtual: bool, runs: i
 
 def _find_compilers(port: str) -> tuple[str, ...]:
     """Return the compilers that are installed; a remark names the others."""
-    from twin.codegen.build import COMPILERS, installed_compilers
-    from twin.codegen.ports import load_port
+    from twin.image.build.compile import COMPILERS, installed_compilers
+    from twin.image.build.ports import load_port
 
     found = installed_compilers(load_port(port))
     warn(f"{name} is not installed and left out" for name in COMPILERS if name not in found)
@@ -147,7 +147,7 @@ def _find_compilers(port: str) -> tuple[str, ...]:
 def _default_virtual(board: str) -> str:
     """Virtual board with the board's core: QEMU's first, whose counts are instructions."""
     from hwmodels.board.file import load_board
-    from twin.codegen.ports import load_port
+    from twin.image.build.ports import load_port
 
     core = load_board(board).core
     for name in ("mps2-an386", "mps2-an500", "mps2-an505", "mps3-an547", "riscv_virt", "host"):

@@ -13,7 +13,7 @@ from twin.cli.output import note_written, open_console, show, warn
 
 if TYPE_CHECKING:
     from calibration.importers import Imported
-    from calibration.measurement import Measurement
+    from calibration.measurement.measurement import Measurement
 
 Form = Annotated[str, typer.Argument(
     metavar="FORMAT", help="What wrote the log: itm, mlperf-tiny, neuralspot, npu-profiler, "
@@ -40,7 +40,7 @@ def import_log(form: Form, file: LogFile, output: Folder = None, board: OnBoard 
                model: OfModel = None, clock: AtClock = None, partial: Partial = False) -> None:
     """Read a log of a public tool into a measurement folder."""
     from calibration import importers
-    from calibration.measurement import write_measurement
+    from calibration.measurement.measurement import write_measurement
 
     clock_hz = None if clock is None else parse_quantity(clock, "hz", "--clock")
     imported = importers.import_log(form, file, board=board, model=model, clock_hz=clock_hz,
@@ -63,8 +63,8 @@ def _default_folder(log: Path) -> Path:
 
 def identify(measurement: Measurement, model: str) -> Measurement:
     """Note hash and architecture where a name is that of a model file or of a zoo network."""
-    from twin import zoo
-    from twin.readers import SUFFIXES, read_model
+    from twin.network import zoo
+    from twin.network.readers import SUFFIXES, read_model
 
     if Path(model).suffix.lower() not in SUFFIXES and not zoo.is_known(model.removeprefix("zoo:")):
         return measurement

@@ -18,15 +18,15 @@ from twin.cli.output import note_written, open_console, show, warn
 from twin.errors import UsageError
 
 if TYPE_CHECKING:
-    from calibration.collector import Campaign, Progress
-    from calibration.measurement import Measurement
-    from calibration.plan import Plan
+    from calibration.collecting.collector import Campaign, Progress
+    from calibration.collecting.plan import Plan
+    from calibration.measurement.measurement import Measurement
     from calibration.power_trace import PowerTrace
     from calibration.virtual_board import Launched
     from hwmodels.board.facts import Board
-    from twin.graph import Graph
-    from twin.measured_layers import MeasuredNetwork
-    from twin.prediction import Prediction
+    from twin.attribution.measured_layers import MeasuredNetwork
+    from twin.network.graph import Graph
+    from twin.prediction.prediction import Prediction
 
 Port = Annotated[str | None, typer.Option(
     "--port", metavar="PORT", help="Serial device, pty, or socket://HOST:PORT; by default the "
@@ -115,8 +115,8 @@ def measure(board: BoardName, model: OptionalModel = None, port: Port = None,
         measure_plan(plan, deployed, port=port, virtual=virtual, image=image, runs=runs,
                      baud=baud, output=output, supply=supply, power=power)
         return
-    from calibration.link import find_port
-    from twin.readers import read_model
+    from calibration.collecting.link import find_port
+    from twin.network.readers import read_model
 
     assert model is not None
     graph = read_model(model)
@@ -151,7 +151,7 @@ def measure(board: BoardName, model: OptionalModel = None, port: Port = None,
         elif fresh:  # an image and no sample: the same command is to work again
             shutil.rmtree(folder, ignore_errors=True)
         raise
-    from twin.tables.measured import measured_report
+    from twin.reports.tables.measured import measured_report
 
     show(open_console(), measured_report(networks))
     note_written(folder)
@@ -175,7 +175,7 @@ def _check_target(model: str | None, plan: str | None, port: str | None, virtual
 
 def _read_input(path: Path, graph: Graph) -> bytes:
     """Read the network's input, and refuse another length before anything is built."""
-    from twin.codegen.verification import random_input
+    from twin.image.build.verification import random_input
 
     data = path.read_bytes()
     wanted = random_input(graph).nbytes
@@ -206,7 +206,7 @@ def _launch(graph: Graph, board: Board | None, virtual: str | None, image: str |
         yield None
         return
     from calibration.virtual_board import check_virtual_board, launch
-    from twin.codegen.ports import check_core
+    from twin.image.build.ports import check_core
 
     check_virtual_board(virtual)
     if board is not None:
@@ -218,9 +218,9 @@ def _launch(graph: Graph, board: Board | None, virtual: str | None, image: str |
 
 def _build(graph: Graph, board: Board | None, name: str, folder: Path) -> Path:
     """Build the image; an emulated core gets the memories of the board it stands for."""
-    from twin.codegen.build import build_firmware, choose_kernels
-    from twin.codegen.ports import load_port
-    from twin.deployment import deploy
+    from twin.deployment.deployment import deploy
+    from twin.image.build.compile import build_firmware, choose_kernels
+    from twin.image.build.ports import load_port
 
     port = load_port(name)
     placed = None if port.fixed_map or board is None else deploy(graph, board)
@@ -232,13 +232,13 @@ def _run_campaign(line: str, baud: int, told: dict[str, Any], made: Launched | N
                   board: Board | None, data: bytes | None, asked: dict[str, Any],
                   window: PowerWindow) -> list[MeasuredNetwork]:
     """Open the line, make every plan the board allows, and describe what came."""
-    from calibration.board_samples import counter_name
-    from calibration.collector import Campaign
-    from calibration.link import open_link
-    from calibration.plan import make_plans
-    from calibration.wire.session import RETURN_S, Session
-    from twin.codegen.build import runtime_of
-    from twin.measured_layers import judge_network
+    from calibration.collecting.collector import Campaign
+    from calibration.collecting.link import open_link
+    from calibration.collecting.plan import make_plans
+    from calibration.collecting.wire.session import RETURN_S, Session
+    from calibration.measurement.board_samples import counter_name
+    from twin.attribution.measured_layers import judge_network
+    from twin.image.build.compile import runtime_of
 
     remarks: list[str] = []
     with open_link(line, baud=baud) as link:
@@ -281,8 +281,8 @@ def _predict(graph: Graph, board: Board | None, runtime: str,
     if board is None:
         return None
     from hwmodels.errors import TwinError
-    from twin.deployment import deploy
-    from twin.prediction import predict
+    from twin.deployment.deployment import deploy
+    from twin.prediction.prediction import predict
 
     try:
         return predict(deploy(graph, board, runtime=runtime), temperature=temperature)
@@ -297,8 +297,8 @@ def _collect(campaign: Campaign, plan: Plan, graph: Graph, board: Board | None,
     from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
     from rich.progress import Progress as Bars
 
-    from calibration.measurement import read_measurement
-    from twin.measured_layers import describe_network, find_limits
+    from calibration.measurement.measurement import read_measurement
+    from twin.attribution.measured_layers import describe_network, find_limits
 
     limits = find_limits(board)
     bars = Bars(TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(),
@@ -337,10 +337,10 @@ def _make_power_window(campaign: Campaign, window: PowerWindow, network: Measure
         warn([f"power window: {window.runs} runs in {(end - begin) * 1e-6:.3f} s; give the meter's "
               "recording to `twin energy`"])
         return
-    from calibration.measurement import Measurement, write_measurement
+    from calibration.collecting.wire.payloads import NO_LAYER
+    from calibration.measurement.measurement import Measurement, write_measurement
     from calibration.power_trace import Ina226, LiveTrace, energy_samples, repeat_layers
-    from calibration.wire.payloads import NO_LAYER
-    from twin.tables.measured import energy_table
+    from twin.reports.tables.measured import energy_table
 
     meter = Ina226.open(window.bus, shunt_ohm=window.shunt_ohm)
 
@@ -365,8 +365,8 @@ def _make_power_window(campaign: Campaign, window: PowerWindow, network: Measure
 
 def _write_flamegraph(path: Path, graph: Graph, network: MeasuredNetwork, sampled: bool) -> None:
     """Write stacks of layers as measured; on the host of functions, where py-spy is installed."""
-    from twin.codegen.profile import find_profiler, sample_stacks
-    from twin.flamegraph import draw_flamegraph
+    from twin.image.build.profile import find_profiler, sample_stacks
+    from twin.reports.flamegraph import draw_flamegraph
 
     if sampled and find_profiler() is not None:
         stacks = sample_stacks(graph)

@@ -14,8 +14,8 @@ from twin.errors import UsageError
 if TYPE_CHECKING:
     from calibration.virtual_board import Launched
     from hwmodels.board.facts import Board
-    from twin.codegen.ports import Port
-    from twin.portability.measuring import Job
+    from twin.image.build.ports import Port
+    from twin.learning.portability.measuring import Job
 
 HOST = "host"
 RUNS = 5
@@ -40,12 +40,12 @@ def measure_plan(text: str, board: Board | None, *, port: str | None, virtual: s
     output : str or None
         Folder.
     """
-    from calibration.link import find_port
-    from calibration.machine import describe_machine
-    from twin.portability.measuring import FOLDER, build_job, prepare_job, run_job
-    from twin.portability.plan_file import read_plan
-    from twin.portability.stated import state_memories
-    from twin.tables.microbench import machine_report
+    from calibration.collecting.link import find_port
+    from calibration.microbench.machine import describe_machine
+    from twin.learning.portability.measuring import FOLDER, build_job, prepare_job, run_job
+    from twin.learning.portability.plan_file import read_plan
+    from twin.learning.portability.stated import state_memories
+    from twin.reports.tables.microbench import machine_report
 
     if runs is not None and runs > MOST_RUNS:
         raise UsageError(f"--runs {runs}; accepted with --plan: up to {MOST_RUNS}")
@@ -75,7 +75,7 @@ def measure_plan(text: str, board: Board | None, *, port: str | None, virtual: s
 
 
 def _find_port(board: Board | None, virtual: str | None) -> Port:
-    from twin.codegen.ports import choose_port, load_port
+    from twin.image.build.ports import choose_port, load_port
 
     if virtual is not None or board is None:
         return load_port(virtual or HOST)
@@ -89,7 +89,7 @@ def _launch(job: Job, virtual: str | None, image: str | None, folder: Path,
         yield None
         return
     from calibration.virtual_board import check_virtual_board, launch
-    from twin.portability.measuring import build_job
+    from twin.learning.portability.measuring import build_job
 
     check_virtual_board(virtual)
     elf = Path(image) if image is not None else build_job(job, folder / "firmware").image

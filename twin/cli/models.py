@@ -18,9 +18,9 @@ def models(context: typer.Context) -> None:
     """List the networks of the zoo, or export one."""
     if context.invoked_subcommand is not None:
         return
-    from twin import zoo
-    from twin.operators import graph_macs, graph_parameters
-    from twin.tables.catalogue import models_table
+    from twin.network import zoo
+    from twin.network.operators import graph_macs, graph_parameters
+    from twin.reports.tables.catalogue import models_table
 
     graphs = [(name, zoo.build(name)) for name in zoo.NAMES]
     show(open_console(), models_table(
@@ -37,9 +37,9 @@ def export(
     target = Path(file)
     if target.suffix.lower() not in (".tflite", ".onnx"):
         raise UsageError(f"{file}: a model file ends in .tflite or .onnx")
-    from twin import zoo
-    from twin.writers.onnx import write_onnx
-    from twin.writers.tflite import write_tflite
+    from twin.network import zoo
+    from twin.network.writers.onnx import write_onnx
+    from twin.network.writers.tflite import write_tflite
 
     write = write_tflite if target.suffix.lower() == ".tflite" else write_onnx
     write(zoo.build(name), target)

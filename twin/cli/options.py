@@ -10,7 +10,7 @@ import typer
 from twin.errors import UsageError
 
 if TYPE_CHECKING:
-    from twin.deployment import Deployment
+    from twin.deployment.deployment import Deployment
 
 Model = Annotated[str, typer.Argument(
     metavar="MODEL", help="A .tflite or .onnx file, or a network of `twin models`.")]
@@ -49,7 +49,7 @@ def deploy(model: str, board: str, *, runtime: str | None, clock: str | None, we
            arena: str | None, assume_unsupported: str | None) -> Deployment:
     """Put a model on a board as the options of a command say."""
     clock_hz = None if clock is None else parse_quantity(clock, "hz", "--clock")
-    from twin import deployment
+    from twin.deployment import deployment
 
     return deployment.deploy(model, board, runtime=runtime, clock_hz=clock_hz, weights=weights,
                              arena=arena, assume_unsupported=assume_unsupported)

@@ -20,7 +20,7 @@ from twin.cli.output import note_written, open_console, show, warn
 from twin.errors import UsageError
 
 if TYPE_CHECKING:
-    from twin.portability.plan import Ranking
+    from twin.learning.portability.plan import Ranking
 
 BoardOrFile = Annotated[str, typer.Option(
     "--board", "-b", "--to", metavar="BOARD|FILE", help="The board, or a file of `twin boards "
@@ -36,9 +36,9 @@ def plan(model: Model, board: BoardOrFile, runtime: RuntimeName = None, clock: C
          as_json: AsJson = False) -> None:
     """Rank micro-benchmarks by how much they would narrow a prediction; name the best two."""
     from twin.learning.calibrated import apply_calibration, choose_calibration
-    from twin.portability.plan import rank_benchmarks
-    from twin.prediction import predict
-    from twin.tables.portability import ranking_report
+    from twin.learning.portability.plan import rank_benchmarks
+    from twin.prediction.prediction import predict
+    from twin.reports.tables.portability import ranking_report
 
     deployment = deploy(model, board, runtime=runtime, clock=clock, weights=weights, arena=arena,
                         assume_unsupported=None)
@@ -62,8 +62,8 @@ def plan(model: Model, board: BoardOrFile, runtime: RuntimeName = None, clock: C
 
 def write_best(ranking: Ranking, path: str) -> None:
     """Write the best two micro-benchmarks as a plan file."""
-    from twin.portability.plan_file import PlanFile, write_plan
-    from twin.tables.portability import interval_text
+    from twin.learning.portability.plan_file import PlanFile, write_plan
+    from twin.reports.tables.portability import interval_text
 
     deployment, best = ranking.prediction.deployment, ranking.best
     note_written(write_plan(path, PlanFile(

@@ -14,7 +14,7 @@ from twin.cli.plan import PlanOutput, ranking_document, write_best
 from twin.errors import UsageError
 
 if TYPE_CHECKING:
-    from twin.portability.port import Ported
+    from twin.learning.portability.port import Ported
 
 From = Annotated[list[str], typer.Option(
     "--from", metavar="BOARD|DIR", help="What to learn from: a measured board, or a measurement "
@@ -32,8 +32,8 @@ def port(model: Model, source: From, to: To, runtime: RuntimeName = None, clock:
          weights: WeightsRole = None, arena: ArenaRole = None, networks: Networks = None,
          cache: Cache = None, output: PlanOutput = None, as_json: AsJson = False) -> None:
     """Predict for a board nobody measured: physics first, what other boards taught second."""
-    from twin.portability import port as portability
-    from twin.tables.portability import ported_report
+    from twin.learning.portability import port as portability
+    from twin.reports.tables.portability import ported_report
 
     deployment = deploy(model, to, runtime=runtime, clock=clock, weights=weights, arena=arena,
                         assume_unsupported=None)

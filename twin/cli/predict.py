@@ -26,9 +26,9 @@ from twin.cli.options import (
 from twin.cli.output import note_written, open_console, show, warn
 
 if TYPE_CHECKING:
-    from calibration.machine import Machine
-    from twin.deployment import Deployment
-    from twin.prediction import Prediction
+    from calibration.microbench.machine import Machine
+    from twin.deployment.deployment import Deployment
+    from twin.prediction.prediction import Prediction
 
 CsvFolder = Annotated[str | None, typer.Option(
     "--csv", metavar="DIR", help="Write the tables as CSV files into a folder.")]
@@ -59,7 +59,7 @@ def predict(model: Model, board: BoardName, runtime: RuntimeName = None, clock: 
             per_operand: PerOperand = False, settings: Settings = None,
             roofs: Roofs = None) -> None:
     """Predict cycles, time and energy per layer, and say why."""
-    from twin.readers.neural_art import is_compiled
+    from twin.network.readers.neural_art import is_compiled
 
     if is_compiled(model):
         refuse_beside(model, {"--json": as_json, "--csv": csv_folder, "--plot": plot,
@@ -75,7 +75,7 @@ def predict(model: Model, board: BoardName, runtime: RuntimeName = None, clock: 
     changes = parse_settings(settings) if settings else {}
     plain, deployment = deployment, deployment.replace(changes) if changes else deployment
     if trace is not None:
-        from twin.accelerator.trace import check_trace
+        from twin.reports.trace import check_trace
 
         check_trace(deployment, trace)
     prediction = predict_calibrated(deployment, temperature="cold" if cold else "warm",
@@ -85,18 +85,18 @@ def predict(model: Model, board: BoardName, runtime: RuntimeName = None, clock: 
     else:
         show_report(prediction, per_operand, epochs)
     if trace is not None:
-        from twin.accelerator.trace import write_trace
+        from twin.reports.trace import write_trace
 
         note_written(write_trace(prediction, trace))
     warn(dict.fromkeys((*prediction.warnings, *explain_effects(
         plain, prediction, changes, cold, calibration))))
     if csv_folder is not None:
-        from twin.export import write_csv_files
+        from twin.reports.export import write_csv_files
 
         for path in write_csv_files(prediction, csv_folder):
             note_written(path)
     if plot is not None:
-        from twin.figures.sheet import write_pictures
+        from twin.reports.figures.sheet import write_pictures
 
         for path in write_pictures(prediction, plot, measured):
             note_written(path)
@@ -105,7 +105,7 @@ def predict(model: Model, board: BoardName, runtime: RuntimeName = None, clock: 
 def explain_effects(plain: Deployment, prediction: Prediction, changes: Mapping[str, object],
                     cold: bool, calibration: str) -> list[str]:
     """Return what to know of paths that were set: which change nothing, which do the contrary."""
-    from twin.effects import list_effects
+    from twin.attribution.effects import list_effects
     from twin.learning.calibrated import predict_calibrated
 
     def predict_with(others: Mapping[str, object]) -> Prediction:
@@ -128,11 +128,11 @@ def refuse_beside(model: str, options: Mapping[str, object]) -> None:
 
 def read_roofs(folder: str, board: str, plot: str | None) -> Machine:
     """Read micro-benchmarks for the roofline; refuse those of another board or without cycles."""
-    from calibration.machine import describe_machine
-    from calibration.measurement import read_measurement
+    from calibration.measurement.measurement import read_measurement
+    from calibration.microbench.machine import describe_machine
     from hwmodels.board.file import load_board
     from twin.errors import UsageError
-    from twin.figures.sheet import is_folder
+    from twin.reports.figures.sheet import is_folder
 
     if plot is None or not is_folder(plot):
         raise UsageError("--roofs needs --plot DIR/: the roofline is one of its pictures")
@@ -147,22 +147,22 @@ def read_roofs(folder: str, board: str, plot: str | None) -> Machine:
 def check_targets(csv_folder: str | None, plot: str | None) -> None:
     """Refuse what could not be written, before anything is computed."""
     if plot is not None:
-        from twin.figures.sheet import check_target
+        from twin.reports.figures.sheet import check_target
 
         check_target(plot)
     if csv_folder is not None:
-        from twin.export import check_place
+        from twin.reports.export import check_place
 
         check_place(csv_folder, folder=True)
 
 
 def write_document(prediction: Prediction, per_operand: bool) -> None:
     """Write the JSON document to stdout."""
-    from twin.document import dump_document, to_document
+    from twin.prediction.document import dump_document, to_document
 
     document = to_document(prediction)
     if per_operand:
-        from twin.operands import split_document
+        from twin.prediction.operands import split_document
 
         document = split_document(document, prediction)
     sys.stdout.write(dump_document(document))
@@ -170,18 +170,18 @@ def write_document(prediction: Prediction, per_operand: bool) -> None:
 
 def show_report(prediction: Prediction, per_operand: bool, epochs: bool) -> None:
     """Print the report, and the bill by operand and the epochs where they are asked for."""
-    from twin.tables.report import report
+    from twin.reports.tables.report import report
 
     console = open_console()
     show(console, report(prediction, console))
     if per_operand:
-        from twin.tables.operands import operand_table
+        from twin.reports.tables.operands import operand_table
 
         show(console, "")
         show(console, operand_table(prediction))
     if epochs and prediction.epochs:
-        from twin.accelerator.report import make_sheet
-        from twin.tables.epochs import epochs_part
+        from twin.prediction.accelerator.report import make_sheet
+        from twin.reports.tables.epochs import epochs_part
 
         show(console, "")
         show(console, epochs_part(make_sheet(prediction)))
@@ -190,9 +190,9 @@ def show_report(prediction: Prediction, per_operand: bool, epochs: bool) -> None
 def predict_compiled(path: str, board: str) -> None:
     """Report the epochs of a network as its compiler laid it out."""
     from hwmodels.board.file import load_board
-    from twin.accelerator.report import make_compiled_sheet
-    from twin.readers.neural_art import read_compiled
-    from twin.tables.epochs import epochs_part
+    from twin.network.readers.neural_art import read_compiled
+    from twin.prediction.accelerator.report import make_compiled_sheet
+    from twin.reports.tables.epochs import epochs_part
 
     network, machine = read_compiled(path), load_board(board)
     show(open_console(), epochs_part(make_compiled_sheet(network, machine)))

@@ -14,8 +14,8 @@ Name = Annotated[str | None, typer.Argument(
 
 def runtimes(name: Name = None) -> None:
     """List the runtimes, or show one with every number and its source."""
+    from twin.reports.tables.catalogue import runtime_report, runtimes_table
     from twin.runtimes import list_runtimes, load_runtime
-    from twin.tables.catalogue import runtime_report, runtimes_table
 
     if name is None:
         show(open_console(), runtimes_table([load_runtime(one) for one in list_runtimes()]))

@@ -35,7 +35,7 @@ def whatif(model: Model, board: BoardName, settings: Settings = None, runtime: R
            calibration: CalibrationChoice = "auto") -> None:
     """Predict before and after a change, and say which causes moved."""
     changes = parse_settings(settings or [])
-    from twin.effects import list_effects
+    from twin.attribution.effects import list_effects
     from twin.learning.calibrated import predict_calibrated
 
     deployment = deploy(model, board, runtime=runtime, clock=clock, weights=weights, arena=arena,
@@ -47,13 +47,13 @@ def whatif(model: Model, board: BoardName, settings: Settings = None, runtime: R
     effects = list(list_effects(before, after, changes, lambda others: predict_calibrated(
         deployment.replace(others), temperature=temperature, calibration=calibration)))
     if as_json:
-        from twin.difference import to_difference_document
-        from twin.document import dump_document
+        from twin.attribution.difference import to_difference_document
+        from twin.prediction.document import dump_document
 
         sys.stdout.write(dump_document(to_difference_document(
             before, after, changes, effects)))
     else:
-        from twin.tables.comparison import what_if_report
+        from twin.reports.tables.comparison import what_if_report
 
         console = open_console()
         show(console, what_if_report(before, after, changes))

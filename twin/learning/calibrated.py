@@ -17,18 +17,18 @@ from pathlib import Path
 import numpy as np
 
 from calibration.datasets import PublishedRow
-from calibration.fitting import Estimate
-from calibration.intervals import Band, Interval, bound
-from calibration.lineages import locate
-from calibration.overlay import Entry, Overlay, find_entry, read_overlay, read_shipped
+from calibration.fitting.intervals import Band, Interval, bound
+from calibration.fitting.lineages import locate
+from calibration.fitting.overlay import Entry, Overlay, find_entry, read_overlay, read_shipped
+from calibration.fitting.prices import Estimate
 from hwmodels.board.facts import Board, EventPrice
 from hwmodels.counts import ISSUE_EVENTS, Bill
 from hwmodels.prices import derive_prices
-from twin.deployment import Deployment
+from twin.deployment.deployment import Deployment
+from twin.deployment.sites import lower_network
 from twin.errors import UsageError
-from twin.graph import Graph
-from twin.host import CORE_EVENTS, family_of
 from twin.learning.certainty import Certainty, Draw, LayerCertainty
+from twin.learning.published import RowPredictor, deploy_row
 from twin.learning.tally import (
     ENERGY_PRICES,
     FAMILIES_OF,
@@ -36,10 +36,10 @@ from twin.learning.tally import (
     TIME_PRICES,
     price_of_family,
 )
-from twin.locality import ReplacementRange, replacement_range
-from twin.prediction import Prediction, predict
-from twin.published import RowPredictor, deploy_row
-from twin.sites import lower_network
+from twin.network.graph import Graph
+from twin.prediction.host import CORE_EVENTS, family_of
+from twin.prediction.locality import ReplacementRange, replacement_range
+from twin.prediction.prediction import Prediction, predict
 
 AUTO, NONE = "auto", "none"
 """Values of `calibration`: the shipped overlay that matches, or stated prices; else a file."""
@@ -67,7 +67,7 @@ class Calibration:
     time, energy : Estimate, Estimate or None
         Log factors and covariance, in the order of `TIME_PRICES` and `ENERGY_PRICES`.
     spread, energy_spread : mapping of str to float
-        How far apart prices lie by level, where it was learnt; see `calibration.fit_prior.Spread`.
+        How far apart prices lie by level, where it was learnt: `calibration.fitting.prior.Spread`.
     kinds : tuple of str
         Of the measurements it was learnt from.
     """

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from calibration.intervals import Interval, probability_less
+from calibration.fitting.intervals import Interval, probability_less
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

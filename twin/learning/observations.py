@@ -11,19 +11,19 @@ from pathlib import Path
 
 import numpy as np
 
-from calibration.baselines import refuse_sealed
 from calibration.datasets import PublishedRow, read_table
 from calibration.errors import MeasurementError
-from calibration.fit_prior import Cell
-from calibration.fitting import Evidence, Fit
-from calibration.lineages import locate, name_network
-from calibration.measurement import Measurement, read_measurement
+from calibration.fitting.baselines import refuse_sealed
+from calibration.fitting.lineages import locate, name_network
+from calibration.fitting.prices import Evidence, Fit
+from calibration.fitting.prior import Cell
+from calibration.measurement.measurement import Measurement, read_measurement
 from hwmodels.errors import TwinError
-from twin.deployment import Deployment, deploy
-from twin.graph import Graph
+from twin.deployment.deployment import Deployment, deploy
+from twin.learning.published import build_published, deploy_row
 from twin.learning.tally import ENERGY_PRICES, TIME_PRICES, Tally, make_tally
-from twin.published import build_published, deploy_row
-from twin.readers import read_model
+from twin.network.graph import Graph
+from twin.network.readers import read_model
 from twin.runtimes import list_runtimes, load_runtime
 
 _LEVEL = re.compile(r"-(O\w+)")

@@ -9,21 +9,12 @@ from importlib.metadata import version
 
 import numpy as np
 
-from calibration.bands import choose_band
 from calibration.errors import FitError
-from calibration.fit_identification import identify
-from calibration.fit_prior import Cell, Prior, Spread, known_prior, pool_prior
-from calibration.fit_spread import (
-    claim_fewer,
-    learn_noise,
-    learn_spread,
-    one_thread,
-)
-from calibration.fit_validation import HeldOut, leave_out_closely
-from calibration.fitting import Estimate, Fit, fit_prices
-from calibration.intervals import Band
-from calibration.lineages import list_releases
-from calibration.overlay import (
+from calibration.fitting.bands import choose_band
+from calibration.fitting.identification import identify
+from calibration.fitting.intervals import Band
+from calibration.fitting.lineages import list_releases
+from calibration.fitting.overlay import (
     BandModel,
     Data,
     Entry,
@@ -32,6 +23,15 @@ from calibration.overlay import (
     Support,
     pack_covariance,
 )
+from calibration.fitting.prices import Estimate, Fit, fit_prices
+from calibration.fitting.prior import Cell, Prior, Spread, known_prior, pool_prior
+from calibration.fitting.spread import (
+    claim_fewer,
+    learn_noise,
+    learn_spread,
+    one_thread,
+)
+from calibration.fitting.validation import HeldOut, leave_out_closely
 from hwmodels.board.facts import Board
 from twin.learning.calibrated import Calibration, shipped_calibration
 from twin.learning.observations import (

@@ -20,11 +20,11 @@ import hwmodels
 import twin
 from hwmodels.counts import Counts, Prices
 from hwmodels.simulator import simulate
-from twin.deployment import Deployment
+from twin.deployment.deployment import Deployment
+from twin.deployment.sites import code_address, lower_network
 from twin.errors import UsageError
-from twin.host import CORE_EVENTS, family_of, runtime_prices
+from twin.prediction.host import CORE_EVENTS, family_of, runtime_prices
 from twin.runtimes.runtime import COPY, FAMILIES
-from twin.sites import code_address, lower_network
 
 OWN_FAMILIES = ("conv", "pointwise", "depthwise", "fully_connected", "elementwise", "pool",
                 "reduce", "quantize", COPY)
@@ -39,8 +39,9 @@ ENERGY_PRICES = ("activity", "stall", "memory", "clock_tree", "leakage")
 STALL_EVENTS = ("pipeline_stall", "branch_refill")
 """Core events in which nothing issues."""
 
-_SOURCES = ("hwmodels", "twin/runtimes", "twin/host.py", "twin/sites.py", "twin/placement.py",
-            "twin/operators.py", "twin/dead_channels.py", "twin/learning/tally.py")
+_SOURCES = ("hwmodels", "twin/runtimes", "twin/prediction/host.py", "twin/deployment/sites.py",
+            "twin/deployment/placement.py", "twin/network/operators.py",
+            "twin/network/rewrites/dead_channels.py", "twin/learning/tally.py")
 
 
 def price_of_family(family: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from twin.errors import RuntimeRefusedError
-from twin.graph import Graph, Layer
+from twin.network.graph import Graph, Layer
 from twin.runtimes.runtime import Runtime, load_runtime
 
 WEIGHTED = ("conv_2d", "depthwise_conv_2d", "transpose_conv_2d", "fully_connected",

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from hwmodels.errors import KernelError
 from hwmodels.kernel import Kernel, Operand
-from twin.graph import Graph, Layer
+from twin.network.graph import Graph, Layer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

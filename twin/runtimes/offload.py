@@ -11,7 +11,7 @@ from typing import Any
 
 from hwmodels.errors import did_you_mean
 from twin.errors import RuntimeRefusedError
-from twin.operators import OPERATORS
+from twin.network.operators import OPERATORS
 
 DEPTHWISE_FORMS = ("native", "grouped")
 """native: channel by channel; grouped: as dense convolutions of eight channels, block-diagonal."""

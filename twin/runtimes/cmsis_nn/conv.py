@@ -13,7 +13,7 @@ from __future__ import annotations
 from typing import Any
 
 from hwmodels.kernel import Block, Kernel
-from twin.graph import Graph, Layer
+from twin.network.graph import Graph, Layer
 from twin.runtimes.cmsis_nn.convolution_sequences import (
     CODES,
     MULTIPLY_4_1X1,

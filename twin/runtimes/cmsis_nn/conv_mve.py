@@ -13,7 +13,7 @@ from functools import lru_cache
 from typing import Any
 
 from hwmodels.kernel import Block, Kernel, Nest
-from twin.graph import Graph, Layer
+from twin.network.graph import Graph, Layer
 from twin.runtimes.cmsis_nn.dialect import block, build_kernel
 from twin.runtimes.cmsis_nn.gather_mve import (
     CONV_GATHER,

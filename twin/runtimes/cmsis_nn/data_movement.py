@@ -14,7 +14,7 @@ import math
 from typing import Any
 
 from hwmodels.kernel import Block, Kernel
-from twin.graph import Graph, Layer
+from twin.network.graph import Graph, Layer
 from twin.runtimes.cmsis_nn.dialect import (
     BRANCH,
     MVE,

@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Any
 
 from hwmodels.kernel import Block, Kernel
-from twin.graph import Graph, Layer
+from twin.network.graph import Graph, Layer
 from twin.runtimes.cmsis_nn.depthwise_column import column_scratch_bytes, lower_column
 from twin.runtimes.cmsis_nn.depthwise_generic import lower_generic
 from twin.runtimes.cmsis_nn.depthwise_sequences import CLAMP_4_PACKED, TAP_3X3, TAP_SINGLE

@@ -14,7 +14,7 @@ from functools import lru_cache
 from typing import Any
 
 from hwmodels.kernel import Block, Kernel, Nest
-from twin.graph import Graph, Layer
+from twin.network.graph import Graph, Layer
 from twin.runtimes.cmsis_nn.conv_mve import lower_general
 from twin.runtimes.cmsis_nn.dialect import block, build_kernel, join
 from twin.runtimes.cmsis_nn.gather_mve import (

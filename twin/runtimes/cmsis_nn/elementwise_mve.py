@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Any
 
 from hwmodels.kernel import Kernel
-from twin.graph import Graph, Layer
+from twin.network.graph import Graph, Layer
 from twin.runtimes.cmsis_nn.dialect import block, build_kernel, join
 from twin.runtimes.cmsis_nn.nests import load, repeat, resolve, store
 from twin.runtimes.cmsis_nn.vector_mve import int8_only, lane_moves

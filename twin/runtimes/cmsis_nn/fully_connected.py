@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from hwmodels.kernel import Block, Kernel
-from twin.graph import Graph, Layer
+from twin.network.graph import Graph, Layer
 from twin.runtimes.cmsis_nn.dialect import (
     BRANCH,
     MVE,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from twin.graph import Graph, Layer, Window
+from twin.network.graph import Graph, Layer, Window
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,7 +8,7 @@ ARM-software/CMSIS-NN 6.0, Source/SoftmaxFunctions/arm_softmax_s8.c, arm_nn_soft
 from __future__ import annotations
 
 from hwmodels.kernel import Kernel
-from twin.graph import Graph, Layer
+from twin.network.graph import Graph, Layer
 from twin.runtimes.cmsis_nn.dialect import (
     BRANCH,
     LONG_MULTIPLY,

@@ -10,7 +10,7 @@ and the seven conditional multiplications of gemmlowp's fixed-point arithmetic.
 from __future__ import annotations
 
 from hwmodels.kernel import Block, Kernel
-from twin.graph import Graph, Layer
+from twin.network.graph import Graph, Layer
 from twin.runtimes.cmsis_nn.dialect import block, build_kernel, join
 from twin.runtimes.cmsis_nn.nests import Repeat, load, repeat, resolve, store
 from twin.runtimes.cmsis_nn.vector_mve import int8_only, lane_moves, row_load, row_moves, vectors

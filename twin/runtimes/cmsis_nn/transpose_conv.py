@@ -11,7 +11,7 @@ ARM-software/CMSIS-NN 6.0, Source/ConvolutionFunctions/arm_transpose_conv_s8.c.
 from __future__ import annotations
 
 from hwmodels.kernel import Kernel
-from twin.graph import Graph, Layer
+from twin.network.graph import Graph, Layer
 from twin.runtimes.cmsis_nn.dialect import (
     BRANCH,
     block,

@@ -12,7 +12,7 @@ from functools import wraps
 from typing import Any
 
 from hwmodels.kernel import Block, Kernel
-from twin.graph import Graph, Layer
+from twin.network.graph import Graph, Layer
 from twin.runtimes.cmsis_nn.dialect import block
 from twin.runtimes.cmsis_nn.nests import Bound, Move, load, repeat, store
 from twin.runtimes.lowering import Site

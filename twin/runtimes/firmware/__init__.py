@@ -1,6 +1,6 @@
 """The kernels of firmware/: compiled, not lowered; their blocks come from the built image.
 
-`twin.binary` reads them. What is here is what placing a network needs to know before it is built.
+`twin.image.read` reads them. What is here is what placing a network needs to know before that.
 """
 
 from __future__ import annotations
@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from hwmodels.kernel import Kernel
-from twin.arithmetic.parameters import LOOKUPS
 from twin.errors import RuntimeRefusedError
-from twin.graph import Graph, Layer
+from twin.network.arithmetic.parameters import LOOKUPS
+from twin.network.graph import Graph, Layer
 from twin.runtimes.lowering import Lowering, Site, no_scratch
 
 
@@ -49,4 +49,4 @@ LIBRARY: Mapping[str, Lowering] = {
         "add", "average_pool_2d", "concatenation", "depthwise_conv_2d", "dequantize",
         "fully_connected", "max_pool_2d", "mean", "pad", "softmax", *LOOKUPS), _COMPILED),
 }
-"""Operators by name: those `twin.codegen.calls` writes."""
+"""Operators by name: those `twin.image.build.calls` writes."""

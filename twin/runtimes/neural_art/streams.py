@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from hwmodels.errors import BoardError
 from hwmodels.npu import Npu, Pool, StreamEngine
-from twin.graph import Graph, Layer, Tensor
+from twin.network.graph import Graph, Layer, Tensor
 from twin.runtimes.neural_art.units import Work
 
 

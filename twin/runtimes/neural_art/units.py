@@ -13,8 +13,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from hwmodels.npu import Npu, UnitWork
-from twin.graph import DTYPE_BITS, Graph, Layer
-from twin.operators import layer_macs
+from twin.network.graph import DTYPE_BITS, Graph, Layer
+from twin.network.operators import layer_macs
 from twin.runtimes.offload import Offload
 
 UNITS: Mapping[str, str] = {

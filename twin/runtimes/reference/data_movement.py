@@ -13,7 +13,7 @@ import math
 from typing import Any
 
 from hwmodels.kernel import Block, Kernel
-from twin.graph import Graph, Layer
+from twin.network.graph import Graph, Layer
 from twin.runtimes.cmsis_nn.dialect import block, join
 from twin.runtimes.cmsis_nn.libc import copy_blocks, copy_moves
 from twin.runtimes.cmsis_nn.nests import bound, load, repeat, resolve, store

@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Any
 
 from hwmodels.kernel import Block, Kernel
-from twin.graph import Graph, Layer
+from twin.network.graph import Graph, Layer
 from twin.runtimes.cmsis_nn.dialect import block
 from twin.runtimes.cmsis_nn.geometry import has_bias
 from twin.runtimes.cmsis_nn.nests import load, repeat, resolve

@@ -8,7 +8,7 @@ tensorflow/tflite-micro, tensorflow/lite/micro/kernels: svdf_common.cc, lstm_eva
 from __future__ import annotations
 
 from hwmodels.kernel import Kernel
-from twin.graph import Graph, Layer
+from twin.network.graph import Graph, Layer
 from twin.runtimes.cmsis_nn.dialect import block, join
 from twin.runtimes.cmsis_nn.nests import load, repeat, resolve, store
 from twin.runtimes.lowering import Site

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from hwmodels.errors import did_you_mean
 from hwmodels.kernel import Block, Kernel, Nest
 from twin.errors import RuntimeRefusedError
-from twin.graph import Graph, Layer
+from twin.network.graph import Graph, Layer
 from twin.runtimes.cmsis_nn.dialect import block, build_kernel, join
 from twin.runtimes.lowering import Site
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Any
 
 from hwmodels.kernel import Kernel
-from twin.graph import Graph, Layer
+from twin.network.graph import Graph, Layer
 from twin.runtimes.cmsis_nn.dialect import block, join
 from twin.runtimes.cmsis_nn.geometry import Geometry, read_geometry
 from twin.runtimes.cmsis_nn.nests import bound, load, repeat, resolve, store

@@ -1,0 +1,1 @@
+"""From a board to a measurement: wire, link, plan, collector."""

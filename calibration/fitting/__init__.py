@@ -1,0 +1,1 @@
+"""Prices learnt from measurements, and how sure they are."""

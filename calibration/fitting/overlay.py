@@ -1,0 +1,275 @@
+"""Learnt prices as a file: factors on what datasheets state, never an edit of a fact.
+
+An overlay holds one entry per runtime on a board, or for strangers: a board of a known core, any
+board at all. Each has the logarithm of every factor, their covariance, what the
+data could not tell, and how far past predictions were off. The file names the hash of the rows it
+was learnt from and the counts they were priced with, so that a stale one is noticed.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from functools import lru_cache
+from pathlib import Path
+from typing import Annotated, Literal
+
+import numpy as np
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from calibration.errors import FitError
+from calibration.fitting.intervals import Band
+from calibration.fitting.lineages import SHIPPED
+from calibration.fitting.prices import Estimate
+from hwmodels.files import read_regular_text
+
+LARGEST_FACTOR = 1e5
+"""No fit goes as far: a factor beyond, or below its inverse, is of a damaged file."""
+
+UNMEASURED = "unmeasured"
+"""Name of the file for boards nobody measured."""
+
+Finite = Annotated[float, Field(allow_inf_nan=False)]
+Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class BandModel(_Strict):
+    """How many stated standard deviations an interval reaches; see `intervals.Band`."""
+
+    down: Positive
+    up: Positive
+    level: Annotated[float, Field(gt=0, lt=1)]
+    basis: Literal["conformal", "model-based"]
+    count: Annotated[int, Field(ge=0)]
+
+    def band(self) -> Band:
+        """Return it as the noun intervals are made with."""
+        return Band(**self.model_dump())
+
+
+class Learnt(_Strict):
+    """Factors on stated prices, in the order of the overlay's names.
+
+    `log` are logarithms of the factors; `covariance` is the lower triangle, row by row;
+    `prior_sd` what was stated before; `network_sd` and `row_sd` what no price explains, of a
+    network and of a row.
+    """
+
+    log: tuple[Finite, ...]
+    covariance: tuple[Finite, ...]
+    prior_sd: tuple[Positive, ...]
+    network_sd: Annotated[float, Field(ge=0)]
+    row_sd: Annotated[float, Field(ge=0)]
+    band: BandModel
+    rows: Annotated[int, Field(ge=0)] = 0
+    effective_parameters: Annotated[float, Field(ge=0)] = 0.0
+    rank: Annotated[int, Field(ge=0)] = 0
+    condition: Annotated[float, Field(ge=0)] = 0.0
+    unidentified: tuple[str, ...] = ()
+    confused: tuple[tuple[str, str], ...] = ()
+    residuals: dict[str, Finite] = {}
+
+    @model_validator(mode="after")
+    def _check(self) -> Learnt:
+        count = len(self.log)
+        limit = math.log(LARGEST_FACTOR)
+        if any(abs(one) > limit for one in self.log):
+            raise ValueError(f"log of a factor is {max(self.log, key=abs):g}; accepted: "
+                             f"-{limit:.3g} to {limit:.3g}")
+        if len(self.covariance) != count * (count + 1) // 2 or len(self.prior_sd) != count:
+            raise ValueError(f"{count} factors need {count * (count + 1) // 2} covariances and "
+                             f"{count} prior_sd")
+        if np.linalg.eigvalsh(self.matrix()).min() < -1e-6:
+            raise ValueError("covariance is not one: it has a negative variance")
+        return self
+
+    def matrix(self) -> np.ndarray:
+        """Return the covariance, shape (names, names)."""
+        count = len(self.log)
+        full = np.zeros((count, count))
+        full[np.tril_indices(count)] = self.covariance
+        return full + np.tril(full, -1).T
+
+    def estimate(self, names: tuple[str, ...]) -> Estimate:
+        """Return log factors and covariance under their names."""
+        return Estimate(names=names, log=np.array(self.log), covariance=self.matrix(),
+                        prior_covariance=np.diag(np.array(self.prior_sd) ** 2))
+
+
+class Support(_Strict):
+    """What was measured: outside it a prediction extrapolates."""
+
+    networks: tuple[str, ...] = ()
+    clocks_hz: tuple[Positive, ...] = ()
+    supplies_v: tuple[Positive, ...] = ()
+    arenas: tuple[str, ...] = ()
+    cycles: tuple[Positive, Positive] | None = None
+    boards: tuple[str, ...] = ()
+
+
+class Entry(_Strict):
+    """Prices of one board under one runtime; null stands for a board, or a core, not measured."""
+
+    board: str | None
+    core: str | None
+    runtime: str
+    time: Learnt
+    energy: Learnt | None = None
+    support: Support
+
+
+class Data(_Strict):
+    """What an overlay was learnt from; `kinds` are those of its measurements."""
+
+    sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+    rows: Annotated[int, Field(ge=0)]
+    energy_rows: Annotated[int, Field(ge=0)] = 0
+    use: str
+    kinds: tuple[str, ...] = ("published",)
+    sources: tuple[str, ...]
+
+
+class Overlay(_Strict):
+    """A calibration file."""
+
+    schema_version: Literal[1] = Field(default=1, alias="schema")
+    kind: Literal["calibration"] = "calibration"
+    library: str
+    made_with: dict[str, str]
+    data: Data
+    spread: dict[str, Positive] = {}
+    energy_spread: dict[str, Positive] = {}
+    time_prices: tuple[str, ...]
+    energy_prices: tuple[str, ...]
+    entries: tuple[Entry, ...]
+
+    @model_validator(mode="after")
+    def _check(self) -> Overlay:
+        for entry in self.entries:
+            if len(entry.time.log) != len(self.time_prices):
+                raise ValueError(f"entry {entry.board}, {entry.runtime}: "
+                                 f"{len(self.time_prices)} time prices are expected")
+            if entry.energy and len(entry.energy.log) != len(self.energy_prices):
+                raise ValueError(f"entry {entry.board}, {entry.runtime}: "
+                                 f"{len(self.energy_prices)} energy prices are expected")
+        return self
+
+
+def find_entry(overlay: Overlay, *, board: str, core: str, runtime: str) -> Entry | None:
+    """Return the closest entry: this board and runtime, then what is shared with cousins.
+
+    Parameters
+    ----------
+    overlay : Overlay
+        Of the runtime's library.
+    board, core, runtime : str
+        As deployed.
+
+    Returns
+    -------
+    Entry or None
+        In order: this board, its core, any; each under this runtime.
+    """
+    for wanted in ((board, core), (None, core), (None, None)):
+        for entry in overlay.entries:
+            if (entry.board, entry.core, entry.runtime) == (*wanted, runtime):
+                return entry
+    return None
+
+
+def read_overlay(path: str | Path) -> Overlay:
+    """Read an overlay file.
+
+    Raises
+    ------
+    FitError
+        When it cannot be read or is refused, naming file and key.
+    """
+    path = Path(path)
+    try:
+        loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+        document = yaml.load(read_regular_text(path), Loader=loader)
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise FitError(f"{path}: cannot be read: {error}") from error
+    try:
+        return Overlay.model_validate(document)
+    except ValidationError as error:
+        first = error.errors()[0]
+        key = ".".join(str(part) for part in first["loc"]) or "document"
+        raise FitError(f"{path}:{key}: {first['msg']}") from error
+
+
+def write_overlay(path: str | Path, overlay: Overlay) -> Path:
+    """Write an overlay file in one step, so that a stopped run leaves the old one.
+
+    Raises
+    ------
+    FitError
+        When it cannot be written.
+    """
+    path = Path(path)
+    partial = path.with_name(f".{path.name}.partial")
+    try:
+        partial.write_text(dump_overlay(overlay), encoding="utf-8")
+        partial.replace(path)
+    except OSError as error:
+        raise FitError(f"{path}: cannot be written: {error.strerror}") from error
+    return path
+
+
+def dump_overlay(overlay: Overlay) -> str:
+    """Write an overlay as YAML; the same overlay gives the same bytes."""
+    document = overlay.model_dump(by_alias=True, mode="json", exclude_defaults=False)
+    return yaml.dump(document, Dumper=_Dumper, sort_keys=False, width=100, allow_unicode=True)
+
+
+class _Dumper(yaml.SafeDumper):
+    """Blocks for what has parts, one line for what is a list of numbers or words."""
+
+    def represent_sequence(self, tag: str, sequence: Iterable[object],  # type: ignore[override]
+                           flow_style: bool | None = None) -> yaml.SequenceNode:
+        items = list(sequence)
+        flat = all(not isinstance(item, dict) for item in items)
+        return super().represent_sequence(tag, items, flow_style=flat)
+
+
+def shipped_path(library: str, board: str | None) -> Path:
+    """Return where the overlay of a library on a board is kept; None: boards not measured."""
+    return SHIPPED / library / f"{board or UNMEASURED}.yaml"
+
+
+def list_shipped() -> tuple[Path, ...]:
+    """Return the overlay files that come with the package, sorted."""
+    return tuple(sorted(SHIPPED.glob("*/*.yaml")))
+
+
+@lru_cache(maxsize=16)
+def read_shipped(library: str, board: str) -> Overlay | None:
+    """Return the shipped overlay of a library on a board, or for boards not measured.
+
+    Parameters
+    ----------
+    library, board : str
+        As in a `Cell`.
+
+    Returns
+    -------
+    Overlay or None
+        None for a library nothing was measured of.
+    """
+    for name in (board, None):
+        path = shipped_path(library, name)
+        if path.is_file():
+            return read_overlay(path)
+    return None
+
+
+def pack_covariance(covariance: np.ndarray) -> tuple[float, ...]:
+    """Return the lower triangle, row by row, to six significant digits."""
+    return tuple(float(f"{value:.6g}") for value in covariance[np.tril_indices(len(covariance))])
+

@@ -1,0 +1,150 @@
+"""Errors on rows a fit has not seen: networks, families, boards left out one after another."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from calibration.errors import FitError
+from calibration.fitting.prices import Evidence, Fit, predict_totals
+
+FEWEST_BOARDS = 4
+LEAST_SCALE = 1.0
+"""A board nobody measured is never surer than was stated: below, an interval would rest on luck."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class HeldOut:
+    """Predictions of rows by fits that lack them.
+
+    Parameters
+    ----------
+    log_errors : numpy.ndarray
+        Shape (rows,): log(measured / predicted); NaN where nothing was left to fit to.
+    sds : numpy.ndarray
+        Shape (rows,): stated standard deviation of that, errors of network and row included.
+    keys : tuple
+        What was left out together, per row.
+    """
+
+    log_errors: np.ndarray
+    sds: np.ndarray
+    keys: tuple[Hashable, ...]
+
+    @property
+    def relative_errors(self) -> np.ndarray:
+        """|predicted / measured - 1| of each row."""
+        return np.abs(np.expm1(-self.log_errors))
+
+    @property
+    def scores(self) -> np.ndarray:
+        """Errors over their stated standard deviation."""
+        return self.log_errors / self.sds
+
+
+def leave_out(evidence: Evidence, keys: Sequence[Hashable], fitter: Callable[[Evidence], Fit],
+              ) -> HeldOut:
+    """Predict every row by a fit to the rows of other keys.
+
+    Parameters
+    ----------
+    evidence : Evidence
+        Rows that may be learnt from.
+    keys : sequence
+        One per row; rows of one key are left out together.
+    fitter : callable
+        Evidence to Fit.
+
+    Returns
+    -------
+    HeldOut
+        In the order of the rows.
+
+    Raises
+    ------
+    FitError
+        When there is not one key per row.
+    """
+    if len(keys) != len(evidence):
+        raise FitError(f"{len(keys)} keys for {len(evidence)} rows")
+    errors, sds = np.full(len(evidence), np.nan), np.full(len(evidence), np.nan)
+    for key in dict.fromkeys(keys):
+        out = [row for row, other in enumerate(keys) if other == key]
+        rest = [row for row, other in enumerate(keys) if other != key]
+        if not rest:
+            continue
+        fit = fitter(evidence.select(rest))
+        left = evidence.select(out)
+        totals, variances = predict_totals(fit, left)
+        errors[out] = np.log(left.measured) - totals
+        sds[out] = np.sqrt(variances + total_error(fit))
+    return HeldOut(log_errors=errors, sds=sds, keys=tuple(keys))
+
+
+def leave_out_closely(fit: Fit, keys: Sequence[Hashable]) -> HeldOut:
+    """Predict every row without the rows of its key, from one fit to all of them.
+
+    Parameters
+    ----------
+    fit : Fit
+        To every row.
+    keys : sequence
+        One per row; rows of one key are left out together.
+
+    Returns
+    -------
+    HeldOut
+        As `leave_out` gives with prices linearised where the fit ended.
+
+    Notes
+    -----
+    With P = S^-1 and g the rows of a key, the errors left out are P_gg^-1 (P r)_g and their
+    covariance is P_gg^-1: the rest of the rows, conditioned on in closed form. Ignores that shares
+    and doubts would move a little.
+
+    References
+    ----------
+    Rasmussen and Williams, Gaussian Processes for Machine Learning, section 5.4.2.
+    """
+    if len(keys) != len(fit.evidence):
+        raise FitError(f"{len(keys)} keys for {len(fit.evidence)} rows")
+    errors, sds = np.full(len(keys), np.nan), np.full(len(keys), np.nan)
+    groups: dict[Hashable, list[int]] = {}
+    for row, key in enumerate(keys):
+        groups.setdefault(key, []).append(row)
+    for rows in groups.values():
+        if len(rows) < len(keys):
+            covariance = np.linalg.inv(fit.precision[np.ix_(rows, rows)])
+            errors[rows] = covariance @ fit.pull[rows]
+            sds[rows] = np.sqrt(np.diag(covariance))
+    return HeldOut(log_errors=errors, sds=sds, keys=tuple(keys))
+
+
+def stranger_scale(fit: Fit) -> float:
+    """Return how large errors on boards left out are, in standard deviations stated of them.
+
+    Parameters
+    ----------
+    fit : Fit
+        To rows of several boards.
+
+    Returns
+    -------
+    float
+        Root of the mean over boards of their mean squared scores; 1 with fewer than
+        `FEWEST_BOARDS`, which say nothing of a spread, and at least `LEAST_SCALE`.
+    """
+    boards = [cell.board for cell in fit.evidence.cells]
+    if len(set(boards)) < FEWEST_BOARDS:
+        return 1.0
+    scores = leave_out_closely(fit, boards).scores
+    squares = [np.mean(scores[[row for row, other in enumerate(boards) if other == board]] ** 2)
+               for board in dict.fromkeys(boards)]
+    return max(float(np.sqrt(np.mean(squares))), LEAST_SCALE)
+
+
+def total_error(fit: Fit) -> float:
+    """Variance of a new network's row that no price explains."""
+    return fit.noise.network_sd**2 + fit.noise.row_sd**2

@@ -1,0 +1,1 @@
+"""A measurement: samples, counters, their quality."""

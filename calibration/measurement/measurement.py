@@ -1,0 +1,434 @@
+"""A measurement: a folder with a header written once and samples that are only ever appended.
+
+    FOLDER/header.json      what was run, where and how; written once, atomically
+    FOLDER/samples.jsonl    one JSON object per line: run, layer, counter, clock, value, unit
+
+Predictions, simulations, board runs and published figures all use it, so any two can be set side
+by side.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import shutil
+import warnings
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, fields, replace
+from pathlib import Path
+
+import numpy as np
+
+from calibration.errors import IncompleteWarning, MeasurementError, TornLineWarning
+from calibration.measurement.sample import (
+    PAIRS,
+    Header,
+    Sample,
+    check_header,
+    check_sample,
+    parse_object,
+)
+from hwmodels.errors import did_you_mean
+from hwmodels.files import read_regular, read_regular_text
+
+HEADER_FILE = "header.json"
+SAMPLES_FILE = "samples.jsonl"
+PERCENTILES = (50, 90, 95, 99)
+RUNS_ASKED = "runs_asked"
+"""Key of a header's environment: how many runs a measurement has when it is complete."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Summary:
+    """Order statistics of one counter over runs; nothing is left out as an outlier."""
+
+    count: int
+    minimum: float
+    p50: float
+    p90: float
+    p95: float
+    p99: float
+    maximum: float
+    mean: float
+    unit: str
+    clock: str | None
+
+    @property
+    def tail_spread(self) -> float:
+        """p95 / p50 - 1, the variance goal of a measurement."""
+        return self.p95 / self.p50 - 1 if self.p50 else math.inf
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measurement:
+    """A header and its samples; statistics are computed, never stored.
+
+    Parameters
+    ----------
+    header : Header
+        What was run.
+    samples : tuple of Sample
+        In the order they were taken. A counter has one unit and one clock throughout.
+
+    Raises
+    ------
+    MeasurementError
+        When a counter appears with two units or clocks.
+    """
+
+    header: Header
+    samples: tuple[Sample, ...] = ()
+    _values: Mapping[tuple[str, int | None], np.ndarray] = field(
+        init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        seen: dict[str, tuple[str, str | None]] = {}
+        groups: dict[tuple[str, int | None], list[float]] = {}
+        for sample in self.samples:
+            groups.setdefault((sample.counter, sample.layer), []).append(sample.value)
+            known = seen.setdefault(sample.counter, (sample.unit, sample.clock))
+            if known != (sample.unit, sample.clock):
+                raise MeasurementError(
+                    f"counter {sample.counter!r} is given in {known[0]} of clock {known[1]} and in "
+                    f"{sample.unit} of clock {sample.clock}; give the second another name")
+        object.__setattr__(self, "_values", {key: np.array(values, dtype=np.float64)
+                                             for key, values in groups.items()})
+
+    @property
+    def counters(self) -> tuple[str, ...]:
+        """Names of the counters, in the order first seen."""
+        return tuple(dict.fromkeys(sample.counter for sample in self.samples))
+
+    @property
+    def layers(self) -> tuple[int, ...]:
+        """Layer indices present, sorted; the whole network is not one of them."""
+        return tuple(sorted({s.layer for s in self.samples if s.layer is not None}))
+
+    @property
+    def runs(self) -> tuple[int, ...]:
+        """Run numbers present, sorted."""
+        return tuple(sorted({sample.run for sample in self.samples}))
+
+    @property
+    def next_run(self) -> int:
+        """Number the next run gets, so that a stopped measurement is resumed."""
+        return max((sample.run for sample in self.samples), default=-1) + 1
+
+    @property
+    def missing_runs(self) -> int:
+        """Runs that were asked for and did not end: the measurement was interrupted."""
+        asked = dict(self.header.environment).get(RUNS_ASKED, "")
+        return max(int(asked) - self.count("output_checksum"), 0) if asked.isdecimal() else 0
+
+    def count(self, counter: str, layer: int | None = None) -> int:
+        """Samples of a counter, for one layer or (None) the whole network."""
+        return len(self._values.get((counter, layer), ()))
+
+    def values(self, counter: str, layer: int | None = None) -> np.ndarray:
+        """Return the raw values of a counter, one per sample, in the order taken.
+
+        Raises
+        ------
+        MeasurementError
+            When there is none, naming the counters there are.
+        """
+        found = self._values.get((counter, layer))
+        if found is None:
+            if counter not in self.counters:
+                raise MeasurementError(f"no counter {counter!r}; "
+                                       + did_you_mean(counter, self.counters))
+            where = "the whole network" if layer is None else f"layer {layer}"
+            raise MeasurementError(f"counter {counter!r} has no sample for {where}")
+        return found
+
+    def percentile(self, counter: str, percent: float, layer: int | None = None) -> float:
+        """Percentile of a counter over its samples, linearly interpolated."""
+        return float(np.percentile(self.values(counter, layer), percent))
+
+    def summarise(self, counter: str, layer: int | None = None) -> Summary:
+        """Return the order statistics of a counter over its samples."""
+        values = self.values(counter, layer)
+        p50, p90, p95, p99 = (float(p) for p in np.percentile(values, PERCENTILES))
+        sample = next(s for s in self.samples if s.counter == counter)
+        return Summary(count=len(values), minimum=float(values.min()), p50=p50, p90=p90, p95=p95,
+                       p99=p99, maximum=float(values.max()), mean=float(values.mean()),
+                       unit=sample.unit, clock=sample.clock)
+
+
+def merge_measurements(parts: Iterable[Measurement]) -> Measurement:
+    """Join runs of the same header, numbering them on.
+
+    Raises
+    ------
+    MeasurementError
+        When headers differ, naming every key that does.
+    """
+    measurements = list(parts)
+    if not measurements:
+        raise MeasurementError("no measurement to merge")
+    samples: list[Sample] = []
+    offset = 0
+    for part in measurements:
+        _refuse_other_header(measurements[0].header, part.header, "measurements to merge")
+        samples += [replace(sample, run=sample.run + offset) for sample in part.samples]
+        offset += part.next_run
+    return Measurement(header=measurements[0].header, samples=tuple(samples))
+
+
+def _refuse_other_header(old: Header, new: Header, where: str) -> None:
+    first, second = _flatten(old), _flatten(new)
+    differing = [f"{name} ({first.get(name)!r} and {second.get(name)!r})"
+                 for name in first | second if first.get(name) != second.get(name)]
+    if differing:
+        raise MeasurementError(f"{where}: runs with different metadata are not mixed; "
+                               f"differing: {', '.join(differing)}. Use another folder.")
+
+
+def _flatten(header: Header) -> dict[str, object]:
+    """Return what a header says by name, pairs one by one: clocks_hz cpu."""
+    values = {one.name: getattr(header, one.name) for one in fields(header)}
+    pairs = {f"{name} {key}": part for name in PAIRS for key, part in values.pop(name)}
+    return values | pairs
+
+
+# --- the folder ------------------------------------------------------------------------------
+
+def write_measurement(folder: str | Path, measurement: Measurement) -> Path:
+    """Write the header, unless the folder has the same one, and append the samples.
+
+    Runs are never taken twice: where the folder has a sample of the same run, layer and counter,
+    nothing is written.
+
+    Parameters
+    ----------
+    folder : path
+        Created when missing.
+    measurement : Measurement
+        What to write.
+
+    Returns
+    -------
+    Path
+        The folder.
+
+    Raises
+    ------
+    MeasurementError
+        When the folder holds another header, has these runs already, or cannot be written; a new
+        folder then does not appear.
+    """
+    folder = Path(folder)
+    try:
+        if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
+            _write_new(folder, measurement)
+            return folder
+        if not _write_header(folder, measurement.header):
+            _refuse_other_header(read_header(folder), measurement.header, str(folder))
+            _refuse_repeated(folder, measurement)
+    except OSError as error:
+        raise MeasurementError(f"{folder}: cannot be written ({error.strerror})") from error
+    append_samples(folder, measurement.samples)
+    return folder
+
+
+def _write_new(folder: Path, measurement: Measurement) -> None:
+    """Write a folder that appears whole or not at all."""
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    draft = folder.with_name(f".{folder.name}.{os.getpid()}")
+    draft.mkdir()
+    try:
+        _write_header(draft, measurement.header)
+        append_samples(draft, measurement.samples)
+        os.rename(draft, folder)
+    except MeasurementError as error:
+        raise MeasurementError(str(error).replace(str(draft), str(folder))) from error
+    finally:
+        shutil.rmtree(draft, ignore_errors=True)
+
+
+def _refuse_repeated(folder: Path, measurement: Measurement) -> None:
+    """Refuse samples of runs the folder has, which would count them twice."""
+    if not measurement.samples:
+        return
+    there = read_measurement(folder)
+    taken = {(one.run, one.layer, one.counter) for one in there.samples}
+    again = sorted({one.run for one in measurement.samples
+                    if (one.run, one.layer, one.counter) in taken})
+    if again:
+        raise MeasurementError(f"{folder}: has run {_name_runs(again)} already; nothing is "
+                               f"written. New runs number on from {there.next_run}, others go to "
+                               "another folder")
+
+
+def _name_runs(runs: list[int]) -> str:
+    return str(runs[0]) if len(runs) == 1 else f"{runs[0]} to {runs[-1]}"
+
+
+def _write_header(folder: Path, header: Header) -> bool:
+    """Write the header in one step; False when one is there already."""
+    document = {f.name: getattr(header, f.name) for f in fields(header)}
+    document |= {name: dict(document[name]) for name in PAIRS}
+    ordered = {"schema": document.pop("schema"), **document}
+    partial = folder / f".{HEADER_FILE}.{os.getpid()}"
+    with open(partial, "w", encoding="utf-8") as stream:
+        json.dump(ordered, stream, indent=2, ensure_ascii=False)
+        stream.write("\n")
+        stream.flush()
+        os.fsync(stream.fileno())
+    try:
+        os.link(partial, folder / HEADER_FILE)  # unlike a rename, refuses to replace a header
+    except FileExistsError:
+        return False
+    finally:
+        partial.unlink()
+    return True
+
+
+def append_samples(folder: str | Path, samples: Iterable[Sample]) -> None:
+    """Append samples; what is already there is never rewritten.
+
+    Parameters
+    ----------
+    folder : path
+        Holds a header.
+    samples : iterable of Sample
+        In the order taken.
+
+    Raises
+    ------
+    MeasurementError
+        When the folder has no valid header or cannot be written.
+
+    Notes
+    -----
+    A last line torn by a crash stays where it is: it is ended, and a line `{"torn_line": N}` after
+    it tells readers that line N is a known fragment.
+    """
+    folder = Path(folder)
+    read_header(folder)
+    lines = [json.dumps({f.name: getattr(sample, f.name) for f in fields(sample)})
+             for sample in samples]
+    if not lines:
+        return
+    path = folder / SAMPLES_FILE
+    try:
+        left = (_mend_end(path) + "\n".join(lines) + "\n").encode()
+        with open(path, "ab", buffering=0) as stream:
+            while left:  # a full disk takes a part, and says so only when asked for the rest
+                left = left[stream.write(left):]
+            os.fsync(stream.fileno())
+    except OSError as error:
+        raise MeasurementError(f"{path}: cannot be written ({error.strerror})") from error
+
+
+def _mend_end(path: Path) -> str:
+    """Return what must precede new lines so that an unended last line harms nobody."""
+    if not path.exists() or path.stat().st_size == 0:
+        return ""
+    with open(path, "rb") as stream:
+        stream.seek(-1, os.SEEK_END)
+        if stream.read() == b"\n":
+            return ""
+    lines = path.read_bytes().split(b"\n")
+    if _is_whole(lines[-1]):
+        return "\n"
+    return "\n" + json.dumps({"torn_line": len(lines)}) + "\n"
+
+
+def _is_whole(line: bytes) -> bool:
+    try:
+        return isinstance(json.loads(line), dict)
+    except (ValueError, RecursionError):
+        return False
+
+
+def read_header(folder: str | Path) -> Header:
+    """Read the header of a measurement folder.
+
+    Raises
+    ------
+    MeasurementError
+        When it is missing, not JSON, of another schema, or a key is wrong; names file and key.
+    """
+    path = Path(folder) / HEADER_FILE
+    try:
+        text = read_regular_text(path)
+    except (OSError, UnicodeDecodeError) as error:
+        why = getattr(error, "strerror", None) or error
+        parts = [part for part in ("warm", "cold") if (path.parent / part / HEADER_FILE).exists()]
+        advice = f"did you mean {' or '.join(str(path.parent / part) for part in parts)}?" \
+            if parts else "accepted: a measurement folder"
+        raise MeasurementError(f"{path}: no readable header ({why}); {advice}") from error
+    document = parse_object(text, str(path))
+    check_header(document, str(path))
+    pairs = {name: tuple(document[name].items()) for name in PAIRS}
+    return Header(**(document | pairs))
+
+
+def read_measurement(folder: str | Path, *, growing: bool = False) -> Measurement:
+    """Read a measurement folder.
+
+    Parameters
+    ----------
+    folder : path
+        As written by `write_measurement`.
+    growing : bool
+        Runs are still being added; else an `IncompleteWarning` tells of those that are missing.
+
+    Returns
+    -------
+    Measurement
+        With every whole sample. A torn last line is left out with a `TornLineWarning`.
+
+    Raises
+    ------
+    MeasurementError
+        For anything else wrong, naming file and line or key.
+    """
+    folder = Path(folder)
+    header = read_header(folder)
+    path = folder / SAMPLES_FILE
+    try:
+        data = read_regular(path) if path.exists() else b""
+    except OSError as error:
+        raise MeasurementError(f"{path}: cannot be read ({error.strerror})") from error
+    found = Measurement(header=header, samples=tuple(_parse_samples(data, path)))
+    if found.missing_runs and not growing:
+        warnings.warn(f"{folder}: interrupted, {found.missing_runs} of "
+                      f"{dict(header.environment)[RUNS_ASKED]} runs are missing", IncompleteWarning,
+                      stacklevel=2)
+    return found
+
+
+def _parse_samples(data: bytes, path: Path) -> list[Sample]:
+    lines = data.split(b"\n")
+    unended = lines.pop()
+    torn = {len(lines) + 1} if unended and not _is_whole(unended) else set()
+    if unended:
+        lines.append(unended)
+    torn |= _marked_torn(lines)
+    if torn:
+        warnings.warn(f"{path}: line {', '.join(map(str, sorted(torn)))} was torn when a writer "
+                      "stopped; the rest is kept", TornLineWarning, stacklevel=4)
+    samples = []
+    for number, line in enumerate(lines, start=1):
+        if number in torn or line.startswith(b'{"torn_line"'):
+            continue
+        where = f"{path}:{number}"
+        try:
+            document = parse_object(line.decode(), where)
+        except UnicodeDecodeError as error:
+            raise MeasurementError(f"{where}: not UTF-8") from error
+        check_sample(document, where)
+        samples.append(Sample(**document))
+    return samples
+
+
+def _marked_torn(lines: list[bytes]) -> set[int]:
+    """Lines a later writer marked as torn; the mark must be right after the fragment."""
+    marked = set()
+    for number, line in enumerate(lines, start=1):
+        if line == json.dumps({"torn_line": number - 1}).encode():
+            marked.add(number - 1)
+    return marked

@@ -1,0 +1,1 @@
+"""Micro-benchmarks: probes, and what they say of a machine."""

@@ -1,0 +1,158 @@
+"""Findings are made where a symptom was planted and not elsewhere; metrics keep their origin."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from calibration.measurement.counters import Figures, Limits, classify, derive_metrics
+from calibration.measurement.quality import (
+    find_checksum_errors,
+    find_clock_error,
+    find_drift,
+    find_first_run,
+    find_modes,
+    find_spread,
+    find_wraps,
+    judge_runs,
+    median_interval,
+    wants_more_runs,
+)
+
+
+def noise(seed: int, runs: int = 100, sd: float = 10.0) -> np.ndarray:
+    return 10_000 + np.random.default_rng(seed).normal(0, sd, runs)
+
+
+def test_planted_drift_is_found_and_noise_is_not():
+    assert all(find_drift(noise(seed)) is None for seed in range(20))
+    for seed in range(20):
+        found = find_drift(noise(seed) + np.linspace(0, 200, 100))  # 2 % over the measurement
+        assert found is not None and found.name == "drift" and not found.serious
+    assert find_drift(noise(0) + np.linspace(0, 1000, 100)).serious
+    assert find_drift(np.full(100, 5.0)) is None
+
+
+def test_planted_modes_are_found_and_noise_is_not():
+    for seed in range(20):
+        assert find_modes(noise(seed)) is None
+        hit = np.random.default_rng(seed).random(100) < 0.2
+        found = find_modes(noise(seed) + 120 * hit)
+        assert found is not None and f"{hit.sum()} near" in found.evidence
+    # equal values with two outliers: no mode has 5 % of the runs
+    assert find_modes([100.0] * 98 + [150.0] * 2) is None
+    assert find_modes(np.random.default_rng(0).exponential(1, 200) + 1000) is None
+
+
+def test_first_run_and_spread():
+    values = noise(1)
+    assert find_first_run(values) is None
+    values[0] = 12_000
+    assert "+20" in find_first_run(values).evidence
+    assert find_first_run(noise(2), first=15_000.0).remedy.startswith("Caches")
+    assert find_spread(noise(3)) is None
+    wide = np.concatenate((np.full(90, 100.0), np.full(10, 110.0)))
+    assert find_spread(wide).evidence.startswith("p95 / p50 - 1 = 10.0%")
+    assert [f.name for f in judge_runs(wide)] == ["bimodal", "spread"]
+    assert judge_runs([]) == []
+
+
+def test_wraps_clock_and_checksums():
+    widths = {"dwt_cpi": 8, "cpu_cycles": 32}
+    assert find_wraps(widths, 255) is None
+    found = find_wraps(widths, 256)
+    assert "dwt_cpi:" in found.evidence and "modulo 256 only" in found.evidence
+    assert "modulo 256, 4294967296" in find_wraps(widths, 2.0**32).evidence
+    assert find_wraps({"cpu_cycles": 64}, 1e30) is None
+    assert find_clock_error(1.004, 0.001) is None
+    assert find_clock_error(0.5, 0.001).serious
+    assert find_clock_error(1.05, 0.03) is None, "within three times the uncertainty"
+    assert find_checksum_errors(0, 10) is None
+    assert "2 of 10" in find_checksum_errors(2, 10).evidence
+
+
+def test_interval_of_the_median_covers_it():
+    # 1000 draws of 30 exponential values, true median ln 2: about 95 % of intervals hold it
+    random = np.random.default_rng(5)
+    inside = sum(low <= np.log(2) <= high for low, high in
+                 (median_interval(random.exponential(1, 30)) for _ in range(1000)))
+    assert 930 <= inside <= 985
+    assert not wants_more_runs(noise(1))
+    assert wants_more_runs(random.exponential(1, 50) + 10)
+
+
+MEASURED = {"cpu_cycles": 1000.0, "time_us": 10.0}
+MODELLED = {"instructions": 900.0, "macs": 500.0, "bytes_moved": 200.0, "loads": 300.0,
+            "stores": 50.0, "dcache_accesses": 350.0, "dcache_misses": 7.0}
+LIMITS = Limits(max_ipc=1.0, macs_per_cycle=2.0, bytes_per_cycle=4.0,
+                refill_cycles=20.0)
+
+
+def metrics_of(measured=MEASURED, modelled=MODELLED, limits=LIMITS):
+    figures = Figures().add(measured, "measured").add(modelled, "modelled")
+    return {metric.name: metric for metric in derive_metrics(figures, limits)}
+
+
+def test_at_least_eight_metrics_with_their_origin():
+    metrics = metrics_of()
+    assert len(metrics) >= 8 + 8
+    assert {m.origin for m in metrics.values()} == {"measured", "modelled"}
+    assert metrics["throughput"].value == pytest.approx(1e5)  # 1 / 10 us
+    assert metrics["throughput"].origin == "measured"
+    assert metrics["mac_rate"].value == pytest.approx(50)  # MMAC/s
+    assert (metrics["ipc"].value, metrics["ipc"].origin) == (0.9, "modelled")
+    assert metrics["refill_share"].value == pytest.approx(7 * 20 / 1000)
+    measured = metrics_of({**MEASURED, "arm_pmu_inst_retired": 800.0})
+    assert (measured["ipc"].value, measured["ipc"].origin) == (0.8, "measured")
+
+
+PLATFORMS = {
+    "Cortex-M0+ with XIP monitors": {"cpu_cycles": 1e6, "time_us": 8e3, "xip_hit": 9e5,
+                                     "xip_access": 1e6},
+    "Cortex-M4": {"cpu_cycles": 1e6, "time_us": 8e3, "dwt_cpicnt": 3, "dwt_lsucnt": 4},
+    "STM32U5": {"cpu_cycles": 1e6, "time_us": 6e3, "icache_hit": 9e5, "icache_miss": 1e5},
+    "Cortex-M55": {"cpu_cycles": 1e6, "inst_retired": 8e5, "ld_retired": 2e5, "l1d": 2e5,
+                   "l1d_refill": 10.0},
+    "host without counters": {"time_us": 120.0},
+}
+
+
+@pytest.mark.parametrize("platform", PLATFORMS)
+def test_every_platform_has_eight_metrics(platform):
+    """With nothing but the model file beside what the platform counts; no prediction at all."""
+    nominal = {"macs": 2e6, "bytes_moved": 1e5}
+    metrics = metrics_of(PLATFORMS[platform], nominal, Limits(macs_per_cycle=2.0))
+    own = {name for name in PLATFORMS[platform] if name.startswith("dwt")}  # shown as they are
+    reported = {"interrupts", "setup", "read_overhead"}  # by the firmware on every port
+    assert len(metrics) + len(own) + len(reported) >= 8, sorted(metrics)
+    assert all(metric.origin in ("measured", "modelled") for metric in metrics.values())
+    if "code_miss_rate" in metrics:
+        assert metrics["code_miss_rate"].value == pytest.approx(0.1)
+
+
+@pytest.mark.parametrize(("change", "kind"), [
+    ({"dcache_misses": 20.0}, "cache"),           # 20 x 20 / 1000 = 40 %
+    ({"bytes_moved": 3000.0}, "bandwidth"),       # 3 of 4 bytes a cycle
+    ({"instructions": 750.0}, "compute"),         # 75 % of the issue slots
+    ({"instructions": 400.0}, "stalled"),
+    ({"memory_cycles": 350.0}, "cache"),
+])
+def test_bottlenecks_by_shares_of_limits(change, kind):
+    found = classify(metrics_of(modelled={**MODELLED, **change}))
+    assert found.kind == kind and 0 < found.severity <= 1 and any(c in found.evidence for c in "<>")
+
+
+@pytest.mark.parametrize(("instructions", "said"), [(698.0, "69.8% of issue slots used, < 70%"),
+                                                    (702.0, "70.2% of issue slots used, >= 70%")])
+def test_evidence_beside_a_limit_does_not_contradict_it(instructions, said):
+    found = classify(metrics_of(modelled={**MODELLED, "instructions": instructions}))
+    assert said in found.evidence
+
+
+def test_overhead_and_ignorance():
+    assert classify(metrics_of(), 0.4).kind == "overhead"
+    slow = classify(metrics_of(modelled={**MODELLED, "instructions": 4000.0}))
+    assert slow.kind == "" and "400% of issue slots used cannot be" in slow.evidence
+    unknown = classify(metrics_of(modelled={}))
+    assert unknown.kind == "" and "nothing counts instructions" in unknown.evidence
+    assert "limits are not known" in classify(metrics_of(limits=Limits())).evidence

@@ -1,0 +1,247 @@
+"""Requests are answered once whatever the line does; every way to fail has its error."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+import pytest
+
+pytest.importorskip("serial", reason="needs the boards extra")
+pytest.importorskip("cobs", reason="needs the boards extra")
+
+from made_board import INPUT_BYTES, MadeBoard
+
+from calibration.collecting.link import Link, find_port, lock_port, open_link
+from calibration.collecting.wire import payloads as wire
+from calibration.collecting.wire.session import Session
+from calibration.errors import (
+    BoardRefusedError,
+    BoardRestartedError,
+    LinkError,
+    LinkLostError,
+    LinkTimeoutError,
+)
+from calibration.virtual_board.relay import Faults, Relay
+
+INPUT = bytes(range(250)) * 4
+assert len(INPUT) == INPUT_BYTES
+
+
+def measure(session: Session, runs: int = 4) -> list[wire.RawSample]:
+    session.open()
+    session.load(INPUT)
+    session.configure(flags=wire.CONFIG_FLAGS["LAYERS"])
+    made = 0
+    while made < runs:  # a spoilt byte on the line ends a block of runs early
+        made += session.run(made, runs - made, timeout_s=10).done
+    return [sample for _, samples in session.samples() for sample in samples]
+
+
+def test_a_whole_conversation():
+    with MadeBoard() as board, open_link(board.port) as link:
+        session = Session(link)
+        samples = measure(session)
+        assert session.identify().model == "made"
+        assert [c.name for c in session.counters()] == ["cycles", "checksum", "dwt cpi"]
+        assert session.layer(1).name == "layer 1"
+        with pytest.raises(BoardRefusedError, match="offset 0"):
+            session.layer(77)
+        session.stop()
+        assert board.session == 0
+    # one set-up, and per run 3 layers, the inference and its checksum
+    assert len(samples) == 1 + 4 * 5
+    assert [s.value for s in samples[1:4]] == [1000, 2000, 3000]
+
+
+@pytest.mark.parametrize("faults", [
+    Faults(drop=1e-3, seed=1), Faults(flip=1e-3, seed=2), Faults(duplicate=1e-3, seed=3),
+    Faults(stall=1e-3, stall_s=0.15, seed=4),
+    Faults(drop=5e-4, flip=5e-4, duplicate=5e-4, stall=1e-4, seed=5)],
+    ids=["drop", "flip", "duplicate", "stall", "all"])
+def test_a_bad_line_costs_time_but_no_sample(faults):
+    with MadeBoard() as clean_board, open_link(clean_board.port) as link:
+        expected = measure(Session(link))
+    with MadeBoard() as board, Relay(board.port, faults) as relay, Link(relay.port) as link:
+        session = Session(link)
+        for _ in range(4):
+            board.input.clear()
+            assert measure(session) == expected
+            assert bytes(board.input) == INPUT
+        spoilt = sum(n for s in (relay.to_board, relay.to_host)
+                     for kind, n in s.counts.items() if kind != "bytes")
+        assert spoilt > 0
+
+
+def test_a_repeated_request_takes_effect_once():
+    with MadeBoard(run_s=0.4) as board, Link(board.port) as link:
+        session = Session(link)
+        session.open()
+        session.load(INPUT)
+        session.configure()
+        # Asked three times, because the answer takes longer than an attempt; made once.
+        reply = wire.RunReply.parse(session.request(
+            "RUN", wire.Run(first_run=0, runs=1).pack(), attempt_s=0.15))
+        assert reply.done == 1
+        assert (board.runs_made, board.served.count(wire.TYPES["RUN"])) == (1, 1)
+        assert session.retries >= 1
+
+
+def test_a_pulled_cable_is_resumed_within_a_second():
+    with MadeBoard() as board, Relay(board.port) as relay, Link(relay.port) as link:
+        session = Session(link)
+        session.open()
+        session.load(INPUT)
+        relay.cut()
+        time.sleep(0.05)
+        back = []
+        threading.Timer(0.3, lambda: (relay.restore(), back.append(time.monotonic()))).start()
+        assert session.ask("STATUS", wire.Status).loaded_bytes == INPUT_BYTES
+        assert time.monotonic() - back[0] < 1.0
+        assert session.resumptions == 1
+
+
+def test_run_is_never_asked_anew_after_a_lost_line():
+    with MadeBoard(run_s=0.5) as board, Relay(board.port) as relay, Link(relay.port) as link:
+        session = Session(link)
+        session.open()
+        session.load(INPUT)
+        session.configure(flags=wire.CONFIG_FLAGS["LAYERS"])
+        threading.Timer(0.2, relay.cut).start()
+        threading.Timer(0.4, relay.restore).start()
+        with pytest.raises(LinkLostError, match="is back"):
+            session.run(0, 1, timeout_s=5)
+        got = [s.run for _, samples in session.samples() for s in samples]
+        assert len(got) == 1 + 5 and board.runs_made == 1
+
+
+def test_a_cable_that_stays_away_ends_in_time():
+    with MadeBoard() as board, Relay(board.port) as relay, Link(relay.port) as link:
+        session = Session(link, return_s=0.3)
+        session.open()
+        relay.cut()
+        start = time.monotonic()
+        with pytest.raises(LinkLostError, match="cannot be opened"):
+            session.identify()
+        assert time.monotonic() - start < 1.5
+
+
+@pytest.mark.parametrize("port", ["socket://board", "socket://board:x", "socket:board:4000"])
+def test_an_address_without_a_port_is_refused(port):
+    with pytest.raises(LinkError, match="accepted: socket://HOST:PORT"):
+        Link(port)
+
+
+def test_an_emulators_line_is_never_opened_again():
+    """Another board answers under its name by then: it must not be spoken to."""
+    with MadeBoard() as board, MadeBoard() as other, Relay(board.port) as relay, \
+            Link(relay.port) as link:
+        session = Session(link, return_s=0.0)
+        session.open()
+        relay.cut()
+        link.port = other.port
+        with pytest.raises(LinkLostError):
+            session.identify()
+        assert other.served == []
+
+
+def test_a_board_that_hangs_meets_the_deadline():
+    with MadeBoard(hang_at=wire.TYPES["IDENTIFY"]) as board, Link(board.port) as link:
+        session = Session(link)
+        session.open()
+        start = time.monotonic()
+        with pytest.raises(LinkTimeoutError, match=r"no answer to IDENTIFY within 0\.5 s"):
+            session.request("IDENTIFY", timeout_s=0.5, attempt_s=0.1)
+        assert 0.45 < time.monotonic() - start < 1.0
+
+
+def test_a_reboot_mid_run_is_told_apart_from_a_lost_line():
+    with MadeBoard(reboot_at_run=3) as board, Link(board.port) as link:
+        session = Session(link)
+        session.open()
+        session.load(INPUT)
+        session.configure()
+        with pytest.raises(BoardRestartedError, match="restarted"):
+            session.run(0, 5, timeout_s=5)
+
+
+@pytest.mark.parametrize("version", [0, 2])
+def test_another_version_is_refused_by_name(version):
+    with MadeBoard(version=version) as board, Link(board.port) as link, \
+            pytest.raises(LinkError, match=rf"version {version}; accepted: 1 to 1"):
+        Session(link).open()
+
+
+def test_a_flood_does_not_outlast_the_deadline():
+    with MadeBoard(flood=True, hang_at=wire.TYPES["STATUS"]) as board, \
+            Link(board.port) as link:
+        session = Session(link)
+        session.open()
+        start = time.monotonic()
+        with pytest.raises(LinkTimeoutError):
+            session.request("STATUS", timeout_s=0.6)
+        assert time.monotonic() - start < 2.0
+        assert sum(session.reader.bad.values()) > 10
+
+
+def test_a_port_has_one_user():
+    with MadeBoard() as board, lock_port(board.port), \
+            pytest.raises(LinkError, match="in use by process"), lock_port(board.port):
+        pass
+
+
+def test_no_port_says_what_to_give(monkeypatch):
+    monkeypatch.setattr("calibration.collecting.link.list_ports", lambda: ())
+    with pytest.raises(LinkError, match="--port"):
+        find_port()
+    assert find_port("socket://localhost:1") == "socket://localhost:1"
+
+
+def test_a_port_that_is_not_there():
+    with pytest.raises(LinkLostError, match="/dev/nosuch"):
+        Link("/dev/nosuch")
+
+
+def test_a_socket_is_a_link():
+    import os
+    import select
+    import socket
+
+    with MadeBoard() as board, socket.create_server(("127.0.0.1", 0)) as server:
+        ended = threading.Event()
+
+        def bridge() -> None:
+            client, _ = server.accept()
+            line = os.open(board.port, os.O_RDWR | os.O_NOCTTY)
+            while not ended.is_set():
+                ready, _, _ = select.select([client, line], [], [], 0.02)
+                if client in ready:
+                    os.write(line, client.recv(4096))
+                if line in ready:
+                    client.sendall(os.read(line, 4096))
+            client.close()
+            os.close(line)
+
+        thread = threading.Thread(target=bridge, daemon=True)
+        thread.start()
+        with open_link(f"socket://127.0.0.1:{server.getsockname()[1]}") as link:
+            session = Session(link)
+            assert len(measure(session)) == 1 + 4 * 5
+            ended.set()
+            thread.join(2)
+            server.close()
+            session.return_s = 0.2
+            with pytest.raises(LinkLostError):
+                session.identify()
+
+
+def test_the_only_board_is_found_by_its_usb_id(monkeypatch):
+    from calibration.collecting.link import PortInfo
+
+    probe = PortInfo(device="/dev/ttyACM1", probe="ST-LINK", usb_serial="066B")
+    other = PortInfo(device="/dev/ttyS4", probe=None, usb_serial=None)
+    monkeypatch.setattr("calibration.collecting.link.list_ports", lambda: (probe, other))
+    assert find_port() == "/dev/ttyACM1"
+    monkeypatch.setattr("calibration.collecting.link.list_ports", lambda: (probe, probe, other))
+    with pytest.raises(LinkError, match=r"several boards.*ttyACM1 \(ST-LINK\)"):
+        find_port()

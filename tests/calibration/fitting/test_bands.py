@@ -1,0 +1,72 @@
+"""What was not measured is never surer than what it borrows its rows from."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from calibration.fitting.bands import choose_band
+from calibration.fitting.overlay import UNMEASURED, list_shipped, read_overlay
+from calibration.fitting.prices import Evidence
+from calibration.fitting.prior import Cell, Spread
+from calibration.fitting.spread import fit_pooled
+from calibration.fitting.validation import leave_out_closely
+from twin.deployment.deployment import deploy
+from twin.learning.calibrated import predict_calibrated
+
+BOARDS, NETWORKS = 6, 12
+WIDE = Spread(board=0.5, own_board=1.0, core=0.5)
+"""Boards are stated to lie much further apart than they do: a stranger's scale would be small."""
+
+
+@pytest.fixture(scope="module", params=[3, 4])
+def fit(request):
+    """Boards of two cores, all alike, on which one network in six takes much longer."""
+    rng = np.random.default_rng(request.param)
+    cells = [Cell(board=f"b{board}", core=f"core{board % 2}", library="lib", release=0.0)
+             for board in range(BOARDS) for _ in range(NETWORKS)]
+    amounts = rng.dirichlet(np.ones(3), BOARDS * NETWORKS) * 1e6
+    odd = np.where(np.arange(BOARDS * NETWORKS) % 6 == 0, 1.6, 1.0)
+    return fit_pooled(Evidence(
+        names=("conv", "depthwise", "memory"), amounts=amounts,
+        measured=amounts.sum(axis=1) * odd * np.exp(rng.normal(0, 0.02, len(odd))),
+        cells=tuple(cells), networks=tuple(f"net{n}" for n in range(len(cells))),
+        labels=tuple(map(str, range(len(cells))))), np.full(3, 0.2), WIDE)
+
+
+@pytest.mark.parametrize("change", [
+    {"board": ""}, {"board": "", "core": ""}, {"release": 5.0}, {"board": "", "release": 5.0}])
+def test_a_band_reaches_as_far_as_those_of_its_lenders(fit, change: dict[str, object]) -> None:
+    left_out = leave_out_closely(fit, fit.evidence.networks)
+    for cell in dict.fromkeys(fit.evidence.cells):
+        measured = choose_band(fit, left_out, cell, BOARDS)
+        other = choose_band(fit, left_out, replace(cell, **change), BOARDS)
+        assert measured.basis == "conformal" and other.basis == "model-based"
+        assert other.down >= measured.down and other.up >= measured.up
+
+
+def test_a_stranger_reaches_as_far_as_an_unmeasured_release_of_a_known_board(fit) -> None:
+    left_out = leave_out_closely(fit, fit.evidence.networks)
+    known = choose_band(fit, left_out, replace(fit.evidence.cells[0], release=5.0), BOARDS)
+    stranger = choose_band(fit, left_out, Cell(board="", core="core0", library="lib", release=5.0),
+                           BOARDS)
+    assert stranger.down >= known.down and stranger.up >= known.up
+
+
+@pytest.mark.parametrize("path", [path for path in list_shipped() if path.stem != UNMEASURED],
+                         ids=lambda path: f"{path.parent.name}-{path.stem}")
+def test_the_twin_of_a_shipped_board_is_no_surer(path) -> None:
+    """The same machine under a name nobody measured: never a narrower interval, either side."""
+    entries = read_overlay(path).entries
+    chosen = {bool(entry.time.rows): entry for entry in entries}  # one measured, one that was not
+    for entry in chosen.values():
+        known = deploy("kws", entry.board, runtime=entry.runtime)
+        twin_of_it = replace(known, board=replace(known.board, name="twin_of_it"))
+        one, other = predict_calibrated(known), predict_calibrated(twin_of_it)
+        assert other.certainty.basis == "model-based"
+        for name in ("time_us", "energy_uj"):
+            value, interval = getattr(one, name), getattr(one.certainty, name)
+            far, wide = getattr(other, name), getattr(other.certainty, name)
+            if interval is not None and wide is not None:
+                assert far / wide.low >= value / interval.low
+                assert wide.high / far >= interval.high / value

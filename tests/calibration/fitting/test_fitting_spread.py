@@ -1,0 +1,138 @@
+"""Spreads learnt from the data, errors learnt under a prior, rows left out."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from calibration.fitting.prices import Evidence, Noise
+from calibration.fitting.prior import Cell, Spread, known_prior, pool_prior, relate
+from calibration.fitting.spread import (
+    LABORATORIES,
+    MOST_PARAMETERS,
+    claim_fewer,
+    fit_pooled,
+    learn_noise,
+    learn_spread,
+)
+from calibration.fitting.validation import (
+    FEWEST_BOARDS,
+    LEAST_SCALE,
+    leave_out,
+    leave_out_closely,
+    stranger_scale,
+)
+
+NAMES = ("conv", "pointwise", "depthwise", "memory")
+STATED = np.full(4, 0.2)
+
+
+def draw_evidence(spread: Spread, seed: int, boards: int = 12, networks: int = 8) -> Evidence:
+    """Rows of networks on boards whose prices are drawn from the prior itself."""
+    rng = np.random.default_rng(seed)
+    cells = [Cell(board=f"b{board}", core=f"core{board % 3}", library="lib",
+                  release=float(board % 4)) for board in range(boards)]
+    prior = pool_prior(NAMES, STATED, spread)
+    joint = sum(np.kron(relate(part.level, cells, cells), part.covariance)
+                for part in prior.parts)
+    logs = rng.multivariate_normal(np.zeros(boards * 4), joint).reshape(boards, 4)
+    amounts = rng.dirichlet(np.ones(4), networks) * 1e6
+    errors = rng.normal(0, spread.network, networks)
+    rows = [(cell, net) for cell in range(boards) for net in range(networks)]
+    return Evidence(
+        names=NAMES, amounts=np.array([amounts[net] for _, net in rows]),
+        measured=np.array([(amounts[net] * np.exp(logs[cell])).sum()
+                           * np.exp(errors[net] + rng.normal(0, spread.row))
+                           for cell, net in rows]),
+        cells=tuple(cells[cell] for cell, _ in rows),
+        networks=tuple(f"net{net}" for _, net in rows),
+        labels=tuple(f"{cell}:{net}" for cell, net in rows))
+
+
+def test_spreads_are_learnt_from_the_rows() -> None:
+    truth = Spread(library=0.2, core=0.1, release=0.25, board=0.1, cell=0.05, own_core=0.1,
+                   own_release=0.1, own_board=0.1, own_cell=0.05, network=0.06, row=0.02)
+    learnt = learn_spread(draw_evidence(truth, seed=1), STATED)
+    # 96 rows tell the row error to some 10 %; eight networks theirs to some 30 %
+    assert learnt.row == pytest.approx(truth.row, rel=0.25)
+    assert learnt.network == pytest.approx(truth.network, rel=0.6)
+    # a release moves everything: the largest spread is found to be the largest
+    assert learnt.release > max(learnt.board, learnt.cell, learnt.row)
+
+
+def test_four_rows_claim_at_most_three_parameters() -> None:
+    spread = Spread(network=0.01, row=0.004)
+    evidence = draw_evidence(spread, seed=2, boards=5, networks=4)
+    before = fit_pooled(evidence, STATED, spread).leverage.reshape(5, 4).sum(axis=1)
+    assert before.max() > MOST_PARAMETERS
+    doubted, claimed = claim_fewer(evidence, STATED, spread)
+    after = doubted.leverage.reshape(5, 4).sum(axis=1)
+    assert after.max() <= MOST_PARAMETERS
+    assert claimed.row >= LABORATORIES
+    assert doubted.evidence.doubt.min() >= 1
+
+
+def test_rows_are_left_out_in_closed_form_as_by_fitting_again() -> None:
+    spread = Spread()
+    evidence = draw_evidence(spread, seed=7, boards=6, networks=6)
+    fit = fit_pooled(evidence, STATED, spread)
+    closely = leave_out_closely(fit, evidence.networks)
+    again = leave_out(evidence, evidence.networks,
+                      lambda rest: fit_pooled(rest, STATED, spread))
+    # equal but for the shares, which a fit without the rows linearises elsewhere
+    assert np.allclose(closely.log_errors, again.log_errors, atol=0.25 * again.sds.max())
+    assert np.corrcoef(closely.log_errors, again.log_errors)[0, 1] > 0.95
+    assert np.allclose(closely.sds, again.sds, rtol=0.2)
+
+
+def test_errors_are_learnt_under_a_known_prior() -> None:
+    rng = np.random.default_rng(5)
+    amounts = rng.dirichlet(np.ones(4), 60) * 1e6
+    home = Cell(board="b", core="c", library="l", release=0.0)
+    log = rng.normal(0, 0.2, 4)
+    evidence = Evidence(
+        names=NAMES, amounts=amounts, cells=(home,) * 60, networks=tuple(map(str, range(60))),
+        measured=(amounts * np.exp(log)).sum(axis=1) * np.exp(rng.normal(0, 0.08, 60)),
+        labels=tuple(map(str, range(60))))
+    noise = learn_noise(evidence, known_prior(NAMES, np.zeros(4), np.eye(4) * 0.04),
+                        Noise(network_sd=0.05, row_sd=0.05))
+    # with one row per network only the sum of both is told: sd of an sd from 60 rows is 9 %
+    assert np.hypot(noise.network_sd, noise.row_sd) == pytest.approx(0.08, rel=0.3)
+
+
+def test_rows_left_out_do_not_reach_their_own_prediction() -> None:
+    spread = Spread()
+    evidence = draw_evidence(spread, seed=4, boards=6, networks=5)
+    seen: list[frozenset[str]] = []
+
+    def fitter(part: Evidence):
+        seen.append(frozenset(part.networks))
+        return fit_pooled(part, STATED, spread)
+
+    held = leave_out(evidence, evidence.networks, fitter)
+    assert [len(networks) for networks in seen] == [4] * 5
+    assert np.isfinite(held.log_errors).all() and (held.sds > spread.network).all()
+    # drawn from the model itself, scores are standard normal: mean square of 30 in five clusters
+    assert 0.3 < float(np.mean(held.scores**2)) < 2.5
+
+
+def test_a_single_key_leaves_nothing_to_fit_to() -> None:
+    evidence = draw_evidence(Spread(), seed=4, boards=2, networks=2)
+    held = leave_out(evidence, ["same"] * len(evidence),
+                     lambda part: fit_pooled(part, STATED, Spread()))
+    assert np.isnan(held.log_errors).all()
+
+
+def test_strangers_are_wrong_by_what_was_stated_and_never_surer() -> None:
+    true = Spread()
+    wide = replace(true, library=3 * true.library, release=3 * true.release,
+                   own_board=4 * true.own_board, board=4 * true.board, core=4 * true.core)
+    evidence = draw_evidence(true, seed=3, boards=24)
+    told = stranger_scale(fit_pooled(evidence, STATED, true))
+    assert told == pytest.approx(1.0, abs=0.35)  # 24 boards: sd of a mean square of one is 0.29
+    assert stranger_scale(fit_pooled(evidence, STATED, wide)) == LEAST_SCALE == 1.0
+    narrow = replace(true, board=true.board / 4, own_board=true.own_board / 4,
+                     core=true.core / 4, own_core=true.own_core / 4)
+    assert stranger_scale(fit_pooled(evidence, STATED, narrow)) > 1.2 * told
+    few = fit_pooled(draw_evidence(true, seed=3, boards=FEWEST_BOARDS - 1), STATED, true)
+    assert stranger_scale(few) == 1.0

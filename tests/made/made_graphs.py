@@ -1,0 +1,86 @@
+"""Small graphs for the readers', writers' and operators' tests."""
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from twin.network.graph import Graph, Layer, Quantization, Tensor, Window
+
+MODELS = os.environ.get("TWIN_MODELS")
+MLPERF_TINY = {"kws": "kws_ref_model.tflite", "ic": "ic_pretrainedResnet_quant.tflite",
+               "vww": "vww_96_int8.tflite", "ad": "ad01_int8.tflite",
+               "sww": "sww_str_ww_ref_model.tflite"}
+QUANTIZED = Quantization(scales=(0.5,), zero_points=(3,))
+needs_models = pytest.mark.skipif(
+    MODELS is None, reason="TWIN_MODELS does not name the folder of MLPerf Tiny's .tflite files")
+
+
+def model_file(name: str) -> Path:
+    """Path of a reference model; use with `needs_models`."""
+    assert MODELS is not None
+    return Path(MODELS) / MLPERF_TINY[name]
+
+
+def tensor(shape, dtype="int8", data=None, name="", quantization=QUANTIZED):
+    """A tensor; `data` may be "random"."""
+    if isinstance(data, str):
+        random = np.random.default_rng(len(shape) + sum(shape))
+        data = random.integers(-8, 8, shape).astype("int8" if dtype == "int4" else dtype)
+    if dtype in ("float32", "float16"):
+        quantization = None
+    return Tensor(name=name, shape=tuple(shape), dtype=dtype, data=data,
+                  quantization=quantization)
+
+
+def one_layer(op, inputs, outputs, **layer) -> Graph:
+    """A graph of one layer; constants among the inputs are those with data."""
+    options = tuple(sorted(layer.pop("options", {}).items()))
+    tensors = [Tensor(name=t.name or f"t{number}", shape=t.shape, dtype=t.dtype, data=t.data,
+                      quantization=t.quantization) for number, t in enumerate((*inputs, *outputs))]
+    places = tuple(range(len(inputs)))
+    made = tuple(range(len(inputs), len(tensors)))
+    return Graph(
+        name="made", source="made", sha256="0" * 64, tensors=tuple(tensors),
+        layers=(Layer(index=0, name=tensors[made[0]].name, op=op, inputs=places, outputs=made,
+                      options=options, **layer),),
+        inputs=tuple(i for i in places if tensors[i].data is None), outputs=made)
+
+
+def conv_graph(dtype="int8", weights=None, **changes) -> Graph:
+    """One 3x3 convolution, 8x6x3 to 8x6x4, with bias and relu."""
+    weights = weights or ("float32" if dtype == "float32" else "int8")
+    bias = {"float32": "float32", "int16": "int64"}.get(dtype, "int32")
+    channel = Quantization(scales=(0.5, 0.25, 0.125, 1.0), zero_points=(0,) * 4, axis=0)
+    layer = {"window": Window(kernel=(3, 3), padding=(1, 1, 1, 1)), "activation": "relu"}
+    return one_layer(
+        "conv_2d",
+        [tensor((1, 8, 6, 3), dtype),
+         tensor((4, 3, 3, 3), weights, "random", quantization=channel),
+         tensor((4,), bias, "random", quantization=channel)],
+        [tensor((1, 8, 6, 4), dtype)], **{**layer, **changes})
+
+
+def assert_same_graph(left: Graph, right: Graph) -> None:
+    """Equal layers, tensors, data and quantisation, up to the numbering of tensors."""
+    assert left.architecture_id == right.architecture_id
+    assert len(left.layers) == len(right.layers)
+    number = {-1: -1}
+    for one, other in zip(left.layers, right.layers, strict=True):
+        for i, j in zip((*one.inputs, *one.outputs), (*other.inputs, *other.outputs),
+                        strict=True):
+            assert number.setdefault(i, j) == j
+        for key in ("index", "name", "op", "window", "activation", "groups", "options",
+                    "assumed"):
+            assert getattr(one, key) == getattr(other, key), (one.name, key)
+    assert tuple(number[i] for i in left.inputs) == right.inputs
+    assert tuple(number[i] for i in left.outputs) == right.outputs
+    del number[-1]
+    for i, j in number.items():
+        one, other = left.tensors[i], right.tensors[j]
+        for key in ("name", "shape", "dtype", "quantization"):
+            assert getattr(one, key) == getattr(other, key), (one.name, key)
+        assert one.is_constant == other.is_constant
+        if one.is_constant:
+            np.testing.assert_array_equal(one.data, other.data)

@@ -1,0 +1,115 @@
+"""What a what-if is told to have done: nothing, or the contrary of what was meant; remarks."""
+
+import numpy as np
+import pytest
+from made_graphs import one_layer, tensor
+from typer.testing import CliRunner
+
+from hwmodels.board.file import load_board
+from twin.attribution.effects import list_effects
+from twin.cli import app
+from twin.deployment.deployment import deploy
+from twin.network.graph import Window
+from twin.prediction.prediction import predict
+
+BOARD = load_board("stm32n6570_dk")
+KWS = deploy("kws", BOARD, runtime="neural-art")
+
+
+def effects(deployment, changes):
+    before, after = predict(deployment), predict(deployment.replace(changes))
+    return list(list_effects(before, after, changes,
+                             lambda others: predict(deployment.replace(others))))
+
+
+@pytest.mark.parametrize(("path", "value", "why"), [
+    ("npu.cache.enabled", "false", "read once and in order"),
+    ("npu.units.CONV_ACC.count", 8, "no epoch uses more than 3"),
+    ("npu.engines", 9, "no epoch uses more than 5"),
+    ("npu.pools.npuRAM6.size_bytes", "64KiB", "in npuRAM6"),
+    ("npu.engines", 10, "it is that already"),
+    ("offload.host", "softmax", "on the host already")])
+def test_a_path_without_effect_is_named_with_the_reason(path, value, why):
+    (told,) = effects(KWS, {path: value})
+    assert told.startswith(f"no effect: {path}={value}") and why in told
+
+
+def test_of_several_paths_only_the_idle_ones_are_named():
+    told = effects(KWS, {"npu.engines": 9, "clocks.npu.frequency_hz": "500MHz"})
+    assert len(told) == 1 and "npu.engines" in told[0]
+
+
+def test_on_the_core_alone_npu_paths_do_nothing():
+    (told,) = effects(deploy("kws", BOARD), {"npu.start_cycles": 10})
+    assert "does not use the NPU" in told
+
+
+def test_more_units_that_come_out_slower_are_explained():
+    # weights come from the flash at the same pace, and the host sets up one unit more
+    deployment = deploy("ic", BOARD, runtime="neural-art").replace({"npu.units.CONV_ACC.count": 3})
+    (told,) = effects(deployment, {"npu.units.CONV_ACC.count": 4})
+    assert told.startswith("more CONV_ACC come out slower") and "to set units up" in told
+    (back,) = effects(KWS, {"npu.units.CONV_ACC.count": 2})
+    assert back.startswith("fewer CONV_ACC come out faster")
+    assert not effects(KWS, {"npu.units.ARITH_ACC.count": 1})  # fewer and slower: as one thinks
+
+
+def floats():
+    return one_layer("conv_2d", [tensor((1, 4, 4, 2), "float32"),
+                                 tensor((2, 1, 1, 2), "float32", "random")],
+                     [tensor((1, 4, 4, 2), "float32")], window=Window(kernel=(1, 1)))
+
+
+@pytest.mark.parametrize(("graph", "settings", "temperature", "text"), [
+    (floats(), {}, "warm", "every layer, as the NPU computes 8-bit integers only"),
+    ("kws", {"npu.engines": 2}, "warm", "needs 3 stream engines of 2"),
+    ("kws", {"placement.arena": "hyperRAM"}, "warm", "activations outside the chip"),
+    ("kws", {"placement.arena": "hyperRAM", "npu.cache.enabled": "false"}, "warm",
+     "without the NPU cache"),
+    ("ic", {"placement.weights": "hyperRAM"}, "warm", "several engines read weights"),
+    ("kws", {}, "cold", "cold is as warm here")])
+def test_remarks_are_among_the_warnings(graph, settings, temperature, text):
+    deployment = deploy(graph, BOARD, runtime="neural-art").replace(settings)
+    assert any(text in warning
+               for warning in predict(deployment, temperature=temperature).warnings)
+
+
+def test_weights_outside_the_chip_are_not_called_activations():
+    warnings = predict(KWS.replace({"placement.weights": "hyperRAM"})).warnings
+    assert not any("activations outside" in warning for warning in warnings)
+
+
+def test_an_idle_accelerator_is_said_and_a_board_without_one_says_nothing():
+    assert any("is not used" in warning for warning in predict(deploy("kws", BOARD)).warnings)
+    assert not any("NPU" in warning for warning in
+                   predict(deploy("kws", "nucleo_l4r5zi")).warnings)
+
+
+def test_layers_of_two_clocks_are_judged_by_time():
+    prediction = predict(KWS)
+    hz = {clock.name: clock.frequency_hz for clock in BOARD.clocks}
+    for layer in prediction.layers:
+        if not layer.alias:
+            times = {cause: sum(layer.bill.cycles(clock, cause) / hz[clock]
+                                for clock in layer.bill.clocks())
+                     for cause in layer.bill.causes()}
+            assert times[layer.largest_cause] == np.max(list(times.values()))
+
+
+def test_the_command_line_sets_paths_and_says_what_was_idle(tmp_path):
+    narrow = CliRunner().invoke(app, ["predict", "kws", "-b", "n6", "--runtime", "neural-art",
+                                      "--no-epochs", "--set", "placement.weight_bits=4"])
+    assert narrow.exit_code == 0 and "weight_decode" in narrow.output
+    idle = CliRunner().invoke(app, ["whatif", "kws", "-b", "n6", "--runtime", "neural-art",
+                                    "--set", "npu.engines=9", "--json"])
+    assert '"remarks": [\n    "no effect: npu.engines=9' in idle.stdout
+    told = CliRunner().invoke(app, ["predict", "kws", "-b", "n6", "--runtime", "neural-art",
+                                    "--no-epochs", "--set", "npu.engines=9", "--set",
+                                    "npu.units.CONV_ACC.count=2"]).stderr
+    assert "no effect: npu.engines=9" in told and "fewer CONV_ACC come out faster" in told
+    (tmp_path / "file").write_text("")
+    for option in (["--trace", str(tmp_path / "file" / "x.json")],
+                   ["--csv", str(tmp_path / "file")]):
+        refused = CliRunner().invoke(app, ["predict", "kws", "-b", "n6", "--runtime",
+                                           "neural-art", *option])
+        assert refused.exit_code == 2 and "EpochBlock_1" not in refused.output

@@ -1,0 +1,300 @@
+"""The command line: what each verb prints where, and how it ends."""
+
+import json
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from made_predictions import make_prediction
+from typer.testing import CliRunner
+
+from hwmodels.errors import BoardError, ToolMissingError
+from twin.cli import app
+from twin.cli.options import parse_quantity, parse_settings
+from twin.errors import DoesNotFitError, UsageError
+
+HEAVY = {"numpy", "numba", "pydantic", "matplotlib", "onnx", "pandas", "scipy", "yaml", "tflite"}
+
+
+def run(*arguments: str):
+    return CliRunner().invoke(app, list(arguments))
+
+
+@pytest.fixture
+def made(monkeypatch):
+    """Put a made prediction where the models would predict; returns what they were asked."""
+    asked = {}
+
+    class Made:
+        def __init__(self, prediction):
+            self.prediction = prediction
+
+        def replace(self, changes):
+            asked.setdefault("changes", changes)
+            return Made(make_prediction(seed=8))
+
+    def deploy(model, board, **options):
+        asked.update(model=model, board=board, **options)
+        return Made(make_prediction(warnings=("mind the gap",)))
+
+    def predict(deployment, *, temperature="warm", calibration="auto"):
+        if calibration != "auto":
+            asked["calibration"] = calibration
+        return replace(deployment.prediction, temperature=temperature)
+
+    monkeypatch.setattr("twin.deployment.deployment.deploy", deploy)
+    monkeypatch.setattr("twin.learning.calibrated.predict_calibrated", predict)
+    return asked
+
+
+def test_help_imports_nothing_heavy():
+    code = "import sys, twin.cli; print(*sys.modules)"
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True,
+                            check=True).stdout.split()
+    assert not HEAVY & set(loaded)
+    assert "rich.console" not in loaded
+
+
+def test_help_names_every_verb():
+    result = run("--help")
+    assert result.exit_code == 0
+    for verb in ("predict", "check", "compare", "whatif", "boards", "runtimes", "models",
+                 "explain"):
+        assert f"  {verb} " in result.stdout
+
+
+@pytest.mark.parametrize("verb", ["predict", "check", "whatif"])
+def test_calibration_is_asked_for_by_name_or_file(made, verb):
+    setting = ("--set", "a=b") if verb == "whatif" else ()
+    assert run(verb, "kws", "-b", "nucleo_l4r5zi", "--calibration", "own.yaml",
+               *setting).exit_code == 0
+    assert made["calibration"] == "own.yaml"
+
+
+def test_predict_prints_tables_to_stdout_and_warnings_to_stderr(made):
+    result = run("predict", "kws", "-b", "nucleo_l4r5zi", "--runtime", "cmsis-nn", "--clock",
+                 "80MHz", "--weights", "flash", "--arena", "tcm", "--assume-unsupported", "copy")
+    assert result.exit_code == 0
+    assert "largest cause" in result.stdout
+    assert "because" in result.stdout
+    assert result.stderr == "warning: mind the gap\n"
+    assert made == {"model": "kws", "board": "nucleo_l4r5zi", "runtime": "cmsis-nn",
+                    "clock_hz": 80e6, "weights": "flash", "arena": "tcm",
+                    "assume_unsupported": "copy"}
+
+
+def test_piped_output_is_plain_and_unfolded(made):
+    text = run("predict", "kws", "-b", "x").stdout
+    assert "\x1b" not in text
+    assert all(line == line.rstrip() for line in text.splitlines())
+    sentence = next(line for line in text.splitlines() if " because " in line)
+    assert "other" in sentence
+
+
+def test_json_is_alone_on_stdout(made):
+    result = run("predict", "kws", "-b", "x", "--json", "--cold")
+    document = json.loads(result.stdout)
+    assert (document["schema"], document["temperature"]) == (1, "cold")
+    assert "warning" in result.stderr
+
+
+def test_files_are_written_and_named_on_stderr(made, tmp_path):
+    pytest.importorskip("matplotlib", reason="pictures need the plot extra")
+    picture = tmp_path / "out" / "kws.png"
+    result = run("predict", "kws", "-b", "x", "--csv", str(tmp_path / "csv"), "--plot",
+                 str(picture))
+    assert result.exit_code == 0
+    assert f"wrote {picture}" in result.stderr
+    assert picture.stat().st_size > 10_000
+    assert len(list((tmp_path / "csv").iterdir())) == 5
+
+
+def test_a_bad_picture_is_refused_before_anything_is_computed(monkeypatch):
+    monkeypatch.setattr("twin.deployment.deployment.deploy",
+                        lambda *_, **__: pytest.fail("deployed"))
+    result = run("predict", "kws", "-b", "x", "--plot", "kws.bmp")
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert ".png" in result.stderr
+
+
+@pytest.mark.parametrize(("limits", "code"), [
+    ((), 0), (("--max-ms", "1000"), 0), (("--max-ms", "0.1"), 1), (("--max-uj", "0.1"), 1),
+    (("--max-ram", "64KiB"), 0), (("--max-ram", "1KiB"), 1),
+    (("--max-ms", "1000", "--max-ram", "1KiB"), 1),
+])
+def test_check_answers_with_its_exit_code(made, limits, code):
+    result = run("check", "kws", "-b", "x", *limits)
+    assert result.exit_code == code
+    assert ("not met" in result.stdout) == bool(code)
+
+
+def test_check_says_what_does_not_fit(monkeypatch):
+    def deploy(*_, **__):
+        raise DoesNotFitError("does not fit: kws needs 2 bytes, sram has 1")
+
+    monkeypatch.setattr("twin.deployment.deployment.deploy", deploy)
+    result = run("check", "kws", "-b", "x")
+    assert result.exit_code == 1
+    assert "needs 2 bytes, sram has 1" in result.stdout
+    assert run("predict", "kws", "-b", "x").exit_code == 3
+
+
+def test_whatif_shows_before_after_and_what_moved(made):
+    result = run("whatif", "kws", "-b", "x", "--set", "caches.l1d.size_bytes=32KiB", "--set",
+                 "runtime=cmsis-nn")
+    assert result.exit_code == 0
+    assert made["changes"] == {"caches.l1d.size_bytes": "32KiB", "runtime": "cmsis-nn"}
+    for word in ("before", "after", "difference", "cause that moved", "flash_wait"):
+        assert word in result.stdout
+
+
+def test_whatif_json_holds_both_sides_and_the_difference(made):
+    document = json.loads(run("whatif", "kws", "-b", "x", "--set", "a.b=1", "--json").stdout)
+    before, after = document["before"]["total"], document["after"]["total"]
+    assert document["set"] == {"a.b": "1"}
+    assert document["difference"]["time_us"] == after["time_us"] - before["time_us"]
+    assert document["difference"]["cycles"]["cpu"] == (after["cycles"]["cpu"]
+                                                       - before["cycles"]["cpu"])
+    moved = sum(move["time_us"] for move in document["difference"]["causes"])
+    assert moved == pytest.approx(document["difference"]["time_us"])
+
+
+@pytest.mark.parametrize(("arguments", "words"), [
+    (("whatif", "kws", "-b", "x"), "--set PATH=VALUE"),
+    (("whatif", "kws", "-b", "x", "--set", "nonsense"), "PATH=VALUE is expected"),
+    (("whatif", "kws", "-b", "x", "--set", "a=1", "--set", "a=2"), "twice"),
+    (("predict", "kws", "-b", "x", "--clock", "fast"), "--clock 'fast'"),
+    (("check", "kws", "-b", "x", "--max-ram", "64parsec"), "KiB"),
+    (("compare", "kws", "-b", "x"), "--published"),
+    (("boards", "--sources"), "NAME"),
+    (("models", "export", "kws", "kws.h5"), ".tflite or .onnx"),
+    (("explain", "roflin"), "did you mean roofline"),
+    (("predict", "kws"), "--board"),
+    (("predict", "kws", "-b", "x", "--bord", "y"), "--board"),
+])
+def test_usage_errors_end_with_two_and_say_what_is_accepted(arguments, words):
+    result = run(*arguments)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert words in result.stderr
+
+
+@pytest.mark.parametrize(("error", "code"), [
+    (BoardError("board 'x' is not known"), 3), (ToolMissingError("pip install it"), 5),
+    (KeyboardInterrupt(), 130), (ZeroDivisionError("oops"), 70),
+])
+def test_every_way_to_fail_has_its_code_and_no_traceback(monkeypatch, error, code):
+    def deploy(*_, **__):
+        raise error
+
+    monkeypatch.delenv("TWIN_DEBUG", raising=False)
+    monkeypatch.setattr("twin.deployment.deployment.deploy", deploy)
+    result = run("predict", "kws", "-b", "x")
+    assert (result.exit_code, result.stdout) == (code, "")
+    assert (str(error) or "interrupted") in result.stderr
+    assert "Traceback" not in result.stderr
+
+
+def test_a_bug_says_how_to_report_it_and_shows_a_traceback_on_demand(monkeypatch):
+    def deploy(*_, **__):
+        raise ZeroDivisionError("oops")
+
+    monkeypatch.setattr("twin.deployment.deployment.deploy", deploy)
+    monkeypatch.setenv("TWIN_DEBUG", "1")
+    result = run("predict", "kws", "-b", "x")
+    assert "report it" in result.stderr
+    assert "Traceback" in result.stderr
+
+
+def test_a_reader_that_goes_away_is_no_error_message():
+    process = subprocess.Popen([sys.executable, "-m", "twin", "explain"], text=True,
+                               stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    process.stdout.close()
+    assert process.stderr.read() == ""
+    assert process.wait() == 141
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+def test_a_full_disk_is_said_in_one_line():
+    with open("/dev/full", "w") as full:
+        result = subprocess.run([sys.executable, "-m", "twin", "explain"], stdout=full,
+                                stderr=subprocess.PIPE, text=True, check=False)
+    assert result.returncode == 2
+    assert result.stderr.count("\n") == 1
+    assert "No space left" in result.stderr
+
+
+def test_boards_and_runtimes_are_listed_and_shown():
+    assert "nucleo_l4r5zi" in run("boards").stdout
+    assert "kind" in run("boards", "NUCLEO-L4R5ZI", "--sources").stdout
+    assert "cmsis-nn@" in run("runtimes").stdout
+    assert "source" in run("runtimes", "cmsis-nn").stdout
+    assert run("boards", "nucleo_l4r5z").exit_code == 3
+    assert run("runtimes", "cmsis").exit_code == 3
+
+
+def test_explain_takes_words_and_lists_terms():
+    assert "MACs per byte" in run("explain", "arithmetic", "intensity").stdout
+    assert "flash_wait" in run("explain").stdout
+
+
+@pytest.mark.parametrize(("text", "dimension", "value"), [
+    ("280MHz", "hz", 280e6), ("1.5 GHz", "hz", 1.5e9),
+    ("64KiB", "bytes", 65536), ("64kib", "bytes", 65536), ("100", "bytes", 100),
+])
+def test_quantities_are_read_as_board_files_write_them(text, dimension, value):
+    assert parse_quantity(text, dimension, "--option") == value
+
+
+@pytest.mark.parametrize("text", ["", "280", "MHz", "-5MHz", "0MHz", "nanHz", "280MHz extra"])
+def test_other_quantities_are_refused(text):
+    with pytest.raises(UsageError, match="--clock"):
+        parse_quantity(text, "hz", "--clock")
+
+
+def test_settings_keep_what_follows_the_first_equals_sign():
+    assert parse_settings(["a.b = c=d"]) == {"a.b": "c=d"}
+
+
+def test_one_bad_board_file_is_listed_as_broken(tmp_path, monkeypatch):
+    (tmp_path / "bad.yaml").write_text("a: [")
+    monkeypatch.setenv("TWIN_BOARDS", str(tmp_path))
+    result = run("boards")
+    assert result.exit_code == 0
+    assert any(line.split()[:2] == ["bad", "broken"] for line in result.stdout.splitlines())
+    assert "nucleo_l4r5zi" in result.stdout and "broken:" in result.stderr
+    assert run("boards", "NUCLEO-L4R5ZI").exit_code == 0
+    assert run("boards", "bad").exit_code == 3
+
+
+@pytest.mark.parametrize("arguments", [
+    ("predict", "kws", "-b", "nucleo_l4r5zi", "--csv", ""),
+    ("predict", "kws", "-b", "nucleo_l4r5zi", "--plot="),
+    ("check", "kws", "-b", "nucleo_l4r5zi", "--max-ms", "inf"),
+    ("check", "kws", "-b", "nucleo_l4r5zi", "--max-uj", "0"),
+    ("check", "kws", "-b", "nucleo_l4r5zi", "--max-ms", "nan"),
+])
+def test_what_is_no_name_and_no_limit_is_refused(arguments):
+    result = run(*arguments)
+    assert result.exit_code == 2, result.output
+
+
+@pytest.mark.parametrize(("closed", "code"), [(">&-", 2), ("2>&-", 3), (">&- 2>&-", 2)])
+def test_closed_streams_end_with_a_code_of_ours(closed, code):
+    shell = f'"{sys.executable}" -m twin predict kws -b no_such_board {closed}'
+    ended = subprocess.run(["sh", "-c", shell], capture_output=True, text=True, check=False)
+    assert ended.returncode == code, ended
+    assert "Traceback" not in ended.stderr and not ended.stdout
+
+
+def test_an_interruption_while_loading_is_no_traceback(monkeypatch):
+    from twin.__main__ import main
+
+    def interrupt(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("twin.cli.app", interrupt)
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 130

@@ -1,0 +1,79 @@
+"""The Python interface: the README's lines, and that they say what the commands say."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+import twin
+from calibration.measurement.measurement import Measurement, write_measurement
+from calibration.measurement.sample import Header, Sample
+from twin.deployment.deployment import deploy
+from twin.errors import UsageError
+from twin.learning.calibrated import predict_calibrated
+
+README = Path(__file__).parents[3] / "README.md"
+SLOWER = 1.25
+
+
+@pytest.fixture(scope="module")
+def kws():
+    return deploy("kws", "nucleo_l4r5zi", runtime="tflm-cmsis-nn@2.3.1")
+
+
+@pytest.fixture(scope="module")
+def where(tmp_path_factory, kws) -> Path:
+    """A folder with a measurement out/m: every layer slower than its stated prices say."""
+    stated = twin.predict(kws, calibration="none")
+    header = Header(
+        kind="measured", model="kws", board="nucleo_l4r5zi", runtime=kws.runtime.identity,
+        temperature="warm", source="made by this test", clocks_hz=(("cpu", 120e6),),
+        architecture_id=kws.graph.architecture_id)
+    layers = [(layer.index, layer.cycles) for layer in stated.layers if layer.cycles]
+    samples = tuple(Sample(run=run, layer=layer, counter="cpu_cycles", clock="cpu",
+                           unit="cycles", value=float(round(SLOWER * cycles)))
+                    for run in range(3)
+                    for layer, cycles in [*layers, (None, sum(count for _, count in layers))])
+    folder = tmp_path_factory.mktemp("python")
+    write_measurement(folder / "out" / "m" / "warm", Measurement(header=header, samples=samples))
+    return folder
+
+
+def test_the_lines_of_the_readme_run(where, monkeypatch, capsys) -> None:
+    text = README.read_text(encoding="utf-8").split("\nIn Python:\n")[1].split("\n###")[0]
+    names: dict[str, object] = {}
+    monkeypatch.chdir(where)
+    exec(compile(textwrap.dedent(text), "README.md", "exec"), names)
+    assert len(capsys.readouterr().out.splitlines()) == text.count("print(")
+    stated = twin.predict(names["deployment"], calibration="none")
+    measured_us = SLOWER * stated.time_us
+    own, shipped = names["own"], names["prediction"]
+    assert abs(own.time_us / measured_us - 1) < 0.02 < abs(shipped.time_us / measured_us - 1)
+    ported = names["ported"].prediction
+    assert ported.certainty.time_us.holds(ported.time_us)
+    total = twin.attribute(own, "out/m").main.total
+    assert total.measured == pytest.approx(SLOWER * stated.cycles, rel=1e-4)
+
+
+def test_predict_chooses_prices_as_the_command_does(kws, where) -> None:
+    ours, theirs = twin.predict(kws), predict_calibrated(kws)
+    assert (ours.time_us, ours.warnings) == (theirs.time_us, theirs.warnings)
+    assert ours.certainty.time_us == theirs.certainty.time_us
+    assert twin.predict(kws, calibration="none").certainty is None
+    overlay = twin.calibrate([where / "out" / "m"], "nucleo_l4r5zi", output=where / "a.yaml")
+    learnt = twin.predict(kws, calibration=where / "a.yaml")
+    assert overlay.entries[0].runtime == kws.runtime.identity
+    assert "a.yaml" in learnt.certainty.calibration
+    with pytest.raises(UsageError, match="temperature"):
+        twin.predict(kws, temperature="hot")
+
+
+def test_every_name_is_there_and_none_is_loaded_before_its_use() -> None:
+    assert all(callable(getattr(twin, name)) for name in twin.__all__)
+    code = "import sys, twin; print([name for name in sys.modules if name.startswith('twin.')])"
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert ended.stdout.strip() == "[]"

@@ -1,0 +1,234 @@
+"""A graph becomes epochs under the compiler's rules: units, engines, chains, what stays behind."""
+
+import math
+from dataclasses import replace
+
+import pytest
+from made_graphs import one_layer, tensor
+
+from hwmodels.board.file import change_board, load_board
+from twin.deployment.accelerator.epochs import Planner, plan_steps
+from twin.deployment.deployment import deploy
+from twin.errors import RuntimeRefusedError, UsageError
+from twin.network import zoo
+from twin.network.graph import Graph, Layer, Window
+from twin.prediction.prediction import predict
+from twin.runtimes import load_runtime
+from twin.runtimes.neural_art.units import plan_work
+
+BOARD = load_board("stm32n6570_dk")
+NPU = BOARD.npu
+
+
+def planner(version="3.0.0", **changes):
+    return Planner(**{"npu": NPU, "offload": load_runtime(f"neural-art@{version}").offload,
+                      "weights": "flash", "arena": "npu_ram"} | changes)
+
+
+def convolution(side, inputs, outputs, *, kernel=1, stride=1, op="conv_2d", dtype="int8",
+                activation=None):
+    shape = ((1, kernel, kernel, outputs) if op == "depthwise_conv_2d"
+             else (outputs, kernel, kernel, inputs))
+    return one_layer(
+        op, [tensor((1, side, side, inputs)), tensor(shape, dtype, "random"),
+             tensor((outputs,), "int32", "random")],
+        [tensor((1, side // stride, side // stride, outputs))],
+        window=Window(kernel=(kernel, kernel), stride=(stride, stride)), activation=activation,
+        groups=inputs if op == "depthwise_conv_2d" else 1)
+
+
+def compute_cycles(graph, version="3.0.0"):
+    work = plan_work(graph, graph.layers[0], NPU, load_runtime(f"neural-art@{version}").offload)
+    return max(unit.compute_cycles for unit in work.units)
+
+
+@pytest.mark.parametrize(("graph", "expected"), [
+    # compute_cycles of the compiler for the same shapes: c_info.json of mobilenet_v2_0.5_128 under
+    # ST Edge AI 3.0.0, epochs 2 to 5, 8, 12, 14, 35, 43, 44 and 46
+    (convolution(128, 3, 8, kernel=3, stride=2), 49152),
+    (convolution(64, 8, 8, kernel=3, op="depthwise_conv_2d"), 32768),
+    (convolution(64, 8, 8), 32768),
+    (convolution(64, 8, 48), 196608),
+    (convolution(32, 16, 80), 81920),
+    (convolution(32, 96, 96, kernel=3, stride=2, op="depthwise_conv_2d"), 49152),
+    (convolution(16, 16, 64), 16384),
+    (convolution(8, 24, 232), 14848),
+    (convolution(4, 272, 48), 4352),
+    (convolution(4, 48, 272), 13056),
+])
+def test_compute_cycles_are_the_compilers(graph, expected):
+    assert compute_cycles(graph) == expected
+
+
+def test_grouped_depthwise_is_a_dense_convolution_of_eight_channels():
+    # ST Edge AI 2.2.0, epochs 8 and 45: 81,920 cycles; 19,584, one per weight byte
+    wide = convolution(32, 80, 80, kernel=3, op="depthwise_conv_2d")
+    deep = convolution(4, 272, 272, kernel=3, op="depthwise_conv_2d")
+    assert compute_cycles(wide, "2.0.0") == 81920
+    assert compute_cycles(deep, "2.0.0") == 272 * 9 * 8 == 19584
+    (step,) = plan_steps(wide, planner("2.0.0"))
+    weights = [e for e in step.epoch.engines if e.operand == "weights"]
+    assert sum(engine.bytes for engine in weights) == 80 * 9 * 8  # listed: 5,760 bytes
+    assert all(engine.pattern == "contiguous" for engine in step.epoch.engines)
+
+
+def test_native_depthwise_walks_channel_by_channel():
+    graph = convolution(32, 96, 96, kernel=3, stride=2, op="depthwise_conv_2d")
+    (step,) = plan_steps(graph, planner())
+    source, weights, result = step.epoch.engines
+    assert source.pattern == result.pattern == "channel_interleaved"
+    assert source.run_bytes == 1
+    assert weights.bytes == 96 * 18  # a strided kernel is stored twice as wide: listed 1,728
+    assert weights.pool == "octoFlash" and source.pool != weights.pool
+
+
+def chain_of(ops, shape=(1, 8, 8, 16)):
+    """A 1x1 convolution followed by element-wise layers; two-operand ones read the input."""
+    tensors = [tensor(shape), tensor((shape[-1], 1, 1, shape[-1]), "int8", "random"),
+               tensor((shape[-1],), "int32", "random"), tensor(shape)]
+    layers = [Layer(index=0, name="conv", op="conv_2d", inputs=(0, 1, 2), outputs=(3,),
+                    window=Window(kernel=(1, 1)))]
+    for index, op in enumerate(ops, start=1):
+        tensors.append(tensor(shape))
+        second = (0,) if op in ("add", "mul", "sub") else ()
+        layers.append(Layer(index=index, name=f"{op} {index}", op=op,
+                            inputs=(len(tensors) - 2, *second), outputs=(len(tensors) - 1,)))
+    return Graph(name="made", source="made", sha256="0" * 64, tensors=tuple(tensors),
+                 layers=tuple(layers), inputs=(0,), outputs=(len(tensors) - 1,))
+
+
+def test_elementwise_layers_chain_into_the_epoch_they_follow():
+    (step,) = plan_steps(chain_of(["add", "logistic"]), planner())
+    assert step.layers == (0, 1, 2)
+    assert [unit.kind for unit in step.epoch.units] == [
+        "CONV_ACC", "ARITH_ACC", "ARITH_ACC", "ACTIV_ACC"]
+    assert dict(step.epoch.operations) == {"conv": 1, "add": 2, "sigmoid": 1}
+    feeds = {(link.source, link.sink) for link in step.epoch.links}
+    second = next(e for e in step.epoch.engines if e.index == 2)
+    assert ("E2", "U2") in feeds and second.bytes == 8 * 8 * 16
+
+
+def test_a_chain_ends_where_units_run_out():
+    # bias 1 + three additions is all four arithmetic units; the fourth addition is another epoch
+    steps = plan_steps(chain_of(["add"] * 4), planner())
+    assert [step.layers for step in steps] == [(0, 1, 2, 3), (4,)]
+    two = change_board(BOARD, {"npu.units.ARITH_ACC.count": 2}).npu
+    assert [s.layers for s in plan_steps(chain_of(["add"] * 2), planner(npu=two))] == [
+        (0, 1), (2,)]
+
+
+def test_a_result_read_later_ends_the_chain():
+    graph = chain_of(["relu", "add"])
+    layers = list(graph.layers)
+    layers[2] = replace(layers[2], inputs=(4, 3))  # the addition reads what relu read, too
+    steps = plan_steps(replace(graph, layers=tuple(layers)), planner())
+    assert [step.layers for step in steps] == [(0,), (1, 2)]
+
+
+@pytest.mark.parametrize("name", ["kws", "ic", "vww", "ad", "mobilenet_v2_0.35_96",
+                                  "squeezenet1.1"])
+@pytest.mark.parametrize("version", ["2.0.0", "3.0.0"])
+def test_every_layer_is_in_one_step(name, version):
+    graph = zoo.build(name)
+    steps = plan_steps(graph, planner(version))
+    assert sorted(i for step in steps for i in step.layers) == list(range(len(graph.layers)))
+    for step in steps:
+        if step.kind == "epoch":
+            assert len(step.epoch.engines) <= NPU.engines
+            assert math.isclose(sum(step.shares), 1.0) and min(step.shares) > 0
+            assert {e.interface for e in step.epoch.engines} <= {i.name for i in NPU.interfaces}
+    names = [step.epoch.name for step in steps if step.epoch is not None]
+    assert names == [f"epoch_{number}" for number in range(1, len(names) + 1)]
+
+
+def test_softmax_and_wide_averages_stay_on_the_host():
+    (softmax,) = plan_steps(one_layer("softmax", [tensor((1, 10))], [tensor((1, 10))],
+                                      options={"axis": 1, "beta": 1.0}), planner())
+    assert softmax.kind == "host" and softmax.epoch.kind == "sw"
+    for side, kind in ((7, "epoch"), (16, "host")):
+        mean = one_layer("mean", [tensor((1, side, side, 8))], [tensor((1, 8))],
+                         options={"axes": (1, 2), "keep_dims": False})
+        assert plan_steps(mean, planner())[0].kind == kind
+
+
+def test_float_layers_stay_on_the_host():
+    graph = one_layer("add", [tensor((1, 4), "float32"), tensor((1, 4), "float32")],
+                      [tensor((1, 4), "float32")])
+    assert plan_steps(graph, planner())[0].kind == "host"
+
+
+def test_concatenation_moves_each_piece_in_runs_of_its_channels():
+    graph = one_layer("concatenation", [tensor((1, 4, 4, 16)), tensor((1, 4, 4, 8))],
+                      [tensor((1, 4, 4, 24))], options={"axis": 3})
+    (step,) = plan_steps(graph, planner())
+    assert step.epoch.kind == "hybrid"
+    moved = sorted((e.direction, e.bytes, e.run_bytes) for e in step.epoch.engines)
+    assert moved == [("in", 128, 0), ("in", 256, 0), ("out", 128, 8), ("out", 256, 16)]
+
+
+def test_padding_joins_the_convolution_that_reads_it():
+    conv = convolution(8, 4, 4, kernel=3)
+    tensors = (*conv.tensors, tensor((1, 6, 6, 4)))
+    pad = Layer(index=0, name="pad", op="pad", inputs=(4,), outputs=(0,))
+    graph = replace(conv, tensors=tensors, inputs=(4,),
+                    layers=(pad, replace(conv.layers[0], index=1)))
+    (step,) = plan_steps(graph, planner())
+    assert step.layers == (0, 1)
+    assert step.epoch.engines[0].bytes == 6 * 6 * 4  # what is read is not padded
+
+
+def test_four_bit_weights_stream_half_the_bytes_through_a_decompression_unit():
+    wide = deploy("kws", BOARD, runtime="neural-art")
+    narrow = wide.replace({"placement.weight_bits": 4})
+
+    def weights(deployment):
+        return [e for step in deployment.steps if step.kind == "epoch"
+                for e in step.epoch.engines if e.operand == "weights"]
+
+    assert sum(e.bytes for e in weights(narrow)) == pytest.approx(
+        sum(e.bytes for e in weights(wide)) / 2, abs=16)
+    assert all(e.encoded for e in weights(narrow)) and not any(e.encoded for e in weights(wide))
+    first = narrow.steps[0].epoch
+    assert first.units[0].kind == "DECUN_ACC"
+    assert {link.sink for link in first.links if link.source == "E0"} == {"U1"}
+
+
+def test_layers_kept_on_the_host_keep_their_weights_as_they_are():
+    narrow = deploy("kws", BOARD, runtime="neural-art").replace(
+        {"placement.weight_bits": 4, "offload.host": "depthwise_conv_2d"})
+    graph = narrow.executed
+    widths = {layer.op: graph.tensors[layer.inputs[1]].dtype for layer in graph.layers
+              if layer.op.endswith("conv_2d")}
+    assert widths == {"conv_2d": "int4", "depthwise_conv_2d": "int8"}
+    assert predict(narrow).time_us > 0
+
+
+def test_weights_and_activations_in_one_memory_take_two_pools():
+    deployment = deploy("kws", BOARD, runtime="neural-art", weights="npu_ram")
+    engines = deployment.steps[0].epoch.engines
+    pools = {e.operand: e.pool for e in engines}
+    assert pools["weights"] != pools["input"]
+    assert all(NPU.pool(pool).memory == "npu_ram" for pool in pools.values())
+
+
+def test_what_is_kept_on_the_host_is_chosen_by_operator_or_layer():
+    deployment = deploy("kws", BOARD, runtime="neural-art").replace(
+        {"offload.host": "depthwise_conv_2d, 2"})
+    on_host = {i for step in deployment.steps if step.kind == "host" for i in step.layers}
+    wanted = {position for position, layer in enumerate(deployment.graph.layers)
+              # its pooling window of 25 x 5 is wider than the unit takes
+              if layer.op in ("depthwise_conv_2d", "softmax", "average_pool_2d")
+              or layer.index == 2}
+    assert on_host == wanted
+
+
+def test_refusals_name_what_is_accepted():
+    with pytest.raises(RuntimeRefusedError, match="needs a neural-art accelerator"):
+        deploy("kws", "nucleo_l4r5zi", runtime="neural-art")
+    deployment = deploy("kws", BOARD, runtime="neural-art")
+    with pytest.raises(UsageError, match="depthwise_conv_2d"):
+        deployment.replace({"offload.host": "depthwise_conv"})
+    with pytest.raises(UsageError, match="accepted: 4, 8"):
+        deployment.replace({"offload.weight_bits": 3})
+    with pytest.raises(UsageError, match="does not offload"):
+        deploy("kws", BOARD, runtime="cmsis-nn").replace({"offload.host": "softmax"})

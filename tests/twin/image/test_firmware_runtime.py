@@ -1,0 +1,110 @@
+"""The runtime whose kernels are compiled: predictions from built images, kept by content."""
+
+from __future__ import annotations
+
+import shutil
+
+import pytest
+
+pytest.importorskip("elftools", reason="needs the boards extra")
+
+from hwmodels.board.file import change_board, load_board
+from hwmodels.errors import ToolMissingError
+from twin.deployment.deployment import deploy
+from twin.errors import RuntimeRefusedError, UsageError
+from twin.image.build.store import keep_image, port_of
+from twin.image.read import network
+from twin.learning.observations import name_runtime
+from twin.prediction.prediction import predict
+from twin.runtimes import load_runtime
+
+missing = [tool for tool in ("arm-none-eabi-gcc", "make") if shutil.which(tool) is None]
+needs_compiler = pytest.mark.skipif(bool(missing), reason=f"{', '.join(missing)} not installed")
+
+
+@pytest.fixture(scope="module")
+def images(tmp_path_factory):
+    """Images of this module in a folder of their own."""
+    with pytest.MonkeyPatch.context() as patch:
+        folder = tmp_path_factory.mktemp("images")
+        patch.setenv("TWIN_IMAGES", str(folder))
+        yield folder
+
+
+@needs_compiler
+@pytest.mark.parametrize("board,runtime", [
+    ("b_u585i_iot02a", "firmware@Os"), ("apollo510_evb", "firmware")])
+def test_a_network_is_predicted_from_its_image(images, board, runtime):
+    deployment = deploy("sww", board, runtime=runtime)
+    prediction = predict(deployment)
+    names = [layer.kernels for layer in prediction.layers if not layer.alias]
+    assert names[:2] == [("depthwise_s8",), ("matmul_s8",)] and names[-1] == ("softmax_s8",)
+    for layer in prediction.layers:
+        if not layer.macs:
+            continue
+        # One instruction does at most 16 products, and each product is done.
+        assert layer.instructions * 16 > layer.macs
+        assert layer.cycles > 0 and not layer.assumed
+    assert prediction.bill.cycles(prediction.clock) == prediction.cycles
+    assert predict(deployment).bill == prediction.bill
+
+
+@needs_compiler
+def test_an_image_is_built_once_and_again_when_its_memories_move(images):
+    first = keep_image(deploy("ad", "nucleo_l4r5zi", runtime="firmware"))
+    written = first.path.stat().st_mtime_ns
+    again = keep_image(deploy("ad", "nucleo_l4r5zi", runtime="firmware", clock_hz=40e6))
+    assert again.path == first.path and again.path.stat().st_mtime_ns == written
+    paths = {first.path}
+    for changed in (deploy("ad", "nucleo_l4r5zi", runtime="firmware@O3"),
+                    deploy("ad", "nucleo_l4r5zi", runtime="firmware", weights="sram")):
+        paths.add(keep_image(changed).path)
+    assert len(paths) == 3
+    assert not [path for path in images.iterdir() if path.name.startswith("new-")]
+
+
+@needs_compiler
+def test_weights_in_ram_are_read_there(images):
+    kernels = network.read_network(deploy("ad", "nucleo_l4r5zi", runtime="firmware",
+                                          weights="sram"))
+    held = {operand.name: operand.memory for operand in kernels[0][0].operands}
+    assert held["weights1"] == held["parameters"] == held["input0"] == "sram"
+    assert held["constants"] == "flash"
+
+
+def test_cores_that_are_not_read_are_refused():
+    with pytest.raises(RuntimeRefusedError, match="cortex-m0plus is not read; accepted: Cortex-M3"):
+        network.read_network(deploy("ad", "rpi_pico", runtime="firmware"))
+    board = load_board("nucleo_l4r5zi")
+    assert port_of(board).name == "nucleo_l4r5zi"
+    assert port_of(load_board("nucleo_h7a3zi_q")).name == "rtt-m7"
+
+
+def test_operators_without_a_kernel_are_refused():
+    with pytest.raises(RuntimeRefusedError, match="no kernel for 'mul'"):
+        load_runtime("firmware").lowering("mul", "int8")
+
+
+def test_what_is_missing_is_named(monkeypatch, tmp_path):
+    monkeypatch.setenv("TWIN_IMAGES", str(tmp_path))
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(ToolMissingError, match="apt-get install"):
+        predict(deploy("ad", "nucleo_l4r5zi", runtime="firmware"))
+
+
+@needs_compiler
+def test_a_folder_that_cannot_be_written_is_named(monkeypatch, tmp_path):
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("TWIN_IMAGES", str(tmp_path / "file" / "below"))
+    board = change_board(load_board("nucleo_l4r5zi"), {"memories.flash.size_bytes": "1MiB"})
+    with pytest.raises(UsageError, match="images cannot be kept there"):
+        keep_image(deploy("ad", board, runtime="firmware"))
+
+
+@pytest.mark.parametrize("compiler,named", [
+    ("gcc 12.2.1 -O3", "firmware@O3"), ("clang of zig 0.14.0 -Os", "firmware@clang-Os"),
+    ("gcc 12.2.1 -O2, CMSIS-NN", "cmsis-nn@6.0"), ("gcc 12.2.1 -O0", "firmware"),
+    ("", "firmware")])
+def test_a_measurement_is_of_what_its_compiler_made(compiler, named):
+    assert name_runtime("firmware", compiler) == named
+    assert name_runtime("tflm-cmsis-nn@2.3.1", compiler) == "tflm-cmsis-nn@2.3.1"

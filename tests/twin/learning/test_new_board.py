@@ -1,0 +1,109 @@
+"""`twin boards new`: what is asked, what is guessed, and what is refused."""
+
+from __future__ import annotations
+
+import pytest
+from typer.testing import CliRunner
+
+from hwmodels.board.file import load_board
+from twin.cli import app
+from twin.deployment.deployment import deploy
+from twin.learning.portability.new_board import CORES, Wanted, describe_board, guess, write_board
+from twin.prediction.prediction import predict
+
+FULL = ("--core", "cortex-m4", "--clock", "96MHz", "--flash", "1MiB", "--sram", "256KiB")
+
+
+def run(*arguments: object) -> tuple[int, str, str]:
+    result = CliRunner().invoke(app, [str(a) for a in arguments])
+    return result.exit_code, result.stdout, result.stderr
+
+
+def wanted(core="cortex-m4", like=None, **known):
+    return Wanted(name="mine", core=core, clock_hz=96e6, flash_bytes=1 << 20,
+                  sram_bytes=256 << 10, like=None if like is None else load_board(like), **known)
+
+
+@pytest.mark.parametrize("core", sorted(CORES))
+def test_every_core_predicts_at_once(core, tmp_path):
+    path, board = write_board(wanted(core), tmp_path / "mine.yaml")
+    assert len(path.read_text().splitlines()) < 40
+    assert board.core.model == core
+    assert predict(deploy("kws", path)).time_us > 0
+
+
+@pytest.mark.parametrize("like", ["nucleo_l4r5zi", "nucleo_u575zi_q", "nucleo_h7a3zi_q",
+                                  "apollo510_evb", "rpi_pico"])
+def test_a_board_like_another_is_predicted_like_it(like, tmp_path):
+    """Same clock, geometry and currents: what is left out (banks, prefetch) is little."""
+    model = load_board(like)
+    hertz = model.clock(model.core.clock).frequency_hz
+    path, board = write_board(Wanted(
+        name="mine", core=model.core.model, clock_hz=hertz, flash_bytes=2 << 20,
+        sram_bytes=1 << 20, like=model), tmp_path / "mine.yaml")
+    assert len(path.read_text().splitlines()) < 40
+    weights = model.memory(dict(model.placement)["weights"])
+    assert board.memory("flash").wait_states == weights.wait_states
+    theirs = predict(deploy("kws", model))
+    assert predict(deploy("kws", path)).time_us == pytest.approx(theirs.time_us, rel=0.35)
+
+
+def test_guesses_are_marked_and_what_is_given_is_not():
+    text = describe_board(wanted(wait_states=3))
+    assert "wait_states: [3, datasheet, given]" in text
+    assert "read_bytes: [16, assumed, guess]" in text
+    assert "size_bytes: [1048576, datasheet, given]" in text
+    text = describe_board(wanted())
+    # 96 MHz at 30 MHz an answer: four periods
+    assert "wait_states: [3, assumed, guess]" in text
+
+
+def test_wait_states_follow_the_clock_of_the_model():
+    like = load_board("nucleo_l4r5zi")  # 5 wait states at 120 MHz: 20 MHz each
+    assert [guess("cortex-m4", hertz, like).wait_states for hertz in (20e6, 40e6, 80e6, 120e6)] \
+        == [0, 1, 3, 5]
+
+
+def test_energy_is_known_only_with_a_current(tmp_path):
+    _, board = write_board(wanted(), tmp_path / "a.yaml")
+    assert predict(deploy("ad", board)).energy_uj is None
+    _, board = write_board(wanted(run_ma_per_mhz=0.1, supply_v=3.0), tmp_path / "b.yaml")
+    prediction = predict(deploy("ad", board))
+    # near 0.1 mA/MHz x 3 V = 300 pJ a cycle: stalls take less, packed issue more
+    assert prediction.energy_uj * 1e6 / prediction.cycles == pytest.approx(300, rel=0.35)
+
+
+def test_from_the_command_line(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    code, out, err = run("boards", "new", "mine", *FULL)
+    assert code == 0, err
+    assert "assumed" in out and "wrote mine.yaml" in err and "facts are assumed" in err
+    assert run("predict", "kws", "-b", "mine.yaml")[0] == 0
+    before = (tmp_path / "mine.yaml").read_text()
+    code, _, err = run("boards", "new", "mine", *FULL)
+    assert code == 2 and "is not replaced" in err and (tmp_path / "mine.yaml").read_text() == before
+
+
+@pytest.mark.parametrize("arguments, message", [
+    (("mine",), "needed: --core, --clock, --flash, --sram"),
+    (("mine", "--like", "nucleo_l4r5zi", "--clock", "9MHz"), "needed: --flash, --sram"),
+    (("mine", "--clock", "96", *FULL[:2], *FULL[4:]), "96' is not understood"),
+    (("mine", "--core", "cortx-m4", *FULL[2:]), "did you mean cortex-m4"),
+    (("mine", "--like", "nuclo_l4r5zi", *FULL), "did you mean nucleo_l4r5zi"),
+    (("nucleo_l4r5zi", *FULL), "exists already"),
+    (("My Board", *FULL), "lower-case letters"),
+    (("mine", *FULL, "-o", "x.txt"), "ends in .yaml"),
+    (("mine", *FULL, "-o", "none/x.yaml"), "cannot be written"),
+    (("mine", *FULL, "--cache", "1000B"), "mine.yaml:caches"),
+    (("mine", *FULL[:2], "--clock", "1Hz", *FULL[4:]), "mine.yaml:clocks.cpu.frequency_hz")])
+def test_refusals_leave_nothing_behind(arguments, message, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    code, _, err = run("boards", "new", *arguments)
+    assert code in (2, 3) and message in err and "Traceback" not in err
+    assert not list(tmp_path.iterdir())
+
+
+def test_showing_boards_works_as_before():
+    assert run("boards")[0] == 0 and run("boards", "nucleo_l4r5zi", "--sources")[0] == 0
+    code, _, err = run("boards", "nucleo_l4r5")
+    assert code == 3 and "did you mean" in err

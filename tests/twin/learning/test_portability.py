@@ -1,0 +1,334 @@
+"""`twin plan` and `twin port`: intervals before and after, refusals, and what stands behind."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from calibration.measurement.measurement import Measurement, write_measurement
+from calibration.measurement.sample import Header, Sample
+from calibration.microbench.probe_rows import learn_rows
+from calibration.microbench.probes import PROBES_KEY, RUNTIME, pack_probes
+from hwmodels.board.file import load_board
+from twin.cli import app
+from twin.deployment.deployment import deploy
+from twin.errors import RuntimeRefusedError, UsageError
+from twin.learning.calibrated import (
+    apply_calibration,
+    choose_calibration,
+    predict_calibrated,
+    price_cycles,
+)
+from twin.learning.portability.new_board import Wanted, write_board
+from twin.learning.portability.plan import believe, rank_benchmarks
+from twin.learning.portability.plan_file import read_plan
+from twin.learning.portability.port import FAMILIES, check_families, gather, predict_unmeasured
+from twin.learning.portability.probed import learn_probes, split_odd
+from twin.learning.portability.probes import choose_benchmarks, find_rooms
+from twin.learning.portability.rows import measured_rows, share_waits
+from twin.learning.portability.stated import state_memories
+from twin.learning.tally import TIME_PRICES
+from twin.prediction.prediction import predict
+
+
+def run(*arguments: object) -> tuple[int, str, str]:
+    result = CliRunner().invoke(app, [str(a) for a in arguments])
+    return result.exit_code, result.stdout, result.stderr
+
+
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory):
+    return tmp_path_factory.mktemp("counts")
+
+
+@pytest.fixture(scope="module")
+def observed(cache):
+    return gather(["nucleo_l4r5zi"], cache=cache)
+
+
+@pytest.fixture(scope="module")
+def new_file(tmp_path_factory):
+    path, _ = write_board(Wanted(
+        name="mine", core="cortex-m4", clock_hz=80e6, flash_bytes=1 << 20, sram_bytes=256 << 10,
+        like=load_board("nucleo_l4r5zi")), tmp_path_factory.mktemp("boards") / "mine.yaml")
+    return path
+
+
+def rank(model, board, runtime=None):
+    deployment = deploy(model, board, runtime=runtime)
+    calibration = choose_calibration(deployment)
+    prediction = predict(apply_calibration(deployment, calibration))
+    return rank_benchmarks(prediction, calibration, deployment.board)
+
+
+def test_every_candidate_narrows_and_two_do_more_than_one(new_file):
+    found = rank("ic", new_file)
+    assert [one.narrowing for one in found.single] == sorted(
+        (one.narrowing for one in found.single), reverse=True)
+    assert all(0 <= one.narrowing < 1 for one in (*found.single, *found.runs))
+    assert found.best.narrowing >= found.single[0].narrowing and len(found.best.names) == 2
+    before = found.certainty.time_us
+    for one in (*found.single, found.best, *found.runs):
+        assert before.low <= one.time_us.low < found.prediction.time_us
+        assert found.prediction.time_us < one.time_us.high <= before.high
+
+
+def test_a_memory_that_is_waited_for_more_is_asked_for_more():
+    """Weights in flash wait on it; in SRAM nothing does, and the flash tells of less."""
+    def reach(weights):
+        prediction = predict(deploy("ad", "nucleo_l4r5zi", weights=weights))
+        return share_waits(prediction).get("latency:flash", 0.0)
+
+    assert reach("flash") > 0.5 > reach("sram")
+
+
+def test_plans_are_written_and_read(tmp_path, new_file):
+    code, out, err = run("plan", "kws", "--to", new_file, "-o", tmp_path / "plan.yaml")
+    assert code == 0, err
+    plan = read_plan(str(tmp_path / "plan.yaml"))
+    assert plan.board == "mine" and plan.model == "kws" and len(plan.benchmarks) == 2
+    board = load_board(new_file)
+    assert choose_benchmarks(plan.benchmarks, board, find_rooms(board))
+    assert "best two: " + " and ".join(plan.benchmarks) in out and "ms at 90%" in out
+    code, out, _ = run("plan", "kws", "--to", new_file, "--json")
+    document = json.loads(out)
+    assert code == 0 and tuple(document["best"]["run"]) == plan.benchmarks
+    assert document["low_us"] < document["best"]["low_us"] < document["time_us"]
+
+
+def test_plan_needs_learnt_prices():
+    code, _, err = run("plan", "kws", "-b", "nucleo_l4r5zi", "--calibration", "none")
+    assert code == 2 and "no interval to narrow" in err
+
+
+def test_ported_predictions_say_what_they_rest_on(observed, new_file):
+    found = predict_unmeasured(deploy("kws", new_file), observed)
+    certainty = found.prediction.certainty
+    assert certainty.basis == "model-based"
+    assert certainty.time_us.low < found.prediction.time_us < certainty.time_us.high
+    makeup = found.makeup
+    assert makeup.boards > 0 and makeup.boards + makeup.parameters + makeup.model == \
+        pytest.approx(1.0)
+    assert {one.board for one in found.behind} == {"nucleo_l4r5zi"}
+    assert sum(one.rows for one in found.behind) == len(observed)
+    assert "mine was never measured" in certainty.extrapolating
+    # what was learnt moves physics by the same factor as it moves the board it was learnt on
+    assert 0.5 < found.prediction.time_us / found.physics_us < 2
+
+
+def test_more_boards_narrow_the_interval(observed, new_file, cache):
+    both = gather(["nucleo_l4r5zi", "nucleo_u575zi_q"], cache=cache)
+    deployment = deploy("kws", new_file)
+    one, two = (predict_unmeasured(deployment, rows).prediction for rows in (observed, both))
+
+    def width(prediction):
+        return math.log(prediction.certainty.time_us.high / prediction.certainty.time_us.low)
+
+    assert width(two) < width(one)
+
+
+def test_a_core_nobody_measured_extrapolates(observed):
+    found = predict_unmeasured(deploy("kws", "nucleo_h723zg"), observed)
+    assert "no row is of a board with this core" in found.prediction.certainty.extrapolating
+    on_core = predict_unmeasured(deploy("kws", "nucleo_f401re"), observed)
+    assert found.makeup.boards > on_core.makeup.boards
+
+
+def test_an_operator_family_never_seen_is_refused(observed):
+    prediction = predict(deploy("kws", "nucleo_f401re"))
+    assert check_families(prediction, observed) == ()
+    place = TIME_PRICES.index("depthwise")
+    share = price_cycles(prediction).sum(axis=0)[place] / prediction.cycles
+    without = [dataclasses.replace(one, tally=dataclasses.replace(
+        one.tally, cycles=np.where(np.arange(len(TIME_PRICES)) == place, 0, one.tally.cycles)))
+        for one in observed]
+    with pytest.raises(RuntimeRefusedError, match=f"depthwise takes {share:.0%}.*cortex-m4"):
+        check_families(prediction, without)
+    # of a core nobody measured nothing is known anyway: that is extrapolation, not refusal
+    assert check_families(predict(deploy("kws", "nucleo_h723zg")), without) == ()
+    assert "depthwise" in FAMILIES and "memory" not in FAMILIES
+
+
+def test_networks_can_be_chosen_and_transfer_is_refused_where_it_must(cache):
+    code, _, err = run("port", "kws", "--from", "nucleo_l4r5zi", "--networks", "ad", "--to",
+                       "nucleo_f401re", "--cache", cache)
+    # the autoencoder is fully connected throughout: it says nothing of convolutions
+    assert code == 3 and "no row on a cortex-m4 has one" in err
+    code, out, err = run("port", "kws", "--from", "nucleo_l4r5zi", "--networks", "kws,vww", "--to",
+                         "nucleo_f401re", "--cache", cache, "--json")
+    assert code == 0, err
+    document = json.loads(out)
+    assert {name for one in document["behind"] for name in one["networks"]} == {"kws", "vww"}
+    assert document["kind"] == "predicted" and document["physics_us"] > 0
+
+
+@pytest.mark.parametrize("arguments, message", [
+    (("--from", "rpi_pico"), "nobody measured it"),
+    (("--from", "nucleo_l4r5"), "did you mean nucleo_l4r5zi"),
+    (("--from", "nucleo_l4r5zi", "--networks", "resnet"), "not measured there"),
+    (("--from", "nucleo_l4r5zi", "--to", "stm32n6570_dk", "--runtime", "neural-art"),
+     "runs on an accelerator")])
+def test_refusals(arguments, message, cache):
+    code, _, err = run("port", "kws", "--to", "nucleo_f401re", "--cache", cache, *arguments)
+    assert code in (2, 3) and message in err and "Traceback" not in err
+
+
+def test_a_library_nobody_measured_there_extrapolates(observed):
+    mine = [one for one in observed if one.cell.library == "x-cube-ai"]
+    found = predict_unmeasured(deploy("kws", "nucleo_f401re"), mine)
+    assert any("no row is of the library" in reason
+               for reason in found.prediction.certainty.extrapolating)
+
+
+def test_micro_benchmarks_are_no_networks(tmp_path):
+    folder = write_measurement(tmp_path / "m", probe_measurement(
+        load_board("nucleo_l4r5zi"), ["mac:int8"], 1.0))
+    with pytest.raises(UsageError, match="holds micro-benchmarks"):
+        gather([str(folder)])
+
+
+def test_what_a_plan_expects_is_what_calibrating_leaves(tmp_path):
+    """The interval afterwards is known before: only where it lies is not."""
+    board = load_board("nucleo_l4r5zi")
+    ranking = rank("ic", board)
+    expected = next(one for one in ranking.single if one.names == ("latency:flash",))
+    factor = math.exp(choose_calibration(deploy("ic", board)).time.log[
+        TIME_PRICES.index("memory")])
+    folder = write_measurement(tmp_path / "m", probe_measurement(board, ["latency:flash"], factor))
+    probed = learn_probes([str(folder)], board)
+    after = predict_calibrated(deploy("ic", board), calibration=probed.calibration)
+    left = after.certainty.time_us
+    assert left.high / left.low == pytest.approx(
+        expected.time_us.high / expected.time_us.low, rel=0.02)
+
+
+@pytest.mark.parametrize("board", ["nucleo_l4r5zi", "stm32n6570_dk"])
+def test_plan_starts_from_what_predict_says(board):
+    """On a cache whose replacement policy is not known, too."""
+    ranking = rank("ic", load_board(board))
+    said = predict_calibrated(deploy("ic", board, runtime=ranking.prediction.deployment
+                                     .runtime.identity))
+    assert ranking.prediction.time_us == said.time_us
+    assert ranking.certainty.time_us == said.certainty.time_us
+    assert ranking.best.time_us.low > said.certainty.time_us.low
+
+
+def test_port_says_what_predict_says_and_why_it_differs(new_file, cache):
+    code, out, err = run("port", "kws", "--from", "nucleo_l4r5zi", "--to", new_file, "--cache",
+                         cache, "--json")
+    assert code == 0, err
+    ported = json.loads(out)
+    said = predict_calibrated(deploy("kws", new_file))
+    assert ported["shipped"]["time_us"] == said.time_us
+    assert ported["shipped"]["time_interval_us"]["high"] == said.certainty.time_us.high
+    assert "rows of 1 board," in ported["shipped"]["why_it_differs"]
+
+
+# --- learning from micro-benchmarks -----------------------------------------------------------
+
+def probe_measurement(board, names, factor, runtime="tflm-cmsis-nn@2023", counter="cpu_cycles"):
+    """Micro-benchmarks of a board whose memories wait `factor` times as long as stated."""
+    rooms = find_rooms(board)
+    probes = tuple(probe for one in choose_benchmarks(names, board, rooms) for probe in one.probes)
+    said, cache = state_memories(board), board.cache(board.core.dcache)
+    samples = []
+    for number, probe in enumerate(probes):
+        cost = 8.0
+        if probe.group in ("chase", "conflict") and probe.extent_bytes > cache.size_bytes:
+            cost += factor * said[probe.memory].miss_cycles * min(
+                1, probe.stride_bytes / cache.line_bytes)
+        for place, laps in enumerate((probe.few, probe.many)):
+            samples.append(Sample(run=0, layer=1 + 2 * number + place, counter=counter, clock="cpu",
+                                  unit="cycles", value=500 + laps * probe.units * cost))
+    told = [(PROBES_KEY, pack_probes(probes)), ("for_model", "ic")]
+    header = Header(kind="simulated", model=RUNTIME, board=board.name, runtime=RUNTIME,
+                    source="test", temperature="warm",
+                    environment=tuple(told + ([("for_runtime", runtime)] if runtime else [])))
+    return Measurement(header=header, samples=tuple(samples))
+
+
+def test_measured_rows_hold_the_planted_ratio():
+    board = load_board("nucleo_l4r5zi")
+    rows, remarks = measured_rows(probe_measurement(board, ["latency:flash"], 2.0), board)
+    assert [row.name for row in rows] == ["latency:flash"] and not remarks
+    assert rows[0].log_ratio == pytest.approx(math.log(2.0), abs=0.02)
+
+
+def test_planted_waits_move_the_price_of_memories(tmp_path):
+    board = load_board("nucleo_l4r5zi")
+    place, factors = TIME_PRICES.index("memory"), {}
+    before = believe(choose_calibration(deploy("ic", board))).now
+    for factor in (0.5, 1.0, 2.0):
+        folder = write_measurement(tmp_path / str(factor),
+                                   probe_measurement(board, ["latency:flash"], factor))
+        found = learn_probes([str(folder)], board)
+        factors[factor] = found.calibration.time.log[place]
+        assert found.calibration.time.covariance[place, place] < before.covariance[place, place]
+    assert factors[0.5] < factors[1.0] < factors[2.0]
+    # a network's waits are mostly the flash's: most of a doubling is believed
+    assert factors[2.0] - factors[1.0] > 0.4 * math.log(2)
+
+
+def test_calibrate_writes_an_overlay_that_predict_takes(tmp_path):
+    board = load_board("nucleo_l4r5zi")
+    folder = write_measurement(tmp_path / "m", probe_measurement(board, ["latency:flash"], 2.0))
+    code, out, err = run("calibrate", "-b", "nucleo_l4r5zi", folder, "-o", tmp_path / "o.yaml")
+    assert code == 0, err
+    assert "latency:flash" in out
+    times = []
+    for wanted in ("auto", tmp_path / "o.yaml"):
+        code, out, err = run("predict", "ic", "-b", "nucleo_l4r5zi", "--calibration", wanted,
+                             "--json")
+        assert code == 0, err
+        times.append(json.loads(out)["total"]["time_us"]["value"])
+    assert times[1] > times[0]
+    # learnt on an emulated board: said wherever it is used
+    assert "corrected by micro-benchmarks (latency:flash)" in err
+    assert "simulated" in err and "simulated" in json.loads(out)["calibration"]["overlay"]
+
+
+def test_rows_out_of_reach_of_what_is_believed_are_not_learnt_from(tmp_path):
+    """A wait 200 times the datasheet's tells of a mistake; the row beside it still narrows."""
+    board = load_board("nucleo_l4r5zi")
+    belief = believe(choose_calibration(deploy("ic", board)))
+    (row,), _ = measured_rows(probe_measurement(board, ["latency:flash"], 1.0), board)
+    far = dataclasses.replace(row, log_ratio=row.log_ratio + math.log(200))
+    kept, odd = split_odd(belief, [row, far])
+    assert kept == [row] and len(odd) == 1 and "latency:flash: +" in odd[0]
+    place = TIME_PRICES.index("memory")
+    assert (learn_rows(belief, kept).covariance[place, place]
+            < belief.now.covariance[place, place])
+    folder = write_measurement(tmp_path / "m", probe_measurement(board, ["latency:flash"], 200.0))
+    code, _, err = run("calibrate", "-b", "nucleo_l4r5zi", folder, "-o", tmp_path / "o.yaml")
+    assert code == 2 and "nothing is left to learn from" in err
+    assert not (tmp_path / "o.yaml").exists()
+
+
+@pytest.mark.parametrize("change, message", [
+    ({"board": "nucleo_f401re"}, "measured on nucleo_l4r5zi, not on nucleo_f401re"),
+    ({"runtime": None}, "--runtime is needed"), ({"counter": "instructions"}, "counts instruct")])
+def test_other_measurements_are_refused(change, message, tmp_path):
+    board = load_board("nucleo_l4r5zi")
+    told = {key: value for key, value in change.items() if key != "board"}
+    folder = write_measurement(tmp_path / "m", probe_measurement(board, ["latency:flash"], 1.0,
+                                                                 **told))
+    code, _, err = run("calibrate", "-b", change.get("board", "nucleo_l4r5zi"), folder, "-o",
+                       tmp_path / "o.yaml")
+    assert code in (2, 3) and message in err and not (tmp_path / "o.yaml").exists()
+
+
+def test_a_wait_the_board_file_does_not_know_is_said(tmp_path):
+    """A factor cannot make a wait out of none: the board file is wrong, and nothing is learnt."""
+    board = load_board("nucleo_l4r5zi")
+    calm = load_board("nucleo_l4r5zi", overrides={"clocks.cpu.frequency_hz": "20MHz"})
+    assert state_memories(calm)["flash"].miss_cycles == 0
+    rows, remarks = measured_rows(probe_measurement(board, ["latency:flash"], 1.0), calm)
+    assert not rows and "correct the board file" in remarks[0]
+    with pytest.raises(UsageError, match="nothing there tells of a price"):
+            learn_probes([str(write_measurement(tmp_path / "m", probe_measurement(
+            board, ["latency:flash"], 1.0)))], calm)

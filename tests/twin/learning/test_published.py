@@ -1,0 +1,190 @@
+"""Published rows beside predictions: matching, refusals, ratios, and the accuracy report."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from rich.console import Console
+
+import twin
+from calibration.datasets import published_rows, stand_in
+from calibration.datasets.published import read_names
+from hwmodels.errors import TwinError
+from twin.learning.published import (
+    Comparison,
+    compare_published,
+    compare_row,
+    count_work,
+    find_refusal,
+    match_rows,
+)
+from twin.network import zoo
+from twin.reports.tables.comparison import published_report
+from twin.runtimes import list_runtimes
+
+ROOT = Path(twin.__file__).parents[1]
+
+
+@pytest.fixture(scope="module")
+def kws():
+    return zoo.build("kws")
+
+
+def fake_predictor(row, graph):
+    """10 ms and 100 uJ for anything; refuses microTVM."""
+    if row.runtime.startswith("microtvm"):
+        raise TwinError("no such runtime here")
+    runtime = SimpleNamespace(identity=row.runtime)
+    return SimpleNamespace(deployment=SimpleNamespace(runtime=runtime), time_us=10_000.0,
+                           energy_uj=100.0, placement=SimpleNamespace(arena_bytes=1000))
+
+
+def test_rows_match_by_architecture_not_by_name(kws):
+    rows = match_rows(kws, board="nucleo_l4r5zi")
+    expected = [row for row in published_rows(use="all")
+                if row.board == "nucleo_l4r5zi" and row.model == "kws"]
+    assert list(rows) == expected and len(rows) > 10
+    other = zoo.build("resnet8")  # the network of "ic" under another name
+    assert {row.model for row in match_rows(other, board="nucleo_l4r5zi")} == {"ic"}
+    assert match_rows(zoo.build("mobilenet_v1_0.25_96"), board="ek_ra6m4") == ()
+
+
+def test_compare_gives_every_row_a_figure_or_a_reason(kws):
+    compared = compare_published(kws, "nucleo_l4r5zi", predictor=fake_predictor)
+    assert [c.row for c in compared] == list(match_rows(kws, board="nucleo_l4r5zi"))
+    for one in compared:
+        if one.row.runtime.startswith("microtvm"):
+            assert one.reason == "no such runtime here" and one.latency_ratio is None
+        else:
+            assert one.latency_ratio == pytest.approx(10.0 / one.row.latency_ms)
+            assert not one.reason
+
+
+def test_real_predictions_are_of_the_right_size(kws):
+    """Nothing is fitted, yet all are within a factor of three of what was measured."""
+    compared = [one for one in compare_published(kws, "nucleo_l4r5zi") if one.row.use == "fit"]
+    ratios = {(one.row.edition, one.row.runtime): one.latency_ratio for one in compared
+              if one.latency_ratio is not None}
+    assert {("v1.0", "x-cube-ai@7.3.0"), ("v1.0", "microtvm-cmsis-nn@2022")} <= set(ratios)
+    assert all(1 / 3 < ratio < 3 for ratio in ratios.values()), ratios
+    assert all(one.predicted_arena_bytes > 0 for one in compared if one.runtime)
+
+
+def test_energy_ratio_only_where_energy_can_be_trusted(kws):
+    row = next(row for row in published_rows() if row.judges_energy)
+    suspect = replace(row, flags=(*row.flags, "energy_suspect"))
+    assert compare_row(row, kws, fake_predictor).energy_ratio == pytest.approx(
+        100.0 / row.energy_uj)
+    assert compare_row(suspect, kws, fake_predictor).energy_ratio is None
+    assert compare_row(replace(row, energy_uj=None), kws, fake_predictor).energy_ratio is None
+
+
+def test_only_a_runtime_without_a_file_has_a_stand_in():
+    """A release that exists predicts itself; a stand-in exists."""
+    known = list_runtimes()
+    assert not set(read_names()["stand_ins"]) & set(known)
+    assert set(read_names()["stand_ins"].values()) <= set(known)
+    for row in published_rows():
+        if row.runtime in known:
+            assert stand_in(row.runtime) == row.runtime
+
+
+def test_a_row_says_at_which_settings_it_was_deployed():
+    row = next(row for row in published_rows() if row.board == "nucleo_l4r5zi"
+               and row.supply_v is not None and row.flash_banks == "single")
+    table = published_report("kws", "nucleo_l4r5zi", [
+        Comparison(row=row, runtime=row.runtime, predicted_ms=1.0)])
+    console = Console(width=400)
+    with console.capture() as captured:
+        console.print(table)
+    text = captured.get()
+    assert f"at {row.supply_v:g} V" in text and "flash read by 128 bits (single bank)" in text
+
+
+def test_stand_ins_are_marked():
+    row = next(row for row in published_rows(use="all") if row.runtime == "tflm-cmsis-nn@2021")
+    assert Comparison(row=row, runtime="tflm-cmsis-nn@2023", predicted_ms=1.0).stood_in
+    assert not Comparison(row=replace(row, runtime="x-cube-ai@9.0.0"),
+                          runtime="x-cube-ai@9.0.0").stood_in
+
+
+@pytest.mark.parametrize(("changes", "reason"), [
+    ({}, ""),
+    ({"board": None}, "no board file"),
+    ({"runtime": None}, "no runtime"),
+    ({"flags": ("npu",)}, "accelerator"),
+    ({"model": None}, "not known"),
+    ({"precision": "float32"}, "float32"),
+])
+def test_refusals(changes, reason):
+    row = next(row for row in published_rows() if row.board == "nucleo_l4r5zi")
+    found = find_refusal(replace(row, **changes))
+    assert (reason in found) and bool(found) == bool(reason)
+
+
+def test_work_of_the_reference_networks(kws):
+    # models.md of MLPerf Tiny's references: conv 320,000; 1x1 4 x 512,000 and the dense 768;
+    # depthwise 4 x 72,000; 13 operators of which the reshape moves nothing.
+    assert count_work(kws) == (320_000, 4 * 512_000 + 768, 4 * 72_000, 12)
+    vww = zoo.build("vww")
+    assert sum(count_work(vww)[:3]) == 7_489_664
+    # 3,733,073 MACs are left when dead channels are dropped (the same source)
+    assert sum(count_work(vww, drops_dead_channels=True)[:3]) == 3_733_073
+
+
+@pytest.fixture
+def report(monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT))
+    monkeypatch.setattr("twin.learning.published.build_published", zoo.build)
+    from benchmarks.accuracy import judgement, report
+
+    yield SimpleNamespace(judgement=judgement, report=report)
+    for name in [name for name in sys.modules if name.startswith("benchmarks")]:
+        del sys.modules[name]
+
+
+def test_report_tells_fit_from_test_and_hides_sealed_rows(report, monkeypatch):
+    mlperf = [row for row in published_rows(use="all") if row.dataset == "mlperf_tiny"]
+    monkeypatch.setattr(report.judgement, "published_rows", lambda use: mlperf)
+    monkeypatch.setattr(report.judgement, "build_published", zoo.build)
+    judged = report.judgement.judge(predictor=fake_predictor)
+    fit = [case for case in judged.cases if case.row.use == "fit"]
+    test = [case for case in judged.cases if case.row.use == "test"]
+    assert len(fit) + len(test) + sum(judged.left_out.values()) == len(mlperf)
+    errors = report.judgement.latency_errors(fit, report.judgement.TWIN)
+    ratios = [10.0 / case.row.latency_ms for case in fit if case.comparison.runtime]
+    assert errors.count == len(ratios)
+    assert errors.worst_pct == pytest.approx(max(abs(ratio - 1) for ratio in ratios) * 100)
+    text = report.report.make_summary(judged) + report.report.make_details(judged, {})
+    assert f"| {report.judgement.TWIN} | {errors.count} |" in text
+    listing = report.report.make_listing(judged, {})
+    assert all(f"mlperf_tiny:{case.row.line} " in listing for case in fit)
+    assert not any(f"mlperf_tiny:{case.row.line} " in listing for case in test)
+    assert text == report.report.make_summary(judged) + report.report.make_details(judged, {})
+
+
+def test_markers_of_the_readme(report):
+    from benchmarks.accuracy import __main__ as command
+
+    text = f"a\n{command.BEGIN}\nold\n{command.END}\nb\n"
+    once = command.replace_between(text, "new\n")
+    assert once == f"a\n{command.BEGIN}\nnew\n{command.END}\nb\n"
+    assert command.replace_between(once, "new\n") == once
+    with pytest.raises(ValueError, match="once"):
+        command.replace_between("no markers", "new")
+
+
+@pytest.mark.parametrize(("code", "beats"), [
+    ("ldrb r0, [r1]", 1), ("ldr r0, [r1]", 1), ("ldrd r0, r1, [r2]", 2), ("ldm r0, {r4-r7}", 4),
+    ("vldrb.u8 q0, [r0]", 4), ("vstrw.32 q0, [r0]", 4), ("add r0, r0, r1", 0),
+])
+def test_tightly_coupled_memory_counts_words(report, code, beats):
+    # PMU event DTCM_ACCESS: a 128-bit vector takes four 32-bit banks, a byte takes one.
+    from benchmarks.accuracy.instructions import count_beats
+    from hwmodels.kernel import Block
+
+    assert count_beats(Block(name="x", code=code, trips=3, entries=3)) == 3 * beats

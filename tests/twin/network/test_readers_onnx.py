@@ -1,0 +1,288 @@
+"""The .onnx reader: layouts, folding, quantised forms and refusals.
+
+Numbers are checked end to end where an interpreter is at hand: the ONNX reference evaluator on
+the original file against the TensorFlow Lite interpreter on the graph written as .tflite.
+"""
+
+import random
+import sys
+
+import numpy as np
+import pytest
+from made_graphs import assert_same_graph
+
+from hwmodels.errors import ToolMissingError
+from twin.errors import ModelError
+from twin.network import zoo
+from twin.network.graph import Graph
+from twin.network.operators import graph_macs
+from twin.network.readers import read_model
+from twin.network.writers.onnx import encode_onnx
+from twin.network.writers.tflite import write_tflite
+
+onnx = pytest.importorskip("onnx", reason="the onnx extra is not installed")
+from onnx import TensorProto, helper, numpy_helper  # noqa: E402
+
+
+def weights(*shape):
+    scale = np.sqrt(np.prod(shape[1:])) if len(shape) > 1 else 1
+    return (np.random.default_rng(sum(shape)).normal(size=shape) / scale).astype(np.float32)
+
+
+def node(op, inputs, outputs, **attributes):
+    return helper.make_node(op, inputs.split(), outputs.split(), **attributes)
+
+
+def save(folder, nodes, inputs, outputs, constants, kind=TensorProto.FLOAT, opset=17):
+    graph = helper.make_graph(
+        nodes, "made", [helper.make_tensor_value_info(n, kind, s) for n, s in inputs.items()],
+        [helper.make_tensor_value_info(n, kind, s) for n, s in outputs.items()],
+        [numpy_helper.from_array(np.asarray(v), k) for k, v in constants.items()])
+    model = helper.make_model(graph, ir_version=8, opset_imports=[
+        helper.make_opsetid("", opset), helper.make_opsetid("com.microsoft", 1)])
+    path = folder / "made.onnx"
+    onnx.save(model, path)
+    return path
+
+
+CASES = {  # name: (nodes, inputs, outputs, constants, expected operators)
+    "convolution, norm, relu, pool, flatten, product": (
+        [node("Conv", "x w b", "c", pads=[1, 1, 1, 1]),
+         node("BatchNormalization", "c gamma beta mean variance", "n"), node("Relu", "n", "r"),
+         node("MaxPool", "r", "p", kernel_shape=[2, 2], strides=[2, 2]),
+         node("Flatten", "p", "f"), node("Gemm", "f v u", "y", transB=1)],
+        {"x": [1, 3, 8, 6]}, {"y": [1, 5]},
+        {"w": weights(4, 3, 3, 3), "b": weights(4), "gamma": weights(4) + 2, "beta": weights(4),
+         "mean": weights(4), "variance": abs(weights(4)) + 1, "v": weights(5, 48),
+         "u": weights(5)},
+        ["conv_2d relu", "max_pool_2d", "reshape", "fully_connected"]),
+    "shape computed, matmul, bias, relu": (
+        [node("Conv", "x w", "c"), node("Shape", "c", "s"), node("Gather", "s zero", "n"),
+         node("Unsqueeze", "n axis", "m"), node("Concat", "m rest", "to", axis=0),
+         node("Reshape", "c to", "f"), node("MatMul", "f v", "p"), node("Add", "p u", "q"),
+         node("Relu", "q", "y")],
+        {"x": [1, 3, 4, 6]}, {"y": [1, 5]},
+        {"w": weights(4, 3, 1, 1), "zero": np.array(0), "axis": np.array([0]),
+         "rest": np.array([-1]), "v": weights(96, 5), "u": weights(5)},
+        ["conv_2d", "reshape", "fully_connected relu"]),
+    "exported channels last": (
+        [node("Transpose", "x", "t", perm=[0, 3, 1, 2]),
+         node("Conv", "t w", "c", auto_pad="SAME_UPPER", strides=[2, 2]),
+         node("Clip", "c low high", "k"), node("Transpose", "k", "u", perm=[0, 2, 3, 1]),
+         node("Reshape", "u to", "f"), node("Gemm", "f v", "y")],
+        {"x": [1, 8, 6, 3]}, {"y": [1, 5]},
+        {"w": weights(4, 3, 3, 3), "low": np.float32(0), "high": np.float32(6),
+         "to": np.array([1, 48]), "v": weights(48, 5)},
+        ["conv_2d relu6", "reshape", "fully_connected"]),
+    "squeeze and excite": (
+        [node("Conv", "x w", "c", group=4, pads=[1, 1, 1, 1]),
+         node("GlobalAveragePool", "c", "g"), node("Conv", "g v u", "e"),
+         node("Sigmoid", "e", "s"), node("Mul", "c s", "m"), node("Add", "m x", "a"),
+         node("ReduceMean", "a", "y", axes=[2, 3], keepdims=0)],
+        {"x": [1, 4, 7, 5]}, {"y": [1, 4]},
+        {"w": weights(4, 1, 3, 3), "v": weights(4, 4, 1, 1), "u": weights(4)},
+        ["depthwise_conv_2d", "average_pool_2d", "conv_2d", "logistic", "mul", "add", "mean"]),
+    "pad, concat, split, slice": (
+        [node("Pad", "x amounts", "p"), node("Conv", "p w", "c", strides=[2, 2]),
+         node("Concat", "c c", "k", axis=1), node("LeakyRelu", "k", "l", alpha=0.1),
+         node("Split", "l lengths", "s t", axis=1), node("Sub", "s t", "d"),
+         node("Slice", "d start end axes", "y")],
+        {"x": [1, 3, 8, 6]}, {"y": [1, 4, 2, 2]},
+        {"amounts": np.array([0, 0, 1, 1, 0, 0, 1, 1]), "w": weights(4, 3, 3, 3),
+         "lengths": np.array([4, 4]), "start": np.array([1, 0]), "end": np.array([3, 2]),
+         "axes": np.array([2, 3])},
+        ["pad", "conv_2d", "concatenation", "leaky_relu", "split", "sub", "slice"]),
+    "signal": (
+        [node("Conv", "x w b", "c", pads=[1, 1]), node("Relu", "c", "r"),
+         node("MaxPool", "r", "p", kernel_shape=[2], strides=[2]), node("Flatten", "p", "f"),
+         node("Gemm", "f v", "y", transB=1)],
+        {"x": [1, 3, 16]}, {"y": [1, 5]},
+        {"w": weights(4, 3, 3), "b": weights(4), "v": weights(5, 32)},
+        ["conv_2d relu", "max_pool_2d", "reshape", "fully_connected"]),
+    "hard swish, prelu, softmax over channels": (
+        [node("Conv", "x w", "c"), node("HardSigmoid", "c", "g", alpha=1 / 6, beta=0.5),
+         node("Mul", "c g", "m"), node("PRelu", "m slopes", "r"),
+         node("Softmax", "r", "y", axis=1)],
+        {"x": [1, 3, 5, 4]}, {"y": [1, 4, 5, 4]},
+        {"w": weights(4, 3, 1, 1), "slopes": weights(4, 1, 1)},
+        ["conv_2d", "hard_swish", "prelu", "softmax"]),
+    "normalised input, transpose that moves": (
+        [node("Sub", "x mean", "a"), node("Div", "a deviation", "b"), node("Conv", "b w", "c"),
+         node("Transpose", "c", "y", perm=[0, 2, 1, 3])],
+        {"x": [1, 3, 5, 4]}, {"y": [1, 5, 4, 4]},
+        {"mean": weights(3, 1, 1), "deviation": abs(weights(1, 3, 1, 1)) + 1,
+         "w": weights(4, 3, 1, 1)},
+        ["sub", "mul", "conv_2d", "transpose"]),
+    "resize and transposed convolution": (
+        [node("Resize", "x  scales", "r", mode="linear"),
+         node("ConvTranspose", "r w", "y", strides=[2, 2])],
+        {"x": [1, 3, 5, 4]}, {"y": [1, 2, 20, 16]},
+        {"scales": np.array([1, 1, 2, 2], np.float32), "w": weights(3, 2, 2, 2)},
+        ["resize_bilinear", "transpose_conv_2d"]),
+}
+# "x  scales" splits without the empty regions-of-interest input in between.
+CASES["resize and transposed convolution"][0][0].input.insert(1, "")
+
+
+def described(graph):
+    return [f"{layer.op} {layer.activation}" if layer.activation else layer.op
+            for layer in graph.layers]
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_networks_read_as_the_expected_layers(case, tmp_path):
+    nodes, inputs, outputs, constants, expected = CASES[case]
+    assert described(read_model(save(tmp_path, nodes, inputs, outputs, constants))) == expected
+
+
+def channels_last(values, rank):
+    if values.ndim == 4:
+        return values.transpose(0, 2, 3, 1)
+    return values.transpose(0, 2, 1)[:, None] if values.ndim == 3 and rank == 4 else values
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_the_graph_computes_what_the_file_computes(case, tmp_path):
+    interpreter_module = pytest.importorskip(
+        "ai_edge_litert.interpreter", reason="no TensorFlow Lite interpreter is installed")
+    from onnx.reference import ReferenceEvaluator
+
+    nodes, inputs, outputs, constants, _ = CASES[case]
+    path = save(tmp_path, nodes, inputs, outputs, constants)
+    graph = read_model(path)
+    (name, shape), = inputs.items()
+    x = np.random.default_rng(0).normal(size=shape).astype(np.float32)
+    (expected,) = ReferenceEvaluator(str(path)).run(None, {name: x})
+    write_tflite(graph, tmp_path / "made.tflite")
+    interpreter = interpreter_module.Interpreter(str(tmp_path / "made.tflite"))
+    interpreter.allocate_tensors()
+    stored = tuple(graph.tensors[graph.inputs[0]].shape)
+    fed = x if case == "exported channels last" else channels_last(x, len(stored))
+    interpreter.set_tensor(interpreter.get_input_details()[0]["index"], fed)
+    interpreter.invoke()
+    given = interpreter.get_tensor(interpreter.get_output_details()[0]["index"])
+    # Sums of up to 96 products of float32 in another order.
+    np.testing.assert_allclose(given, channels_last(expected, given.ndim), atol=1e-5)
+
+
+def test_recurrent_gates_are_reordered(tmp_path):
+    w, r, b = weights(1, 16, 3), weights(1, 16, 4), weights(1, 32)
+    path = save(tmp_path, [node("LSTM", "x w r b", "Y Yh", hidden_size=4),
+                           node("Squeeze", "Yh axis", "y")],
+                {"x": [7, 1, 3]}, {"y": [1, 4]},
+                {"w": w, "r": r, "b": b, "axis": np.array([0])})
+    graph = read_model(path)
+    data, stacked, recurrent, bias = graph.layer_inputs(graph.layers[0])
+    # The file orders input, output, forget, cell; a graph input, forget, cell, output.
+    order = np.concatenate([np.arange(4), np.arange(8, 12), np.arange(12, 16), np.arange(4, 8)])
+    np.testing.assert_array_equal(stacked.data, w[0][order])
+    np.testing.assert_array_equal(recurrent.data, r[0][order])
+    np.testing.assert_array_equal(bias.data, np.concatenate([b[0][:16][order], b[0][16:][order]]))
+    assert data.shape == (7, 1, 3) and graph_macs(graph) == 7 * 16 * (3 + 4)
+
+
+def test_gru_reads(tmp_path):
+    path = save(tmp_path, [node("GRU", "x w r", "y", hidden_size=4)], {"x": [7, 1, 3]},
+                {"y": [7, 1, 1, 4]}, {"w": weights(1, 12, 3), "r": weights(1, 12, 4)})
+    graph = read_model(path)
+    assert described(graph) == ["gru"] and graph_macs(graph) == 7 * 12 * (3 + 4)
+
+
+def integer_constants():
+    random = np.random.default_rng(3)
+    return {"xs": np.float32(0.05), "xz": np.int8(3), "w": random.integers(
+        -127, 128, (4, 3, 3, 3), dtype=np.int8), "ws": np.array([.01, .02, .03, .04], np.float32),
+        "wz": np.zeros(4, np.int8), "ys": np.float32(0.1), "yz": np.int8(-128),
+        "b": random.integers(-99, 99, 4, dtype=np.int32)}
+
+
+def test_both_quantised_forms_read_as_the_same_layer(tmp_path):
+    constants = integer_constants()
+    shapes = {"x": [1, 3, 8, 6]}, {"y": [1, 4, 8, 6]}
+    operator = read_model(save(
+        tmp_path, [node("QLinearConv", "x xs xz w ws wz ys yz b", "y", pads=[1, 1, 1, 1])],
+        *shapes, constants, kind=TensorProto.INT8))
+    pairs = read_model(save(
+        tmp_path,
+        [node("DequantizeLinear", "x xs xz", "xf"),
+         node("DequantizeLinear", "w ws wz", "wf", axis=0),
+         node("DequantizeLinear", "b bs bz", "bf", axis=0),
+         node("Conv", "xf wf bf", "c", pads=[1, 1, 1, 1]),
+         node("QuantizeLinear", "c ys yz", "y")],
+        *shapes, {**constants, "bs": constants["xs"] * constants["ws"],
+                  "bz": np.zeros(4, np.int32)}, kind=TensorProto.INT8))
+    assert_same_graph(operator, pairs)
+    (layer,) = operator.layers
+    data, kernel, bias = operator.layer_inputs(layer)
+    np.testing.assert_array_equal(kernel.data, constants["w"].transpose(0, 2, 3, 1))
+    assert kernel.quantization.axis == 0 and bias.dtype == "int32"
+    assert operator.layer_outputs(layer)[0].quantization.zero_points == (-128,)
+    assert operator.layer_outputs(layer)[0].dtype == "int8" and data.shape == (1, 8, 6, 3)
+
+
+def test_partly_quantised_operators_keep_their_conversions(tmp_path):
+    # The sum reads one real value, so it runs on real values.
+    path = save(tmp_path, [node("QuantizeLinear", "x s z", "q"),
+                           node("DequantizeLinear", "q s z", "d"), node("Add", "d x", "a"),
+                           node("QuantizeLinear", "a s z", "r"),
+                           node("DequantizeLinear", "r s z", "y")],
+                {"x": [1, 6]}, {"y": [1, 6]}, {"s": np.float32(0.1), "z": np.int8(0)})
+    assert described(read_model(path)) == ["quantize", "dequantize", "add", "quantize",
+                                           "dequantize"]
+
+
+REFUSED = {
+    "unknown": ([node("Erf", "x", "a"), node("Cos", "a", "y")], [1, 4], [1, 4], {},
+                "2 operators are not supported: 0 Erf, 1 Cos"),
+    "variant": ([node("Clip", "x low high", "y")], [1, 4], [1, 4],
+                {"low": np.float32(-2), "high": np.float32(3)}, "0 Clip (bounds other than"),
+    "batch": ([node("Relu", "x", "y")], [8, 4], [8, 4], {}, "batch 8; export"),
+    "dynamic": ([node("Relu", "x", "y")], ["n", 4], ["n", 4], {}, "dynamic shape ['n', 4]"),
+    "lone norm": ([node("BatchNormalization", "x a a a a", "y")], [1, 4], [1, 4],
+                  {"a": weights(4)}, "not behind a convolution"),
+    "data-dependent": ([node("NonZero", "x", "i"), node("Cast", "i", "y", to=1)], [1, 4],
+                       [2, "k"], {}, "0 NonZero, 1 Cast"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_refusals_name_the_file_and_the_reason(case, tmp_path):
+    nodes, given, made, constants, message = REFUSED[case]
+    path = save(tmp_path, nodes, {"x": given}, {"y": made}, constants)
+    with pytest.raises(ModelError) as caught:
+        read_model(path)
+    assert message in str(caught.value) and str(path) in str(caught.value)
+
+
+def test_unknown_operators_become_assumed_copies_when_asked(tmp_path):
+    nodes, given, made, constants, _ = REFUSED["unknown"]
+    path = save(tmp_path, nodes, {"x": given}, {"y": made}, constants)
+    graph = read_model(path, assume_unsupported="copy")
+    assert [(layer.op, layer.assumed) for layer in graph.layers] == [("copy", True)] * 2
+
+
+def test_damaged_files_give_a_graph_or_a_model_error(tmp_path):
+    content, path = encode_onnx(zoo.build("kws")), tmp_path / "damaged.onnx"
+    chosen = random.Random(0)
+    outcomes = set()
+    for turn in range(60):
+        changed = bytearray(content)
+        if turn % 3 == 0:
+            changed = changed[:chosen.randrange(len(changed))]
+        else:
+            for _ in range(4):
+                changed[-chosen.randrange(1, 14_000)] = chosen.randrange(256)
+        path.write_bytes(changed)
+        try:
+            outcomes.add(type(read_model(path)))
+        except ModelError:
+            outcomes.add(ModelError)
+    assert outcomes <= {Graph, ModelError} and ModelError in outcomes
+
+
+def test_without_the_package_the_extra_is_named(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "onnx", None)
+    (tmp_path / "x.onnx").write_bytes(b"anything")
+    with pytest.raises(ToolMissingError, match=r"the extra 'onnx'") as caught:
+        read_model(tmp_path / "x.onnx")
+    assert caught.value.exit_code == 5

@@ -1,0 +1,72 @@
+"""The document and tables of an inference on an accelerator: what an epoch used, sums, energy."""
+
+import json
+import math
+
+import jsonschema
+import pytest
+
+from hwmodels.board.file import load_board
+from twin.deployment.deployment import deploy
+from twin.prediction.accelerator.energy import estimate_npu_energy
+from twin.prediction.document import dump_document, load_schema, to_document
+from twin.prediction.prediction import predict
+from twin.reports.export import layer_rows
+
+PREDICTION = predict(deploy("ic", "stm32n6570_dk", runtime="neural-art"))
+
+
+@pytest.fixture(scope="module")
+def document():
+    return json.loads(dump_document(to_document(PREDICTION)))
+
+
+def test_the_document_keeps_its_schema(document):
+    jsonschema.Draft202012Validator(load_schema()).validate(document)
+
+
+def test_an_epoch_lists_what_it_used_and_it_sums(document):
+    for epoch in document["epochs"]:
+        if epoch["kind"] == "sw":
+            assert epoch["engines"] == epoch["busif"] == epoch["pools"] == []
+            continue
+        assert sum(item["npu_cycles"] for item in epoch["exposed"]) == epoch["core_npu_cycles"]
+        for way, direction in (("read", "in"), ("write", "out")):
+            by_engine = sum(engine["bytes"] for engine in epoch["engines"]
+                            if engine["direction"] == direction)
+            assert sum(part[f"{way}_bytes"] for part in epoch["busif"]) == by_engine
+        assert {engine["pool"] for engine in epoch["engines"]} == {
+            pool["name"] for pool in epoch["pools"]}
+        assert {engine["busif"] for engine in epoch["engines"]} <= {"busif0", "busif1"}
+        lines = sum(epoch["npu_cache"][name] for name in ("read_hit", "read_miss"))
+        flash = sum(pool["read_bytes"] for pool in epoch["pools"] if pool["name"] == "octoFlash")
+        assert lines >= flash / 64
+    macs = sum(unit["macs"] for epoch in document["epochs"] for unit in epoch["units"])
+    assert macs == sum(layer["macs"] for layer in document["layers"])
+
+
+def test_layers_have_cycles_of_every_clock_and_they_sum_to_the_total(document):
+    for clock, total in document["total"]["cycles"].items():
+        assert sum(layer["cycles_by_clock"].get(clock, 0)
+                   for layer in document["layers"]) == total
+    rows = layer_rows(PREDICTION)
+    assert sum(row["npu_cycles"] for row in rows) == document["total"]["cycles"]["npu"]
+    assert "npu_cycles" not in layer_rows(predict(deploy("kws", "nucleo_l4r5zi")))[0]
+
+
+def test_pools_in_use_are_within_their_size(document):
+    assert document["pools"]
+    assert all(0 < pool["used_bytes"] <= pool["size_bytes"] for pool in document["pools"])
+
+
+def test_energy_of_the_npu_is_the_sum_of_its_lines_with_a_wide_interval(document):
+    value_uj, interval = estimate_npu_energy(PREDICTION)
+    lines = [line.energy_pj for line in PREDICTION.bill.lines if line.event.startswith("npu_")]
+    assert value_uj == pytest.approx(math.fsum(lines) * 1e-6)
+    # Every price is stated with a relative deviation of one: ln 2 of variance.
+    assert interval.high / value_uj == pytest.approx(math.exp(1.645 * math.sqrt(math.log(2))))
+    assert document["npu_energy_uj"]["value"] == value_uj
+    # Order of magnitude of published boards above idle, for networks of this size: 5 to 35 pJ/MAC.
+    assert interval.low < 7.2e-6 * PREDICTION.macs < interval.high
+    assert all(fact.kind == "assumed" for fact in load_board("stm32n6570_dk").facts
+               if fact.path.startswith("npu.energy"))

@@ -1,0 +1,93 @@
+"""CSV files: columns of the constraint framework, ours, sums, and whole files only."""
+
+import csv
+
+import pytest
+from made_predictions import make_prediction
+
+from twin.deployment.deployment import deploy
+from twin.errors import UsageError
+from twin.prediction.prediction import predict
+from twin.reports.export import hardware_summary, write_csv_files, write_file
+
+# Columns as the edge-hardware constraint framework documents them.
+FRAMEWORK = {
+    "layerwise_breakdown": "layer,output_elements,parameter_bytes,activation_bytes,macs",
+    "precision_tradeoffs": "precision,accuracy_mean,latency_ms_mean,memory_mb_mean,"
+                           "energy_proxy_j_mean,accepted_ratio",
+    "hardware_summary": "estimated_total_bytes,estimated_total_macs,achieved_bandwidth_gbps,"
+                        "configured_memory_bandwidth_gbps,bandwidth_utilization,achieved_gmacs",
+}
+
+
+def read(folder, name):
+    with (folder / f"{name}.csv").open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def test_framework_files_have_its_columns(tmp_path):
+    written = write_csv_files(make_prediction(), tmp_path / "new" / "folder")
+    assert [path.stem for path in written] == [*FRAMEWORK, "layers", "bill"]
+    for path in written[:3]:
+        assert path.read_text().splitlines()[0] == FRAMEWORK[path.stem]
+
+
+def test_framework_figures_follow_their_definitions(tmp_path):
+    prediction = make_prediction(2)
+    write_csv_files(prediction, tmp_path)
+    layers = read(tmp_path, "layerwise_breakdown")
+    # 25 x 5 x 64 int8 outputs; 64 x 64 int8 weights, which both made layers share.
+    assert layers[0] == {"layer": "layer [0]", "output_elements": "8000",
+                         "parameter_bytes": "4096", "activation_bytes": "8000", "macs": "20000"}
+    summary = read(tmp_path, "hardware_summary")[0]
+    total_bytes, seconds = 2 * (8000 + 4096), prediction.time_us * 1e-6
+    assert int(summary["estimated_total_bytes"]) == total_bytes
+    assert float(summary["achieved_bandwidth_gbps"]) == pytest.approx(total_bytes / seconds / 1e9)
+    # nucleo_l4r5zi: 8 bytes per flash read of 1 + 5 wait states at 120 MHz.
+    configured = 8 / 6 * 120e6 / 1e9
+    assert float(summary["configured_memory_bandwidth_gbps"]) == pytest.approx(configured)
+    assert float(summary["bandwidth_utilization"]) == pytest.approx(
+        total_bytes / seconds / 1e9 / configured)
+    assert float(summary["achieved_gmacs"]) == pytest.approx(60_000 / seconds / 1e9)
+    tradeoff = read(tmp_path, "precision_tradeoffs")[0]
+    assert (tradeoff["precision"], tradeoff["accuracy_mean"]) == ("int8", "")
+    assert float(tradeoff["memory_mb_mean"]) == pytest.approx(8192 / 1024**2)
+    assert float(tradeoff["energy_proxy_j_mean"]) == pytest.approx(prediction.energy_uj * 1e-6)
+
+
+def test_our_bill_sums_to_our_layers(tmp_path):
+    write_csv_files(make_prediction(), tmp_path)
+    bill = read(tmp_path, "bill")
+    for layer in read(tmp_path, "layers"):
+        assert int(layer["cycles"]) == sum(int(row["cycles"]) for row in bill
+                                           if row["layer"] == layer["index"])
+    assert {row["phase"] for row in bill} == {"invoke", "setup"}
+
+
+def test_energy_that_is_not_known_stays_empty(tmp_path):
+    write_csv_files(make_prediction(energy=False), tmp_path)
+    assert read(tmp_path, "precision_tradeoffs")[0]["energy_proxy_j_mean"] == ""
+    assert {row["energy_uj"] for row in read(tmp_path, "layers")} == {""}
+
+
+def test_a_place_that_cannot_be_written_is_refused_and_nothing_is_left(tmp_path):
+    (tmp_path / "file").write_text("old")
+    with pytest.raises(UsageError, match="cannot be written"):
+        write_csv_files(make_prediction(1), tmp_path / "file")
+    assert (tmp_path / "file").read_text() == "old"
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(UsageError):
+        write_file(tmp_path / "folder", b"x")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "folder"]
+
+
+def test_same_prediction_gives_the_same_bytes(tmp_path):
+    first = [path.read_bytes() for path in write_csv_files(make_prediction(), tmp_path / "a")]
+    second = [path.read_bytes() for path in write_csv_files(make_prediction(), tmp_path / "b")]
+    assert first == second
+
+
+def test_utilisation_of_the_flash_is_not_told_where_an_accelerator_moves_bytes_elsewhere():
+    prediction = predict(deploy("kws", "stm32n6570_dk", runtime="neural-art"))
+    (row,) = hardware_summary(prediction)
+    assert row["bandwidth_utilization"] is None and row["achieved_bandwidth_gbps"] > 0

@@ -1,0 +1,127 @@
+"""Timelines of an inference on an accelerator: spans, bandwidth, trace file, picture."""
+
+import itertools
+import json
+import math
+
+import pytest
+
+from twin.deployment.deployment import deploy
+from twin.errors import UsageError
+from twin.prediction.accelerator.timeline import list_spans, sample_bandwidth
+from twin.prediction.prediction import predict
+from twin.reports.figures.canvas import save_figure
+from twin.reports.figures.epoch_timeline import draw_timeline_figure
+from twin.reports.trace import check_trace, make_trace, write_trace
+
+
+@pytest.fixture(scope="module")
+def prediction():
+    return predict(deploy("kws", "stm32n6570_dk", runtime="neural-art"))
+
+
+def test_spans_lie_inside_their_epoch_and_phases_do_not_overlap(prediction):
+    spans = list_spans(prediction)
+    for span in spans:
+        epoch = prediction.epochs[span.epoch]
+        assert epoch.start_us - 1e-6 <= span.start_us <= span.end_us
+        assert span.end_us <= epoch.start_us + epoch.time_us + 1e-6
+    host = sorted((span.start_us, span.end_us) for span in spans if span.row == "host")
+    assert all(first[1] <= second[0] + 1e-6
+               for first, second in itertools.pairwise(host))
+    busy_us = math.fsum(end - start for start, end in host)
+    core_us = math.fsum(epoch.run.core_npu_cycles for epoch in prediction.epochs) / 1e3
+    assert busy_us + core_us == pytest.approx(prediction.time_us)
+
+
+def test_engines_move_what_their_epoch_asks(prediction):
+    spans = list_spans(prediction)
+    for epoch in prediction.epochs:
+        for engine in epoch.run.epoch.engines:
+            moved = math.fsum(span.bytes for span in spans if span.epoch == epoch.index
+                              and span.row == f"STRENG {engine.index}")
+            assert moved == pytest.approx(engine.bytes * engine.repeats)
+
+
+def test_bandwidth_carries_every_byte(prediction):
+    spans = list_spans(prediction)
+    rates = sample_bandwidth(spans, prediction.time_us, bins=100)
+    for pool, mb_per_s in rates.items():
+        moved = math.fsum(span.bytes for span in spans if span.pool == pool)
+        assert math.fsum(mb_per_s) * prediction.time_us / 100 == pytest.approx(moved, rel=1e-6)
+
+
+def test_one_span_per_engine_and_epoch_covers_its_steps(prediction):
+    coarse = list_spans(prediction, steps=False, epochs=[0])
+    fine = list_spans(prediction, epochs=[0])
+    assert {span.row for span in coarse} == {span.row for span in fine}
+    assert len(coarse) < len(fine)
+    assert math.fsum(s.bytes for s in coarse) == pytest.approx(math.fsum(s.bytes for s in fine))
+
+
+def test_trace_is_in_the_trace_event_format(prediction, tmp_path):
+    path = write_trace(prediction, tmp_path / "trace.json")
+    trace = json.loads(path.read_text(encoding="utf-8"))
+    complete = [event for event in trace["traceEvents"] if event["ph"] == "X"]
+    assert all({"name", "pid", "tid", "ts", "dur"} <= event.keys() for event in complete)
+    assert all(event["dur"] >= 0 for event in complete)
+    epochs = [event for event in complete if event["name"].startswith("epoch_")
+              and event["pid"] == 4]
+    assert math.fsum(event["dur"] for event in epochs) == pytest.approx(prediction.time_us)
+    names = {event["args"]["name"] for event in trace["traceEvents"]
+             if event["name"] == "thread_name"}
+    assert {"host", "CONV_ACC", "STRENG 0"} <= names
+    assert any(event["ph"] == "C" for event in trace["traceEvents"])
+    assert make_trace(prediction) == make_trace(prediction)
+
+
+def test_refusals(prediction, tmp_path):
+    with pytest.raises(UsageError, match=r"ends in \.json"):
+        write_trace(prediction, tmp_path / "trace.txt")
+    with pytest.raises(UsageError, match="neural-art"):
+        check_trace(deploy("kws", "nucleo_l4r5zi"), tmp_path / "trace.json")
+    (tmp_path / "file").write_text("")
+    with pytest.raises(UsageError, match="cannot be written"):
+        check_trace(prediction.deployment, tmp_path / "file" / "trace.json")
+    (tmp_path / "folder.json").mkdir()
+    with pytest.raises(UsageError, match="is a folder"):
+        check_trace(prediction.deployment, tmp_path / "folder.json")
+
+
+def test_events_of_a_thread_never_overlap():
+    for name in ("kws", "ic"):
+        made = predict(deploy(name, "stm32n6570_dk", runtime="neural-art"))
+        threads = {}
+        for event in make_trace(made)["traceEvents"]:
+            if event["ph"] == "X":
+                threads.setdefault((event["pid"], event["tid"]), []).append(
+                    (event["ts"], event["ts"] + event["dur"]))
+        assert len(threads) > 8
+        for spans in threads.values():
+            assert all(first[1] <= second[0] + 1e-9
+                       for first, second in itertools.pairwise(sorted(spans)))
+
+
+def test_timeline_picture_is_drawn(prediction, tmp_path):
+    figure = draw_timeline_figure(prediction)
+    gantt, bandwidth, bill = figure.axes
+    rows = [label.get_text() for label in gantt.get_yticklabels()]
+    assert rows[0] == "host" and "CONV_ACC" in rows and "STRENG 0" in rows
+    assert len(bandwidth.patches) == len({span.pool for span in list_spans(prediction)
+                                          if span.pool})
+    tops = {}
+    for bar in bill.patches:
+        place = round(bar.get_x() + bar.get_width() / 2)
+        tops[place] = max(tops.get(place, 0.0), bar.get_y() + bar.get_height())
+    for epoch in prediction.epochs:
+        assert tops[epoch.index] == pytest.approx(epoch.time_us)
+    assert save_figure(figure, tmp_path / "timeline.png").stat().st_size > 10_000
+
+
+def test_every_unit_at_work_has_a_row(prediction):
+    for epoch in prediction.epochs:
+        rows = {span.row for span in list_spans(prediction, epochs=[epoch.index])}
+        for kind in ("CONV_ACC", "ARITH_ACC"):
+            busy = sum(unit.count for unit in epoch.run.epoch.units if unit.kind == kind)
+            assert sum(row.split(" ")[0] == kind for row in rows) == busy
+    assert any(span.row == "CONV_ACC 3" for span in list_spans(prediction))

@@ -1,0 +1,108 @@
+"""What a what-if did not do, or did against expectation, in sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+
+from hwmodels.errors import TwinError
+from twin.prediction.prediction import Prediction
+
+
+def list_effects(before: Prediction, after: Prediction, changes: Mapping[str, object],
+                 predict_with: Callable[[Mapping[str, object]], Prediction]) -> Iterator[str]:
+    """Yield what a reader of a what-if must be told.
+
+    Parameters
+    ----------
+    before, after : Prediction
+        Without and with all changes.
+    changes : mapping of str to object
+        Dotted path to value.
+    predict_with : callable
+        Predicts with other changes.
+
+    Yields
+    ------
+    str
+        Paths that change nothing; more units that come out slower, fewer that come out faster.
+    """
+    def does_nothing(path: str) -> bool:
+        if len(changes) == 1:
+            return same_result(before, after)
+        others = {other: value for other, value in changes.items() if other != path}
+        try:
+            return same_result(predict_with(others), after)
+        except TwinError:
+            return False  # Without it the others are refused.
+
+    for path in filter(does_nothing, changes):
+        yield (f"no effect: {path}={changes[path]} changes nothing here"
+               + _explain_idle(path, before, after))
+    yield from _explain_units(before, after, changes)
+
+
+def same_result(one: Prediction, other: Prediction) -> bool:
+    """Whether two predictions say the same of time, energy and memory."""
+    return (one.bill == other.bill and one.setup == other.setup
+            and one.time_us == other.time_us
+            and (one.ram_bytes, one.flash_bytes) == (other.ram_bytes, other.flash_bytes))
+
+
+def _explain_idle(path: str, before: Prediction, after: Prediction) -> str:
+    """Why a path may do nothing, where that is known."""
+    deployment = after.deployment
+    values = [next((fact.value for fact in prediction.deployment.board.facts
+                    if fact.path == path), None) for prediction in (before, after)]
+    if path.startswith("placement.") or (values[0] is not None and values[0] == values[1]):
+        return ": it is that already"
+    if path.startswith("npu.") and not after.epochs:
+        return f": {deployment.runtime.identity} does not use the NPU"
+    if path == "offload.host":
+        return ": what it names is on the host already, or moves no data"
+    if path.startswith("npu.cache"):
+        return ": every byte in its reach is read once and in order"
+    most = _most_used(path, after)
+    if most is not None:
+        return f": no epoch uses more than {most}"
+    plan = deployment.pools
+    if path.startswith("npu.pools.") and plan is not None:
+        name = path.split(".")[2]
+        return "" if name in dict(plan.used) else f": nothing but weights, if at all, is in {name}"
+    return ""
+
+
+def _most_used(path: str, prediction: Prediction) -> int | None:
+    """Engines, or units of a kind, of the epoch that uses most; None for other paths."""
+    epochs = [epoch.run.epoch for epoch in prediction.epochs]
+    if path == "npu.engines":
+        return max((len(epoch.engines) for epoch in epochs), default=0)
+    parts = path.split(".")
+    if parts[:2] != ["npu", "units"] or parts[-1] != "count":
+        return None
+    return max((sum(unit.count for unit in epoch.units if unit.kind == parts[2])
+                for epoch in epochs), default=0)
+
+
+def _explain_units(before: Prediction, after: Prediction,
+                   changes: Mapping[str, object]) -> Iterator[str]:
+    old, new = before.deployment.board.npu, after.deployment.board.npu
+    if (old is None or new is None or not before.epochs or not after.epochs
+            or after.time_us == before.time_us):
+        return
+    slower = after.time_us > before.time_us
+    for unit in old.units:
+        more = new.unit(unit.kind).count > unit.count
+        changed = (f"npu.units.{unit.kind}.count" in changes
+                   and new.unit(unit.kind).count != unit.count)
+        if changed and more == slower:
+            core, handed = (_part_us(after, part) - _part_us(before, part)
+                            for part in ("npu_us", "hand_over_us"))
+            yield (f"{'more' if more else 'fewer'} {unit.kind} come out "
+                   f"{'slower' if slower else 'faster'}: the NPU takes {core:+.1f} us, the host "
+                   f"{handed:+.1f} us to set units up; the compiler uses the units there are and "
+                   "does not count that")
+
+
+def _part_us(prediction: Prediction, part: str) -> float:
+    coverage = prediction.coverage
+    return 0.0 if coverage is None else float(getattr(coverage, part))

@@ -1,0 +1,230 @@
+"""A measurement beside its network: figures per layer, where each comes from, what holds it up."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from calibration.measurement.counters import (
+    Bottleneck,
+    Figures,
+    Limits,
+    Metric,
+    classify,
+    derive_metrics,
+)
+from calibration.measurement.measurement import Measurement
+from calibration.measurement.quality import (
+    Finding,
+    find_checksum_errors,
+    find_clock_error,
+    find_wraps,
+    judge_runs,
+)
+from hwmodels.board.facts import Board
+from hwmodels.core.file import load_core
+from hwmodels.counts import CAUSE_GROUPS
+from hwmodels.paths.lookup import data_cache
+from hwmodels.paths.refill import line_wait_cycles
+from hwmodels.prices import derive_prices
+from twin.network.graph import Graph
+from twin.network.operators import bytes_moved, layer_macs
+from twin.prediction.prediction import LayerPrediction, Prediction
+from twin.prediction.roofs import memory_bytes_per_second, peak_macs_per_cycle
+
+MAIN_COUNTERS = ("cpu_cycles", "instructions", "timer_ticks")
+"""What a layer's cost is read from: the first there is."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MeasuredLayer:
+    """One layer as measured.
+
+    Parameters
+    ----------
+    index : int or None
+        In the model file; None is the whole network.
+    name, op : str
+        As the model file has them.
+    p50, p95 : float
+        Of the main counter.
+    time_us : float or None
+        Median; None where the counter is of no real clock.
+    share : float
+        Of the layers' sum.
+    metrics : mapping
+        By name, each with its origin.
+    bottleneck : Bottleneck
+        What holds it up.
+    """
+
+    index: int | None
+    name: str
+    op: str
+    p50: float
+    p95: float
+    time_us: float | None
+    share: float
+    metrics: dict[str, Metric]
+    bottleneck: Bottleneck
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MeasuredNetwork:
+    """A network as measured.
+
+    Parameters
+    ----------
+    counter : str
+        Which of `MAIN_COUNTERS`.
+    layers : tuple of MeasuredLayer
+        Those with samples, in order.
+    whole : MeasuredLayer
+        The inference.
+    overhead_share : float
+        Share of the inference no layer accounts for.
+    """
+
+    measurement: Measurement
+    counter: str
+    layers: tuple[MeasuredLayer, ...]
+    whole: MeasuredLayer
+    overhead_share: float
+
+
+def find_limits(board: Board | None, dtype: str = "int8") -> Limits:
+    """Return what a board's core and the memory of the weights can do; None, the host: unknown."""
+    if board is None:
+        return Limits()
+    weights = dict(board.placement)["weights"]
+    hertz = board.clock(board.core.clock).frequency_hz
+    memory = board.memory(weights)
+    cache = data_cache(board, memory)
+    refill = None
+    if cache is not None:
+        refill = (derive_prices(board).price("dcache_read_refill", weights).cycles
+                  + line_wait_cycles(board, memory, cache.line_bytes))
+    return Limits(max_ipc=load_core(board.core.model).max_ipc,
+                  macs_per_cycle=peak_macs_per_cycle(board, dtype), refill_cycles=refill,
+                  bytes_per_cycle=memory_bytes_per_second(board, memory) / hertz)
+
+
+def describe_network(measurement: Measurement, graph: Graph, limits: Limits,
+                     prediction: Prediction | None = None) -> MeasuredNetwork:
+    """Set a measurement beside its network.
+
+    Parameters
+    ----------
+    measurement : Measurement
+        Of one temperature, with samples of layers.
+    graph : Graph
+        The network; gives MACs and bytes.
+    limits : Limits
+        Of the board.
+    prediction : Prediction, optional
+        Of the same kernels; gives what the board cannot count, marked as modelled.
+
+    Returns
+    -------
+    MeasuredNetwork
+        Medians; nothing is left out as an outlier.
+    """
+    counter = next(name for name in MAIN_COUNTERS if name in measurement.counters)
+    layers = [index for index in measurement.layers if measurement.count(counter, index)]
+    total = sum(measurement.percentile(counter, 50, index) for index in layers)
+    predicted = {layer.index: layer for layer in prediction.layers} if prediction else {}
+    described = tuple(_describe(measurement, graph, limits, counter, index, total,
+                                predicted.get(index)) for index in layers)
+    inference = measurement.percentile(counter, 50)
+    overhead = max(1 - total / inference, 0.0) if inference and layers else 0.0
+    whole = _describe(measurement, graph, limits, counter, None, inference, None, overhead,
+                      _sum_figures(prediction))
+    return MeasuredNetwork(measurement=measurement, counter=counter, layers=described,
+                           whole=whole, overhead_share=overhead)
+
+
+def _describe(measurement: Measurement, graph: Graph, limits: Limits, counter: str,
+              index: int | None, total: float, predicted: LayerPrediction | None,
+              overhead: float | None = None,
+              figures_of_all: dict[str, float] | None = None) -> MeasuredLayer:
+    origin = "measured" if measurement.header.kind == "measured" else "simulated"
+    counted = {name: measurement.percentile(name, 50, index) for name in measurement.counters
+               if measurement.count(name, index)}
+    clocks = dict(measurement.header.clocks_hz)
+    time_us = _time_us(counter, counted[counter], clocks, origin)
+    figures = Figures().add(counted, origin)
+    figures.add({} if time_us is None else {"time_us": time_us}, origin)
+    figures.add(_nominal(graph, index), "modelled")
+    figures.add(figures_of_all or (_modelled(predicted) if predicted else {}), "modelled")
+    metrics = {metric.name: metric for metric in derive_metrics(figures, limits)}
+    p50 = counted[counter]
+    layer = graph.layers[index] if index is not None else None
+    return MeasuredLayer(
+        index=index, name=layer.name if layer else graph.name, op=layer.op if layer else "",
+        p50=p50, p95=measurement.percentile(counter, 95, index), metrics=metrics,
+        time_us=time_us, share=p50 / total if total else 0.0,
+        bottleneck=classify(metrics, overhead))
+
+
+def _time_us(counter: str, value: float, clocks: dict[str, float], origin: str) -> float | None:
+    if counter == "cpu_cycles" and "cpu" in clocks:
+        return value / clocks["cpu"] * 1e6
+    if counter == "timer_ticks" and "timer" in clocks and origin == "measured":
+        return value / clocks["timer"] * 1e6
+    return None
+
+
+def _nominal(graph: Graph, index: int | None) -> dict[str, float]:
+    layers = graph.layers if index is None else (graph.layers[index],)
+    return {"macs": float(sum(layer_macs(graph, layer) for layer in layers)),
+            "bytes_moved": float(sum(bytes_moved(graph, layer) for layer in layers))}
+
+
+def _modelled(layer: LayerPrediction) -> dict[str, float]:
+    memory = sum(layer.bill.cycles(layer.clock, cause) for cause in CAUSE_GROUPS["memory"])
+    found = {"cpu_cycles": layer.cycles, "instructions": float(layer.instructions),
+             "memory_cycles": memory, "time_us": layer.time_us}
+    if layer.accesses:
+        found |= {"dcache_accesses": float(layer.accesses), "dcache_misses": float(layer.misses)}
+    if layer.energy_uj is not None:
+        found["energy"] = layer.energy_uj
+    return found
+
+
+def _sum_figures(prediction: Prediction | None) -> dict[str, float]:
+    if prediction is None:
+        return {}
+    parts = [_modelled(layer) for layer in prediction.layers]
+    names = set().union(*parts)
+    return {name: sum(part[name] for part in parts) for name in names
+            if all(name in part for part in parts)}
+
+
+def judge_network(network: MeasuredNetwork, *, widths: dict[str, int], mismatches: int = 0,
+                  clock: tuple[float, float] | None = None) -> list[Finding]:
+    """Return what a reader must know before using the figures.
+
+    Parameters
+    ----------
+    network : MeasuredNetwork
+        As described.
+    widths : dict of str to int
+        Bits of each counter's register.
+    mismatches : int
+        Runs whose output was not the first one's.
+    clock : tuple of (ratio, uncertainty), optional
+        The board's clock by the host's.
+    """
+    measured, counter = network.measurement, network.counter
+    values = measured.values(counter)
+    first = f"first_{counter}"
+    found = judge_runs(values, float(measured.values(first)[0]) if measured.count(first) else None)
+    cycles = max(float(values.max()), 1.0)
+    narrow = {name: bits for name, bits in widths.items() if measured.count(name) and bits < 32}
+    wrap = find_wraps(narrow, cycles)
+    found += [wrap] if wrap else []
+    checks = find_checksum_errors(mismatches, len(values))
+    found += [checks] if checks else []
+    if clock is not None:
+        wrong = find_clock_error(*clock)
+        found += [wrong] if wrong else []
+    return found

@@ -1,0 +1,58 @@
+"""What is copied once before the first inference: weights that are not kept in the flash."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from hwmodels.counts import CountLine, Counts
+from hwmodels.npu import Pool
+
+if TYPE_CHECKING:
+    from twin.deployment.deployment import Deployment
+
+
+def count_copies(deployment: Deployment) -> Counts:
+    """Count copying the weights from the flash to the pools they are in.
+
+    Parameters
+    ----------
+    deployment : Deployment
+        On any board.
+
+    Returns
+    -------
+    Counts
+        NPU cycles of waiting for the slower of flash and pool, and the bytes of both; empty where
+        the weights stay in the flash.
+
+    Notes
+    -----
+    cycles = max over flash and pool: bytes / (bytes per cycle of its clock) x NPU cycles in one
+
+    Assumed: a DMA controller copies at the sustained rate; its set-up and the latency of a first
+    access are left out.
+    """
+    npu, pools = deployment.board.npu, deployment.pools
+    if npu is None or pools is None or not pools.weight_bytes:
+        return Counts()
+    flash = next((pool for pool in npu.pools if pool.memory == deployment.constants), None)
+    if flash is None:
+        return Counts()
+    constants = {index for index, tensor in enumerate(deployment.executed.tensors)
+                 if tensor.is_constant}
+    names = {home.pool for tensor, home in pools.homes.items() if tensor in constants}
+    (first, *_) = (pool for pool in npu.pools if pool.name in names)
+    size = pools.weight_bytes
+    slower = max((flash, first), key=lambda pool: _cycles(size, pool))
+    cycles = math.ceil(_cycles(size, slower))
+    lines = [CountLine(event="npu_external_wait" if slower.external else "npu_ram_wait",
+                       place=slower.name, operand="weights", occurred=cycles, exposed=cycles)]
+    lines += [CountLine(event="npu_external_byte" if pool.external else "npu_ram_byte",
+                        place=pool.name, operand="weights", occurred=size, exposed=0.0)
+              for pool in (flash, first)]
+    return Counts(tuple(lines))
+
+
+def _cycles(size_bytes: int, pool: Pool) -> float:
+    return size_bytes / pool.bytes_per_cycle * pool.clock_ratio

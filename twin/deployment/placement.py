@@ -1,0 +1,347 @@
+"""Where tensors live: lifetimes, an arena plan, and weights laid out in their memory."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+
+from twin.deployment.overlap import overlap_distance_bytes, place_overlapping
+from twin.errors import DoesNotFitError
+from twin.network.graph import Graph, Layer, Tensor
+from twin.network.operators import is_alias
+from twin.runtimes.runtime import Runtime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArenaSlot:
+    """A buffer of the arena and the layers it is alive in.
+
+    Parameters
+    ----------
+    name : str
+        Tensor name, or "scratch of NAME".
+    tensor : int
+        Tensor index; -1 for scratch.
+    offset_bytes, size_bytes : int
+        Place in the arena.
+    first_layer, last_layer : int
+        Layer positions of its life, both included.
+    """
+
+    name: str
+    tensor: int
+    offset_bytes: int
+    size_bytes: int
+    first_layer: int
+    last_layer: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Placement:
+    """A memory plan.
+
+    Parameters
+    ----------
+    arena : tuple of ArenaSlot
+        Every buffer, scratch included; aliases share their source's slot.
+    arena_bytes : int
+        High-water mark of the arena.
+    live_bytes : tuple of int
+        Bytes alive while each layer runs.
+    peak_layer : int
+        Position of the layer with most live bytes.
+    parameter_bytes : int
+        Per-channel requantisation parameters kept in the arena's memory.
+    weight_offsets : tuple of (int, int)
+        (tensor index, offset in bytes) of every constant in the weights' memory.
+    weights_bytes : int
+        Extent of all constants.
+    """
+
+    arena: tuple[ArenaSlot, ...]
+    arena_bytes: int
+    live_bytes: tuple[int, ...]
+    peak_layer: int
+    parameter_bytes: int
+    weight_offsets: tuple[tuple[int, int], ...]
+    weights_bytes: int
+
+    @property
+    def scratch_bytes(self) -> int:
+        """Largest scratch buffer; the arena has its place."""
+        return max((slot.size_bytes for slot in self.arena if slot.tensor < 0), default=0)
+
+    def slot(self, tensor: int) -> ArenaSlot | None:
+        """Return the buffer that holds a tensor, None for constants."""
+        for slot in self.arena:
+            if slot.tensor == tensor:
+                return slot
+        return None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fusion:
+    """What an accelerator takes off the memory plan.
+
+    Parameters
+    ----------
+    offloaded : collection of int
+        Positions of layers it runs: they need no scratch.
+    streamed : collection of int
+        Tensors that pass from layer to layer of an epoch and never reach memory.
+    ends : mapping of int to int
+        Position of the last layer that runs together with each, where that is a later one.
+    """
+
+    offloaded: Collection[int] = ()
+    streamed: Collection[int] = ()
+    ends: Mapping[int, int] = field(default_factory=dict)
+
+
+@dataclass(slots=True, kw_only=True)
+class Buffer:
+    """A buffer waiting for its place; grows as aliases and in-place outputs join it."""
+
+    name: str
+    tensors: list[int]
+    size_bytes: int
+    first: int
+    last: int
+    offset_bytes: int = -1
+
+
+def align(size_bytes: int, alignment_bytes: int) -> int:
+    """Round a size up to a multiple of the alignment."""
+    return -(-size_bytes // alignment_bytes) * alignment_bytes
+
+
+def requantisation_bytes(graph: Graph, layer: Layer) -> int:
+    """Bytes of 32-bit requantisation multipliers and shifts a layer keeps.
+
+    Notes
+    -----
+    Integer convolutions keep one pair per output channel even where the file's scale is per
+    tensor; a fully connected layer only where its scales are per channel.
+    """
+    if len(layer.inputs) < 2 or layer.inputs[1] < 0:
+        return 0
+    weights = graph.tensors[layer.inputs[1]]
+    if not weights.is_constant or weights.quantization is None:
+        return 0
+    if layer.op in ("conv_2d", "depthwise_conv_2d", "transpose_conv_2d"):
+        return 8 * graph.tensors[layer.outputs[0]].shape[-1]
+    channels = len(weights.quantization.scales)
+    return 8 * channels if channels > 1 else 8
+
+
+def plan_placement(graph: Graph, runtime: Runtime, isa: str,
+                   fusion: Fusion | None = None) -> Placement:
+    """Plan the arena (greedy by size, as TFLite Micro does) and lay out the weights.
+
+    Parameters
+    ----------
+    graph : Graph
+        The network.
+    runtime : Runtime
+        Says alignment, scratch, and which operators work in place.
+    isa : str
+        Instruction set, which scratch sizes depend on.
+    fusion : Fusion, optional
+        What an accelerator runs.
+
+    Returns
+    -------
+    Placement
+        With offsets relative to the arena and to the weights.
+
+    Notes
+    -----
+    Buffers are placed largest first at the lowest offset free over their whole life; where the
+    runtime lets outputs overlap inputs, where the arena grows least. A layer's scratch lives in
+    that layer only. Network inputs live from the first layer to their last reader, outputs to the
+    end, recurrent states always.
+
+    References
+    ----------
+    TFLite Micro, GreedyMemoryPlanner: tensorflow/lite/micro/memory_planner.
+    """
+    requests = _collect_requests(graph, runtime, isa, fusion or Fusion())
+    if runtime.overlaps:
+        place_overlapping(requests, [align(request.size_bytes, runtime.alignment_bytes)
+                                     for request in requests],
+                          _overlap_distances(graph, runtime, requests))
+    else:
+        _place(requests, runtime.alignment_bytes)
+    slots = [
+        ArenaSlot(name=request.name, tensor=tensor, offset_bytes=request.offset_bytes,
+                  size_bytes=request.size_bytes, first_layer=request.first,
+                  last_layer=request.last)
+        for request in requests for tensor in request.tensors
+    ]
+    live = [_covered_bytes(requests, position, runtime.alignment_bytes)
+            for position in range(max(1, len(graph.layers)))]
+    offsets, weights_bytes = _lay_out_constants(graph)
+    in_arena = runtime.parameters_in == "arena"
+    return Placement(
+        arena=tuple(slots),
+        arena_bytes=max((request.offset_bytes + align(request.size_bytes, runtime.alignment_bytes)
+                         for request in requests), default=0),
+        live_bytes=tuple(live), peak_layer=max(range(len(live)), key=lambda i: (live[i], -i)),
+        parameter_bytes=sum(requantisation_bytes(graph, layer) for layer in graph.layers)
+        if in_arena else 0,
+        weight_offsets=offsets,
+        weights_bytes=weights_bytes + (0 if in_arena else sum(
+            requantisation_bytes(graph, layer) for layer in graph.layers)),
+    )
+
+
+def _collect_requests(graph: Graph, runtime: Runtime, isa: str, fusion: Fusion) -> list[Buffer]:
+    last_reader = _last_readers(graph, fusion.ends)
+    held: dict[int, Buffer] = {}
+    requests: list[Buffer] = []
+
+    def hold(tensor_id: int, first: int) -> None:
+        tensor = graph.tensors[tensor_id]
+        size_bytes = 0 if tensor_id in fusion.streamed else tensor.size_bytes
+        request = Buffer(name=tensor.name, tensors=[tensor_id], size_bytes=size_bytes,
+                         first=first, last=max(first, last_reader.get(tensor_id, first)))
+        held[tensor_id] = request
+        requests.append(request)
+
+    for tensor_id in (*graph.inputs, *graph.states):
+        hold(tensor_id, 0)
+    for position, layer in enumerate(graph.layers):
+        source = _reused_input(graph, layer, position, runtime, held)
+        for tensor_id in layer.outputs:
+            if source is not None:
+                source.tensors.append(tensor_id)
+                source.last = max(source.last, last_reader.get(tensor_id, position))
+                held[tensor_id] = source
+                source = None
+            else:
+                hold(tensor_id, position)
+        scratch = 0 if position in fusion.offloaded else _scratch(graph, layer, runtime, isa)
+        if scratch:
+            requests.append(Buffer(name=f"scratch of {layer.name}", tensors=[-1 - position],
+                                   size_bytes=scratch, first=position, last=position))
+    return requests
+
+
+def _scratch(graph: Graph, layer: Layer, runtime: Runtime, isa: str) -> int:
+    if is_alias(layer):
+        return 0
+    dtype = layer_dtype(graph, layer)
+    return runtime.lowering(layer.op, dtype).scratch_bytes(graph, layer, isa)
+
+
+def layer_dtype(graph: Graph, layer: Layer) -> str:
+    """Type of the activations a layer works on: float32 if it reads or writes any."""
+    tensors: list[Tensor] = [graph.tensors[i] for i in (layer.inputs[0], layer.outputs[0])]
+    return "float32" if any(t.dtype == "float32" for t in tensors) and layer.op not in (
+        "quantize", "dequantize") else tensors[0].dtype
+
+
+def _last_readers(graph: Graph, ends: Mapping[int, int]) -> dict[int, int]:
+    last: dict[int, int] = {}
+    for position, layer in enumerate(graph.layers):
+        for tensor_id in layer.inputs:
+            last[tensor_id] = ends.get(position, position)
+    # A state must survive to the next inference, an output until it is read.
+    for tensor_id in (*graph.outputs, *graph.states):
+        last[tensor_id] = max(0, len(graph.layers) - 1)
+    return last
+
+
+def _reused_input(graph: Graph, layer: Layer, position: int, runtime: Runtime,
+                  held: dict[int, Buffer]) -> Buffer | None:
+    """Return the buffer the first output may share: an alias's, or one that dies in place."""
+    if is_alias(layer):
+        return held.get(layer.inputs[0])
+    if layer.op not in runtime.in_place:
+        return None
+    wanted = graph.tensors[layer.outputs[0]].size_bytes
+    for tensor_id in layer.inputs:
+        request = held.get(tensor_id)
+        if (request is not None and request.last == position and request.size_bytes >= wanted
+                and tensor_id not in graph.inputs):
+            return request
+    return None
+
+
+def _place(requests: list[Buffer], alignment_bytes: int) -> None:
+    placed: list[Buffer] = []
+    order = sorted(range(len(requests)),
+                   key=lambda i: (-requests[i].size_bytes, requests[i].first, i))
+    for i in order:
+        requests[i].offset_bytes = find_offset(requests[i], placed, alignment_bytes)
+        placed.append(requests[i])
+
+
+def find_offset(buffer: Buffer, placed: Iterable[Buffer], alignment_bytes: int,
+                start_bytes: int = 0) -> int:
+    """Return the lowest offset, from `start_bytes` on, free over the whole life of a buffer."""
+    size = align(buffer.size_bytes, alignment_bytes)
+    offset = start_bytes
+    for other in sorted((other for other in placed
+                         if other.first <= buffer.last and buffer.first <= other.last),
+                        key=lambda other: other.offset_bytes):
+        if offset + size <= other.offset_bytes:
+            break
+        offset = max(offset, other.offset_bytes + align(other.size_bytes, alignment_bytes))
+    return offset
+
+
+def _overlap_distances(graph: Graph, runtime: Runtime,
+                       buffers: list[Buffer]) -> dict[tuple[int, int], int]:
+    """Pairs of (input, output) buffers that may share memory, and how far apart they start."""
+    holder = {tensor: i for i, buffer in enumerate(buffers) for tensor in buffer.tensors}
+    distances = {}
+    for position, layer in enumerate(graph.layers):
+        behind, ahead = (holder.get(tensors[0]) for tensors in (layer.inputs, layer.outputs))
+        if (behind is None or ahead is None or behind == ahead
+                or buffers[behind].last != position or buffers[ahead].first != position):
+            continue
+        distance = overlap_distance_bytes(graph, layer, runtime.in_place)
+        if distance is not None:
+            distances[behind, ahead] = align(distance, runtime.alignment_bytes)
+    return distances
+
+
+def _covered_bytes(buffers: list[Buffer], position: int, alignment_bytes: int) -> int:
+    """Bytes of the arena in use while a layer runs, shared ones once."""
+    covered = end = 0
+    for buffer in sorted((buffer for buffer in buffers
+                          if buffer.first <= position <= buffer.last),
+                         key=lambda buffer: buffer.offset_bytes):
+        until = buffer.offset_bytes + align(buffer.size_bytes, alignment_bytes)
+        covered += max(0, until - max(end, buffer.offset_bytes))
+        end = max(end, until)
+    return covered
+
+
+def _lay_out_constants(graph: Graph) -> tuple[tuple[tuple[int, int], ...], int]:
+    offset = 0
+    offsets = []
+    seen: set[int] = set()
+    for layer in graph.layers:
+        for tensor_id in layer.inputs:
+            if tensor_id >= 0 and tensor_id not in seen and graph.tensors[tensor_id].is_constant:
+                seen.add(tensor_id)
+                offsets.append((tensor_id, offset))
+                # FlatBuffers and linkers both align constant buffers to 16 bytes.
+                offset += align(graph.tensors[tensor_id].size_bytes, 16)
+    return tuple(offsets), offset
+
+
+def check_fit(what: str, needed_bytes: int, memory: str, available_bytes: int) -> None:
+    """Refuse a placement that does not fit.
+
+    Raises
+    ------
+    DoesNotFitError
+        Naming what, how much it needs and how much there is.
+    """
+    if needed_bytes > available_bytes:
+        raise DoesNotFitError(
+            f"does not fit: {what} needs {needed_bytes:,} bytes, "
+            f"{memory} has {available_bytes:,} bytes")

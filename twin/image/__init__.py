@@ -1,0 +1,1 @@
+"""Our firmware as a program: built from a network, read from its machine code."""

@@ -1,0 +1,357 @@
+"""Build a firmware image: write the sources, compile, read what came out."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+
+from hwmodels.errors import ToolMissingError
+from twin.image.build.boot_checksum import write_boot_checksum
+from twin.image.build.image_sizes import ImageSizes, read_sizes
+from twin.image.build.memory_map import (
+    SAMPLE_BYTES,
+    SAMPLES,
+    choose_sample_capacity,
+    write_memory_map,
+)
+from twin.image.build.plan import FIRMWARE, KERNELS
+from twin.image.build.ports import Port, firmware_folder, load_port
+from twin.image.build.source import Source, generate_source, write_source
+from twin.deployment.deployment import Deployment
+from twin.errors import DoesNotFitError, FirmwareError, UsageError
+from twin.network.graph import Graph
+
+COMPILERS = ("gcc", "clang")
+OPTIMISATIONS = ("-O0", "-O1", "-O2", "-O3", "-Os", "-Oz", "-Og")
+
+_THEIRS = ", CMSIS-NN"
+
+_OVERFLOW = re.compile(r"region [`']MEMORY_(\w+)' overflowed by (\d+) bytes"
+                       r"|section '([\w.]+)' will not fit in region '(?:MEMORY_)?(\w+)'")
+_GCC = {"arm": ("arm-none-eabi-gcc", "apt-get install gcc-arm-none-eabi"),
+        "riscv": ("riscv64-unknown-elf-gcc", "apt-get install gcc-riscv64-unknown-elf"),
+        "host": ("cc", "install a C compiler")}
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Build:
+    """A built image.
+
+    Parameters
+    ----------
+    folder : Path
+        Holds model.c, weights.bin and the image.
+    image : Path
+        ELF file.
+    port : Port
+        What it runs on.
+    compiler : str
+        What compiled it, with version and optimisation.
+    source : Source
+        The network as C.
+    sizes : ImageSizes
+        What it takes.
+    samples : int
+        How many the board keeps, 16 bytes each.
+    """
+
+    folder: Path
+    image: Path
+    port: Port
+    compiler: str
+    source: Source
+    sizes: ImageSizes
+    samples: int
+
+    @property
+    def predicted_ram_bytes(self) -> int:
+        """RAM as planned: arena, the input's copy, samples, what the firmware needs itself.
+
+        Notes
+        -----
+        Weights count where they are copied to RAM: a choice the image carries, no prediction.
+        """
+        weights_bytes = self.source.placement.weights_bytes if self.sizes.weights_in_ram else 0
+        return (weights_bytes + self.source.placement.arena_bytes + self.source.input_room_bytes
+                + FIRMWARE.ram_bytes + SAMPLE_BYTES * (self.samples - SAMPLES[-1]))
+
+    @property
+    def predicted_flash_bytes(self) -> int:
+        """Flash as planned: weights, requantisation and the firmware's code."""
+        return self.source.placement.weights_bytes + FIRMWARE.code_bytes
+
+
+def build_firmware(graph: Graph, port: Port, folder: str | Path, *, compiler: str | None = None,
+                   optimisation: str = "-O2", kernels: str = "own",
+                   deployment: Deployment | None = None,
+                   defines: tuple[str, ...] = ()) -> Build:
+    """Build the image of a network for a port.
+
+    Parameters
+    ----------
+    graph : Graph
+        The network.
+    port : Port
+        From `twin.image.build.ports`.
+    folder : path
+        Where sources and image go; objects of an earlier build are removed.
+    compiler : str, optional
+        "gcc", or "clang": the one in ziglang where installed, else the system's. By default GCC,
+        and where it is not installed, the clang of ziglang.
+    optimisation : str
+        One of `OPTIMISATIONS`.
+    kernels : str
+        "own", or "cmsis-nn" from the checkout CMSIS_NN_PATH names.
+    deployment : Deployment, optional
+        Board and memories, for ports without a map of their own.
+    defines : tuple of str
+        Further macros, "NAME" or "NAME=VALUE".
+
+    Returns
+    -------
+    Build
+        With its sizes.
+
+    Raises
+    ------
+    RuntimeRefusedError
+        When the firmware has no kernel for a layer.
+    ToolMissingError
+        When compiler, make or checkout are not there.
+    DoesNotFitError
+        When the linker runs out of a memory.
+    FirmwareError
+        When the compiler fails.
+    """
+    _check_choices(compiler, optimisation, kernels)
+    source = generate_source(graph, port.isa, kernels=kernels)
+    memory_map, samples = "", SAMPLES[0]
+    if deployment is not None and not port.fixed_map:
+        memory_map = write_memory_map(deployment)
+        samples = choose_sample_capacity(deployment, source.placement.arena_bytes,
+                                         source.input_room_bytes)
+    # found before anything is written
+    used = _find_compiler(compiler or _default_compiler(port), port)
+    write_source(source, Path(folder))
+    return compile_source(source, port, folder, compiler=used, optimisation=optimisation,
+                          memory_map=memory_map, samples=samples, defines=defines)
+
+
+def compile_source(source: Source, port: Port, folder: str | Path, *, memory_map: str,
+                   compiler: str | None = None, optimisation: str = "-O2",
+                   samples: int = SAMPLES[0], defines: tuple[str, ...] = ()) -> Build:
+    """Compile what is written in a folder: model.c, weights.S and whatever C lies beside them.
+
+    Parameters
+    ----------
+    source : Source
+        What was written.
+    port : Port
+        From `twin.image.build.ports`.
+    folder : path
+        Where it is, and where the image goes.
+    memory_map : str
+        Text of memory.ld; "": the port brings its own.
+    compiler : str, optional
+        "gcc", "clang" or "zig"; by default what is there.
+    optimisation : str
+        One of `OPTIMISATIONS`.
+    samples : int
+        How many the board keeps.
+    defines : tuple of str
+        Further macros.
+
+    Raises
+    ------
+    ToolMissingError, DoesNotFitError, FirmwareError
+        As `build_firmware`.
+    """
+    used = compiler or _find_compiler(_default_compiler(port), port)
+    folder, macros = Path(folder), list(defines)
+    if memory_map:
+        (folder / "memory.ld").write_text(memory_map, encoding="utf-8")
+        if samples != SAMPLES[0]:
+            macros.append(f"SAMPLE_CAPACITY={samples}u")
+    else:
+        (folder / "memory.ld").unlink(missing_ok=True)
+    version = _describe(used, port, optimisation, source.kernels)
+    _fill_in(folder, source, port, version, tuple(macros))
+    _make(folder, port, used, optimisation, source.kernels, macros)
+    image = folder / "firmware.elf"
+    sizes = read_sizes(image)
+    if "BOOT_CHECKSUM" in port.settings:
+        write_boot_checksum(image, int(port.settings["BOOT_CHECKSUM"]))
+    return Build(folder=folder, image=image, port=port, compiler=version, source=source,
+                 sizes=sizes, samples=samples)
+
+
+def choose_kernels(asked: str = "") -> str:
+    """Return whose kernels to link: as asked, else CMSIS-NN's where CMSIS_NN_PATH names them."""
+    return asked or ("cmsis-nn" if os.environ.get("CMSIS_NN_PATH") else "own")
+
+
+def runtime_of(compiler: str) -> str:
+    """Return the runtime an image is of, from what it says of its compiler."""
+    return "cmsis-nn" if compiler.endswith(_THEIRS) else "firmware"
+
+
+def _check_choices(compiler: str | None, optimisation: str, kernels: str) -> None:
+    for what, value, accepted in (("--compiler", compiler or COMPILERS[0], COMPILERS),
+                                  ("--opt", optimisation, OPTIMISATIONS),
+                                  ("--kernels", kernels, KERNELS)):
+        if value not in accepted:
+            raise UsageError(f"{what} {value!r}; accepted: {', '.join(accepted)}")
+    path = os.environ.get("CMSIS_NN_PATH", "")
+    if kernels == "cmsis-nn" and not (Path(path) / "Include" / "arm_nnfunctions.h").is_file():
+        raise ToolMissingError("CMSIS_NN_PATH must name a checkout of CMSIS-NN (with "
+                               f"Include/arm_nnfunctions.h); it is {path or 'not set'!r}")
+
+
+def _default_compiler(port: Port) -> str:
+    there = shutil.which(_GCC[port.arch][0]) is not None
+    return "gcc" if there or find_spec("ziglang") is None else "clang"
+
+
+def _find_compiler(compiler: str, port: Port) -> str:
+    """Return "gcc", "clang" or "zig", whichever is to run."""
+    if shutil.which("make") is None:
+        raise ToolMissingError("make is not installed: apt-get install make")
+    gcc, advice = _GCC[port.arch]
+    if compiler == "clang" and find_spec("ziglang") is not None:
+        return "zig"
+    if compiler == "clang" and shutil.which("clang") is None:
+        raise ToolMissingError("clang is not installed: pip install ziglang, or "
+                               "apt-get install clang")
+    # The system's clang links with GCC's run-time library.
+    if shutil.which(gcc) is None:
+        raise ToolMissingError(f"{gcc} is not installed: {advice}; or pip install ziglang and "
+                               "--compiler clang")
+    return compiler
+
+
+def installed_compilers(port: Port) -> tuple[str, ...]:
+    """Return which of `COMPILERS` are there for a port.
+
+    Raises
+    ------
+    ToolMissingError
+        When none is, with what to install for the first.
+    """
+    found: list[str] = []
+    missing: list[ToolMissingError] = []
+    for name in COMPILERS:
+        try:
+            _find_compiler(name, port)
+        except ToolMissingError as error:
+            missing.append(error)
+        else:
+            found.append(name)
+    if not found:
+        raise missing[0]
+    return tuple(found)
+
+
+def find_missing(name: str) -> str:
+    """Return what has to be installed before an image of a port can be built; "" when nothing."""
+    try:
+        port = load_port(name)
+        _find_compiler(_default_compiler(port), port)
+    except ToolMissingError as error:
+        return str(error)
+    return ""
+
+
+def describe_compiler(port: Port, optimisation: str, compiler: str | None = None) -> str:
+    """Return what would compile our kernels for a port, as `Build.compiler` says it."""
+    used = _find_compiler(compiler or _default_compiler(port), port)
+    return _describe(used, port, optimisation, "own")
+
+
+def _describe(used: str, port: Port, optimisation: str, kernels: str) -> str:
+    return f"{_version(used, port)} {optimisation}{_THEIRS * (kernels == 'cmsis-nn')}"
+
+
+def _version(used: str, port: Port) -> str:
+    commands = {"gcc": [_GCC[port.arch][0], "-dumpfullversion"], "clang": ["clang", "-dumpversion"],
+                "zig": [sys.executable, "-m", "ziglang", "version"]}
+    answer = subprocess.run(commands[used], capture_output=True, text=True, check=False)
+    return f"{'clang of zig' if used == 'zig' else used} {answer.stdout.strip()}"
+
+
+def fingerprint(source: Source, port: Port, compiler: str, macros: tuple[str, ...],
+                memory_map: bytes) -> bytes:
+    """Return a hash of everything an image is made from.
+
+    Parameters
+    ----------
+    source : Source
+        The network as C.
+    port : Port
+        What it runs on.
+    compiler : str
+        As `Build.compiler` says it.
+    macros : tuple of str
+        Defined besides.
+    memory_map : bytes
+        Of memory.ld; empty: the port's own.
+    """
+    digest = hashlib.sha256("\0".join((source.model_c, port.name, compiler, *macros)).encode())
+    digest.update(source.image.content)
+    root = firmware_folder()
+    roots: dict[Path, tuple[str, ...]] = {
+        root: ("Makefile", "core", "protocol", "kernels", "ports")}
+    if source.kernels == "cmsis-nn":
+        roots[Path(os.environ["CMSIS_NN_PATH"])] = ("Include", "Source")
+    for top, parts in roots.items():
+        for path in sorted(found for part in parts for found in
+                           (top / part, *(top / part).glob("**/*"))):
+            if path.suffix in (".c", ".h", ".ld", ".mk", "") and path.is_file():
+                digest.update(path.relative_to(top).as_posix().encode() + path.read_bytes())
+    digest.update(memory_map)
+    return digest.digest()
+
+
+def _fill_in(folder: Path, source: Source, port: Port, compiler: str,
+             macros: tuple[str, ...]) -> None:
+    """Write what identifies the build into model.c: a hash of every source and option."""
+    memory = folder / "memory.ld"
+    digest = fingerprint(source, port, compiler, macros,
+                         memory.read_bytes() if memory.is_file() else b"")
+    build = ", ".join(f"0x{byte:02x}" for byte in digest)
+    text = source.model_c.replace("@BUILD@", build).replace("@COMPILER@", compiler)
+    (folder / "model.c").write_text(text, encoding="utf-8")
+
+
+def _make(folder: Path, port: Port, used: str, optimisation: str, kernels: str,
+          macros: list[str]) -> None:
+    where = folder.resolve()
+    shutil.rmtree(where / "objects", ignore_errors=True)
+    (where / "firmware.elf").unlink(missing_ok=True)
+    command = ["make", "-s", f"-j{os.cpu_count() or 1}", "-f", str(firmware_folder() / "Makefile"),
+               f"PORT={port.name}", f"MODEL={where}", f"OUT={where}", f"COMPILER={used}",
+               f"OPT={optimisation}", f"PYTHON={sys.executable}",
+               "DEFINES=" + " ".join(f"-D{macro}" for macro in macros)]
+    theirs = os.environ.get("CMSIS_NN_PATH", "") if kernels == "cmsis-nn" else ""
+    if any(" " in str(path) for path in (where, firmware_folder(), theirs)):
+        raise UsageError(f"{where}: make cannot work in a folder whose path has a blank; give "
+                         "another with -o")
+    environment = {**os.environ, "CMSIS_NN_PATH": str(Path(theirs).resolve()) if theirs else ""}
+    result = subprocess.run(command, capture_output=True, text=True, cwd=where, env=environment,
+                            check=False)
+    shutil.rmtree(where / "objects", ignore_errors=True)  # the image and its sources stay
+    if result.returncode == 0:
+        return
+    overflow = _OVERFLOW.search(result.stderr)
+    if overflow:
+        region = overflow[1] or overflow[4]
+        by = f" by {int(overflow[2]):,} bytes" if overflow[2] else ""
+        raise DoesNotFitError(f"does not fit: the image exceeds {region.lower()}{by}")
+    raise FirmwareError(f"{port.name}: the image cannot be built:\n"
+                        + "\n".join(result.stderr.strip().splitlines()[-12:]))

@@ -1,0 +1,169 @@
+"""Where a network's data live in our firmware: the arena plan and the image of its constants."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from twin.network.arithmetic import parameters
+from twin.network.arithmetic.requantisation import weighted
+from twin.network.graph import Graph, Layer
+from twin.network.operators import is_alias
+from twin.deployment.placement import Placement, align, plan_placement, requantisation_bytes
+from twin.runtimes import Runtime, load_runtime
+from twin.runtimes.firmware import is_pointwise
+
+KERNELS = ("own", "cmsis-nn")
+"""Whose kernels the image calls."""
+
+_WEIGHTED = ("conv_2d", "depthwise_conv_2d", "fully_connected")
+
+
+FIRMWARE: Runtime = load_runtime("firmware")
+"""Runtime of the firmware."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Image:
+    """The constants of a network as one block of bytes.
+
+    Parameters
+    ----------
+    content : bytes
+        Constants at the offsets of the placement, then requantisation parameters, then what the
+        plan does not know: tables, and biases that layers share.
+    planned_bytes : int
+        Of these, what the placement predicts.
+    bias, parameters, table : dict of int to int
+        Offsets by layer position.
+    """
+
+    content: bytes
+    planned_bytes: int
+    weights: dict[int, int]
+    bias: dict[int, int]
+    parameters: dict[int, int]
+    table: dict[int, int]
+
+
+def plan_firmware(graph: Graph, isa: str) -> Placement:
+    """Plan the arena of our firmware for a network."""
+    return plan_placement(graph, FIRMWARE, isa)
+
+
+def lay_out_constants(graph: Graph, placement: Placement, *, kernels: str = "own",
+                      isa: str = "") -> Image:
+    """Write the constants of a network as the firmware's kernels want them.
+
+    Parameters
+    ----------
+    graph : Graph
+        The network.
+    placement : Placement
+        Of `plan_firmware`, or of CMSIS-NN.
+    kernels : str
+        "own": biases carry the input's zero point; "cmsis-nn": as the file has them.
+    isa : str
+        CMSIS-NN for MVE wants that sum, too, where a layer has one requantisation in all.
+
+    Returns
+    -------
+    Image
+        Little endian.
+    """
+    offsets = dict(placement.weight_offsets)
+    total = sum(requantisation_bytes(graph, layer) for layer in graph.layers)
+    # A plan may keep the parameters in the arena; the image always brings them.
+    constants_bytes = max((offset + align(graph.tensors[i].size_bytes, 16)
+                           for i, offset in offsets.items()), default=0)
+    content = bytearray(constants_bytes + total)
+    for tensor, offset in offsets.items():
+        data = graph.tensors[tensor].data
+        assert data is not None, f"{graph.tensors[tensor].name} is no constant"
+        raw = np.ascontiguousarray(data).tobytes()
+        content[offset:offset + len(raw)] = raw
+    image = Image(content=b"", planned_bytes=placement.weights_bytes, weights=offsets, bias={},
+                  parameters={}, table={})
+    parameter_offset = constants_bytes
+    readers = _count_readers(graph)
+    for position, layer in enumerate(graph.layers):
+        if is_alias(layer):
+            continue
+        if layer.op in _WEIGHTED:
+            plain = kernels == "cmsis-nn" and not _wants_sums(graph, layer, isa)
+            _write_bias(graph, layer, position, image, content, readers, plain)
+        if requantisation_bytes(graph, layer):
+            _write_parameters(graph, layer, position, image, content, parameter_offset)
+            parameter_offset += requantisation_bytes(graph, layer)
+        elif layer.op == "mean" and graph.tensors[layer.inputs[0]].dtype == "int8":
+            requantisation, _, _ = parameters.averaging(graph, layer)
+            image.table[position] = _append(content, np.concatenate(
+                [requantisation.multipliers, requantisation.shifts]))
+        table = _table(graph, layer)
+        if table is not None:
+            image.table[position] = _append(content, table)
+    return Image(content=bytes(content), planned_bytes=image.planned_bytes, weights=offsets,
+                 bias=image.bias, parameters=image.parameters, table=image.table)
+
+
+def _wants_sums(graph: Graph, layer: Layer, isa: str) -> bool:
+    """Whether CMSIS-NN reads the sums of the weights' rows beside the bias."""
+    if isa != "armv8.1-m-mve" or graph.tensors[layer.inputs[0]].dtype != "int8":
+        return False
+    product = layer.op == "fully_connected" or is_pointwise(graph, layer)
+    return product and len(weighted(graph, layer).multipliers) == 1
+
+
+def _count_readers(graph: Graph) -> dict[int, int]:
+    counts: dict[int, int] = {}
+    for layer in graph.layers:
+        for tensor in layer.inputs:
+            counts[tensor] = counts.get(tensor, 0) + 1
+    return counts
+
+
+def _append(content: bytearray, values: np.ndarray) -> int:
+    """Add values at the next multiple of 16; return their offset."""
+    content.extend(bytes(align(len(content), 16) - len(content)))
+    offset = len(content)
+    content.extend(np.ascontiguousarray(values).tobytes())
+    return offset
+
+
+def _write_bias(graph: Graph, layer: Layer, position: int, image: Image, content: bytearray,
+                readers: dict[int, int], plain: bool) -> None:
+    if graph.tensors[layer.inputs[0]].dtype == "float32":
+        from twin.network.arithmetic.floating import float_bias
+
+        values = float_bias(graph, layer)
+    elif layer.op == "depthwise_conv_2d" or plain:
+        values = parameters.bias_values(graph, layer)
+    else:
+        values = parameters.folded_bias(graph, layer)
+    tensor = layer.inputs[2] if len(layer.inputs) > 2 else -1
+    if tensor < 0 or readers[tensor] > 1:
+        image.bias[position] = _append(content, values)
+        return
+    offset = image.weights[tensor]
+    content[offset:offset + values.nbytes] = values.tobytes()
+    image.bias[position] = offset
+
+
+def _write_parameters(graph: Graph, layer: Layer, position: int, image: Image,
+                      content: bytearray, offset: int) -> None:
+    requantisation = weighted(graph, layer)
+    values = np.concatenate([requantisation.multipliers, requantisation.shifts])
+    content[offset:offset + values.nbytes] = values.tobytes()
+    image.parameters[position] = offset
+
+
+def _table(graph: Graph, layer: Layer) -> np.ndarray | None:
+    """Table of a layer run by look-up, where it is one."""
+    if graph.tensors[layer.inputs[0]].dtype != "int8":
+        return None
+    if layer.op == "softmax":
+        return parameters.softmax_table(graph, layer)
+    if layer.op in parameters.LOOKUPS:
+        return parameters.lookup_table(graph, layer)
+    return None

@@ -1,0 +1,135 @@
+"""The firmware's ports: what an image can be built for."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from hwmodels.board.facts import Board
+from hwmodels.errors import ToolMissingError, did_you_mean
+from twin.errors import UsageError
+
+ISAS = {
+    "cortex-m0plus": "armv6-m", "cortex-m3": "armv7-m", "cortex-m4": "armv7e-m",
+    "cortex-m7": "armv7e-m", "cortex-m33": "armv8-m-dsp", "cortex-m55": "armv8.1-m-mve",
+}
+"""Instruction set by core; the boards' names for them."""
+
+_SETTING = re.compile(r"^(\w+) *:= *(.*?) *$", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Port:
+    """A target of the firmware's Makefile.
+
+    Parameters
+    ----------
+    name : str
+        Its folder in firmware/ports.
+    arch : str
+        "arm", "riscv" or "host".
+    core : str
+        "cortex-m4" ...; "" where `arch` says it all.
+    fixed_map : bool
+        Whether the port brings its own memory map; else the board's is written.
+    settings : mapping of str to str
+        Every line of port.mk.
+    """
+
+    name: str
+    arch: str
+    core: str
+    fixed_map: bool
+    settings: Mapping[str, str] = field(repr=False)
+
+    @property
+    def isa(self) -> str:
+        """Instruction set, by the boards' names."""
+        return ISAS.get(self.core, {"riscv": "rv32imac"}.get(self.arch, "x86-64"))
+
+
+def firmware_folder() -> Path:
+    """Folder of the firmware's sources: TWIN_FIRMWARE, a checkout's, or what was installed.
+
+    Raises
+    ------
+    ToolMissingError
+        When none is there.
+    """
+    named = os.environ.get("TWIN_FIRMWARE")
+    package = Path(__file__).resolve().parents[2]
+    folders = [Path(named)] if named else [package.parent / "firmware", package / "firmware"]
+    for folder in folders:
+        if (folder / "Makefile").is_file():
+            return folder
+    raise ToolMissingError(f"{folders[-1]}: the firmware's sources are not there; set "
+                           "TWIN_FIRMWARE to the folder firmware/ of a source checkout")
+
+
+def list_ports() -> tuple[str, ...]:
+    """Names of all ports."""
+    return tuple(sorted(path.parent.name
+                        for path in (firmware_folder() / "ports").glob("*/port.mk")))
+
+
+def load_port(name: str) -> Port:
+    """Return a port by name.
+
+    Raises
+    ------
+    UsageError
+        When there is none of that name.
+    """
+    known = list_ports()
+    if name not in known:
+        raise UsageError(f"no port {name!r}; {did_you_mean(name, known)}")
+    folder = firmware_folder() / "ports" / name
+    settings = dict(_SETTING.findall((folder / "port.mk").read_text(encoding="utf-8")))
+    return Port(name=name, arch=settings["ARCH"], core=settings.get("CORE", ""),
+                fixed_map=settings["ARCH"] == "host" or (folder / "memory.ld").is_file(),
+                settings=settings)
+
+
+def has_core_of(port: Port, board: Board) -> bool:
+    """Whether a port runs on a board's core, so that its counts may be set beside the board's."""
+    return board.core.model == port.core or (not port.core and port.isa == board.core.isa)
+
+
+def check_core(name: str, board: Board) -> None:
+    """Refuse a virtual board whose core is not the board's: its counts are not the board's.
+
+    Raises
+    ------
+    UsageError
+        Naming the virtual boards that have the core.
+    """
+    port = load_port(name)
+    if has_core_of(port, board):
+        return
+    from calibration.virtual_board import list_virtual_boards
+
+    fitting = [one.name for one in list_virtual_boards() if has_core_of(load_port(one.name), board)]
+    raise UsageError(f"--virtual {name} is a {port.core or port.isa}, {board.name} a "
+                     f"{board.core.model}; accepted: a board of that core, or here "
+                     f"{', '.join(fitting) or 'none: no emulator has that core'}")
+
+
+def choose_port(board: Board, name: str | None) -> Port:
+    """Return the port asked for, or the one named as the board.
+
+    Raises
+    ------
+    UsageError
+        When there is none, or it runs another instruction set than the board.
+    """
+    if name is None and board.name not in list_ports():
+        fitting = [port for port in list_ports() if load_port(port).core == board.core.model]
+        raise UsageError(f"{board.name} has no port of its own; give --port; for its core there "
+                         f"are: {', '.join(fitting) or 'none'}")
+    port = load_port(name or board.name)
+    if not port.fixed_map and port.isa != board.core.isa:
+        raise UsageError(f"port {port.name} runs {port.isa}, {board.name} {board.core.isa}")
+    return port

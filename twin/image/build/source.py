@@ -1,0 +1,245 @@
+"""A network as C files: model.c, its weights, and for a board the memory map."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from twin.network.arithmetic.requantisation import single
+from twin.image.build.calls import Context, emit_layer
+from twin.image.build.plan import FIRMWARE, Image, lay_out_constants
+from twin.errors import RuntimeRefusedError
+from twin.network.graph import Graph, Layer, Tensor
+from twin.network.operators import is_alias
+from twin.deployment.placement import Placement, align, plan_placement
+from twin.runtimes import load_runtime
+
+TEXT_MODELS = {"ic": 1, "kws": 2, "vww": 3, "ad": 4, "sww": 5}
+"""Numbers of MLPerf Tiny's benchmarks on the wire."""
+
+_TEXT_SHAPES: dict[tuple[tuple[int, ...], tuple[int, ...]], str] = {
+    ((1, 32, 32, 3), (1, 10)): "ic", ((1, 49, 10, 1), (1, 12)): "kws",
+    ((1, 96, 96, 3), (1, 2)): "vww", ((1, 640), (1, 640)): "ad",
+    ((1, 30, 1, 40), (1, 3)): "sww",
+}
+
+_IMAGES = ("ic", "vww")
+"""Benchmarks whose input comes as unsigned bytes."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Source:
+    """A network as C.
+
+    Parameters
+    ----------
+    model_c : str
+        Text of model.c, with `@BUILD@` and `@COMPILER@` where the build fills in.
+    image : Image
+        The constants.
+    placement : Placement
+        The arena plan.
+    input_room_bytes : int
+        RAM of the copy of the input that every run starts from.
+    kernels : str
+        Whose it calls.
+    """
+
+    model_c: str
+    image: Image
+    placement: Placement
+    input_room_bytes: int
+    kernels: str = "own"
+
+
+def generate_source(graph: Graph, isa: str, *, kernels: str = "own") -> Source:
+    """Write a network as C.
+
+    Parameters
+    ----------
+    graph : Graph
+        int8 or float32, one input and one output.
+    isa : str
+        Instruction set, which CMSIS-NN's scratch depends on.
+    kernels : str
+        One of `twin.image.build.plan.KERNELS`.
+
+    Raises
+    ------
+    RuntimeRefusedError
+        When the firmware has no kernel for a layer, or the network several inputs or outputs.
+    """
+    if len(graph.inputs) != 1 or len(graph.outputs) != 1 or graph.states:
+        raise RuntimeRefusedError(f"{graph.source}: {len(graph.inputs)} inputs, "
+                                  f"{len(graph.outputs)} outputs, {len(graph.states)} states; the "
+                                  "firmware runs networks of one input, one output, no state")
+    runtime = load_runtime("cmsis-nn") if kernels == "cmsis-nn" else FIRMWARE
+    placement = plan_placement(graph, runtime, isa)
+    image = lay_out_constants(graph, placement, kernels=kernels, isa=isa)
+    context = Context(graph=graph, placement=placement, image=image)
+    positions = [i for i, layer in enumerate(graph.layers) if not is_alias(layer)]
+    layers = "\n".join(emit_layer(context, position) for position in positions)
+    text = _text_fields(graph)
+    room = graph.tensors[graph.inputs[0]].size_bytes
+    parts = [
+        _HEAD.format(source=_one_line(graph.source), layers=len(positions),
+                     arena=placement.arena_bytes, room=room,
+                     samples=_text_array(text), scratch=_scratch(graph, placement, kernels)),
+        layers, "\n", _call_list(context, positions),
+        _description(graph, placement, image, text, kernels),
+    ]
+    return Source(model_c="".join(parts), image=image, placement=placement, kernels=kernels,
+                  input_room_bytes=room + (text["bytes"] if text["floats"] else 0))
+
+
+def write_source(source: Source, folder: Path) -> None:
+    """Write model.c, weights.S and weights.bin into a folder."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "model.c").write_text(source.model_c, encoding="utf-8")
+    (folder / "weights.bin").write_bytes(source.image.content)
+    (folder / "weights.S").write_text(WEIGHTS_S, encoding="utf-8")
+
+
+def _one_line(text: str) -> str:
+    return "".join(c for c in text if " " <= c <= "~" and c not in '"\\*?')
+
+
+def _quoted(text: str, most: int) -> str:
+    """A C string of the ASCII part of a text."""
+    kept = "".join(c for c in text if " " <= c <= "~" and c not in '"\\?')
+    return f'"{kept[:most]}"'
+
+
+def _scratch(graph: Graph, placement: Placement, kernels: str) -> str:
+    """CMSIS-NN's working memory, where its kernels are called."""
+    if kernels != "cmsis-nn":
+        return ""
+    planned = [slot.size_bytes for slot in placement.arena if slot.tensor < 0]
+    most = max(*planned, *(_working_bytes(graph, layer) for layer in graph.layers), 16)
+    return ("\n/* CMSIS-NN's working memory. */\n"
+            f"uint8_t kernels_scratch[{most}] __attribute__((aligned(16)));\n"
+            f"const int32_t kernels_scratch_bytes = {most};\nuint32_t kernels_failure;\n")
+
+
+def _working_bytes(graph: Graph, layer: Layer) -> int:
+    """Working memory that any release may ask for: two int16 columns, or four of int8 rounded up.
+
+    Depthwise with MVE takes four blocks of 124 channels. A release that asks for more is noticed on
+    the board.
+    """
+    if layer.op not in ("conv_2d", "depthwise_conv_2d"):
+        return 0
+    weights = graph.tensors[layer.inputs[1]]
+    if layer.op == "conv_2d":
+        return 4 * align(weights.elements // weights.shape[0], 8)
+    taps = weights.elements // weights.shape[-1]
+    return max(4 * 124 * taps, 2 * weights.elements) + 16
+
+
+def _text_fields(graph: Graph) -> dict[str, int]:
+    """What the text mode of the protocol needs to know of the input."""
+    data, output = graph.tensors[graph.inputs[0]], graph.tensors[graph.outputs[0]]
+    name = _TEXT_SHAPES.get((data.shape, output.shape), "")
+    floats = int(name == "ad" and data.dtype == "int8")
+    images = name in _IMAGES and data.dtype == "int8"
+    return {"model": TEXT_MODELS.get(name, 0), "floats": floats,
+            "bytes": data.elements * 4 if floats else data.size_bytes,
+            "subtract": 128 if images else 0}
+
+
+def _text_array(text: dict[str, int]) -> str:
+    if not text["floats"]:
+        return ""
+    return (f"static uint8_t model_text[{text['bytes']}] __attribute__((aligned(16)));\n")
+
+
+def _call_list(context: Context, positions: list[int]) -> str:
+    rows = []
+    for position in positions:
+        layer = context.graph.layers[position]
+        slot = context.placement.slot(layer.outputs[0])
+        assert slot is not None, f"layer {layer.index} has no output in the arena"
+        size = context.graph.tensors[layer.outputs[0]].size_bytes
+        rows.append(f"    {{run_{position}, {_quoted(layer.op + ' ' + layer.name, 63)}, "
+                    f"{slot.offset_bytes}, {size}, {layer.index}}},\n")
+    return "static const struct model_layer layers[] = {\n" + "".join(rows) + "};\n\n"
+
+
+def _scale(tensor: Tensor) -> tuple[float, int]:
+    return (0.0, 0) if tensor.dtype == "float32" else single(tensor)
+
+
+def _description(graph: Graph, placement: Placement, image: Image, text: dict[str, int],
+                 kernels: str) -> str:
+    data, output = graph.tensors[graph.inputs[0]], graph.tensors[graph.outputs[0]]
+    source, target = placement.slot(graph.inputs[0]), placement.slot(graph.outputs[0])
+    if source is None or target is None:
+        raise RuntimeRefusedError(f"{graph.source}: its output is a constant")
+    (input_scale, input_zero), (output_scale, output_zero) = _scale(data), _scale(output)
+    sha = ", ".join(f"0x{graph.sha256[i:i + 2]}" for i in range(0, 64, 2))
+    return _DESCRIPTION.format(
+        name=_quoted(graph.name, 31), arena_bytes=placement.arena_bytes,
+        input_offset=source.offset_bytes, input_bytes=data.size_bytes,
+        output_offset=target.offset_bytes, output_bytes=output.size_bytes,
+        failure="&kernels_failure" if kernels == "cmsis-nn" else "0",
+        weights_bytes=len(image.content), sha256=sha, text_model=text["model"],
+        text="model_text" if text["floats"] else "model_input", text_bytes=text["bytes"],
+        text_subtract=text["subtract"], text_floats=text["floats"],
+        input_scale=f"{float(input_scale):.9e}f", output_scale=f"{float(output_scale):.9e}f",
+        input_zero=input_zero, output_zero=output_zero)
+
+
+_HEAD = """\
+/* {source}: {layers} calls. Generated by `twin firmware build`. */
+#include "kernels.h"
+#include "model.h"
+
+extern const uint8_t model_weights[];
+
+static uint8_t model_arena[{arena}] __attribute__((aligned(32), section(".model_arena")));
+static uint8_t model_input[{room}] __attribute__((aligned(16)));
+{samples}{scratch}
+"""
+
+_DESCRIPTION = """\
+const struct model model = {{
+    .name = {name},
+    .layers = layers,
+    .layer_count = sizeof layers / sizeof layers[0],
+    .arena = model_arena,
+    .arena_bytes = {arena_bytes},
+    .input_offset = {input_offset},
+    .input_bytes = {input_bytes},
+    .output_offset = {output_offset},
+    .output_bytes = {output_bytes},
+    .input = model_input,
+    .weights = model_weights,
+    .weights_bytes = {weights_bytes},
+    .sha256 = {{{sha256}}},
+    .build_sha256 = {{@BUILD@}},
+    .compiler = "@COMPILER@",
+    .failure = {failure},
+    .text_model = {text_model},
+    .text = {text},
+    .text_bytes = {text_bytes},
+    .text_subtract = {text_subtract},
+    .text_floats = {text_floats},
+    .input_scale = {input_scale},
+    .output_scale = {output_scale},
+    .input_zero = {input_zero},
+    .output_zero = {output_zero},
+}};
+"""
+
+WEIGHTS_S = """\
+/* The constants of the model, as one block. Generated by `twin firmware build`. */
+    .section .model_weights, "a", %progbits
+    .balign 32
+    .globl model_weights
+model_weights:
+    .incbin "weights.bin"
+    .balign 16
+#if defined(__ELF__) && !defined(__arm__)
+    .section .note.GNU-stack, "", %progbits
+#endif
+"""

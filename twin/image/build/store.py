@@ -1,0 +1,106 @@
+"""Images kept by content: one is built once, and again when anything it is made from changes."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from hwmodels.board.facts import Board
+from twin.image.build.compile import build_firmware, describe_compiler, fingerprint
+from twin.image.build.memory_map import write_memory_map
+from twin.image.build.ports import Port, list_ports, load_port
+from twin.image.build.source import Source, generate_source
+from twin.deployment.deployment import Deployment
+from twin.errors import RuntimeRefusedError, UsageError
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class KeptImage:
+    """An image and what it was made from.
+
+    Parameters
+    ----------
+    path : Path
+        ELF file.
+    source : Source
+        The network as C.
+    """
+
+    path: Path
+    source: Source
+
+
+def store_folder() -> Path:
+    """Folder of kept images: TWIN_IMAGES, or one of the user's cache."""
+    named = os.environ.get("TWIN_IMAGES")
+    cache = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
+    return Path(named) if named else Path(cache, "embedded-twin", "images")
+
+
+def port_of(board: Board) -> Port:
+    """Return the board's own port, or the one of its core that needs no serial line.
+
+    Raises
+    ------
+    RuntimeRefusedError
+        When the firmware has none.
+    """
+    ports = list_ports()
+    name = board.name if board.name in ports else "rtt-" + board.core.model.removeprefix("cortex-")
+    if name not in ports:
+        raise RuntimeRefusedError(f"runtime firmware: no port for a {board.core.model}; there are "
+                                  f"ports for {', '.join(_cores())}")
+    return load_port(name)
+
+
+def _cores() -> list[str]:
+    return sorted({core for name in list_ports() if (core := load_port(name).core)})
+
+
+def keep_image(deployment: Deployment, *, port: Port | None = None) -> KeptImage:
+    """Return the image of a deployment of the firmware, built unless it was before.
+
+    Parameters
+    ----------
+    deployment : Deployment
+        Its runtime's version names the level of optimisation, and the compiler where it is not
+        the default one: "O2", "O3", "Os", "clang-O2".
+    port : Port, optional
+        By default the board's.
+
+    Raises
+    ------
+    RuntimeRefusedError
+        When there is no port for the board or no kernel for a layer.
+    ToolMissingError
+        When the cross compiler or make is not there; names the package.
+    UsageError
+        When the folder cannot be written.
+    """
+    graph = deployment.executed
+    compiler, _, level = deployment.runtime.version.rpartition("-")
+    chosen, level = compiler or None, f"-{level}"
+    port = port_of(deployment.board) if port is None else port
+    source = generate_source(graph, port.isa)
+    memory_map = "" if port.fixed_map else write_memory_map(deployment)
+    described = describe_compiler(port, level, chosen)
+    key = fingerprint(source, port, described, (), memory_map.encode()).hex()
+    folder = store_folder() / key[:32]
+    image = folder / "firmware.elf"
+    if image.is_file():
+        return KeptImage(path=image, source=source)
+    try:
+        store_folder().mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=store_folder(), prefix="new-") as made:
+            build_firmware(graph, port, made, compiler=chosen, optimisation=level,
+                           deployment=None if port.fixed_map else deployment)
+            folder.mkdir(exist_ok=True)
+            # Two that build the same at a time leave the same file.
+            shutil.move(str(Path(made) / "firmware.elf"), str(image))
+    except OSError as error:
+        raise UsageError(f"{store_folder()}: images cannot be kept there ({error.strerror}); set "
+                         "TWIN_IMAGES to a folder that can be written") from error
+    return KeptImage(path=image, source=source)

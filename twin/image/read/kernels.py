@@ -1,0 +1,264 @@
+"""Kernels of a built image: blocks with trip counts, and accesses as nests."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from hwmodels.kernel import Access, Block, Kernel, Loop, Nest, Operand, walk_accesses
+from twin.deployment.placement import Placement
+from twin.image.build.plan import Image
+from twin.image.read.flow import CodeBlock
+from twin.image.read.image import BuiltImage, Function
+from twin.image.read.stack import layer_stack_pointer
+from twin.image.read.values import Value
+from twin.image.read.walk import Event, Step, Touch, Turns, Walker
+from twin.network.graph import Graph, Layer
+from twin.network.operators import is_alias, layer_macs
+from twin.runtimes.firmware import is_pointwise
+
+TABLE_ENTRIES = 256
+"""Of a table that is looked up by int8 values."""
+
+LINE_BYTES = 32
+"""Of most cores' data caches."""
+
+_FAMILIES = {
+    "conv_2d": "conv", "depthwise_conv_2d": "depthwise", "fully_connected": "fully_connected",
+    "average_pool_2d": "pool", "max_pool_2d": "pool", "mean": "pool", "softmax": "softmax",
+    "add": "elementwise", "pad": "data_movement", "concatenation": "data_movement",
+    "quantize": "quantize", "dequantize": "quantize",
+}
+_CAUSES = {"copy_": "data_copy", "run_": "kernel_call"}
+"""Cause of all blocks of a function, by how its name begins."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Extent:
+    """A piece of memory with a name: where accesses of a layer may go."""
+
+    name: str
+    role: str
+    start: int
+
+
+MemoryOf = Callable[[int], str]
+"""Name of the board's memory that holds an address."""
+
+
+def read_kernels(image: BuiltImage, graph: Graph, placement: Placement, constants: Image,
+                 memory_of: MemoryOf) -> tuple[tuple[Kernel, ...], ...]:
+    """Return the kernel of every layer, as the image has it; an alias has none.
+
+    Parameters
+    ----------
+    image : BuiltImage
+        Of the network, for a Cortex-M.
+    graph : Graph
+        The network.
+    placement : Placement
+        The arena it was built with.
+    constants : Image
+        The constants it was built with.
+    memory_of : callable
+        Address -> name of the board's memory.
+
+    Returns
+    -------
+    tuple of tuple of Kernel
+        One tuple per layer.
+
+    Raises
+    ------
+    FirmwareError
+        When data decide where a kernel goes, or it has instructions that are not understood.
+
+    Notes
+    -----
+    Trips and addresses come from `twin.image.read.walk`. Blocks are the image's own text, but for
+    conditional branches that are taken out of a straight run: those stand as jumps. What is left
+    out: reading the counters and choosing the layer, which no kernel does.
+    """
+    walker = Walker(image, layer_stack_pointer(image))
+    return tuple(
+        () if is_alias(layer) else (_read_kernel(walker, graph, layer, position, _find_extents(
+            image, graph, layer, position, placement, constants), memory_of),)
+        for position, layer in enumerate(graph.layers))
+
+
+def _read_kernel(walker: Walker, graph: Graph, layer: Layer, position: int,
+                 extents: Sequence[Extent], memory_of: MemoryOf) -> Kernel:
+    events = walker.follow(f"run_{position}")
+    trips: dict[CodeBlock, list[int]] = {}
+    count_steps(events, 1, trips)
+    functions = _functions_of(walker.image, trips)
+    nests, operands = place_accesses(events, extents, memory_of)
+    family = _FAMILIES.get(layer.op, "activation")
+    if family == "conv" and is_pointwise(graph, layer):
+        family = "pointwise"
+    called = [one for one in functions if not one.name.startswith(("run_", "copy_"))]
+    return Kernel(
+        name=called[0].name if called else functions[0].name, family=family, nests=nests,
+        operands=operands, useful_macs=layer_macs(graph, layer),
+        code_bytes=sum(block.end - block.start for block in trips),
+        blocks=tuple(made for block in sorted(trips, key=lambda one: one.start)
+                     for made in _make_blocks(walker.image, block, *trips[block])))
+
+
+def count_steps(events: Iterable[Event], times: int, trips: dict[CodeBlock, list[int]]) -> None:
+    """Add up, by block, how often it runs and how often its closing branch is taken."""
+    for event in events:
+        if isinstance(event, Step):
+            counts = trips.setdefault(event.block, [0, 0])
+            counts[0] += times
+            counts[1] += times * event.taken
+        elif isinstance(event, Turns):
+            count_steps(event.body, times * event.count, trips)
+            if event.last is not None:
+                # The last turn leaves where the others went on.
+                trips[event.last.block][1] += times * (1 - 2 * event.last.taken)
+
+
+def _make_blocks(image: BuiltImage, block: CodeBlock, trips: int, taken: int) -> Iterator[Block]:
+    """A loop of one block as one; else the runs left by a branch apart, as ending in a jump."""
+    function, ending = image.function_at(block.start), block.ending
+    cause = next((cause for start, cause in _CAUSES.items() if function.name.startswith(start)),
+                 None)
+    name = f"{function.name}+0x{block.start - function.start:x}"
+    if ending.target == block.start or ending.kind == "loop_end":
+        yield Block(name=name, code=block.text, trips=trips, entries=trips - taken, cause=cause)
+        return
+    if trips > taken:
+        yield Block(name=name, code=block.text, trips=trips - taken, entries=trips - taken,
+                    cause=cause)
+    if taken:
+        jump = "\n".join([one.text for one in block.listing[:-1]] + [f"b 0x{ending.target:x}"])
+        yield Block(name=f"{name}, branching", code=jump, trips=taken, entries=taken, cause=cause)
+
+
+def _functions_of(image: BuiltImage, blocks: Iterable[CodeBlock]) -> tuple[Function, ...]:
+    """Functions in the order they were entered."""
+    return tuple(dict.fromkeys(image.function_at(block.start) for block in blocks))
+
+
+# ---- accesses ----
+
+def _find_extents(image: BuiltImage, graph: Graph, layer: Layer, position: int,
+                  placement: Placement, constants: Image) -> tuple[Extent, ...]:
+    """Where a layer's data lie, in order of address; each goes on to where the next begins."""
+    weights, arena = image.symbols["model_weights"][0], image.sections[".model_arena"][0]
+    found = [Extent(name="constants", role="parameters", start=0)]
+    for place, tensor in enumerate(layer.inputs):
+        if tensor in constants.weights:
+            found.append(Extent(name=f"weights{place}", role="weights",
+                                start=weights + constants.weights[tensor]))
+    found += [Extent(name=name, role=role, start=weights + offsets[position])
+              for name, role, offsets in (("bias", "bias", constants.bias),
+                                          ("parameters", "parameters", constants.parameters),
+                                          ("table", "parameters", constants.table))
+              if position in offsets]
+    named = [(tensor, f"input{place}", "input") for place, tensor in enumerate(layer.inputs)]
+    named += [(tensor, f"output{place}", "output") for place, tensor in enumerate(layer.outputs)]
+    for tensor, name, role in (*named, (-1 - position, "scratch", "scratch")):
+        slot = placement.slot(tensor) if tensor >= 0 or role == "scratch" else None
+        if slot is not None:
+            found.append(Extent(name=name, role=role, start=arena + slot.offset_bytes))
+    found.append(Extent(name="stack", role="scratch", start=image.sections[".stack"][0]))
+    # An operand read twice, or a bias in its tensor's place, is one piece of memory.
+    return tuple(sorted({one.start: one for one in found}.values(), key=lambda one: one.start))
+
+
+def place_accesses(events: Sequence[Event], extents: Sequence[Extent],
+                   memory_of: MemoryOf) -> tuple[tuple[Nest, ...], tuple[Operand, ...]]:
+    """Return nests of accesses, and the operands they touch from first byte to last.
+
+    Parameters
+    ----------
+    events : sequence of Step, Touch, Turns
+        Of a walk.
+    extents : sequence of Extent
+        By address; the first begins before all others.
+    memory_of : callable
+        Address -> name of the board's memory.
+
+    Notes
+    -----
+    An access whose place data decide walks through its table, of an entry for each int8 value, in
+    steps that touch as many lines as entries drawn evenly would on average; or stays where it
+    begins when the loop has more turns than the table entries. One whose place nobody knows is
+    taken to lie on the stack.
+    """
+    placer = _Placer(extents)
+    nests = placer.place(events, ())
+    spans: dict[str, list[int]] = {}
+    for loops, access in walk_accesses(nests):
+        reach = [step * (count - 1) for step, count in zip(access.steps_bytes, loops, strict=True)]
+        low = access.offset_bytes + sum(min(0, one) for one in reach)
+        end = access.offset_bytes + sum(max(0, one) for one in reach) + access.width_bytes
+        span = spans.setdefault(access.operand, [low, end])
+        span[:] = min(span[0], low), max(span[1], end)
+    operands = tuple(
+        Operand(name=one.name, role=one.role, memory=memory_of(one.start + spans[one.name][0]),
+                address=one.start + spans[one.name][0],
+                size_bytes=spans[one.name][1] - spans[one.name][0])
+        for one in extents if one.name in spans)
+    return _rebase(nests, {name: low for name, (low, _) in spans.items()}), operands
+
+
+def _rebase(nests: Sequence[Nest], lows: dict[str, int]) -> tuple[Nest, ...]:
+    """Offsets from an operand's first byte that is touched."""
+    return tuple(
+        replace(nest, body=_rebase(nest.body, lows)) if isinstance(nest, Loop)
+        else replace(nest, offset_bytes=nest.offset_bytes - lows[nest.operand]) for nest in nests)
+
+
+class _Placer:
+    """Events as nests over named pieces of memory."""
+
+    def __init__(self, extents: Sequence[Extent]) -> None:
+        self.extents = extents
+        self.starts = [one.start for one in extents]
+
+    def place(self, events: Sequence[Event], around: tuple[tuple[int, int], ...]
+              ) -> tuple[Nest, ...]:
+        """Nests of events inside loops of (index, turns)."""
+        nests: list[Nest] = []
+        for event in events:
+            if isinstance(event, Touch):
+                nests.append(self._access(event, around))
+            elif isinstance(event, Turns):
+                loops = around if event.count == 1 else (*around, (event.index, event.count))
+                body = self.place(event.body, loops)
+                if event.count == 1:
+                    nests += body
+                elif body:
+                    nests.append(Loop(extent=event.count, body=body))
+        return tuple(nests)
+
+    def _access(self, touch: Touch, around: tuple[tuple[int, int], ...]) -> Access:
+        address, steps = _line_of(touch.address, around)
+        if address is None:
+            address = next(one.start for one in self.extents if one.name == "stack")
+        place = bisect_right(self.starts, address) - 1
+        extent = self.extents[place]
+        if touch.scattered and around:
+            steps[-1] = _scattered_step(touch.size_bytes, around[-1][1])
+        return Access(operand=extent.name, write=touch.write, width_bytes=touch.size_bytes,
+                      offset_bytes=address - extent.start, steps_bytes=tuple(steps))
+
+
+def _scattered_step(size_bytes: int, turns: int) -> int:
+    """Step by which a loop visits m (1 - (1 - 1/m)^turns) of the m lines of a table of data."""
+    lines = TABLE_ENTRIES * size_bytes / LINE_BYTES
+    visited = lines * (1 - (1 - 1 / lines) ** turns)
+    step = max(1, round(visited * LINE_BYTES / turns / size_bytes)) * size_bytes
+    return step if step * turns <= TABLE_ENTRIES * size_bytes else 0
+
+
+def _line_of(value: Value, around: Sequence[tuple[int, int]]) -> tuple[int | None, list[int]]:
+    """Address in the first turn of every loop, and step of each loop."""
+    if type(value) is tuple:
+        terms = dict(value[1])
+        return value[0], [terms.get(index, 0) for index, _ in around]
+    return (value if type(value) is int else None), [0] * len(around)

@@ -1,0 +1,80 @@
+"""A deployment of the firmware as kernels: built where it is not, then read."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from hwmodels.board.facts import Board
+from hwmodels.kernel import Kernel
+from twin.deployment.deployment import Deployment
+from twin.errors import FirmwareError, RuntimeRefusedError
+from twin.image.build.ports import Port
+from twin.image.build.store import keep_image, port_of
+from twin.image.read.image import read_built_image
+from twin.image.read.kernels import read_kernels
+
+UNREAD = ("cortex-m0", "cortex-m0plus")
+"""Cores that divide in a library function written in assembly, which is not followed."""
+
+Network = tuple[tuple[Kernel, ...], ...]
+
+
+def read_network(deployment: Deployment, *, port: Port | None = None) -> Network:
+    """Return the kernels of every layer from the image of a deployment.
+
+    Parameters
+    ----------
+    deployment : Deployment
+        With runtime firmware.
+    port : Port, optional
+        The image's; by default the board's.
+
+    Returns
+    -------
+    tuple of tuple of Kernel
+        One tuple per layer; an alias has none.
+
+    Raises
+    ------
+    RuntimeRefusedError
+        When the board's core is none whose code is read, or has no port.
+    ToolMissingError
+        When the cross compiler or make is not there.
+    """
+    port = port_of(deployment.board) if port is None else port
+    if port.arch != "arm" or port.core in UNREAD:
+        raise RuntimeRefusedError("runtime firmware: the machine code of a "
+                                  f"{port.core or port.arch} is not read; accepted: Cortex-M3, "
+                                  "M4, M7, M33 and M55")
+    return _read(_Key(deployment, port))
+
+
+class _Key:
+    """A deployment and port, equal to another when the image and the memories are the same."""
+
+    def __init__(self, deployment: Deployment, port: Port) -> None:
+        self.deployment, self.kept = deployment, keep_image(deployment, port=port)
+        self._content = str(self.kept.path), tuple(
+            (memory.name, memory.address, memory.size_bytes)
+            for memory in deployment.board.memories)
+
+    def __hash__(self) -> int:
+        return hash(self._content)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Key) and self._content == other._content
+
+
+@lru_cache(maxsize=8)
+def _read(key: _Key) -> Network:
+    source, board = key.kept.source, key.deployment.board
+    return read_kernels(read_built_image(key.kept.path), key.deployment.executed,
+                        source.placement, source.image,
+                        lambda address: _memory_at(board, address))
+
+
+def _memory_at(board: Board, address: int) -> str:
+    for memory in board.memories:
+        if memory.address <= address < memory.address + memory.size_bytes:
+            return memory.name
+    raise FirmwareError(f"{board.name}: no memory at 0x{address:08x}, which the image accesses")

@@ -1,0 +1,246 @@
+"""A board file for a part nobody described yet: what is known, and guesses that say so."""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from hwmodels.board.facts import Board
+from hwmodels.board.file import list_boards, load_board
+from hwmodels.errors import TwinError, did_you_mean
+from hwmodels.prices import rail_mw_per_ma
+from twin.errors import UsageError
+from twin.image.build.ports import ISAS
+
+CORES = {**ISAS, "rv32imac": "rv32imac"}
+"""Instruction set by core a board file may name."""
+
+FPUS = {"cortex-m4": "single", "cortex-m7": "single", "cortex-m33": "single",
+        "cortex-m55": "single"}
+"""Floating-point unit parts with these cores mostly have."""
+
+HZ_PER_WAIT = 30e6
+"""Flash of these parts answers about this often; assumed where no table is known."""
+
+_NAME = re.compile(r"[a-z][a-z0-9_]*")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """What is known of a new board; None is to be guessed.
+
+    Parameters
+    ----------
+    name : str
+        Lower case.
+    core : str
+        Key of `CORES`.
+    clock_hz : float
+        Of the core.
+    flash_bytes, sram_bytes : int
+        Sizes.
+    like : Board or None
+        Whose facts guesses are taken from.
+    wait_states : int or None
+        Of the flash at that clock.
+    read_bytes : int or None
+        What one read of the flash array delivers.
+    cache_bytes : int or None
+        Of a cache in front of the flash for code, and one for data; 0: none.
+    supply_v : float or None
+        At the rail.
+    run_ma_per_mhz : float or None
+        Run current per megahertz.
+    """
+
+    name: str
+    core: str
+    clock_hz: float
+    flash_bytes: int
+    sram_bytes: int
+    like: Board | None = None
+    wait_states: int | None = None
+    read_bytes: int | None = None
+    cache_bytes: int | None = None
+    supply_v: float | None = None
+    run_ma_per_mhz: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.core not in CORES:
+            raise UsageError(f"--core {self.core!r}; {did_you_mean(self.core, CORES)}")
+        check_name(self.name)
+        if self.like is not None and self.like.core.model not in CORES:
+            raise UsageError(f"--like {self.like.name}: is no microcontroller")
+
+
+def check_name(name: str) -> None:
+    """Refuse a name no file can have, or that is taken; raises `UsageError`."""
+    if not _NAME.fullmatch(name):
+        raise UsageError(f"board name {name!r}; accepted: lower-case letters, digits and _, "
+                         "a letter first")
+    if name in list_boards():
+        raise UsageError(f"{name} exists already: twin boards {name}; accepted: another name")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Guesses:
+    """What is guessed unless it is known; see `Wanted`. `cache` is (bytes, line, ways, policy)."""
+
+    wait_states: int
+    read_bytes: int
+    cache_bytes: int
+    line_bytes: int
+    ways: int
+    replacement: str
+    unified: bool
+    supply_v: float
+    currents: tuple[float | None, float | None, float | None]
+    source: str
+
+
+def guess(core: str, clock_hz: float, like: Board | None) -> Guesses:
+    """Guess what a board is like from another, or from its core.
+
+    Parameters
+    ----------
+    core : str
+        Key of `CORES`.
+    clock_hz : float
+        Of the core.
+    like : Board or None
+        Taken over: geometry as it is, wait states in proportion to the clock, currents at the
+        rail as if drawn directly (leakage mA, clock tree and activity mA/MHz).
+    """
+    if like is None:
+        cached = core in ("cortex-m7", "cortex-m55")
+        return Guesses(
+            wait_states=math.ceil(clock_hz / HZ_PER_WAIT) - 1, read_bytes=16,
+            cache_bytes=16384 if cached else 0, line_bytes=32, ways=4, replacement="lru",
+            unified=False, supply_v=3.3, currents=(None, None, None),
+            source=f"guessed: a flash answers every {HZ_PER_WAIT / 1e6:.0f} MHz, "
+                   f"{'caches' if cached else 'no cache'} as most parts with a {core}")
+    flash = like.memory(dict(like.placement)["weights"])
+    cache = like.cache(like.core.dcache) or like.cache(like.core.icache)
+    scale = clock_hz / like.clock(like.core.clock).frequency_hz
+    power, volts = like.power, rail_mw_per_ma(like.power)
+    rail = None if volts is None else volts / power.voltage_v
+    currents = tuple(None if rail is None or value is None else float(f"{value * rail:.4g}")
+                     for value in (power.leakage_ma, power.clock_tree_ma_per_mhz,
+                                   power.activity_ma_per_mhz))
+    return Guesses(
+        wait_states=max(math.ceil((flash.wait_states + 1) * scale - 1e-9) - 1, 0),
+        read_bytes=flash.read_bytes, cache_bytes=cache.size_bytes if cache else 0,
+        line_bytes=cache.line_bytes if cache else 32, ways=cache.ways if cache else 1,
+        replacement=cache.replacement if cache else "lru",
+        unified=like.core.icache is not None and like.core.icache == like.core.dcache,
+        supply_v=power.voltage_v, currents=(currents[0], currents[1], currents[2]),
+        source=f"guessed: as {like.name}, wait states in proportion to the clock")
+
+
+def write_board(wanted: Wanted, path: str | Path) -> tuple[Path, Board]:
+    """Write a board file and read it back.
+
+    Parameters
+    ----------
+    wanted : Wanted
+        What is known.
+    path : path
+        Where; an existing file is never replaced.
+
+    Returns
+    -------
+    tuple of (Path, Board)
+        The file, and what it says.
+
+    Raises
+    ------
+    UsageError
+        When the file exists or cannot be written.
+    BoardError
+        When no part can be like that.
+    """
+    path = Path(path)
+    if path.suffix not in (".yaml", ".yml"):
+        raise UsageError(f"{path}: a board file ends in .yaml")
+    text = describe_board(wanted)
+    try:
+        with open(path, "x", encoding="utf-8") as stream:
+            stream.write(text)
+    except FileExistsError as error:
+        raise UsageError(f"{path}: exists and is not replaced; accepted: another --output") \
+            from error
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be written ({error.strerror})") from error
+    try:
+        return path, load_board(path)
+    except TwinError:
+        path.unlink()
+        raise
+
+
+def describe_board(wanted: Wanted) -> str:
+    """Return the text of a board file: under 40 lines, guesses marked `assumed`."""
+    guesses = guess(wanted.core, wanted.clock_hz, wanted.like)
+
+    def fact(given: float | None, guessed: float | None) -> str:
+        value = guessed if given is None else given
+        said = "null" if value is None else f"{value:.10g}"
+        return f"[{said}, {'assumed, guess' if given is None else 'datasheet, given'}]"
+
+    cache_bytes = guesses.cache_bytes if wanted.cache_bytes is None else wanted.cache_bytes
+    fpu = FPUS.get(wanted.core)
+    names = ("cache", "cache") if guesses.unified else ("icache", "dcache")
+    looked_up = f", icache: {names[0]}, dcache: {names[1]}" if cache_bytes else ""
+    caches = "".join(
+        f"  {name}: {{size_bytes: {fact(wanted.cache_bytes, guesses.cache_bytes)},\n"
+        f"    line_bytes: {fact(None, guesses.line_bytes)}, ways: {fact(None, guesses.ways)},\n"
+        f"    replacement: [{guesses.replacement}, assumed, guess], allocate: read, "
+        "serves: [flash]}\n"
+        for name in dict.fromkeys(names) if cache_bytes)
+    leakage, tree, activity = guesses.currents
+    given_run = wanted.run_ma_per_mhz
+    if given_run is not None:  # a third of a run current is the clock tree's
+        leakage, tree, activity = leakage or 0.0, given_run / 3, given_run * 2 / 3
+    return _BOARD.format(
+        name=wanted.name, core=wanted.core, isa=CORES[wanted.core], guess=guesses.source,
+        fpu=f", fpu: {fpu}" if fpu else "", clock=fact(wanted.clock_hz, None),
+        sram=fact(wanted.sram_bytes, None), flash=fact(wanted.flash_bytes, None),
+        supply=fact(wanted.supply_v, guesses.supply_v), looked_up=looked_up,
+        caches=f"caches:\n{caches}" if caches else "", cacheable=str(bool(caches)).lower(),
+        waits=fact(wanted.wait_states, guesses.wait_states),
+        read=fact(wanted.read_bytes, guesses.read_bytes), leakage=fact(None, leakage),
+        tree=fact(None, tree), activity=fact(None, activity))
+
+
+_BOARD = """\
+schema: 1
+sources:
+  given: "given to `twin boards new`; name the page of the datasheet here"
+  guess: "{guess}; measure it: twin measure --plan all"
+  map: "guessed: where most parts with this core have it"
+  split: "guessed: a third of a run current is the clock tree's; waiting takes a third of activity"
+board:
+  name: {name}
+  soc: {name}
+  core_family: {core}
+  description: "{core}, described by `twin boards new`"
+supply: {{voltage_v: {supply}, regulator: ldo}}
+clocks:
+  cpu: {{frequency_hz: {clock}}}
+cores:
+  main: {{isa: {isa}, model: {core}, clock: cpu{fpu}{looked_up}}}
+{caches}memories:
+  sram: {{role: sram, address: [0x20000000, assumed, map], size_bytes: {sram}, cacheable: false,
+         latency: {{cycles: [1, assumed, map]}}}}
+  flash: {{role: flash, address: [0x08000000, assumed, map], size_bytes: {flash},
+          cacheable: {cacheable}, read_bytes: {read}, line_buffer: true, wait_states: {waits}}}
+power:
+  leakage_ma: {{default: {leakage}}}
+  clock_tree_ma_per_mhz: {{default: {tree}}}
+  activity_ma_per_mhz: {{default: {activity}}}
+  reference_ipc: [0.8, assumed, split]
+  stall_share: [0.35, assumed, split]
+placement: {{weights: flash, arena: sram, code: flash}}
+"""

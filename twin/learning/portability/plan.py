@@ -1,0 +1,190 @@
+"""Which micro-benchmarks most narrow a prediction's interval, before any is run."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+
+from calibration.fitting.intervals import Interval
+from calibration.fitting.prior import Prior, Spread, pool_prior
+from calibration.microbench.probe_rows import Belief, Believed, ProbeRow, expect
+from hwmodels.board.facts import Board
+from hwmodels.errors import TwinError
+from twin.deployment.deployment import Deployment, deploy
+from twin.errors import UsageError
+from twin.learning.calibrated import (
+    Calibration,
+    apply_calibration,
+    assure,
+    price_cycles,
+    widen,
+    widen_interval,
+)
+from twin.learning.certainty import Certainty
+from twin.learning.overlays import stated_sds
+from twin.learning.portability.probes import find_rooms, list_benchmarks
+from twin.learning.portability.rows import expected_rows
+from twin.learning.tally import TIME_PRICES
+from twin.prediction.locality import replacement_range
+from twin.prediction.prediction import Prediction, predict
+
+NETWORKS = ("ad", "kws", "ic", "vww")
+"""Networks anyone can run under a library, as further candidates."""
+
+RUN = "run:"
+"""Begins the name of a candidate that is a whole network under the same library."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Expected:
+    """What micro-benchmarks would do to an interval.
+
+    Parameters
+    ----------
+    names : tuple of str
+        Run together.
+    time_us : Interval
+        Of one inference, expected afterwards, around the same time.
+    narrowing : float
+        1 - sd after / sd before, of the logarithm.
+    """
+
+    names: tuple[str, ...]
+    time_us: Interval
+    narrowing: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ranking:
+    """Micro-benchmarks for a deployment, by what they would tell.
+
+    Parameters
+    ----------
+    prediction : Prediction
+        At learnt prices.
+    certainty : Certainty
+        Of it, before.
+    single : tuple of Expected
+        Each micro-benchmark alone, best first.
+    best : Expected
+        The two that tell most together.
+    runs : tuple of Expected
+        Whole networks under the same library, best first: what else would narrow it.
+    silent : tuple of str
+        Those that tell of no price this deployment has.
+    """
+
+    prediction: Prediction
+    certainty: Certainty
+    single: tuple[Expected, ...]
+    best: Expected
+    runs: tuple[Expected, ...]
+    silent: tuple[str, ...]
+
+
+def prior_of(calibration: Calibration) -> Prior:
+    """Return what learnt prices started from: stated ones, as far apart as boards were found."""
+    known = {field.name for field in fields(Spread)}
+    spread = Spread(**{name: value for name, value in calibration.spread.items()
+                       if name in known})
+    return pool_prior(TIME_PRICES, stated_sds()[0], spread)
+
+
+def believe(calibration: Calibration) -> Belief:
+    """Return learnt prices as micro-benchmarks are set beside them."""
+    entry = calibration.entry
+    untouched = () if entry.board is not None else (
+        ("board",) if entry.core is not None else ("core", "board"))
+    return Belief(prior=prior_of(calibration), untouched=untouched, now=Believed(
+        log=calibration.time.log, covariance=calibration.time.covariance))
+
+
+def rank_benchmarks(prediction: Prediction, calibration: Calibration,
+                    board: Board) -> Ranking:
+    """Rank the micro-benchmarks of a board by how much they narrow a prediction's interval.
+
+    Parameters
+    ----------
+    prediction : Prediction
+        Of a deployment `calibration` was applied to.
+    calibration : Calibration
+        Its prices.
+    board : Board
+        As stated.
+
+    Returns
+    -------
+    Ranking
+        Every one alone, and the best two.
+
+    Raises
+    ------
+    UsageError
+        When none tells of a price the deployment has.
+
+    Notes
+    -----
+    With s the shares of price in the time, C' the covariance after
+    (`calibration.microbench.probe_rows`):
+    var(log time) = s' C' s + network_sd^2 + row_sd^2. The interval reaches as many deviations as
+    before; as in `predict`, it spans what an unknown replacement policy may do.
+    """
+    certainty = assure(prediction, calibration, "warm")
+    policies = replacement_range(prediction.deployment)
+    machine = None if board.core.isa.startswith("x86") else board
+    names = [one.name for one in list_benchmarks(machine, find_rooms(machine))]
+    rows = expected_rows(names, prediction)
+    if not rows:
+        raise UsageError(f"no micro-benchmark of {board.name} tells of a price this network has")
+    runs = _network_rows(prediction.deployment, calibration)
+
+    def judge(chosen: Iterable[ProbeRow]) -> Expected:
+        expected = _judge(tuple(chosen), prediction, certainty, calibration)
+        return replace(expected, time_us=widen_interval(expected.time_us, policies))
+
+    pairs = [judge(pair) for pair in itertools.combinations(rows.values(), 2)]
+    single = sorted((judge([row]) for row in rows.values()), key=_order)
+    return Ranking(
+        prediction=prediction, certainty=widen(certainty, policies), single=tuple(single),
+        best=min(pairs, key=_order) if pairs else single[0],
+        runs=tuple(sorted((judge([row]) for row in runs.values()), key=_order)),
+        silent=tuple(name for name in names if name not in rows))
+
+
+def _order(one: Expected) -> tuple[float, tuple[str, ...]]:
+    return (-one.narrowing, one.names)
+
+
+def _judge(rows: Sequence[ProbeRow], prediction: Prediction, certainty: Certainty,
+           calibration: Calibration) -> Expected:
+    draw = certainty.draw
+    belief = believe(calibration)
+    before, after = belief.now, expect(belief, rows)
+    fixed = draw.network_sd**2 + draw.row_sd**2
+    ratio = math.sqrt((after.sd(draw.time)**2 + fixed) / (before.sd(draw.time)**2 + fixed))
+    time_us, bounds = prediction.time_us, certainty.time_us
+    return Expected(
+        names=tuple(row.name for row in rows), narrowing=1 - ratio,
+        time_us=Interval(low=time_us * (bounds.low / time_us)**ratio, level=bounds.level,
+                         high=time_us * (bounds.high / time_us)**ratio))
+
+
+def _network_rows(deployment: Deployment, calibration: Calibration) -> Mapping[str, ProbeRow]:
+    """Rows of whole networks under the same library on the same board."""
+    found = {}
+    learnt = calibration.entry.time
+    for name in NETWORKS:
+        try:
+            other = deploy(name, deployment.board, runtime=deployment.runtime.identity,
+                           weights=deployment.weights)
+        except TwinError:
+            continue  # does not fit: cannot be run either
+        if other.graph.architecture_id == deployment.graph.architecture_id:
+            continue
+        work = price_cycles(predict(apply_calibration(other, calibration))).sum(axis=0)
+        found[RUN + name] = ProbeRow(
+            name=RUN + name, shares=work / work.sum(), reach=1.0, whole=True,
+            noise_sd=math.hypot(learnt.network_sd, learnt.row_sd) or 0.01)
+    return found

@@ -1,0 +1,315 @@
+"""Predicting for hardware nobody measured: physics first, what other boards taught second."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from calibration.datasets import published_rows
+from calibration.errors import MeasurementError
+from calibration.fitting.lineages import locate, name_network
+from calibration.fitting.prior import Cell
+from calibration.measurement.measurement import read_header
+from calibration.microbench.probes import RUNTIME
+from hwmodels.board.file import load_board
+from hwmodels.errors import did_you_mean
+from twin.attribution.sides import warm_of_campaign
+from twin.deployment.deployment import Deployment
+from twin.errors import RuntimeRefusedError, UsageError
+from twin.learning.calibrated import (
+    Calibration,
+    apply_calibration,
+    assure,
+    predict_calibrated,
+    price_cycles,
+    widen,
+)
+from twin.learning.observations import (
+    PMU_SETUP,
+    Observation,
+    observe_folder,
+    observe_pmu_layers,
+    observe_rows,
+)
+from twin.learning.overlays import Learning, learn, make_entry
+from twin.learning.portability.plan import Ranking, rank_benchmarks
+from twin.learning.tally import ENERGY_PRICES, TIME_PRICES
+from twin.prediction.locality import replacement_range
+from twin.prediction.prediction import Prediction, predict
+
+SEEN_SHARE = 0.02
+"""An operator family with less of the time than this may be one nobody measured."""
+
+FAMILIES = TIME_PRICES[:-2]
+"""Time prices of operator families: all but calls and memories."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Makeup:
+    """What an interval is made of: shares of the variance of log time, summing to 1.
+
+    Parameters
+    ----------
+    boards : float
+        What boards, and cores, differ by: no data of other boards tells it.
+    parameters : float
+        What the data left open of the rest.
+    model : float
+        What no price explains: networks, builds, placement.
+    """
+
+    boards: float
+    parameters: float
+    model: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Behind:
+    """Rows of one board under one runtime that a prediction rests on, and their kind."""
+
+    board: str
+    kind: str
+    core: str
+    runtime: str
+    rows: int
+    networks: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ported:
+    """A prediction for a board nobody measured.
+
+    Parameters
+    ----------
+    prediction : Prediction
+        With its certainty.
+    shipped : Prediction
+        The same at the prices that are shipped, as `twin predict` and `twin plan` give it.
+    physics_us : float
+        From the datasheet alone, nothing learnt.
+    makeup : Makeup
+        Of the interval.
+    behind : tuple of Behind
+        What was learnt from.
+    ranking : Ranking or None
+        What would narrow the interval; None when no micro-benchmark tells of it.
+    """
+
+    prediction: Prediction
+    shipped: Prediction
+    physics_us: float
+    makeup: Makeup
+    behind: tuple[Behind, ...]
+    ranking: Ranking | None
+
+    @property
+    def difference(self) -> str:
+        """Why shipped prices say something else, in words."""
+        if self.shipped.certainty is None:
+            return "stated prices: none are shipped for this runtime"
+        boards = len({one.board for one in self.behind})
+        return (f"{self.shipped.certainty.calibration}: every published row is behind it; above, "
+                f"{sum(one.rows for one in self.behind)} rows of {boards} "
+                f"board{'' if boards == 1 else 's'}, and the fewer boards, the less is known of "
+                "how far apart they lie")
+
+
+def gather(sources: Sequence[str], networks: Sequence[str] = (), *,
+           cache: Path | None = None) -> tuple[Observation, ...]:
+    """Return what was measured on boards: published rows that may be learnt from, or folders.
+
+    Parameters
+    ----------
+    sources : sequence of str
+        Boards by name, or measurement folders.
+    networks : sequence of str
+        Only these; empty: all.
+    cache : Path, optional
+        Folder of counts, as for `make_tally`.
+
+    Raises
+    ------
+    UsageError
+        When a board has no rows, or none is of the networks asked for.
+    """
+    rows = [row for row in published_rows() if row.use == "fit" and row.judges_latency]
+    measured = {row.board for row in rows} | {PMU_SETUP["board"]}
+    found: list[Observation] = []
+    for source in sources:
+        if Path(source).is_dir():
+            source = warm_of_campaign(source)
+            if read_header(source).runtime == RUNTIME:
+                raise UsageError(f"--from {source}: holds micro-benchmarks of the board itself; "
+                                 "accepted: networks. `twin calibrate` learns from those")
+            try:
+                found += observe_folder(source, read_header(source).board, cache=cache)
+            except MeasurementError as error:
+                raise UsageError(f"--from {error}") from error
+            continue
+        name = load_board(source).name
+        if name not in measured:
+            raise UsageError(f"--from {source}: nobody measured it; accepted: a measurement "
+                             "folder, or " + ", ".join(sorted(filter(None, measured))))
+        found += observe_rows([row for row in rows if row.board == name], cache=cache)
+        if name == PMU_SETUP["board"]:
+            found += observe_pmu_layers(cache=cache)
+    known = {one.network for one in found if one.whole}
+    for network in networks:
+        if name_network(network) not in known:
+            raise UsageError(f"--networks {network}: not measured there; "
+                             + did_you_mean(network, sorted(known)))
+    wanted = {name_network(network) for network in networks}
+    chosen = tuple(one for one in found if not wanted or one.network in wanted)
+    if not chosen:
+        raise UsageError(f"--from {', '.join(sources)}: no row there is of a core, a network and a "
+                         "use that may be learnt from; accepted: other boards of "
+                         + ", ".join(sorted(filter(None, measured))))
+    return chosen
+
+
+def predict_unmeasured(deployment: Deployment, observations: Sequence[Observation]) -> Ported:
+    """Predict a deployment from what other boards, or other networks, were measured to take.
+
+    Parameters
+    ----------
+    deployment : Deployment
+        On the new board, at stated prices.
+    observations : sequence of Observation
+        From `gather`.
+
+    Returns
+    -------
+    Ported
+        Prediction, interval and what both rest on.
+
+    Raises
+    ------
+    RuntimeRefusedError
+        When the core was measured, but never an operator family that matters here.
+    UsageError
+        For a runtime that offloads.
+
+    Notes
+    -----
+    Counts are of the new board; its datasheet prices them. What is learnt are factors on those
+    prices, pooled over libraries, cores, releases and boards (`calibration.fitting.prior`): the new
+    board draws what its core and library taught, and keeps the spread between boards.
+    """
+    runtime, board = deployment.runtime.identity, deployment.board
+    if deployment.runtime.offload is not None:
+        raise UsageError(f"{runtime} runs on an accelerator: prices are learnt of cores only")
+    physics = predict(deployment)
+    unseen = check_families(physics, observations)
+    learning = learn(observations, judged=False)
+    cell = _cell_of(deployment, observations)
+    calibration = _calibrate(learning, cell, runtime)
+    applied = apply_calibration(deployment, calibration)
+    raw = predict(applied)
+    certainty = widen(assure(raw, calibration, "warm"), replacement_range(applied))
+    reasons = (*unseen, *_strangeness(cell, observations, runtime), *certainty.extrapolating)
+    certainty = replace(certainty, extrapolating=tuple(dict.fromkeys(reasons)))
+    try:
+        ranking = rank_benchmarks(raw, calibration, board)
+    except UsageError:
+        ranking = None
+    warnings = tuple(f"extrapolating: {reason}" for reason in certainty.extrapolating)
+    return Ported(
+        prediction=replace(raw, deployment=deployment, certainty=certainty,
+                           warnings=(*raw.warnings, *warnings)),
+        shipped=predict_calibrated(deployment), physics_us=physics.time_us,
+        behind=_stand_behind(observations), ranking=ranking,
+        makeup=_make_up(learning, cell, calibration, certainty.draw.time))
+
+
+def check_families(prediction: Prediction,
+                   observations: Iterable[Observation]) -> tuple[str, ...]:
+    """Refuse a network whose operators nobody measured on its core; name lesser gaps.
+
+    Raises
+    ------
+    RuntimeRefusedError
+        Naming family, core and share, when the core was measured and the family takes
+        `SEEN_SHARE` of the time.
+    """
+    board = prediction.deployment.board
+    core = board.core.model
+    mine = [one for one in observations if one.cell.core == core]
+    if not mine:
+        return ()
+    seen = np.sum([one.tally.cycles.sum(axis=0) for one in mine], axis=0)
+    cycles = price_cycles(prediction)
+    total = cycles.sum()
+    gaps = []
+    for place, family in enumerate(FAMILIES):
+        share = cycles[:, place].sum() / total
+        if seen[place] or not share:
+            continue
+        layers = [layer.name for layer, line in zip(prediction.layers, cycles, strict=True)
+                  if line[place]]
+        if share >= SEEN_SHARE:
+            raise RuntimeRefusedError(
+                f"{prediction.deployment.graph.name}: {family} takes {share:.0%} of the time "
+                f"(layer {layers[0]}), and no row on a {core} has one; accepted: rows that do "
+                "(more --from), or `twin predict`, which says what the datasheet says")
+        gaps.append(f"{share:.1%} of the time is {family}, which no row on a {core} has")
+    return tuple(gaps)
+
+
+def _cell_of(deployment: Deployment, observations: Sequence[Observation]) -> Cell:
+    """Where the prices hold: what nobody measured is nobody's."""
+    board = deployment.board
+    cell = locate(board.name, board.core.model, deployment.runtime.identity)
+    boards = {one.cell.board for one in observations}
+    cores = {one.cell.core for one in observations}
+    return replace(cell, board=cell.board if cell.board in boards else "",
+                   core=cell.core if cell.core in cores else "")
+
+
+def _calibrate(learning: Learning, cell: Cell, runtime: str) -> Calibration:
+    entry = make_entry(learning, cell, runtime)
+    boards = ", ".join(sorted({one.cell.board for one in learning.observations}))
+    return Calibration(
+        origin=boards, entry=entry, time=entry.time.estimate(TIME_PRICES),
+        energy=None if entry.energy is None else entry.energy.estimate(ENERGY_PRICES),
+        spread=asdict(learning.spread), energy_spread=asdict(learning.energy_spread),
+        kinds=tuple(sorted({one.kind for one in learning.observations})))
+
+
+def _strangeness(cell: Cell, observations: Sequence[Observation], runtime: str) -> list[str]:
+    """Why rows of other machines or libraries say less."""
+    found = [f"rows of {board} are simulated: of an emulated board, not of hardware"
+             for board in sorted({one.cell.board for one in observations
+                                  if one.kind == "simulated"})]
+    if not cell.core:
+        found.append("no row is of a board with this core")
+    if cell.library not in {one.cell.library for one in observations}:
+        found.append(f"no row is of the library of {runtime}")
+    return found
+
+
+def _make_up(learning: Learning, cell: Cell, calibration: Calibration,
+             shares: np.ndarray) -> Makeup:
+    levels = {"cell"} if cell.board else {"board", "cell"} if cell.core else {
+        "core", "board", "cell"}
+    if cell.board and any(one.cell == cell for one in learning.observations):
+        levels = set()
+    apart = sum(float(shares @ part.covariance @ shares) for part in learning.time.prior.parts
+                if part.level in levels)
+    priced = float(shares @ calibration.time.covariance @ shares)
+    learnt = calibration.entry.time
+    model = learnt.network_sd**2 + learnt.row_sd**2
+    total = priced + model
+    apart = min(apart, priced)
+    return Makeup(boards=apart / total, parameters=(priced - apart) / total, model=model / total)
+
+
+def _stand_behind(observations: Sequence[Observation]) -> tuple[Behind, ...]:
+    groups: dict[tuple[str, str, str, str], list[Observation]] = {}
+    for one in observations:
+        groups.setdefault((one.cell.board, one.cell.core, one.runtime, one.kind), []).append(one)
+    return tuple(Behind(board=board, core=core, runtime=runtime, kind=kind, rows=len(members),
+                        networks=tuple(sorted({one.network for one in members if one.whole})))
+                 for (board, core, runtime, kind), members in sorted(groups.items()))

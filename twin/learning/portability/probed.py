@@ -1,0 +1,217 @@
+"""Prices corrected by micro-benchmarks: what `twin calibrate` makes of a run of them."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from importlib.metadata import version
+
+import numpy as np
+
+from calibration.fitting.intervals import student_band
+from calibration.fitting.lineages import locate
+from calibration.fitting.overlay import (
+    BandModel,
+    Data,
+    Entry,
+    Learnt,
+    Overlay,
+    Support,
+    pack_covariance,
+)
+from calibration.fitting.prices import Estimate
+from calibration.fitting.prior import Spread, pool_prior
+from calibration.measurement.measurement import Measurement, read_header, read_measurement
+from calibration.microbench.probe_rows import Belief, Believed, ProbeRow, learn_rows
+from calibration.microbench.probes import RUNTIME
+from hwmodels.board.facts import Board
+from hwmodels.errors import TwinError
+from twin.deployment.deployment import deploy
+from twin.errors import UsageError
+from twin.learning.calibrated import Calibration, shipped_calibration
+from twin.learning.observations import Observation
+from twin.learning.overlays import learn_own, stated_sds
+from twin.learning.portability.plan import believe
+from twin.learning.portability.rows import measured_rows
+from twin.learning.tally import ENERGY_PRICES, TIME_PRICES
+from twin.prediction.prediction import Prediction, predict
+from twin.runtimes import load_runtime
+
+SURPRISE = 4.0
+"""A row this many standard deviations from what is believed tells of a mistake, not of a price."""
+
+TOLD_SHARE = 0.8
+"""A price has become known when its variance fell below this share."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Probed:
+    """Prices of a board under a runtime after micro-benchmarks.
+
+    Parameters
+    ----------
+    calibration : Calibration
+        Learnt prices.
+    rows : tuple of ProbeRow
+        What was measured.
+    folders : tuple of str
+        Where.
+    remarks : tuple of str
+        What could not be learnt from.
+    """
+
+    calibration: Calibration
+    rows: tuple[ProbeRow, ...]
+    folders: tuple[str, ...]
+    remarks: tuple[str, ...]
+
+
+def split_folders(folders: Iterable[str]) -> tuple[list[str], list[str]]:
+    """Return folders of micro-benchmarks, and all others; raises as `read_header` does."""
+    folders = list(folders)
+    probes = [folder for folder in folders if read_header(folder).runtime == RUNTIME]
+    return probes, [folder for folder in folders if folder not in probes]
+
+
+def learn_probes(folders: Sequence[str], board: Board, runtime: str | None = None) -> Probed:
+    """Correct the prices of a board by micro-benchmarks run on it.
+
+    Parameters
+    ----------
+    folders : sequence of str
+        Measurements of micro-benchmarks.
+    board : Board
+        It.
+    runtime : str, optional
+        Whose prices; by default that of the plan they were run for.
+
+    Raises
+    ------
+    UsageError
+        When no runtime is named, or nothing of the measurements tells of a price, or all of it
+        is out of reach of what is believed.
+    RuntimeRefusedError
+        For a runtime there is not.
+    MeasurementError
+        When a folder is of another board or does not count cycles.
+
+    Notes
+    -----
+    Learning starts from what is shipped for the board, or for boards like it; without, from stated
+    prices.
+    """
+    measured = [(folder, read_measurement(folder)) for folder in folders]
+    told = [dict(one.header.environment) for _, one in measured]
+    runtime = runtime or next((t["for_runtime"] for t in told if "for_runtime" in t), None)
+    if runtime is None:
+        raise UsageError("--runtime is needed: which library's prices are the micro-benchmarks to "
+                         "correct?")
+    runtime = load_runtime(runtime).identity
+    rows: list[ProbeRow] = []
+    remarks: list[str] = []
+    kinds: set[str] = set()
+    for folder, one in measured:
+        found, refused = measured_rows(one, board, _predict(one, board, runtime), folder)
+        rows += found
+        remarks += [f"{folder}: {remark}" for remark in refused]
+        kinds |= {one.header.kind} if found else set()
+    if not rows:
+        raise UsageError(f"{', '.join(folders)}: nothing there tells of a price; accepted: "
+                         "latency of a memory that is waited for, fetch, mac:int8")
+    base = shipped_calibration(board, runtime)
+    start = _stated(board, runtime) if base is None else base
+    rows, odd = split_odd(believe(start), rows)
+    if not rows:
+        raise UsageError(f"{', '.join(folders)}: {'; '.join(odd)}: nothing is left to learn from; "
+                         "correct the board file, or measure again")
+    remarks += [f"{one}: not learnt from; correct the board file, or measure again" for one in odd]
+    after = learn_rows(believe(start), rows)
+    estimate = Estimate(names=TIME_PRICES, log=after.log, covariance=after.covariance,
+                        prior_covariance=start.time.prior_covariance)
+    cell = locate(board.name, board.core.model, runtime)
+    entry = start.entry.model_copy(update={
+        "board": cell.board, "core": cell.core, "runtime": runtime,
+        "time": start.entry.time.model_copy(update={
+            "log": tuple(float(value) for value in after.log), "residuals": _residuals(start, rows),
+            "unidentified": _still_untold(start, after),
+            "covariance": pack_covariance(after.covariance)})})
+    return Probed(calibration=replace(start, origin="micro-benchmarks", entry=entry, time=estimate,
+                                      kinds=tuple(sorted(kinds))),
+                  rows=tuple(rows), folders=tuple(folders), remarks=tuple(remarks))
+
+
+def split_odd(belief: Belief, rows: Sequence[ProbeRow]) -> tuple[list[ProbeRow], list[str]]:
+    """Return rows that may be believed, and what the others miss by, in words."""
+    kept, odd = [], []
+    for row in rows:
+        away = belief.surprise(row)
+        if abs(away) <= SURPRISE:
+            kept.append(row)
+        else:
+            miss = math.expm1(row.log_ratio - belief.expected(row))
+            odd.append(f"{row.name}: {miss:+.0%} beside what was expected, {abs(away):.0f} "
+                       "standard deviations")
+    return kept, odd
+
+
+def make_overlay(probed: Probed, board: Board) -> Overlay:
+    """Return prices corrected by micro-benchmarks as an overlay."""
+    entry = probed.calibration.entry
+    lines = "\n".join(f"{row.name} {row.log_ratio:.9g}" for row in probed.rows)
+    digest = hashlib.sha256(lines.encode()).hexdigest()
+    return Overlay(
+        schema=1, library=locate(board.name, board.core.model, entry.runtime).library,
+        entries=(entry,), time_prices=TIME_PRICES, energy_prices=ENERGY_PRICES,
+        spread=dict(probed.calibration.spread),
+        energy_spread=dict(probed.calibration.energy_spread),
+        made_with={"embedded-twin": version("embedded-twin"), "counts_sha256": digest},
+        data=Data(sha256=digest, rows=len(probed.rows), use="own", kinds=probed.calibration.kinds,
+                  sources=tuple(f"{', '.join(probed.folders)}: {row.name}"
+                                for row in probed.rows)))
+
+
+def learn_all(observations: Sequence[Observation], probed: Probed | None, board: Board) -> Overlay:
+    """Learn from networks, from micro-benchmarks, or from networks after micro-benchmarks."""
+    if probed is None:
+        return learn_own(observations, board)
+    return (learn_own(observations, board, probed.calibration) if observations else
+            make_overlay(probed, board))
+
+
+def _predict(measurement: Measurement, board: Board, runtime: str) -> Prediction | None:
+    """Predict the network a plan was made for; None without one, or one that cannot be placed."""
+    model = dict(measurement.header.environment).get("for_model")
+    try:
+        return None if model is None else predict(deploy(model, board, runtime=runtime))
+    except TwinError:
+        return None
+
+
+def _residuals(start: Calibration, rows: Sequence[ProbeRow]) -> dict[str, float]:
+    """Log of measured over what was expected before, by micro-benchmark."""
+    belief: Belief = believe(start)
+    return {row.name: round(row.log_ratio - belief.expected(row), 4) for row in rows}
+
+
+def _still_untold(start: Calibration, after: Believed) -> tuple[str, ...]:
+    """Prices that could not be told before, and are hardly better known now."""
+    before = dict(zip(TIME_PRICES, np.diag(start.time.covariance), strict=True))
+    now = dict(zip(TIME_PRICES, np.diag(after.covariance), strict=True))
+    return tuple(name for name in start.entry.time.unidentified
+                 if now[name] > TOLD_SHARE * before[name])
+
+
+def _stated(board: Board, runtime: str) -> Calibration:
+    """Return stated prices with their stated deviations, as if learnt from nothing."""
+    sds, _ = stated_sds()
+    prior, spread = pool_prior(TIME_PRICES, sds, Spread()), Spread()
+    band = student_band(1)
+    learnt = Learnt(
+        log=(0.0,) * len(TIME_PRICES), covariance=pack_covariance(prior.covariance),
+        prior_sd=tuple(float(sd) for sd in sds), network_sd=spread.network, row_sd=spread.row,
+        band=BandModel(down=band.down, up=band.up, level=band.level, basis="model-based", count=0))
+    entry = Entry(board=None, core=None, runtime=runtime, time=learnt, support=Support())
+    return Calibration(origin="stated", entry=entry, time=learnt.estimate(TIME_PRICES), energy=None,
+                       spread={}, energy_spread={})

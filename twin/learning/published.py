@@ -1,0 +1,294 @@
+"""Published results beside predictions: which rows are of this network, and what we say instead.
+
+This is the only place of the library that reads sealed rows: it judges, it never learns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from pathlib import Path
+
+import calibration.datasets
+from calibration.datasets import (
+    PublishedRow,
+    board_settings,
+    published_rows,
+    read_table,
+    stand_in,
+)
+from hwmodels.board.file import load_board
+from hwmodels.errors import TwinError
+from twin.deployment.deployment import Deployment, deploy
+from twin.errors import PlacementError, RuntimeRefusedError
+from twin.network.graph import Graph
+from twin.network.operators import graph_macs, is_alias, layer_macs
+from twin.network.rewrites.dead_channels import drop_dead_channels
+from twin.prediction.prediction import Prediction, predict
+from twin.runtimes import load_runtime
+
+LAYER_LISTS = Path(calibration.datasets.__file__).parent / "stm32_zoo" / "layers"
+"""Layer lists of published networks whose model files are not ours to ship."""
+
+WORK_NAMES = ("conv_macs", "pointwise_macs", "depthwise_macs", "operators")
+"""What `count_work` counts, in order."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comparison:
+    """A published row and what is predicted for it.
+
+    Parameters
+    ----------
+    row : PublishedRow
+        As published.
+    runtime : str or None
+        Identity of the runtime that predicted; None without a prediction.
+    predicted_ms, predicted_uj : float or None
+        One warm inference; energy None is not known.
+    predicted_arena_bytes : int or None
+        Activations and scratch at their peak.
+    reason : str
+        Why there is no prediction, "" when there is one.
+    """
+
+    row: PublishedRow
+    runtime: str | None = None
+    predicted_ms: float | None = None
+    predicted_uj: float | None = None
+    predicted_arena_bytes: int | None = None
+    reason: str = ""
+
+    @property
+    def latency_ratio(self) -> float | None:
+        """Predicted over published latency; None when either is not known."""
+        return _ratio(self.predicted_ms, self.row.latency_ms)
+
+    @property
+    def energy_ratio(self) -> float | None:
+        """Predicted over published energy; None when either is not known or not comparable."""
+        return _ratio(self.predicted_uj, self.row.energy_uj) if self.row.judges_energy else None
+
+    @property
+    def memory_ratio(self) -> float | None:
+        """Predicted over reported working memory; None when either is not known."""
+        return _ratio(self.predicted_arena_bytes, self.row.activations_bytes)
+
+    @property
+    def stood_in(self) -> bool:
+        """Whether another version or library predicted than the one that was measured."""
+        return self.runtime is not None and self.row.runtime is not None and \
+            stand_in(self.row.runtime) != self.row.runtime
+
+
+def _ratio(predicted: float | None, published: float | None) -> float | None:
+    return predicted / published if predicted is not None and published else None
+
+
+def build_published(model: str) -> Graph:
+    """Build the network of a published row.
+
+    Parameters
+    ----------
+    model : str
+        `PublishedRow.model`: a zoo network, or the stem of a layer list.
+
+    Returns
+    -------
+    Graph
+        Its architecture; weights are the zoo's own.
+    """
+    from twin.network import zoo
+
+    if zoo.is_known(model):
+        return zoo.build(model)
+    from twin.network.zoo.layer_list import read_layer_list
+
+    return read_layer_list(LAYER_LISTS / f"{model}.json")
+
+
+@lru_cache(maxsize=128)
+def _architecture_id(model: str) -> str:
+    return build_published(model).architecture_id
+
+
+@lru_cache(maxsize=1)
+def _listed_macs() -> Mapping[str, int]:
+    """MACs of the layer lists, so that a network is built only when it can be the one asked for."""
+    rows = read_table("stm32_zoo_models").rows
+    return {str(row["layers_json"]).removeprefix("layers/").removesuffix(".json"):
+            int(str(row["macs"])) for row in rows if row["layers_json"]}
+
+
+def match_rows(graph: Graph, *, board: str | None = None) -> tuple[PublishedRow, ...]:
+    """Return every published row of the same architecture, fit and sealed ones.
+
+    Parameters
+    ----------
+    graph : Graph
+        Any network; matched by architecture id, not by name or file hash.
+    board : str, optional
+        Only rows of this board.
+
+    Returns
+    -------
+    tuple of PublishedRow
+        In file order; rows that ran on an accelerator included and flagged.
+    """
+    macs = graph_macs(graph)
+    known: dict[str, bool] = {}
+    matched = []
+    for row in published_rows(use="all"):
+        if row.model is None or (board is not None and row.board != board):
+            continue
+        if row.model not in known:
+            known[row.model] = (_listed_macs().get(row.model, macs) == macs
+                                and _architecture_id(row.model) == graph.architecture_id)
+        if known[row.model]:
+            matched.append(row)
+    return tuple(matched)
+
+
+def deploy_row(row: PublishedRow, graph: Graph) -> Deployment:
+    """Deploy a network as a published row states: board, clock, supply, runtime, placement.
+
+    Raises
+    ------
+    TwinError
+        When we have no such board or runtime, or the network does not fit.
+
+    Notes
+    -----
+    An arena the source places in a memory that cannot hold it (a project file kept from another
+    network) goes where the board's default would put it. On an accelerator the epoch controller is
+    on, as its vendor's tools have it unless told otherwise.
+    """
+    refusal = find_refusal(row)
+    if refusal:
+        raise TwinError(refusal)
+    settings = board_settings(row)
+    if _offloads(row):
+        settings["npu.epoch_controller"] = "true"
+    board = load_board(str(row.board), overrides=settings)
+    runtime = stand_in(str(row.runtime))
+    try:
+        return deploy(graph, board, runtime=runtime, clock_hz=row.clock_hz, arena=row.arena)
+    except PlacementError:
+        if row.arena is None:
+            raise
+        return deploy(graph, board, runtime=runtime, clock_hz=row.clock_hz)
+
+
+def find_refusal(row: PublishedRow) -> str:
+    """Return why a row cannot be predicted whatever the models say, or ""."""
+    if row.board is None:
+        return f"no board file for {row.board_name}"
+    if row.runtime is None or not _is_runtime(stand_in(row.runtime)):
+        return f"no runtime for {row.runtime or row.software.partition('|')[0].strip()}"
+    if ("npu" in row.flags or "accelerator" in row.flags) and not _offloads(row):
+        return "ran on an accelerator"
+    if row.model is None:
+        return "the network is not known"
+    if row.precision != "int8":
+        return f"published in precision {row.precision!r}"
+    return ""
+
+
+def _offloads(row: PublishedRow) -> bool:
+    return load_runtime(stand_in(str(row.runtime))).offload is not None
+
+
+def _is_runtime(name: str) -> bool:
+    try:
+        load_runtime(name)
+    except RuntimeRefusedError:
+        return False
+    return True
+
+
+RowPredictor = Callable[[PublishedRow, Graph], Prediction]
+
+
+def predict_row(row: PublishedRow, graph: Graph) -> Prediction:
+    """Predict a published row, warm; raises TwinError as `deploy_row` does."""
+    return predict(deploy_row(row, graph))
+
+
+def compare_row(row: PublishedRow, graph: Graph,
+                predictor: RowPredictor = predict_row) -> Comparison:
+    """Set a prediction beside one published row; a refusal becomes the reason."""
+    try:
+        prediction = predictor(row, graph)
+    except TwinError as error:
+        return Comparison(row=row, reason=str(error))
+    return Comparison(row=row, runtime=prediction.deployment.runtime.identity,
+                      predicted_ms=prediction.time_us / 1e3, predicted_uj=prediction.energy_uj,
+                      predicted_arena_bytes=prediction.placement.arena_bytes)
+
+
+def compare_published(graph: Graph, board: str | None = None, *,
+                      predictor: RowPredictor = predict_row) -> tuple[Comparison, ...]:
+    """Set predictions beside every published row of a network.
+
+    Parameters
+    ----------
+    graph : Graph
+        The network.
+    board : str, optional
+        Only rows of this board.
+    predictor : callable, optional
+        (row, graph) -> Prediction.
+
+    Returns
+    -------
+    tuple of Comparison
+        One per matching row, in file order; rows without a prediction say why.
+    """
+    rows = match_rows(graph, board=board)
+    return compare_rows(((row, graph) for row in rows), predictor=predictor)
+
+
+def compare_rows(cases: Iterable[tuple[PublishedRow, Graph]], *,
+                 predictor: RowPredictor = predict_row) -> tuple[Comparison, ...]:
+    """Set predictions beside published rows; rows that state the same set-up share one."""
+    done: dict[object, Comparison] = {}
+    compared = []
+    for row, graph in cases:
+        key = (graph.architecture_id, row.board, row.runtime, row.clock_hz, row.arena,
+               row.precision, row.flags, tuple(board_settings(row).items()))
+        if key not in done:
+            done[key] = compare_row(row, graph, predictor)
+        compared.append(replace(done[key], row=row))
+    return tuple(compared)
+
+
+def count_work(graph: Graph, *, drops_dead_channels: bool = False) -> tuple[int, int, int, int]:
+    """Count what the simple baselines are made of.
+
+    Parameters
+    ----------
+    graph : Graph
+        The network.
+    drops_dead_channels : bool
+        Count the network that is left when channels that are always zero are removed.
+
+    Returns
+    -------
+    tuple of int
+        As `WORK_NAMES`: MACs of convolutions with a window, of 1x1 convolutions and matrix
+        products, of depthwise convolutions, and the number of operators that move data.
+    """
+    if drops_dead_channels:
+        graph = drop_dead_channels(graph)
+    conv = pointwise = depthwise = 0
+    for layer in graph.layers:
+        macs = layer_macs(graph, layer)
+        if layer.op == "depthwise_conv_2d":
+            depthwise += macs
+        elif layer.window is not None and layer.window.kernel != (1, 1):
+            conv += macs
+        else:
+            pointwise += macs
+    operators = sum(not is_alias(layer) for layer in graph.layers)
+    return conv, pointwise, depthwise, operators

@@ -1,0 +1,1 @@
+"""What a model file is: graph, operators, rewrites, readers, writers, zoo, arithmetic."""

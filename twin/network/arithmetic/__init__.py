@@ -1,0 +1,84 @@
+"""What a network computes: int8 bit for bit as our kernels do, float up to rounding.
+
+    arrays = run_network(graph, [image])    arrays[graph.outputs[0]]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from twin.errors import RuntimeRefusedError, UsageError
+from twin.network.arithmetic import floating, integer
+from twin.network.arithmetic.integer import Operation
+from twin.network.graph import Graph, Layer
+
+DTYPES = {"int8": np.int8, "float32": np.float32}
+"""Types of activations there are kernels for."""
+
+
+def find_operation(graph: Graph, layer: Layer) -> Operation:
+    """Return the function that computes a layer.
+
+    Raises
+    ------
+    RuntimeRefusedError
+        When there is no kernel for the operator on these types.
+    """
+    source, target = (graph.tensors[i].dtype for i in (layer.inputs[0], layer.outputs[0]))
+    if layer.op == "quantize" and (source, target) == ("float32", "int8"):
+        return floating.quantise
+    if layer.op == "dequantize" and (source, target) == ("int8", "float32"):
+        return floating.dequantise
+    tables = {"int8": integer.OPERATIONS, "float32": floating.OPERATIONS}
+    if source != target or source not in tables or layer.op not in tables[source]:
+        known = ", ".join(sorted({*integer.OPERATIONS, "dequantize"}))
+        raise RuntimeRefusedError(f"layer {layer.index} {layer.op} ({source} to {target}): the "
+                                  f"firmware has no kernel for it; it has int8 {known}")
+    return tables[source][layer.op]
+
+
+def run_layer(graph: Graph, layer: Layer, inputs: Sequence[np.ndarray]) -> np.ndarray:
+    """Compute one layer from its data inputs; weights and biases come from the graph."""
+    return find_operation(graph, layer)(graph, layer, list(inputs))
+
+
+def data_inputs(graph: Graph, layer: Layer) -> tuple[int, ...]:
+    """Tensors a layer reads that are no constants."""
+    return tuple(i for i in layer.inputs if i >= 0 and not graph.tensors[i].is_constant)
+
+
+def run_network(graph: Graph, inputs: Sequence[np.ndarray]) -> dict[int, np.ndarray]:
+    """Compute a network.
+
+    Parameters
+    ----------
+    graph : Graph
+        With int8 or float32 activations.
+    inputs : sequence of ndarray
+        One per network input, of its shape and type.
+
+    Returns
+    -------
+    dict of int to ndarray
+        Every computed tensor and every input, by tensor index.
+
+    Raises
+    ------
+    RuntimeRefusedError
+        When there is no kernel for a layer.
+    UsageError
+        When an input has another shape or type.
+    """
+    arrays: dict[int, np.ndarray] = {}
+    for index, values in zip(graph.inputs, inputs, strict=True):
+        tensor = graph.tensors[index]
+        if values.shape != tensor.shape or values.dtype != DTYPES.get(tensor.dtype):
+            raise UsageError(f"input {tensor.name!r}: {values.dtype} of shape {values.shape}; "
+                             f"{tensor.dtype} of shape {tensor.shape} is expected")
+        arrays[index] = values
+    for layer in graph.layers:
+        data = [arrays[i] for i in data_inputs(graph, layer)]
+        arrays[layer.outputs[0]] = run_layer(graph, layer, data)
+    return arrays

@@ -1,0 +1,202 @@
+"""Constants of each operator, as kernels want them; code generation writes these very values."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from twin.errors import RuntimeRefusedError
+from twin.network.arithmetic.requantisation import (
+    INT8_HIGH,
+    INT8_LOW,
+    Requantisation,
+    activation_range,
+    round_away,
+    single,
+    split_scale,
+    split_scales,
+)
+from twin.network.graph import Graph, Layer
+
+ADD_SHIFT = 20
+"""Bits an addition keeps below its unit."""
+
+SOFTMAX_TABLE = 256
+"""Entries: differences of two int8 values."""
+
+LOOKUPS = ("relu", "relu6", "logistic", "tanh", "hard_swish", "leaky_relu", "quantize")
+"""Operators on one int8 value, run by table."""
+
+
+def bias_values(graph: Graph, layer: Layer) -> np.ndarray:
+    """Bias of a weighted layer, zeros where it has none; int32, shape (output channels,)."""
+    channels = graph.tensors[layer.outputs[0]].shape[-1]
+    if len(layer.inputs) < 3 or layer.inputs[2] < 0:
+        return np.zeros(channels, np.int32)
+    bias = graph.tensors[layer.inputs[2]]
+    if bias.data is None or bias.dtype != "int32":
+        raise RuntimeRefusedError(f"layer {layer.index} {layer.op}: bias {bias.name!r} is "
+                                  f"{bias.dtype}; a constant of int32 is expected")
+    return np.asarray(bias.data, np.int32).reshape(-1)
+
+
+def weight_values(graph: Graph, layer: Layer) -> np.ndarray:
+    """Constant weights of a layer, in the graph's layout."""
+    weights = graph.tensors[layer.inputs[1]]
+    if weights.data is None:
+        raise RuntimeRefusedError(f"layer {layer.index} {layer.op}: weights {weights.name!r} are "
+                                  "computed; constants are expected")
+    return np.asarray(weights.data).reshape(weights.shape)
+
+
+def folded_bias(graph: Graph, layer: Layer) -> np.ndarray:
+    """Bias with the input's zero point folded in, for kernels that multiply stored values.
+
+    Notes
+    -----
+    sum(w * (x - z)) + b = sum(w * x) + (b - z * sum(w)), modulo 2**32.
+    """
+    _, zero_point = single(graph.tensors[layer.inputs[0]])
+    weights = weight_values(graph, layer).astype(np.int64)
+    sums = weights.reshape(weights.shape[0], -1).sum(axis=1)
+    return (bias_values(graph, layer) - zero_point * sums).astype(np.int32)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Addition:
+    """An int8 addition: both inputs in units of 2**-20 of twice the larger scale.
+
+    Parameters
+    ----------
+    offsets : tuple of int
+        Minus the zero points of the inputs.
+    multipliers, shifts : tuple of int
+        Of the inputs, then of the output.
+    """
+
+    offsets: tuple[int, int]
+    multipliers: tuple[int, int, int]
+    shifts: tuple[int, int, int]
+    out_offset: int
+    low: int
+    high: int
+
+
+def addition(graph: Graph, layer: Layer) -> Addition:
+    """Constants of an addition of two equal shapes.
+
+    References
+    ----------
+    TensorFlow Lite, kernels/add: PrepareGeneralAddOrSub.
+    """
+    left, right = (graph.tensors[i] for i in layer.inputs)
+    output = graph.tensors[layer.outputs[0]]
+    if left.shape != right.shape or left.is_constant or right.is_constant:
+        raise RuntimeRefusedError(f"layer {layer.index} add: shapes {left.shape} and "
+                                  f"{right.shape}; two computed tensors of one shape are expected")
+    (left_scale, left_zero), (right_scale, right_zero) = single(left), single(right)
+    output_scale, out_offset = single(output)
+    unit = 2.0 * max(left_scale, right_scale)
+    pairs = [split_scale(factor) for factor in (
+        left_scale / unit, right_scale / unit, unit / ((1 << ADD_SHIFT) * output_scale))]
+    low, high = activation_range(layer, output)
+    return Addition(offsets=(-left_zero, -right_zero),
+                    multipliers=(pairs[0][0], pairs[1][0], pairs[2][0]),
+                    shifts=(pairs[0][1], pairs[1][1], pairs[2][1]),
+                    out_offset=out_offset, low=low, high=high)
+
+
+def averaging(graph: Graph, layer: Layer) -> tuple[Requantisation, int, int]:
+    """Constants of a mean over height and width.
+
+    Returns
+    -------
+    requantisation : Requantisation
+        Of the sum less the zero points.
+    offset : int
+        Added to the sum: minus positions x zero point of the input.
+    positions : int
+        Values averaged.
+    """
+    data, output = graph.tensors[layer.inputs[0]], graph.tensors[layer.outputs[0]]
+    axes = tuple(layer.option("axes", ()))
+    if axes != (1, 2) or len(data.shape) != 4:
+        raise RuntimeRefusedError(f"layer {layer.index} mean: axes {axes} of {data.shape}; height "
+                                  "and width of an image are expected")
+    positions = data.shape[1] * data.shape[2]
+    if data.dtype == "float32":
+        none = np.zeros(0, np.int32)
+        return Requantisation(multipliers=none, shifts=none, offset=0, low=0, high=0), 0, positions
+    input_scale, zero_point = single(data)
+    output_scale, offset = single(output)
+    multipliers, shifts = split_scales(np.array([input_scale / (positions * output_scale)]))
+    requantisation = Requantisation(multipliers=multipliers, shifts=shifts, offset=offset,
+                                    low=INT8_LOW, high=INT8_HIGH)
+    return requantisation, -positions * zero_point, positions
+
+
+def softmax_table(graph: Graph, layer: Layer) -> np.ndarray:
+    """Exponentials by the difference to the row's greatest value; uint32, shape (256,).
+
+    Notes
+    -----
+    round(exp(-beta * scale * i) * 2**bits), bits = min(23, 31 - ceil(log2(depth))): a row's sum
+    stays below 2**31 and an entry times 256 below 2**32.
+    """
+    data, output = graph.tensors[layer.inputs[0]], graph.tensors[layer.outputs[0]]
+    scale, _ = single(data)
+    if single(output) != (1 / 256, -128):
+        raise RuntimeRefusedError(f"layer {layer.index} softmax: output scale and zero point "
+                                  f"{single(output)}; 1/256 and -128 are expected")
+    if layer.option("axis", len(data.shape) - 1) != len(data.shape) - 1:
+        raise RuntimeRefusedError(f"layer {layer.index} softmax: the last axis is expected")
+    bits = min(23, 31 - math.ceil(math.log2(max(2, data.shape[-1]))))
+    steps = np.arange(SOFTMAX_TABLE) * (float(layer.option("beta", 1.0)) * scale)
+    return np.floor(np.exp(-steps) * (1 << bits) + 0.5).astype(np.uint32)
+
+
+def lookup_table(graph: Graph, layer: Layer) -> np.ndarray:
+    """Output by stored input + 128 of an operator on one value; int8, shape (256,).
+
+    Notes
+    -----
+    The operator in double precision, then rounded half away from zero.
+    """
+    scale, zero_point = single(graph.tensors[layer.inputs[0]])
+    output = graph.tensors[layer.outputs[0]]
+    output_scale, output_zero = single(output)
+    real = (np.arange(INT8_LOW, INT8_HIGH + 1) - zero_point) * scale
+    stored = round_away(_lookup_function(layer, real) / output_scale) + output_zero
+    return np.clip(stored, INT8_LOW, INT8_HIGH).astype(np.int8)
+
+
+def _lookup_function(layer: Layer, x: np.ndarray) -> np.ndarray:
+    match layer.op:
+        case "relu":
+            return np.maximum(x, 0.0)
+        case "relu6":
+            return np.clip(x, 0.0, 6.0)
+        case "logistic":
+            return 1.0 / (1.0 + np.exp(-x))
+        case "tanh":
+            return np.tanh(x)
+        case "hard_swish":
+            return x * np.clip(x + 3.0, 0.0, 6.0) / 6.0
+        case "leaky_relu":
+            return np.where(x < 0.0, x * float(layer.option("alpha", 0.01)), x)
+        case "quantize":
+            return x
+    raise RuntimeRefusedError(f"layer {layer.index} {layer.op}: no table runs it; tables run "
+                              f"{', '.join(LOOKUPS)}")
+
+
+def float_range(layer: Layer) -> tuple[float, float]:
+    """Bounds of the fused activation on floats."""
+    bounds = {None: (-math.inf, math.inf), "relu": (0.0, math.inf), "relu6": (0.0, 6.0),
+              "relu_n1_to_1": (-1.0, 1.0)}
+    if layer.activation not in bounds:
+        raise RuntimeRefusedError(f"layer {layer.index} {layer.op}: fused activation "
+                                  f"{layer.activation!r} has no float kernel")
+    return bounds[layer.activation]

@@ -1,0 +1,190 @@
+"""A model file, read: tensors, layers and the graph they form, in NHWC layout."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+DTYPE_BITS = {
+    "int4": 4, "int8": 8, "uint8": 8, "bool": 8, "int16": 16, "float16": 16,
+    "int32": 32, "uint32": 32, "float32": 32, "int64": 64, "float64": 64,
+}
+"""Bits of one element by data type name."""
+
+STATE_PLACES = {"svdf": (4,), "lstm": (4, 5), "gru": (4,)}
+"""Places in `Layer.inputs` that hold state kept between inferences, by operator."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Quantization:
+    """Affine quantisation, real = scale * (stored - zero_point).
+
+    Parameters
+    ----------
+    scales : tuple of float
+        One per tensor, or one per channel along `axis`.
+    zero_points : tuple of int
+        As many as `scales`.
+    axis : int or None
+        Channel axis of per-channel quantisation.
+    """
+
+    scales: tuple[float, ...]
+    zero_points: tuple[int, ...]
+    axis: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Tensor:
+    """An array of the graph; `data` is set for constants only."""
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: str
+    quantization: Quantization | None = None
+    data: np.ndarray | None = None
+
+    @property
+    def elements(self) -> int:
+        """Number of elements."""
+        return math.prod(self.shape)
+
+    @property
+    def size_bytes(self) -> int:
+        """Stored size in bytes, 4-bit data packed."""
+        return (self.elements * DTYPE_BITS[self.dtype] + 7) // 8
+
+    @property
+    def is_constant(self) -> bool:
+        """Whether the model file carries this tensor's values."""
+        return self.data is not None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Window:
+    """A sliding window: kernel, stride, dilation and padding as (top, bottom, left, right)."""
+
+    kernel: tuple[int, int]
+    stride: tuple[int, int] = (1, 1)
+    dilation: tuple[int, int] = (1, 1)
+    padding: tuple[int, int, int, int] = (0, 0, 0, 0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Layer:
+    """One operator of the graph.
+
+    Parameters
+    ----------
+    index : int
+        Place in execution order.
+    name : str
+        Name of the output tensor, unless the file names the node.
+    op : str
+        Canonical operator name, a key of `twin.network.operators.OPERATORS`.
+    inputs, outputs : tuple of int
+        Tensor indices; -1 is an absent optional input. For weighted operators the order is
+        data, weights, bias.
+    window : Window or None
+        For convolutions and pooling.
+    activation : str or None
+        Fused activation: "relu", "relu6", "relu_n1_to_1", "tanh" or None.
+    groups : int
+        Channel groups of a convolution; a depthwise one has as many as input channels.
+    options : tuple of (str, value) pairs
+        What else the operator needs: axis, alpha, half_pixel_centers ...; sorted by name.
+    assumed : bool
+        Whether the layer stands in for an operator nobody priced (`--assume-unsupported`).
+    """
+
+    index: int
+    name: str
+    op: str
+    inputs: tuple[int, ...]
+    outputs: tuple[int, ...]
+    window: Window | None = None
+    activation: str | None = None
+    groups: int = 1
+    options: tuple[tuple[str, Any], ...] = ()
+    assumed: bool = False
+
+    def option(self, name: str, default: Any = None) -> Any:
+        """Return the option of that name, or the default."""
+        return dict(self.options).get(name, default)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Graph:
+    """A model: tensors, layers in execution order, and which tensors go in and out.
+
+    Parameters
+    ----------
+    name : str
+        Short name: the file's stem or the zoo's.
+    source : str
+        Where it came from: a path, or "zoo:NAME".
+    sha256 : str
+        Of the file's bytes; for a graph built in code, of its content.
+    """
+
+    name: str
+    source: str
+    sha256: str
+    tensors: tuple[Tensor, ...]
+    layers: tuple[Layer, ...]
+    inputs: tuple[int, ...]
+    outputs: tuple[int, ...]
+
+    def layer_inputs(self, layer: Layer) -> tuple[Tensor | None, ...]:
+        """Tensors the layer reads, None for absent optional ones."""
+        return tuple(self.tensors[i] if i >= 0 else None for i in layer.inputs)
+
+    def layer_outputs(self, layer: Layer) -> tuple[Tensor, ...]:
+        """Tensors the layer writes."""
+        return tuple(self.tensors[i] for i in layer.outputs)
+
+    @cached_property
+    def states(self) -> tuple[int, ...]:
+        """Tensors a recurrent layer reads and rewrites from one inference to the next.
+
+        Notes
+        -----
+        Read by a layer, yet neither constant, nor an input, nor written by any layer.
+        """
+        written = {i for layer in self.layers for i in layer.outputs}
+        filled = written | set(self.inputs)
+        read = dict.fromkeys(
+            layer.inputs[place] for layer in self.layers
+            for place in STATE_PLACES.get(layer.op, ()) if place < len(layer.inputs))
+        return tuple(i for i in read if 0 <= i < len(self.tensors) and i not in filled
+                     and not self.tensors[i].is_constant)
+
+    @cached_property
+    def architecture_id(self) -> str:
+        """Hash of operators, shapes, types and attributes: equal for the same network retrained.
+
+        Returns
+        -------
+        str
+            Twelve hexadecimal digits.
+        """
+        digest = hashlib.sha256()
+        order: dict[int, int] = {}
+        for layer in self.layers:
+            for tensor_id in (*layer.inputs, *layer.outputs):
+                order.setdefault(tensor_id, len(order))
+            described = [
+                layer.op, str(layer.window), str(layer.activation), str(layer.groups),
+                str([order[i] for i in layer.inputs]), str([order[i] for i in layer.outputs]),
+            ]
+            for tensor_id in (*layer.inputs, *layer.outputs):
+                if tensor_id >= 0:
+                    tensor = self.tensors[tensor_id]
+                    described.append(f"{tensor.shape}{tensor.dtype}{tensor.is_constant}")
+            digest.update("|".join(described).encode())
+        return digest.hexdigest()[:12]

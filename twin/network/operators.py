@@ -1,0 +1,252 @@
+"""The operators a graph is made of: what each computes, holds and moves."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from twin.network.graph import Graph, Layer, Tensor
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Operator:
+    """One canonical operator.
+
+    Parameters
+    ----------
+    name : str
+        Snake case; what `Layer.op` says.
+    macs : callable
+        (graph, layer) -> multiply-accumulates of the formula below.
+    element_ops : callable
+        (graph, layer) -> arithmetic operations that are not multiply-accumulates.
+    parameters : tuple of int
+        Places in `Layer.inputs` of trained constants: weights and biases.
+    alias : bool
+        The output is the input's bytes under another shape: nothing is computed or moved.
+    assumed : bool
+        No published measurement stands behind the cost of this operator.
+    """
+
+    name: str
+    macs: Callable[[Graph, Layer], int]
+    element_ops: Callable[[Graph, Layer], int]
+    parameters: tuple[int, ...] = ()
+    alias: bool = False
+    assumed: bool = False
+
+
+def layer_macs(graph: Graph, layer: Layer) -> int:
+    """Multiply-accumulates of a layer.
+
+    Parameters
+    ----------
+    graph : Graph
+        The network.
+    layer : Layer
+        One of its layers.
+
+    Returns
+    -------
+    int
+        Multiply-accumulates; one MAC is one.
+
+    Notes
+    -----
+    Convolution: output elements x kernel window x input channels / groups, padded positions
+    counted. Transposed convolution: input elements x kernel window x output channels. Fully
+    connected: rows x inputs x outputs. Element-wise operators, pooling and softmax count none.
+
+    References
+    ----------
+    MLPerf Tiny counts its reference models this way.
+    """
+    return OPERATORS[layer.op].macs(graph, layer)
+
+
+def layer_parameters(graph: Graph, layer: Layer) -> int:
+    """Trained values a layer holds: elements of its constant weights and biases."""
+    return sum(graph.tensors[i].elements for i in _parameter_ids(graph, layer))
+
+
+def graph_macs(graph: Graph) -> int:
+    """Multiply-accumulates of the whole network."""
+    return sum(layer_macs(graph, layer) for layer in graph.layers)
+
+
+def graph_parameters(graph: Graph) -> int:
+    """Trained values of the network; a tensor two layers share counts once."""
+    shared = {i for layer in graph.layers for i in _parameter_ids(graph, layer)}
+    return sum(graph.tensors[i].elements for i in shared)
+
+
+def layer_element_ops(graph: Graph, layer: Layer) -> int:
+    """Arithmetic operations of a layer besides its multiply-accumulates.
+
+    Notes
+    -----
+    One per output element for element-wise operators, one per window position for pooling, one
+    per input element for reductions; a softmax takes a maximum, subtracts, exponentiates, sums
+    and divides.
+    """
+    return OPERATORS[layer.op].element_ops(graph, layer)
+
+
+def is_alias(layer: Layer) -> bool:
+    """Whether the layer only renames its input: no data is moved."""
+    return OPERATORS[layer.op].alias
+
+
+def is_assumed(layer: Layer) -> bool:
+    """Whether no measurement stands behind this layer's cost."""
+    return layer.assumed or OPERATORS[layer.op].assumed
+
+
+def bytes_moved(graph: Graph, layer: Layer) -> int:
+    """Inputs, weights and outputs of a layer in bytes, each once at its stored width."""
+    if is_alias(layer):
+        return 0
+    read = {i for i in layer.inputs if i >= 0}
+    return sum(graph.tensors[i].size_bytes for i in (*sorted(read), *layer.outputs))
+
+
+def _parameter_ids(graph: Graph, layer: Layer) -> list[int]:
+    places = OPERATORS[layer.op].parameters
+    return [layer.inputs[place] for place in places
+            if place < len(layer.inputs) and layer.inputs[place] >= 0
+            and graph.tensors[layer.inputs[place]].is_constant]
+
+
+def _input(graph: Graph, layer: Layer, place: int = 0) -> Tensor:
+    return graph.tensors[layer.inputs[place]]
+
+
+def _output(graph: Graph, layer: Layer) -> Tensor:
+    return graph.tensors[layer.outputs[0]]
+
+
+def _nothing(graph: Graph, layer: Layer) -> int:
+    return 0
+
+
+def _conv_macs(graph: Graph, layer: Layer) -> int:
+    weights = _input(graph, layer, 1)
+    return _output(graph, layer).elements * weights.elements // weights.shape[0]
+
+
+def _depthwise_macs(graph: Graph, layer: Layer) -> int:
+    weights = _input(graph, layer, 1)
+    return _output(graph, layer).elements * weights.shape[1] * weights.shape[2]
+
+
+def _transpose_conv_macs(graph: Graph, layer: Layer) -> int:
+    weights = _input(graph, layer, 1)
+    return _input(graph, layer).elements * weights.elements // weights.shape[3]
+
+
+def _fully_connected_macs(graph: Graph, layer: Layer) -> int:
+    return _output(graph, layer).elements * _input(graph, layer, 1).shape[-1]
+
+
+def _batch_matmul_macs(graph: Graph, layer: Layer) -> int:
+    left = _input(graph, layer).shape
+    depth = left[-2] if layer.option("adj_x", False) else left[-1]
+    return _output(graph, layer).elements * depth
+
+
+def _svdf_macs(graph: Graph, layer: Layer) -> int:
+    # Each of units x rank filters takes one dot product over the features of this step and one
+    # over its memory of past steps.
+    return _input(graph, layer, 1).elements + _input(graph, layer, 2).elements
+
+
+def _recurrent_macs(graph: Graph, layer: Layer) -> int:
+    steps = _input(graph, layer).elements // _input(graph, layer, 1).shape[-1]
+    return steps * (_input(graph, layer, 1).elements + _input(graph, layer, 2).elements)
+
+
+def _outputs_once(graph: Graph, layer: Layer) -> int:
+    return sum(graph.tensors[i].elements for i in layer.outputs)
+
+
+def _inputs_once(graph: Graph, layer: Layer) -> int:
+    return _input(graph, layer).elements
+
+
+def _windows(graph: Graph, layer: Layer) -> int:
+    assert layer.window is not None, f"layer {layer.index} {layer.op} has no window"
+    return _output(graph, layer).elements * layer.window.kernel[0] * layer.window.kernel[1]
+
+
+def _softmax_ops(graph: Graph, layer: Layer) -> int:
+    return 5 * _output(graph, layer).elements
+
+
+def _bilinear_ops(graph: Graph, layer: Layer) -> int:
+    # Four neighbours weighted and three additions.
+    return 7 * _output(graph, layer).elements
+
+
+def _operator(name: str, macs: Callable[[Graph, Layer], int] = _nothing,
+              element_ops: Callable[[Graph, Layer], int] = _nothing, *,
+              parameters: tuple[int, ...] = (), alias: bool = False,
+              assumed: bool = False) -> Operator:
+    return Operator(name=name, macs=macs, element_ops=element_ops, parameters=parameters,
+                    alias=alias, assumed=assumed)
+
+
+OPERATORS: Mapping[str, Operator] = {operator.name: operator for operator in (
+    _operator("conv_2d", _conv_macs, parameters=(1, 2)),
+    _operator("depthwise_conv_2d", _depthwise_macs, parameters=(1, 2)),
+    _operator("transpose_conv_2d", _transpose_conv_macs, parameters=(1, 2), assumed=True),
+    _operator("fully_connected", _fully_connected_macs, parameters=(1, 2)),
+    _operator("batch_matmul", _batch_matmul_macs, assumed=True),
+    _operator("average_pool_2d", element_ops=_windows),
+    _operator("max_pool_2d", element_ops=_windows),
+    _operator("mean", element_ops=_inputs_once),
+    _operator("reduce_max", element_ops=_inputs_once),
+    _operator("add", element_ops=_outputs_once),
+    _operator("sub", element_ops=_outputs_once, assumed=True),
+    _operator("mul", element_ops=_outputs_once),
+    _operator("minimum", element_ops=_outputs_once),
+    _operator("maximum", element_ops=_outputs_once),
+    _operator("concatenation"),
+    _operator("split", assumed=True),
+    _operator("slice", assumed=True),
+    _operator("pad"),
+    _operator("reshape", alias=True),
+    _operator("transpose"),
+    _operator("softmax", element_ops=_softmax_ops),
+    _operator("logistic", element_ops=_outputs_once),
+    _operator("relu", element_ops=_outputs_once),
+    _operator("relu6", element_ops=_outputs_once),
+    _operator("leaky_relu", element_ops=_outputs_once, assumed=True),
+    _operator("prelu", element_ops=_outputs_once, parameters=(1,), assumed=True),
+    _operator("hard_swish", element_ops=_outputs_once, assumed=True),
+    _operator("tanh", element_ops=_outputs_once, assumed=True),
+    _operator("resize_nearest", assumed=True),
+    _operator("resize_bilinear", element_ops=_bilinear_ops, assumed=True),
+    _operator("quantize", element_ops=_outputs_once),
+    _operator("dequantize", element_ops=_outputs_once),
+    _operator("svdf", _svdf_macs, _outputs_once, parameters=(1, 2, 3), assumed=True),
+    _operator("lstm", _recurrent_macs, _outputs_once, parameters=(1, 2, 3), assumed=True),
+    _operator("gru", _recurrent_macs, _outputs_once, parameters=(1, 2, 3), assumed=True),
+    _operator("copy", assumed=True),
+)}
+"""Every operator a graph may hold.
+
+Layouts and inputs
+    Activations are NHWC. conv_2d: data, weights [out, kh, kw, in / groups], bias;
+    depthwise_conv_2d: data, weights [1, kh, kw, in x multiplier], bias; transpose_conv_2d: data,
+    weights [out, kh, kw, in], bias; fully_connected: data, weights [out, in], bias; prelu: data,
+    slopes; svdf: data, weights_feature [units x rank, in], weights_time [units x rank, memory],
+    bias, state; lstm and gru: data, weights [gates x hidden, in], recurrent weights
+    [gates x hidden, hidden], bias [gates x hidden], hidden state, cell state (lstm). lstm gates
+    are ordered input, forget, cell, output; gru update, reset, hidden. Shapes, axes and amounts
+    are options, never inputs.
+Options
+    mean, reduce_max: axes, keep_dims; concatenation, split, softmax: axis (never negative);
+    softmax: beta; slice: begin, strides; pad: paddings, mode, value; transpose: perm; leaky_relu:
+    alpha; resize_*: align_corners, half_pixel_centers; batch_matmul: adj_x, adj_y; svdf: rank;
+    average_pool_2d: count_include_pad; copy: of (what the file called it).
+"""

@@ -1,0 +1,78 @@
+"""Read a model file, or build a zoo network by name, into a `Graph`.
+
+    read_model("kws.tflite")    read_model("net.onnx")    read_model("kws")    read_model("zoo:ic")
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from hwmodels.errors import did_you_mean
+from twin.errors import ModelError, UsageError
+from twin.network.graph import Graph
+
+SUFFIXES = (".tflite", ".onnx", ".json")
+"""Endings of the files this reads; .json is a layer list (`twin.network.zoo.layer_list`)."""
+
+_ZOO_PREFIX = "zoo:"
+
+
+def read_model(path_or_name: str | Path, *, assume_unsupported: str | None = None) -> Graph:
+    """Read a model file by its suffix, or build the zoo network of that name.
+
+    Parameters
+    ----------
+    path_or_name : str or Path
+        A .tflite, .onnx or layer-list .json file, or a zoo name ("kws", "zoo:kws").
+    assume_unsupported : str, optional
+        "copy" turns every operator this does not know into an assumed memory copy; by default
+        they are refused.
+
+    Returns
+    -------
+    Graph
+        Verified: shapes, types and connections agree.
+
+    Raises
+    ------
+    ModelError
+        When the file is missing, malformed, or holds what this cannot read; names the file and,
+        where it applies, operator and tensor.
+    UsageError
+        When `assume_unsupported` is not "copy".
+    ToolMissingError
+        When reading .onnx without the `onnx` extra.
+    """
+    if assume_unsupported not in (None, "copy"):
+        raise UsageError(f"assume_unsupported {assume_unsupported!r} means nothing; "
+                         "accepted: copy")
+    text = str(path_or_name)
+    suffix = Path(text).suffix.lower()
+    if suffix == ".tflite":
+        from twin.network.readers.tflite import read_tflite
+
+        return read_tflite(text, assume_unsupported=assume_unsupported)
+    if suffix == ".onnx":
+        from twin.network.readers.onnx import read_onnx
+
+        return read_onnx(text, assume_unsupported=assume_unsupported)
+    if suffix == ".json":
+        from twin.network.zoo.layer_list import read_layer_list
+
+        return read_layer_list(text, assume_unsupported=assume_unsupported)
+    return _build_zoo(text)
+
+
+def _build_zoo(text: str) -> Graph:
+    from twin.network import zoo
+
+    name = text.removeprefix(_ZOO_PREFIX)
+    if zoo.is_known(name):
+        return zoo.build(name)
+    if not text.startswith(_ZOO_PREFIX) and (Path(text).exists() or "/" in text):
+        what = "a directory" if Path(text).is_dir() else "not a kind of model file this reads"
+        raise ModelError(f"{text}: {what}; accepted: files ending {', '.join(SUFFIXES)}, "
+                         f"or a zoo name ({', '.join(zoo.NAMES)})")
+    raise ModelError(f"{text}: no zoo network has that name and no model file ends so; "
+                     f"accepted: files ending {', '.join(SUFFIXES)}, or a zoo name, "
+                     f"{did_you_mean(name, zoo.NAMES)}")

@@ -1,0 +1,82 @@
+"""Read an .onnx file: float32, or int8 as quantise-dequantise pairs or QLinear operators.
+
+A float operator whose inputs come from DequantizeLinear and whose output goes to QuantizeLinear
+is one integer layer. Images and signals are stored channels last; weights are permuted to match,
+and a transpose is kept only where data really has to move.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from twin.errors import ModelError
+from twin.network.graph import Graph
+from twin.network.readers.onnx_fusion import Group, fuse_nodes, group_nodes
+from twin.network.readers.onnx_model import check_shapes, load_onnx
+from twin.network.readers.onnx_operators import CONVERTERS
+from twin.network.readers.onnx_values import QUANTISING, OnnxReader
+from twin.network.readers.refusal import UnsupportedError, refuse_unknown
+from twin.network.readers.verification import verify_graph
+
+
+def read_onnx(path: str | Path, *, assume_unsupported: str | None = None) -> Graph:
+    """Read an .onnx file.
+
+    Parameters
+    ----------
+    path : str or Path
+        Of the file.
+    assume_unsupported : str, optional
+        "copy" to keep unknown operators as assumed memory copies.
+
+    Returns
+    -------
+    Graph
+        In NHWC layout, shapes computed, constants folded.
+
+    Raises
+    ------
+    ModelError
+        Naming file and operator.
+    ToolMissingError
+        Without the `onnx` extra.
+
+    Notes
+    -----
+    Batch normalisation is folded into the convolution before it. Weights that are stored
+    quantised but used by an operator on float data are read as float32.
+    """
+    model = load_onnx(str(path))
+    fuse_nodes(model)
+    groups = group_nodes(model)
+    unknown = [f"{number} {group.node.op}" for number, group in enumerate(groups)
+               if group.node.op not in CONVERTERS and group.node.op not in QUANTISING]
+    refuse_unknown(model.path, unknown, assume_unsupported)
+    check_shapes(model)
+    reader = OnnxReader(model)
+    for number, group in enumerate(groups):
+        try:
+            _add_group(reader, group)
+        except UnsupportedError as refusal:
+            unknown.append(f"{number} {group.node.op}{refusal.suffix}")
+            reader.add_copy(group)
+        except (KeyError, IndexError, TypeError, ValueError, AssertionError) as error:
+            raise ModelError(f"{model.path}: operator {number} {group.node.op} "
+                             f"{group.node.name!r}: malformed: {error!r}") from None
+    refuse_unknown(model.path, unknown, assume_unsupported)
+    return verify_graph(reader.finish())
+
+
+
+
+def _add_group(reader: OnnxReader, group: Group) -> None:
+    if group.node.op == "QuantizeLinear":
+        reader.add_quantizer(group)
+    elif group.node.op != "DequantizeLinear":
+        # A DequantizeLinear becomes a layer only when somebody reads real numbers.
+        if group.node.op not in CONVERTERS:
+            raise UnsupportedError("")
+        converter = CONVERTERS[group.node.op]
+        places = converter.places or range(len(group.node.inputs))
+        group.quantised = reader.is_quantised(group, places)
+        converter.convert(reader, group)

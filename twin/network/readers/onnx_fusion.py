@@ -1,0 +1,164 @@
+"""ONNX patterns that are one operator in a graph: folded before conversion."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from twin.network.readers.onnx_model import Node, OnnxModel
+
+ACTIVATED = {"Conv", "ConvTranspose", "Gemm", "MatMul", "Add", "Sub", "Mul", "AveragePool",
+             "MaxPool"}
+"""Operators an activation right behind is fused into."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Group:
+    """A node with the bias and activation fused into it.
+
+    Parameters
+    ----------
+    node : Node
+        The operator.
+    output : str
+        Value the last fused node writes.
+    activation : str or None
+        Fused activation.
+    bias : str
+        Constant a fused Add brings, "" without.
+    fused : list of Node
+        Nodes besides `node` this stands for.
+    quantised : bool
+        Integers in and out.
+    """
+
+    node: Node
+    output: str
+    activation: str | None
+    bias: str
+    fused: list[Node]
+    quantised: bool = False
+
+
+def fuse_nodes(model: OnnxModel) -> None:
+    """Fold batch normalisation, hard swish and division by a constant."""
+    _fold_batch_normalisation(model)
+    _fuse_hard_swish(model)
+    _invert_divisors(model)
+
+
+def _fold_batch_normalisation(model: OnnxModel) -> None:
+    """Multiply a BatchNormalization's scale into the weights of the convolution before it.
+
+    Notes
+    -----
+    y = gamma (x - mean) / sqrt(variance + epsilon) + beta, per output channel.
+    """
+    consumers = model.consumers()
+    makers = {name: node for node in model.nodes for name in node.outputs}
+    kept = []
+    for node in model.nodes:
+        conv = makers.get(node.inputs[0]) if node.op == "BatchNormalization" else None
+        parts = [model.constants.get(name) for name in node.inputs[1:5]]
+        weights = None if conv is None else model.constants.get(conv.input(1))
+        if (conv is None or conv.op != "Conv" or weights is None
+                or any(part is None for part in parts)
+                or len(consumers[node.inputs[0]]) > 1 or node.inputs[0] in model.outputs):
+            kept.append(node)
+            continue
+        gamma, beta, mean, variance = (np.asarray(part, np.float64) for part in parts)
+        factor = gamma / np.sqrt(variance + node.attributes.get("epsilon", 1e-5))
+        bias = np.asarray(model.constants.get(conv.input(2), 0.0), np.float64)
+        shape = (-1,) + (1,) * (weights.ndim - 1)
+        # A new name: another convolution may share the old weights.
+        names = [f"{node.outputs[0]}/weights", f"{node.outputs[0]}/bias"]
+        values = [weights * factor.reshape(shape), beta + (bias - mean) * factor]
+        for name, value in zip(names, values, strict=True):
+            model.constants[name] = value.astype(weights.dtype)
+            model.shapes[name] = model.constants[name].shape
+            model.dtypes[name] = str(weights.dtype)
+        conv.inputs, conv.outputs = [conv.inputs[0], *names], list(node.outputs[:1])
+    model.nodes = kept
+
+
+def _fuse_hard_swish(model: OnnxModel) -> None:
+    """Replace x * HardSigmoid(x; 1/6, 1/2) by HardSwish(x)."""
+    makers = {name: node for node in model.nodes for name in node.outputs}
+    consumers = model.consumers()
+    gone: list[Node] = []
+    for node in model.nodes:
+        if node.op != "Mul":
+            continue
+        for factor, gate in (node.inputs, node.inputs[::-1]):
+            maker = makers.get(gate)
+            if (maker is not None and maker.op == "HardSigmoid" and maker.inputs[0] == factor
+                    and len(consumers[gate]) == 1
+                    and abs(maker.attributes.get("alpha", 0.2) - 1 / 6) < 1e-4
+                    and maker.attributes.get("beta", 0.5) == 0.5):
+                node.op, node.inputs, node.proto = "HardSwish", [factor], None
+                gone.append(maker)
+                break
+    model.nodes = [node for node in model.nodes if not any(node is other for other in gone)]
+
+
+def _invert_divisors(model: OnnxModel) -> None:
+    for node in model.nodes:
+        divisor = model.constants.get(node.input(1)) if node.op == "Div" else None
+        if divisor is not None and divisor.dtype.kind == "f" and divisor.all():
+            name = f"{node.outputs[0]}/reciprocal"
+            model.constants[name] = (1 / divisor).astype(divisor.dtype)
+            model.shapes[name], model.dtypes[name] = divisor.shape, str(divisor.dtype)
+            node.op, node.inputs, node.proto = "Mul", [node.inputs[0], name], None
+
+
+def clip_activation(model: OnnxModel, node: Node) -> str | None:
+    """Return the activation a Relu or Clip is, None when it is another clip."""
+    if node.op == "Relu":
+        return "relu"
+    if node.op != "Clip":
+        return None
+    bounds = []
+    for place, key in ((1, "min"), (2, "max")):
+        given = model.constants.get(node.input(place)) if node.input(place) else None
+        default = node.attributes.get(key)
+        bounds.append(default if given is None else float(given.reshape(-1)[0]))
+    low, high = bounds
+    if low == 0 and (high is None or high > 1e30):
+        return "relu"
+    if (low, high) == (0, 6):
+        return "relu6"
+    return "relu_n1_to_1" if (low, high) == (-1, 1) else None
+
+
+def group_nodes(model: OnnxModel) -> list[Group]:
+    """Put each node together with the bias and activation fused into it."""
+    consumers = model.consumers()
+    taken: set[int] = set()
+    groups = []
+
+    def only_reader(name: str) -> Node | None:
+        readers = consumers.get(name, [])
+        return readers[0] if len(readers) == 1 and name not in model.outputs else None
+
+    for node in model.nodes:
+        if id(node) in taken:
+            continue
+        group = Group(node=node, output=node.outputs[0] if node.outputs else "",
+                      activation=None, bias="", fused=[])
+        reader = only_reader(group.output)
+        if node.op == "MatMul" and reader is not None and reader.op == "Add":
+            other = [name for name in reader.inputs if name != group.output]
+            width = model.shapes.get(group.output, (0,))[-1]
+            if other and other[0] in model.constants and model.shapes[other[0]] == (width,):
+                group.bias, group.output = other[0], reader.outputs[0]
+                group.fused.append(reader)
+                reader = only_reader(group.output)
+        if node.op in ACTIVATED and reader is not None:
+            group.activation = clip_activation(model, reader)
+            if group.activation is not None:
+                group.output = reader.outputs[0]
+                group.fused.append(reader)
+        taken.update(id(other) for other in group.fused)
+        groups.append(group)
+    return groups

@@ -1,0 +1,128 @@
+"""ONNX operators that move data without computing: joined, cut, padded, reordered."""
+
+from __future__ import annotations
+
+from twin.network.readers.onnx_fusion import Group
+from twin.network.readers.onnx_layout import (
+    CHANNELS_LAST,
+    PLAIN,
+    keeps_order,
+    permutation,
+    stored_axes,
+    stored_axis,
+    stored_shape,
+)
+from twin.network.readers.onnx_values import OnnxReader
+
+
+def convert_concat(reader: OnnxReader, group: Group) -> None:
+    """Concat."""
+    node = group.node
+    rank = len(reader.shape(group.output))
+    computed = [name for name in node.inputs if not reader.is_constant(name)]
+    last = any(reader.layout(name) == CHANNELS_LAST for name in computed)
+    layout = CHANNELS_LAST if last else PLAIN
+    inputs = [reader.operand(group, place, layout, rank) for place in range(len(node.inputs))]
+    reader.emit(group, "concatenation", inputs, layout,
+                axis=stored_axis(node.attributes["axis"], rank, layout))
+
+
+def convert_split(reader: OnnxReader, group: Group) -> None:
+    """Split: sizes follow from the outputs."""
+    node = group.node
+    layout = reader.layout(node.inputs[0])
+    rank = len(reader.shape(node.inputs[0]))
+    reader.emit(group, "split", [reader.data(group, 0, layout)], layout, outputs=node.outputs,
+                axis=stored_axis(node.attributes.get("axis", 0), rank, layout))
+
+
+def convert_slice(reader: OnnxReader, group: Group) -> None:
+    """Slice with constant bounds."""
+    node = group.node
+    shape = reader.shape(node.inputs[0])
+    layout = reader.layout(node.inputs[0])
+    starts = reader.integers(node, 1, "starts") or []
+    axes = reader.integers(node, 3, "axes") or list(range(len(starts)))
+    steps = reader.integers(node, 4, "steps") or [1] * len(starts)
+    begin = [0] * len(stored_axes(len(shape), layout))
+    strides = [1] * len(begin)
+    for start, axis, step in zip(starts, axes, steps, strict=True):
+        size = shape[axis]
+        start = start + size if start < 0 else start
+        place = stored_axis(axis, len(shape), layout)
+        begin[place], strides[place] = min(max(start, 0), size - 1), step
+    reader.emit(group, "slice", [reader.data(group, 0, layout)], layout, begin=tuple(begin),
+                strides=tuple(strides))
+
+
+def convert_pad(reader: OnnxReader, group: Group) -> None:
+    """Pad by constant amounts."""
+    node = group.node
+    rank = len(reader.shape(node.inputs[0]))
+    layout = reader.layout(node.inputs[0])
+    amounts = reader.integers(node, 1, "pads") or []
+    axes = reader.integers(node, 3, "") or list(range(rank))
+    paddings = [(0, 0)] * len(stored_axes(rank, layout))
+    for number, axis in enumerate(axes):
+        place = stored_axis(axis, rank, layout)
+        paddings[place] = (amounts[number], amounts[number + len(axes)])
+    mode = node.attributes.get("mode", "constant")
+    given = reader.model.constants.get(node.input(2)) if node.input(2) else None
+    value = node.attributes.get("value", 0.0) if given is None else float(given.reshape(-1)[0])
+    reader.emit(group, "pad", [reader.data(group, 0, layout)], layout, value=float(value),
+                paddings=tuple(paddings), mode="constant" if mode == "constant" else "mirror")
+
+
+def convert_reshape(reader: OnnxReader, group: Group) -> None:
+    """Reshape, Flatten, Squeeze, Unsqueeze: an alias unless channels have to move first."""
+    name = group.node.inputs[0]
+    shape, made = reader.shape(name), reader.shape(group.output)
+    source = reader.layout(name)
+    if source == CHANNELS_LAST and not _same_order(shape, CHANNELS_LAST, PLAIN):
+        if len(made) == 2 and made[0] == 1 and reader.feeds_products_only(group.output):
+            reader.set_flattened(group, shape[1:])
+        else:
+            source = PLAIN
+    target = PLAIN
+    if len(made) == 4 and _same_order(made, PLAIN, CHANNELS_LAST):
+        target = CHANNELS_LAST
+    data = reader.data(group, 0, source)
+    if stored_shape(shape, source) == stored_shape(made, target):
+        reader.alias(group, data, target)
+    else:
+        reader.emit(group, "reshape", [data], target)
+
+
+def _same_order(shape: tuple[int, ...], before: str, after: str) -> bool:
+    if len(shape) not in (3, 4):
+        return True
+    bare = tuple(shape[axis] for axis in stored_axes(len(shape), before) if axis >= 0)
+    return keeps_order(bare, permutation(shape, before, after))
+
+
+def convert_transpose(reader: OnnxReader, group: Group) -> None:
+    """Transpose: nothing where stored channels last makes it so, an alias, or a real one."""
+    name = group.node.inputs[0]
+    shape, made = reader.shape(name), reader.shape(group.output)
+    rank = len(shape)
+    perm = group.node.attributes.get("perm", list(range(rank))[::-1])
+    source = reader.layout(name)
+    data = reader.data(group, 0, source)
+    before = [axis for axis in stored_axes(rank, source) if axis >= 0]
+    bare = tuple(shape[axis] for axis in before)
+    wanted = {layout: tuple(before.index(perm[axis]) for axis in stored_axes(rank, layout)
+                            if axis >= 0)
+              for layout in ((PLAIN, CHANNELS_LAST) if rank in (3, 4) else (PLAIN,))}
+    for layout, order in wanted.items():
+        if keeps_order(bare, order) and stored_shape(made, layout) == stored_shape(shape, source):
+            reader.alias(group, data, layout)
+            return
+    for layout, order in wanted.items():
+        if keeps_order(bare, order):
+            reader.emit(group, "reshape", [data], layout)
+            return
+    if source == CHANNELS_LAST and rank == 3:
+        source = PLAIN
+        data = reader.data(group, 0, PLAIN)
+        wanted[PLAIN] = tuple(perm)
+    reader.emit(group, "transpose", [data], source, perm=wanted[source])

@@ -1,0 +1,398 @@
+"""The values of an .onnx file as tensors of a graph: names, layouts, quantisation, layers."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from twin.errors import ModelError
+from twin.network.graph import Graph, Layer, Quantization, Tensor, Window
+from twin.network.readers.onnx_fusion import Group
+from twin.network.readers.onnx_layout import (
+    CHANNELS_LAST,
+    PLAIN,
+    keeps_order,
+    permutation,
+    stored_axes,
+    stored_shape,
+)
+from twin.network.readers.onnx_model import Node, OnnxModel
+from twin.network.readers.refusal import UnsupportedError
+
+QUANTISING = {"QuantizeLinear", "DequantizeLinear"}
+_SPATIAL = {"Conv", "ConvTranspose", "AveragePool", "MaxPool", "GlobalAveragePool",
+            "GlobalMaxPool", "Resize", "Upsample"}
+_MOVING = {"Reshape", "Flatten", "Squeeze", "Unsqueeze", "Transpose", "MaxPool"}
+_CONSTANT = "constant"  # where constants stand, as a layout of their own
+_REORDERING = {"Reshape", "Flatten", "Squeeze", "Unsqueeze", "MatMul", "Gemm", "LSTM", "GRU"}
+
+
+class OnnxReader:
+    """A graph being made; converters ask it for inputs and hand it layers."""
+
+    def __init__(self, model: OnnxModel) -> None:
+        self.model = model
+        self._tensors: list[Tensor] = []
+        self._layers: list[Layer] = []
+        self._stored: dict[tuple[str, str], int] = {}
+        self._consumers = model.consumers()
+        self._real = {node.outputs[0]: node for node in model.nodes
+                      if node.op == "DequantizeLinear"}
+        self._quantized = self._integer_quantization()
+        self._flattened: dict[str, tuple[int, ...]] = {}
+        for name in model.inputs:
+            layout = self._input_layout(name)
+            shape = stored_shape(model.shapes[name], layout)
+            self._store(name, layout, Tensor(name=name, shape=shape, dtype=model.dtypes[name],
+                                             quantization=self._quantized.get(name)))
+        self._inputs = tuple(range(len(model.inputs)))
+
+    # What converters ask
+
+    def shape(self, name: str) -> tuple[int, ...]:
+        """Shape of a value as the file has it."""
+        return self.model.shapes[name]
+
+    def constant(self, name: str) -> np.ndarray | None:
+        """Values of a constant, dequantised where the file dequantises it."""
+        node = self._real.get(name)
+        if node is None:
+            return self.model.constants.get(name)
+        values = self.model.constants.get(node.inputs[0])
+        if values is None:
+            return None
+        quantization = self._node_quantization(node)
+        shape = [1] * values.ndim
+        if quantization.axis is not None:
+            shape[quantization.axis] = -1
+        scales = np.asarray(quantization.scales, np.float32).reshape(shape)
+        zeros = np.asarray(quantization.zero_points, np.float32).reshape(shape)
+        return ((values.astype(np.float32) - zeros) * scales).astype(np.float32)
+
+    def is_constant(self, name: str) -> bool:
+        """Whether a value is known, or known integers dequantised."""
+        node = self._real.get(name)
+        return (name if node is None else node.inputs[0]) in self.model.constants
+
+    def layout(self, name: str) -> str:
+        """Layout a value is stored in."""
+        source = self._source(name)
+        return CHANNELS_LAST if (source, CHANNELS_LAST) in self._stored else PLAIN
+
+    def integers(self, node: Node, place: int, attribute: str) -> list[int] | None:
+        """Integers an operator takes as a constant input or, in older files, an attribute."""
+        if node.input(place):
+            values = self.model.constants.get(node.input(place))
+            if values is None:
+                raise UnsupportedError(f"{attribute} computed at run time")
+            return [int(value) for value in values.reshape(-1)]
+        given = node.attributes.get(attribute)
+        return None if given is None else [int(value) for value in np.atleast_1d(given)]
+
+    def data(self, group: Group, place: int, layout: str | None = None) -> int:
+        """Tensor of an input in a layout, by default the one it is stored in."""
+        name = group.node.inputs[place]
+        layout = layout or self.layout(name)
+        if group.quantised:
+            name = self._real[name].inputs[0]
+        elif name in self._real and not self._is_stored(name):
+            self._dequantise(name)
+        return self._in_layout(name, layout)
+
+    def weights(self, group: Group, place: int, arrange: Callable[[np.ndarray], np.ndarray],
+                channel_axis: int = 0) -> int:
+        """Tensor of constant weights, rearranged; per-channel scales follow `channel_axis`."""
+        name = group.node.inputs[place]
+        node = self._real.get(name)
+        if node is not None and group.quantised:
+            values = self.model.constants.get(node.inputs[0])
+            quantization = self._node_quantization(node)
+            if quantization.axis is not None:
+                quantization = replace(quantization, axis=channel_axis)
+            name = node.inputs[0]
+        else:
+            values, quantization = self.constant(name), None
+        if values is None:
+            raise UnsupportedError("weights computed at run time")
+        return self._constant_tensor(name, arrange(values), quantization)
+
+    def bias(self, name: str, data: int, weights: int) -> int:
+        """Tensor of a bias; a float one beside integer weights is quantised as they are."""
+        node = self._real.get(name)
+        entry, kernel = (self._tensors[i].quantization for i in (data, weights))
+        if kernel is None or entry is None:
+            values = self.constant(name)
+            if values is None:
+                raise UnsupportedError("bias computed at run time")
+            return self._constant_tensor(name, values.reshape(-1), None)
+        if node is not None and node.inputs[0] in self.model.constants:
+            return self._constant_tensor(node.inputs[0], self.model.constants[node.inputs[0]],
+                                         self._node_quantization(node))
+        values = self.constant(name)
+        if values is None:
+            raise UnsupportedError("bias computed at run time")
+        scales = np.asarray(kernel.scales) * entry.scales[0]
+        stored = np.rint(values.reshape(-1) / scales).astype(np.int32)
+        quantization = Quantization(scales=tuple(scales.tolist()), zero_points=(0,) * len(scales),
+                                    axis=0 if len(scales) > 1 else None)
+        return self._constant_tensor(name, stored, quantization)
+
+    def operand(self, group: Group, place: int, layout: str, rank: int) -> int:
+        """Tensor of an element-wise operand; a constant is permuted to the layout."""
+        name = group.node.inputs[place]
+        source = self._real[name].inputs[0] if group.quantised else name
+        values = self.model.constants.get(source) if group.quantised else self.constant(name)
+        if values is None:
+            return self.data(group, place, layout)
+        quantization = None
+        if group.quantised:
+            quantization = self._node_quantization(self._real[name])
+        elif name not in self._real:
+            quantization = self._quantized.get(name)
+        if layout == CHANNELS_LAST and values.ndim:
+            lifted = values.reshape((1,) * (rank - values.ndim) + values.shape)
+            order = [axis for axis in stored_axes(rank, layout) if axis >= 0]
+            moved = lifted.transpose(order).reshape(stored_shape(lifted.shape, layout))
+            while values.ndim < rank and moved.ndim > 1 and moved.shape[0] == 1:
+                moved = moved[0]
+            values = moved
+        return self._constant_tensor(source, values, quantization)
+
+    def set_flattened(self, group: Group, shape: tuple[int, ...]) -> None:
+        """Note that the group's flat output keeps the stored order of a value of that shape."""
+        self._flattened[self._stored_name(group, group.output)] = shape
+
+    def flattened(self, name: str) -> tuple[int, ...] | None:
+        """Shape in the file of what a flat value was, None when its order is the file's."""
+        return self._flattened.get(self._source(name))
+
+    def feeds_products_only(self, name: str) -> bool:
+        """Whether only matrix products with constant weights read a value."""
+        readers = self._consumers.get(name, [])
+        return bool(readers) and name not in self.model.outputs and all(
+            self.feeds_products_only(node.outputs[0]) if node.op in QUANTISING
+            else node.op in ("Gemm", "MatMul") and node.inputs[0] == name
+            and self.is_constant(node.inputs[1])
+            for node in readers)
+
+    def has_consumers(self, name: str) -> bool:
+        """Whether any node reads a value."""
+        return bool(self._consumers.get(name))
+
+    def alias(self, group: Group, tensor: int, layout: str) -> None:
+        """Let the group's output be a tensor that exists, without a layer."""
+        self._stored[self._stored_name(group, group.output), layout] = tensor
+
+    def emit(self, group: Group, op: str, inputs: Sequence[int], layout: str, *,
+             outputs: Sequence[str] = (), window: Window | None = None, groups: int = 1,
+             activation: str | None = None, **options: Any) -> None:
+        """Add a layer that writes the group's output, or several named ones."""
+        names = list(outputs) or [group.output]
+        made = []
+        for name in names:
+            stored = self._stored_name(group, name)
+            quantization = self._quantized.get(stored)
+            dtype = self.model.dtypes[stored]
+            if quantization is None and dtype in ("int8", "uint8", "int16"):
+                quantization = self._tensors[inputs[0]].quantization
+            shape = stored_shape(self.model.shapes[name], layout)
+            made.append(self._store(stored, layout, Tensor(
+                name=stored, shape=shape, dtype=dtype, quantization=quantization)))
+        self._layer(op, inputs, made, window=window, groups=groups,
+                    activation=group.activation or activation, **options)
+
+    # What the driver asks
+
+    def is_quantised(self, group: Group, places: Sequence[int]) -> bool:
+        """Whether a group reads dequantised integers only and its output is quantised again."""
+        names = [group.node.input(place) for place in places if group.node.input(place)]
+        return (self._quantizer(group.output) is not None
+                and all(name in self._real for name in names))
+
+    def add_quantizer(self, group: Group) -> None:
+        """Add the layer of a QuantizeLinear, unless the layer before writes integers itself."""
+        node = group.node
+        name = node.outputs[0]
+        if self._is_stored(name):
+            return
+        source = self._source(node.inputs[0])
+        layout = self.layout(source)
+        data = self._in_layout(source, layout)
+        made = self._store(name, layout, replace(
+            self._tensors[data], name=name, dtype=self.model.dtypes[name],
+            quantization=self._quantized[name], data=None))
+        self._layer("quantize", (data,), (made,))
+
+    def add_copy(self, group: Group) -> None:
+        """Stand an assumed copy in for a group."""
+        group.quantised = False
+        node = group.node
+        places = [place for place, name in enumerate(node.inputs)
+                  if name and not self.is_constant(name)]
+        inputs = [self.data(group, place) for place in places]
+        outputs = [name for name in [*node.outputs[1:]] if self._consumers.get(name)]
+        self.emit(group, "copy", inputs, PLAIN, outputs=[group.output, *outputs], of=node.op)
+        self._layers[-1] = replace(self._layers[-1], assumed=True)
+
+    def finish(self) -> Graph:
+        """Return the graph."""
+        outputs = []
+        for name in self.model.outputs:
+            if name in self._real and not self._is_stored(name):
+                self._dequantise(name)
+            key = (name, self.layout(name))
+            if key not in self._stored:
+                raise ModelError(f"{self.model.path}: output {name!r} is a constant or nobody "
+                                 "writes it")
+            outputs.append(self._stored[key])
+            self._rename(outputs[-1], name)
+        return Graph(name=Path(self.model.path).stem, source=self.model.path,
+                     sha256=hashlib.sha256(self.model.content).hexdigest(),
+                     tensors=tuple(self._tensors), layers=tuple(self._layers),
+                     inputs=self._inputs, outputs=tuple(outputs))
+
+    # Inside
+
+    def _rename(self, tensor: int, name: str) -> None:
+        """Call an output of the network what the file calls it, an alias's name or not."""
+        for place, layer in enumerate(self._layers):
+            if layer.outputs[0] == tensor:
+                self._tensors[tensor] = replace(self._tensors[tensor], name=name)
+                self._layers[place] = replace(layer, name=name)
+
+    def _is_stored(self, name: str) -> bool:
+        return (name, PLAIN) in self._stored or (name, CHANNELS_LAST) in self._stored
+
+    def _source(self, name: str) -> str:
+        """Name of the integers behind a dequantised value nobody made yet, else the name."""
+        return name if name not in self._real or self._is_stored(name) \
+            else self._real[name].inputs[0]
+
+    def _quantizer(self, name: str) -> Node | None:
+        """The QuantizeLinear that alone reads a value."""
+        readers = self._consumers.get(name, [])
+        alone = len(readers) == 1 and name not in self.model.outputs
+        return readers[0] if alone and readers[0].op == "QuantizeLinear" else None
+
+    def _stored_name(self, group: Group, name: str) -> str:
+        """Name the output of a layer is stored under: the quantised value's where it is one."""
+        quantizer = self._quantizer(name) if group.quantised else None
+        return name if quantizer is None else quantizer.outputs[0]
+
+    def _integer_quantization(self) -> dict[str, Quantization]:
+        found: dict[str, Quantization] = {}
+        for node in self.model.nodes:
+            if node.op in QUANTISING:
+                name = node.outputs[0] if node.op == "QuantizeLinear" else node.inputs[0]
+                found.setdefault(name, self._node_quantization(node))
+        for node in reversed(self.model.nodes):
+            # What moves integers without looking at them has one scale on both sides.
+            if node.op in _MOVING and node.outputs[0] in found:
+                found.setdefault(node.inputs[0], found[node.outputs[0]])
+        return found
+
+    def _node_quantization(self, node: Node) -> Quantization:
+        scales = self.model.constants.get(node.inputs[1])
+        zeros = self.model.constants.get(node.input(2)) if node.input(2) else None
+        if scales is None or (node.input(2) and zeros is None):
+            raise ModelError(f"{self.model.path}: {node.op} of {node.inputs[0]!r}: scale and "
+                             "zero point must be constants")
+        if zeros is None:
+            zeros = np.zeros(scales.shape, np.int64)
+        axis = None
+        if scales.size > 1:
+            axis = node.attributes.get("axis", 1) % len(self.model.shapes[node.inputs[0]])
+        return Quantization(scales=tuple(map(float, scales.reshape(-1))),
+                            zero_points=tuple(map(int, zeros.reshape(-1))), axis=axis)
+
+    def _input_layout(self, name: str) -> str:
+        rank = len(self.model.shapes[name])
+        if rank not in (3, 4):
+            return PLAIN
+        waiting, seen = [name], {name}
+        while waiting:
+            for node in self._consumers.get(waiting.pop(), []):
+                perm = list(node.attributes.get("perm", ()))
+                # A network exported channels last starts by putting channels first.
+                if node.op in _REORDERING or perm in ([0, 3, 1, 2], [0, 2, 1]):
+                    return PLAIN
+                if node.op in _SPATIAL or perm == [0, 2, 3, 1]:
+                    return CHANNELS_LAST
+                fresh = [output for output in node.outputs if output not in seen]
+                seen.update(fresh)
+                waiting += fresh
+        return CHANNELS_LAST if rank == 4 else PLAIN
+
+    def _store(self, name: str, layout: str, tensor: Tensor) -> int:
+        self._tensors.append(tensor)
+        self._stored[name, layout] = len(self._tensors) - 1
+        return len(self._tensors) - 1
+
+    def _constant_tensor(self, name: str, values: np.ndarray,
+                         quantization: Quantization | None) -> int:
+        dtype = str(values.dtype)
+        values = np.ascontiguousarray(values) if values.ndim else values
+        key = name
+        while (key, _CONSTANT) in self._stored:
+            # The same values arranged in two ways are two tensors.
+            index = self._stored[key, _CONSTANT]
+            known = self._tensors[index]
+            if (known.data is not None and np.array_equal(known.data, values)
+                    and known.quantization == quantization):
+                return index
+            key += "'"
+        if dtype == "int4":
+            values = values.astype(np.int8)
+        return self._store(key, _CONSTANT, Tensor(name=key, shape=values.shape, dtype=dtype,
+                                                  data=values, quantization=quantization))
+
+    def _layer(self, op: str, inputs: Sequence[int], outputs: Sequence[int],
+               window: Window | None = None, groups: int = 1, activation: str | None = None,
+               **options: Any) -> None:
+        self._layers.append(Layer(
+            index=len(self._layers), name=self._tensors[outputs[0]].name, op=op,
+            inputs=tuple(inputs), outputs=tuple(outputs), window=window, groups=groups,
+            activation=activation, options=tuple(sorted(options.items()))))
+
+    def _in_layout(self, name: str, layout: str) -> int:
+        """Tensor of a value in a layout, moved there first if it is stored in the other."""
+        if (name, layout) in self._stored:
+            return self._stored[name, layout]
+        other = PLAIN if layout == CHANNELS_LAST else CHANNELS_LAST
+        if (name, other) not in self._stored:
+            if name in self.model.constants:
+                raise UnsupportedError(f"constant {name!r} where computed data is expected")
+            raise UnsupportedError(f"{name!r} is not available")
+        shape = self.model.shapes[name]
+        source = self._stored[name, other]
+        perm = permutation(shape, other, layout)
+        bare = tuple(shape[axis] for axis in stored_axes(len(shape), other) if axis >= 0)
+        made = tuple(bare[axis] for axis in perm)
+        if not keeps_order(bare, perm):
+            source = self._moved("reshape", source, bare)
+            source = self._moved("transpose", source, made, perm=perm)
+        self._stored[name, layout] = self._moved("reshape", source, stored_shape(shape, layout))
+        return self._stored[name, layout]
+
+    def _moved(self, op: str, source: int, shape: tuple[int, ...], **options: Any) -> int:
+        tensor = self._tensors[source]
+        if op == "reshape" and tensor.shape == shape:
+            return source
+        self._tensors.append(replace(tensor, name=f"{tensor.name}/{op}{len(self._tensors)}",
+                                     shape=shape))
+        self._layer(op, (source,), (len(self._tensors) - 1,), **options)
+        return len(self._tensors) - 1
+
+    def _dequantise(self, name: str) -> None:
+        source = self._real[name].inputs[0]
+        layout = self.layout(source)
+        data = self._in_layout(source, layout)
+        made = self._store(name, layout, replace(
+            self._tensors[data], name=name, dtype=self.model.dtypes[name], quantization=None,
+            data=None))
+        self._layer("dequantize", (data,), (made,))

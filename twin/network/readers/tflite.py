@@ -1,0 +1,305 @@
+"""Read a .tflite flatbuffer: tensors, quantisation, operators, in the file's order.
+
+References
+----------
+The TensorFlow Lite schema, version 3, as generated in the PyPI package `tflite`. That package
+imports every table at once (about 30 ms), so it is imported on first use.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import struct
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from twin.errors import ModelError
+from twin.network.graph import Graph, Layer, Quantization, Tensor
+from twin.network.readers.model_file import read_bytes
+from twin.network.readers.refusal import UnsupportedError, copy_layer, refuse_unknown
+from twin.network.readers.tflite_operators import CONVERTERS, Node
+from twin.network.readers.verification import verify_graph
+
+IDENTIFIER = b"TFL3"
+
+DTYPES = {0: "float32", 1: "float16", 2: "int32", 3: "uint8", 4: "int64", 6: "bool", 7: "int16",
+          9: "int8", 10: "float64", 15: "uint32", 17: "int4"}
+"""Schema TensorType by number; what is missing here (strings, complex ...) is refused."""
+
+CONTROL_FLOW = {"CALL", "CALL_ONCE", "IF", "WHILE", "STABLEHLO_WHILE", "STABLEHLO_COMPOSITE",
+                "STABLEHLO_REDUCE_WINDOW", "STABLEHLO_SCATTER", "STABLEHLO_SORT"}
+"""Operators that run another subgraph."""
+
+
+@dataclass(slots=True)
+class _File:
+    """A model being read; `place` says what is being read, for errors."""
+
+    path: str
+    content: bytes
+    model: Any
+    subgraph: Any
+    place: str = "header"
+    tensors: dict[int, Tensor] = field(default_factory=dict)
+    added: list[Tensor] = field(default_factory=list)
+    tensor_count: int = 0
+
+
+def read_tflite(path: str | Path, *, assume_unsupported: str | None = None) -> Graph:
+    """Read a .tflite file.
+
+    Parameters
+    ----------
+    path : str or Path
+        Of the file.
+    assume_unsupported : str, optional
+        "copy" to keep unknown operators as assumed memory copies.
+
+    Returns
+    -------
+    Graph
+        With the file's tensors, those no operator touches left out.
+
+    Raises
+    ------
+    ModelError
+        Naming file, operator and tensor.
+
+    Notes
+    -----
+    Integer shape arithmetic (SHAPE, STRIDED_SLICE, PACK feeding a RESHAPE) computes constants in
+    a static graph; it is left out, so a runtime that does execute it pays a few dispatches more.
+    A `shape_signature` with an open batch is accepted where the stored batch is one, as
+    interpreters do; any other open dimension is refused.
+    """
+    path = str(path)
+    content = read_bytes(path)
+    if content[4:8] != IDENTIFIER:
+        raise ModelError(f"{path}: not a TensorFlow Lite file: bytes 4 to 7 are "
+                         f"{content[4:8]!r}, expected {IDENTIFIER!r}")
+    file = _File(path=path, content=content, model=None, subgraph=None)
+    try:
+        graph = _read_graph(file, assume_unsupported)
+    except ModelError:
+        raise
+    except struct.error:
+        raise ModelError(f"{path}: malformed at {file.place}: it points past the end of the file, "
+                         f"which has {len(content):,} bytes; is it cut short?") from None
+    except Exception as error:
+        # Offsets of a damaged flatbuffer lead anywhere: numpy, index and codec errors alike
+        # mean that the bytes are not a model.
+        raise ModelError(f"{path}: malformed at {file.place}: {error}") from None
+    return verify_graph(graph)
+
+
+def _read_graph(file: _File, assume_unsupported: str | None) -> Graph:
+    from tflite.Model import Model
+
+    file.model = Model.GetRootAs(file.content)
+    if file.model.SubgraphsLength() < 1:
+        raise ModelError(f"{file.path}: no subgraph")
+    file.subgraph = file.model.Subgraphs(0)
+    file.tensor_count = _bounded(file, file.subgraph.TensorsLength(), "tensors")
+    nodes = _needed(_read_nodes(file), _ids(file.subgraph.OutputsAsNumpy()))
+    layers = _convert(file, nodes, assume_unsupported)
+    return _assemble(file, layers)
+
+
+def _bounded(file: _File, count: int, what: str) -> int:
+    # Each entry of a vector of tables takes a four-byte offset.
+    if count > len(file.content) // 4:
+        raise ModelError(f"{file.path}: malformed: {count} {what} in {len(file.content)} bytes")
+    return count
+
+
+def _ids(vector: Any) -> tuple[int, ...]:
+    return () if isinstance(vector, int) else tuple(vector.tolist())
+
+
+def _read_nodes(file: _File) -> list[Node]:
+    nodes = []
+    names = _operator_names(file)
+    for index in range(_bounded(file, file.subgraph.OperatorsLength(), "operators")):
+        file.place = f"operator {index}"
+        operator = file.subgraph.Operators(index)
+        name = names[operator.OpcodeIndex()]
+        file.place = f"operator {index} {name}"
+        inputs = _ids(operator.InputsAsNumpy())
+        outputs = _ids(operator.OutputsAsNumpy())
+        for i in (*inputs, *outputs):
+            if not -1 <= i < file.tensor_count:
+                raise ModelError(f"{file.path}: {file.place}: tensor {i} does not exist; there "
+                                 f"are {file.tensor_count}")
+        if name in CONTROL_FLOW:
+            raise ModelError(f"{file.path}: {file.place} runs another subgraph; only models of "
+                             "one graph are read")
+        while inputs and inputs[-1] == -1:
+            inputs = inputs[:-1]
+        nodes.append(Node(place=f"{file.path}: {file.place}", index=index, builtin=name,
+                          inputs=inputs, outputs=outputs, operator=operator,
+                          tensor=lambda i: _tensor(file, i), add=lambda t: _add(file, t)))
+    return nodes
+
+
+def _operator_names(file: _File) -> list[str]:
+    from tflite.BuiltinOperator import BuiltinOperator
+
+    by_code = {code: name for name, code in vars(BuiltinOperator).items()
+               if not name.startswith("_")}
+    names = []
+    for number in range(_bounded(file, file.model.OperatorCodesLength(), "operator codes")):
+        file.place = f"operator code {number}"
+        entry = file.model.OperatorCodes(number)
+        # Files older than the 127th operator keep the code in the deprecated byte.
+        code = max(entry.DeprecatedBuiltinCode(), entry.BuiltinCode())
+        custom = entry.CustomCode()
+        if custom is not None and code == BuiltinOperator.CUSTOM:
+            names.append(f"CUSTOM {custom.decode(errors='replace')}")
+        else:
+            names.append(by_code.get(code, f"builtin {code}"))
+    return names
+
+
+def _needed(nodes: list[Node], outputs: tuple[int, ...]) -> list[Node]:
+    """Leave out operators that only compute shapes the file states anyway."""
+    wanted = set(outputs)
+    needed = []
+    for node in reversed(nodes):
+        converter = CONVERTERS.get(node.builtin)
+        integers = all(node.tensor(i).dtype in ("int32", "int64") for i in node.outputs)
+        if not node.outputs or wanted.intersection(node.outputs) or not integers:
+            needed.append(node)
+            places = range(len(node.inputs)) if converter is None else converter.data
+            wanted.update(node.inputs[place] for place in places if place < len(node.inputs))
+    return needed[::-1]
+
+
+def _convert(file: _File, nodes: list[Node], assume_unsupported: str | None) -> list[Layer]:
+    layers: list[Layer] = []
+    unknown: list[str] = []
+    for node in nodes:
+        file.place = f"operator {node.index} {node.builtin}"
+        index = len(layers)
+        try:
+            if node.builtin not in CONVERTERS:
+                raise UnsupportedError("")
+            layer = CONVERTERS[node.builtin].convert(node)
+        except UnsupportedError as refusal:
+            unknown.append(f"{node.index} {node.builtin}{refusal.suffix}")
+            layer = copy_layer(node.inputs, node.outputs, node.builtin)
+        name = node.tensor(layer.outputs[0]).name if layer.outputs else ""
+        layers.append(replace(layer, index=index, name=name))
+    refuse_unknown(file.path, unknown, assume_unsupported)
+    return layers
+
+
+def _assemble(file: _File, layers: list[Layer]) -> Graph:
+    file.place = "graph inputs"
+    inputs = _ids(file.subgraph.InputsAsNumpy())
+    outputs = _ids(file.subgraph.OutputsAsNumpy())
+    for i in (*inputs, *outputs):
+        if not 0 <= i < file.tensor_count:
+            raise ModelError(f"{file.path}: input or output tensor {i} does not exist")
+    used = set(_touched(layers)) | set(inputs) | set(outputs)
+    order = {old: new for new, old in enumerate(sorted(used - {-1}))}
+    order[-1] = -1
+    for i in inputs:
+        tensor = _tensor(file, i)
+        if len(tensor.shape) > 1 and tensor.shape[0] != 1:
+            raise ModelError(f"{file.path}: input {tensor.name!r} has batch {tensor.shape[0]}; "
+                             "export the model with batch 1")
+    return Graph(
+        name=Path(file.path).stem, source=file.path,
+        sha256=hashlib.sha256(file.content).hexdigest(),
+        tensors=tuple(_tensor(file, i) for i in order if i >= 0),
+        layers=tuple(replace(layer, inputs=tuple(order[i] for i in layer.inputs),
+                             outputs=tuple(order[i] for i in layer.outputs))
+                     for layer in layers),
+        inputs=tuple(order[i] for i in inputs), outputs=tuple(order[i] for i in outputs))
+
+
+def _touched(layers: Iterable[Layer]) -> Iterable[int]:
+    for layer in layers:
+        yield from layer.inputs
+        yield from layer.outputs
+
+
+def _add(file: _File, tensor: Tensor) -> int:
+    file.added.append(tensor)
+    return file.tensor_count + len(file.added) - 1
+
+
+def _tensor(file: _File, index: int) -> Tensor:
+    if index >= file.tensor_count:
+        return file.added[index - file.tensor_count]
+    if index not in file.tensors:
+        before, file.place = file.place, f"{file.place}: tensor {index}"
+        file.tensors[index] = _read_tensor(file, index)
+        file.place = before
+    return file.tensors[index]
+
+
+def _read_tensor(file: _File, index: int) -> Tensor:
+    entry = file.subgraph.Tensors(index)
+    name = (entry.Name() or b"").decode(errors="replace")
+    place = f"{file.path}: {file.place} {name!r}"
+    dtype = DTYPES.get(entry.Type())
+    if dtype is None:
+        raise ModelError(f"{place}: type number {entry.Type()}; accepted: "
+                         f"{', '.join(DTYPES.values())}")
+    if entry.Sparsity() is not None:
+        raise ModelError(f"{place}: sparse storage; export with dense weights")
+    shape = _ids(entry.ShapeAsNumpy())
+    signature = _ids(entry.ShapeSignatureAsNumpy())
+    open_dimensions = [axis for axis, size in enumerate(signature) if size < 0]
+    if min(shape, default=1) < 1 or open_dimensions not in ([], [0]):
+        raise ModelError(f"{place}: dynamic shape {list(signature or shape)}; export with every "
+                         "dimension fixed")
+    if open_dimensions and shape[0] != 1:
+        raise ModelError(f"{place}: dynamic batch stored as {shape[0]}; export with batch 1")
+    return Tensor(name=name, shape=shape, dtype=dtype,
+                  quantization=_read_quantization(entry, shape),
+                  data=_read_data(file, place, entry.Buffer(), shape, dtype))
+
+
+def _read_quantization(entry: Any, shape: tuple[int, ...]) -> Quantization | None:
+    table = entry.Quantization()
+    scales = None if table is None else table.ScaleAsNumpy()
+    if scales is None or isinstance(scales, int) or len(scales) == 0:
+        return None
+    zero_points = _ids(table.ZeroPointAsNumpy()) or (0,) * len(scales)
+    axis = table.QuantizedDimension() if len(scales) > 1 else None
+    return Quantization(scales=tuple(scales.tolist()), zero_points=zero_points, axis=axis)
+
+
+def _read_data(file: _File, place: str, number: int, shape: tuple[int, ...],
+               dtype: str) -> np.ndarray | None:
+    if number >= file.model.BuffersLength():
+        raise ModelError(f"{place}: buffer {number} does not exist")
+    buffer = file.model.Buffers(number)
+    raw = buffer.DataAsNumpy()
+    if buffer.Offset() > 1:
+        # Files past 2 GiB keep weights behind the flatbuffer.
+        raw = np.frombuffer(file.content, np.uint8, buffer.Size(), buffer.Offset())
+    if isinstance(raw, int) or len(raw) == 0:
+        return None
+    elements = int(np.prod(shape, dtype=np.int64))
+    if dtype == "int4":
+        return _unpack_int4(place, raw, elements).reshape(shape)
+    wanted_bytes = elements * np.dtype(dtype).itemsize
+    if len(raw) != wanted_bytes:
+        raise ModelError(f"{place}: {len(raw)} bytes of data, expected {wanted_bytes} for "
+                         f"{dtype} {list(shape)}")
+    return raw.view(np.dtype(dtype).newbyteorder("<")).reshape(shape)
+
+
+def _unpack_int4(place: str, raw: np.ndarray, elements: int) -> np.ndarray:
+    if len(raw) != (elements + 1) // 2:
+        raise ModelError(f"{place}: {len(raw)} bytes of data for {elements} 4-bit elements")
+    # Two elements a byte, the first in the low half; shifting left first extends the sign.
+    halves = np.stack([raw << 4, raw & 0xF0], axis=1).view(np.int8) >> 4
+    return halves.reshape(-1)[:elements]

@@ -1,0 +1,379 @@
+"""TensorFlow Lite operators to canonical ones: inputs, windows and options.
+
+Shapes, axes and amounts that the file keeps as constant tensors become options; see
+`twin.network.operators.OPERATORS` for the canonical forms.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from twin.errors import ModelError
+from twin.network.graph import Layer, Quantization, Tensor, Window
+from twin.network.readers.refusal import UnsupportedError
+
+ACTIVATIONS = {0: None, 1: "relu", 2: "relu_n1_to_1", 3: "relu6", 4: "tanh"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Node:
+    """An operator of the file, as converters see it.
+
+    Parameters
+    ----------
+    place : str
+        File and operator, for errors.
+    index : int
+        Position in the file.
+    builtin : str
+        The schema's name of the operator.
+    inputs, outputs : tuple of int
+        Tensor indices of the file; trailing absent inputs removed.
+    operator : tflite.Operator
+        The flatbuffer table.
+    tensor : callable
+        index -> Tensor.
+    add : callable
+        Tensor -> index, for a constant put together from several.
+    """
+
+    place: str
+    index: int
+    builtin: str
+    inputs: tuple[int, ...]
+    outputs: tuple[int, ...]
+    operator: Any
+    tensor: Callable[[int], Tensor]
+    add: Callable[[Tensor], int]
+
+    def options(self, table: str) -> Any:
+        """Return the operator's options, which must be of that schema table."""
+        kind = importlib.import_module("tflite.BuiltinOptions").BuiltinOptions
+        given = self.operator.BuiltinOptionsType()
+        if given != getattr(kind, table) or self.operator.BuiltinOptions() is None:
+            raise ModelError(f"{self.place}: options of type {given}, expected {table}")
+        union = self.operator.BuiltinOptions()
+        options = getattr(importlib.import_module(f"tflite.{table}"), table)()
+        options.Init(union.Bytes, union.Pos)
+        return options
+
+    def input(self, place: int) -> int:
+        """Return the tensor index of a required input."""
+        if place >= len(self.inputs) or self.inputs[place] < 0:
+            raise ModelError(f"{self.place}: input {place} is missing")
+        return self.inputs[place]
+
+    def shape(self, place: int) -> tuple[int, ...]:
+        """Return the shape of a required input."""
+        return self.tensor(self.input(place)).shape
+
+    def values(self, place: int) -> np.ndarray:
+        """Return the values of an input that must be a constant."""
+        tensor = self.tensor(self.input(place))
+        if tensor.data is None:
+            raise ModelError(f"{self.place}: input {place} {tensor.name!r} is computed at run "
+                             "time; only constants are read here")
+        return tensor.data
+
+    def integers(self, place: int) -> tuple[int, ...]:
+        """Return the values of a constant input as flat integers."""
+        return tuple(int(value) for value in self.values(place).reshape(-1))
+
+    def axes(self, place: int, rank: int) -> tuple[int, ...]:
+        """Return constant axes of a tensor of that rank, counted from the front."""
+        return tuple(self.axis(value, rank) for value in self.integers(place))
+
+    def axis(self, value: int, rank: int) -> int:
+        """Return an axis counted from the front."""
+        if not -rank <= value < rank:
+            raise ModelError(f"{self.place}: axis {value} of a tensor with {rank} dimensions")
+        return value % rank
+
+    def activation(self, code: int) -> str | None:
+        """Return the name of a fused activation."""
+        if code not in ACTIVATIONS:
+            raise UnsupportedError(f"fused activation {code}")
+        return ACTIVATIONS[code]
+
+    def layer(self, op: str, inputs: tuple[int, ...] | None = None, *,
+              window: Window | None = None, activation: str | None = None, groups: int = 1,
+              **options: Any) -> Layer:
+        """Return a layer writing this operator's outputs."""
+        if not self.outputs:
+            raise ModelError(f"{self.place}: writes nothing")
+        return Layer(index=0, name="", op=op, inputs=self.inputs if inputs is None else inputs,
+                     outputs=self.outputs, window=window, activation=activation, groups=groups,
+                     options=tuple(sorted(options.items())))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Converter:
+    """How one builtin becomes a layer, and which of its inputs carry data."""
+
+    convert: Callable[[Node], Layer]
+    data: tuple[int, ...]
+
+
+def same_padding(size: int, kernel: int, stride: int, dilation: int) -> tuple[int, int]:
+    """Padding before and after that TensorFlow calls SAME: output = ceil(size / stride)."""
+    total = max(0, (-(-size // stride) - 1) * stride + (kernel - 1) * dilation + 1 - size)
+    return total // 2, total - total // 2
+
+
+def _window(node: Node, kernel: tuple[int, int], options: Any,
+            dilation: tuple[int, int] = (1, 1)) -> Window:
+    stride = (options.StrideH(), options.StrideW())
+    if min(*kernel, *stride, *dilation) < 1:
+        raise ModelError(f"{node.place}: kernel {kernel}, stride {stride}, dilation {dilation}")
+    padding = (0, 0, 0, 0)
+    if options.Padding() == 0:
+        height, width = node.shape(0)[1:3]
+        padding = (*same_padding(height, kernel[0], stride[0], dilation[0]),
+                   *same_padding(width, kernel[1], stride[1], dilation[1]))
+    return Window(kernel=kernel, stride=stride, dilation=dilation, padding=padding)
+
+
+def _kernel(node: Node) -> tuple[int, int]:
+    shape = node.shape(1)
+    if len(shape) != 4 or len(node.shape(0)) != 4:
+        raise ModelError(f"{node.place}: data {node.shape(0)} and weights {shape}; both need "
+                         "four dimensions")
+    return shape[1], shape[2]
+
+
+def _conv(node: Node) -> Layer:
+    options = node.options("Conv2DOptions")
+    dilation = (options.DilationHFactor(), options.DilationWFactor())
+    window = _window(node, _kernel(node), options, dilation)
+    channels = node.shape(1)[3]
+    return node.layer("conv_2d", window=window, groups=max(1, node.shape(0)[3] // channels),
+                      activation=node.activation(options.FusedActivationFunction()))
+
+
+def _depthwise(node: Node) -> Layer:
+    options = node.options("DepthwiseConv2DOptions")
+    dilation = (options.DilationHFactor(), options.DilationWFactor())
+    window = _window(node, _kernel(node), options, dilation)
+    return node.layer("depthwise_conv_2d", window=window, groups=node.shape(0)[3],
+                      activation=node.activation(options.FusedActivationFunction()))
+
+
+def _transpose_conv(node: Node) -> Layer:
+    options = node.options("TransposeConvOptions")
+    weights, data = node.shape(1), node.shape(2)
+    if len(weights) != 4 or len(data) != 4:
+        raise ModelError(f"{node.place}: data {data} and weights {weights}; both need four "
+                         "dimensions")
+    kernel = (weights[1], weights[2])
+    stride = (options.StrideH(), options.StrideW())
+    if min(stride) < 1:
+        raise ModelError(f"{node.place}: stride {stride}")
+    output = node.tensor(node.outputs[0]).shape
+    padding = (0, 0, 0, 0)
+    if options.Padding() == 0 and len(output) == 4:
+        padding = (*same_padding(output[1], kernel[0], stride[0], 1),
+                   *same_padding(output[2], kernel[1], stride[1], 1))
+    return node.layer("transpose_conv_2d", (node.input(2), node.input(1), *node.inputs[3:4]),
+                      window=Window(kernel=kernel, stride=stride, padding=padding),
+                      activation=node.activation(options.FusedActivationFunction()))
+
+
+def _fully_connected(node: Node) -> Layer:
+    options = node.options("FullyConnectedOptions")
+    if options.WeightsFormat() != 0:
+        raise UnsupportedError("shuffled weights")
+    return node.layer("fully_connected",
+                      activation=node.activation(options.FusedActivationFunction()))
+
+
+def _batch_matmul(node: Node) -> Layer:
+    options = node.options("BatchMatMulOptions")
+    return node.layer("batch_matmul", adj_x=bool(options.AdjX()), adj_y=bool(options.AdjY()))
+
+
+def _pool(op: str) -> Callable[[Node], Layer]:
+    def convert(node: Node) -> Layer:
+        options = node.options("Pool2DOptions")
+        if len(node.shape(0)) != 4:
+            raise ModelError(f"{node.place}: data of shape {node.shape(0)}; four dimensions "
+                             "are needed")
+        window = _window(node, (options.FilterHeight(), options.FilterWidth()), options)
+        return node.layer(op, window=window,
+                          activation=node.activation(options.FusedActivationFunction()))
+
+    return convert
+
+
+def _reduction(op: str) -> Callable[[Node], Layer]:
+    def convert(node: Node) -> Layer:
+        axes = node.axes(1, len(node.shape(0)))
+        return node.layer(op, node.inputs[:1], axes=tuple(sorted(set(axes))),
+                          keep_dims=bool(node.options("ReducerOptions").KeepDims()))
+
+    return convert
+
+
+def _elementwise(op: str, table: str | None) -> Callable[[Node], Layer]:
+    def convert(node: Node) -> Layer:
+        activation = None
+        if table is not None:
+            activation = node.activation(node.options(table).FusedActivationFunction())
+        return node.layer(op, activation=activation)
+
+    return convert
+
+
+def _plain(op: str) -> Callable[[Node], Layer]:
+    def convert(node: Node) -> Layer:
+        return node.layer(op)
+
+    return convert
+
+
+def _concatenation(node: Node) -> Layer:
+    options = node.options("ConcatenationOptions")
+    return node.layer("concatenation", axis=node.axis(options.Axis(), len(node.shape(0))),
+                      activation=node.activation(options.FusedActivationFunction()))
+
+
+def _split(node: Node) -> Layer:
+    (axis,) = node.axes(0, len(node.shape(1)))
+    return node.layer("split", (node.input(1),), axis=axis)
+
+
+def _split_v(node: Node) -> Layer:
+    (axis,) = node.axes(2, len(node.shape(0)))
+    return node.layer("split", node.inputs[:1], axis=axis)
+
+
+def _slice(node: Node) -> Layer:
+    begin = node.integers(1)
+    return node.layer("slice", node.inputs[:1], begin=begin, strides=(1,) * len(begin))
+
+
+def _strided_slice(node: Node) -> Layer:
+    options = node.options("StridedSliceOptions")
+    if options.EllipsisMask() or options.NewAxisMask():
+        raise UnsupportedError("ellipsis or new axis")
+    shape, strides = node.shape(0), node.integers(3)
+    begin = []
+    for axis, (start, stride) in enumerate(zip(node.integers(1), strides, strict=True)):
+        if options.BeginMask() >> axis & 1:
+            start = 0 if stride > 0 else shape[axis] - 1
+        begin.append(start % shape[axis])
+    rest = len(shape) - len(begin)
+    return node.layer("slice", node.inputs[:1], begin=(*begin, *(0,) * rest),
+                      strides=(*strides, *(1,) * rest))
+
+
+def _pad(mode: str) -> Callable[[Node], Layer]:
+    def convert(node: Node) -> Layer:
+        amounts = node.values(1).reshape(-1, 2).tolist()
+        value = float(node.values(2).reshape(-1)[0]) if len(node.inputs) > 2 else 0.0
+        return node.layer("pad", node.inputs[:1], mode=mode, value=value,
+                          paddings=tuple((int(a), int(b)) for a, b in amounts))
+
+    return convert
+
+
+def _reshape(node: Node) -> Layer:
+    return node.layer("reshape", node.inputs[:1])
+
+
+def _transpose(node: Node) -> Layer:
+    return node.layer("transpose", node.inputs[:1], perm=node.axes(1, len(node.shape(0))))
+
+
+def _softmax(node: Node) -> Layer:
+    beta = round(node.options("SoftmaxOptions").Beta(), 9)
+    return node.layer("softmax", axis=len(node.shape(0)) - 1, beta=beta)
+
+
+def _leaky_relu(node: Node) -> Layer:
+    return node.layer("leaky_relu", alpha=node.options("LeakyReluOptions").Alpha())
+
+
+def _resize(op: str, table: str) -> Callable[[Node], Layer]:
+    def convert(node: Node) -> Layer:
+        options = node.options(table)
+        return node.layer(op, node.inputs[:1], align_corners=bool(options.AlignCorners()),
+                          half_pixel_centers=bool(options.HalfPixelCenters()))
+
+    return convert
+
+
+def _svdf(node: Node) -> Layer:
+    options = node.options("SVDFOptions")
+    return node.layer("svdf", rank=options.Rank(),
+                      activation=node.activation(options.FusedActivationFunction()))
+
+
+def _lstm(node: Node) -> Layer:
+    """Stack the four gates of input, recurrent weights and bias into one tensor each."""
+    present = [place for place in range(len(node.inputs)) if node.inputs[place] >= 0]
+    if len(node.inputs) < 20 or not set(present).isdisjoint((9, 10, 11, 16, 17, 20, 21, 22, 23)):
+        raise UnsupportedError("basic, peephole, projected or normalised variant")
+    if not set(range(1, 9)).issubset(present) or not set(range(12, 16)).issubset(present):
+        raise UnsupportedError("coupled input and forget gates")
+    stacked = [_stacked(node, places) for places in ((1, 2, 3, 4), (5, 6, 7, 8), (12, 13, 14, 15))]
+    return node.layer("lstm", (node.input(0), *stacked, node.inputs[18], node.inputs[19]))
+
+
+def _stacked(node: Node, places: tuple[int, ...]) -> int:
+    parts = [node.tensor(node.input(place)) for place in places]
+    data = np.concatenate([node.values(place) for place in places])
+    quantization = None
+    if all(part.quantization is not None for part in parts):
+        scales: list[float] = []
+        zero_points: list[int] = []
+        for part in parts:
+            assert part.quantization is not None
+            repeats = part.shape[0] // len(part.quantization.scales)
+            scales += np.repeat(part.quantization.scales, repeats).tolist()
+            zero_points += np.repeat(part.quantization.zero_points, repeats).tolist()
+        quantization = Quantization(scales=tuple(scales), zero_points=tuple(zero_points), axis=0)
+    return node.add(Tensor(name=parts[0].name, shape=data.shape, dtype=parts[0].dtype,
+                           quantization=quantization, data=data))
+
+
+def _one(convert: Callable[[Node], Layer]) -> Converter:
+    return Converter(convert=convert, data=(0,))
+
+
+def _all(convert: Callable[[Node], Layer]) -> Converter:
+    return Converter(convert=convert, data=tuple(range(64)))
+
+
+CONVERTERS: Mapping[str, Converter] = {
+    "CONV_2D": _all(_conv), "DEPTHWISE_CONV_2D": _all(_depthwise),
+    "TRANSPOSE_CONV": Converter(convert=_transpose_conv, data=(1, 2, 3)),
+    "FULLY_CONNECTED": _all(_fully_connected), "BATCH_MATMUL": _all(_batch_matmul),
+    "AVERAGE_POOL_2D": _one(_pool("average_pool_2d")), "MAX_POOL_2D": _one(_pool("max_pool_2d")),
+    "MEAN": _one(_reduction("mean")), "REDUCE_MAX": _one(_reduction("reduce_max")),
+    "ADD": _all(_elementwise("add", "AddOptions")),
+    "SUB": _all(_elementwise("sub", "SubOptions")),
+    "MUL": _all(_elementwise("mul", "MulOptions")),
+    "MINIMUM": _all(_elementwise("minimum", None)),
+    "MAXIMUM": _all(_elementwise("maximum", None)),
+    "CONCATENATION": _all(_concatenation),
+    "SPLIT": Converter(convert=_split, data=(1,)), "SPLIT_V": _one(_split_v),
+    "SLICE": _one(_slice), "STRIDED_SLICE": _one(_strided_slice),
+    "PAD": _one(_pad("constant")), "PADV2": _one(_pad("constant")),
+    "MIRROR_PAD": _one(_pad("mirror")),
+    "RESHAPE": _one(_reshape), "SQUEEZE": _one(_reshape), "EXPAND_DIMS": _one(_reshape),
+    "TRANSPOSE": _one(_transpose), "SOFTMAX": _one(_softmax),
+    "LOGISTIC": _one(_plain("logistic")), "RELU": _one(_plain("relu")),
+    "RELU6": _one(_plain("relu6")), "TANH": _one(_plain("tanh")),
+    "HARD_SWISH": _one(_plain("hard_swish")), "LEAKY_RELU": _one(_leaky_relu),
+    "PRELU": _all(_plain("prelu")),
+    "RESIZE_NEAREST_NEIGHBOR": _one(_resize("resize_nearest", "ResizeNearestNeighborOptions")),
+    "RESIZE_BILINEAR": _one(_resize("resize_bilinear", "ResizeBilinearOptions")),
+    "QUANTIZE": _one(_plain("quantize")), "DEQUANTIZE": _one(_plain("dequantize")),
+    "SVDF": _all(_svdf), "LSTM": _all(_lstm), "UNIDIRECTIONAL_SEQUENCE_LSTM": _all(_lstm),
+}
+"""Builtin operators this reads."""

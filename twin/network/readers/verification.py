@@ -1,0 +1,331 @@
+"""Whether a graph holds together: what every reader checks before handing it on.
+
+A file can be well-formed and still nonsense; later stages index and divide by shapes, so every
+relation they rely on is checked here once.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+
+import numpy as np
+
+from twin.errors import ModelError
+from twin.network.graph import DTYPE_BITS, Graph, Layer, Tensor
+from twin.network.operators import OPERATORS
+
+MAX_ELEMENTS = 2**40
+"""More elements than any machine this project describes could hold."""
+
+
+class _Mismatch(Exception):
+    """What does not fit, before it is known where."""
+
+
+def verify_graph(graph: Graph) -> Graph:
+    """Check tensors, connections and shapes of a graph and return it.
+
+    Parameters
+    ----------
+    graph : Graph
+        As read.
+
+    Returns
+    -------
+    Graph
+        The same.
+
+    Raises
+    ------
+    ModelError
+        Naming the file and the layer or tensor at fault.
+    """
+    if not graph.layers:
+        raise ModelError(f"{graph.source}: no operators")
+    for number, tensor in enumerate(graph.tensors):
+        try:
+            _verify_tensor(tensor)
+        except _Mismatch as mismatch:
+            raise ModelError(f"{graph.source}: tensor {number} {tensor.name!r}: "
+                             f"{mismatch}") from None
+    _verify_connections(graph)
+    for layer in graph.layers:
+        try:
+            CHECKS.get(layer.op, _nothing_to_check)(graph, layer)
+        except (_Mismatch, IndexError) as mismatch:
+            raise ModelError(f"{graph.source}: operator {layer.index} {layer.op} "
+                             f"{layer.name!r}: {_reason(mismatch)}") from None
+    return graph
+
+
+def _reason(error: Exception) -> str:
+    return str(error) if isinstance(error, _Mismatch) else "an input or a dimension is missing"
+
+
+def _need(condition: bool, message: str) -> None:
+    if not condition:
+        raise _Mismatch(message)
+
+
+def _verify_tensor(tensor: Tensor) -> None:
+    _need(tensor.dtype in DTYPE_BITS, f"type {tensor.dtype}; accepted: {', '.join(DTYPE_BITS)}")
+    _need(all(size > 0 for size in tensor.shape), f"shape {list(tensor.shape)}; every dimension "
+          "must be a fixed positive number")
+    _need(tensor.elements <= MAX_ELEMENTS, f"{tensor.elements} elements")
+    if tensor.data is not None:
+        _need(tensor.data.shape == tensor.shape,
+              f"data of shape {tensor.data.shape} for shape {tensor.shape}")
+    quantization = tensor.quantization
+    if quantization is None:
+        return
+    count = len(quantization.scales)
+    _need(count == len(quantization.zero_points) > 0, "as many zero points as scales are needed")
+    _need(all(0 < scale < math.inf for scale in quantization.scales), "scales must be positive")
+    if quantization.axis is None:
+        _need(count == 1, f"{count} scales and no axis")
+    else:
+        _need(0 <= quantization.axis < len(tensor.shape)
+              and tensor.shape[quantization.axis] == count,
+              f"{count} scales along axis {quantization.axis} of shape {list(tensor.shape)}")
+
+
+def _verify_connections(graph: Graph) -> None:
+    count = len(graph.tensors)
+    available = set(graph.inputs) | set(graph.states)
+    available.update(i for i, tensor in enumerate(graph.tensors) if tensor.is_constant)
+    written: set[int] = set()
+    for layer in graph.layers:
+        where = f"{graph.source}: operator {layer.index} {layer.op} {layer.name!r}"
+        if layer.op not in OPERATORS:
+            raise ModelError(f"{where}: not an operator this knows")
+        if not layer.outputs or not all(0 <= i < count for i in layer.outputs):
+            raise ModelError(f"{where}: writes a tensor that does not exist")
+        if not layer.inputs or not all(-1 <= i < count for i in layer.inputs):
+            raise ModelError(f"{where}: reads a tensor that does not exist")
+        if layer.inputs[0] < 0:
+            raise ModelError(f"{where}: has no data input")
+        for i in layer.inputs:
+            if i >= 0 and i not in available:
+                raise ModelError(f"{where}: reads tensor {i} {graph.tensors[i].name!r} before "
+                                 "any operator writes it")
+        for i in layer.outputs:
+            if i in available or i in written:
+                raise ModelError(f"{where}: writes tensor {i} {graph.tensors[i].name!r}, which "
+                                 "another operator, the input or a constant already fills")
+        available.update(layer.outputs)
+        written.update(layer.outputs)
+    for i in (*graph.inputs, *graph.outputs):
+        if not 0 <= i < count or i not in available:
+            raise ModelError(f"{graph.source}: input or output tensor {i} is filled by nobody")
+
+
+def _shapes(graph: Graph, layer: Layer) -> tuple[list[tuple[int, ...]], tuple[int, ...]]:
+    inputs = [graph.tensors[i].shape if i >= 0 else () for i in layer.inputs]
+    return inputs, graph.tensors[layer.outputs[0]].shape
+
+
+def _expect(what: str, given: object, expected: object) -> None:
+    _need(given == expected, f"{what} is {given}, expected {expected}")
+
+
+def _check_window(graph: Graph, layer: Layer, data: tuple[int, ...],
+                  output: tuple[int, ...]) -> None:
+    window = layer.window
+    if window is None:
+        raise _Mismatch("no window")
+    _expect("rank of data", len(data), 4)
+    _expect("rank of output", len(output), 4)
+    _need(min(*window.kernel, *window.stride, *window.dilation) >= 1 and min(window.padding) >= 0,
+          f"window {window} is impossible")
+    for place, name in enumerate(("height", "width")):
+        before, after = window.padding[2 * place:2 * place + 2]
+        reach = (window.kernel[place] - 1) * window.dilation[place] + 1
+        room = data[place + 1] + before + after - reach
+        _need(room >= 0, f"kernel of {name} {reach} on {data[place + 1]}")
+        _expect(f"output {name}", output[place + 1], room // window.stride[place] + 1)
+    _expect("batch of output", output[0], data[0])
+
+
+def _check_bias(inputs: list[tuple[int, ...]], layer: Layer, channels: int) -> None:
+    if len(layer.inputs) > 2 and layer.inputs[2] >= 0:
+        _expect("bias elements", math.prod(inputs[2]), channels)
+
+
+def _check_conv(graph: Graph, layer: Layer) -> None:
+    inputs, output = _shapes(graph, layer)
+    data, weights = inputs[0], inputs[1]
+    _check_window(graph, layer, data, output)
+    _expect("rank of weights", len(weights), 4)
+    assert layer.window is not None
+    _expect("kernel", layer.window.kernel, weights[1:3])
+    _need(layer.groups >= 1 and weights[0] % layer.groups == 0,
+          f"{layer.groups} groups of {weights[0]} output channels")
+    _expect("input channels", data[3], weights[3] * layer.groups)
+    _expect("output channels", output[3], weights[0])
+    _check_bias(inputs, layer, weights[0])
+
+
+def _check_depthwise(graph: Graph, layer: Layer) -> None:
+    inputs, output = _shapes(graph, layer)
+    data, weights = inputs[0], inputs[1]
+    _check_window(graph, layer, data, output)
+    _expect("rank of weights", len(weights), 4)
+    assert layer.window is not None
+    _expect("kernel", layer.window.kernel, weights[1:3])
+    _expect("leading dimension of weights", weights[0], 1)
+    _expect("groups", layer.groups, data[3])
+    _need(weights[3] % data[3] == 0, f"{weights[3]} filters for {data[3]} channels")
+    _expect("output channels", output[3], weights[3])
+    _check_bias(inputs, layer, weights[3])
+
+
+def _check_transpose_conv(graph: Graph, layer: Layer) -> None:
+    inputs, output = _shapes(graph, layer)
+    data, weights = inputs[0], inputs[1]
+    for what, shape in (("data", data), ("weights", weights), ("output", output)):
+        _expect(f"rank of {what}", len(shape), 4)
+    _need(layer.window is not None and min(layer.window.stride) >= 1, "no window")
+    _expect("groups", layer.groups, 1)
+    _expect("input channels", data[3], weights[3])
+    _expect("output channels", output[3], weights[0])
+    _check_bias(inputs, layer, weights[0])
+
+
+def _check_fully_connected(graph: Graph, layer: Layer) -> None:
+    inputs, output = _shapes(graph, layer)
+    weights = inputs[1]
+    _expect("rank of weights", len(weights), 2)
+    elements = math.prod(inputs[0])
+    _need(elements % weights[1] == 0, f"{elements} inputs for weights {list(weights)}")
+    _expect("output elements", math.prod(output), elements // weights[1] * weights[0])
+    _check_bias(inputs, layer, weights[0])
+
+
+def _check_batch_matmul(graph: Graph, layer: Layer) -> None:
+    inputs, output = _shapes(graph, layer)
+    left, right = inputs[0], inputs[1]
+    _need(min(len(left), len(right), len(output)) >= 2, "matrices need two dimensions")
+    rows, depth = left[-2:] if not layer.option("adj_x", False) else left[:-3:-1]
+    depth2, columns = right[-2:] if not layer.option("adj_y", False) else right[:-3:-1]
+    _expect("inner dimension", depth2, depth)
+    _expect("output matrix", output[-2:], (rows, columns))
+
+
+def _check_pool(graph: Graph, layer: Layer) -> None:
+    inputs, output = _shapes(graph, layer)
+    _check_window(graph, layer, inputs[0], output)
+    _expect("output channels", output[3], inputs[0][3])
+
+
+def _check_broadcast(graph: Graph, layer: Layer) -> None:
+    inputs, output = _shapes(graph, layer)
+    _expect("number of inputs", len(inputs), 2)
+    try:
+        shape = np.broadcast_shapes(*inputs)
+    except ValueError:
+        raise _Mismatch(f"shapes {inputs} do not broadcast") from None
+    _expect("output shape", output, shape)
+
+
+def _check_same_elements(graph: Graph, layer: Layer) -> None:
+    inputs, output = _shapes(graph, layer)
+    _expect("output elements", math.prod(output), math.prod(inputs[0]))
+
+
+def _check_reduction(graph: Graph, layer: Layer) -> None:
+    inputs, output = _shapes(graph, layer)
+    axes = layer.option("axes", ())
+    _need(all(0 <= axis < len(inputs[0]) for axis in axes), f"axes {axes} of {inputs[0]}")
+    kept = [size for axis, size in enumerate(inputs[0]) if axis not in axes]
+    _expect("output elements", math.prod(output), math.prod(kept))
+
+
+def _check_concatenation(graph: Graph, layer: Layer) -> None:
+    inputs, output = _shapes(graph, layer)
+    axis = layer.option("axis", 0)
+    _need(0 <= axis < len(output), f"axis {axis} of {output}")
+    for shape in inputs:
+        _expect("rank of an input", len(shape), len(output))
+        _expect("other dimensions", shape[:axis] + shape[axis + 1:],
+                output[:axis] + output[axis + 1:])
+    _expect("output length", output[axis], sum(shape[axis] for shape in inputs))
+
+
+def _check_split(graph: Graph, layer: Layer) -> None:
+    source = graph.tensors[layer.inputs[0]].elements
+    _expect("output elements", sum(graph.tensors[i].elements for i in layer.outputs), source)
+
+
+def _check_slice(graph: Graph, layer: Layer) -> None:
+    inputs, output = _shapes(graph, layer)
+    _need(math.prod(output) <= math.prod(inputs[0]), "output larger than input")
+    _expect("length of begin", len(layer.option("begin", ())), len(inputs[0]))
+    _expect("length of strides", len(layer.option("strides", ())), len(inputs[0]))
+
+
+def _check_pad(graph: Graph, layer: Layer) -> None:
+    inputs, output = _shapes(graph, layer)
+    paddings = layer.option("paddings", ())
+    _expect("length of paddings", len(paddings), len(inputs[0]))
+    _expect("output shape", output, tuple(
+        size + before + after for size, (before, after) in zip(inputs[0], paddings, strict=True)))
+
+
+def _check_transpose(graph: Graph, layer: Layer) -> None:
+    inputs, output = _shapes(graph, layer)
+    perm = layer.option("perm", ())
+    _expect("sorted perm", sorted(perm), list(range(len(inputs[0]))))
+    _expect("output shape", output, tuple(inputs[0][axis] for axis in perm))
+
+
+def _check_resize(graph: Graph, layer: Layer) -> None:
+    inputs, output = _shapes(graph, layer)
+    _expect("rank of data", len(inputs[0]), 4)
+    _expect("rank of output", len(output), 4)
+    _expect("output channels", output[3], inputs[0][3])
+
+
+def _check_svdf(graph: Graph, layer: Layer) -> None:
+    inputs, output = _shapes(graph, layer)
+    rank = layer.option("rank", 1)
+    _expect("number of inputs", len(inputs), 5)
+    _need(rank >= 1 and len(inputs[1]) == len(inputs[2]) == 2, f"rank {rank}")
+    _expect("features", math.prod(inputs[0]), inputs[1][1])
+    _expect("filters of weights_time", inputs[2][0], inputs[1][0])
+    _expect("units x rank", math.prod(output) * rank, inputs[1][0])
+
+
+def _check_recurrent(graph: Graph, layer: Layer) -> None:
+    inputs, output = _shapes(graph, layer)
+    gates = 4 if layer.op == "lstm" else 3
+    weights, recurrent = inputs[1], inputs[2]
+    _expect("rank of weights", len(weights), 2)
+    _expect("rank of recurrent weights", len(recurrent), 2)
+    hidden = recurrent[1]
+    _expect("rows of weights", weights[0], gates * hidden)
+    _expect("rows of recurrent weights", recurrent[0], gates * hidden)
+    _need(math.prod(inputs[0]) % weights[1] == 0, f"data {inputs[0]} for weights {weights}")
+    steps = math.prod(inputs[0]) // weights[1]
+    _need(math.prod(output) in (hidden, steps * hidden), f"output {output}")
+
+
+def _nothing_to_check(graph: Graph, layer: Layer) -> None:
+    pass
+
+
+CHECKS: Mapping[str, Callable[[Graph, Layer], None]] = {
+    "conv_2d": _check_conv, "depthwise_conv_2d": _check_depthwise,
+    "transpose_conv_2d": _check_transpose_conv, "fully_connected": _check_fully_connected,
+    "batch_matmul": _check_batch_matmul,
+    "average_pool_2d": _check_pool, "max_pool_2d": _check_pool,
+    "mean": _check_reduction, "reduce_max": _check_reduction,
+    **dict.fromkeys(("add", "sub", "mul", "minimum", "maximum", "prelu"), _check_broadcast),
+    **dict.fromkeys(("reshape", "softmax", "logistic", "relu", "relu6", "leaky_relu",
+                     "hard_swish", "tanh", "quantize", "dequantize"), _check_same_elements),
+    "concatenation": _check_concatenation, "split": _check_split, "slice": _check_slice,
+    "pad": _check_pad, "transpose": _check_transpose,
+    "resize_nearest": _check_resize, "resize_bilinear": _check_resize,
+    "svdf": _check_svdf, "lstm": _check_recurrent, "gru": _check_recurrent,
+}
+"""What each operator's shapes must satisfy."""

@@ -1,0 +1,1 @@
+"""Graphs changed as code generators change them before anything runs."""

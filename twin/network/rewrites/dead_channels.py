@@ -1,0 +1,245 @@
+"""Drop channels nobody reads, or that are zero throughout, where that changes no output bit.
+
+Pruned networks keep zero channels in their files; some runtimes remove them, others compute them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from twin.network.graph import DTYPE_BITS, Graph, Layer, Quantization, Tensor
+
+_CHANNELWISE = {"average_pool_2d", "max_pool_2d", "relu", "relu6", "quantize", "dequantize",
+                "mean", "reduce_max"}
+"""Operators that treat every channel by itself, hold no constants, and turn zero into zero."""
+
+Masks = dict[int, np.ndarray]
+"""A boolean per channel (last axis) of a tensor, by tensor index."""
+
+
+def drop_dead_channels(graph: Graph) -> Graph:
+    """Remove the channels no output bit depends on.
+
+    Parameters
+    ----------
+    graph : Graph
+        With constant weights.
+
+    Returns
+    -------
+    Graph
+        Same layers at the same indices with narrower tensors, or the graph itself when nothing
+        can go. Its `sha256` is derived from the original's.
+
+    Notes
+    -----
+    Output channel c of a convolution or fully connected layer goes when every convolution or
+    fully connected layer that reads it, possibly through depthwise convolutions and pooling,
+    either has zero weights for c, or finds c at its zero point everywhere, so that
+    w * (x - zero point) is zero. A channel is at its zero point when its weights are zero and
+    its bias is zero, or not positive ahead of a clamp at zero; padding is at the zero point too.
+    At least one channel of a tensor is kept.
+    """
+    zero = _zero_channels(graph)
+    dropped = _dropped_channels(graph, _needed_channels(graph, zero))
+    if not dropped:
+        return graph
+    edit = _Edit(graph=graph, tensors=list(graph.tensors))
+    for layer in graph.layers:
+        edit.narrow_constants(layer, dropped.get(layer.inputs[0]), dropped.get(layer.outputs[0]))
+    for tensor_id, gone in dropped.items():
+        edit.narrow(tensor_id, -1, gone)
+    layers = tuple(
+        replace(layer, groups=edit.tensors[layer.inputs[0]].shape[3])
+        if layer.op == "depthwise_conv_2d" else layer for layer in graph.layers)
+    return Graph(
+        name=graph.name, source=graph.source, tensors=tuple(edit.tensors), layers=layers,
+        inputs=graph.inputs, outputs=graph.outputs,
+        sha256=hashlib.sha256(f"{graph.sha256} without dead channels".encode()).hexdigest())
+
+
+def _zero_channels(graph: Graph) -> Masks:
+    """Channels that hold real zero whatever the input is."""
+    zero: Masks = {}
+    for layer in graph.layers:
+        source = zero.get(layer.inputs[0])
+        mask = None
+        if _mixes_channels(graph, layer):
+            weights = _values(graph, layer, 1)
+            read = weights
+            if source is not None and len(source) == weights.shape[-1]:
+                read = weights[..., ~source]
+            mask = ~read.reshape(len(weights), -1).any(axis=1)
+        elif source is not None and _keeps_channels(graph, layer):
+            mask = source
+        if mask is not None:
+            mask = mask & _clamped(graph, layer)
+            if mask.any():
+                zero[layer.outputs[0]] = mask
+    return zero
+
+
+def _clamped(graph: Graph, layer: Layer) -> np.ndarray:
+    """Output channels at which a sum of products of zero comes out as real zero."""
+    output = graph.tensors[layer.outputs[0]]
+    if layer.op not in ("conv_2d", "fully_connected", "depthwise_conv_2d"):
+        return np.ones(output.shape[-1], bool)
+    if len(layer.inputs) < 3 or layer.inputs[2] < 0:
+        return np.ones(output.shape[-1], bool)
+    if not graph.tensors[layer.inputs[2]].is_constant:
+        return np.zeros(output.shape[-1], bool)
+    bias = _values(graph, layer, 2).reshape(-1)
+    return bias <= 0 if _clamps_at_zero(output, layer.activation) else bias == 0
+
+
+def _clamps_at_zero(output: Tensor, activation: str | None) -> bool:
+    if activation in ("relu", "relu6"):
+        return True
+    lowest = -(1 << DTYPE_BITS[output.dtype] - 1) if output.dtype.startswith("int") else None
+    return (activation is None and output.quantization is not None
+            and set(output.quantization.zero_points) == {lowest})
+
+
+def _needed_channels(graph: Graph, zero: Masks) -> Masks:
+    """Channels of each computed tensor that some output depends on."""
+    needed: Masks = {}
+    shared = _shared_constants(graph)
+
+    def need(tensor_id: int, mask: np.ndarray | bool) -> None:
+        shape = graph.tensors[tensor_id].shape
+        if shape:
+            needed[tensor_id] = needed.get(tensor_id, np.zeros(shape[-1], bool)) | mask
+
+    for tensor_id in graph.outputs:
+        need(tensor_id, True)
+    for layer in reversed(graph.layers):
+        mask: np.ndarray | bool = True
+        if shared.isdisjoint(layer.inputs):
+            mask = _read_channels(graph, layer, zero, needed.get(layer.outputs[0]))
+        need(layer.inputs[0], mask)
+        for tensor_id in layer.inputs[1:]:
+            if tensor_id >= 0:
+                need(tensor_id, True)
+    return needed
+
+
+def _read_channels(graph: Graph, layer: Layer, zero: Masks,
+                   needed_output: np.ndarray | None) -> np.ndarray | bool:
+    """Channels of its data a layer depends on; True when it may be all."""
+    if needed_output is None:
+        return True
+    if _keeps_channels(graph, layer):
+        return needed_output
+    if not _mixes_channels(graph, layer):
+        return True
+    weights = _values(graph, layer, 1)
+    if weights.shape[-1] != graph.tensors[layer.inputs[0]].shape[-1]:
+        return True
+    read = weights.reshape(len(weights), -1, weights.shape[-1])[needed_output].any(axis=(0, 1))
+    return read & ~zero.get(layer.inputs[0], np.zeros(1, bool))
+
+
+def _dropped_channels(graph: Graph, needed: Masks) -> Masks:
+    """Channels that go, for each tensor that loses any."""
+    dropped: Masks = {}
+    shared = _shared_constants(graph)
+    for layer in graph.layers:
+        output = layer.outputs[0]
+        if not shared.isdisjoint(layer.inputs) or output not in needed:
+            continue
+        if _mixes_channels(graph, layer):
+            gone = ~needed[output]
+            gone[0] &= not gone.all()
+            if gone.any():
+                dropped[output] = gone
+        elif layer.inputs[0] in dropped and _keeps_channels(graph, layer):
+            dropped[output] = dropped[layer.inputs[0]]
+    return dropped
+
+
+def _values(graph: Graph, layer: Layer, place: int) -> np.ndarray:
+    data = graph.tensors[layer.inputs[place]].data
+    assert data is not None, f"layer {layer.index}: input {place} is not constant"
+    return data
+
+
+def _mixes_channels(graph: Graph, layer: Layer) -> bool:
+    """Whether the layer is a dense product whose zero weights can be seen."""
+    if layer.op not in ("conv_2d", "fully_connected") or layer.groups != 1:
+        return False
+    weights = graph.tensors[layer.inputs[1]]
+    # A stored zero is a real zero only where the zero point is zero.
+    return weights.is_constant and (weights.quantization is None
+                                    or not any(weights.quantization.zero_points))
+
+
+def _keeps_channels(graph: Graph, layer: Layer) -> bool:
+    """Whether output channel c depends on input channel c alone, for every c."""
+    source, output = (graph.tensors[i].shape for i in (layer.inputs[0], layer.outputs[0]))
+    if not source or not output or source[-1] != output[-1]:
+        return False
+    if layer.op == "depthwise_conv_2d":
+        return graph.tensors[layer.inputs[1]].is_constant
+    if layer.op == "reshape":
+        return graph.tensors[layer.inputs[0]].elements == source[-1]
+    if layer.op in ("mean", "reduce_max"):
+        return len(source) - 1 not in layer.option("axes", ())
+    per_channel = (graph.tensors[i].quantization for i in (layer.inputs[0], layer.outputs[0]))
+    return layer.op in _CHANNELWISE and all(q is None or q.axis is None for q in per_channel)
+
+
+def _shared_constants(graph: Graph) -> set[int]:
+    """Constants that more than one layer reads: narrowing one would change the other."""
+    seen: set[int] = set()
+    shared: set[int] = set()
+    for layer in graph.layers:
+        constants = {i for i in layer.inputs if i >= 0 and graph.tensors[i].is_constant}
+        shared |= seen & constants
+        seen |= constants
+    return shared
+
+
+@dataclass(slots=True)
+class _Edit:
+    """Tensors of a graph being narrowed."""
+
+    graph: Graph
+    tensors: list[Tensor] = field(default_factory=list)
+
+    def narrow_constants(self, layer: Layer, gone_in: np.ndarray | None,
+                         gone_out: np.ndarray | None) -> None:
+        """Narrow a layer's weights and bias to the channels that stay."""
+        if layer.op not in ("conv_2d", "fully_connected", "depthwise_conv_2d"):
+            return
+        weights, *bias = (i for i in layer.inputs[1:3] if i >= 0)
+        if layer.op == "depthwise_conv_2d":
+            self.narrow(weights, 3, gone_out)
+        else:
+            self.narrow(weights, 0, gone_out)
+            self.narrow(weights, -1, gone_in)
+        for tensor_id in bias:
+            self.narrow(tensor_id, 0, gone_out)
+
+    def narrow(self, tensor_id: int, axis: int, gone: np.ndarray | None) -> None:
+        """Keep the entries along an axis that are not gone."""
+        if gone is None:
+            return
+        tensor = self.tensors[tensor_id]
+        axis %= len(tensor.shape)
+        kept = np.flatnonzero(~gone)
+        shape = (*tensor.shape[:axis], len(kept), *tensor.shape[axis + 1:])
+        data = None if tensor.data is None else np.take(tensor.data, kept, axis=axis)
+        self.tensors[tensor_id] = replace(tensor, shape=shape, data=data,
+                                          quantization=_kept_scales(tensor, axis, kept))
+
+
+def _kept_scales(tensor: Tensor, axis: int, kept: np.ndarray) -> Quantization | None:
+    quantization = tensor.quantization
+    if quantization is None or quantization.axis != axis:
+        return quantization
+    return Quantization(scales=tuple(quantization.scales[i] for i in kept),
+                        zero_points=tuple(quantization.zero_points[i] for i in kept),
+                        axis=axis)

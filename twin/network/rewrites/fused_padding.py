@@ -1,0 +1,77 @@
+"""Padding done by the layer that reads it, where a runtime fuses the two."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import replace
+
+from twin.network.graph import Graph, Layer
+
+_CONVOLUTIONS = ("conv_2d", "depthwise_conv_2d")
+
+
+def fuse_padding(graph: Graph) -> Graph:
+    """Let convolutions and maximum pooling pad for themselves.
+
+    Parameters
+    ----------
+    graph : Graph
+        With padding as layers of its own.
+
+    Returns
+    -------
+    Graph
+        Same layers at the same indices: a fused padding only renames its input, and the windows
+        of its readers are padded wider. The graph itself where nothing can be fused; else its
+        `sha256` is derived from the original's.
+
+    Notes
+    -----
+    A padding is fused when it pads rows and columns only, with what a convolution takes for zero
+    (the zero point), and only convolutions read it; or maximum pooling, where the zero point is
+    the least value there is, so that a padded position never wins.
+    """
+    readers: dict[int, list[Layer]] = {}
+    for layer in graph.layers:
+        for tensor_id in layer.inputs:
+            readers.setdefault(tensor_id, []).append(layer)
+    fused = {layer.outputs[0]: layer for layer in graph.layers
+             if layer.op == "pad" and _can_be_fused(graph, layer, readers)}
+    if not fused:
+        return graph
+    tensors = list(graph.tensors)
+    layers = list(graph.layers)
+    for position, layer in enumerate(graph.layers):
+        if layer.outputs[0] in fused:
+            output = layer.outputs[0]
+            tensors[output] = replace(tensors[output], shape=tensors[layer.inputs[0]].shape)
+            layers[position] = replace(layer, op="reshape", options=())
+        elif layer.inputs and layer.inputs[0] in fused:
+            assert layer.window is not None
+            amounts = dict(fused[layer.inputs[0]].options)["paddings"]
+            added = (*amounts[1], *amounts[2])
+            padding = tuple(a + b for a, b in zip(layer.window.padding, added, strict=True))
+            layers[position] = replace(layer, window=replace(layer.window, padding=padding))
+    return replace(graph, tensors=tuple(tensors), layers=tuple(layers),
+                   sha256=hashlib.sha256(f"{graph.sha256}:fused padding".encode()).hexdigest())
+
+
+def _can_be_fused(graph: Graph, layer: Layer, readers: dict[int, list[Layer]]) -> bool:
+    options = dict(layer.options)
+    amounts = options.get("paddings", ())
+    output = layer.outputs[0]
+    return (options.get("mode") == "constant" and options.get("value") == 0.0
+            and len(amounts) == 4 and not any((*amounts[0], *amounts[3]))
+            and all(amount >= 0 for pair in amounts for amount in pair)
+            and output not in graph.outputs and bool(readers.get(output))
+            and all(_pads_for_itself(graph, reader, output) for reader in readers[output]))
+
+
+def _pads_for_itself(graph: Graph, reader: Layer, tensor_id: int) -> bool:
+    if reader.inputs[0] != tensor_id or tensor_id in reader.inputs[1:]:
+        return False
+    if reader.op == "max_pool_2d":
+        tensor = graph.tensors[tensor_id]
+        return (tensor.dtype == "int8" and tensor.quantization is not None
+                and tensor.quantization.zero_points == (-128,))
+    return reader.op in _CONVOLUTIONS

@@ -1,0 +1,260 @@
+"""Read a layer list: a network known by its layers' shapes only.
+
+The JSON form is that of calibration/datasets/stm32_zoo/layers: an object with "name", "inputs"
+([[shape, type], ...]), "macs" and "layers", each {"op", "inp", "out", "dt"} and, for weighted
+ones, "w", "stride", "pad" and "act".
+"""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import json
+import math
+import zlib
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from twin.errors import ModelError
+from twin.network.graph import Graph
+from twin.network.operators import graph_macs
+from twin.network.readers.model_file import read_bytes
+from twin.network.readers.refusal import refuse_unknown
+from twin.network.readers.verification import verify_graph
+from twin.network.zoo.builder import IMAGE, PROBABILITY, SIGNED, Builder
+
+_DTYPES = {"i8": "int8", "u8": "uint8", "f32": "float32"}
+_QUANTIZATION = {"int8": SIGNED, "uint8": IMAGE,
+                 "float32": None}
+_ACTIVATIONS = {None: None, "NONE": None, "RELU": "relu", "RELU6": "relu6"}
+_PADDINGS = {"SAME": "same", "VALID": "valid"}
+_SHAPE_ARITHMETIC = {"SHAPE", "STRIDED_SLICE", "PACK"}
+_PLAIN = {"QUANTIZE": "quantize", "DEQUANTIZE": "dequantize", "LOGISTIC": "logistic"}
+_PAIRED = {"ADD": "add", "MUL": "mul", "MINIMUM": "minimum", "MAXIMUM": "maximum"}
+_WINDOWED = {"CONV_2D", "DEPTHWISE_CONV_2D"}
+_REDUCED = {"MEAN": "mean", "REDUCE_MAX": "reduce_max"}
+_POOLED = {"MAX_POOL_2D": "max_pool_2d", "AVERAGE_POOL_2D": "average_pool_2d"}
+_OPERATORS = {"RESHAPE", *_SHAPE_ARITHMETIC, *_PLAIN, *_PAIRED, *_WINDOWED, *_REDUCED, *_POOLED,
+              "FULLY_CONNECTED", "SOFTMAX", "PAD", "TRANSPOSE", "CONCATENATION"}
+
+
+def read_layer_list(path: str | Path, *, assume_unsupported: str | None = None) -> Graph:
+    """Read a layer list and connect it.
+
+    Parameters
+    ----------
+    path : str or Path
+        Of the JSON file.
+    assume_unsupported : str, optional
+        "copy" to keep unknown operators as assumed memory copies.
+
+    Returns
+    -------
+    Graph
+        Of the stated shapes, with seeded random int8 weights.
+
+    Raises
+    ------
+    ModelError
+        When the file is not such a list, or its layers, shapes and multiply-accumulates do not
+        agree with each other.
+
+    Notes
+    -----
+    A list gives shapes only. What is inferred:
+
+    - Connections: a layer reads the latest tensor of the right shape nobody has read yet, else
+      the latest of that shape. The second operand of a sum is never what the layer that made
+      the first reads: a residual skips two layers at least. A dense convolution that follows
+      a linear one of unchanged shape stands beside it, not behind it (a projection shortcut).
+    - Pooling windows: the whole map where one value is left, else 3x3 or 2x2 unpadded, else
+      3x3 padded, at the stride the shapes imply; the first that gives the stated output.
+    - A sum or product with one listed input has a constant for the other: a vector over
+      channels, or a scalar for minimum and maximum.
+    - Paddings are split evenly, the odd one behind; a transpose is the first permutation that
+      fits. Shape arithmetic (SHAPE, STRIDED_SLICE, PACK) computes constants and is left out.
+    """
+    path = str(path)
+    content = read_bytes(path)
+    try:
+        document = json.loads(content)
+        graph = _Reader(path, document).read(assume_unsupported)
+        stated_macs = document["macs"]
+    except ModelError:
+        raise
+    except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
+        raise ModelError(f"{path}: not a layer list: {type(error).__name__} {error}") from None
+    graph = replace(graph, source=path, sha256=hashlib.sha256(content).hexdigest())
+    verify_graph(graph)
+    if graph_macs(graph) != stated_macs:
+        raise ModelError(f"{path}: macs says {stated_macs}, the layers make {graph_macs(graph)}")
+    return graph
+
+
+class _Reader:
+    """Connects one list; `_unread` holds tensors nobody has read yet, oldest first."""
+
+    def __init__(self, path: str, document: dict[str, Any]) -> None:
+        self._path = path
+        self._document = document
+        self._net = Builder(document["name"], zlib.crc32(document["name"].encode()))
+        self._made: list[int] = []
+        self._unread: list[int] = []
+        self._source: dict[int, int] = {}
+        self._linear: set[int] = set()
+
+    def read(self, assume_unsupported: str | None) -> Graph:
+        """Build every layer and return the graph."""
+        unknown = [f"{number} {entry['op']}"
+                   for number, entry in enumerate(self._document["layers"])
+                   if entry["op"] not in _OPERATORS]
+        refuse_unknown(self._path, unknown, assume_unsupported)
+        for shape, dtype in self._document["inputs"]:
+            self._remember(self._net.input(shape, _DTYPES[dtype],
+                                           _QUANTIZATION[_DTYPES[dtype]]))
+        for number, entry in enumerate(self._document["layers"]):
+            if entry["op"] not in _SHAPE_ARITHMETIC:
+                self._add_layer(number, entry)
+        return self._net.finish(*self._unread)
+
+    def _add_layer(self, number: int, entry: dict[str, Any]) -> None:
+        shapes = [tuple(shape) for shape in entry["inp"]]
+        if entry["op"] == "RESHAPE":
+            shapes = shapes[:1]
+        sources = self._sources(number, entry, shapes)
+        output = self._convert(entry, sources)
+        stated = tuple(entry["out"][0])
+        if self._net.shape(output) != stated:
+            raise ModelError(f"{self._path}: layer {number} {entry['op']}: output "
+                             f"{list(stated)} stated, {list(self._net.shape(output))} computed")
+        self._source[output] = sources[-1]
+        if entry["op"] == "CONV_2D" and _ACTIVATIONS[entry["act"]] is None:
+            self._linear.add(output)
+        self._remember(output)
+
+    def _remember(self, tensor: int) -> None:
+        self._made.append(tensor)
+        self._unread.append(tensor)
+
+    def _sources(self, number: int, entry: dict[str, Any],
+                 shapes: list[tuple[int, ...]]) -> list[int]:
+        """Tensors a layer reads, those of a sum or product oldest first."""
+        chosen: list[int] = []
+        for shape in shapes:
+            avoid = set(chosen)
+            if entry["op"] == "ADD" and chosen:
+                avoid.add(self._source.get(chosen[0], -1))
+            found = self._latest(shape, avoid)
+            if found is None:
+                found = self._latest(shape, set(chosen))
+            if found is None:
+                raise ModelError(f"{self._path}: layer {number} {entry['op']}: no tensor of "
+                                 f"shape {list(shape)} comes before it")
+            if entry["op"] == "CONV_2D" and self._is_shortcut(found):
+                found = self._source[found]
+            chosen.append(found)
+        for tensor in chosen:
+            if tensor in self._unread:
+                self._unread.remove(tensor)
+        return sorted(chosen) if entry["op"] == "ADD" else chosen
+
+    def _is_shortcut(self, tensor: int) -> bool:
+        return (tensor in self._linear and tensor in self._unread
+                and self._net.shape(self._source[tensor]) == self._net.shape(tensor))
+
+    def _latest(self, shape: tuple[int, ...], avoid: set[int]) -> int | None:
+        for tensors in (self._unread, self._made):
+            for tensor in reversed(tensors):
+                if self._net.shape(tensor) == shape and tensor not in avoid:
+                    return tensor
+        return None
+
+    def _convert(self, entry: dict[str, Any], sources: list[int]) -> int:
+        net, op = self._net, entry["op"]
+        output = tuple(entry["out"][0])
+        if op in _WINDOWED:
+            return self._convert_window(entry, sources[0])
+        if op == "FULLY_CONNECTED":
+            return net.fully_connected(sources[0], entry["w"][0],
+                                       _ACTIVATIONS[entry.get("act")])
+        if op in _POOLED:
+            kernel, stride, padding = _pool_window(net.shape(sources[0]), output)
+            return net.pool(_POOLED[op], sources[0], kernel, stride, padding=padding)
+        if op in _REDUCED:
+            axes = tuple(range(1, len(net.shape(sources[0])) - 1))
+            return net.layer(_REDUCED[op], sources, output, axes=axes,
+                             quantization=net.quantization(sources[0]),
+                             keep_dims=len(output) == len(net.shape(sources[0])))
+        if op in _PAIRED:
+            if len(sources) == 1:
+                sources = [*sources, self._constant(op, output)]
+            return net.layer(_PAIRED[op], sources, output)
+        if op == "SOFTMAX":
+            return net.softmax(sources[0])
+        if op == "CONCATENATION":
+            return net.concatenate(*sources)
+        if op == "PAD":
+            return net.layer("pad", sources, output, mode="constant", value=0.0,
+                             quantization=net.quantization(sources[0]),
+                             paddings=_paddings(net.shape(sources[0]), output))
+        if op == "TRANSPOSE":
+            return net.layer("transpose", sources, output,
+                             quantization=net.quantization(sources[0]),
+                             perm=_permutation(net.shape(sources[0]), output))
+        if op == "RESHAPE":
+            return net.layer("reshape", sources, output,
+                             quantization=net.quantization(sources[0]))
+        dtype = _DTYPES[entry["dt"]]
+        if op not in _PLAIN:
+            return net.layer("copy", sources, output, dtype=dtype, of=op, assumed=True,
+                             quantization=_QUANTIZATION[dtype])
+        quantization = PROBABILITY if op == "LOGISTIC" else _QUANTIZATION[dtype]
+        return net.layer(_PLAIN[op], sources, output, dtype=dtype, quantization=quantization)
+
+    def _convert_window(self, entry: dict[str, Any], source: int) -> int:
+        count, height, width, depth = entry["w"]
+        stride = (entry["stride"][0], entry["stride"][1])
+        padding, activation = _PADDINGS[entry["pad"]], _ACTIVATIONS[entry["act"]]
+        if entry["op"] == "CONV_2D":
+            return self._net.conv(source, count, (height, width), stride, padding=padding,
+                                  activation=activation)
+        if depth != self._net.shape(source)[3]:
+            raise ModelError(f"{self._path}: DEPTHWISE_CONV_2D with {depth} filters for "
+                             f"{self._net.shape(source)[3]} channels")
+        return self._net.depthwise(source, (height, width), stride, padding=padding,
+                                   activation=activation)
+
+    def _constant(self, op: str, shape: tuple[int, ...]) -> int:
+        size = shape[-1] if op in ("ADD", "MUL") else 1
+        values = np.arange(1, size + 1, dtype=np.int64) % 127
+        return self._net.tensor(f"constant_{len(self._made)}", (size,),
+                                data=values.astype(np.int8))
+
+
+def _pool_window(source: tuple[int, ...],
+                 output: tuple[int, ...]) -> tuple[tuple[int, int], int, str]:
+    """First likely window that turns one shape into the other."""
+    if output[1:3] == (1, 1):
+        return (source[1], source[2]), max(source[1:3]), "valid"
+    stride = max(1, round(source[1] / output[1]))
+    for kernel, padding in ((3, "valid"), (2, "valid"), (3, "same")):
+        reach = 0 if padding == "same" else kernel - 1
+        if all(-(-(size - reach) // stride) == made
+               for size, made in zip(source[1:3], output[1:3], strict=True)):
+            return (kernel, kernel), stride, padding
+    raise ValueError(f"no pooling window turns {source} into {output}")
+
+
+def _paddings(source: tuple[int, ...], output: tuple[int, ...]) -> tuple[tuple[int, int], ...]:
+    added = [made - size for size, made in zip(source, output, strict=True)]
+    return tuple((total // 2, total - total // 2) for total in added)
+
+
+def _permutation(source: tuple[int, ...], output: tuple[int, ...]) -> tuple[int, ...]:
+    for perm in itertools.permutations(range(len(source))):
+        if tuple(source[axis] for axis in perm) == output and math.prod(source) > 1:
+            return perm
+    raise ValueError(f"no permutation turns {source} into {output}")

@@ -1,0 +1,186 @@
+"""The zoo's architectures, each a function from its parameters to a graph."""
+
+from __future__ import annotations
+
+import zlib
+
+from twin.network.graph import Graph
+from twin.network.zoo.builder import Builder
+
+VWW_LIVE_CHANNELS = (60, 106, 57, 30, 19, 17, 27, 31, 22)
+"""Output channels with any weight left in the last nine pointwise layers (operators 10, 12 ... 26)
+of MLPerf Tiny's vww_96_int8.tflite; counted in the file, whose other channels are all zero."""
+
+_MOBILENET_V1_BLOCKS = (  # (stride, output channels at width 1), Howard et al. 2017, table 1
+    (1, 64), (2, 128), (1, 128), (2, 256), (1, 256), (2, 512),
+    (1, 512), (1, 512), (1, 512), (1, 512), (1, 512), (2, 1024), (1, 1024))
+
+_MOBILENET_V2_BLOCKS = (  # (expansion, channels, repeats, stride), Sandler et al. 2018, table 2
+    (1, 16, 1, 1), (6, 24, 2, 2), (6, 32, 3, 2), (6, 64, 4, 2), (6, 96, 3, 1), (6, 160, 3, 2),
+    (6, 320, 1, 1))
+
+
+def _start(name: str) -> Builder:
+    return Builder(name, zlib.crc32(name.encode()))
+
+
+def ds_cnn(name: str = "kws") -> Graph:
+    """Keyword spotting: a 10x4 convolution and four depthwise-separable blocks of 64 channels.
+
+    References
+    ----------
+    MLPerf Tiny, benchmark/training/keyword_spotting; Zhang et al., Hello Edge, 2017.
+    """
+    net = _start(name)
+    x = net.conv(net.input((1, 49, 10, 1)), 64, (10, 4), 2)
+    for _ in range(4):
+        x = net.conv(net.depthwise(x, 3), 64, 1)
+    x = net.pool("average_pool_2d", x, (25, 5))
+    return net.finish(net.softmax(net.fully_connected(net.flatten(x), 12)))
+
+
+def resnet8(name: str = "ic") -> Graph:
+    """Image classification: three residual stacks of 16, 32 and 64 channels on 32x32x3.
+
+    References
+    ----------
+    MLPerf Tiny, benchmark/training/image_classification.
+    """
+    net = _start(name)
+    x = net.conv(net.input((1, 32, 32, 3)), 16, 3)
+    for channels, stride in ((16, 1), (32, 2), (64, 2)):
+        y = net.conv(net.conv(x, channels, 3, stride), channels, 3, activation=None)
+        if stride > 1:
+            x = net.conv(x, channels, 1, stride, activation=None)
+        x = net.add(x, y, "relu")
+    x = net.pool("average_pool_2d", x, 8)
+    return net.finish(net.softmax(net.fully_connected(net.flatten(x), 10)))
+
+
+def autoencoder(name: str = "ad") -> Graph:
+    """Anomaly detection: a fully connected autoencoder, 640-128-8-128-640.
+
+    References
+    ----------
+    MLPerf Tiny, benchmark/training/anomaly_detection.
+    """
+    net = _start(name)
+    x = net.input((1, 640))
+    for units in (128, 128, 128, 128, 8, 128, 128, 128, 128):
+        x = net.fully_connected(x, units, "relu")
+    return net.finish(net.fully_connected(x, 640))
+
+
+def streaming_wakeword(name: str = "sww") -> Graph:
+    """Streaming wakeword: four one-dimensional depthwise-separable blocks over 30 frames.
+
+    References
+    ----------
+    MLPerf Tiny, benchmark/training/streaming_wakeword.
+    """
+    net = _start(name)
+    x = net.input((1, 30, 1, 40))
+    for length, channels in ((3, 128), (5, 128), (10, 128), (15, 32)):
+        x = net.depthwise(x, (length, 1), padding="valid", activation=None)
+        x = net.conv(x, channels, 1, padding="valid")
+    return net.finish(net.softmax(net.fully_connected(net.flatten(x), 3)))
+
+
+def mobilenet_v1(name: str, width: float, resolution: int, classes: int = 1000, *,
+                 activation: str = "relu6", live: tuple[int, ...] = ()) -> Graph:
+    """MobileNetV1 at any width and resolution.
+
+    Parameters
+    ----------
+    name : str
+        Of the graph; seeds its weights.
+    width : float
+        Multiplier of channels, which stay at least 8.
+    resolution : int
+        Height and width of the input in pixels.
+    classes : int
+        Outputs.
+    activation : str
+        Of every convolution.
+    live : tuple of int
+        Live output channels of the last pointwise layers; others have zero weights.
+
+    References
+    ----------
+    Howard et al., MobileNets, 2017.
+    """
+    net = _start(name)
+    x = net.conv(net.input((1, resolution, resolution, 3)), max(8, int(32 * width)), 3, 2,
+                 activation=activation)
+    first_pruned = len(_MOBILENET_V1_BLOCKS) - len(live)
+    for number, (stride, channels) in enumerate(_MOBILENET_V1_BLOCKS):
+        x = net.depthwise(x, 3, stride, activation=activation)
+        kept = live[number - first_pruned] if number >= first_pruned else None
+        x = net.conv(x, max(8, int(channels * width)), 1, activation=activation, live=kept)
+    _, height, pixels, _ = net.shape(x)
+    x = net.pool("average_pool_2d", x, (height, pixels))
+    return net.finish(net.softmax(net.fully_connected(net.flatten(x), classes)))
+
+
+def visual_wake_words(name: str = "vww") -> Graph:
+    """Person detection: MobileNetV1 0.25 on 96x96x3, with the reference file's dead channels.
+
+    References
+    ----------
+    MLPerf Tiny, benchmark/training/visual_wake_words.
+    """
+    return mobilenet_v1(name, 0.25, 96, classes=2, activation="relu", live=VWW_LIVE_CHANNELS)
+
+
+def mobilenet_v2(name: str, width: float, resolution: int, classes: int = 1000) -> Graph:
+    """MobileNetV2 at any width and resolution.
+
+    Notes
+    -----
+    Channels are rounded to multiples of 8, never below 90 % of what the width asks; the last
+    convolution does not shrink below 1280 channels.
+
+    References
+    ----------
+    Sandler et al., MobileNetV2, 2018.
+    """
+    net = _start(name)
+    x = net.conv(net.input((1, resolution, resolution, 3)), _rounded(32 * width), 3, 2,
+                 activation="relu6")
+    for expansion, channels, repeats, first_stride in _MOBILENET_V2_BLOCKS:
+        for repeat in range(repeats):
+            stride = first_stride if repeat == 0 else 1
+            entry, depth = x, net.shape(x)[3]
+            if expansion > 1:
+                x = net.conv(x, depth * expansion, 1, activation="relu6")
+            x = net.depthwise(x, 3, stride, activation="relu6")
+            x = net.conv(x, _rounded(channels * width), 1, activation=None)
+            if stride == 1 and net.shape(x) == net.shape(entry):
+                x = net.add(entry, x)
+    x = net.conv(x, max(1280, _rounded(1280 * width)), 1, activation="relu6")
+    return net.finish(net.softmax(net.fully_connected(net.mean(x), classes)))
+
+
+def squeezenet(name: str, resolution: int, classes: int = 1000) -> Graph:
+    """SqueezeNet 1.1 at any resolution.
+
+    References
+    ----------
+    Iandola et al., SqueezeNet, 2016, and version 1.1 in the authors' repository.
+    """
+    net = _start(name)
+    x = net.conv(net.input((1, resolution, resolution, 3)), 64, 3, 2, padding="valid")
+    for squeeze, repeats in ((16, 2), (32, 2), (48, 2), (64, 2)):
+        if squeeze != 64:
+            x = net.pool("max_pool_2d", x, 3, 2)
+        for _ in range(repeats):
+            x = net.conv(x, squeeze, 1, padding="valid")
+            x = net.concatenate(net.conv(x, 4 * squeeze, 1, padding="valid"),
+                                net.conv(x, 4 * squeeze, 3))
+    x = net.conv(x, classes, 1, padding="valid")
+    return net.finish(net.softmax(net.mean(x)))
+
+
+def _rounded(channels: float) -> int:
+    nearest = max(8, int(channels + 4) // 8 * 8)
+    return nearest + 8 if nearest < 0.9 * channels else nearest

@@ -1,0 +1,1 @@
+"""The bill: what an inference costs per layer, and why."""

@@ -1,0 +1,1 @@
+"""What epochs, the host's operators and the hand-over between them cost."""

@@ -1,0 +1,360 @@
+"""The whole model on an accelerator: its epochs, the host's operators, and all that lies between.
+
+    total = epochs on the NPU + operators on the host + hand-over
+
+The hand-over is what neither computes: setting epochs up and taking them down, dispatching software
+epochs, stepping moved operators, cleaning and invalidating the host's cache. Host and NPU take
+turns; epochs follow one another without the host only where the epoch controller is on.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from hwmodels.board.facts import Board
+from hwmodels.counts import (
+    Bill,
+    BillLine,
+    CountLine,
+    Counts,
+    Prices,
+    make_bill,
+    merge_bills,
+    merge_counts,
+)
+from hwmodels.npu import EpochRun, Npu
+from hwmodels.npu.run import run_epochs
+from hwmodels.simulator import EXACT
+from twin.deployment.accelerator.epochs import Step
+from twin.deployment.deployment import Deployment
+from twin.deployment.sites import lower_network
+from twin.network.operators import is_alias
+from twin.prediction.host import LayerCost, price_on_core
+
+HAND_OVER_EVENTS = ("epoch_host_cycle", "cache_clean")
+"""Events of the host that neither compute nor move the network's data."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EpochPrediction:
+    """One epoch of an inference, on the accelerator or in software.
+
+    Parameters
+    ----------
+    index : int
+        Place in the inference, from 0.
+    step : Step
+        What it computes.
+    run : EpochRun
+        What the accelerator did; of a software epoch only its dispatch.
+    bill : Bill
+        All of it: hand-over, core, host kernels, cache maintenance, what being powered costs.
+    start_us, time_us : float
+        When it begins in the inference, and how long it takes.
+    pre_cpu_cycles, core_cpu_cycles, post_cpu_cycles : float
+        Host cycles before, while the accelerator runs (the host waits), and after; the kernels
+        of a software epoch run after its dispatch, as the runtime's profiler counts them.
+    """
+
+    index: int
+    step: Step
+    run: EpochRun
+    bill: Bill
+    start_us: float
+    time_us: float
+    pre_cpu_cycles: float
+    core_cpu_cycles: float
+    post_cpu_cycles: float
+
+    @property
+    def name(self) -> str:
+        """As the compiler numbers it."""
+        return self.run.epoch.name
+
+    @property
+    def kind(self) -> str:
+        """Of `hwmodels.npu.EPOCH_KINDS`."""
+        return self.run.epoch.kind
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Coverage:
+    """How much of an inference the accelerator covers, by layers and by time.
+
+    Parameters
+    ----------
+    npu_layers, host_layers : int
+        Layers in epochs with the accelerator, whole or stepped by the host; layers in software.
+    npu_us, host_us, hand_over_us : float
+        Time of the accelerator's cores, of the host's kernels, and of what is neither.
+    """
+
+    npu_layers: int
+    host_layers: int
+    npu_us: float
+    host_us: float
+    hand_over_us: float
+
+    @property
+    def shares(self) -> tuple[float, float, float]:
+        """Of accelerator, host and hand-over in the time, 0 to 1."""
+        total_us = self.npu_us + self.host_us + self.hand_over_us
+        return (self.npu_us / total_us, self.host_us / total_us, self.hand_over_us / total_us)
+
+
+def measure_coverage(epochs: Sequence[EpochPrediction], bill: Bill, board: Board) -> Coverage:
+    """Say what part of an inference ran where.
+
+    Parameters
+    ----------
+    epochs : sequence of EpochPrediction
+        From `price_offloaded`; at least one.
+    bill : Bill
+        Of the whole inference.
+    board : Board
+        Whose clocks the bill counts.
+    """
+    software = {i for epoch in epochs if epoch.kind == "sw" for i in epoch.step.layers}
+    covered = {i for epoch in epochs if epoch.kind != "sw" for i in epoch.step.layers}
+    host = board.core.clock
+    handed = Bill(tuple(line for line in bill.lines
+                        if line.clock == host and line.event in HAND_OVER_EVENTS))
+    kernels = Bill(tuple(line for line in bill.lines
+                         if line.clock == host and line.event not in HAND_OVER_EVENTS))
+    hand_over_us, host_us = bill_us(handed, board), bill_us(kernels, board)
+    return Coverage(npu_layers=len(covered), host_layers=len(software - covered), host_us=host_us,
+                    hand_over_us=hand_over_us, npu_us=bill_us(bill, board) - hand_over_us - host_us)
+
+
+def price_offloaded(deployment: Deployment, prices: Prices,
+                    ) -> tuple[tuple[LayerCost, ...], tuple[EpochPrediction, ...]]:
+    """Price an inference on an accelerator and its host.
+
+    Parameters
+    ----------
+    deployment : Deployment
+        Whose runtime offloads.
+    prices : Prices
+        From `twin.prediction.host.runtime_prices`.
+
+    Returns
+    -------
+    tuple of LayerCost
+        One per layer of the executed graph; an epoch's cost is split among its layers.
+    tuple of EpochPrediction
+        In order.
+
+    Notes
+    -----
+    The host's operators start with empty caches each time the accelerator ran before them: what
+    it wrote must be fetched, and its driver has run meanwhile. An epoch's counts are split by the
+    work of its layers, in 64ths, so that the parts sum exactly. Epochs that ran alike are priced
+    once.
+    """
+    npu = _npu(deployment)
+    steps = deployment.steps
+    runs = iter(run_epochs([step.epoch for step in steps if step.epoch is not None], npu))
+    software = iter(_price_host(deployment, steps, prices))
+    maintained = _cache_lines(deployment, steps)
+    costs: dict[int, list[LayerCost]] = {}
+    epochs: list[EpochPrediction] = []
+    priced: dict[object, list[LayerCost]] = {}
+    start_us = 0.0
+    for place, step in enumerate(steps):
+        if step.epoch is None:
+            continue
+        run = next(runs)
+        on_host = next(software) if step.kind == "host" else None
+        extra = (*_moved(deployment, step), *maintained[place])
+        key = (id(run.counts), extra, step.shares, id(on_host))
+        if key not in priced:
+            counts = merge_counts([run.counts, Counts(extra)]) if extra else run.counts
+            priced[key] = [_layer_cost(part, on_host, prices, deployment.board, npu)
+                           for part in _split(counts, step.shares)]
+        kernels = tuple(f"{step.epoch.kind}.{name}" for name, _ in step.epoch.operations)
+        bills = [cost.bill for cost in priced[key]]
+        for position, cost in zip(step.layers, priced[key], strict=True):
+            costs.setdefault(position, []).append(replace(
+                cost, epochs=(step.epoch.name,), kernels=cost.kernels or kernels))
+        bill = bills[0] if len(bills) == 1 else merge_bills(bills)
+        epochs.append(_describe(len(epochs), step, run, bill, start_us, deployment.board))
+        start_us += epochs[-1].time_us
+    return tuple(_merge(costs.get(position, []))
+                 for position in range(len(deployment.executed.layers))), tuple(epochs)
+
+
+def bill_us(bill: Bill, board: Board) -> float:
+    """Time of a bill across its clocks, in microseconds; cycles of two clocks are never added."""
+    return convert_us(sum_cycles(bill), board)
+
+
+def sum_cycles(bill: Bill) -> dict[str, float]:
+    """Cycles of each clock of a bill that has any, in one walk over its lines."""
+    cycles: dict[str, list[float]] = {}
+    for line in bill.lines:
+        if line.cycles:
+            cycles.setdefault(line.clock, []).append(line.cycles)
+    return {clock: math.fsum(parts) for clock, parts in cycles.items()}
+
+
+def convert_us(cycles: Mapping[str, float], board: Board) -> float:
+    """Time of cycles by clock, in microseconds."""
+    return math.fsum(count / board.clock(clock).frequency_hz * 1e6
+                     for clock, count in cycles.items())
+
+
+def _npu(deployment: Deployment) -> Npu:
+    npu = deployment.board.npu
+    assert npu is not None, "a deployment that offloads has an accelerator"
+    return npu
+
+
+def _price_host(deployment: Deployment, steps: Sequence[Step],
+                prices: Prices) -> list[LayerCost]:
+    """Price the host's operators, group by group of those that follow one another."""
+    kernels = lower_network(deployment)
+    groups: list[list[int]] = []
+    follows = False
+    for step in steps:
+        if step.kind == "host":
+            if not follows:
+                groups.append([])
+            groups[-1] += step.layers
+        follows = step.kind == "host" or (follows and step.kind == "alias")
+    return [cost for group in groups for cost in price_on_core(
+        deployment, [kernels[position] for position in group], prices, cold=True)]
+
+
+def _moved(deployment: Deployment, step: Step) -> tuple[CountLine, ...]:
+    """Host cycles of stepping an operator whose data engines move."""
+    offload = deployment.runtime.offload
+    assert offload is not None and step.epoch is not None
+    if step.epoch.kind != "hybrid":
+        return ()
+    return (CountLine(event="epoch_host_cycle", place="stepping", occurred=offload.move_cycles,
+                      exposed=offload.move_cycles),)
+
+
+def _cache_lines(deployment: Deployment, steps: Sequence[Step]) -> list[tuple[CountLine, ...]]:
+    """Lines the host invalidates before it reads what the NPU wrote, and cleans for it to read."""
+    graph, board, pools = deployment.executed, deployment.board, deployment.pools
+    cache = board.cache(board.core.dcache)
+    assert pools is not None, "a deployment that offloads has pools"
+    held = {memory.name for memory in board.memories
+            if cache is not None and cache.enabled and cache.may_hold(memory)}
+    renamed = {layer.outputs[0]: layer.inputs[0] for layer in graph.layers if is_alias(layer)}
+
+    def source(tensor: int) -> int:
+        while tensor in renamed:
+            tensor = renamed[tensor]
+        return tensor
+
+    on_npu = [graph.layers[i] for step in steps if step.kind == "epoch" for i in step.layers]
+    written = {source(i) for layer in on_npu for i in layer.outputs}
+    read = {source(i) for layer in on_npu for i in layer.inputs}
+    lines: list[tuple[CountLine, ...]] = []
+    for step in steps:
+        counts: dict[str, int] = {}
+        if step.kind == "host":
+            layer = graph.layers[step.layers[0]]
+            shared = [i for i in dict.fromkeys(layer.inputs) if source(i) in written]
+            for i in (*shared, *(i for i in layer.outputs if i in read)):
+                memory = pools.homes[i].memory
+                if memory in held and cache is not None:
+                    counts[memory] = counts.get(memory, 0) + math.ceil(
+                        graph.tensors[i].size_bytes / cache.line_bytes)
+        lines.append(tuple(CountLine(event="cache_clean", place=memory, occurred=count,
+                                     exposed=count) for memory, count in counts.items()))
+    return lines
+
+
+def _layer_cost(counts: Counts, on_host: LayerCost | None, prices: Prices, board: Board,
+                npu: Npu) -> LayerCost:
+    """Price a layer's part of an epoch, with the host's kernels where it is on the host."""
+    bill = make_bill(counts, prices)
+    if on_host is None:
+        return LayerCost(bill=_add_time(bill, board, prices, npu), counts=counts)
+    return replace(on_host, counts=merge_counts([counts, on_host.counts]), bill=_add_time(
+        merge_bills([bill, on_host.bill]), board, prices, npu))
+
+
+def _merge(costs: Sequence[LayerCost]) -> LayerCost:
+    """Join what a layer costs in several epochs; an alias has none."""
+    if len(costs) == 1:
+        return costs[0]
+    return LayerCost(
+        bill=merge_bills(cost.bill for cost in costs),
+        counts=merge_counts(cost.counts for cost in costs),
+        kernels=tuple(name for cost in costs for name in cost.kernels),
+        instructions=sum(cost.instructions for cost in costs),
+        accesses=sum(cost.accesses for cost in costs),
+        misses=sum(cost.misses for cost in costs),
+        assumed=any(cost.assumed for cost in costs),
+        epochs=tuple(name for cost in costs for name in cost.epochs))
+
+
+def _split(counts: Counts, shares: Sequence[float]) -> list[Counts]:
+    """Part counts by shares, in 64ths; the largest share takes what rounding leaves."""
+    if len(shares) == 1:
+        return [counts]
+    heir = max(range(len(shares)), key=lambda i: (shares[i], -i))
+    parts: list[list[CountLine]] = [[] for _ in shares]
+    for line in counts.lines:
+        occurred = _part(line.occurred, shares, heir)
+        exposed = _part(line.exposed, shares, heir)
+        for part, all_of, shown in zip(parts, occurred, exposed, strict=True):
+            if all_of or shown:
+                part.append(CountLine(event=line.event, place=line.place, operand=line.operand,
+                                      occurred=all_of, exposed=shown))
+    return [Counts(tuple(part)) for part in parts]
+
+
+def _part(amount: float, shares: Sequence[float], heir: int) -> list[float]:
+    if not amount:
+        return [0.0] * len(shares)
+    parts = [math.floor(amount * share * EXACT) / EXACT for share in shares]
+    parts[heir] = amount - math.fsum(parts[:heir] + parts[heir + 1:])
+    return parts
+
+
+def _add_time(bill: Bill, board: Board, prices: Prices, npu: Npu) -> Bill:
+    """Add what being powered costs while a bill's time passes: host, its waiting, the idle NPU."""
+    cycles = sum_cycles(bill)
+    passed_us = convert_us(cycles, board)
+    if not passed_us:
+        return bill
+    host = board.core.clock
+    host_hz = board.clock(host).frequency_hz
+    npu_us = cycles.get(npu.clock, 0.0) / npu.frequency_hz * 1e6
+    quantities = (("sleep", host, npu_us * 1e-6 * host_hz),
+                  ("clock_tree", host, passed_us * 1e-6 * host_hz),
+                  ("leakage", host, passed_us * 1e3),
+                  ("npu_idle", npu.clock, (passed_us - npu_us) * 1e-6 * npu.frequency_hz))
+    return Bill((*bill.lines, *_unhurried(prices, quantities)))
+
+
+def _unhurried(prices: Prices, quantities: Iterable[tuple[str, str, float]]) -> list[BillLine]:
+    """Lines that cost energy and no time."""
+    lines = []
+    for event, clock, quantity in quantities:
+        if quantity:
+            pj = prices.price(event, "").pj
+            lines.append(BillLine(
+                event=event, place="", operand="", clock=clock, occurred=quantity, exposed=0.0,
+                cycles=0.0, energy_pj=None if pj is None else quantity * pj))
+    return lines
+
+
+def _describe(index: int, step: Step, run: EpochRun, bill: Bill, start_us: float,
+              board: Board) -> EpochPrediction:
+    host_hz = board.clock(board.core.clock).frequency_hz
+    cycles = sum_cycles(bill)
+    passed_us, host_cycles = convert_us(cycles, board), cycles.get(board.core.clock, 0.0)
+    core_us = passed_us - host_cycles / host_hz * 1e6
+    return EpochPrediction(
+        index=index, step=step, run=run, bill=bill, start_us=start_us,
+        time_us=passed_us, pre_cpu_cycles=run.pre_cpu_cycles,
+        core_cpu_cycles=core_us * 1e-6 * host_hz,
+        post_cpu_cycles=host_cycles - run.pre_cpu_cycles)

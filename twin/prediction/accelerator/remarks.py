@@ -1,0 +1,98 @@
+"""What a reader of an accelerator's figures must know: what it leaves out, what is assumed."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator
+
+from twin.deployment.accelerator.grouping import Grouping
+from twin.deployment.deployment import Deployment
+
+OTHER_TYPE = "8-bit integers"
+SHORTAGES = ("stream engines of", "there is none")
+"""What reasons of `explain_host` say of types, and of a machine made smaller."""
+
+
+def list_remarks(deployment: Deployment, temperature: str) -> Iterator[str]:
+    """Yield remarks on a deployment of a board with an accelerator, used or not.
+
+    Parameters
+    ----------
+    deployment : Deployment
+        On any board.
+    temperature : str
+        "warm" or "cold".
+
+    Yields
+    ------
+    str
+        A sentence each; none without an accelerator.
+    """
+    npu, grouping, pools = deployment.board.npu, deployment.grouping, deployment.pools
+    if npu is None:
+        return
+    if grouping is None or pools is None:
+        yield (f"the {npu.family} NPU of {deployment.board.name} is not used: "
+               f"{deployment.runtime.identity} runs on the {deployment.board.core.model}; "
+               f"--runtime {npu.family} uses it")
+        return
+    yield from _say_left_out(deployment, grouping)
+    if temperature == "cold":
+        yield ("cold is as warm here: the host's caches hold nothing after an epoch, and the NPU "
+               "cache is taken as empty before each")
+    yield from _say_outside(deployment)
+
+
+def _say_outside(deployment: Deployment) -> Iterator[str]:
+    """What is assumed of memory outside the chip: activations, weights read in turns, no cache."""
+    board, npu, pools = deployment.board, deployment.board.npu, deployment.pools
+    assert npu is not None and pools is not None
+    outside = [tensor for tensor, home in pools.homes.items()
+               if board.memory(home.memory).role == "external_ram"]
+    tensors = deployment.executed.tensors
+    moving = [tensor for tensor in outside if tensor < 0 or not tensors[tensor].is_constant]
+    if moving:
+        yield ("assumed: activations outside the chip; no profiled epoch has any, and published "
+               "networks take 2.4 to 6 times as long with them")
+    epochs = [step.epoch for step in deployment.steps if step.epoch is not None]
+    for pool in (pool for pool in npu.pools if pool.external and pool.shared):
+        turns = [epoch for epoch in epochs if sum(
+            engine.pool == pool.name and engine.operand == "weights"
+            for engine in epoch.engines) > 1]
+        if turns:
+            yield (f"assumed: in {len(turns)} of {len(epochs)} epochs several engines read weights "
+                   f"from {pool.name} in turns, and each access pays its latency again, which a "
+                   "flash is not charged: it may come out slower than a flash of a lower rate")
+    if npu.cache is None or npu.cache.enabled:
+        return
+    cached = {pool.name for pool in npu.pools if pool.cacheable}
+    engines = [engine for epoch in epochs for engine in epoch.engines
+               if engine.pool in cached and engine.pattern != "contiguous"]
+    if engines:
+        runs = sum(math.ceil(engine.bytes / engine.run_bytes) * engine.repeats
+                   for engine in engines)
+        moved = sum(engine.bytes * engine.repeats for engine in engines)
+        yield (f"assumed: without the NPU cache {moved:,} bytes outside the chip are read and "
+               f"written in {runs:,} accesses of {moved / runs:.1f} bytes on average, each with "
+               "the memory's latency; no profiled epoch runs so")
+
+
+def _say_left_out(deployment: Deployment, grouping: Grouping) -> Iterator[str]:
+    """Layers on the host for their types, or because the machine was made too small for them."""
+    reasons = {layer.index: reason for layer, reason in
+               zip(deployment.executed.layers, grouping.reasons, strict=True) if reason}
+    wide = [index for index, reason in reasons.items() if OTHER_TYPE in reason]
+    if wide:
+        runs = any(group.kind in ("epoch", "move") for group in grouping.groups)
+        yield (f"on the host: {'layers ' + _list(wide) if runs else 'every layer'}, as the NPU "
+               "computes 8-bit integers only; quantise the model to use it")
+    for mark in SHORTAGES:
+        short = [index for index, reason in reasons.items() if mark in reason]
+        if short:
+            yield (f"on the host: layers {_list(short)}, for which the NPU is too small: "
+                   + reasons[short[0]])
+
+
+def _list(indices: Iterable[int], most: int = 8) -> str:
+    names = [str(index) for index in indices]
+    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")

@@ -1,0 +1,229 @@
+"""A prediction as the JSON document the project publishes a schema for."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import asdict
+from importlib.resources import files
+from typing import Any
+
+from calibration.fitting.intervals import Interval
+from hwmodels.counts import Bill, Counts
+from hwmodels.npu import EpochRun
+from twin.network.operators import graph_macs, graph_parameters
+from twin.prediction.accelerator.energy import estimate_npu_energy
+from twin.prediction.accelerator.offload import EpochPrediction
+from twin.prediction.explanation import explain_time
+from twin.prediction.ledger import (
+    Line,
+    bill_energy_uj,
+    bill_time_us,
+    cycles_by_clock,
+    line_energy_uj,
+    line_time_us,
+    make_ledger,
+)
+from twin.prediction.prediction import LayerPrediction, Prediction
+
+SCHEMA = 1
+"""Version of the document; raised when a reader of the old one would misread the new."""
+
+
+def load_schema() -> dict[str, Any]:
+    """Return the JSON Schema (draft 2020-12) predictions conform to."""
+    text = (files("twin") / "schema" / "prediction.schema.json").read_text(encoding="utf-8")
+    return json.loads(text)
+
+
+def to_document(prediction: Prediction) -> dict[str, Any]:
+    """Write a prediction as a document of the published schema.
+
+    Parameters
+    ----------
+    prediction : Prediction
+        What to write.
+
+    Returns
+    -------
+    dict
+        Of plain JSON types; the same prediction gives the same bytes.
+
+    Notes
+    -----
+    Cycles are integers by largest remainder and sum exactly, per clock, from lines to layers to
+    total. Times and energies are real numbers; energy is null where it is not known.
+    """
+    deployment, sure = prediction.deployment, prediction.certainty
+    ledger = make_ledger(prediction)
+    return {
+        "schema": SCHEMA,
+        "kind": prediction.kind,
+        "temperature": prediction.temperature,
+        "model": {
+            "name": deployment.graph.name,
+            "sha256": deployment.graph.sha256,
+            "architecture_id": deployment.graph.architecture_id,
+            "macs": graph_macs(deployment.graph),
+            "parameters": graph_parameters(deployment.graph),
+        },
+        "board": deployment.board.name,
+        "runtime": deployment.runtime.identity,
+        "clocks_hz": {clock.name: _number(clock.frequency_hz) for clock in deployment.board.clocks},
+        "placement": {"weights": deployment.weights, "arena": deployment.arena,
+                      "code": deployment.code},
+        "layers": [_layer(prediction, position, lines)
+                   for position, lines in enumerate(ledger.layers)],
+        **_accelerated(prediction),
+        "setup": _account(prediction, prediction.setup, ledger.setup),
+        "total": {**_account(prediction, prediction.bill, ledger.total),
+                  "time_us": _quantity(prediction.time_us, sure.time_us if sure else None),
+                  "energy_uj": _quantity(prediction.energy_uj,
+                                         sure.energy_uj if sure else None)},
+        "ram_bytes": prediction.ram_bytes,
+        "ram_available_bytes": prediction.ram_available_bytes,
+        "ram_parts": {f"{name}_bytes": size for name, size in deployment.ram_parts.items()},
+        "scratch_bytes": deployment.placement.scratch_bytes,
+        "flash_bytes": prediction.flash_bytes,
+        "flash_available_bytes": prediction.flash_available_bytes,
+        "explanation": explain_time(prediction),
+        "warnings": list(prediction.warnings),
+        **({} if sure is None else {"calibration": {
+            "overlay": sure.calibration, "basis": sure.basis,
+            "extrapolating": list(sure.extrapolating),
+            "unidentified": list(sure.unidentified)}}),
+    }
+
+
+def dump_document(document: Mapping[str, Any]) -> str:
+    """Write a document as text: the same document gives the same bytes."""
+    return json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def _quantity(value: float | None, interval: Interval | None) -> Any:
+    """Write a quantity: a number, or one with its interval."""
+    if value is None or interval is None:
+        return value
+    return {"value": value, "low": interval.low, "high": interval.high, "level": interval.level}
+
+
+def _layer(prediction: Prediction, position: int, lines: Mapping[Line, int]) -> dict[str, Any]:
+    layer: LayerPrediction = prediction.layers[position]
+    sure = prediction.certainty.layers[position] if prediction.certainty else None
+    return {
+        "index": layer.index,
+        "name": layer.name,
+        "op": layer.op,
+        "output_shape": list(layer.output_shape),
+        "macs": layer.macs,
+        "bytes_moved": layer.bytes_moved,
+        "cycles": cycles_by_clock(lines).get(layer.clock, 0),
+        "clock": layer.clock,
+        "cycles_by_clock": cycles_by_clock(lines),
+        "time_us": _quantity(layer.time_us, sure.time_us if sure else None),
+        "energy_uj": _quantity(layer.energy_uj, sure.energy_uj if sure else None),
+        "alias": layer.alias,
+        "assumed": layer.assumed,
+        "bound": layer.bound or None,
+        "kernels": list(layer.kernels),
+        "instructions": _number(layer.instructions),
+        "miss_rate": layer.miss_rate,
+        "live_bytes": layer.live_bytes,
+        **({"epochs": list(layer.epochs)} if layer.epochs else {}),
+        "bill": _bill(prediction, layer.bill, lines),
+        "counts": _counts(layer.counts),
+    }
+
+
+def _accelerated(prediction: Prediction) -> dict[str, Any]:
+    coverage = prediction.coverage
+    if coverage is None:
+        return {}
+    energy = estimate_npu_energy(prediction)
+    pools, npu = prediction.deployment.pools, prediction.deployment.board.npu
+    return {
+        "pools": [] if pools is None or npu is None else [
+            {"name": name, "used_bytes": used, "size_bytes": npu.pool(name).size_bytes}
+            for name, used in pools.used],
+        "npu_energy_uj": None if energy is None else _quantity(*energy),
+        "epochs": [_epoch(prediction, epoch) for epoch in prediction.epochs],
+        "coverage": {
+            "npu_layers": coverage.npu_layers, "host_layers": coverage.host_layers,
+            "npu_us": coverage.npu_us, "host_us": coverage.host_us,
+            "hand_over_us": coverage.hand_over_us,
+        },
+    }
+
+
+def _epoch(prediction: Prediction, epoch: EpochPrediction) -> dict[str, Any]:
+    return {
+        "index": epoch.index, "name": epoch.name, "kind": epoch.kind,
+        "layers": list(epoch.run.epoch.layers), "start_us": epoch.start_us,
+        "time_us": epoch.time_us, "energy_uj": bill_energy_uj(epoch.bill),
+        "pre_cpu_cycles": _number(epoch.pre_cpu_cycles),
+        "post_cpu_cycles": _number(epoch.post_cpu_cycles),
+        "core_npu_cycles": epoch.run.core_npu_cycles, "compute_cycles": epoch.run.compute_cycles,
+        "max_cycles": epoch.run.max_cycles,
+        "bill": [{"cause": cause, "clock": clock,
+                  "time_us": line_time_us(prediction, clock, epoch.bill.cycles(clock, cause)),
+                  "energy_uj": line_energy_uj(epoch.bill, clock, cause)}
+                 for clock in epoch.bill.clocks() for cause in epoch.bill.causes()],
+        **_work(epoch.run),
+    }
+
+
+def _work(run: EpochRun) -> dict[str, Any]:
+    """Units, stream engines, interfaces, pools, cache and bill of an epoch's core."""
+    return {
+        "units": [{"kind": unit.kind, "count": unit.count, "macs": unit.macs, "ops": unit.ops}
+                  for unit in run.epoch.units],
+        "engines": [{"index": engine.index, "direction": engine.direction,
+                     "busif": engine.interface, "pool": engine.pool, "bytes": engine.bytes,
+                     "buffer_bytes": engine.buffer_bytes, "active_cycles": engine.active_cycles,
+                     "bursts": list(engine.bursts)} for engine in run.engines],
+        "busif": [{"name": part.name, "read_bytes": part.read_bytes,
+                   "write_bytes": part.write_bytes, "read_bursts": list(part.read_bursts),
+                   "write_bursts": list(part.write_bursts)} for part in run.interfaces],
+        "pools": [{"name": pool.name, "read_bytes": pool.read_bytes,
+                   "write_bytes": pool.write_bytes, "mb_per_s": pool.mb_per_s}
+                  for pool in run.pools],
+        "npu_cache": asdict(run.cache),
+        "exposed": [{"resource": item.resource, "cause": item.cause,
+                     "npu_cycles": item.npu_cycles} for item in run.exposed],
+    }
+
+
+def _account(prediction: Prediction, bill: Bill, lines: Mapping[Line, int]) -> dict[str, Any]:
+    return {
+        "time_us": bill_time_us(prediction, bill),
+        "energy_uj": bill_energy_uj(bill),
+        "cycles": cycles_by_clock(lines),
+        "bill": _bill(prediction, bill, lines),
+    }
+
+
+def _bill(prediction: Prediction, bill: Bill, lines: Mapping[Line, int]) -> list[dict[str, Any]]:
+    return [{
+        "cause": cause,
+        "clock": clock,
+        "cycles": cycles,
+        "time_us": line_time_us(prediction, clock, bill.cycles(clock, cause)),
+        "energy_uj": line_energy_uj(bill, clock, cause),
+    } for (clock, cause), cycles in lines.items()]
+
+
+def _counts(counts: Counts) -> dict[str, dict[str, float]]:
+    sums: dict[str, list[list[float]]] = {}
+    for line in counts.lines:
+        occurred, exposed = sums.setdefault(line.event, [[], []])
+        occurred.append(line.occurred)
+        exposed.append(line.exposed)
+    return {event: {"occurred": _number(math.fsum(occurred)),
+                    "exposed": _number(math.fsum(exposed))}
+            for event, (occurred, exposed) in sums.items()}
+
+
+def _number(value: float) -> float:
+    """Write a whole number as an integer."""
+    return int(value) if float(value).is_integer() else value

@@ -1,0 +1,145 @@
+"""What layers cost on a processor core: kernels run, counted and priced."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from hwmodels.counts import (
+    COPYING,
+    ISSUE_EVENTS,
+    Bill,
+    CountLine,
+    Counts,
+    Price,
+    Prices,
+    make_bill,
+    merge_bills,
+    merge_counts,
+)
+from hwmodels.kernel import Kernel
+from hwmodels.prices import derive_prices
+from hwmodels.simulator import KernelRun, simulate
+from twin.deployment.deployment import Deployment
+from twin.deployment.sites import code_address
+from twin.deployment.transfers import count_transfers
+from twin.runtimes import Runtime
+from twin.runtimes.runtime import COPY
+
+CORE_EVENTS = (*ISSUE_EVENTS, "branch_refill", "pipeline_stall")
+"""What an efficiency of a runtime scales."""
+
+
+def family_of(family: str, place: str) -> str:
+    """Return the family whose efficiency scales a core event of a kernel: copying has its own."""
+    return COPY if place == COPYING else family
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LayerCost:
+    """What one layer costs, wherever it runs.
+
+    Parameters
+    ----------
+    bill, counts : Bill, Counts
+        Without what being powered costs meanwhile.
+    kernels : tuple of str
+        Library functions called, or operations of the accelerator.
+    instructions : int
+        Executed by the core.
+    accesses, misses : int
+        Data-cache lines looked up and filled.
+    assumed : bool
+        A kernel without source or data behind it was used.
+    epochs : tuple of str
+        Epochs it ran in, for a layer of an accelerator.
+    """
+
+    bill: Bill
+    counts: Counts
+    kernels: tuple[str, ...] = ()
+    instructions: int = 0
+    accesses: int = 0
+    misses: int = 0
+    assumed: bool = False
+    epochs: tuple[str, ...] = ()
+
+
+def runtime_prices(deployment: Deployment) -> Prices:
+    """Return the board's prices and what the runtime charges: calling a kernel, preparing one."""
+    prices, runtime = derive_prices(deployment.board), deployment.runtime
+    slot = prices.price("alu_issue", "")
+
+    def price(place: str, cycles: float, what: str) -> Price:
+        return Price(event="kernel_dispatch", place=place, cycles=cycles, clock=slot.clock,
+                     pj=None if slot.pj is None else cycles * slot.pj, kind="assumed",
+                     source=f"{what} of runtime {runtime.identity}")
+
+    added = (price("", runtime.dispatch_cycles, "dispatch_cycles"),
+             price("setup", runtime.setup_cycles_per_op, "setup_cycles_per_op"),
+             price("setup channels", runtime.setup_cycles_per_channel,
+                   "setup_cycles_per_channel"))
+    return Prices({**prices.table, **{(p.event, p.place): p for p in added}})
+
+
+def price_on_core(deployment: Deployment, groups: Sequence[tuple[Kernel, ...]], prices: Prices, *,
+                  cold: bool) -> tuple[LayerCost, ...]:
+    """Run the kernels of layers one after another on the main core.
+
+    Parameters
+    ----------
+    deployment : Deployment
+        For the board, the code's place and the runtime.
+    groups : sequence of tuple of Kernel
+        One per layer; none for an alias.
+    prices : Prices
+        From `runtime_prices`.
+    cold : bool
+        Caches start empty.
+
+    Returns
+    -------
+    tuple of LayerCost
+        One per layer: its kernels and the calls of the runtime.
+    """
+    flat = [kernel for group in groups for kernel in group]
+    runs = iter(simulate(flat, deployment.board, code_address=code_address(deployment),
+                         code_memory=deployment.code, cold=cold, loads=deployment.loads))
+    costs = tuple(_price_layer(deployment.runtime, group, [next(runs) for _ in group], prices)
+                  for group in groups)
+    if deployment.weights_via is None:
+        return costs
+    clock = deployment.board.core.clock
+    added = count_transfers(deployment, [cost.bill.cycles(clock) for cost in costs])
+    return tuple(replace(cost, bill=merge_bills([cost.bill, make_bill(more, prices)]),
+                         counts=merge_counts([cost.counts, more]))
+                 for cost, more in zip(costs, added, strict=True))
+
+
+def _price_layer(runtime: Runtime, kernels: Sequence[Kernel], runs: Sequence[KernelRun],
+                 prices: Prices) -> LayerCost:
+    bills = [make_bill(run.counts, _scale_work(prices, runtime, kernel.family))
+             for kernel, run in zip(kernels, runs, strict=True)]
+    calls = _count_calls(max(len(kernels), int(runtime.dispatches_aliases)))
+    return LayerCost(
+        bill=merge_bills([*bills, make_bill(calls, prices)]),
+        counts=merge_counts([*(run.counts for run in runs), calls]),
+        kernels=tuple(kernel.name for kernel in kernels),
+        instructions=sum(run.instructions for run in runs),
+        accesses=sum(run.cache_accesses for run in runs),
+        misses=sum(run.cache_misses for run in runs),
+        assumed=any(kernel.assumed for kernel in kernels))
+
+
+def _scale_work(prices: Prices, runtime: Runtime, family: str) -> Prices:
+    """Return prices with the efficiencies of a kernel's family, and of copying, on core events."""
+    copying = Prices({(event, COPYING): prices.price(event, COPYING) for event in CORE_EVENTS})
+    work = prices.scaled(CORE_EVENTS, runtime.efficiency.get(family, 1.0))
+    return Prices({**work.table, **copying.scaled(
+        CORE_EVENTS, runtime.efficiency.get(COPY, 1.0)).table})
+
+
+def _count_calls(calls: int) -> Counts:
+    if not calls:
+        return Counts()
+    return Counts((CountLine(event="kernel_dispatch", occurred=calls, exposed=calls),))

@@ -1,0 +1,147 @@
+"""The bill in whole cycles, as it is shown: lines sum to layers, layers to the total."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from hwmodels.counts import CAUSES, Bill, apportion
+from twin.prediction.prediction import Prediction
+
+Line = tuple[str, str]
+"""(clock, cause)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ledger:
+    """Integer cycles by layer, clock and cause.
+
+    Parameters
+    ----------
+    layers : tuple of mapping
+        Per layer, (clock, cause) -> cycles.
+    setup : mapping
+        The same for set-up.
+    """
+
+    layers: tuple[Mapping[Line, int], ...]
+    setup: Mapping[Line, int]
+
+    @property
+    def total(self) -> Mapping[Line, int]:
+        """Sum over layers, in the order bills are shown."""
+        sums: dict[Line, int] = {}
+        for layer in self.layers:
+            for line, cycles in layer.items():
+                sums[line] = sums.get(line, 0) + cycles
+        return dict(sorted(sums.items(), key=lambda item: _order(item[0])))
+
+
+def cycles_by_clock(lines: Mapping[Line, int]) -> dict[str, int]:
+    """Sum cycles per clock; cycles of different clocks are never added."""
+    sums: dict[str, int] = {}
+    for (clock, _), cycles in lines.items():
+        sums[clock] = sums.get(clock, 0) + cycles
+    return sums
+
+
+def make_ledger(prediction: Prediction) -> Ledger:
+    """Round a prediction's cycles so that every shown sum holds.
+
+    Parameters
+    ----------
+    prediction : Prediction
+        With bills in real-valued cycles.
+
+    Returns
+    -------
+    Ledger
+        Integers; per clock the total is the rounded real total.
+
+    Notes
+    -----
+    Largest remainder, top down: the rounded total is apportioned to layers, each layer's share
+    to its lines. Rounding each line by itself would lose the sums.
+    """
+    bills = [layer.bill for layer in prediction.layers]
+    layers: list[dict[Line, int]] = [{} for _ in bills]
+    for clock in dict.fromkeys(clock for bill in bills for clock in bill.clocks()):
+        shares = apportion([bill.cycles(clock) for bill in bills])
+        for lines, bill, share in zip(layers, bills, shares, strict=True):
+            lines.update(_share_out_clock(bill, clock, share))
+    setup: dict[Line, int] = {}
+    for clock in prediction.setup.clocks():
+        whole = round(prediction.setup.cycles(clock))
+        setup.update(_share_out_clock(prediction.setup, clock, whole))
+    return Ledger(layers=tuple(_sorted(lines) for lines in layers), setup=_sorted(setup))
+
+
+def share_out(values: Sequence[float], decimals: int, total: float | None = None) -> list[float]:
+    """Round non-negative values to so many decimals such that the shown sum holds.
+
+    Parameters
+    ----------
+    values : sequence of float
+        Non-negative.
+    decimals : int
+        Digits shown after the point.
+    total : float, optional
+        The shown sum, already of those decimals; by default the values' rounded sum.
+
+    Returns
+    -------
+    list of float
+        As many as `values`.
+    """
+    scale = 10**decimals
+    whole = None if total is None else round(total * scale)
+    return [part / scale for part in apportion([value * scale for value in values], whole)]
+
+
+def percentages(values: Sequence[float], decimals: int = 0) -> list[float]:
+    """Shares in percent that sum to 100 as shown; all zero when the values are."""
+    whole = math.fsum(values)
+    if whole <= 0:
+        return [0.0] * len(values)
+    return share_out([100 * value / whole for value in values], decimals, total=100)
+
+
+def line_time_us(prediction: Prediction, clock: str, cycles: float) -> float:
+    """Time of cycles of a clock, in microseconds."""
+    return cycles / prediction.deployment.board.clock(clock).frequency_hz * 1e6
+
+
+def bill_time_us(prediction: Prediction, bill: Bill, cause: str | None = None) -> float:
+    """Time of a bill, or of one cause of it, across clocks, in microseconds."""
+    return math.fsum(line_time_us(prediction, clock, bill.cycles(clock, cause))
+                     for clock in bill.clocks())
+
+
+def line_energy_uj(bill: Bill, clock: str, cause: str) -> float | None:
+    """Energy of one cause in one clock, in microjoules; None when a price is not known."""
+    energies = [line.energy_pj for line in bill.lines
+                if line.clock == clock and line.cause == cause]
+    known = [energy for energy in energies if energy is not None]
+    return math.fsum(known) * 1e-6 if len(known) == len(energies) else None
+
+
+def bill_energy_uj(bill: Bill, cause: str | None = None) -> float | None:
+    """Energy of a bill, or of one cause of it, in microjoules; None when not known."""
+    energy_pj = bill.energy_pj(cause)
+    return None if energy_pj is None else energy_pj * 1e-6
+
+
+def _share_out_clock(bill: Bill, clock: str, whole: int) -> dict[Line, int]:
+    causes = [cause for cause in bill.causes()
+              if any(line.cause == cause and line.clock == clock for line in bill.lines)]
+    shares = apportion([bill.cycles(clock, cause) for cause in causes], whole)
+    return {(clock, cause): share for cause, share in zip(causes, shares, strict=True)}
+
+
+def _sorted(lines: Mapping[Line, int]) -> dict[Line, int]:
+    return dict(sorted(lines.items(), key=lambda item: _order(item[0])))
+
+
+def _order(line: Line) -> tuple[int, str]:
+    return CAUSES.index(line[1]), line[0]

@@ -1,0 +1,338 @@
+"""A prediction: the bill of every layer, and of the whole inference."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from hwmodels.counts import CAUSE_GROUPS, Bill, CountLine, Counts, Prices, make_bill, merge_bills
+from hwmodels.simulator import add_background
+from twin.deployment.accelerator.copies import count_copies
+from twin.deployment.deployment import FLASH_ROLES, Deployment
+from twin.deployment.placement import Placement, requantisation_bytes
+from twin.deployment.sites import lower_network
+from twin.deployment.transfers import describe_transfers
+from twin.errors import UsageError
+from twin.learning.certainty import Certainty
+from twin.network.graph import Layer
+from twin.network.operators import bytes_moved, is_alias, is_assumed, layer_macs
+from twin.prediction.accelerator.offload import (
+    Coverage,
+    EpochPrediction,
+    convert_us,
+    measure_coverage,
+    price_offloaded,
+    sum_cycles,
+)
+from twin.prediction.accelerator.remarks import list_remarks
+from twin.prediction.host import LayerCost, price_on_core, runtime_prices
+
+TEMPERATURES = ("warm", "cold")
+"""Warm: caches as the previous inference left them. Cold: caches empty."""
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LayerPrediction:
+    """What one layer is predicted to cost.
+
+    Parameters
+    ----------
+    macs : int
+        Nominal multiply-accumulates of the model file (padding and dead channels counted).
+    bytes_moved : int
+        Bytes of inputs, weights and outputs at stored width, each once.
+    alias : bool
+        No data moves: the output is the input under another shape.
+    assumed : bool
+        No source or data stands behind this layer's cost.
+    kernels : tuple of str
+        Library functions called.
+    clock : str
+        Clock most of its time passes in.
+    cycles : float
+        Of that clock.
+    time_us : float
+        Across its clocks; warm or cold, as the prediction says.
+    energy_uj : float or None
+        At the rail; None is not known.
+    bill : Bill
+        Lines that sum to the above.
+    counts : Counts
+        Events behind the bill.
+    instructions : int
+        Instructions executed.
+    accesses, misses : int
+        Data-cache lines looked up and filled; 0 and 0 without a data cache.
+    live_bytes : int
+        Bytes of arena alive while it runs.
+    epochs : tuple of str
+        Names of the accelerator's epochs, and of software ones, it ran in.
+    clocks_hz : tuple of (str, float)
+        Frequencies of the clocks its bill counts; may be left out where it is one.
+    """
+
+    index: int
+    name: str
+    op: str
+    output_shape: tuple[int, ...]
+    macs: int
+    bytes_moved: int
+    alias: bool
+    assumed: bool
+    kernels: tuple[str, ...]
+    clock: str
+    cycles: float
+    time_us: float
+    energy_uj: float | None
+    bill: Bill
+    counts: Counts
+    instructions: int
+    accesses: int
+    misses: int
+    live_bytes: int
+    epochs: tuple[str, ...] = ()
+    clocks_hz: tuple[tuple[str, float], ...] = ()
+
+    @property
+    def arithmetic_intensity(self) -> float:
+        """MACs per byte moved."""
+        return self.macs / self.bytes_moved if self.bytes_moved else 0.0
+
+    @property
+    def miss_rate(self) -> float | None:
+        """Data-cache misses per line looked up; None where no cache was looked up."""
+        return self.misses / self.accesses if self.accesses else None
+
+    @property
+    def largest_cause(self) -> str:
+        """The cause with most time across its clocks, "" for an alias."""
+        return max(self.bill.causes(), key=self._time_of, default="")
+
+    @property
+    def bound(self) -> str:
+        """Bottleneck: "memory" when memory causes cost more time than compute ones."""
+        times = {group: sum(map(self._time_of, causes)) for group, causes in CAUSE_GROUPS.items()}
+        if not any(times.values()):
+            return ""
+        return "memory" if times["memory"] > times["compute"] else "compute"
+
+    def _time_of(self, cause: str) -> float:
+        """Time of a cause: in seconds, or in cycles of the one clock there is."""
+        hz = dict(self.clocks_hz)
+        return sum(self.bill.cycles(clock, cause) / hz.get(clock, 1.0)
+                   for clock in self.bill.clocks())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prediction:
+    """What an inference is predicted to cost; kind is always "predicted".
+
+    Parameters
+    ----------
+    temperature : str
+        "warm" or "cold".
+    layers : tuple of LayerPrediction
+        In execution order.
+    setup : Bill
+        Preparing the network once, before the first inference.
+    bill : Bill
+        Of one inference: the sum of the layers' bills.
+    clock : str
+        Clock most of the time passes in.
+    cycles : float
+        Of that clock; the bill has those of the others, which are never added to them.
+    time_us, energy_uj : float
+        Of one inference.
+    warnings : tuple of str
+        What a reader must know before using the figures.
+    epochs : tuple of EpochPrediction
+        Of a runtime that offloads, in order.
+    certainty : Certainty or None
+        Intervals and what stands behind them; None at stated prices.
+    """
+
+    deployment: Deployment
+    temperature: str
+    layers: tuple[LayerPrediction, ...]
+    setup: Bill
+    bill: Bill
+    clock: str
+    cycles: float
+    time_us: float
+    energy_uj: float | None
+    warnings: tuple[str, ...]
+    epochs: tuple[EpochPrediction, ...] = ()
+    kind: str = "predicted"
+    certainty: Certainty | None = None
+
+    @property
+    def placement(self) -> Placement:
+        """The memory plan."""
+        return self.deployment.placement
+
+    @property
+    def ram_bytes(self) -> int:
+        """Peak RAM."""
+        return self.deployment.ram_bytes
+
+    @property
+    def ram_available_bytes(self) -> int:
+        """Size of the memories that hold the arena, and of the one of weights kept in RAM."""
+        board, pools = self.deployment.board, self.deployment.pools
+        held = {self.deployment.arena, self.deployment.weights}
+        held |= {home.memory for home in pools.homes.values()} if pools is not None else set()
+        return sum(memory.size_bytes for memory in board.memories
+                   if memory.name in held and memory.role not in FLASH_ROLES)
+
+    @property
+    def flash_bytes(self) -> int:
+        """Weights and code."""
+        return self.deployment.flash_bytes
+
+    @property
+    def flash_available_bytes(self) -> int:
+        """Size of the flash the image is kept in, even where weights are copied to RAM."""
+        weights = self.deployment.board.memory(self.deployment.weights)
+        if weights.role in FLASH_ROLES:
+            return weights.size_bytes
+        return max((memory.size_bytes for memory in self.deployment.board.memories
+                    if memory.role in FLASH_ROLES), default=weights.size_bytes)
+
+    @property
+    def macs(self) -> int:
+        """Nominal multiply-accumulates of the model."""
+        return sum(layer.macs for layer in self.layers)
+
+    @property
+    def coverage(self) -> Coverage | None:
+        """What part of it an accelerator covers; None without one."""
+        if not self.epochs:
+            return None
+        return measure_coverage(self.epochs, self.bill, self.deployment.board)
+
+
+def predict(deployment: Deployment, *, temperature: str = "warm") -> Prediction:
+    """Predict cycles, time and energy of one inference, and why.
+
+    Parameters
+    ----------
+    deployment : Deployment
+        From `twin.deploy`.
+    temperature : str
+        "warm" (after at least one inference) or "cold" (caches empty).
+
+    Returns
+    -------
+    Prediction
+        Pure: the same deployment gives the same prediction.
+
+    Notes
+    -----
+    bill = counts x prices, per kernel; a layer's bill is the sum of its kernels' and of the call
+    overhead of its runtime; the total is the sum of the layers'. With a runtime that offloads,
+    layers are what their epochs cost (`twin.prediction.accelerator.offload`); the host's caches
+    then start empty in either temperature.
+    """
+    if temperature not in TEMPERATURES:
+        raise UsageError(f"temperature {temperature!r}; accepted: {', '.join(TEMPERATURES)}")
+    prices = runtime_prices(deployment)
+    epochs: tuple[EpochPrediction, ...] = ()
+    if deployment.runtime.offload is not None:
+        costs, epochs = price_offloaded(deployment, prices)
+    else:
+        costs = tuple(
+            replace(cost, bill=add_background(cost.bill, deployment.board, prices))
+            for cost in price_on_core(deployment, lower_network(deployment), prices,
+                                      cold=temperature == "cold"))
+    clocks_hz = tuple((clock.name, clock.frequency_hz) for clock in deployment.board.clocks)
+    layers = tuple(_predict_layer(deployment, position, cost, clocks_hz)
+                   for position, cost in enumerate(costs))
+    bill = merge_bills(layer.bill for layer in layers)
+    cycles = sum_cycles(bill)
+    clock = _main_clock(deployment, cycles)
+    energy_pj = bill.energy_pj()
+    return Prediction(
+        deployment=deployment, temperature=temperature, layers=layers,
+        setup=_setup_bill(deployment, prices), bill=bill, clock=clock,
+        cycles=cycles.get(clock, 0.0), time_us=convert_us(cycles, deployment.board), epochs=epochs,
+        warnings=_warnings(deployment, layers, temperature),
+        energy_uj=None if energy_pj is None else energy_pj * 1e-6,
+    )
+
+
+def _main_clock(deployment: Deployment, cycles: Mapping[str, float]) -> str:
+    """The clock most time passes in; the core's where none passes."""
+    board = deployment.board
+    return max((board.core.clock, *cycles),
+               key=lambda clock: cycles.get(clock, 0.0) / board.clock(clock).frequency_hz)
+
+
+def _predict_layer(deployment: Deployment, position: int, cost: LayerCost,
+                   clocks_hz: tuple[tuple[str, float], ...]) -> LayerPrediction:
+    graph = deployment.graph
+    layer = graph.layers[position]
+    cycles = sum_cycles(cost.bill)
+    clock = _main_clock(deployment, cycles)
+    energy_pj = cost.bill.energy_pj()
+    return LayerPrediction(
+        index=layer.index, name=layer.name, op=layer.op,
+        output_shape=graph.tensors[layer.outputs[0]].shape, macs=layer_macs(graph, layer),
+        bytes_moved=bytes_moved(graph, layer), alias=is_alias(layer),
+        assumed=(layer.assumed or is_assumed(layer) or cost.assumed
+                 or _borrows_int8(deployment, layer, cost.kernels)),
+        kernels=cost.kernels,
+        clock=clock, cycles=cycles.get(clock, 0.0), time_us=convert_us(cycles, deployment.board),
+        energy_uj=None if energy_pj is None else energy_pj * 1e-6, bill=cost.bill,
+        counts=cost.counts, instructions=cost.instructions, accesses=cost.accesses,
+        misses=cost.misses, live_bytes=deployment.placement.live_bytes[position],
+        epochs=cost.epochs,
+        clocks_hz=clocks_hz,
+    )
+
+
+def _setup_bill(deployment: Deployment, prices: Prices) -> Bill:
+    """Price preparing the network once: operators, requantised channels, weights copied."""
+    graph = deployment.executed
+    channels = sum(requantisation_bytes(graph, layer) // 8 for layer in graph.layers)
+    amounts = {"setup": len(graph.layers), "setup channels": channels}
+    counts = Counts(tuple(
+        CountLine(event="kernel_dispatch", place=place, occurred=amount, exposed=amount)
+        for place, amount in amounts.items() if amount))
+    prepared = add_background(make_bill(counts, prices), deployment.board, prices)
+    copied = count_copies(deployment)
+    return merge_bills([prepared, make_bill(copied, prices)]) if copied.lines else prepared
+
+
+def _warnings(deployment: Deployment, layers: tuple[LayerPrediction, ...],
+              temperature: str) -> tuple[str, ...]:
+    runtime = deployment.runtime
+    warnings = [*deployment.notes, *list_remarks(deployment, temperature)]
+    if runtime.structure == "assumed":
+        borrowed = ("its loops are taken to be those of CMSIS-NN" if runtime.offload is None else
+                    "its schedule is inferred, host operators run CMSIS-NN")
+        warnings.append(f"structural assumption: {runtime.identity} is closed; {borrowed}")
+    assumed = [str(layer.index) for layer in layers if layer.assumed]
+    if assumed:
+        warnings.append("assumed: no source or data stands behind the cost of layer"
+                        f"{'s' if len(assumed) > 1 else ''} {', '.join(assumed)}")
+    after = deployment.executed
+    if after is not deployment.graph:
+        live = sum(layer_macs(after, layer) for layer in after.layers)
+        nominal = sum(layer.macs for layer in layers)
+        if live < nominal:
+            warnings.append(f"dead channels dropped by {runtime.identity}: {live:,} of "
+                            f"{nominal:,} MACs are computed")
+    if deployment.weights_via is not None:
+        clock = deployment.board.core.clock
+        warnings.append(describe_transfers(
+            deployment, sum(layer.bill.cycles(clock, "dma_wait") for layer in layers),
+            sum(layer.bill.cycles(clock) for layer in layers)))
+    if any(layer.energy_uj is None for layer in layers):
+        warnings.append(f"energy is not known: {deployment.board.name} has no complete current "
+                        "figures")
+    return tuple(warnings)
+
+
+def _borrows_int8(deployment: Deployment, layer: Layer, kernels: tuple[str, ...]) -> bool:
+    """Whether 16-bit activations are priced with the structure of int8 kernels."""
+    wide = deployment.graph.tensors[layer.outputs[0]].dtype == "int16"
+    return wide and any("_s8" in name for name in kernels)

@@ -1,0 +1,1 @@
+"""What is shown: tables, figures, files, traces, the glossary."""

@@ -1,0 +1,225 @@
+"""Results as files: CSV tables with a fixed header, each written whole or not at all."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+import os
+import tempfile
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from twin.errors import UsageError
+from twin.network.graph import Graph, Layer
+from twin.prediction.ledger import cycles_by_clock, line_energy_uj, line_time_us, make_ledger
+from twin.prediction.prediction import Prediction
+from twin.prediction.roofs import memory_bytes_per_second
+
+Cell = str | int | float | None
+"""None is not known and stays empty."""
+
+
+def write_csv_files(prediction: Prediction, folder: str | Path) -> tuple[Path, ...]:
+    """Write every table of a prediction into a folder.
+
+    Parameters
+    ----------
+    prediction : Prediction
+        What to write.
+    folder : str or Path
+        Made if it does not exist; files of the same name are replaced.
+
+    Returns
+    -------
+    tuple of Path
+        layerwise_breakdown, precision_tradeoffs and hardware_summary with the columns of the
+        edge-hardware constraint framework, then layers and bill.
+
+    Raises
+    ------
+    UsageError
+        When the folder cannot be written.
+    """
+    tables = {
+        "layerwise_breakdown": layerwise_breakdown(prediction),
+        "precision_tradeoffs": precision_tradeoffs(prediction),
+        "hardware_summary": hardware_summary(prediction),
+        "layers": layer_rows(prediction),
+        "bill": bill_rows(prediction),
+    }
+    return tuple(write_file(Path(folder) / f"{name}.csv", to_csv(rows).encode())
+                 for name, rows in tables.items())
+
+
+def check_place(path: str | Path, *, folder: bool = False) -> None:
+    """Refuse a place nothing could be written to, before anything is computed.
+
+    Raises
+    ------
+    UsageError
+        When a file is where a folder would be, a folder where the file would be, or the nearest
+        folder that exists lets nothing be written.
+    """
+    target = Path(path)
+    if target.exists() and target.is_dir() != folder:
+        raise UsageError(f"{target}: is a {'file' if folder else 'folder'}; accepted: the path of "
+                         f"a {'folder' if folder else 'file'}")
+    near = target if folder else target.parent
+    while not near.exists() and near != near.parent:
+        near = near.parent
+    try:
+        with tempfile.TemporaryFile(dir=near):
+            pass
+    except OSError as error:
+        raise UsageError(f"{target}: cannot be written: {error.strerror or error}") from error
+
+
+def write_file(path: str | Path, content: bytes) -> Path:
+    """Write a file whole or not at all; its folder is made if it does not exist.
+
+    Raises
+    ------
+    UsageError
+        When the place cannot be written; an older file stays as it was.
+    """
+    target = Path(path)
+    if not target.name or target.is_dir():
+        raise UsageError(f"{target}: is a folder; accepted: a file to write")
+    temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            temporary.write_bytes(content)
+            os.replace(temporary, target)
+        finally:
+            temporary.unlink(missing_ok=True)
+    except OSError as error:
+        raise UsageError(f"{target}: cannot be written: {error.strerror or error}") from error
+    return target
+
+
+def layerwise_breakdown(prediction: Prediction) -> list[dict[str, Cell]]:
+    """Rows of output elements, parameter and activation bytes, and MACs, one per layer.
+
+    Notes
+    -----
+    Bytes are those stored, not four per value; activations are the layer's outputs.
+    """
+    graph = prediction.deployment.graph
+    return [{
+        "layer": layer.name,
+        "output_elements": sum(tensor.elements for tensor in graph.layer_outputs(layer)),
+        "parameter_bytes": _constant_bytes(graph, layer),
+        "activation_bytes": sum(tensor.size_bytes for tensor in graph.layer_outputs(layer)),
+        "macs": predicted.macs,
+    } for layer, predicted in zip(graph.layers, prediction.layers, strict=True)]
+
+
+def precision_tradeoffs(prediction: Prediction) -> list[dict[str, Cell]]:
+    """The one row this model contributes to a table by precision.
+
+    Notes
+    -----
+    Accuracy is not known here and stays empty. Memory is that of parameters, in MiB as the
+    framework's `model_memory_mb` counts. A prediction exists only for what fits, so the accepted
+    ratio is 1.
+    """
+    graph = prediction.deployment.graph
+    memory_bytes = sum(_constant_bytes(graph, layer) for layer in graph.layers)
+    energy_uj = prediction.energy_uj
+    return [{
+        "precision": _precision(graph),
+        "accuracy_mean": None,
+        "latency_ms_mean": prediction.time_us / 1e3,
+        "memory_mb_mean": memory_bytes / 1024**2,
+        "energy_proxy_j_mean": None if energy_uj is None else energy_uj * 1e-6,
+        "accepted_ratio": 1.0,
+    }]
+
+
+def hardware_summary(prediction: Prediction) -> list[dict[str, Cell]]:
+    """The one row of bytes, MACs, bandwidth and throughput.
+
+    Notes
+    -----
+    The configured bandwidth is what the memory that holds the weights delivers at the deployed
+    clock (`twin.prediction.roofs`). An accelerator moves most bytes of an inference
+    in other memories, so that its utilisation of this one is left empty.
+    """
+    layers = layerwise_breakdown(prediction)
+    total_bytes = math.fsum(row[key] for row in layers  # type: ignore[misc]
+                            for key in ("parameter_bytes", "activation_bytes"))
+    time_s = prediction.time_us * 1e-6
+    board = prediction.deployment.board
+    configured = memory_bytes_per_second(board, board.memory(prediction.deployment.weights)) / 1e9
+    achieved = total_bytes / time_s / 1e9 if time_s else None
+    return [{
+        "estimated_total_bytes": int(total_bytes),
+        "estimated_total_macs": prediction.macs,
+        "achieved_bandwidth_gbps": achieved,
+        "configured_memory_bandwidth_gbps": configured,
+        "bandwidth_utilization": None if achieved is None or prediction.epochs
+        else achieved / configured,
+        "achieved_gmacs": prediction.macs / time_s / 1e9 if time_s else None,
+    }]
+
+
+def layer_rows(prediction: Prediction) -> list[dict[str, Cell]]:
+    """Rows of everything predicted of each layer; with several clocks, cycles of each."""
+    ledger = make_ledger(prediction)
+    clocks = prediction.bill.clocks()
+    named = clocks if len(clocks) > 1 else ()
+    return [{
+        "index": layer.index, "name": layer.name, "op": layer.op,
+        "output_shape": "x".join(str(extent) for extent in layer.output_shape),
+        "macs": layer.macs, "bytes_moved": layer.bytes_moved, "clock": layer.clock,
+        "cycles": cycles_by_clock(lines).get(layer.clock, 0),
+        **{f"{clock}_cycles": cycles_by_clock(lines).get(clock, 0) for clock in named},
+        "time_us": layer.time_us, "energy_uj": layer.energy_uj,
+        "macs_per_byte": layer.arithmetic_intensity, "bound": layer.bound,
+        "largest_cause": layer.largest_cause, "instructions": layer.instructions,
+        "miss_rate": layer.miss_rate, "live_bytes": layer.live_bytes,
+        "kernels": " ".join(layer.kernels), "alias": int(layer.alias),
+        "assumed": int(layer.assumed),
+    } for layer, lines in zip(prediction.layers, ledger.layers, strict=True)]
+
+
+def bill_rows(prediction: Prediction) -> list[dict[str, Cell]]:
+    """Rows of the bill: cause by layer, then set-up, whose index is empty."""
+    ledger = make_ledger(prediction)
+    accounts = [("invoke", layer.index, layer.bill, lines)
+                for layer, lines in zip(prediction.layers, ledger.layers, strict=True)]
+    rows: list[dict[str, Cell]] = []
+    for phase, index, bill, lines in [*accounts, ("setup", None, prediction.setup, ledger.setup)]:
+        rows += [{
+            "phase": phase, "layer": index, "cause": cause, "clock": clock, "cycles": cycles,
+            "time_us": line_time_us(prediction, clock, bill.cycles(clock, cause)),
+            "energy_uj": line_energy_uj(bill, clock, cause),
+        } for (clock, cause), cycles in lines.items()]
+    return rows
+
+
+def _constant_bytes(graph: Graph, layer: Layer) -> int:
+    return sum(tensor.size_bytes for tensor in graph.layer_inputs(layer)
+               if tensor is not None and tensor.is_constant)
+
+
+def _precision(graph: Graph) -> str:
+    """Return the type of the weights, as "int8"; "mixed" when they differ."""
+    types = {tensor.dtype for layer in graph.layers for tensor in graph.layer_inputs(layer)[1:2]
+             if tensor is not None and tensor.is_constant and len(tensor.shape) > 1}
+    return types.pop() if len(types) == 1 else "mixed" if types else "none"
+
+
+def to_csv(rows: Sequence[dict[str, Cell]]) -> str:
+    """Write rows as CSV text; the header is the keys of the first."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(rows[0] if rows else ())
+    writer.writerows(_cells(row.values()) for row in rows)
+    return text.getvalue()
+
+
+def _cells(values: Iterable[Cell]) -> list[str]:
+    return ["" if value is None else str(value) for value in values]

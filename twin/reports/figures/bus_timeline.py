@@ -1,0 +1,147 @@
+"""The bus timeline: which master holds which memory when, and who waits for whom."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from hwmodels.bus.bursts import TARGET
+from hwmodels.bus.events import FINISH, GRANT, ISSUE, WAIT, BusRun, count_contention
+from twin.quantities import format_count, format_frequency, format_share
+from twin.reports.figures.canvas import HEADING_IN, new_figure, rule_values, write_heading
+from twin.reports.figures.palette import (
+    BLUE,
+    DARK_GREY,
+    GREEN,
+    ORANGE,
+    PURPLE,
+    SKY,
+    VERMILION,
+    WINE,
+    YELLOW,
+)
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+MASTER_COLOURS = (BLUE, ORANGE, GREEN, PURPLE, SKY, YELLOW, WINE)
+"""By the order of masters, again from the start after the last; vermilion is waiting."""
+
+ROW_IN = 0.34
+"""Height of a row, in inches."""
+
+SHOWN_BURSTS = 150
+"""How many bursts a timeline shows when no window is asked for."""
+
+
+def draw_bus_figure(run: BusRun, name: str, window_cycles: tuple[int, int] | None = None) -> Figure:
+    """Return the sheet of the bus timeline.
+
+    Parameters
+    ----------
+    run : BusRun
+        What happened.
+    name : str
+        Of the board or scene, for the heading.
+    window_cycles : tuple of int, optional
+        First and last bus cycle to show; None: the first `SHOWN_BURSTS` bursts.
+
+    Returns
+    -------
+    Figure
+        One row per master, one per memory bank.
+    """
+    bus = run.bursts.interconnect
+    rows = len(bus.masters) + len(bus.banks)
+    lost = sum(cost.wait_bus_cycles for cost in count_contention(run))
+    with new_figure(11.0, HEADING_IN + 1.3 + ROW_IN * rows) as figure:
+        write_heading(
+            figure, f"{name}: {format_count(lost)} bus cycles waited for others",
+            f"{format_count(len(run.times))} bursts in "
+            f"{format_count(run.end_ticks // run.bursts.bus_period)} cycles of "
+            f"{format_frequency(bus.clock_hz)} · {bus.arbitration.replace('_', ' ')} · predicted")
+        draw_bus_timeline(run, figure.subplots(), window_cycles)
+    return figure
+
+
+def draw_bus_timeline(run: BusRun, axes: Axes,
+                      window_cycles: tuple[int, int] | None = None) -> None:
+    """Draw masters above memories: bars of service, hatched waits, thin lines on the way.
+
+    Parameters
+    ----------
+    run : BusRun
+        What happened.
+    axes : Axes
+        Where; bus cycles across.
+    window_cycles : tuple of int, optional
+        As for `draw_bus_figure`.
+    """
+    bus, cycle = run.bursts.interconnect, run.bursts.bus_period
+    first, last = window_cycles or (0, _end_of(run))
+    times, held = run.times / cycle, run.held_ticks() / cycle
+    shown = (times[:, FINISH] >= first) & (times[:, ISSUE] <= last)
+    below = len(bus.masters)
+    for row, master in enumerate(bus.masters):
+        part = np.zeros(len(times), dtype=bool)
+        part[run.bursts.range_of(master.name)] = True
+        mine = np.flatnonzero(part & shown)
+        colour = MASTER_COLOURS[row % len(MASTER_COLOURS)]
+        axes.hlines(np.full(len(mine), row), times[mine, ISSUE], times[mine, FINISH],
+                    color=DARK_GREY, linewidth=0.7,
+                    zorder=0.8)
+        axes.broken_barh(list(zip(times[mine, GRANT], held[mine], strict=True)),
+                         (row - 0.3, 0.6), facecolor=colour, edgecolor="white", linewidth=0.3)
+        waiting = mine[times[mine, WAIT] > 0]
+        axes.broken_barh(
+            list(zip(times[waiting, GRANT] - times[waiting, WAIT], times[waiting, WAIT],
+                     strict=True)),
+            (row - 0.18, 0.36), facecolor="white", edgecolor=VERMILION, hatch="//////",
+            linewidth=0.6)
+        for bank in range(len(bus.banks)):
+            served = mine[run.bursts.bursts[mine, TARGET] == bank]
+            axes.broken_barh(list(zip(times[served, GRANT], held[served], strict=True)),
+                             (below + bank - 0.3, 0.6), facecolor=colour, edgecolor="white",
+                             linewidth=0.3)
+    _label_rows(run, axes)
+    axes.axhline(below - 0.5, color=DARK_GREY, linewidth=0.6)
+    axes.set_xlim(first, max(last, first + 1))
+    axes.set_xlabel("bus cycles")
+    rule_values(axes)
+    _add_legend(run, axes)
+
+
+def _label_rows(run: BusRun, axes: Axes) -> None:
+    """Name masters with what they waited, banks with how long they were held."""
+    bus = run.bursts.interconnect
+    labels = [f"{master.name}  waits {format_count(int(run.wait_cycles(master.name).sum()))}"
+              for master in bus.masters]
+    banked = {slave.name for slave in bus.slaves if slave.banks > 1}
+    labels += [f"{name}{f'[{bank}]' if name in banked else ''}  "
+               f"{format_share(int(run.busy[row]), max(1, run.end_ticks))}"
+               for row, (name, bank) in enumerate(bus.banks)]
+    axes.set_yticks(range(len(labels)), labels)
+    axes.set_ylim(len(labels) - 0.4, -0.6)
+
+
+def _add_legend(run: BusRun, axes: Axes) -> None:
+    from matplotlib.patches import Patch
+
+    handles = [Patch(facecolor=MASTER_COLOURS[row % len(MASTER_COLOURS)], label=master.name)
+               for row, master in enumerate(run.bursts.interconnect.masters)]
+    handles.append(Patch(facecolor="white", edgecolor=VERMILION, hatch="//////",
+                         label="waits for others"))
+    sheet = axes.get_figure()
+    if sheet is not None:
+        sheet.legend(handles=handles, loc="outside lower left", fontsize=8,
+                     ncols=min(8, len(handles)))
+
+
+def _end_of(run: BusRun) -> int:
+    """Bus cycle in which the first `SHOWN_BURSTS` bursts are over."""
+    finishes = np.sort(run.times[:, FINISH])
+    if not len(finishes):
+        return 1
+    return int(finishes[min(len(finishes), SHOWN_BURSTS) - 1] // run.bursts.bus_period + 1)

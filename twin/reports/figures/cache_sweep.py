@@ -1,0 +1,76 @@
+"""The miss-ratio curve of a network: over cache sizes, one line per associativity."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from twin.quantities import format_share, format_size
+from twin.reports.figures.cache_layers import describe_caches
+from twin.reports.figures.canvas import new_figure, rule_values, write_heading
+from twin.reports.figures.palette import (
+    BLUE,
+    DARK_GREY,
+    GREEN,
+    ORANGE,
+    PURPLE,
+    SKY,
+    VERMILION,
+    WINE,
+)
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from twin.prediction.locality import Locality, SweepPoint
+
+COLOURS = (BLUE, ORANGE, GREEN, PURPLE, SKY, WINE, DARK_GREY)
+MARKERS = ("o", "s", "^", "D", "v", "P", "X")
+
+def draw_miss_curve_figure(locality: Locality, sweep: Sequence[SweepPoint]) -> Figure:
+    """Return the sheet of the miss-ratio curve."""
+    with new_figure(8.5, 5.2) as figure:
+        write_heading(figure, f"Misses by cache size: "
+                      f"{format_share(locality.misses, locality.accesses)} as the board is",
+                      describe_caches(locality))
+        draw_miss_curve(locality, sweep, figure.subplots())
+    return figure
+
+
+def draw_miss_curve(locality: Locality, sweep: Sequence[SweepPoint], axes: Axes) -> None:
+    """Draw miss ratio over size, a line for each number of ways, and the board's own cache.
+
+    Parameters
+    ----------
+    locality : Locality
+        The network in the board's own caches.
+    sweep : sequence of SweepPoint
+        In others.
+    axes : Axes
+        Where; both axes logarithmic, so a cache without misses has no point.
+    """
+    for number, ways in enumerate(dict.fromkeys(point.ways for point in sweep)):
+        line = sorted((point.size_bytes / 1024, 100 * point.miss_ratio)
+                      for point in sweep if point.ways == ways and point.misses)
+        axes.plot([size for size, _ in line], [rate for _, rate in line], linewidth=1.4,
+                  color=COLOURS[number % len(COLOURS)], markersize=4.5,
+                  marker=MARKERS[number % len(MARKERS)],
+                  label=f"{ways} way{'s' if ways > 1 else ''}")
+    rate = locality.miss_rate
+    if rate and len(locality.caches) == 1:
+        cache = locality.caches[0]
+        axes.plot([cache.size_bytes / 1024], [100 * rate], marker="*", markersize=15,
+                  color=VERMILION, linestyle="", zorder=5,
+                  label=f"{cache.name}: {format_size(cache.size_bytes)}, {cache.ways} ways")
+    shown = [100 * point.miss_ratio for point in sweep if point.misses] or [100.0]
+    axes.set_xscale("log", base=2)
+    axes.set_yscale("log")
+    axes.set_ylim(min(shown) / 1.6, max(shown) * 1.6)
+    axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
+    axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
+    axes.set_xlabel("size of the data cache, KiB")
+    axes.set_ylabel("misses per line looked up, %")
+    rule_values(axes, along="y")
+    axes.grid(True, axis="x")
+    axes.legend(fontsize=8)

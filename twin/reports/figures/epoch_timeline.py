@@ -1,0 +1,137 @@
+"""An inference on an accelerator over time: who is busy, what pools carry, the bill by epoch."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from twin.prediction.accelerator.timeline import HOST, Span, list_spans, sample_bandwidth
+from twin.prediction.ledger import bill_time_us
+from twin.quantities import format_time
+from twin.reports.figures.canvas import (
+    HEADING_IN,
+    describe_deployment,
+    new_figure,
+    rule_values,
+    write_heading,
+)
+from twin.reports.figures.palette import (
+    BLUE,
+    DARK_GREY,
+    GREEN,
+    GREY,
+    ORANGE,
+    PURPLE,
+    SKY,
+    VERMILION,
+    YELLOW,
+    bar_style,
+)
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from twin.prediction.prediction import Prediction
+
+_POOL_COLOURS = (BLUE, VERMILION, GREEN, ORANGE, PURPLE, SKY, YELLOW, GREY)
+_DETAILED = 12
+"""Epochs up to which each step is drawn; more are drawn as one bar per engine and epoch."""
+
+
+def draw_timeline_figure(prediction: Prediction) -> Figure:
+    """Return the sheet: Gantt, bandwidth and bill over the epochs of an inference."""
+    detailed = len(prediction.epochs) <= _DETAILED
+    spans = list_spans(prediction, steps=detailed)
+    rows = _rows(spans)
+    height_in = HEADING_IN + 6.0 + 0.22 * len(rows)
+    with new_figure(14.0, height_in) as figure:
+        write_heading(figure, f"{len(prediction.epochs)} epochs in "
+                              f"{format_time(prediction.time_us)}", describe_deployment(prediction))
+        gantt, bandwidth, bill = figure.subplots(
+            3, 1, height_ratios=(0.22 * len(rows) + 1, 2.0, 2.5))
+        draw_gantt(spans, gantt)
+        draw_bandwidth(prediction, bandwidth)
+        draw_epoch_bills(prediction, bill)
+        bandwidth.sharex(gantt)
+        gantt.set_xlim(0, prediction.time_us)
+        figure.legend(*bill.get_legend_handles_labels(), loc="outside lower left", ncols=7,
+                      fontsize=8)
+    return figure
+
+
+def draw_gantt(spans: tuple[Span, ...], axes: Axes) -> None:
+    """Draw a bar where a host phase, unit or stream engine is busy.
+
+    Parameters
+    ----------
+    spans : tuple of Span
+        From `twin.prediction.accelerator.timeline.list_spans`.
+    axes : Axes
+        Where; time in microseconds along it.
+    """
+    rows = _rows(spans)
+    pools = _pool_colours(spans)
+    for place, row in enumerate(rows):
+        here = [span for span in spans if span.row == row]
+        axes.broken_barh([(span.start_us, span.end_us - span.start_us) for span in here],
+                         (place - 0.4, 0.8),
+                         facecolors=[_colour(span, pools) for span in here], linewidth=0)
+    axes.set_yticks(range(len(rows)), rows)
+    axes.set_ylim(len(rows) - 0.4, -0.6)
+    axes.set_title("busy over time; stream engines by the pool they are bound to: " + ", ".join(
+        f"{pool} {_colour_name(colour)}" for pool, colour in pools.items()))
+    rule_values(axes)
+
+
+def draw_bandwidth(prediction: Prediction, axes: Axes) -> None:
+    """Draw what each pool carries over time, in MB/s, and label it at its highest."""
+    spans = list_spans(prediction)
+    pools = _pool_colours(spans)
+    bins = 300
+    for pool, rates in sample_bandwidth(spans, prediction.time_us, bins).items():
+        edges = [place * prediction.time_us / bins for place in range(bins + 1)]
+        axes.stairs(rates, edges, color=pools[pool], linewidth=1.0, label=pool)
+    axes.set_ylabel("pool bandwidth, MB/s")
+    axes.set_xlabel("time, us")
+    axes.legend(fontsize=8, loc="upper right")
+    rule_values(axes, along="y")
+
+
+def draw_epoch_bills(prediction: Prediction, axes: Axes) -> None:
+    """Draw one bar per epoch, stacked by cause, host and NPU cycles as time."""
+    places = range(len(prediction.epochs))
+    tops = [0.0] * len(prediction.epochs)
+    for cause in prediction.bill.causes():
+        heights = [bill_time_us(prediction, epoch.bill, cause) for epoch in prediction.epochs]
+        if any(heights):
+            axes.bar(places, heights, bottom=tops, width=0.86, label=cause, **bar_style(cause))
+            tops = [top + height for top, height in zip(tops, heights, strict=True)]
+    axes.set_xlabel("epoch, s: in software, h: host steps the engines")
+    axes.set_ylabel("time, us")
+    marks = {"sw": "s", "hybrid": "h"}
+    step = max(1, len(prediction.epochs) // 60)
+    labels = [f"{epoch.index}{marks.get(epoch.kind, '')}" for epoch in prediction.epochs]
+    axes.set_xticks(list(places)[::step], labels[::step])
+    axes.set_xlim(-0.8, len(prediction.epochs) - 0.2)
+    axes.set_title("bill by epoch")
+    rule_values(axes, along="y")
+
+
+def _rows(spans: tuple[Span, ...]) -> list[str]:
+    """Host, then units, then engines."""
+    names = {span.row for span in spans}
+    return sorted(names, key=lambda row: (row != HOST, row.startswith("STRENG"), row))
+
+
+def _pool_colours(spans: tuple[Span, ...]) -> dict[str, str]:
+    pools = list(dict.fromkeys(span.pool for span in spans if span.pool))
+    return {pool: _POOL_COLOURS[place % len(_POOL_COLOURS)] for place, pool in enumerate(pools)}
+
+
+def _colour(span: Span, pools: dict[str, str]) -> str:
+    return pools[span.pool] if span.pool else DARK_GREY if span.row == HOST else GREY
+
+
+def _colour_name(colour: str) -> str:
+    return {BLUE: "blue", VERMILION: "red", GREEN: "green", ORANGE: "orange", PURPLE: "purple",
+            SKY: "light blue", YELLOW: "yellow", GREY: "grey"}[colour]

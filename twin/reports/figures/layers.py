@@ -1,0 +1,69 @@
+"""Per-layer time as stacked bars, coloured by cause."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from twin.prediction.ledger import bill_time_us, percentages
+from twin.quantities import format_time
+from twin.reports.figures.canvas import (
+    HEADING_IN,
+    describe_deployment,
+    new_figure,
+    rule_values,
+    write_heading,
+)
+from twin.reports.figures.palette import bar_style
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from twin.prediction.prediction import Prediction
+
+ROW_IN = 0.22
+"""Height of one layer's bar with its gap, in inches: a label of 8 points fits."""
+
+
+def draw_layer_figure(prediction: Prediction) -> Figure:
+    """Return the sheet of per-layer bars."""
+    with new_figure(9.0, HEADING_IN + 1.5 + ROW_IN * max(6, len(prediction.layers))) as figure:
+        write_heading(figure, f"Where {format_time(prediction.time_us)} go, layer by layer",
+                      describe_deployment(prediction))
+        draw_layers(prediction, figure.subplots())
+    return figure
+
+
+def draw_layers(prediction: Prediction, axes: Axes) -> None:
+    """Draw one horizontal bar per layer, stacked by cause, in milliseconds.
+
+    Parameters
+    ----------
+    prediction : Prediction
+        What to show.
+    axes : Axes
+        Where; grows downwards in execution order.
+    """
+    rows = range(len(prediction.layers))
+    ends = [0.0] * len(prediction.layers)
+    for cause in prediction.bill.causes():
+        widths = [bill_time_us(prediction, layer.bill, cause) / 1e3 for layer in prediction.layers]
+        if any(widths):
+            axes.barh(rows, widths, left=ends, height=0.78, label=cause, **bar_style(cause))
+            ends = [end + width for end, width in zip(ends, widths, strict=True)]
+    longest = max(ends, default=0.0) or 1.0
+    shares = percentages(ends, decimals=1)
+    for row, (end, share) in enumerate(zip(ends, shares, strict=True)):
+        axes.text(end + 0.008 * longest, row, f"{share:.1f} %", va="center", fontsize=7)
+    axes.set_yticks(rows, [f"{layer.op}  {layer.index}" + (" *" if layer.assumed else "")
+                           for layer in prediction.layers])
+    axes.set_ylim(len(prediction.layers) - 0.4, -0.6)
+    axes.set_xlim(0, 1.1 * longest)
+    axes.set_xlabel("time, ms" + ("    * assumed" if any(
+        layer.assumed for layer in prediction.layers) else ""))
+    axes.set_title("time per layer, by cause")
+    rule_values(axes)
+    sheet = axes.get_figure()
+    if sheet is not None and prediction.bill.causes():
+        sheet.legend(loc="outside lower left", ncols=5, fontsize=8, handlelength=1.2,
+                     columnspacing=1.2)

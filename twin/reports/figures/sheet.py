@@ -1,0 +1,99 @@
+"""The sheet of `--plot`: layers beside the bill; or every picture, into a folder."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from twin.quantities import format_energy, format_time
+from twin.reports.figures.arena import draw_arena_figure
+from twin.reports.figures.canvas import (
+    HEADING_IN,
+    check_suffix,
+    describe_deployment,
+    new_figure,
+    save_figure,
+    write_heading,
+)
+from twin.reports.figures.epoch_timeline import draw_timeline_figure
+from twin.reports.figures.layers import ROW_IN, draw_layer_figure, draw_layers
+from twin.reports.figures.roofline import draw_roofline_figure
+from twin.reports.figures.waterfall import draw_bill, draw_bill_figure
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from calibration.microbench.machine import Machine
+    from twin.prediction.prediction import Prediction
+
+PICTURES: dict[str, Callable[[Prediction], Figure]]
+"""Every picture of one prediction, by name of its file."""
+
+
+def draw_sheet(prediction: Prediction) -> Figure:
+    """Return layers and bill on one sheet, as tall as the layers need."""
+    rows = len(prediction.layers)
+    bill_in = 1.0 + 0.3 * (len(prediction.bill.causes()) + 1)
+    body_in = max(bill_in, 1.5 + ROW_IN * max(6, rows))
+    with new_figure(14.0, HEADING_IN + body_in) as figure:
+        energy = prediction.energy_uj
+        spent = "" if energy is None else f" and {format_energy(energy)}"
+        write_heading(figure, f"Where {format_time(prediction.time_us)}{spent} go",
+                      describe_deployment(prediction))
+        left, right = figure.subfigures(1, 2, width_ratios=(1.25, 1))  # type: ignore[misc]
+        draw_layers(prediction, left.subplots())
+        # A hundred layers make a tall sheet; the bill keeps its size at the top of it.
+        rest_in = max(body_in - bill_in, 1e-3)
+        top, _ = right.subfigures(2, 1, height_ratios=(bill_in, rest_in))
+        draw_bill(prediction, top.subplots())
+    return figure
+
+
+def check_target(target: str) -> None:
+    """Refuse a picture that could not be written, before anything is computed."""
+    if not is_folder(target):
+        check_suffix(Path(target))
+
+
+def write_pictures(prediction: Prediction, target: str,
+                   measured: Machine | None = None) -> tuple[Path, ...]:
+    """Write the sheet to a file, or every picture into a folder.
+
+    Parameters
+    ----------
+    prediction : Prediction
+        What to draw.
+    target : str
+        A file by suffix, or a folder: one that exists or ends in a slash.
+    measured : Machine, optional
+        Micro-benchmarks of the board, for the roofs of the roofline.
+
+    Returns
+    -------
+    tuple of Path
+        Files written.
+    """
+    if not is_folder(target):
+        return (save_figure(draw_sheet(prediction), target),)
+    pictures = PICTURES | (EPOCH_PICTURES if prediction.epochs else {})
+    if measured is not None:
+        pictures |= {"roofline": partial(draw_roofline_figure, measured=measured)}
+    return tuple(save_figure(draw(prediction), Path(target) / f"{name}.png")
+                 for name, draw in pictures.items())
+
+
+def is_folder(target: str) -> bool:
+    """Whether pictures go into a folder rather than one into a file."""
+    return target.endswith(("/", os.sep)) or Path(target).is_dir()
+
+
+PICTURES = {
+    "sheet": draw_sheet, "layers": draw_layer_figure, "bill": draw_bill_figure,
+    "roofline": draw_roofline_figure, "arena": draw_arena_figure,
+}
+
+EPOCH_PICTURES = {"timeline": draw_timeline_figure}
+"""Pictures of an inference on an accelerator."""

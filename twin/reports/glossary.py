@@ -1,0 +1,116 @@
+"""The words of the reports, explained: what `twin explain` reads."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from functools import cache
+from importlib.resources import files
+from types import MappingProxyType
+
+from hwmodels.counts import EVENTS
+from hwmodels.errors import did_you_mean
+from twin.errors import UsageError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """One term.
+
+    Parameters
+    ----------
+    term : str
+        As the reports write it.
+    kind : str
+        "cause", "event", "metric", "idea", "protocol" or "hardware".
+    text : str
+        What it means.
+    equation : str or None
+        How it is computed.
+    lever : str or None
+        What would change it.
+    myth : str or None
+        What is often said, and what is right.
+    source : str or None
+        Where that is written.
+    see, aliases : tuple of str
+        Related terms; other spellings of this one.
+    """
+
+    term: str
+    kind: str
+    text: str
+    equation: str | None = None
+    lever: str | None = None
+    myth: str | None = None
+    source: str | None = None
+    see: tuple[str, ...] = ()
+    aliases: tuple[str, ...] = ()
+
+
+@cache
+def load_glossary() -> Mapping[str, Entry]:
+    """Return every entry by term: those of `glossary.yaml`, then the hardware events.
+
+    Returns
+    -------
+    mapping of str to Entry
+        In the order of the file; an event that shares its name with a cause is told there.
+    """
+    import yaml
+
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    text = (files("twin") / "reports" / "glossary.yaml").read_text(encoding="utf-8")
+    entries = {term: _make_entry(term, body) for term, body in yaml.load(text, loader).items()}
+    for event in EVENTS.values():
+        if event.name not in entries:
+            entries[event.name] = Entry(
+                term=event.name, kind="event", see=(event.cause,),
+                text=f"{event.description[0].upper()}{event.description[1:]}. Counted in "
+                     f"{event.unit}; its cause is {event.cause}.")
+    return MappingProxyType(entries)
+
+
+def find_entry(term: str) -> Entry:
+    """Return the entry a user asked for, by term or alias, whatever the case, dash or underscore.
+
+    Parameters
+    ----------
+    term : str
+        "IPC", "write-back", "dcache_refill" ...
+
+    Returns
+    -------
+    Entry
+        The one meant.
+
+    Raises
+    ------
+    UsageError
+        When nothing is called that, with the nearest terms.
+    """
+    glossary = load_glossary()
+    if term in glossary:
+        return glossary[term]
+    spellings: dict[str, Entry] = {}
+    for entry in glossary.values():
+        for spelling in (entry.term, *entry.aliases):
+            spellings.setdefault(_fold(spelling), entry)
+    found = spellings.get(_fold(term))
+    if found is None:
+        near = did_you_mean(_fold(term), spellings)
+        hint = near if near.startswith("did") else "`twin explain` lists every term"
+        raise UsageError(f"{term!r} is not in the glossary; {hint}")
+    return found
+
+
+def _fold(term: str) -> str:
+    return term.lower().replace("-", " ").replace("_", " ").strip()
+
+
+def _make_entry(term: str, body: Mapping[str, object]) -> Entry:
+    unknown = set(body) - {field.name for field in fields(Entry)}
+    if unknown:
+        raise ValueError(f"glossary.yaml:{term}: unknown keys {sorted(unknown)}")
+    return Entry(term=term, **{  # type: ignore[arg-type]
+        key: tuple(value) if isinstance(value, list) else value for key, value in body.items()})

@@ -1,0 +1,54 @@
+"""What a calibration learnt: prices with their uncertainty, rank, conditioning, residuals."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from rich.console import RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from calibration.fitting.overlay import Entry, Learnt, Overlay
+from twin.reports.tables.layout import add_row, new_pairs, new_table, spaced
+
+
+def overlay_table(overlay: Overlay, entry: Entry) -> RenderableType:
+    """Return one entry of an overlay: what it rests on, its factors, its residuals."""
+    time = entry.time
+    pairs = [
+        ("board", str(entry.board)), ("runtime", entry.runtime),
+        ("data", " and ".join(overlay.data.kinds)),
+        ("rows", _rows(time)),
+        ("unexplained", f"{100 * time.network_sd:.1f} % of a network, "
+                        f"{100 * time.row_sd:.1f} % of a row"),
+    ]
+    if time.confused:
+        pairs.append(("known as sums", "; ".join(" + ".join(pair) for pair in time.confused)))
+    parts: list[RenderableType] = [new_pairs(pairs), _factors(overlay.time_prices, time, "time")]
+    if entry.energy is not None and entry.energy.rows:
+        parts.append(_factors(overlay.energy_prices, entry.energy, "energy"))
+    worst = max(time.residuals.items(), key=lambda item: abs(item[1]), default=None)
+    if worst is not None:
+        percent = round(100 * math.expm1(worst[1]), 1) + 0.0  # no minus before a zero
+        parts.append(Text(f"largest residual: {percent:+.1f} % ({worst[0]})"))
+    return spaced(parts)
+
+
+def _rows(time: Learnt) -> str:
+    if not time.rows:
+        return f"{len(time.residuals)} of micro-benchmarks, none of a network"
+    return (f"{time.rows}, worth {time.effective_parameters:.1f} parameters; rank {time.rank} of "
+            f"{len(time.log)} prices with what cousins teach; condition {time.condition:.3g}")
+
+
+def _factors(names: Sequence[str], learnt: Learnt, what: str) -> Table:
+    """Factors on stated prices, with one standard deviation before and after the data."""
+    table = new_table((f"price of {what}", "factor", "sd, %", "stated sd, %", ""),
+                      ("factor", "sd, %", "stated sd, %"))
+    for place, name in enumerate(names):
+        sd = math.sqrt(max(learnt.matrix()[place, place], 0.0))
+        add_row(table, (name, f"{math.exp(learnt.log[place]):.3f}", f"{100 * sd:.1f}",
+                        f"{100 * learnt.prior_sd[place]:.1f}",
+                        "keeps its prior" if name in learnt.unidentified else ""))
+    return table

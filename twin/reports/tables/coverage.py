@@ -1,0 +1,59 @@
+"""What an accelerator takes of a network: coverage, pools, and what stays on the host."""
+
+from __future__ import annotations
+
+from twin.prediction.accelerator.energy import estimate_npu_energy
+from twin.prediction.ledger import percentages
+from twin.prediction.prediction import Prediction
+from twin.quantities import format_energy, significant
+
+_LISTED = 8
+"""Layers listed by index."""
+
+
+def coverage_pairs(prediction: Prediction) -> list[tuple[str, str]]:
+    """Return what an accelerator covers, where its buffers are, and what stays on the host."""
+    coverage = prediction.coverage
+    if coverage is None:
+        return []
+    npu, host, hand_over = (int(share) for share in percentages(
+        [coverage.npu_us, coverage.host_us, coverage.hand_over_us]))
+    return [("offload", f"{coverage.npu_layers} layers on the NPU, {coverage.host_layers} on the "
+                        f"host in {len(prediction.epochs)} epochs; of the time {npu} % NPU, "
+                        f"{host} % host, {hand_over} % hand-over"),
+            *_pool_pairs(prediction), *_host_pairs(prediction), *_energy_pairs(prediction)]
+
+
+def _energy_pairs(prediction: Prediction) -> list[tuple[str, str]]:
+    """Energy of the accelerator and its memories, which no meter has confirmed."""
+    found = estimate_npu_energy(prediction)
+    if found is None:
+        return []
+    value_uj, interval = found
+    per_mac = f", {significant(value_uj * 1e6 / prediction.macs, 2)} pJ/MAC" * bool(prediction.macs)
+    return [("NPU energy", f"{format_energy(value_uj)} assumed, {100 * interval.level:.0f} % "
+                           f"interval {format_energy(interval.low)} to "
+                           f"{format_energy(interval.high)}{per_mac}; the host's is apart")]
+
+
+def _pool_pairs(prediction: Prediction) -> list[tuple[str, str]]:
+    plan, npu = prediction.deployment.pools, prediction.deployment.board.npu
+    if plan is None or npu is None:
+        return []
+    return [("pools", ", ".join(f"{name} {used:,} of {npu.pool(name).size_bytes:,} bytes"
+                                for name, used in plan.used))]
+
+
+def _host_pairs(prediction: Prediction) -> list[tuple[str, str]]:
+    """Layers on the host by operator and reason, the first few by index."""
+    grouping = prediction.deployment.grouping
+    if grouping is None:
+        return []
+    found: dict[tuple[str, str], list[str]] = {}
+    for layer, reason in zip(prediction.layers, grouping.reasons, strict=True):
+        if reason:
+            found.setdefault((layer.op, reason), []).append(str(layer.index))
+    return [("on the host" if place == 0 else "",
+             f"{op}: {reason}; layer{'s' if len(where) > 1 else ''} {', '.join(where[:_LISTED])}"
+             + (f" and {len(where) - _LISTED} more" if len(where) > _LISTED else ""))
+            for place, ((op, reason), where) in enumerate(found.items())]

@@ -1,0 +1,74 @@
+"""Tables of `twin firmware`: an image's sizes, a run on a board, several builds side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+
+from twin.image.build.compile import Build
+from twin.image.build.plan import FIRMWARE
+from twin.image.build.verification import BoardRun
+from twin.reports.tables.layout import add_row, new_pairs, new_table
+
+
+def build_report(build: Build) -> RenderableType:
+    """What was built, and its sizes beside the predicted ones."""
+    sizes, placement = build.sizes, build.source.placement
+    table = new_table(("bytes", "image", "predicted"), ("image", "predicted"))
+    rows = (
+        ("weights and requantisation", sizes.weights_bytes, placement.weights_bytes),
+        ("code and other constants", sizes.code_bytes, FIRMWARE.code_bytes),
+        ("flash", sizes.flash_bytes, build.predicted_flash_bytes),
+        ("arena", sizes.arena_bytes, placement.arena_bytes),
+        ("RAM", sizes.ram_bytes, build.predicted_ram_bytes),
+    )
+    for name, found, predicted in rows:
+        add_row(table, (name, f"{found:,}", f"{predicted:,}"))
+    where = ", weights copied to RAM" if sizes.weights_in_ram else ""
+    return Group(
+        new_pairs((("image", str(build.image)), ("port", build.port.name),
+                   ("compiler", build.compiler))),
+        table,
+        f"RAM: arena, {sizes.bss_bytes + sizes.data_bytes:,} of the run loop with {build.samples:,}"
+        f" samples and a copy of the input, {sizes.stack_bytes:,} of stack{where}")
+
+
+def run_report(run: BoardRun) -> RenderableType:
+    """One row per layer: what was counted, and whether its output was right."""
+    table = new_table(("layer", "op", run.counter, "output"), ("layer", run.counter))
+    verdicts = {True: "equal", False: "DIFFERS", None: "float"}
+    for layer in run.layers:
+        add_row(table, (str(layer.index), layer.op, f"{layer.count:,.0f}", verdicts[layer.equal]))
+    add_row(table, ("", "checksums, between layers", f"{run.outside:,.0f}", ""))
+    add_row(table, ("", "inference", f"{run.total:,.0f}", ""), style="bold")
+    add_row(table, ("", "set-up", f"{run.setup:,.0f}", ""))
+    kind = "simulated" if run.simulated else "measured"
+    return Group(table, f"{run.counter}: {kind}; output bit for bit that of the arithmetic in "
+                        f"{sum(layer.equal is True for layer in run.layers)} of "
+                        f"{sum(layer.equal is not None for layer in run.layers)} int8 layers; "
+                        "a checksum after each is in this inference, not in that of "
+                        "`twin measure`.")
+
+
+def comparison_report(builds: Sequence[Build], runs: Sequence[BoardRun]) -> RenderableType:
+    """Several builds of one network side by side, each against the first."""
+    headers = [build.compiler for build in builds]
+    table: Table = new_table(("layer", "op", *headers), ("layer", *headers))
+    for rows in zip(*(run.layers for run in runs), strict=True):
+        add_row(table, (str(rows[0].index), rows[0].op,
+                        *_relative([row.count for row in rows])))
+    add_row(table, ("", "checksums, between layers", *_relative([run.outside for run in runs])))
+    add_row(table, ("", "inference", *_relative([run.total for run in runs])), style="bold")
+    add_row(table, ("", "code bytes",
+                    *_relative([build.sizes.code_bytes for build in builds])))
+    add_row(table, ("", "output", *("equal" if run.is_right else "DIFFERS" for run in runs)))
+    kind = "simulated" if runs[0].simulated else "measured"
+    return Group(table, f"{runs[0].counter} ({kind}), and relative to {headers[0]}.")
+
+
+def _relative(values: Sequence[float]) -> list[str]:
+    first = values[0]
+    return [f"{value:,.0f}" + (f" {value / first - 1:+.1%}" if place and first else "")
+            for place, value in enumerate(values)]

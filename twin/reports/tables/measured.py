@@ -1,0 +1,153 @@
+"""What `twin measure` prints: layers with what holds them up, percentiles, metrics with origins."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from rich.console import RenderableType
+from rich.table import Table
+
+from calibration.measurement.counters import ALIASES
+from calibration.measurement.measurement import Measurement
+from calibration.virtual_board import VirtualBoard
+from twin.attribution.measured_layers import MeasuredLayer, MeasuredNetwork
+from twin.quantities import NOT_KNOWN, significant
+from twin.reports.tables.layout import add_row, new_pairs, new_table, spaced
+
+_LABELS = {"cpu_cycles": "cycles", "instructions": "instructions", "timer_ticks": "ticks"}
+_BOUNDS = {"cache": "memory-bound by cache", "bandwidth": "memory-bound by bandwidth",
+           "stalled": "stalled", "compute": "compute-bound", "overhead": "overhead", "": NOT_KNOWN}
+_UNTOLD = ("output_checksum", "timer_ticks")
+
+
+def measured_report(networks: Sequence[MeasuredNetwork]) -> RenderableType:
+    """Return the report of one board: a table of layers for the last, percentiles of all."""
+    main = networks[-1]
+    return spaced([_heading(main), layers_table(main), percentiles_table(networks),
+                   metrics_table(main)])
+
+
+def energy_table(measured: Measurement) -> Table:
+    """Return energy per layer and inference with its 95 % interval, and power of the inference."""
+    table = new_table(("layer", "energy, uJ", "+- 95 %", "%", "runs"),
+                      ("energy, uJ", "+- 95 %", "%", "runs"))
+    whole = measured.percentile("energy", 50)
+    for layer in (*measured.layers, None):
+        value = measured.percentile("energy", 50, layer)
+        half = 1.96 * measured.percentile("energy_sd", 50, layer)
+        add_row(table, ("inference" if layer is None else str(layer), f"{value:,.2f}",
+                        f"{half:,.2f}", f"{100 * value / whole:.1f}" if whole else "",
+                        str(measured.count("energy", layer))),
+                "bold" if layer is None else "")
+    for name in ("power_mean", "power_peak", "power_sd"):
+        add_row(table, (f"{name}, mW", f"{measured.percentile(name, 50):,.2f}"))
+    return table
+
+
+def virtual_boards_table(boards: Sequence[VirtualBoard]) -> Table:
+    """Return one row per virtual board, with what it needs where it cannot run."""
+    table = new_table(("virtual board", "core", "emulator", "counts", "needs"))
+    for board in boards:
+        add_row(table, (board.name, board.core, board.emulator, board.counts,
+                        board.missing or "ready"))
+    return table
+
+
+def _heading(network: MeasuredNetwork) -> RenderableType:
+    header = network.measurement.header
+    environment = dict(header.environment)
+    clocks = ", ".join(f"{name} {hz / 1e6:g} MHz" for name, hz in header.clocks_hz)
+    shown = [("model", header.model), ("board", f"{header.board}, port {environment['port']}"),
+             ("kind", f"{header.kind}, {header.temperature}"), ("clocks", clocks or NOT_KNOWN),
+             ("firmware", f"{environment['firmware_sha256'][:12]}, {environment['compiler']}")]
+    if "clock_by_host" in environment:
+        shown.append(("clock by the host's", environment["clock_by_host"]))
+    shown += [("not counted", f"{', '.join(names)}: {why}")
+              for why, names in _missing_counters(environment).items()]
+    bottleneck = network.whole.bottleneck
+    shown.append(("bottleneck", f"{_BOUNDS[bottleneck.kind]}: {bottleneck.evidence} "
+                                f"[{bottleneck.origin}]"))
+    return new_pairs(shown)
+
+
+def _missing_counters(environment: Mapping[str, str]) -> dict[str, list[str]]:
+    """Counters the host's kernel does not give, by why not."""
+    found: dict[str, list[str]] = {}
+    for name, why in environment.items():
+        if name.startswith("no_"):
+            found.setdefault(why, []).append(name.removeprefix("no_"))
+    return found
+
+
+def layers_table(network: MeasuredNetwork) -> Table:
+    """Return one row per layer: the operator table of a board."""
+    label = _LABELS[network.counter]
+    timed = network.whole.time_us is not None
+    headers = ("layer", "op", label, "p95", *(("us",) if timed else ()), "%", "MACs",
+               f"{label}/MAC", "bytes", "MAC/byte", "bound by", "severity", "evidence")
+    numbers = (label, "p95", "us", "%", "MACs", f"{label}/MAC", "bytes", "MAC/byte", "severity")
+    table = new_table(headers, numbers)
+    for layer in network.layers:
+        add_row(table, _layer_cells(layer, timed))
+    if network.layers and network.overhead_share:
+        share, whole = network.overhead_share, network.whole
+        time_us = (f"{share * whole.time_us:,.1f}",) if whole.time_us is not None else ()
+        add_row(table, ("", "between layers", f"{share * whole.p50:,.0f}", "", *time_us,
+                        f"{100 * share:.1f}"))
+    add_row(table, _layer_cells(network.whole, timed), "bold")
+    return table
+
+
+def _layer_cells(layer: MeasuredLayer, timed: bool) -> tuple[str, ...]:
+    macs = layer.metrics["macs"].value
+    size = layer.metrics["bytes"].value
+    bottleneck = layer.bottleneck
+    time_us = (f"{layer.time_us:,.1f}",) if timed and layer.time_us is not None else ()
+    return ("total" if layer.index is None else str(layer.index), layer.op,
+            f"{layer.p50:,.0f}", f"{layer.p95:,.0f}", *time_us, f"{100 * layer.share:.1f}",
+            f"{macs:,.0f}", f"{layer.p50 / macs:.2f}" if macs else "", f"{size:,.0f}",
+            f"{macs / size:.2f}" if size else "", _BOUNDS[bottleneck.kind],
+            f"{100 * bottleneck.severity:.0f} %" if bottleneck.kind else "",
+            f"{bottleneck.evidence} [{bottleneck.origin}]" if bottleneck.kind else "")
+
+
+def percentiles_table(networks: Sequence[MeasuredNetwork]) -> Table:
+    """Return runs, minimum and percentiles of the inference, cold apart from warm."""
+    headers = ("inference", "runs", "first", "least", "p5", "p50", "p90", "p95", "p99", "most",
+               "p95/p50-1")
+    table = new_table(headers, headers[1:])
+    for network in networks:
+        measured, counter = network.measurement, network.counter
+        summary = measured.summarise(counter)
+        first = f"first_{counter}"
+        cells = (measured.percentile(first, 50) if measured.count(first) else None,
+                 summary.minimum, measured.percentile(counter, 5), summary.p50, summary.p90,
+                 summary.p95, summary.p99, summary.maximum)
+        add_row(table, (f"{measured.header.temperature}, {_LABELS[counter]}", str(summary.count),
+                        *(NOT_KNOWN if value is None else f"{value:,.0f}" for value in cells),
+                        f"{100 * summary.tail_spread:.2f} %"))
+    return table
+
+
+def metrics_table(network: MeasuredNetwork) -> Table:
+    """Return every metric and counter of the inference with its origin."""
+    table = new_table(("metric", "value", "unit", "origin", "from"), ("value",))
+    for metric in network.whole.metrics.values():
+        add_row(table, (metric.name, _format(metric.value), metric.unit, metric.origin,
+                        metric.formula))
+    shown = {*_UNTOLD, *(alias for aliases in ALIASES.values() for alias in aliases)}
+    for name in network.measurement.counters:
+        if name not in shown and not name.startswith("first_"):
+            _add_counter(table, network.measurement, name)
+    return table
+
+
+def _add_counter(table: Table, measured: Measurement, name: str) -> None:
+    if measured.count(name):
+        summary = measured.summarise(name)
+        origin = "measured" if measured.header.kind == "measured" else "simulated"
+        add_row(table, (name, _format(summary.p50), summary.unit, origin, "counter"))
+
+
+def _format(value: float) -> str:
+    return f"{value:,.0f}" if abs(value) >= 1000 else significant(value, 4)

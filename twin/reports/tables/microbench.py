@@ -1,0 +1,103 @@
+"""What micro-benchmarks found of a machine, beside what its board file states."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from rich.console import RenderableType
+from rich.table import Table
+
+from calibration.microbench.machine import Machine, MemoryFound
+from calibration.microbench.probes import PowerStep
+from twin.learning.portability.stated import Stated
+from twin.quantities import significant
+from twin.reports.tables.layout import add_row, new_pairs, new_table, spaced
+
+UNITS = {"cpu_cycles": "cycles", "instructions": "instructions", "timer_ticks": "timer ticks"}
+
+
+def machine_report(machine: Machine, name: str,
+                   stated: Mapping[str, Stated] | None = None) -> RenderableType:
+    """Return the tables of a machine.
+
+    Parameters
+    ----------
+    machine : Machine
+        From `calibration.microbench.machine.describe_machine`.
+    name : str
+        Of the board.
+    stated : mapping of str to Stated, optional
+        What its board file says of each memory, from `twin.learning.portability.stated`.
+    """
+    unit = UNITS[machine.counter]
+    parts: list[RenderableType] = [new_pairs((
+        ("board", name), ("kind", machine.kind),
+        ("unit", f"{unit}; a step of a chase holds its load and {unit} of the loop")))]
+    if machine.memories:
+        parts.append(_memories(machine.memories, stated or {}))
+    if machine.code:
+        parts.append(_code(machine.code))
+    rates = [(f"{dtype} multiply-accumulates from registers", f"{significant(rate)} per count")
+             for dtype, rate in machine.macs.items()]
+    for text, value in (("int8 multiply-accumulates, operands loaded", machine.fed_macs),):
+        rates += [(text, f"{significant(value)} per count")] if value is not None else []
+    for text, value in (("branch taken", machine.branch), ("call and return", machine.call)):
+        rates += [(text, significant(value))] if value is not None else []
+    if rates:
+        parts.append(new_pairs(rates))
+    return spaced(parts)
+
+
+def power_table(steps: Sequence[PowerStep], idle_mw: float | None) -> Table:
+    """Return what a machine draws while it does one thing, and while it waits."""
+    table = new_table(("while", "mW", "sd", "above idle"), ("mW", "sd", "above idle"),
+                      "Steps of power, measured")
+    for step in steps:
+        above = "" if idle_mw is None else significant(step.power_mw - idle_mw)
+        add_row(table, (step.probe.name, significant(step.power_mw), significant(step.sd_mw),
+                        above))
+    if idle_mw is not None:
+        add_row(table, ("idle, outside the marks", significant(idle_mw), "", ""))
+    return table
+
+
+def _memories(memories: tuple[MemoryFound, ...], stated: Mapping[str, Stated]) -> Table:
+    numbers = ("step", "holds", "line", "ways", "miss waits", "stated", "read B", "write B")
+    table = new_table(("memory", *numbers), numbers, "Loads")
+    for memory in memories:
+        for place, level in enumerate(memory.levels):
+            last = place == len(memory.levels) - 1
+            said = stated.get(memory.name)
+            add_row(table, (
+                memory.name if place == 0 else "", significant(level.cost),
+                "" if last else _size(level.size_bytes),
+                _size(memory.line_bytes) if place == 0 and memory.line_bytes else "",
+                _ways(memory) if place == 0 else "",
+                significant(memory.miss_cost) if last and memory.miss_cost else "",
+                significant(said.miss_cycles) if last and said else "",
+                significant(memory.read_bytes) if last and memory.read_bytes else "",
+                significant(memory.write_bytes) if last and memory.write_bytes else ""))
+    return table
+
+
+def _ways(memory: MemoryFound) -> str:
+    if memory.line_bytes is None:
+        return ""
+    return str(memory.ways) if memory.ways is not None else f"> {memory.ways_tried - 1}"
+
+
+def _code(code: tuple[MemoryFound, ...]) -> Table:
+    numbers = ("per byte", "holds")
+    table = new_table(("code in", *numbers), numbers, "Straight code")
+    for memory in code:
+        for place, level in enumerate(memory.levels):
+            add_row(table, (memory.name if place == 0 else "", significant(level.cost),
+                            "" if place == len(memory.levels) - 1 else _size(level.size_bytes)))
+    return table
+
+
+def _size(size_bytes: int) -> str:
+    for unit, factor in (("MiB", 1 << 20), ("KiB", 1 << 10)):
+        if size_bytes >= factor and size_bytes % factor == 0:
+            return f"{size_bytes // factor} {unit}"
+    return f"{size_bytes} B"

@@ -1,0 +1,361 @@
+"""The report of a prediction: header, layers, set-up, bill, and the sentence that sums it up."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from rich.console import Console, Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from hwmodels.counts import CAUSE_GROUPS
+from twin.deployment.memories import fill_memories
+from twin.network.operators import graph_macs, graph_parameters
+from twin.prediction.explanation import explain_time
+from twin.prediction.ledger import (
+    Ledger,
+    bill_energy_uj,
+    bill_time_us,
+    cycles_by_clock,
+    line_energy_uj,
+    line_time_us,
+    make_ledger,
+    percentages,
+    share_out,
+)
+from twin.prediction.prediction import LayerPrediction, Prediction
+from twin.quantities import (
+    NOT_KNOWN,
+    format_count,
+    format_energy,
+    format_frequency,
+    format_number,
+    format_share,
+    format_time,
+    significant,
+)
+from twin.reports.tables.coverage import coverage_pairs
+from twin.reports.tables.layout import (
+    add_row,
+    draw_bar,
+    natural_width,
+    new_pairs,
+    new_table,
+    spaced,
+)
+
+_SHORT_OPS = {"depthwise_conv_2d": "depthwise", "transpose_conv_2d": "deconv",
+              "fully_connected": "dense", "average_pool_2d": "avg_pool",
+              "max_pool_2d": "max_pool", "concatenation": "concat", "conv_2d": "conv",
+              "resize_nearest": "resize", "resize_bilinear": "resize",
+              "batch_matmul": "matmul"}
+"""Names of operators where the terminal is narrow."""
+
+_DROP_ORDER = ("cum %", "MAC/B", "output", "bytes")
+"""Columns given up, in this order, when even the narrow table does not fit."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Row:
+    """A layer with its numbers as shown."""
+
+    layer: LayerPrediction
+    cycles: Mapping[str, int]
+    time_ms: float
+    energy: str
+    percent: float
+    cumulative: float
+
+
+def report(prediction: Prediction, console: Console) -> RenderableType:
+    """Return everything `twin predict` prints.
+
+    Parameters
+    ----------
+    prediction : Prediction
+        What to report.
+    console : Console
+        Its width decides how many columns a layer gets.
+    """
+    ledger = make_ledger(prediction)
+    return spaced([
+        new_pairs(header_pairs(prediction)),
+        layers_part(prediction, ledger, console),
+        bill_table(prediction, ledger, console),
+        Text(setup_line(prediction, ledger)),
+        Text(explain_time(prediction), style="bold"),
+    ])
+
+
+def header_pairs(prediction: Prediction) -> list[tuple[str, str]]:
+    """Return the report's header: model, board, runtime, memory, result."""
+    deployment = prediction.deployment
+    graph, board = deployment.graph, deployment.board
+    frequency = format_frequency(board.clock(board.core.clock).frequency_hz)
+    executed_macs, macs = graph_macs(deployment.executed), graph_macs(graph)
+    live = f" ({executed_macs:,} without dead channels)" if executed_macs != macs else ""
+    peak = deployment.placement.peak_layer
+    return [
+        ("model", f"{graph.name}, sha256 {graph.sha256[:12]}, architecture "
+                  f"{graph.architecture_id}"),
+        ("", f"{macs:,} MACs{live}, {graph_parameters(graph):,} parameters"),
+        ("board", f"{board.name}, {board.soc}, {board.core.model} at {frequency}"),
+        ("runtime", f"{deployment.runtime.identity}, weights in {deployment.weights}, arena in "
+                    f"{deployment.arena}, code in {deployment.code}"),
+        ("RAM", (", ".join(f"{name} {_used(*fill)}" for name, fill in
+                           fill_memories(deployment).items())
+                 or _used(prediction.ram_bytes, prediction.ram_available_bytes))
+                + f", most alive in layer {peak}"),
+        ("", _ram_parts(prediction)),
+        ("flash", _used(prediction.flash_bytes, prediction.flash_available_bytes)),
+        *coverage_pairs(prediction),
+        *calibration_pairs(prediction),
+        (prediction.kind, result_line(prediction)),
+        *interval_pairs(prediction),
+    ]
+
+
+def calibration_pairs(prediction: Prediction) -> list[tuple[str, str]]:
+    """Return which learnt prices stand behind the figures."""
+    sure = prediction.certainty
+    if sure is None:
+        return [("calibration", "none: prices are what datasheets and lowered kernels say")]
+    return [("calibration", sure.calibration)]
+
+
+def interval_pairs(prediction: Prediction) -> list[tuple[str, str]]:
+    """Return the intervals of time and energy, what they rest on, and why not to trust them."""
+    sure = prediction.certainty
+    if sure is None:
+        return []
+    time = sure.time_us
+    text = f"{format_time(time.low)} to {format_time(time.high)}"
+    if sure.energy_uj is not None:
+        text += (f", energy {format_energy(sure.energy_uj.low)} to "
+                 f"{format_energy(sure.energy_uj.high)}")
+    pairs = [(f"{100 * time.level:.0f} % interval", f"{text}, {sure.basis}")]
+    pairs += [("extrapolating", reason) for reason in sure.extrapolating]
+    if sure.unidentified:
+        pairs.append(("not identified", ", ".join(sure.unidentified)
+                      + ": the data cannot tell these prices from the rest"))
+    return pairs
+
+
+def result_line(prediction: Prediction) -> str:
+    """Return time, energy, cycles and instructions per cycle of one inference in a line."""
+    cycles = cycles_by_clock(make_ledger(prediction).total)
+    clock = prediction.deployment.board.core.clock
+    instructions = math.fsum(layer.instructions for layer in prediction.layers)
+    ipc = ""
+    # Of a closed library only its cycles are claimed, not how many instructions it takes.
+    if cycles.get(clock) and prediction.deployment.runtime.structure == "open":
+        ipc = f", IPC {significant(instructions / cycles[clock], 2)}"
+    counted = ", ".join(f"{count:,} {_clock_label(prediction, name)} cycles"
+                        for name, count in cycles.items())
+    return (f"{format_time(prediction.time_us)}, energy {format_energy(prediction.energy_uj)}, "
+            f"{counted}{ipc}, {prediction.temperature} caches")
+
+
+def setup_line(prediction: Prediction, ledger: Ledger) -> str:
+    """Return what happens once before the first inference, which no total includes."""
+    counted = ", ".join(f"{count:,} {clock} cycles"
+                        for clock, count in cycles_by_clock(ledger.setup).items())
+    if not counted:
+        return f"set-up, once and apart from the above: {NOT_KNOWN}"
+    energy = format_energy(bill_energy_uj(prediction.setup))
+    return (f"set-up, once and apart from the above: {counted}, "
+            f"{format_time(bill_time_us(prediction, prediction.setup))}, energy {energy}")
+
+
+def layers_part(prediction: Prediction, ledger: Ledger, console: Console) -> RenderableType:
+    """Return one row per layer, as wide as the console allows, with notes on what is marked."""
+    rows = _make_rows(prediction, ledger)
+    dropped: list[str] = []
+    table = _layer_table(rows, prediction, _with_epochs(_WIDE, prediction))
+    if natural_width(table, console) > console.width:
+        columns = _with_epochs(_NARROW, prediction)
+        table = _layer_table(rows, prediction, columns)
+        for header in _DROP_ORDER:
+            if natural_width(table, console) <= console.width:
+                break
+            dropped.append(header)
+            columns = [column for column in columns if column[0] != header]
+            table = _layer_table(rows, prediction, columns)
+    notes = []
+    if any(layer.assumed for layer in prediction.layers):
+        notes.append("* assumed: no data stands behind the cost of this layer")
+    if dropped:
+        notes.append(f"not shown at {console.width} columns: {', '.join(dropped)}")
+    return Group(table, *(Text(note, style="dim") for note in notes))
+
+
+def bill_table(prediction: Prediction, ledger: Ledger, console: Console) -> Table:
+    """Return the bill: one row per cause and clock, with its share of the time."""
+    lines = ledger.total
+    clocks = list(cycles_by_clock(lines))
+    times = [line_time_us(prediction, clock, prediction.bill.cycles(clock, cause))
+             for clock, cause in lines]
+    shares = percentages(times, decimals=1)
+    shown_ms = share_out([time / 1e3 for time in times], 3)
+    energies = _shown_energies([line_energy_uj(prediction.bill, clock, cause)
+                                for clock, cause in lines], prediction.energy_uj)
+    table = new_table(("bill", "cause", "cycles", *(["clock"] if len(clocks) > 1 else []), "ms",
+                       "%", "uJ", ""), ("cycles", "ms", "%", "uJ"))
+    groups = {cause: group for group, causes in CAUSE_GROUPS.items() for cause in causes}
+    last, largest = "", max(shares, default=0.0) or 1.0
+    for (clock, cause), ms, share, energy in zip(lines, shown_ms, shares, energies, strict=True):
+        group = groups[cause]
+        add_row(table, (group if group != last else "", cause, f"{lines[clock, cause]:,}",
+                        *([clock] if len(clocks) > 1 else []), f"{ms:,.3f}", f"{share:.1f}",
+                        energy, draw_bar(share / largest, console)))
+        last = group
+    total = " + ".join(f"{count:,}" for count in cycles_by_clock(lines).values())
+    add_row(table, ("total", "", total, *(["all"] if len(clocks) > 1 else []),
+                    f"{math.fsum(shown_ms):,.3f}", f"{math.fsum(shares):.1f}",
+                    format_number(prediction.energy_uj, _energy_decimals(prediction.energy_uj)),
+                    ""), style="bold")
+    return table
+
+
+def _make_rows(prediction: Prediction, ledger: Ledger) -> list[_Row]:
+    times = [layer.time_us for layer in prediction.layers]
+    shown_ms = share_out([time / 1e3 for time in times], 3)
+    shares = percentages(times, decimals=1)
+    energies = _shown_energies([layer.energy_uj for layer in prediction.layers],
+                               prediction.energy_uj)
+    rows = []
+    for position, layer in enumerate(prediction.layers):
+        counted = cycles_by_clock(ledger.layers[position])
+        rows.append(_Row(
+            layer=layer, cycles=counted, time_ms=shown_ms[position],
+            energy=energies[position], percent=shares[position],
+            cumulative=math.fsum(shares[:position + 1])))
+    return rows
+
+
+_Column = tuple[str, bool, Callable[[_Row], str]]
+
+_WIDE: tuple[_Column, ...] = (
+    ("layer", True, lambda row: str(row.layer.index)),
+    ("op", False, lambda row: row.layer.op + _marks(row.layer)),
+    ("output", False, lambda row: _shape(row.layer.output_shape)),
+    ("MACs", True, lambda row: f"{row.layer.macs:,}"),
+    ("bytes moved", True, lambda row: f"{row.layer.bytes_moved:,}"),
+    ("cycles", True, lambda row: _count_cycles(row, row.layer.clock)),
+    ("ms", True, lambda row: f"{row.time_ms:,.3f}"),
+    ("%", True, lambda row: f"{row.percent:.1f}"),
+    ("cum %", True, lambda row: f"{row.cumulative:.1f}"),
+    ("uJ", True, lambda row: row.energy),
+    ("MAC/B", True, lambda row: significant(row.layer.arithmetic_intensity)),
+    ("bound", False, lambda row: "alias" if row.layer.alias else row.layer.bound),
+    ("largest cause", False, lambda row: str(row.layer.largest_cause)),
+)
+
+_NARROW: tuple[_Column, ...] = (
+    ("", True, lambda row: str(row.layer.index)),
+    ("op", False, lambda row: _SHORT_OPS.get(row.layer.op, row.layer.op) + _marks(row.layer)),
+    ("output", False, lambda row: _shape(row.layer.output_shape)),
+    ("MACs", True, lambda row: format_count(row.layer.macs)),
+    ("bytes", True, lambda row: format_count(row.layer.bytes_moved)),
+    ("cycles", True, lambda row: _count_cycles(row, row.layer.clock)),
+    ("ms", True, lambda row: f"{row.time_ms:,.3f}"),
+    ("%", True, lambda row: f"{row.percent:.1f}"),
+    ("cum %", True, lambda row: f"{row.cumulative:.1f}"),
+    ("uJ", True, lambda row: row.energy),
+    ("MAC/B", True, lambda row: significant(row.layer.arithmetic_intensity, 2)),
+    ("bound", False, lambda row: "alias" if row.layer.alias else row.layer.bound),
+    ("largest", False, lambda row: str(row.layer.largest_cause)),
+)
+
+
+def _with_epochs(columns: Sequence[_Column], prediction: Prediction) -> list[_Column]:
+    """Give each clock a column of cycles and add the epochs, where there are epochs."""
+    if not prediction.epochs:
+        return list(columns)
+    place = [header for header, _, _ in columns].index("cycles")
+    counted: list[_Column] = [
+        (f"{_clock_label(prediction, clock)} cycles", True, partial(_count_cycles, clock=clock))
+        for clock in prediction.bill.clocks()]
+    epochs: _Column = ("epoch", False, lambda row: " ".join(
+        name.removeprefix("epoch_") for name in row.layer.epochs))
+    return [*columns[:place], epochs, *counted, *columns[place + 1:]]
+
+
+def _clock_label(prediction: Prediction, clock: str) -> str:
+    """A clock as its cycles are called: of an NPU they are those of its epochs' cores."""
+    npu = prediction.deployment.board.npu
+    return f"{clock} core" if npu is not None and clock == npu.clock else clock
+
+
+def _count_cycles(row: _Row, clock: str) -> str:
+    return f"{row.cycles.get(clock, 0):,}"
+
+
+def _layer_table(rows: Sequence[_Row], prediction: Prediction,
+                 columns: Sequence[_Column]) -> Table:
+    table = new_table([column[0] for column in columns],
+                      [column[0] for column in columns if column[1]])
+    if columns[0][0] == "":
+        table.padding = (0, 1, 0, 0)
+    for row in rows:
+        add_row(table, [write(row) for _, _, write in columns])
+    total = {
+        "op": "total", "ms": f"{math.fsum(row.time_ms for row in rows):,.3f}",
+        "MACs": _total_macs(rows, columns), "%": f"{rows[-1].cumulative:.1f}" if rows else "0.0",
+        "uJ": format_number(prediction.energy_uj, _energy_decimals(prediction.energy_uj)),
+    }
+    for header in (header for header, _, _ in columns if header.endswith("cycles")):
+        clock = header.removesuffix("cycles").strip().removesuffix(" core") or prediction.clock
+        total[header] = f"{sum(row.cycles.get(clock, 0) for row in rows):,}"
+    add_row(table, [total.get(header, "") for header, _, _ in columns], style="bold")
+    return table
+
+
+def _total_macs(rows: Sequence[_Row], columns: Sequence[_Column]) -> str:
+    macs = sum(row.layer.macs for row in rows)
+    return f"{macs:,}" if columns[0][0] else format_count(macs)
+
+
+def _shape(shape: tuple[int, ...]) -> str:
+    """Write a shape without its batch of one."""
+    inner = shape[1:] if len(shape) > 1 and shape[0] == 1 else shape
+    return "x".join(str(extent) for extent in inner)
+
+
+def _marks(layer: LayerPrediction) -> str:
+    return " *" if layer.assumed else ""
+
+
+def _ram_parts(prediction: Prediction) -> str:
+    """What the RAM is made of; the parts sum to it."""
+    scratch = prediction.placement.scratch_bytes
+    parts = []
+    for name, size_bytes in prediction.deployment.ram_parts.items():
+        within = f" (scratch up to {scratch:,} of it)" if name == "arena" and scratch else ""
+        if size_bytes:
+            parts.append(f"{name} {size_bytes:,}{within}")
+    return " + ".join(parts) + " bytes"
+
+
+def _used(needed_bytes: int, available_bytes: int) -> str:
+    return (f"{needed_bytes:,} of {available_bytes:,} bytes "
+            f"({format_share(needed_bytes, available_bytes)})")
+
+
+def _shown_energies(energies_uj: Sequence[float | None], total_uj: float | None) -> list[str]:
+    decimals = _energy_decimals(total_uj)
+    known = [energy for energy in energies_uj if energy is not None]
+    if len(known) < len(energies_uj):
+        return [format_number(energy, decimals) for energy in energies_uj]
+    return [format_number(energy, decimals) for energy in share_out(known, decimals)]
+
+
+def _energy_decimals(total_uj: float | None) -> int:
+    """Digits after the point so that the total has about four that count."""
+    if not total_uj:
+        return 3
+    return min(6, max(1, 3 - math.floor(math.log10(total_uj))))
+

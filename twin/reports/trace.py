@@ -1,0 +1,111 @@
+"""A timeline for chrome://tracing and Perfetto: the JSON trace format, one row per engine and unit.
+
+References
+----------
+Trace Event Format: "X" is a complete event with ts and dur in microseconds, "C" a counter,
+"M" names processes and threads.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from twin.deployment.deployment import Deployment
+from twin.errors import UsageError
+from twin.prediction.accelerator.timeline import HOST, Span, list_spans, sample_bandwidth
+from twin.prediction.prediction import Prediction
+from twin.reports.export import check_place, write_file
+
+_PROCESSES = {"host": 1, "units": 2, "stream engines": 3, "epochs": 4}
+
+
+def check_trace(deployment: Deployment, path: str | Path) -> None:
+    """Refuse a trace that could not be made or written, before anything is computed.
+
+    Raises
+    ------
+    UsageError
+        When nothing is offloaded, the path does not end in .json, or cannot be written.
+    """
+    if deployment.runtime.offload is None:
+        raise UsageError(f"runtime {deployment.runtime.identity} has no epochs to "
+                         "trace; accepted: a runtime that offloads, such as neural-art")
+    if Path(path).suffix != ".json":
+        raise UsageError(f"{path}: a trace ends in .json")
+    check_place(path)
+
+
+def make_trace(prediction: Prediction) -> dict[str, Any]:
+    """Return the trace of an inference.
+
+    Parameters
+    ----------
+    prediction : Prediction
+        Of a runtime that offloads.
+
+    Returns
+    -------
+    dict
+        Of plain JSON types: epochs, host phases, units, engines, and pool bandwidth.
+
+    """
+    spans = list_spans(prediction)
+    rows = _number_rows(spans)
+    events = [{"ph": "M", "name": "process_name", "pid": pid, "args": {"name": name}}
+              for name, pid in _PROCESSES.items()]
+    events += [{"ph": "M", "name": "thread_name", "pid": pid, "tid": tid, "args": {"name": row}}
+               for row, (pid, tid) in rows.items()]
+    events += [{"ph": "X", "name": epoch.name, "cat": epoch.kind, "pid": _PROCESSES["epochs"],
+                "tid": 1, **_place(epoch.start_us, epoch.start_us + epoch.time_us),
+                "args": {"layers": ", ".join(map(str, epoch.run.epoch.layers)),
+                         "core_npu_cycles": epoch.run.core_npu_cycles}}
+               for epoch in prediction.epochs]
+    events += [_span_event(span, *rows[span.row]) for span in spans]
+    for pool, rates in sample_bandwidth(spans, prediction.time_us).items():
+        width_us = prediction.time_us / len(rates)
+        events += [{"ph": "C", "name": f"{pool} MB/s", "pid": _PROCESSES["stream engines"],
+                    "ts": place * width_us, "args": {"MB/s": rate}}
+                   for place, rate in enumerate(rates)]
+    deployment = prediction.deployment
+    return {"traceEvents": events, "displayTimeUnit": "ns",
+            "otherData": {"kind": prediction.kind, "model": deployment.graph.name,
+                          "board": deployment.board.name,
+                          "runtime": deployment.runtime.identity}}
+
+
+def write_trace(prediction: Prediction, path: str | Path) -> Path:
+    """Write the trace of an inference; the file appears whole or not at all.
+
+    Raises
+    ------
+    UsageError
+        As `check_trace`, or when it cannot be written after all.
+    """
+    check_trace(prediction.deployment, path)
+    return write_file(path, (json.dumps(make_trace(prediction)) + "\n").encode())
+
+
+def _number_rows(spans: tuple[Span, ...]) -> dict[str, tuple[int, int]]:
+    """Process and thread of each row: host, units and engines in name order."""
+    rows: dict[str, tuple[int, int]] = {}
+    for row in sorted({span.row for span in spans}):
+        engine = row.startswith("STRENG")
+        process = "host" if row == HOST else "stream engines" if engine else "units"
+        rows[row] = (_PROCESSES[process], len(rows) + 1)
+    return rows
+
+
+def _place(start_us: float, end_us: float) -> dict[str, float]:
+    """Begin and length in whole tenths of a nanosecond, so that neighbours never overlap."""
+    start = round(start_us, 4)
+    return {"ts": start, "dur": round(round(end_us, 4) - start, 4)}
+
+
+def _span_event(span: Span, pid: int, tid: int) -> dict[str, Any]:
+    event: dict[str, Any] = {"ph": "X", "name": span.label, "pid": pid, "tid": tid,
+                             **_place(span.start_us, span.end_us)}
+    if span.bytes:
+        event["args"] = {"bytes": span.bytes, "pool": span.pool}
+    return event
