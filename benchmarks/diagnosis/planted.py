@@ -23,8 +23,8 @@ from calibration.virtual_board.costs import Costs, Disturbance, costs_of
 from calibration.virtual_board.unicorn_board import run_unicorn
 from hwmodels.board.file import change_board
 from twin.deployment.deployment import Deployment, deploy
-from twin.image.build.compile import build_firmware
-from twin.image.build.ports import firmware_folder, load_port
+from twin.image.compile.build import build_firmware
+from twin.image.compile.ports import firmware_folder, load_port
 from twin.network.operators import graph_macs
 
 QUIET = Disturbance()

@@ -31,9 +31,9 @@ from hwmodels.cache.set_associative import new_state, simulate_nests
 from hwmodels.core.file import load_core
 from hwmodels.core.schedule import schedule
 from hwmodels.kernel import Kernel
-from twin.image.build.compile import Build, build_firmware
-from twin.image.build.ports import load_port
-from twin.image.build.verification import BoardRun, open_board, random_input, run_on_board
+from twin.image.compile.build import Build, build_firmware
+from twin.image.compile.ports import load_port
+from twin.image.compile.verification import BoardRun, open_board, random_input, run_on_board
 from twin.image.read.image import read_built_image
 from twin.image.read.kernels import read_kernels
 from twin.network.graph import Graph

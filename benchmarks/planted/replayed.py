@@ -23,9 +23,9 @@ from calibration.virtual_board.replay import LayerRecord, record_layers, replay_
 from hwmodels.board.facts import Cache
 from hwmodels.core.file import load_core
 from hwmodels.core.schedule import count_block
-from twin.image.build.compile import build_firmware
-from twin.image.build.ports import load_port
-from twin.image.build.verification import random_input
+from twin.image.compile.build import build_firmware
+from twin.image.compile.ports import load_port
+from twin.image.compile.verification import random_input
 from twin.learning.overlays import stated_sds
 from twin.learning.tally import TIME_PRICES, price_of_family
 from twin.network.graph import Graph

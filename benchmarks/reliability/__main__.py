@@ -26,8 +26,8 @@ from calibration.collecting.wire.frames import PAYLOAD_MAX
 from calibration.collecting.wire.session import Session
 from calibration.virtual_board.host import run_host
 from calibration.virtual_board.relay import Faults, Relay
-from twin.image.build.compile import build_firmware
-from twin.image.build.ports import load_port
+from twin.image.compile.build import build_firmware
+from twin.image.compile.ports import load_port
 from twin.network.zoo import build
 
 RATE = 1e-4

@@ -14,9 +14,9 @@ pytest.importorskip("cobs", reason="needs the boards extra")
 pytest.importorskip("elftools", reason="needs the boards extra")
 
 from calibration.errors import BoardRefusedError
-from twin.image.build.compile import build_firmware
-from twin.image.build.ports import load_port
-from twin.image.build.verification import open_board, random_input, run_on_board
+from twin.image.compile.build import build_firmware
+from twin.image.compile.ports import load_port
+from twin.image.compile.verification import open_board, random_input, run_on_board
 from twin.network.zoo import build
 
 ARM, RISCV = ("make", "arm-none-eabi-gcc"), ("make", "riscv64-unknown-elf-gcc")

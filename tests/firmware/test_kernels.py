@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from made_networks import ELEMENTWISE, WINDOWED, needs_make, random_network
 
-from twin.image.build.native import build_kernels, build_library, called_layers, run_library
-from twin.image.build.verification import random_input
+from twin.image.compile.native import build_kernels, build_library, called_layers, run_library
+from twin.image.compile.verification import random_input
 from twin.network.arithmetic import run_network
 from twin.network.zoo import build
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from made_networks import needs_make
 
-from twin.image.build.ports import firmware_folder, list_ports, load_port
+from twin.image.compile.ports import firmware_folder, list_ports, load_port
 
 FIRMWARE = firmware_folder()
 COMPILERS = {"arm": "arm-none-eabi-gcc", "riscv": "riscv64-unknown-elf-gcc", "host": "cc"}

@@ -18,9 +18,9 @@ pytest.importorskip("cobs", reason="needs the boards extra")
 
 from cobs import cobs
 
-from twin.image.build.compile import build_firmware
-from twin.image.build.ports import load_port
-from twin.image.build.verification import random_input
+from twin.image.compile.build import build_firmware
+from twin.image.compile.ports import load_port
+from twin.image.compile.verification import random_input
 from twin.network.arithmetic import run_network
 from twin.network.operators import is_alias
 

@@ -14,9 +14,9 @@ from made_networks import needs_make
 
 pytest.importorskip("elftools", reason="needs the boards extra")
 
-from twin.image.build.compile import build_firmware
-from twin.image.build.ports import load_port
-from twin.image.build.verification import random_input
+from twin.image.compile.build import build_firmware
+from twin.image.compile.ports import load_port
+from twin.image.compile.verification import random_input
 from twin.network.arithmetic import run_network
 from twin.network.arithmetic.requantisation import round_away
 from twin.network.zoo import build

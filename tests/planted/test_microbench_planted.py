@@ -20,7 +20,7 @@ from calibration.virtual_board.costs import Costs, Span
 from calibration.virtual_board.unicorn_board import run_unicorn
 from hwmodels.board.facts import Cache
 from hwmodels.board.file import load_board
-from twin.image.build.ports import load_port
+from twin.image.compile.ports import load_port
 from twin.learning.portability.measuring import build_job, prepare_job, run_job
 from twin.learning.portability.plan_file import PlanFile
 

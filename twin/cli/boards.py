@@ -137,7 +137,7 @@ def boards(name: Name = None, sources: Sources = False, virtual: Virtual = False
         if name is not None or sources:
             raise UsageError("--virtual lists emulated boards and goes with nothing else")
         from calibration.virtual_board import list_virtual_boards
-        from twin.image.build.compile import find_missing
+        from twin.image.compile.build import find_missing
         from twin.reports.tables.measured import virtual_boards_table
 
         show(open_console(), virtual_boards_table(

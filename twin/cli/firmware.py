@@ -12,8 +12,8 @@ from twin.cli.output import note_written, open_console, show, warn
 from twin.errors import FirmwareError, UsageError
 
 if TYPE_CHECKING:
-    from twin.image.build.compile import Build
-    from twin.image.build.verification import BoardRun
+    from twin.image.compile.build import Build
+    from twin.image.compile.verification import BoardRun
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode=None,
                   help="Build the image of a network, flash it, run it, compare compilers.")
@@ -54,8 +54,8 @@ def flash(model: Model, board: BoardName, output: Output = None, port: PortName 
           compiler: Compiler = None, opt: Optimisation = "-O2", image: Image = None) -> None:
     """Write an image into a board's flash, by pyocd or openocd."""
     from hwmodels.board.file import load_board
-    from twin.image.build.flashing import find_programmer, flash_image
-    from twin.image.build.ports import choose_port
+    from twin.image.compile.flashing import find_programmer, flash_image
+    from twin.image.compile.ports import choose_port
 
     target = choose_port(load_board(board), port)
     command = find_programmer(target)
@@ -108,9 +108,9 @@ def _build(model: str, board: str, output: str | None, port: str | None, compile
            opt: str, kernels: str, weights: str | None, arena: str | None) -> Build:
     from hwmodels.board.file import load_board
     from twin.deployment.deployment import place
-    from twin.image.build.compile import build_firmware, choose_kernels
-    from twin.image.build.plan import FIRMWARE
-    from twin.image.build.ports import choose_port
+    from twin.image.compile.build import build_firmware, choose_kernels
+    from twin.image.compile.plan import FIRMWARE
+    from twin.image.compile.ports import choose_port
     from twin.network.readers import read_model
 
     graph, machine = read_model(model), load_board(board)
@@ -126,7 +126,7 @@ def _build(model: str, board: str, output: str | None, port: str | None, compile
 
 def _run(model: str, board: str, image: Path, where: str, virtual: bool, runs: int) -> BoardRun:
     from hwmodels.board.file import load_board
-    from twin.image.build.verification import open_board, random_input, run_on_board
+    from twin.image.compile.verification import open_board, random_input, run_on_board
     from twin.network.readers import read_model
 
     graph = read_model(model)
@@ -136,8 +136,8 @@ def _run(model: str, board: str, image: Path, where: str, virtual: bool, runs: i
 
 def _find_compilers(port: str) -> tuple[str, ...]:
     """Return the compilers that are installed; a remark names the others."""
-    from twin.image.build.compile import COMPILERS, installed_compilers
-    from twin.image.build.ports import load_port
+    from twin.image.compile.build import COMPILERS, installed_compilers
+    from twin.image.compile.ports import load_port
 
     found = installed_compilers(load_port(port))
     warn(f"{name} is not installed and left out" for name in COMPILERS if name not in found)
@@ -147,7 +147,7 @@ def _find_compilers(port: str) -> tuple[str, ...]:
 def _default_virtual(board: str) -> str:
     """Virtual board with the board's core: QEMU's first, whose counts are instructions."""
     from hwmodels.board.file import load_board
-    from twin.image.build.ports import load_port
+    from twin.image.compile.ports import load_port
 
     core = load_board(board).core
     for name in ("mps2-an386", "mps2-an500", "mps2-an505", "mps3-an547", "riscv_virt", "host"):

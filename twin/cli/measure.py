@@ -175,7 +175,7 @@ def _check_target(model: str | None, plan: str | None, port: str | None, virtual
 
 def _read_input(path: Path, graph: Graph) -> bytes:
     """Read the network's input, and refuse another length before anything is built."""
-    from twin.image.build.verification import random_input
+    from twin.image.compile.verification import random_input
 
     data = path.read_bytes()
     wanted = random_input(graph).nbytes
@@ -206,7 +206,7 @@ def _launch(graph: Graph, board: Board | None, virtual: str | None, image: str |
         yield None
         return
     from calibration.virtual_board import check_virtual_board, launch
-    from twin.image.build.ports import check_core
+    from twin.image.compile.ports import check_core
 
     check_virtual_board(virtual)
     if board is not None:
@@ -219,8 +219,8 @@ def _launch(graph: Graph, board: Board | None, virtual: str | None, image: str |
 def _build(graph: Graph, board: Board | None, name: str, folder: Path) -> Path:
     """Build the image; an emulated core gets the memories of the board it stands for."""
     from twin.deployment.deployment import deploy
-    from twin.image.build.compile import build_firmware, choose_kernels
-    from twin.image.build.ports import load_port
+    from twin.image.compile.build import build_firmware, choose_kernels
+    from twin.image.compile.ports import load_port
 
     port = load_port(name)
     placed = None if port.fixed_map or board is None else deploy(graph, board)
@@ -238,7 +238,7 @@ def _run_campaign(line: str, baud: int, told: dict[str, Any], made: Launched | N
     from calibration.collecting.wire.session import RETURN_S, Session
     from calibration.measurement.board_samples import counter_name
     from twin.attribution.measured_layers import judge_network
-    from twin.image.build.compile import runtime_of
+    from twin.image.compile.build import runtime_of
 
     remarks: list[str] = []
     with open_link(line, baud=baud) as link:
@@ -365,7 +365,7 @@ def _make_power_window(campaign: Campaign, window: PowerWindow, network: Measure
 
 def _write_flamegraph(path: Path, graph: Graph, network: MeasuredNetwork, sampled: bool) -> None:
     """Write stacks of layers as measured; on the host of functions, where py-spy is installed."""
-    from twin.image.build.profile import find_profiler, sample_stacks
+    from twin.image.compile.profile import find_profiler, sample_stacks
     from twin.reports.flamegraph import draw_flamegraph
 
     if sampled and find_profiler() is not None:

@@ -14,7 +14,7 @@ from twin.errors import UsageError
 if TYPE_CHECKING:
     from calibration.virtual_board import Launched
     from hwmodels.board.facts import Board
-    from twin.image.build.ports import Port
+    from twin.image.compile.ports import Port
     from twin.learning.portability.measuring import Job
 
 HOST = "host"
@@ -75,7 +75,7 @@ def measure_plan(text: str, board: Board | None, *, port: str | None, virtual: s
 
 
 def _find_port(board: Board | None, virtual: str | None) -> Port:
-    from twin.image.build.ports import choose_port, load_port
+    from twin.image.compile.ports import choose_port, load_port
 
     if virtual is not None or board is None:
         return load_port(virtual or HOST)

@@ -9,10 +9,11 @@ import jsonschema
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from made_measurements import check_sums, measure
 from made_predictions import make_prediction
 
 from calibration.measurement.measurement import Measurement
-from calibration.measurement.sample import Header, Sample
+from calibration.measurement.sample import Sample
 from hwmodels.counts import CAUSES
 from twin.attribution.attribution import CLOCK, OUTSIDE, attribute
 from twin.attribution.counter_causes import load_groups
@@ -28,49 +29,8 @@ from twin.prediction.prediction import predict
 ISSUE = "mac, mac_waste, alu, load_store, branch, data_copy, kernel_call, weight_decode"
 
 
-def measure(prediction, *, factor=1.0, clock_hz=120e6, counters=None, whole=None, layers=None,
-            **header):
-    """A measurement of a prediction's layers: its cycles times a factor, and further counters."""
-    deployment = prediction.deployment
-    samples = []
-
-    def add(layer, counter, value, unit="events", clock=None):
-        samples.append(Sample(run=0, layer=layer, counter=counter, value=value, unit=unit,
-                              clock=clock))
-
-    chosen = prediction.layers if layers is None else [
-        layer for layer in prediction.layers if layer.index in layers]
-    for layer in chosen:
-        add(layer.index, "cpu_cycles", round(layer.cycles * factor), "cycles", "cpu")
-        for name, value in (counters or {}).items():
-            add(layer.index, name, value(layer))
-    add(None, "cpu_cycles", round(prediction.cycles * factor) + 17, "cycles", "cpu")
-    for name, value in (whole or {}).items():
-        add(None, name, value)
-    told = {"kind": "measured", "model": "made", "board": deployment.board.name,
-            "model_sha256": deployment.graph.sha256, "runtime": "made@1.0",
-            "clocks_hz": (("cpu", clock_hz),), "temperature": "warm", "source": "made",
-            "architecture_id": deployment.graph.architecture_id} | header
-    return Measurement(header=Header(**told), samples=tuple(samples))
-
-
 def set_side_by_side(prediction, measurement):
     return attribute(side_of_prediction(prediction), side_of_measurement(measurement))
-
-
-def check_sums(attribution):
-    """The law: in every row and in every column, in whole numbers."""
-    for account in attribution.accounts:
-        total = account.total
-        for row in (*account.rows, total):
-            assert row.predicted == sum(gap.predicted for gap in row.gaps)
-            assert row.measured - row.predicted == row.explained + row.unexplained
-            assert all(isinstance(value, int) for value in (
-                row.predicted, row.measured, row.unexplained))
-        for name in ("predicted", "measured", "gap", "explained", "unexplained"):
-            assert getattr(total, name) == sum(getattr(row, name) for row in account.rows)
-        assert total.predicted == attribution.predicted.whole.amounts[account.quantity]
-        assert total.measured == attribution.measured.whole.amounts[account.quantity]
 
 
 @settings(max_examples=40, deadline=None)

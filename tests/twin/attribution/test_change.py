@@ -8,8 +8,8 @@ import jsonschema
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from made_measurements import measure
 from made_predictions import make_prediction
-from test_attribution import measure
 
 from twin.attribution.change import compare_sides
 from twin.attribution.ci import to_bencher, write_junit

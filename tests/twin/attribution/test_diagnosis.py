@@ -7,7 +7,7 @@ from importlib.util import find_spec
 
 import numpy as np
 import pytest
-from test_attribution import measure
+from made_measurements import measure
 
 from benchmarks.diagnosis.planted import Bench, list_plants
 from calibration.measurement.sample import Sample

@@ -6,7 +6,7 @@ import random
 
 import jsonschema
 import pytest
-from test_attribution import check_sums, measure
+from made_measurements import check_sums, measure
 from typer.testing import CliRunner
 
 from calibration.measurement.measurement import write_measurement

@@ -17,7 +17,7 @@ from calibration.microbench.probes import read_probes
 from hwmodels.board.file import load_board
 from twin.cli import app
 from twin.errors import UsageError
-from twin.image.build.ports import list_ports, load_port
+from twin.image.compile.ports import list_ports, load_port
 from twin.learning.portability.measuring import build_job, prepare_job
 from twin.learning.portability.new_board import Wanted, write_board
 from twin.learning.portability.plan_file import PlanFile, read_plan, write_plan

@@ -4,8 +4,8 @@ import json
 from pathlib import Path
 
 import pytest
+from made_info import made_info
 from rich.console import Console
-from test_neural_art import made_info
 from typer.testing import CliRunner
 
 from twin.cli import app

@@ -13,14 +13,14 @@ from hwmodels.board.file import change_board, load_board
 from hwmodels.errors import ToolMissingError
 from twin.deployment.deployment import deploy, place
 from twin.errors import DoesNotFitError, FirmwareError, RuntimeRefusedError, UsageError
-from twin.image.build.boot_checksum import boot_checksum
-from twin.image.build.calls import _WRITERS, _literal
-from twin.image.build.compile import build_firmware
-from twin.image.build.flashing import find_programmer, flash_image
-from twin.image.build.memory_map import choose_sample_capacity, write_memory_map
-from twin.image.build.plan import FIRMWARE, lay_out_constants, plan_firmware
-from twin.image.build.ports import choose_port, firmware_folder, list_ports, load_port
-from twin.image.build.source import generate_source
+from twin.image.compile.boot_checksum import boot_checksum
+from twin.image.compile.build import build_firmware
+from twin.image.compile.calls import _WRITERS, _literal
+from twin.image.compile.flashing import find_programmer, flash_image
+from twin.image.compile.memory_map import choose_sample_capacity, write_memory_map
+from twin.image.compile.plan import FIRMWARE, lay_out_constants, plan_firmware
+from twin.image.compile.ports import choose_port, firmware_folder, list_ports, load_port
+from twin.image.compile.source import generate_source
 from twin.network.arithmetic.parameters import folded_bias
 from twin.network.arithmetic.requantisation import weighted
 from twin.network.graph import Graph

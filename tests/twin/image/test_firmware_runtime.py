@@ -12,7 +12,7 @@ from hwmodels.board.file import change_board, load_board
 from hwmodels.errors import ToolMissingError
 from twin.deployment.deployment import deploy
 from twin.errors import RuntimeRefusedError, UsageError
-from twin.image.build.store import keep_image, port_of
+from twin.image.compile.store import keep_image, port_of
 from twin.image.read import network
 from twin.learning.observations import name_runtime
 from twin.prediction.prediction import predict

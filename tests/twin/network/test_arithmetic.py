@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from made_graphs import MLPERF_TINY, model_file, needs_models, one_layer, tensor
 
 from twin.errors import RuntimeRefusedError, UsageError
-from twin.image.build.verification import random_input
+from twin.image.compile.verification import random_input
 from twin.network.arithmetic import data_inputs, run_layer, run_network
 from twin.network.arithmetic.parameters import folded_bias, lookup_table, softmax_table
 from twin.network.arithmetic.requantisation import (

@@ -8,7 +8,7 @@ import xml.etree.ElementTree as ET
 import pytest
 
 from twin.errors import FirmwareError
-from twin.image.build import profile
+from twin.image.compile import profile
 from twin.network.zoo import build
 from twin.reports.flamegraph import WIDTH, draw_flamegraph
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from hwmodels.kernel import Access, Block, Kernel, Loop, Nest, Operand, walk_accesses
 from twin.deployment.placement import Placement
-from twin.image.build.plan import Image
+from twin.image.compile.plan import Image
 from twin.image.read.flow import CodeBlock
 from twin.image.read.image import BuiltImage, Function
 from twin.image.read.stack import layer_stack_pointer

@@ -8,8 +8,8 @@ from hwmodels.board.facts import Board
 from hwmodels.kernel import Kernel
 from twin.deployment.deployment import Deployment
 from twin.errors import FirmwareError, RuntimeRefusedError
-from twin.image.build.ports import Port
-from twin.image.build.store import keep_image, port_of
+from twin.image.compile.ports import Port
+from twin.image.compile.store import keep_image, port_of
 from twin.image.read.image import read_built_image
 from twin.image.read.kernels import read_kernels
 

@@ -12,7 +12,7 @@ from hwmodels.board.file import list_boards, load_board
 from hwmodels.errors import TwinError, did_you_mean
 from hwmodels.prices import rail_mw_per_ma
 from twin.errors import UsageError
-from twin.image.build.ports import ISAS
+from twin.image.compile.ports import ISAS
 
 CORES = {**ISAS, "rv32imac": "rv32imac"}
 """Instruction set by core a board file may name."""

@@ -12,8 +12,8 @@ from hwmodels.core.schedule import schedule
 from hwmodels.errors import did_you_mean
 from twin.deployment.deployment import FLASH_ROLES
 from twin.errors import UsageError
-from twin.image.build.microbench import TAIL_BYTES, Rooms
-from twin.image.build.ports import Port
+from twin.image.compile.microbench import TAIL_BYTES, Rooms
+from twin.image.compile.ports import Port
 from twin.prediction.roofs import mac_loop
 
 ALL = "all"

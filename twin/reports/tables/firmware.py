@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from rich.console import Group, RenderableType
 from rich.table import Table
 
-from twin.image.build.compile import Build
-from twin.image.build.plan import FIRMWARE
-from twin.image.build.verification import BoardRun
+from twin.image.compile.build import Build
+from twin.image.compile.plan import FIRMWARE
+from twin.image.compile.verification import BoardRun
 from twin.reports.tables.layout import add_row, new_pairs, new_table
 
 

@@ -49,4 +49,4 @@ LIBRARY: Mapping[str, Lowering] = {
         "add", "average_pool_2d", "concatenation", "depthwise_conv_2d", "dequantize",
         "fully_connected", "max_pool_2d", "mean", "pad", "softmax", *LOOKUPS), _COMPILED),
 }
-"""Operators by name: those `twin.image.build.calls` writes."""
+"""Operators by name: those `twin.image.compile.calls` writes."""

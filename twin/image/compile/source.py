@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from twin.network.arithmetic.requantisation import single
-from twin.image.build.calls import Context, emit_layer
-from twin.image.build.plan import FIRMWARE, Image, lay_out_constants
+from twin.deployment.placement import Placement, align, plan_placement
 from twin.errors import RuntimeRefusedError
+from twin.image.compile.calls import Context, emit_layer
+from twin.image.compile.plan import FIRMWARE, Image, lay_out_constants
+from twin.network.arithmetic.requantisation import single
 from twin.network.graph import Graph, Layer, Tensor
 from twin.network.operators import is_alias
-from twin.deployment.placement import Placement, align, plan_placement
 from twin.runtimes import load_runtime
 
 TEXT_MODELS = {"ic": 1, "kws": 2, "vww": 3, "ad": 4, "sww": 5}
@@ -62,7 +62,7 @@ def generate_source(graph: Graph, isa: str, *, kernels: str = "own") -> Source:
     isa : str
         Instruction set, which CMSIS-NN's scratch depends on.
     kernels : str
-        One of `twin.image.build.plan.KERNELS`.
+        One of `twin.image.compile.plan.KERNELS`.
 
     Raises
     ------

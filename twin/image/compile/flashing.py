@@ -7,8 +7,8 @@ import subprocess
 from pathlib import Path
 
 from hwmodels.errors import ToolMissingError
-from twin.image.build.ports import Port
 from twin.errors import FirmwareError, UsageError
+from twin.image.compile.ports import Port
 
 
 def find_programmer(port: Port) -> tuple[str, ...]:

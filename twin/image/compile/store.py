@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hwmodels.board.facts import Board
-from twin.image.build.compile import build_firmware, describe_compiler, fingerprint
-from twin.image.build.memory_map import write_memory_map
-from twin.image.build.ports import Port, list_ports, load_port
-from twin.image.build.source import Source, generate_source
 from twin.deployment.deployment import Deployment
 from twin.errors import RuntimeRefusedError, UsageError
+from twin.image.compile.build import build_firmware, describe_compiler, fingerprint
+from twin.image.compile.memory_map import write_memory_map
+from twin.image.compile.ports import Port, list_ports, load_port
+from twin.image.compile.source import Source, generate_source
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from twin.deployment.placement import Placement, align, plan_placement, requantisation_bytes
 from twin.network.arithmetic import parameters
 from twin.network.arithmetic.requantisation import weighted
 from twin.network.graph import Graph, Layer
 from twin.network.operators import is_alias
-from twin.deployment.placement import Placement, align, plan_placement, requantisation_bytes
 from twin.runtimes import Runtime, load_runtime
 from twin.runtimes.firmware import is_pointwise
 

@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from hwmodels.errors import ToolMissingError
-from twin.image.build.native import build_library
 from twin.errors import FirmwareError
+from twin.image.compile.native import build_library
 from twin.network.graph import Graph
 
 RATE_HZ = 500
@@ -49,7 +49,7 @@ def sample_stacks(graph: Graph, seconds: float = 3.0) -> list[str]:
         folder = Path(name)
         library, raw = build_library(graph, folder), folder / "stacks.txt"
         command = [profiler, "record", "--native", "--rate", str(RATE_HZ), "--format", "raw",
-                   "--output", str(raw), "--", sys.executable, "-m", "twin.image.build.native",
+                   "--output", str(raw), "--", sys.executable, "-m", "twin.image.compile.native",
                    str(library), str(seconds)]
         result = subprocess.run(command, capture_output=True, text=True, check=False)
         if result.returncode or not raw.is_file():

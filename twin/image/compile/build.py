@@ -13,19 +13,19 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from hwmodels.errors import ToolMissingError
-from twin.image.build.boot_checksum import write_boot_checksum
-from twin.image.build.image_sizes import ImageSizes, read_sizes
-from twin.image.build.memory_map import (
+from twin.deployment.deployment import Deployment
+from twin.errors import DoesNotFitError, FirmwareError, UsageError
+from twin.image.compile.boot_checksum import write_boot_checksum
+from twin.image.compile.image_sizes import ImageSizes, read_sizes
+from twin.image.compile.memory_map import (
     SAMPLE_BYTES,
     SAMPLES,
     choose_sample_capacity,
     write_memory_map,
 )
-from twin.image.build.plan import FIRMWARE, KERNELS
-from twin.image.build.ports import Port, firmware_folder, load_port
-from twin.image.build.source import Source, generate_source, write_source
-from twin.deployment.deployment import Deployment
-from twin.errors import DoesNotFitError, FirmwareError, UsageError
+from twin.image.compile.plan import FIRMWARE, KERNELS
+from twin.image.compile.ports import Port, firmware_folder, load_port
+from twin.image.compile.source import Source, generate_source, write_source
 from twin.network.graph import Graph
 
 COMPILERS = ("gcc", "clang")
@@ -99,7 +99,7 @@ def build_firmware(graph: Graph, port: Port, folder: str | Path, *, compiler: st
     graph : Graph
         The network.
     port : Port
-        From `twin.image.build.ports`.
+        From `twin.image.compile.ports`.
     folder : path
         Where sources and image go; objects of an earlier build are removed.
     compiler : str, optional
@@ -154,7 +154,7 @@ def compile_source(source: Source, port: Port, folder: str | Path, *, memory_map
     source : Source
         What was written.
     port : Port
-        From `twin.image.build.ports`.
+        From `twin.image.compile.ports`.
     folder : path
         Where it is, and where the image goes.
     memory_map : str

@@ -8,13 +8,18 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from twin.deployment.placement import Placement
+from twin.errors import RuntimeRefusedError
+from twin.image.compile.plan import Image
 from twin.network.arithmetic import data_inputs, find_operation, parameters
 from twin.network.arithmetic.integer import check_concatenation, padding_amounts
-from twin.network.arithmetic.requantisation import Requantisation, activation_range, single, weighted
-from twin.image.build.plan import Image
-from twin.errors import RuntimeRefusedError
+from twin.network.arithmetic.requantisation import (
+    Requantisation,
+    activation_range,
+    single,
+    weighted,
+)
 from twin.network.graph import Graph, Layer
-from twin.deployment.placement import Placement
 from twin.runtimes.firmware import is_pointwise
 
 Fields = Mapping[str, object]

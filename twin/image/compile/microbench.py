@@ -11,12 +11,12 @@ from pathlib import Path
 
 from calibration.microbench.probes import MAC_REPEATS, Probe, pack_probes, probe_layers
 from hwmodels.board.facts import Board
-from twin.image.build.compile import Build, compile_source
-from twin.image.build.memory_map import SAMPLES, map_memories
-from twin.image.build.plan import Image
-from twin.image.build.ports import Port, firmware_folder
-from twin.image.build.source import WEIGHTS_S, Source
 from twin.deployment.placement import Placement
+from twin.image.compile.build import Build, compile_source
+from twin.image.compile.memory_map import SAMPLES, map_memories
+from twin.image.compile.plan import Image
+from twin.image.compile.ports import Port, firmware_folder
+from twin.image.compile.source import WEIGHTS_S, Source
 
 CALLS = {
     "chase": "chase({room}, {extent}, {stride}, {laps})",

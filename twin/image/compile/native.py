@@ -16,9 +16,9 @@ from pathlib import Path
 import numpy as np
 
 from hwmodels.errors import ToolMissingError
-from twin.image.build.ports import firmware_folder
-from twin.image.build.source import generate_source, write_source
 from twin.errors import FirmwareError
+from twin.image.compile.ports import firmware_folder
+from twin.image.compile.source import generate_source, write_source
 from twin.network.graph import Graph, Layer
 from twin.network.operators import is_alias
 

@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from hwmodels.board.facts import Board
-from twin.network.arithmetic import run_network
 from twin.errors import FirmwareError
+from twin.network.arithmetic import run_network
 from twin.network.graph import Graph
 from twin.network.operators import is_alias
 
 if TYPE_CHECKING:
-    from calibration.virtual_board import Scales
     from calibration.collecting.wire.session import Session
+    from calibration.virtual_board import Scales
 
 RUN_S = 600.0
 """Longest wait for a run."""
@@ -114,9 +114,9 @@ def open_board(where: str, image: Path, *, virtual: bool,
         Whose costs an emulated core is given.
     """
     from calibration.collecting.link import open_link
-    from calibration.virtual_board import launch
     from calibration.collecting.wire.session import RETURN_S, Session
-    from twin.image.build.ports import check_core
+    from calibration.virtual_board import launch
+    from twin.image.compile.ports import check_core
 
     with contextlib.ExitStack() as stack:
         if not virtual:
