@@ -14,7 +14,7 @@ LAYERS = {"hwmodels": 0, "calibration": 1, "twin": 2}
 HOMES = {
     "tflite": "twin", "flatbuffers": "twin", "onnx": "twin", "typer": "twin",
     "rich": "twin", "matplotlib": "twin", "serial": "calibration", "scipy": "calibration",
-    "sklearn": "calibration", "simpy": "hwmodels",
+    "sklearn": "calibration",
 }
 
 

@@ -9,23 +9,23 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from calibration.datasets import PublishedRow, published_rows
-from calibration.fitting.baselines import (
+from benchmarks.accuracy.baselines import (
+    WORK_NAMES,
     Observations,
     by_core,
     by_core_and_runtime,
     by_core_and_version,
+    count_work,
     fit_linear,
     fit_power,
     learn_clock_baseline,
 )
+from calibration.datasets import PublishedRow, published_rows
 from twin.learning.published import (
-    WORK_NAMES,
     Comparison,
     RowPredictor,
     build_published,
     compare_rows,
-    count_work,
     predict_row,
 )
 

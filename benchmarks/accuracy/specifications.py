@@ -10,18 +10,20 @@ from typing import Any
 
 import numpy as np
 
-from calibration.datasets import PublishedRow
-from calibration.fitting.baselines import (
+from benchmarks.accuracy.baselines import (
+    WORK_NAMES,
     LinearBaseline,
     Observations,
     PowerBaseline,
     by_core,
     by_core_and_runtime,
+    count_work,
     fit_linear,
     fit_power,
 )
+from calibration.datasets import PublishedRow
 from calibration.fitting.lineages import locate, name_network
-from twin.learning.published import WORK_NAMES, build_published, count_work
+from twin.learning.published import build_published
 
 PER_MAC = "MACs x constant"
 FOUR = "four constants"

@@ -15,11 +15,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from benchmarks.oracles import bus_ticked
+from benchmarks.oracles.bus import ReferenceBus
 from hwmodels.bus.bursts import merge_streams
 from hwmodels.bus.events import FINISH, run_bursts
 from hwmodels.bus.interconnect import Interconnect, Master, Slave, Stream
-from hwmodels.reference import bus_ticked
-from hwmodels.reference.bus import ReferenceBus
 
 REPEATS = 5
 TICKED_BURSTS, SIMPY_BURSTS = 25_000, 2_500

@@ -13,6 +13,7 @@ import sys
 
 import numpy as np
 
+from benchmarks.oracles.npu import ReferenceEpoch
 from benchmarks.speed.processor_time import median_cpu_s
 from calibration.datasets.npu import read_compiled_epochs, read_measured_epochs
 from hwmodels.board.file import load_board
@@ -20,7 +21,6 @@ from hwmodels.kernels.npu_streams import run_streams
 from hwmodels.npu.run import run_epochs
 from hwmodels.npu.streams import form_streams
 from hwmodels.npu.timing import plan_epoch
-from hwmodels.reference.npu import ReferenceEpoch
 from twin.deployment.deployment import deploy
 from twin.network.graph import Graph, Layer, Tensor, Window
 from twin.prediction.prediction import predict

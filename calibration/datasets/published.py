@@ -6,7 +6,7 @@ Whoever wants them has to ask for them by name.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -134,6 +134,20 @@ def published_rows(*, use: Use = "fit") -> tuple[PublishedRow, ...]:
     if use not in ("fit", "test", "all"):
         raise MeasurementError(f"use {use!r} of published rows; accepted: fit, test, all")
     return tuple(row for row in _all_rows() if use in ("all", row.use))
+
+
+def refuse_sealed(rows: Sequence[PublishedRow]) -> None:
+    """Raise for a row that must not be learnt from.
+
+    Raises
+    ------
+    MeasurementError
+        Naming the first row whose use is not "fit".
+    """
+    for row in rows:
+        if row.use != "fit":
+            raise MeasurementError(f"{row.dataset}:{row.line}: a row of use {row.use!r} is sealed; "
+                                   "fits take use=fit only")
 
 
 def stand_in(runtime: str) -> str:

@@ -16,12 +16,12 @@ pytest.importorskip("elftools", reason="needs the boards extra")
 from made_networks import needs_tools, random_network
 
 from benchmarks.exactness import binary
+from benchmarks.oracles.cache import walk_addresses
 from calibration.virtual_board.costs import Costs
 from calibration.virtual_board.replay import record_layers, replay_layers
 from hwmodels.board.facts import Cache
 from hwmodels.cache.set_associative import new_state, simulate_nests
 from hwmodels.kernel import Access, Operand
-from hwmodels.reference.cache import walk_addresses
 from twin.image.compile.build import build_firmware
 from twin.image.compile.ports import load_port
 from twin.image.compile.verification import random_input

@@ -8,9 +8,9 @@ from collections.abc import Iterable
 
 import cache_layers
 
+from benchmarks.oracles.cache import walk_addresses
 from hwmodels.board.facts import Cache
 from hwmodels.kernel import Nest, Operand
-from hwmodels.reference.cache import walk_addresses
 
 LAYERS = {
     "conv 9x7x3 to 8, 3x3/1": ("make_conv", (9, 7, 3, 8, 3, 1)),

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 from bus_cases import random_interconnect, random_streams
 
+from benchmarks.oracles.bus_ticked import tick_bus
 from hwmodels.bus.bursts import merge_streams
 from hwmodels.bus.events import run_bursts
 from hwmodels.bus.interconnect import ARBITRATIONS
 from hwmodels.kernels import bus_events
-from hwmodels.reference.bus_ticked import tick_bus
 
 CASES = 30
 """Per arbitration, so 120 together."""
@@ -28,8 +28,8 @@ def cases(arbitration, bursts=25):
 @pytest.mark.parametrize("arbitration", ARBITRATIONS)
 def test_equals_the_simpy_specification(arbitration):
     """Issue, grant, finish and wait of every burst."""
-    pytest.importorskip("simpy", reason="the specification needs the sim extra")
-    from hwmodels.reference.bus import ReferenceBus
+    pytest.importorskip("simpy", reason="the specification needs the extra 'test'")
+    from benchmarks.oracles.bus import ReferenceBus
 
     waited = 0
     for case, interconnect, streams in cases(arbitration):

@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 from cache_cases import random_cache, random_kernel
 
+from benchmarks.oracles.cache import ReferenceCache
 from hwmodels.board.facts import Cache
 from hwmodels.cache.set_associative import STATE_HEAD, new_state, simulate_nests
-from hwmodels.reference.cache import ReferenceCache
 
 CASES = int(os.environ.get("TWIN_CACHE_CASES", "300"))
 FIELDS = ("reads", "writes", "read_touches", "write_touches", "read_misses", "write_misses",

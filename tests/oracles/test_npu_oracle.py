@@ -9,7 +9,7 @@ from hwmodels.kernels import npu_streams
 from hwmodels.npu.streams import form_streams
 from hwmodels.npu.timing import plan_epoch
 
-simpy = pytest.importorskip("simpy", reason="the specification needs the extra 'sim'")
+simpy = pytest.importorskip("simpy", reason="the specification needs the extra 'test'")
 
 
 def plan_case(seed):
@@ -20,7 +20,7 @@ def plan_case(seed):
 
 @pytest.mark.parametrize("seeds", [range(n, n + 20) for n in range(0, 120, 20)], ids=str)
 def test_kernel_equals_specification(seeds):
-    from hwmodels.reference.npu import ReferenceEpoch
+    from benchmarks.oracles.npu import ReferenceEpoch
     for seed in seeds:
         plan = plan_case(seed)
         log, ticks, blame = npu_streams.run_streams(plan.nodes, plan.links, len(plan.channels),

@@ -12,8 +12,8 @@ from pathlib import Path
 import numpy as np
 
 from calibration.datasets import PublishedRow, read_table
+from calibration.datasets.published import refuse_sealed
 from calibration.errors import MeasurementError
-from calibration.fitting.baselines import refuse_sealed
 from calibration.fitting.lineages import locate, name_network
 from calibration.fitting.prices import Evidence, Fit
 from calibration.fitting.prior import Cell

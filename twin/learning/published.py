@@ -23,16 +23,12 @@ from hwmodels.errors import TwinError
 from twin.deployment.deployment import Deployment, deploy
 from twin.errors import PlacementError, RuntimeRefusedError
 from twin.network.graph import Graph
-from twin.network.operators import graph_macs, is_alias, layer_macs
-from twin.network.rewrites.dead_channels import drop_dead_channels
+from twin.network.operators import graph_macs
 from twin.prediction.prediction import Prediction, predict
 from twin.runtimes import load_runtime
 
 LAYER_LISTS = Path(calibration.datasets.__file__).parent / "stm32_zoo" / "layers"
 """Layer lists of published networks whose model files are not ours to ship."""
-
-WORK_NAMES = ("conv_macs", "pointwise_macs", "depthwise_macs", "operators")
-"""What `count_work` counts, in order."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -261,34 +257,3 @@ def compare_rows(cases: Iterable[tuple[PublishedRow, Graph]], *,
             done[key] = compare_row(row, graph, predictor)
         compared.append(replace(done[key], row=row))
     return tuple(compared)
-
-
-def count_work(graph: Graph, *, drops_dead_channels: bool = False) -> tuple[int, int, int, int]:
-    """Count what the simple baselines are made of.
-
-    Parameters
-    ----------
-    graph : Graph
-        The network.
-    drops_dead_channels : bool
-        Count the network that is left when channels that are always zero are removed.
-
-    Returns
-    -------
-    tuple of int
-        As `WORK_NAMES`: MACs of convolutions with a window, of 1x1 convolutions and matrix
-        products, of depthwise convolutions, and the number of operators that move data.
-    """
-    if drops_dead_channels:
-        graph = drop_dead_channels(graph)
-    conv = pointwise = depthwise = 0
-    for layer in graph.layers:
-        macs = layer_macs(graph, layer)
-        if layer.op == "depthwise_conv_2d":
-            depthwise += macs
-        elif layer.window is not None and layer.window.kernel != (1, 1):
-            conv += macs
-        else:
-            pointwise += macs
-    operators = sum(not is_alias(layer) for layer in graph.layers)
-    return conv, pointwise, depthwise, operators

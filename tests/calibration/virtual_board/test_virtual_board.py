@@ -18,6 +18,7 @@ pytest.importorskip("cobs", reason="needs the boards extra")
 
 from made_firmware import build, expected_output
 
+from benchmarks.oracles.cache import ReferenceCache
 from calibration.collecting.collector import Campaign
 from calibration.collecting.link import Link
 from calibration.collecting.plan import make_plans
@@ -33,7 +34,6 @@ from hwmodels.board.facts import Cache
 from hwmodels.board.file import load_board
 from hwmodels.errors import ToolMissingError
 from hwmodels.kernel import Operand
-from hwmodels.reference.cache import ReferenceCache
 
 INPUT = bytes((37 * i + 11) % 256 for i in range(64))
 UNICORNS = ("unicorn-m4", "unicorn-m7", "unicorn-m33")

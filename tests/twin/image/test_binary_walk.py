@@ -9,8 +9,8 @@ import pytest
 
 pytest.importorskip("elftools", reason="needs the boards extra")
 
+from benchmarks.oracles.cache import walk_addresses
 from hwmodels.kernel import walk_accesses
-from hwmodels.reference.cache import walk_addresses
 from twin.errors import FirmwareError
 from twin.image.read.flow import Code
 from twin.image.read.image import read_built_image

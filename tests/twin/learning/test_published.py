@@ -18,7 +18,6 @@ from twin.learning.published import (
     Comparison,
     compare_published,
     compare_row,
-    count_work,
     find_refusal,
     match_rows,
 )
@@ -124,16 +123,6 @@ def test_refusals(changes, reason):
     row = next(row for row in published_rows() if row.board == "nucleo_l4r5zi")
     found = find_refusal(replace(row, **changes))
     assert (reason in found) and bool(found) == bool(reason)
-
-
-def test_work_of_the_reference_networks(kws):
-    # models.md of MLPerf Tiny's references: conv 320,000; 1x1 4 x 512,000 and the dense 768;
-    # depthwise 4 x 72,000; 13 operators of which the reshape moves nothing.
-    assert count_work(kws) == (320_000, 4 * 512_000 + 768, 4 * 72_000, 12)
-    vww = zoo.build("vww")
-    assert sum(count_work(vww)[:3]) == 7_489_664
-    # 3,733,073 MACs are left when dead channels are dropped (the same source)
-    assert sum(count_work(vww, drops_dead_channels=True)[:3]) == 3_733_073
 
 
 @pytest.fixture

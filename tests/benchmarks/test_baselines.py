@@ -7,16 +7,18 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from calibration.datasets import published_rows
-from calibration.errors import MeasurementError
-from calibration.fitting.baselines import (
+from benchmarks.accuracy.baselines import (
     Observations,
     by_core,
     by_core_and_runtime,
+    count_work,
     fit_linear,
     fit_power,
     learn_clock_baseline,
 )
+from calibration.datasets import published_rows
+from calibration.errors import MeasurementError
+from twin.network import zoo
 
 NAMES = ("conv_macs", "pointwise_macs", "depthwise_macs", "operators")
 ROW = next(row for row in published_rows() if row.board == "nucleo_l4r5zi" and row.judges_energy)
@@ -90,3 +92,14 @@ def test_constant_power():
 def test_counts_and_rows_must_agree():
     with pytest.raises(MeasurementError, match="shape"):
         Observations(rows=(ROW,), names=NAMES, counts=np.ones((2, 4)))
+
+
+def test_work_of_the_reference_networks():
+    kws = zoo.build("kws")
+    # models.md of MLPerf Tiny's references: conv 320,000; 1x1 4 x 512,000 and the dense 768;
+    # depthwise 4 x 72,000; 13 operators of which the reshape moves nothing.
+    assert count_work(kws) == (320_000, 4 * 512_000 + 768, 4 * 72_000, 12)
+    vww = zoo.build("vww")
+    assert sum(count_work(vww)[:3]) == 7_489_664
+    # 3,733,073 MACs are left when dead channels are dropped (the same source)
+    assert sum(count_work(vww, drops_dead_channels=True)[:3]) == 3_733_073

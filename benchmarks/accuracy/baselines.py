@@ -12,8 +12,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from calibration.datasets import PublishedRow
+from calibration.datasets.published import refuse_sealed
 from calibration.errors import MeasurementError
 from hwmodels.errors import extra_missing
+from twin.network.graph import Graph
+from twin.network.operators import is_alias, layer_macs
+from twin.network.rewrites.dead_channels import drop_dead_channels
+
+WORK_NAMES = ("conv_macs", "pointwise_macs", "depthwise_macs", "operators")
+"""What `count_work` counts, in order."""
 
 Group = tuple[str, ...]
 Grouping = Callable[[PublishedRow], Group]
@@ -59,20 +66,6 @@ def _cycles(row: PublishedRow) -> float:
     return row.latency_ms * 1e-3 * row.clock_hz
 
 
-def refuse_sealed(rows: Sequence[PublishedRow]) -> None:
-    """Raise for a row that must not be learnt from.
-
-    Raises
-    ------
-    MeasurementError
-        Naming the first row whose use is not "fit".
-    """
-    for row in rows:
-        if row.use != "fit":
-            raise MeasurementError(f"{row.dataset}:{row.line}: a row of use {row.use!r} is sealed; "
-                                   "fits take use=fit only")
-
-
 def by_core(row: PublishedRow) -> Group:
     """Group rows by core."""
     return (row.core,)
@@ -86,6 +79,37 @@ def by_core_and_runtime(row: PublishedRow) -> Group:
 def by_core_and_version(row: PublishedRow) -> Group:
     """Group rows by core and kernel library of one version."""
     return (row.core, row.runtime or row.software)
+
+
+def count_work(graph: Graph, *, drops_dead_channels: bool = False) -> tuple[int, int, int, int]:
+    """Count what the simple baselines are made of.
+
+    Parameters
+    ----------
+    graph : Graph
+        The network.
+    drops_dead_channels : bool
+        Count the network that is left when channels that are always zero are removed.
+
+    Returns
+    -------
+    tuple of int
+        As `WORK_NAMES`: MACs of convolutions with a window, of 1x1 convolutions and matrix
+        products, of depthwise convolutions, and the number of operators that move data.
+    """
+    if drops_dead_channels:
+        graph = drop_dead_channels(graph)
+    conv = pointwise = depthwise = 0
+    for layer in graph.layers:
+        macs = layer_macs(graph, layer)
+        if layer.op == "depthwise_conv_2d":
+            depthwise += macs
+        elif layer.window is not None and layer.window.kernel != (1, 1):
+            conv += macs
+        else:
+            pointwise += macs
+    operators = sum(not is_alias(layer) for layer in graph.layers)
+    return conv, pointwise, depthwise, operators
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
