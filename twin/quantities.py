@@ -5,6 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+Cell = str | int | float | None
+"""Of a table; None is not known and stays empty."""
+
 NOT_KNOWN = "not known"
 """How a missing value prints; never 0."""
 

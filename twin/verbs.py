@@ -13,9 +13,10 @@ from twin.attribution import attribution, diagnosis
 from twin.attribution.attribution import Attribution
 from twin.attribution.diagnosis import Diagnosis
 from twin.attribution.setup import deploy_measured
-from twin.attribution.sides import find_folder, side_of_measurement, side_of_prediction
+from twin.attribution.sides import side_of_measurement, side_of_prediction
 from twin.deployment.deployment import Deployment
 from twin.learning.calibrated import AUTO, predict_calibrated
+from twin.learning.folders import find_folder
 from twin.learning.observations import observe_folder
 from twin.learning.portability.port import Ported, gather, predict_unmeasured
 from twin.learning.portability.probed import learn_all, learn_probes, split_folders

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
+from calibration.collecting.board_samples import UNITS, Translator, counter_name
 from calibration.collecting.clock_check import ClockCheck, check_clock
 from calibration.collecting.plan import BLOCK_S, Pass, Plan
 from calibration.collecting.resumption import count_runs, read_interrupted
@@ -26,7 +27,6 @@ from calibration.errors import (
     LinkResumedError,
     MeasurementError,
 )
-from calibration.measurement.board_samples import UNITS, Translator, counter_name
 from calibration.measurement.measurement import (
     RUNS_ASKED,
     Measurement,

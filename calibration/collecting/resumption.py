@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import fields
 from pathlib import Path
 
+from calibration.collecting.board_samples import counter_name
 from calibration.collecting.plan import Pass
 from calibration.collecting.wire import payloads as wire
 from calibration.errors import MeasurementError
-from calibration.measurement.board_samples import counter_name
 from calibration.measurement.measurement import (
     HEADER_FILE,
     RUNS_ASKED,

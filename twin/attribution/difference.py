@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from hwmodels.counts import CAUSES
-from twin.learning.certainty import probability_faster
+from twin.prediction.certainty import probability_faster
 from twin.prediction.document import SCHEMA, to_document
 from twin.prediction.ledger import bill_energy_uj, bill_time_us, cycles_by_clock, make_ledger
 from twin.prediction.prediction import Prediction

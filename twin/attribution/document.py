@@ -11,7 +11,7 @@ from twin.attribution.attribution import Account, Attribution, Row
 from twin.attribution.diagnosis import Diagnosis, explain_rows
 from twin.attribution.idealisation import Split
 from twin.attribution.sides import Side
-from twin.reports.export import Cell
+from twin.quantities import Cell
 
 SCHEMA = 1
 

@@ -17,6 +17,7 @@ from calibration.measurement.measurement import (
 )
 from hwmodels.counts import apportion
 from twin.errors import UsageError
+from twin.learning.folders import find_folder
 from twin.prediction.document import to_document
 from twin.prediction.prediction import Prediction
 
@@ -378,24 +379,3 @@ def read_document(path: Path) -> Mapping[str, Any]:
     if not isinstance(document, dict):
         raise UsageError(f"{path}: not a prediction: a JSON object is expected")
     return document
-
-
-def step_into(path: Path, temperature: str = "warm") -> Path:
-    """Return a folder, or the one of a temperature where `twin measure` wrote both into it."""
-    if not (path / HEADER_FILE).exists() and (path / temperature / HEADER_FILE).exists():
-        return path / temperature
-    return path
-
-
-def warm_of_campaign(folder: str) -> str:
-    """Return the warm measurement of a campaign's folder; any other folder as it is."""
-    return str(find_folder(Path(folder))) if (Path(folder) / "warm").is_dir() else folder
-
-
-def find_folder(path: Path, temperature: str = "warm") -> Path:
-    """Return the folder with the header: the one given, or the warm one of a campaign in it."""
-    path = step_into(path, temperature)
-    if not (path / HEADER_FILE).exists():
-        raise UsageError(f"{path}: no measurement: there is no {HEADER_FILE} in it; accepted: a "
-                         "folder `twin measure` or `twin import` wrote")
-    return path

@@ -126,8 +126,8 @@ def _split(deployment: Deployment | None, diagnosis: Diagnosis | None,
 def read_folder(path: str, swapped: str = "") -> tuple[Measurement, Path]:
     """Read a measurement folder; `swapped` is the other argument, to notice a wrong order."""
     from calibration.measurement.measurement import read_measurement
-    from twin.attribution.sides import find_folder
     from twin.errors import UsageError
+    from twin.learning.folders import find_folder
 
     where = Path(path)
     if not where.is_dir():

@@ -43,7 +43,7 @@ def calibrate(data: DataNames, board: OfBoard = None, output: Output = None,
         raise UsageError("--board is needed: which board was measured?")
     from calibration.fitting.overlay import write_overlay
     from hwmodels.board.file import load_board
-    from twin.attribution.sides import warm_of_campaign
+    from twin.learning.folders import warm_of_campaign
     from twin.learning.observations import observe_folder
     from twin.learning.portability.probed import learn_all, learn_probes, split_folders
 

@@ -95,7 +95,7 @@ def compare_measured(model: str, board: str, folder: str, *, runtime: str | None
     """Set a network, or a compiler's output, beside a measurement of it."""
     from calibration.measurement.measurement import read_measurement
     from twin.attribution.layers import LayerComparison
-    from twin.attribution.sides import step_into
+    from twin.learning.folders import step_into
     from twin.network.readers.neural_art import is_compiled
     from twin.reports.tables.beside import epochs_beside, layers_beside
 

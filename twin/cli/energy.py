@@ -43,7 +43,7 @@ def energy(folder: Folder, trace: TraceFile, meter: MeterName, supply: Supply = 
     from calibration.microbench.probes import is_microbench, read_power
     from calibration.power_trace import energy_samples, read_meter_file
     from calibration.power_trace.board_energy import idle_power, judge_power
-    from twin.attribution.sides import find_folder
+    from twin.learning.folders import find_folder
     from twin.reports.tables.measured import energy_table
 
     if by_shape and runs is not None:

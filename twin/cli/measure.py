@@ -232,11 +232,11 @@ def _run_campaign(line: str, baud: int, told: dict[str, Any], made: Launched | N
                   board: Board | None, data: bytes | None, asked: dict[str, Any],
                   window: PowerWindow) -> list[MeasuredNetwork]:
     """Open the line, make every plan the board allows, and describe what came."""
+    from calibration.collecting.board_samples import counter_name
     from calibration.collecting.collector import Campaign
     from calibration.collecting.link import open_link
     from calibration.collecting.plan import make_plans
     from calibration.collecting.wire.session import RETURN_S, Session
-    from calibration.measurement.board_samples import counter_name
     from twin.attribution.measured_layers import judge_network
     from twin.image.compile.build import runtime_of
 

@@ -9,13 +9,10 @@ largest tensor.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING
 
+from twin.deployment.buffer import Buffer
 from twin.network.graph import Graph, Layer
 from twin.network.operators import is_alias
-
-if TYPE_CHECKING:
-    from twin.deployment.placement import Buffer
 
 _WINDOWED = ("conv_2d", "depthwise_conv_2d", "max_pool_2d", "average_pool_2d")
 

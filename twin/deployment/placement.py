@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
+from twin.deployment.buffer import Buffer, align
 from twin.deployment.overlap import overlap_distance_bytes, place_overlapping
 from twin.errors import DoesNotFitError
 from twin.network.graph import Graph, Layer, Tensor
@@ -96,23 +97,6 @@ class Fusion:
     offloaded: Collection[int] = ()
     streamed: Collection[int] = ()
     ends: Mapping[int, int] = field(default_factory=dict)
-
-
-@dataclass(slots=True, kw_only=True)
-class Buffer:
-    """A buffer waiting for its place; grows as aliases and in-place outputs join it."""
-
-    name: str
-    tensors: list[int]
-    size_bytes: int
-    first: int
-    last: int
-    offset_bytes: int = -1
-
-
-def align(size_bytes: int, alignment_bytes: int) -> int:
-    """Round a size up to a multiple of the alignment."""
-    return -(-size_bytes // alignment_bytes) * alignment_bytes
 
 
 def requantisation_bytes(graph: Graph, layer: Layer) -> int:

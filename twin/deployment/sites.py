@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from hwmodels.errors import KernelError
 from hwmodels.kernel import Kernel, Operand
+from twin.deployment.buffer import align
 from twin.deployment.deployment import Deployment
-from twin.deployment.placement import ArenaSlot, align, layer_dtype, requantisation_bytes
+from twin.deployment.placement import ArenaSlot, layer_dtype, requantisation_bytes
 from twin.deployment.transfers import tile_memory
 from twin.errors import RuntimeRefusedError
 from twin.network.graph import Graph, Layer

@@ -20,7 +20,7 @@ from hwmodels.bus.transfer import copy_cycles
 from hwmodels.counts import CountLine, Counts
 from hwmodels.errors import did_you_mean
 from hwmodels.paths.lookup import data_cache
-from twin.deployment.placement import align
+from twin.deployment.buffer import align
 from twin.errors import UsageError
 from twin.network.graph import Graph
 

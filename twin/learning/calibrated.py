@@ -27,7 +27,6 @@ from hwmodels.prices import derive_prices
 from twin.deployment.deployment import Deployment
 from twin.deployment.sites import lower_network
 from twin.errors import UsageError
-from twin.learning.certainty import Certainty, Draw, LayerCertainty
 from twin.learning.published import RowPredictor, deploy_row
 from twin.learning.tally import (
     ENERGY_PRICES,
@@ -37,6 +36,7 @@ from twin.learning.tally import (
     price_of_family,
 )
 from twin.network.graph import Graph
+from twin.prediction.certainty import Certainty, Draw, LayerCertainty
 from twin.prediction.host import CORE_EVENTS, family_of
 from twin.prediction.locality import ReplacementRange, replacement_range
 from twin.prediction.prediction import Prediction, predict

@@ -17,7 +17,6 @@ from pathlib import Path
 import numpy as np
 
 import hwmodels
-import twin
 from hwmodels.counts import Counts, Prices
 from hwmodels.simulator import simulate
 from twin.deployment.deployment import Deployment
@@ -146,7 +145,7 @@ def content_key(deployment: Deployment) -> str:
 @lru_cache(maxsize=1)
 def code_hash() -> str:
     """Return a hash of the source files that decide what is counted."""
-    root = Path(str(twin.__file__)).parents[1]
+    root = Path(__file__).parents[2]
     assert root == Path(str(hwmodels.__file__)).parents[1]
     digest = hashlib.sha256()
     for name in _SOURCES:

@@ -13,7 +13,6 @@ from twin.deployment.placement import Placement, requantisation_bytes
 from twin.deployment.sites import lower_network
 from twin.deployment.transfers import describe_transfers
 from twin.errors import UsageError
-from twin.learning.certainty import Certainty
 from twin.network.graph import Layer
 from twin.network.operators import bytes_moved, is_alias, is_assumed, layer_macs
 from twin.prediction.accelerator.offload import (
@@ -25,6 +24,7 @@ from twin.prediction.accelerator.offload import (
     sum_cycles,
 )
 from twin.prediction.accelerator.remarks import list_remarks
+from twin.prediction.certainty import Certainty
 from twin.prediction.host import LayerCost, price_on_core, runtime_prices
 
 TEMPERATURES = ("warm", "cold")

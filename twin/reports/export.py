@@ -15,9 +15,7 @@ from twin.network.graph import Graph, Layer
 from twin.prediction.ledger import cycles_by_clock, line_energy_uj, line_time_us, make_ledger
 from twin.prediction.prediction import Prediction
 from twin.prediction.roofs import memory_bytes_per_second
-
-Cell = str | int | float | None
-"""None is not known and stays empty."""
+from twin.quantities import Cell
 
 
 def write_csv_files(prediction: Prediction, folder: str | Path) -> tuple[Path, ...]:

@@ -22,10 +22,10 @@ from twin.learning.calibrated import (
     predict_calibrated,
     price_cycles,
 )
-from twin.learning.certainty import probability_faster
 from twin.learning.observations import observe_any, observe_folder, observe_rows, time_evidence
 from twin.learning.overlays import learn, learn_own, make_overlays
 from twin.learning.tally import TIME_PRICES, make_tally
+from twin.prediction.certainty import probability_faster
 from twin.prediction.locality import replacement_range
 from twin.prediction.prediction import predict
 

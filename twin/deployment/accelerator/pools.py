@@ -14,7 +14,8 @@ from dataclasses import dataclass, field, replace
 
 from hwmodels.board.facts import Board
 from hwmodels.npu import Npu, Pool
-from twin.deployment.placement import ArenaSlot, Buffer, find_offset
+from twin.deployment.buffer import Buffer
+from twin.deployment.placement import ArenaSlot, find_offset
 from twin.errors import DoesNotFitError
 
 RAM_ROLES = ("npu_ram", "sram", "external_ram")

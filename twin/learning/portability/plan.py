@@ -22,11 +22,11 @@ from twin.learning.calibrated import (
     widen,
     widen_interval,
 )
-from twin.learning.certainty import Certainty
 from twin.learning.overlays import stated_sds
 from twin.learning.portability.probes import find_rooms, list_benchmarks
 from twin.learning.portability.rows import expected_rows
 from twin.learning.tally import TIME_PRICES
+from twin.prediction.certainty import Certainty
 from twin.prediction.locality import replacement_range
 from twin.prediction.prediction import Prediction, predict
 

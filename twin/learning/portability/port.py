@@ -16,7 +16,6 @@ from calibration.measurement.measurement import read_header
 from calibration.microbench.probes import RUNTIME
 from hwmodels.board.file import load_board
 from hwmodels.errors import did_you_mean
-from twin.attribution.sides import warm_of_campaign
 from twin.deployment.deployment import Deployment
 from twin.errors import RuntimeRefusedError, UsageError
 from twin.learning.calibrated import (
@@ -27,6 +26,7 @@ from twin.learning.calibrated import (
     price_cycles,
     widen,
 )
+from twin.learning.folders import warm_of_campaign
 from twin.learning.observations import (
     PMU_SETUP,
     Observation,

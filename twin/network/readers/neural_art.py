@@ -17,11 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from hwmodels.counts import apportion
 from hwmodels.files import read_regular_text
-from hwmodels.npu import Epoch, Npu, StreamEngine, UnitWork
 from twin.errors import ModelError
-from twin.runtimes.neural_art.streams import bind_engines
 
 MAPPINGS = {"NODE_HW": "hw", "NODE_SW": "sw", "NODE_HYBRID": "hybrid", "HW": "hw", "SW": "sw",
             "HYBRID": "hybrid"}
@@ -166,60 +163,6 @@ def read_pools(path: str | Path) -> tuple[CompiledPool, ...]:
         raise ModelError(f"{path}: not a memory-pool file: {_tell(error)} is missing or of "
                          "another form; accepted: memory.mempools[].{name, prop, offset, size}"
                          ) from error
-
-
-def to_epochs(network: CompiledNetwork, npu: Npu) -> tuple[Epoch, ...]:
-    """Return a compiled network's epochs as the hardware model runs them.
-
-    Parameters
-    ----------
-    network : CompiledNetwork
-        As read.
-    npu : Npu
-        The accelerator; it must have the pools the network names.
-
-    Returns
-    -------
-    tuple of Epoch
-        Compute cycles are the compiler's. An engine walks element by element where the compiler
-        estimates a beat per byte; bytes of a pool are shared among its buffers by size.
-    """
-    return tuple(_to_epoch(epoch, npu) for epoch in network.epochs)
-
-
-def _to_epoch(epoch: CompiledEpoch, npu: Npu) -> Epoch:
-    if epoch.kind != "hw":
-        return Epoch(name=epoch.name, kind=epoch.kind, operations=epoch.operations)
-    engines: list[StreamEngine] = []
-    for access in epoch.accesses:
-        for direction, moved, cycles, buffers in (
-                ("in", access.read_bytes, access.read_cycles, epoch.inputs),
-                ("out", access.write_bytes, access.write_cycles, epoch.outputs)):
-            engines += _engines(access.pool, direction, moved, cycles, buffers, npu)
-    units = tuple(UnitWork(kind=kind, count=count, compute_cycles=epoch.compute_cycles)
-                  for kind, count in epoch.units) or (UnitWork(kind="NULL"),)
-    return Epoch(name=epoch.name, kind="hw", units=units, engines=bind_engines(engines, npu),
-                 operations=epoch.operations)
-
-
-def _engines(pool: str, direction: str, moved: int, cycles: float,
-             buffers: Sequence[CompiledBuffer], npu: Npu) -> list[StreamEngine]:
-    if not moved:
-        return []
-    facts = npu.pool(pool)
-    inside = [buffer for buffer in buffers if buffer.pool == pool] or [
-        CompiledBuffer(name="", pool=pool, size_bytes=moved, weights=facts.external)]
-    whole = sum(buffer.size_bytes for buffer in inside) or 1
-    sizes = apportion([moved * buffer.size_bytes / whole for buffer in inside], moved)
-    # A beat per byte costs byte_width times what full beats would; half way tells them apart.
-    plain = moved / facts.byte_width_bytes * facts.frequency_ratio
-    scattered = facts.byte_width_bytes > 1 and cycles > plain * (1 + facts.byte_width_bytes) / 2
-    return [StreamEngine(
-        index=0, direction=direction, interface="", pool=pool, bytes=size,
-        pattern="channel_interleaved" if scattered else "contiguous",
-        run_bytes=int(scattered), buffer_bytes=buffer.size_bytes,
-        operand="weights" if buffer.weights else "input" if direction == "in" else "output")
-        for buffer, size in zip(inside, sizes, strict=True) if size]
 
 
 def _parse(path: Path, text: str) -> Any:

@@ -9,7 +9,7 @@ import numpy as np
 
 from twin.network.graph import Layer, Window
 from twin.network.readers.onnx_layout import keeps_order
-from twin.network.writers.onnx import TO_FILE, Output, to_file_axis
+from twin.network.writers.onnx_output import TO_FILE, Output, to_file_axis
 
 Encode = Callable[[Output, Layer, list[str]], None]
 

@@ -18,10 +18,11 @@ from hwmodels.counts import apportion
 from hwmodels.npu import BURST_BEATS, EpochRun
 from hwmodels.npu.run import run_epochs
 from twin.errors import UsageError
-from twin.network.readers.neural_art import CompiledNetwork, to_epochs
+from twin.network.readers.neural_art import CompiledNetwork
 from twin.prediction.accelerator.offload import EpochPrediction
 from twin.prediction.prediction import Prediction
 from twin.quantities import join_words
+from twin.runtimes.neural_art.compiled import to_epochs
 
 Counters = Mapping[str, float]
 """Value by counter, as a measurement names it; one that is not known is left out."""
