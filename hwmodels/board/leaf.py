@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 import re
 from dataclasses import dataclass
-from decimal import Decimal
 from typing import Annotated, Any
 
 from pydantic import PlainValidator, ValidationInfo
@@ -17,28 +16,13 @@ from pydantic_core import PydanticCustomError
 
 from hwmodels.board.facts import KINDS, REPLACEMENTS
 from hwmodels.errors import did_you_mean
+from hwmodels.quantities import UNITS, read_quantity
 
 WHAT_IF = "what-if"
 """Source of a number that a what-if has set."""
 
 PLAIN = ""
 """Source of a leaf the file writes plainly: an address, or the word "derived"."""
-
-UNITS: dict[str, dict[str, str]] = {
-    "hz": {"Hz": "1", "kHz": "1e3", "MHz": "1e6", "GHz": "1e9"},
-    "bytes": {"B": "1", "KiB": "1024", "MiB": "1048576", "GiB": "1073741824"},
-    "v": {"V": "1", "mV": "1e-3"},
-    "ns": {"ns": "1", "us": "1e3", "ms": "1e6"},
-    "ma": {"mA": "1", "uA": "1e-3", "A": "1e3"},
-    "ma_per_mhz": {"mA/MHz": "1", "uA/MHz": "1e-3"},
-    "pc": {"pC": "1", "nC": "1e3"},
-    "pj": {"pJ": "1", "nJ": "1e3", "fJ": "1e-3"},
-    "": {},
-}
-"""Units a value may be written in, by the dimension of its key, as factors to the key's unit."""
-
-_NUMBER = re.compile(r"\s*([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d{1,3})?)\s*([A-Za-z/]*)\s*")
-
 
 def refuse_value(reason: str, key: str = "") -> PydanticCustomError:
     """Return a refusal of the value itself, or of one key inside it."""
@@ -139,14 +123,13 @@ class Quantity:
             raise refuse_value(f"{value} is not a number; accepted: {self._wanted()}")
         if isinstance(value, (int, float)) and self.numeric:
             return value if abs(value) < 2**64 else math.inf
-        match = _NUMBER.fullmatch(value) if isinstance(value, str) else None
         if isinstance(value, str) and re.fullmatch(r"0x[0-9a-fA-F]{1,16}", value):
             return int(value, 16)
-        known = ("", *UNITS[self.dimension])
-        if match is None or not self.numeric or match[2] not in known:
+        read = read_quantity(value, self.dimension) if isinstance(value, str) else None
+        if read is None or not self.numeric:
             reason = "not a number of this unit" if self.numeric else "not known here"
             raise refuse_value(f"{shorten(value)} is {reason}; accepted: {self._wanted()}")
-        return float(Decimal(match[1]) * Decimal(UNITS[self.dimension].get(match[2], "1")))
+        return read[0]
 
     def _wanted(self) -> str:
         if not self.numeric:

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from importlib.resources import files
 from typing import Any
 
+from hwmodels.quantities import Cell
 from twin.attribution.attribution import Account, Attribution, Row
 from twin.attribution.diagnosis import Diagnosis, explain_rows
 from twin.attribution.idealisation import Split
 from twin.attribution.sides import Side
-from twin.quantities import Cell
 
 SCHEMA = 1
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import re
+import math
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -42,8 +42,6 @@ SETTINGS_HELP = (
     "A path of the board file, `runtime`, `placement.weights`, `placement.arena` or, with an "
     "accelerator, `placement.weight_bits` and `offload.host`; may be given several times.")
 
-_QUANTITY = re.compile(r"\s*([0-9]*\.?[0-9]+(?:[eE][+-]?[0-9]+)?)\s*([A-Za-z]*)\s*")
-
 
 def deploy(model: str, board: str, *, runtime: str | None, clock: str | None, weights: str | None,
            arena: str | None, assume_unsupported: str | None) -> Deployment:
@@ -63,7 +61,7 @@ def parse_quantity(text: str, dimension: str, option: str) -> float:
     text : str
         "280MHz", "64KiB"; bytes may be a bare number.
     dimension : str
-        Key of `hwmodels.board.leaf.UNITS`: "hz", "bytes" ...
+        Key of `hwmodels.quantities.UNITS`: "hz", "bytes" ...
     option : str
         Named in the error.
 
@@ -77,20 +75,14 @@ def parse_quantity(text: str, dimension: str, option: str) -> float:
     UsageError
         When it is not a positive number with one of the units.
     """
-    from hwmodels.board.leaf import UNITS
+    from hwmodels.quantities import UNITS, read_quantity
 
-    units = UNITS[dimension]
-    match = _QUANTITY.fullmatch(text)
-    factor = None
-    if match:
-        unit = match[2].lower()
-        # A bare 280 could be meant as hertz or megahertz; bytes have one reading.
-        factor = (1.0 if dimension == "bytes" else None) if not unit else next(
-            (float(size) for name, size in units.items() if name.lower() == unit), None)
-    if match is None or factor is None or not float(match[1]) * factor > 0:
+    number, unit = read_quantity(text, dimension) or (0.0, "")
+    # A bare 280 could be meant as hertz or megahertz; bytes have one reading.
+    if not 0 < number < math.inf or not (unit or dimension == "bytes"):
         raise UsageError(f"{option} {text!r} is not understood; accepted: a number above zero with "
-                         f"one of {', '.join(units)}")
-    return float(match[1]) * factor
+                         f"one of {', '.join(UNITS[dimension])}")
+    return number
 
 
 def parse_settings(settings: list[str]) -> dict[str, object]:

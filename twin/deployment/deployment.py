@@ -12,6 +12,7 @@ from hwmodels.board.facts import Board
 from hwmodels.board.file import change_board, load_board
 from hwmodels.bus.contention import Load
 from hwmodels.npu import Npu
+from hwmodels.quantities import join_words
 from twin.deployment.accelerator.choices import take_offload
 from twin.deployment.accelerator.epochs import Step, plan_steps
 from twin.deployment.accelerator.grouping import Grouping, Planner, plan_groups
@@ -25,7 +26,6 @@ from twin.network.graph import Graph
 from twin.network.readers import read_model
 from twin.network.rewrites.dead_channels import drop_dead_channels
 from twin.network.rewrites.fused_padding import fuse_padding
-from twin.quantities import join_words
 from twin.runtimes import Runtime, load_runtime
 from twin.runtimes.choice import choose_runtime
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 
 from hwmodels.counts import CAUSE_GROUPS
+from hwmodels.quantities import format_time, significant
 from twin.prediction.ledger import bill_time_us, percentages
 from twin.prediction.prediction import Prediction
-from twin.quantities import format_time, significant
 
 _PHRASES = {"memory": "memory-bound", "compute": "compute", "movement": "data movement",
             "overhead": "other"}

@@ -10,12 +10,12 @@ import tempfile
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from hwmodels.quantities import Cell
 from twin.errors import UsageError
 from twin.network.graph import Graph, Layer
 from twin.prediction.ledger import cycles_by_clock, line_energy_uj, line_time_us, make_ledger
 from twin.prediction.prediction import Prediction
 from twin.prediction.roofs import memory_bytes_per_second
-from twin.quantities import Cell
 
 
 def write_csv_files(prediction: Prediction, folder: str | Path) -> tuple[Path, ...]:

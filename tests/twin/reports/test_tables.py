@@ -8,8 +8,7 @@ from made_predictions import make_prediction
 from rich.console import Console
 
 from hwmodels.board.file import load_board
-from twin.prediction.limits import Requirement
-from twin.quantities import (
+from hwmodels.quantities import (
     format_count,
     format_energy,
     format_share,
@@ -17,6 +16,7 @@ from twin.quantities import (
     format_time,
     significant,
 )
+from twin.prediction.limits import Requirement
 from twin.reports.glossary import find_entry
 from twin.reports.tables.catalogue import board_report, boards_table, entry_report
 from twin.reports.tables.comparison import requirement_table, what_if_report

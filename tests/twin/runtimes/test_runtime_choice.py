@@ -6,13 +6,13 @@ from dataclasses import replace
 
 import pytest
 
+from hwmodels.quantities import join_words
 from twin.deployment.deployment import deploy
 from twin.errors import DoesNotFitError, RuntimeRefusedError
 from twin.network import zoo
 from twin.network.graph import Graph
 from twin.prediction.document import to_document
 from twin.prediction.prediction import predict
-from twin.quantities import join_words
 from twin.reports.tables.report import header_pairs
 from twin.runtimes import list_runtimes, load_runtime
 from twin.runtimes.runtime import order_release

@@ -17,11 +17,11 @@ from hwmodels.board.facts import Board
 from hwmodels.counts import apportion
 from hwmodels.npu import BURST_BEATS, EpochRun
 from hwmodels.npu.run import run_epochs
+from hwmodels.quantities import join_words
 from twin.errors import UsageError
 from twin.network.readers.neural_art import CompiledNetwork
 from twin.prediction.accelerator.offload import EpochPrediction
 from twin.prediction.prediction import Prediction
-from twin.quantities import join_words
 from twin.runtimes.neural_art.compiled import to_epochs
 
 Counters = Mapping[str, float]

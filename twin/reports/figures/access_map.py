@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from twin.quantities import format_count
+from hwmodels.quantities import format_count
 from twin.reports.figures.cache_layers import describe_caches
 from twin.reports.figures.canvas import HEADING_IN, new_figure, rule_values, write_heading
 from twin.reports.figures.palette import BLUE, GREEN, INK, ORANGE, PURPLE, SKY, WINE

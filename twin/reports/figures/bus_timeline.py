@@ -8,7 +8,7 @@ import numpy as np
 
 from hwmodels.bus.bursts import TARGET
 from hwmodels.bus.events import FINISH, GRANT, ISSUE, WAIT, BusRun, count_contention
-from twin.quantities import format_count, format_frequency, format_share
+from hwmodels.quantities import format_count, format_frequency, format_share
 from twin.reports.figures.canvas import HEADING_IN, new_figure, rule_values, write_heading
 from twin.reports.figures.palette import (
     BLUE,

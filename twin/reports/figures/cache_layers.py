@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from twin.quantities import format_frequency, format_share, format_size
+from hwmodels.quantities import format_frequency, format_share, format_size
 from twin.reports.figures.canvas import HEADING_IN, new_figure, rule_values, write_heading
 from twin.reports.figures.palette import BLUE, DARK_GREY, GREEN, ORANGE, VERMILION
 

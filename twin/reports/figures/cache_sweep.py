@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from twin.quantities import format_share, format_size
+from hwmodels.quantities import format_share, format_size
 from twin.reports.figures.cache_layers import describe_caches
 from twin.reports.figures.canvas import new_figure, rule_values, write_heading
 from twin.reports.figures.palette import (

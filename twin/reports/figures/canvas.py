@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hwmodels.errors import extra_missing
+from hwmodels.quantities import format_frequency
 from twin.errors import UsageError
-from twin.quantities import format_frequency
 from twin.reports.export import write_file
 from twin.reports.figures.palette import DARK_GREY, INK
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from hwmodels.quantities import format_time
 from twin.prediction.accelerator.timeline import HOST, Span, list_spans, sample_bandwidth
 from twin.prediction.ledger import bill_time_us
-from twin.quantities import format_time
 from twin.reports.figures.canvas import (
     HEADING_IN,
     describe_deployment,

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from twin.quantities import NOT_KNOWN, significant
+from hwmodels.quantities import NOT_KNOWN, significant
 from twin.reports.figures.canvas import HEADING_IN, new_figure, rule_values, write_heading
 from twin.reports.figures.palette import BLUE, DARK_GREY, GREY, INK
 

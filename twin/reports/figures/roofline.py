@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from math import log10
 from typing import TYPE_CHECKING
 
+from hwmodels.quantities import significant
 from twin.prediction.roofs import (
     load_bytes_per_cycle,
     memory_bytes_per_second,
     npu_macs_per_cycle,
     peak_macs_per_cycle,
 )
-from twin.quantities import significant
 from twin.reports.figures.canvas import describe_deployment, new_figure, write_heading
 from twin.reports.figures.palette import DARK_GREY, INK, ORANGE, PURPLE, VERMILION, bar_style
 

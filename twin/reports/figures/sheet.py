@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from twin.quantities import format_energy, format_time
+from hwmodels.quantities import format_energy, format_time
 from twin.reports.figures.arena import draw_arena_figure
 from twin.reports.figures.canvas import (
     HEADING_IN,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from hwmodels.quantities import format_energy, format_time
 from twin.prediction.ledger import bill_time_us, percentages
-from twin.quantities import format_energy, format_time
 from twin.reports.figures.canvas import (
     HEADING_IN,
     describe_deployment,

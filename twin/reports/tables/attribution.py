@@ -8,12 +8,12 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from hwmodels.quantities import format_frequency, format_number
 from twin.attribution.attribution import Account, Attribution, Gap, Row
 from twin.attribution.diagnosis import Diagnosis, explain_rows
 from twin.attribution.error_model import STAND_IN
 from twin.attribution.faults import DECLARED
 from twin.attribution.idealisation import Split
-from twin.quantities import format_frequency, format_number
 from twin.reports.tables.layout import add_row, new_pairs, new_table, spaced
 
 MOST_FAULTS = 6

@@ -9,9 +9,9 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from hwmodels.quantities import significant
 from twin.attribution.epochs import PHASES, EpochComparison, EpochPair
 from twin.attribution.layers import Figure, LayerComparison, head_counter
-from twin.quantities import significant
 from twin.reports.tables.layout import add_row, new_table, spaced
 
 ABSENT = "-"

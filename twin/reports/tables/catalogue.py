@@ -9,7 +9,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from twin.quantities import NOT_KNOWN, format_frequency, format_number, format_size
+from hwmodels.quantities import NOT_KNOWN, format_frequency, format_number, format_size
 from twin.reports.tables.layout import add_row, new_pairs, new_table, spaced
 
 if TYPE_CHECKING:

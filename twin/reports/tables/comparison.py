@@ -10,12 +10,12 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from hwmodels.quantities import NOT_KNOWN, format_number, significant
 from twin.attribution.difference import CauseMove, list_moves, odds_of_faster, subtract
 from twin.prediction.explanation import explain_time
 from twin.prediction.ledger import cycles_by_clock, make_ledger
 from twin.prediction.limits import Requirement
 from twin.prediction.prediction import Prediction
-from twin.quantities import NOT_KNOWN, format_number, significant
 from twin.reports.tables.layout import add_row, new_pairs, new_table, spaced
 
 if TYPE_CHECKING:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from hwmodels.quantities import format_energy, significant
 from twin.prediction.accelerator.energy import estimate_npu_energy
 from twin.prediction.ledger import percentages
 from twin.prediction.prediction import Prediction
-from twin.quantities import format_energy, significant
 
 _LISTED = 8
 """Layers listed by index."""

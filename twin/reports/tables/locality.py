@@ -8,8 +8,8 @@ from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from hwmodels.quantities import format_frequency, format_size, format_time, significant
 from twin.prediction.locality import LayerLocality, Locality, ReplacementRange, SweepPoint
-from twin.quantities import format_frequency, format_size, format_time, significant
 from twin.reports.tables.layout import (
     add_row,
     draw_bar,

@@ -10,8 +10,8 @@ from rich.table import Table
 from calibration.measurement.counters import ALIASES
 from calibration.measurement.measurement import Measurement
 from calibration.virtual_board import VirtualBoard
+from hwmodels.quantities import NOT_KNOWN, significant
 from twin.attribution.measured_layers import MeasuredLayer, MeasuredNetwork
-from twin.quantities import NOT_KNOWN, significant
 from twin.reports.tables.layout import add_row, new_pairs, new_table, spaced
 
 _LABELS = {"cpu_cycles": "cycles", "instructions": "instructions", "timer_ticks": "ticks"}

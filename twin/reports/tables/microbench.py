@@ -9,8 +9,8 @@ from rich.table import Table
 
 from calibration.microbench.machine import Machine, MemoryFound
 from calibration.microbench.probes import PowerStep
+from hwmodels.quantities import significant
 from twin.learning.portability.stated import Stated
-from twin.quantities import significant
 from twin.reports.tables.layout import add_row, new_pairs, new_table, spaced
 
 UNITS = {"cpu_cycles": "cycles", "instructions": "instructions", "timer_ticks": "timer ticks"}

@@ -9,10 +9,10 @@ from rich.table import Table
 from rich.text import Text
 
 from calibration.fitting.intervals import Interval
+from hwmodels.quantities import significant
 from twin.learning.portability.plan import RUN, Expected, Ranking
 from twin.learning.portability.port import Ported
 from twin.prediction.prediction import Prediction
-from twin.quantities import significant
 from twin.reports.tables.layout import add_row, new_pairs, new_table, spaced
 
 

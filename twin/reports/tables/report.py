@@ -12,6 +12,16 @@ from rich.table import Table
 from rich.text import Text
 
 from hwmodels.counts import CAUSE_GROUPS
+from hwmodels.quantities import (
+    NOT_KNOWN,
+    format_count,
+    format_energy,
+    format_frequency,
+    format_number,
+    format_share,
+    format_time,
+    significant,
+)
 from twin.deployment.memories import fill_memories
 from twin.network.operators import graph_macs, graph_parameters
 from twin.prediction.explanation import explain_time
@@ -27,16 +37,6 @@ from twin.prediction.ledger import (
     share_out,
 )
 from twin.prediction.prediction import LayerPrediction, Prediction
-from twin.quantities import (
-    NOT_KNOWN,
-    format_count,
-    format_energy,
-    format_frequency,
-    format_number,
-    format_share,
-    format_time,
-    significant,
-)
 from twin.reports.tables.coverage import coverage_pairs
 from twin.reports.tables.layout import (
     add_row,

@@ -1,9 +1,30 @@
-"""Numbers as people read them: units chosen by size, and `not known` for what nobody knows."""
+"""Quantities as people write and read them: a number with a unit, `not known` where nobody knows.
+
+`280MHz`, `32KiB` and `5 mJ` are read into the unit a name ends in (_hz, _bytes, _pj); written, the
+unit is chosen by size.
+"""
 
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
+from decimal import Decimal
+
+UNITS: dict[str, dict[str, str]] = {
+    "hz": {"Hz": "1", "kHz": "1e3", "MHz": "1e6", "GHz": "1e9"},
+    "bytes": {"B": "1", "KiB": "1024", "MiB": "1048576", "GiB": "1073741824"},
+    "v": {"V": "1", "mV": "1e-3"},
+    "ns": {"ns": "1", "us": "1e3", "ms": "1e6", "s": "1e9"},
+    "ma": {"mA": "1", "uA": "1e-3", "A": "1e3"},
+    "ma_per_mhz": {"mA/MHz": "1", "uA/MHz": "1e-3"},
+    "pc": {"pC": "1", "nC": "1e3"},
+    "pj": {"pJ": "1", "fJ": "1e-3", "nJ": "1e3", "uJ": "1e6", "mJ": "1e9"},
+    "": {},
+}
+"""Units a value may be written in, by what the name of its key ends in, as factors to that."""
+
+_WRITTEN = re.compile(r"\s*([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d{1,3})?)\s*([A-Za-z/]*)\s*")
 
 Cell = str | int | float | None
 """Of a table; None is not known and stays empty."""
@@ -16,6 +37,34 @@ _ENERGY_UNITS = ((1e6, "J"), (1e3, "mJ"), (1.0, "uJ"), (1e-3, "nJ"))
 _FREQUENCY_UNITS = ((1e9, "GHz"), (1e6, "MHz"), (1e3, "kHz"), (1.0, "Hz"))
 _SIZE_UNITS = ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"), (1, "B"))
 _COUNT_UNITS = ((1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""))
+
+
+def read_quantity(text: str, dimension: str) -> tuple[float, str] | None:
+    """Read a number, with or without a unit.
+
+    Parameters
+    ----------
+    text : str
+        "280MHz", "0.28 GHz", "64KiB", "7"; a unit in upper or lower case.
+    dimension : str
+        Key of `UNITS`.
+
+    Returns
+    -------
+    tuple of (float, str) or None
+        The number in the dimension's own unit, exact as the decimal fraction written, and the
+        unit as `UNITS` has it, "" for none; None when the text is no such quantity. Whether a
+        number may go without a unit is the caller's to say.
+    """
+    match = _WRITTEN.fullmatch(text)
+    if match is None:
+        return None
+    if not match[2]:
+        return float(Decimal(match[1])), ""
+    for unit, factor in UNITS[dimension].items():
+        if unit.lower() == match[2].lower():
+            return float(Decimal(match[1]) * Decimal(factor)), unit
+    return None
 
 
 def format_time(time_us: float | None) -> str:

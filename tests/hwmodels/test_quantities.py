@@ -1,0 +1,29 @@
+"""Quantities: what is written is read, in the unit its name ends in."""
+
+from __future__ import annotations
+
+import pytest
+
+from hwmodels.quantities import UNITS, read_quantity
+
+
+@pytest.mark.parametrize(("text", "dimension", "expected"), [
+    ("280MHz", "hz", (280e6, "MHz")), (" 0.28 ghz ", "hz", (280e6, "GHz")),
+    ("32KiB", "bytes", (32768, "KiB")), ("5mJ", "pj", (5e9, "mJ")),
+    ("100 ms", "ns", (1e8, "ms")), ("-3", "", (-3, "")), ("1.1mV", "v", (0.0011, "mV")),
+])
+def test_a_number_is_read_with_its_unit(text, dimension, expected):
+    assert read_quantity(text, dimension) == expected
+
+
+@pytest.mark.parametrize(("text", "dimension"), [
+    ("32KB", "bytes"), ("3 mA", "v"), ("fast", "hz"), ("280MHz extra", "hz"), ("nan", "hz"),
+    ("", ""), ("5 V", ""), ("1e4000", "hz"),
+])
+def test_other_text_is_no_quantity(text, dimension):
+    assert read_quantity(text, dimension) is None
+
+
+def test_no_two_units_of_a_dimension_differ_by_case_only():
+    for units in UNITS.values():
+        assert len({unit.lower() for unit in units}) == len(units)
