@@ -41,7 +41,8 @@ def assemble_npu(section: BoardSection) -> Npu | None:
         name=section.board.name, family=npu.family, clock=npu.clock,
         frequency_hz=frequency_of(section, npu.clock),
         units=tuple(UnitKind(
-            kind=kind, count=unit.count.value, macs_per_cycle=_table(unit.macs_per_cycle),
+            kind=kind, roles=unit.roles, count=unit.count.value,
+            macs_per_cycle=_table(unit.macs_per_cycle),
             ops_per_cycle=_value(unit.ops_per_cycle, 1.0),
             fill_cycles=_value(unit.fill_cycles, 0)) for kind, unit in npu.units.items()),
         engines=npu.engines.value, engine_buffer_bytes=npu.engine_buffer_bytes.value,

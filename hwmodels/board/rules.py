@@ -7,10 +7,10 @@ from collections.abc import Collection, Iterable, Iterator
 
 from hwmodels.board.leaf import Leaf
 from hwmodels.board.memory import MODE
-from hwmodels.board.schema import BoardSection, CacheSection, MemorySection
+from hwmodels.board.schema import BoardSection, CacheSection, MemorySection, NpuSection
 from hwmodels.counts import EVENTS
 from hwmodels.errors import did_you_mean
-from hwmodels.npu import BURST_BEATS, UNIT_KINDS
+from hwmodels.npu import BURST_BEATS, ROLES, THROUGH
 
 Broken = tuple[str, str]
 """Dotted path and the rule it breaks."""
@@ -322,6 +322,21 @@ def _prices(section: BoardSection) -> Iterator[Broken]:
             yield _unknown(f"prices.{key}", event, "event", EVENTS)
 
 
+def _npu_units(npu: NpuSection) -> Iterator[Broken]:
+    for name, unit in npu.units.items():
+        if name == THROUGH:
+            yield f"npu.units.{name}", "is a path without units; accepted: any other name"
+        if not unit.roles:
+            yield f"npu.units.{name}.roles", f"accepted: one or more of {', '.join(ROLES)}"
+        for role in unit.roles:
+            if role not in ROLES:
+                yield _unknown(f"npu.units.{name}.roles", role, "role", ROLES)
+    for key in ("pre_unit_cycles", "post_unit_cycles", "pre_further_unit_cycles"):
+        for name in getattr(npu.hand_over, key):
+            if name not in npu.units:
+                yield _unknown(f"npu.hand_over.{key}.{name}", name, "unit", tuple(npu.units))
+
+
 def _npu(section: BoardSection) -> Iterator[Broken]:
     npu = section.npu
     if npu is None:
@@ -336,10 +351,7 @@ def _npu(section: BoardSection) -> Iterator[Broken]:
     if npu.hand_over.clock not in hosts:
         yield ("npu.hand_over.clock", f"{npu.hand_over.clock} is no core's; accepted: "
                + ", ".join(hosts))
-    kinds = [kind for kind in UNIT_KINDS if kind != "NULL"]
-    for kind in npu.units:
-        if kind not in kinds:
-            yield _unknown(f"npu.units.{kind}", kind, "unit", kinds)
+    yield from _npu_units(npu)
     if npu.cache is not None:
         way_bytes = npu.cache.line_bytes.value * npu.cache.ways.value
         if npu.cache.size_bytes.value % way_bytes:

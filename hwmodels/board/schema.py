@@ -196,8 +196,9 @@ class DmaSection(Section):
 
 
 class NpuUnitSection(Section):
-    """`npu.units.KIND`: how many there are and how fast one is."""
+    """`npu.units.NAME`: what it does, how many there are and how fast one is."""
 
+    roles: tuple[str, ...]
     count: Count
     macs_per_cycle: dict[str, Rate] = {}
     ops_per_cycle: Rate | None = None

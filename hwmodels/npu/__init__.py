@@ -19,7 +19,9 @@ from hwmodels.npu.epoch import (
     UnitWork,
 )
 from hwmodels.npu.machine import (
-    UNIT_KINDS,
+    MULTIPLYING,
+    ROLES,
+    THROUGH,
     HandOver,
     Interface,
     Npu,
@@ -30,7 +32,8 @@ from hwmodels.npu.machine import (
 )
 
 __all__ = [
-    "BURST_BEATS", "EPOCH_KINDS", "PATTERNS", "UNIT_KINDS", "EngineRun", "Epoch", "EpochRun",
-    "Exposed", "HandOver", "Interface", "InterfaceRun", "Link", "Npu", "NpuCache", "NpuCacheRun",
-    "NpuEnergy", "Pool", "PoolRun", "StreamEngine", "UnitKind", "UnitWork",
+    "BURST_BEATS", "EPOCH_KINDS", "MULTIPLYING", "PATTERNS", "ROLES", "THROUGH", "EngineRun",
+    "Epoch", "EpochRun", "Exposed", "HandOver", "Interface", "InterfaceRun", "Link", "Npu",
+    "NpuCache", "NpuCacheRun", "NpuEnergy", "Pool", "PoolRun", "StreamEngine", "UnitKind",
+    "UnitWork",
 ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from hwmodels.counts import CountLine, Counts
-from hwmodels.npu.compiler import estimate_unit_cycles, name_width
+from hwmodels.npu.compiler import estimate_unit_cycles, multiplies, name_width
 from hwmodels.npu.epoch import Epoch, Exposed, UnitWork
 from hwmodels.npu.machine import Npu
 from hwmodels.npu.streams import Stream
@@ -58,7 +58,7 @@ def round_exposed(blame: Ints, epoch: Epoch, streams: Sequence[Stream], npu: Npu
                 ticks[key] = ticks.get(key, 0) + amount
     for row, work in zip(rows[len(streams):], epoch.units, strict=True):
         useful = int(row[0] * _useful_share(work, npu)) if row[0] else 0
-        cause = {"CONV_ACC": "mac", "DECUN_ACC": "weight_decode"}.get(work.kind, "alu")
+        cause = _name_cause(work, npu)
         idle = "mac_waste" if cause == "mac" else cause
         for amount, key in ((useful, (work.kind, cause)),
                             (row[0] - useful + row[4], (work.kind, idle))):
@@ -81,10 +81,16 @@ def _stream_keys(stream: Stream) -> tuple[tuple[str, str], ...]:
             (f"latency:{engine.pool}", "external_memory" if outside else "dma_wait"))
 
 
+def _name_cause(work: UnitWork, npu: Npu) -> str:
+    if multiplies(work, npu):
+        return "mac"
+    return "weight_decode" if "weight_decode" in npu.roles(work.kind) else "alu"
+
+
 def _useful_share(work: UnitWork, npu: Npu) -> float:
     """Share of a convolution's lanes that compute; 1 where it is not known."""
     cycles = estimate_unit_cycles(work, npu)
-    if work.kind != "CONV_ACC" or not work.macs or not cycles:
+    if not multiplies(work, npu) or not work.macs or not cycles:
         return 1.0
     rate = dict(npu.unit(work.kind).macs_per_cycle).get(name_width(work), 0.0)
     return min(1.0, work.macs / (rate * work.count * cycles)) if rate else 1.0

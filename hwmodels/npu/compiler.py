@@ -13,7 +13,7 @@ import math
 
 from hwmodels.errors import KernelError
 from hwmodels.npu.epoch import Epoch, StreamEngine, UnitWork
-from hwmodels.npu.machine import Npu, Pool
+from hwmodels.npu.machine import MULTIPLYING, THROUGH, Npu, Pool
 
 
 def estimate_unit_cycles(work: UnitWork, npu: Npu) -> int:
@@ -42,7 +42,7 @@ def estimate_unit_cycles(work: UnitWork, npu: Npu) -> int:
     """
     if work.compute_cycles is not None:
         return work.compute_cycles
-    if work.kind == "NULL":
+    if work.kind == THROUGH:
         return 0
     unit = npu.unit(work.kind)
     if not work.macs:
@@ -53,6 +53,12 @@ def estimate_unit_cycles(work: UnitWork, npu: Npu) -> int:
         raise KernelError(f"unit {work.kind} has no rate for {width} bits; accepted: "
                           + ", ".join(name for name, _ in unit.macs_per_cycle))
     return math.ceil(work.macs / (rate * work.count))
+
+
+def multiplies(work: UnitWork, npu: Npu) -> bool:
+    """Whether work is multiply-accumulates: its units can, and no other operations are stated."""
+    return bool(work.macs or not work.ops) and any(
+        role in MULTIPLYING for role in npu.roles(work.kind))
 
 
 def name_width(work: UnitWork) -> str:

@@ -10,8 +10,15 @@ from dataclasses import dataclass
 
 from hwmodels.errors import BoardError, did_you_mean
 
-UNIT_KINDS = ("CONV_ACC", "ARITH_ACC", "ACTIV_ACC", "POOL_ACC", "DECUN_ACC", "NULL")
-"""Kinds of processing unit; NULL is a path from an engine to an engine that computes nothing."""
+ROLES = ("convolution", "depthwise", "pooling", "arithmetic", "activation", "weight_decode")
+"""What a unit does: multiply and accumulate over all channels or within each, take averages or
+maxima of a window, add and scale, look functions up, unpack weights."""
+
+MULTIPLYING = ("convolution", "depthwise")
+"""Roles whose work is multiply-accumulates, against weights that are streamed in."""
+
+THROUGH = "NULL"
+"""Unit of a path from an engine to an engine that computes nothing; no board lists it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,7 +28,9 @@ class UnitKind:
     Parameters
     ----------
     kind : str
-        One of `UNIT_KINDS`.
+        Its maker's name for it.
+    roles : tuple of str
+        What it does, of `ROLES`.
     count : int
         How many there are.
     macs_per_cycle : tuple of (str, float)
@@ -33,15 +42,17 @@ class UnitKind:
     """
 
     kind: str
+    roles: tuple[str, ...]
     count: int
     macs_per_cycle: tuple[tuple[str, float], ...] = ()
     ops_per_cycle: float = 1.0
     fill_cycles: int = 0
 
     def __post_init__(self) -> None:
-        if self.kind not in UNIT_KINDS:
-            raise BoardError(f"npu unit {self.kind!r} is not known; "
-                             + did_you_mean(self.kind, UNIT_KINDS))
+        for role in self.roles:
+            if role not in ROLES:
+                raise BoardError(f"npu unit {self.kind!r}: role {role!r} is not known; "
+                                 + did_you_mean(role, ROLES))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -241,6 +252,14 @@ class Npu:
                 return unit
         raise BoardError(f"{self.name}: npu has no unit {kind!r}; "
                          + did_you_mean(kind, [unit.kind for unit in self.units]))
+
+    def roles(self, kind: str) -> tuple[str, ...]:
+        """Return what the units of that kind do; nothing for a path without units."""
+        return () if kind == THROUGH else self.unit(kind).roles
+
+    def unit_for(self, *roles: str) -> UnitKind | None:
+        """Return the first units with the first of these roles any has; None without."""
+        return next((unit for role in roles for unit in self.units if role in unit.roles), None)
 
     def interface(self, name: str) -> Interface:
         """Return the interface of that name."""

@@ -39,9 +39,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hwmodels.errors import KernelError
-from hwmodels.npu.compiler import estimate_unit_cycles
+from hwmodels.npu.compiler import estimate_unit_cycles, multiplies
 from hwmodels.npu.epoch import Epoch, Link
-from hwmodels.npu.machine import Npu
+from hwmodels.npu.machine import THROUGH, Npu
 from hwmodels.npu.streams import Stream
 
 TICKS = 1024
@@ -104,7 +104,7 @@ def plan_epoch(epoch: Epoch, streams: Sequence[Stream], npu: Npu) -> Plan:
     pieces = [max(1, sum(stream.bursts)) for stream in streams]
     for work in epoch.units:
         cycles = estimate_unit_cycles(work, npu)
-        fill = 0 if work.kind == "NULL" else npu.unit(work.kind).fill_cycles
+        fill = 0 if work.kind == THROUGH else npu.unit(work.kind).fill_cycles
         rows.append([0, -1, -1, 0, 0, cycles * TICKS, fill * TICKS])
         pieces.append(max(1, cycles))
     links = _index_links(epoch, names)
@@ -195,8 +195,8 @@ def _finish_link(source: int, sink: int, epoch: Epoch, streams: Sequence[Stream]
     """A link with the steps its source may be ahead, and must be."""
     steps, own, latency = nodes[source][0], nodes[source][5], nodes[source][6]
     ahead, unit = 0, sink - len(streams)
-    if (source < len(streams) and unit >= 0 and epoch.units[unit].kind == "CONV_ACC"
-            and streams[source].engine.operand == "weights"):
+    if (source < len(streams) and streams[source].engine.operand == "weights" and unit >= 0
+            and multiplies(epoch.units[unit], npu)):
         total = max(1, streams[source].wanted_bytes)
         ahead = min(steps - 1, npu.weight_ahead_bytes * steps // total)
     depth = 2 + ahead

@@ -200,6 +200,23 @@ def test_a_wrong_file_is_refused_by_key(case, tmp_path):
     assert message in str(refusal.value)
 
 
+@pytest.mark.parametrize(("spoil", "message"), [
+    (lambda npu: npu["units"]["CONV_ACC"].pop("roles"), "npu.units.CONV_ACC.roles: is required"),
+    (lambda npu: npu["units"]["CONV_ACC"].update(roles=[]), "one or more of convolution, "),
+    (lambda npu: npu["units"]["CONV_ACC"].update(roles=["convoluting"]),
+     "role 'convoluting' does not exist; did you mean convolution"),
+    (lambda npu: npu["units"].update(NULL=npu["units"]["ARITH_ACC"]), "a path without units"),
+    (lambda npu: npu["units"].pop("POOL_ACC"),
+     "npu.hand_over.pre_unit_cycles.POOL_ACC: unit 'POOL_ACC' does not exist"),
+])
+def test_the_units_of_an_accelerator_are_checked(spoil, message, tmp_path):
+    raw = json.loads(load_board("stm32n6570_dk").document)
+    spoil(raw["npu"])
+    with pytest.raises(BoardError) as refusal:
+        load_board(write(tmp_path, raw))
+    assert message in str(refusal.value)
+
+
 @pytest.mark.parametrize("text", ["", "[1, 2]", "a: [", "\x00\x01", "schema: 1\nschema: 1\n",
                                   "board: !!python/object:os.system {}"])
 def test_what_is_no_board_file_is_refused(text, tmp_path):

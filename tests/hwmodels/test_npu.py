@@ -245,11 +245,51 @@ def test_trace_covers_the_epoch_and_its_bytes():
     assert trace_epoch(Epoch(name="s", kind="sw"), NPU) == ()
 
 
+def test_a_unit_the_board_does_not_list_is_refused():
+    with pytest.raises(BoardError, match="no unit 'ARITH_AC'; did you mean ARITH_ACC"):
+        run_epoch(element_wise(kind="ARITH_AC"), NPU)
+
+
+def renamed(text, **names):
+    for old, new in names.items():
+        text = text.replace(old, new)
+    return text
+
+
+def test_a_unit_s_name_is_of_no_account():
+    """Another maker's names for the same units: equal counts, but for the names."""
+    names = {"CONV_ACC": "MATRIX", "ARITH_ACC": "VECTOR", "DECUN_ACC": "UNPACKER"}
+    other = change_board(replace(BOARD, document=renamed(BOARD.document, **names)),
+                         {"board.description": "other names"}).npu
+    work = UnitWork(kind="CONV_ACC", macs=40_000), UnitWork(kind="ARITH_ACC", ops=64)
+    epoch = Epoch(name="two", units=work, engines=(
+        engine(0, "in", 4096), engine(1, "in", 800, pool="octoFlash", operand="weights"),
+        engine(2, "out", 64)))
+    again = replace(epoch, units=tuple(replace(one, kind=names[one.kind]) for one in work))
+    run, same = run_epoch(epoch, NPU), run_epoch(again, other)
+    assert renamed(repr(run.counts), **names) == repr(same.counts)
+    assert (run.pre_cpu_cycles, run.post_cpu_cycles) == (same.pre_cpu_cycles, same.post_cpu_cycles)
+
+
+def test_what_a_unit_does_names_what_is_waited_for():
+    """Both roles at one unit: multiply-accumulates are `mac`, elements are `alu`."""
+    units = tuple(replace(unit, roles=("convolution", "arithmetic"))
+                  if unit.kind == "CONV_ACC" else unit for unit in NPU.units)
+    both = replace(NPU, units=units)
+    for work, cause in ((UnitWork(kind="CONV_ACC", macs=720_000), "mac"),
+                        (UnitWork(kind="CONV_ACC", ops=10_000), "alu"),
+                        (UnitWork(kind="DECUN_ACC", ops=10_000), "weight_decode")):
+        run = run_epoch(Epoch(name="e", units=(work,)), both)
+        assert {item.cause for item in run.exposed} == {"launch", cause}
+    assert both.unit_for("depthwise", "convolution").kind == "CONV_ACC"
+    assert both.unit_for("depthwise") is None
+
+
 @pytest.mark.parametrize(("build", "message"), [
     (lambda: engine(0, "sideways", 1), "direction 'sideways'; accepted: in, out"),
     (lambda: engine(0, "in", 1, pattern="strided"), "needs run_bytes"),
     (lambda: engine(0, "in", -1), "no negative bytes"),
-    (lambda: UnitWork(kind="GPU"), "accepted: kind one of CONV_ACC"),
+    (lambda: UnitWork(kind=""), "accepted: the name of a unit"),
     (lambda: Epoch(name="e", kind="odd"), "epoch e: kind 'odd'; accepted: hw"),
     (lambda: Epoch(name="e", engines=(engine(0, "in", 1), engine(0, "out", 1))), "listed twice"),
     (lambda: run_epoch(replace(element_wise(), links=(Link("E0", "U7"),)), NPU),

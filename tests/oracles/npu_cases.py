@@ -16,7 +16,7 @@ from hwmodels.npu import (
     UnitWork,
 )
 
-KINDS = ("CONV_ACC", "ARITH_ACC", "ACTIV_ACC")
+KINDS = {"CONV_ACC": ("convolution",), "ARITH_ACC": ("arithmetic",), "ACTIV_ACC": ("activation",)}
 
 
 def make_npu(rng: random.Random) -> Npu:
@@ -29,8 +29,9 @@ def make_npu(rng: random.Random) -> Npu:
                       bytes_per_cycle=2, read_latency_cycles=23, cacheable=True))
     return Npu(
         name="made", family="neural-art", clock="npu", frequency_hz=1e9,
-        units=tuple(UnitKind(kind=kind, count=4, macs_per_cycle=(("8x8", 72.0),),
-                             fill_cycles=rng.choice((0, 7, 330))) for kind in KINDS),
+        units=tuple(UnitKind(kind=kind, roles=roles, count=4, macs_per_cycle=(("8x8", 72.0),),
+                             fill_cycles=rng.choice((0, 7, 330)))
+                    for kind, roles in KINDS.items()),
         engines=10, engine_buffer_bytes=rng.choice((16, 128, 1024)),
         engine_bytes_per_cycle=rng.choice((1, 2, 8)), engine_outstanding=rng.choice((1, 8)),
         interfaces=tuple(Interface(name=f"busif{n}", write_gap_cycles=rng.choice((0, 0.178)))
@@ -60,7 +61,7 @@ def make_epoch(rng: random.Random) -> Epoch:
         engines += ins
         outs = [make_engine(rng, len(engines) + n, "out") for n in range(rng.randrange(1, 3))]
         engines += outs
-        works = [UnitWork(kind=rng.choice(KINDS), compute_cycles=rng.choice((0, 5, 400, 5000)),
+        works = [UnitWork(kind=rng.choice([*KINDS]), compute_cycles=rng.choice((0, 5, 400, 5000)),
                           macs=rng.choice((0, 3000))) for _ in range(rng.randrange(0, 3))]
         names = [f"U{len(units) + n}" for n in range(len(works))]
         units += works

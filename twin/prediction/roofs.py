@@ -69,11 +69,9 @@ def peak_macs_per_cycle(board: Board, dtype: str) -> float | None:
 
 def npu_macs_per_cycle(board: Board) -> float | None:
     """MACs of the accelerator's convolution units per cycle of its clock, 8-bit operands."""
-    if board.npu is None:
-        return None
-    unit = board.npu.unit("CONV_ACC")
-    rate = dict(unit.macs_per_cycle).get("8x8")
-    return None if rate is None else rate * unit.count
+    unit = None if board.npu is None else board.npu.unit_for("convolution")
+    rate = None if unit is None else dict(unit.macs_per_cycle).get("8x8")
+    return None if unit is None or rate is None else rate * unit.count
 
 
 def load_bytes_per_cycle(board: Board) -> float | None:
