@@ -14,17 +14,19 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from hwmodels.errors import TwinError
     from twin.deployment.deployment import Deployment, deploy
     from twin.network.readers import read_model
     from twin.prediction.prediction import Prediction
     from twin.verbs import attribute, calibrate, diagnose, port, predict
 
-__all__ = ["Deployment", "Prediction", "attribute", "calibrate", "deploy", "diagnose", "port",
-           "predict", "read_model"]
+__all__ = ["Deployment", "Prediction", "TwinError", "attribute", "calibrate", "deploy", "diagnose",
+           "port", "predict", "read_model"]
 
 _HOMES = {
     "Deployment": "twin.deployment.deployment", "deploy": "twin.deployment.deployment",
-    "Prediction": "twin.prediction.prediction", "read_model": "twin.network.readers",
+    "Prediction": "twin.prediction.prediction", "TwinError": "hwmodels.errors",
+    "read_model": "twin.network.readers",
     **dict.fromkeys(("attribute", "calibrate", "diagnose", "port", "predict"), "twin.verbs"),
 }
 

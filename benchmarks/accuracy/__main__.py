@@ -1,6 +1,6 @@
 """How far off predictions are, beside baselines: `python -m benchmarks.accuracy [--sealed]`.
 
-Prints the main tables, writes them between the accuracy markers of README.md, and keeps all of them
+Prints the main tables, writes them between the markers of docs/accuracy.md, and keeps all of them
 with every fit row in `benchmarks/accuracy/results/`, dated. `--sealed` opens the rows nothing was
 chosen by, as aggregates: to be run once, when nothing is left to choose.
 """
@@ -24,7 +24,7 @@ HERE = Path(__file__).parent
 COUNTS = HERE.parents[1] / "out" / "counts"
 """Counts kept by content between runs."""
 
-README = HERE.parents[1] / "README.md"
+PAGE = HERE.parents[1] / "docs" / "accuracy.md"
 BEGIN, END = "<!-- accuracy:begin -->", "<!-- accuracy:end -->"
 
 
@@ -70,11 +70,11 @@ def main() -> int:
                                  make_listing(judgement, checks))))
     print(f"{len(judgement.cases)} rows in {time.perf_counter() - start:.1f} s", file=sys.stderr)
     shown = (f"{report}\nBy board, runtime and network at stated prices, memory, and every fit "
-             f"row: `{path.relative_to(README.parent)}`.\n")
+             f"row: `{path.relative_to(PAGE.parents[1])}`.\n")
     try:
-        write_whole(README, replace_between(README.read_text(encoding="utf-8"), shown))
+        write_whole(PAGE, replace_between(PAGE.read_text(encoding="utf-8"), shown))
     except (OSError, ValueError) as error:
-        print(f"{README}: not updated: {error}", file=sys.stderr)
+        print(f"{PAGE}: not updated: {error}", file=sys.stderr)
         return 2
     return 0
 

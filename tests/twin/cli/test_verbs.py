@@ -1,4 +1,4 @@
-"""The Python interface: the README's lines, and that they say what the commands say."""
+"""The Python interface: the lines of docs/python.md, and that they say what the commands say."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from twin.deployment.deployment import deploy
 from twin.errors import UsageError
 from twin.learning.calibrated import predict_calibrated
 
-README = Path(__file__).parents[3] / "README.md"
+LINES = Path(__file__).parents[3] / "docs" / "python.md"
 SLOWER = 1.25
 
 
@@ -43,11 +43,12 @@ def where(tmp_path_factory, kws) -> Path:
     return folder
 
 
-def test_the_lines_of_the_readme_run(where, monkeypatch, capsys) -> None:
-    text = README.read_text(encoding="utf-8").split("\nIn Python:\n")[1].split("\n###")[0]
+def test_the_lines_of_the_page_run(where, monkeypatch, capsys) -> None:
+    page = LINES.read_text(encoding="utf-8").splitlines()
+    text = "\n".join(line for line in page if line.startswith("    ") or not line)
     names: dict[str, object] = {}
     monkeypatch.chdir(where)
-    exec(compile(textwrap.dedent(text), "README.md", "exec"), names)
+    exec(compile(textwrap.dedent(text), "python.md", "exec"), names)
     assert len(capsys.readouterr().out.splitlines()) == text.count("print(")
     stated = twin.predict(names["deployment"], calibration="none")
     measured_us = SLOWER * stated.time_us
