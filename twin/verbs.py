@@ -119,7 +119,8 @@ def attribute(prediction: Prediction, folder: Folder) -> Attribution:
                                  side_of_measurement(read_measurement(where), str(where)))
 
 
-def diagnose(folder: Folder, *, healthy: Folder | None = None) -> Diagnosis:
+def diagnose(folder: Folder, *, healthy: Folder | None = None,
+             calibration: Folder = AUTO) -> Diagnosis:
     """Weigh which fault of the set-up explains a measurement.
 
     Parameters
@@ -128,6 +129,8 @@ def diagnose(folder: Folder, *, healthy: Folder | None = None) -> Diagnosis:
         Of the measurement, whose header names model, board and runtime.
     healthy : str or path, optional
         A measurement of the same kernels known to be right.
+    calibration : str or path
+        As for `predict`; learnt prices are those of the runtime that was measured.
 
     Returns
     -------
@@ -137,5 +140,5 @@ def diagnose(folder: Folder, *, healthy: Folder | None = None) -> Diagnosis:
     measurement = read_measurement(find_folder(Path(folder)))
     deployment, stand_in = deploy_measured(measurement)
     return diagnosis.diagnose(
-        deployment, measurement, stands_in=bool(stand_in),
+        deployment, measurement, stands_in=bool(stand_in), calibration=fspath(calibration),
         healthy=None if healthy is None else read_measurement(find_folder(Path(healthy))))

@@ -46,7 +46,8 @@ from twin.attribution.sameness import check_same_network
 from twin.attribution.sides import Side, side_of_measurement, side_of_prediction
 from twin.deployment.deployment import Deployment
 from twin.errors import UsageError
-from twin.prediction.prediction import Prediction, predict
+from twin.learning.calibrated import AUTO, Calibration, choose_calibration, predict_at
+from twin.prediction.prediction import Prediction
 
 LEAST = 0.0
 """Percentile of the runs the pattern is of."""
@@ -144,7 +145,8 @@ class _Pattern:
 
 
 def diagnose(deployment: Deployment, measurement: Measurement, *,
-             healthy: Measurement | None = None, stands_in: bool = False) -> Diagnosis:
+             healthy: Measurement | None = None, stands_in: bool = False,
+             calibration: str | Calibration | None = AUTO) -> Diagnosis:
     """Rank the faults that could explain a measurement.
 
     Parameters
@@ -158,6 +160,9 @@ def diagnose(deployment: Deployment, measurement: Measurement, *,
         effects of faults are predicted.
     stands_in : bool
         The deployment's runtime stands in for the one that was measured.
+    calibration : str, Calibration or None
+        As for `choose_calibration`, or chosen already; None is "none". Learnt prices are those of
+        the runtime that was measured, also where another stands in for it.
 
     Returns
     -------
@@ -170,7 +175,8 @@ def diagnose(deployment: Deployment, measurement: Measurement, *,
         When the measurement is of another network, or has nothing to compare.
     """
     side = side_of_measurement(measurement, percent=LEAST)
-    base = predict(deployment, temperature=side.temperature or "warm")
+    prices = _choose_prices(deployment, measurement, stands_in, calibration)
+    base = predict_at(deployment, prices, temperature=side.temperature or "warm")
     ours = side_of_prediction(base)
     check_same_network(ours, side)
     pattern = _make_pattern(ours, side, deployment)
@@ -192,8 +198,16 @@ def diagnose(deployment: Deployment, measurement: Measurement, *,
         observed = clock_hz_of(deployment)  # right: no other clock is in question
     out = ruled_out(measurement)
     faults = tuple(fault for fault in list_faults(deployment, observed) if fault.kind not in out)
-    weighed = [_weigh(fault, base, pattern, reference, errors, marks) for fault in faults]
+    weighed = [_weigh(fault, base, prices, pattern, reference, errors, marks) for fault in faults]
     return _rank(faults, weighed, pattern, errors, marks)
+
+
+def _choose_prices(deployment: Deployment, measurement: Measurement, stands_in: bool,
+                   calibration: str | Calibration | None) -> Calibration | None:
+    if not isinstance(calibration, str):
+        return calibration
+    return choose_calibration(deployment, calibration,
+                              runtime=measurement.header.runtime if stands_in else None)
 
 
 def _choose_errors(deployment: Deployment, stands_in: bool) -> ErrorModel:
@@ -261,12 +275,12 @@ class _Weight:
     counted: tuple[str, ...]
 
 
-def _weigh(fault: Fault, base: Prediction, pattern: _Pattern, reference: _Pattern | None,
-           errors: ErrorModel, marks: Marks) -> _Weight:
+def _weigh(fault: Fault, base: Prediction, prices: Calibration | None, pattern: _Pattern,
+           reference: _Pattern | None, errors: ErrorModel, marks: Marks) -> _Weight:
     """Return how likely the pattern and the marks are under a fault."""
-    changed = base if fault.deployment is None else predict(fault.deployment,
-                                                            temperature=base.temperature)
-    versus = base if fault.versus is None else predict(fault.versus, temperature=base.temperature)
+    changed, versus = (base if other is None else predict_at(
+        other, prices, temperature=base.temperature)
+        for other in (fault.deployment, fault.versus))
     effect, core_share = _effect(fault, versus, changed, pattern)
     stated = _stated(base, pattern)
     origin = np.log(stated if reference is None else reference.measured)

@@ -23,7 +23,7 @@ from hwmodels.board.facts import Cache, Memory
 from hwmodels.counts import Bill
 from twin.attribution.rounding import round_signed
 from twin.deployment.deployment import Deployment
-from twin.prediction.prediction import predict
+from twin.learning.calibrated import Calibration, predict_at
 
 HUGE_BYTES = 1 << 24
 """A cache no network of a microcontroller overflows: what is left are first touches."""
@@ -124,7 +124,8 @@ def shapley(value: Callable[[frozenset[str]], int],
     return found
 
 
-def split_time(deployment: Deployment, temperature: str = "warm") -> Split:
+def split_time(deployment: Deployment, temperature: str = "warm",
+               calibration: Calibration | None = None) -> Split:
     """Share a deployment's predicted time over the idealised resources.
 
     Parameters
@@ -133,6 +134,8 @@ def split_time(deployment: Deployment, temperature: str = "warm") -> Split:
         On a core, not on an accelerator.
     temperature : str
         As of a prediction.
+    calibration : Calibration, optional
+        Learnt prices of the deployment; stated ones without.
 
     Returns
     -------
@@ -148,7 +151,7 @@ def split_time(deployment: Deployment, temperature: str = "warm") -> Split:
             for name in MACHINES:
                 if name in machine:
                     changed = MACHINES[name](changed)
-            bills[machine] = predict(changed, temperature=temperature).bill
+            bills[machine] = predict_at(changed, calibration, temperature=temperature).bill
         freed = {event for name in ideal for event in FREED.get(name, ())}
         return round(math.fsum(
             line.cycles / deployment.board.clock(line.clock).frequency_hz * 1e9

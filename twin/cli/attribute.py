@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from twin.cli.options import (
+    AUTO,
     ArenaRole,
     AsJson,
     CalibrationChoice,
@@ -50,7 +51,7 @@ def attribute(predicted: Predicted, measured: Measured, board: MeasuredBoard = N
               runtime: RuntimeName = None, clock: ClockText = None, weights: WeightsRole = None,
               arena: ArenaRole = None, as_json: AsJson = False, csv_file: CsvFile = None,
               plot: PlotFile = None, healthy: Healthy = None, shapley: Shapley = False,
-              verdicts: Verdicts = True, calibration: CalibrationChoice = "auto") -> None:
+              verdicts: Verdicts = True, calibration: CalibrationChoice = AUTO) -> None:
     """Set a prediction beside a measurement: gaps per layer, by cause, and what explains them."""
     if plot is not None:
         from twin.reports.figures.canvas import check_suffix
@@ -74,8 +75,9 @@ def attribute(predicted: Predicted, measured: Measured, board: MeasuredBoard = N
     if deployment is not None and verdicts and deployment.runtime.offload is None:
         diagnosis = diagnose(deployment, measurement,
                              healthy=read_folder(healthy)[0] if healthy else None,
-                             stands_in=is_stand_in(deployment, measurement))
-    splits = _split(deployment, diagnosis, ours) if shapley else {}
+                             stands_in=is_stand_in(deployment, measurement),
+                             calibration=calibration)
+    splits = _split(deployment, diagnosis, ours, calibration) if shapley else {}
     _show(attribution, diagnosis, splits, as_json)
     warn([*attribution.notes, *remarks, *judge_overlay(ours, theirs)])
     _write(attribution, csv_file, plot)
@@ -109,17 +111,19 @@ def _write(attribution: Attribution, csv_file: str | None, plot: str | None) -> 
 
 
 def _split(deployment: Deployment | None, diagnosis: Diagnosis | None,
-           ours: Side) -> dict[str, Split]:
+           ours: Side, calibration: str) -> dict[str, Split]:
     from twin.attribution.idealisation import split_time
     from twin.errors import UsageError
+    from twin.learning.calibrated import choose_calibration
 
     if deployment is None or deployment.runtime.offload is not None:
         raise UsageError("--shapley needs a model that can be predicted again, on a core: give the "
                          "model instead of its prediction")
-    found = {"as predicted": split_time(deployment, ours.temperature or "warm")}
+    prices = choose_calibration(deployment, calibration)
+    found = {"as predicted": split_time(deployment, ours.temperature or "warm", prices)}
     changed = diagnosis.verdict.fault.deployment if diagnosis is not None else None
     if changed is not None:
-        found["as diagnosed"] = split_time(changed, ours.temperature or "warm")
+        found["as diagnosed"] = split_time(changed, ours.temperature or "warm", prices)
     return found
 
 

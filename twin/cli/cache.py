@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from twin.cli.options import (
+    AUTO,
     ArenaRole,
     AsJson,
     AssumeUnsupported,
     BoardName,
+    CalibrationChoice,
     ClockText,
     Cold,
     Model,
@@ -42,12 +44,14 @@ def cache(model: Model, board: BoardName, runtime: RuntimeName = None, clock: Cl
           weights: WeightsRole = None, arena: ArenaRole = None, cold: Cold = False,
           settings: Settings = None, sweep: Sweep = None, as_json: AsJson = False,
           plot: PlotFolder = None, layer: Layer = None,
-          assume_unsupported: AssumeUnsupported = None) -> None:
+          assume_unsupported: AssumeUnsupported = None,
+          calibration: CalibrationChoice = AUTO) -> None:
     """Show what a network's accesses meet in the data caches, layer by layer."""
     axes = _parse_sweep(sweep)
     if plot is not None and (Path(plot).suffix == ".png" or Path(plot).is_file()):
         raise UsageError(f"--plot {plot}: is a file; accepted: a folder, for there are several "
                          "pictures")
+    from twin.learning.calibrated import apply_calibration, choose_calibration
     from twin.prediction.locality import measure_locality, replacement_range, to_locality_document
 
     deployment = deploy(model, board, runtime=runtime, clock=clock, weights=weights, arena=arena,
@@ -58,17 +62,21 @@ def cache(model: Model, board: BoardName, runtime: RuntimeName = None, clock: Cl
     known = [each.index for each in locality.layers]
     if layer is not None and layer not in known:
         raise UsageError(f"--layer {layer}; accepted: {', '.join(map(str, known))}")
-    policies = replacement_range(deployment)
+    chosen = choose_calibration(deployment, calibration)
+    policies = replacement_range(
+        deployment if chosen is None else apply_calibration(deployment, chosen))
+    prices = "stated" if chosen is None else chosen.description
     points = _sweep(locality, axes)
     if as_json:
         from twin.prediction.document import dump_document
 
-        sys.stdout.write(dump_document(to_locality_document(locality, points, policies)))
+        sys.stdout.write(dump_document(to_locality_document(
+            locality, points, policies, prices)))
     else:
         from twin.reports.tables.locality import locality_report
 
         console = open_console()
-        show(console, locality_report(locality, policies, points, console))
+        show(console, locality_report(locality, policies, points, console, prices))
     if not locality.caches:
         warn([f"{deployment.board.name}: no data cache is in use"])
     if plot is not None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from twin.cli.options import (
+    AUTO,
     ArenaRole,
     AssumeUnsupported,
     BoardName,
@@ -42,7 +43,7 @@ def check(model: Model, board: BoardName, max_ms: MaxMs = None, max_uj: MaxUj = 
           max_ram: MaxRam = None, runtime: RuntimeName = None, clock: ClockText = None,
           weights: WeightsRole = None, arena: ArenaRole = None, cold: Cold = False,
           assume_unsupported: AssumeUnsupported = None,
-          calibration: CalibrationChoice = "auto", sure: Sure = False) -> None:
+          calibration: CalibrationChoice = AUTO, sure: Sure = False) -> None:
     """Say whether a model fits a board and meets limits."""
     from twin.errors import DoesNotFitError, UsageError
     from twin.learning.calibrated import predict_calibrated

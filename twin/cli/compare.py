@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from twin.cli.options import (
+    AUTO,
     BoardName,
     CalibrationChoice,
     ClockText,
@@ -35,15 +36,14 @@ Anyway = Annotated[bool, typer.Option(
     "--anyway", help="Compare a measurement even if it is of another network, board or clock.")]
 
 
-STATED = ("calibration: none, the default here: stated prices, for learnt ones would be judged on "
-          "what they were learnt from; --calibration auto predicts as `twin predict` does")
+STATED = "calibration: none: stated prices, which no published row was looked at for"
 LEARNT = ("calibration: {}; rows of use fit were learnt from where the overlay is shipped: their "
-          "ratios are in sample")
+          "ratios are in sample (--calibration none: stated prices)")
 
 
 def compare(model: Model, board: BoardName, published: Published = False,
             measured: Measured = None, runtime: RuntimeName = None, clock: ClockText = None,
-            plot: PlotFile = None, calibration: CalibrationChoice = "none",
+            plot: PlotFile = None, calibration: CalibrationChoice = AUTO,
             anyway: Anyway = False) -> None:
     """Set predictions beside published results, or beside a measurement."""
     if published == (measured is not None):

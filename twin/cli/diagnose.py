@@ -9,8 +9,10 @@ import typer
 
 from twin.cli.attribute import Healthy, Measured, MeasuredBoard, is_stand_in, read_folder
 from twin.cli.options import (
+    AUTO,
     ArenaRole,
     AsJson,
+    CalibrationChoice,
     ClockText,
     RuntimeName,
     WeightsRole,
@@ -24,7 +26,8 @@ ModelFile = Annotated[str | None, typer.Option(
 
 def diagnose(measured: Measured, model: ModelFile = None, board: MeasuredBoard = None,
              runtime: RuntimeName = None, clock: ClockText = None, weights: WeightsRole = None,
-             arena: ArenaRole = None, healthy: Healthy = None, as_json: AsJson = False) -> None:
+             arena: ArenaRole = None, healthy: Healthy = None, as_json: AsJson = False,
+             calibration: CalibrationChoice = AUTO) -> None:
     """Rank misconfigurations by how well they explain the whole pattern over layers."""
     from twin.attribution.diagnosis import diagnose as weigh_faults
     from twin.attribution.marks import notes_of
@@ -32,6 +35,7 @@ def diagnose(measured: Measured, model: ModelFile = None, board: MeasuredBoard =
     from twin.attribution.setup import deploy_measured
     from twin.attribution.sides import side_of_measurement, side_of_prediction
     from twin.errors import UsageError
+    from twin.learning.calibrated import choose_calibration
     from twin.prediction.prediction import predict
 
     measurement, folder = read_folder(measured)
@@ -43,7 +47,10 @@ def diagnose(measured: Measured, model: ModelFile = None, board: MeasuredBoard =
     if deployment.runtime.offload is not None:
         raise UsageError(f"{deployment.runtime.identity} runs on an accelerator: faults are told "
                          "of cores only; `twin attribute` sets its epochs side by side")
-    found = weigh_faults(deployment, measurement, stands_in=is_stand_in(deployment, measurement),
+    stands_in = is_stand_in(deployment, measurement)
+    chosen = choose_calibration(deployment, calibration,
+                                runtime=measurement.header.runtime if stands_in else None)
+    found = weigh_faults(deployment, measurement, stands_in=stands_in, calibration=chosen,
                          healthy=read_folder(healthy)[0] if healthy else None)
     if as_json:
         from twin.attribution.document import diagnosis_document
@@ -55,5 +62,6 @@ def diagnose(measured: Measured, model: ModelFile = None, board: MeasuredBoard =
 
         show(open_console(), diagnosis_report(found))
     ours = side_of_prediction(predict(deployment))
-    warn([*([stand_in] if stand_in else []), *notes_of(measurement),
+    warn([*([stand_in] if stand_in else []),
+          *([f"calibrated: {chosen.description}"] if chosen else []), *notes_of(measurement),
           *compare_setups(ours, side_of_measurement(measurement, str(folder)))])

@@ -282,10 +282,10 @@ def _predict(graph: Graph, board: Board | None, runtime: str,
         return None
     from hwmodels.errors import TwinError
     from twin.deployment.deployment import deploy
-    from twin.prediction.prediction import predict
+    from twin.learning.calibrated import predict_calibrated
 
     try:
-        return predict(deploy(graph, board, runtime=runtime), temperature=temperature)
+        return predict_calibrated(deploy(graph, board, runtime=runtime), temperature=temperature)
     except TwinError:
         return None
 

@@ -35,6 +35,9 @@ CalibrationChoice = Annotated[str, typer.Option(
     "--calibration", metavar="auto|none|FILE",
     help="Learnt prices: those shipped for this board and runtime, none (what datasheets say), or "
          "an overlay of `twin calibrate`.")]
+AUTO = "auto"
+"""The default of every verb that prices."""
+
 PlotFile = Annotated[str | None, typer.Option(
     "--plot", metavar="FILE", help="Write a picture: .png, .svg or .pdf.")]
 

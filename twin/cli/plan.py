@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from twin.cli.options import (
+    AUTO,
     ArenaRole,
     AsJson,
     CalibrationChoice,
@@ -32,7 +33,7 @@ PlanOutput = Annotated[str | None, typer.Option(
 
 def plan(model: Model, board: BoardOrFile, runtime: RuntimeName = None, clock: ClockText = None,
          weights: WeightsRole = None, arena: ArenaRole = None,
-         calibration: CalibrationChoice = "auto", output: PlanOutput = None,
+         calibration: CalibrationChoice = AUTO, output: PlanOutput = None,
          as_json: AsJson = False) -> None:
     """Rank micro-benchmarks by how much they would narrow a prediction; name the best two."""
     from twin.learning.calibrated import apply_calibration, choose_calibration

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from twin.cli.options import (
+    AUTO,
     SETTINGS_HELP,
     ArenaRole,
     AsJson,
@@ -55,7 +56,7 @@ def predict(model: Model, board: BoardName, runtime: RuntimeName = None, clock: 
             weights: WeightsRole = None, arena: ArenaRole = None, cold: Cold = False,
             as_json: AsJson = False, csv_folder: CsvFolder = None, plot: PlotTarget = None,
             assume_unsupported: AssumeUnsupported = None, epochs: Epochs = True,
-            trace: TraceFile = None, calibration: CalibrationChoice = "auto",
+            trace: TraceFile = None, calibration: CalibrationChoice = AUTO,
             per_operand: PerOperand = False, settings: Settings = None,
             roofs: Roofs = None) -> None:
     """Predict cycles, time and energy per layer, and say why."""

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from twin.cli.options import (
+    AUTO,
     SETTINGS_HELP,
     ArenaRole,
     AsJson,
@@ -32,7 +33,7 @@ def whatif(model: Model, board: BoardName, settings: Settings = None, runtime: R
            clock: ClockText = None, weights: WeightsRole = None, arena: ArenaRole = None,
            cold: Cold = False, as_json: AsJson = False,
            assume_unsupported: AssumeUnsupported = None,
-           calibration: CalibrationChoice = "auto") -> None:
+           calibration: CalibrationChoice = AUTO) -> None:
     """Predict before and after a change, and say which causes moved."""
     changes = parse_settings(settings or [])
     from twin.attribution.effects import list_effects

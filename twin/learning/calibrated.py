@@ -257,6 +257,30 @@ def predict_calibrated(deployment: Deployment, *, temperature: str = "warm",
                                warnings=(*raw.warnings, *warnings))
 
 
+def predict_at(deployment: Deployment, calibration: Calibration | None, *,
+               temperature: str = "warm") -> Prediction:
+    """Predict at learnt prices, or at stated ones for None; no intervals are made.
+
+    Parameters
+    ----------
+    deployment : Deployment
+        With stated prices, whatever was changed about it.
+    calibration : Calibration or None
+        From `choose_calibration`.
+    temperature : str
+        "warm" or "cold".
+
+    Returns
+    -------
+    Prediction
+        Of the deployment as it was given.
+    """
+    if calibration is None:
+        return predict(deployment, temperature=temperature)
+    raw = predict(apply_calibration(deployment, calibration), temperature=temperature)
+    return dataclasses.replace(raw, deployment=deployment)
+
+
 def widen(certainty: Certainty, policies: ReplacementRange) -> Certainty:
     """Return wider intervals of the whole time: by what an unknown replacement policy may do."""
     return dataclasses.replace(certainty, time_us=widen_interval(certainty.time_us, policies))

@@ -274,8 +274,8 @@ def replacement_range(deployment: Deployment) -> ReplacementRange:
 
 
 def to_locality_document(locality: Locality, sweep: Sequence[SweepPoint],
-                         policies: ReplacementRange) -> dict[str, Any]:
-    """Return everything `twin cache` says as plain JSON types."""
+                         policies: ReplacementRange, prices: str = "stated") -> dict[str, Any]:
+    """Return everything `twin cache` says as plain JSON types; `prices` are those of its times."""
     deployment = locality.deployment
     return {
         "schema": 1, "kind": "cache", "temperature": locality.temperature,
@@ -296,7 +296,7 @@ def to_locality_document(locality: Locality, sweep: Sequence[SweepPoint],
                     "direct_accesses": layer.direct} for layer in locality.layers],
         "total": {"accesses": locality.accesses, "misses": locality.misses,
                   "miss_rate": locality.miss_rate, "write_backs": locality.write_backs},
-        "prices": "stated",
+        "prices": prices,
         "replacement": {"assumed_of": list(policies.caches), "low": policies.low,
                         "high": policies.high, "time_us": dict(policies.time_us)},
         "sweep": [{"size_bytes": point.size_bytes, "ways": point.ways,

@@ -1,5 +1,6 @@
 """The command line: what each verb prints where, and how it ends."""
 
+import inspect
 import json
 import subprocess
 import sys
@@ -71,6 +72,23 @@ def test_calibration_is_asked_for_by_name_or_file(made, verb):
     assert run(verb, "kws", "-b", "nucleo_l4r5zi", "--calibration", "own.yaml",
                *setting).exit_code == 0
     assert made["calibration"] == "own.yaml"
+
+
+def test_every_verb_that_prices_has_one_option_and_one_default():
+    from twin import verbs
+    from twin.cli import app, options
+
+    functions = {command.callback.__name__: command.callback
+                 for command in app.registered_commands}
+    priced = {name: inspect.signature(function, eval_str=True).parameters["calibration"]
+              for name, function in functions.items()
+              if "calibration" in inspect.signature(function).parameters}
+    assert {"predict", "check", "whatif", "compare", "cache", "attribute", "diagnose",
+            "plan"} <= set(priced)
+    assert {one.default for one in priced.values()} == {options.AUTO}
+    assert all(one.annotation == options.CalibrationChoice for one in priced.values())
+    for verb in (verbs.predict, verbs.diagnose):
+        assert inspect.signature(verb).parameters["calibration"].default == options.AUTO
 
 
 def test_predict_prints_tables_to_stdout_and_warnings_to_stderr(made):

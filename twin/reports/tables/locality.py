@@ -24,7 +24,8 @@ WORRYING = 0.10
 
 
 def locality_report(locality: Locality, policies: ReplacementRange,
-                    sweep: Sequence[SweepPoint], console: Console) -> RenderableType:
+                    sweep: Sequence[SweepPoint], console: Console, prices: str = "stated",
+                    ) -> RenderableType:
     """Return everything `twin cache` prints.
 
     Parameters
@@ -37,10 +38,12 @@ def locality_report(locality: Locality, policies: ReplacementRange,
         Other geometries; may be empty.
     console : Console
         For the bars.
+    prices : str
+        At which times were predicted: "stated", or what learnt ones rest on.
     """
     parts: list[RenderableType] = [
         new_pairs(header_pairs(locality)), layer_table(locality, console),
-        Text(policy_line(policies))]
+        Text(policy_line(policies, prices))]
     if sweep:
         parts.append(sweep_table(sweep, [cache.name for cache in locality.caches]))
     return spaced(parts)
@@ -108,16 +111,17 @@ def _percent(rate: float | None) -> str:
     return "-" if rate is None else f"{100 * rate:.2f} %"
 
 
-def policy_line(policies: ReplacementRange) -> str:
+def policy_line(policies: ReplacementRange, prices: str = "stated") -> str:
     """Say what the replacement policy does to the time of an inference."""
     name, time_us = policies.time_us[0]
+    at = "at stated prices, not calibrated" if prices == "stated" else f"calibrated: {prices}"
     if not policies.caches:
         return (f"replacement: {name}, as documented or asked for; an inference takes "
-                f"{format_time(time_us)} at stated prices, not calibrated")
+                f"{format_time(time_us)} {at}")
     others = ", ".join(f"{policy} {100 * (time / time_us - 1):+.2f} %"
                        for policy, time in policies.time_us[1:])
     return (f"replacement of {' and '.join(policies.caches)} is assumed ({name}, "
-            f"{format_time(time_us)} at stated prices, not calibrated); otherwise: {others}")
+            f"{format_time(time_us)} {at}); otherwise: {others}")
 
 
 def sweep_table(sweep: Sequence[SweepPoint], caches: Sequence[str]) -> Table:
