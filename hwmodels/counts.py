@@ -78,7 +78,6 @@ EVENTS: Mapping[str, Event] = {event.name: event for event in (
     _event("sram_access", "load_store", "accesses", "loads and stores to on-chip SRAM"),
     _event("dcache_access", "load_store", "accesses", "data-cache look-ups"),
     _event("kernel_dispatch", "kernel_call", "calls", "the runtime calling one kernel"),
-    _event("epoch_launch", "launch", "epochs", "accelerator set-up and completion"),
     _event("cache_clean", "cache_maintenance", "lines", "lines cleaned or invalidated"),
     _event("sleep", "idle", "cycles", "the core waits with clocks on"),
     _event("clock_tree", "idle", "cycles", "energy of the clock tree, whatever the core does"),

@@ -221,7 +221,6 @@ def _core_prices(board: Board) -> Iterator[Price]:
     yield price("clock_tree", 0.0, clock_tree_pj(power), "derived", "sleep current per MHz")
     yield price("leakage", 0.0, leakage_pj(power), "derived", "static current of the supply")
     yield price("kernel_dispatch", 0.0, free, "assumed", "the runtime states it")
-    yield price("epoch_launch", 0.0, free, "assumed", "the runtime states it")
     yield price("epoch_host_cycle", 1.0, slot, "derived", "a core cycle; an issue slot each")
     yield price("cache_clean", CLEAN_CYCLES, None if slot is None else CLEAN_CYCLES * slot,
                 "assumed", "maintenance loop of four instructions a line; write-backs apart")
