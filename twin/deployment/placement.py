@@ -215,7 +215,7 @@ def _scratch(graph: Graph, layer: Layer, runtime: Runtime, isa: str) -> int:
     if is_alias(layer):
         return 0
     dtype = layer_dtype(graph, layer)
-    return runtime.lowering(layer.op, dtype).scratch_bytes(graph, layer, isa)
+    return runtime.lowering(layer.op, dtype, isa).scratch_bytes(graph, layer, isa)
 
 
 def layer_dtype(graph: Graph, layer: Layer) -> str:

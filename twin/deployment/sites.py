@@ -61,7 +61,8 @@ def lower_network(deployment: Deployment) -> tuple[tuple[Kernel, ...], ...]:
         operands = _operands(deployment, layer, position, weight_offsets, parameter_offset)
         parameter_offset += requantisation_bytes(graph, layer)
         site = Site(isa=core.isa, fpu=core.fpu, operands=operands)
-        lowering = deployment.runtime.lowering(layer.op, layer_dtype(graph, layer))
+        lowering = deployment.runtime.lowering(
+            layer.op, layer_dtype(graph, layer), core.isa)
         try:
             lowered.append(lowering.lower(graph, layer, site))
         except KernelError as error:

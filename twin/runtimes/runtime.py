@@ -7,7 +7,6 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +15,7 @@ import yaml
 from hwmodels.board.facts import KINDS, Fact
 from hwmodels.errors import did_you_mean
 from twin.errors import RuntimeRefusedError
+from twin.runtimes.library import find_lowering
 from twin.runtimes.lowering import Lowering
 from twin.runtimes.offload import Offload, read_offload
 
@@ -104,8 +104,8 @@ class Runtime:
         """Whether kernels are read from a built image; versions are compilers and their levels."""
         return self.library == "firmware"
 
-    def lowering(self, op: str, dtype: str) -> Lowering:
-        """Return how this runtime runs an operator on activations of a type.
+    def lowering(self, op: str, dtype: str, isa: str) -> Lowering:
+        """Return how this runtime runs an operator on activations of a type, on a core.
 
         Raises
         ------
@@ -124,11 +124,10 @@ class Runtime:
         names = ("reference",) if dtype == "float32" else (self.library, "reference")
         if self.is_compiled:
             names = (self.library,)
-        for name in names:
-            library = import_module(f"twin.runtimes.{name}").LIBRARY
-            if op in library:
-                return library[op]
-        raise RuntimeRefusedError(f"runtime {self.identity} has no kernel for {op!r}")
+        lowering = find_lowering(names, op, dtype, isa)
+        if lowering is None:
+            raise RuntimeRefusedError(f"runtime {self.identity} has no kernel for {op!r}")
+        return lowering
 
 
 def runtime_folders() -> tuple[Path, ...]:

@@ -26,11 +26,11 @@ from twin.network.arithmetic.requantisation import weighted
 from twin.network.graph import Graph
 from twin.network.operators import is_alias
 from twin.network.zoo import build
-from twin.runtimes.firmware import LIBRARY, convolution_scratch_bytes
+from twin.runtimes.firmware import KERNELS, convolution_scratch_bytes
 
 
 def test_the_runtime_has_the_operators_that_are_written():
-    assert set(LIBRARY) == set(_WRITERS)
+    assert set(KERNELS) == set(_WRITERS)
 
 
 def test_image_holds_the_constants_where_the_plan_says():

@@ -82,7 +82,7 @@ def test_cores_that_are_not_read_are_refused():
 
 def test_operators_without_a_kernel_are_refused():
     with pytest.raises(RuntimeRefusedError, match="no kernel for 'mul'"):
-        load_runtime("firmware").lowering("mul", "int8")
+        load_runtime("firmware").lowering("mul", "int8", "armv7e-m")
 
 
 def test_what_is_missing_is_named(monkeypatch, tmp_path):

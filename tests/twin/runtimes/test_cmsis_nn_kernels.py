@@ -15,10 +15,18 @@ from hwmodels.kernel import Kernel, Operand
 from hwmodels.nest.stream import check_nests, measure_traffic
 from twin.errors import RuntimeRefusedError
 from twin.network.graph import Graph, Layer, Quantization, Tensor, Window
-from twin.runtimes.cmsis_nn import LIBRARY
-from twin.runtimes.lowering import Site
+from twin.runtimes.library import find_lowering, list_operators
+from twin.runtimes.lowering import Lowering, Site
 
+OPERATORS = list_operators("cmsis_nn")
 ISAS = ("armv6-m", "armv7-m", "armv7e-m", "rv32imac")
+
+
+def find(op: str, isa: str) -> Lowering:
+    """What the library runs of int8 layers on a core."""
+    lowering = find_lowering(("cmsis_nn",), op, "int8", isa)
+    assert lowering is not None
+    return lowering
 
 
 def build(op, inputs, output, weights=None, bias=True, window=None, groups=1, isa="armv7e-m",
@@ -46,7 +54,7 @@ def build(op, inputs, output, weights=None, bias=True, window=None, groups=1, is
                                                                          strict=True)]
     if weights:
         sizes.append(("parameters", 8 * output[-1]))
-    scratch = LIBRARY[op].scratch_bytes(graph, layer, isa)
+    scratch = find(op, isa).scratch_bytes(graph, layer, isa)
     if scratch:
         sizes.append(("scratch", scratch))
     operands, address = [], 0x20000000
@@ -59,7 +67,7 @@ def build(op, inputs, output, weights=None, bias=True, window=None, groups=1, is
 
 def lower(op, *args, **kwargs) -> Kernel:
     graph, layer, site = build(op, *args, **kwargs)
-    (kernel,) = LIBRARY[op].lower(graph, layer, site)
+    (kernel,) = find(op, site.isa).lower(graph, layer, site)
     return kernel
 
 
@@ -241,7 +249,7 @@ def test_function_is_the_one_the_wrapper_chooses(kernel, name):
 ])
 def test_scratch_is_what_the_library_asks_for(op, window, shape, out, weights, expected):
     graph, layer, site = build(op, [shape], out, weights, window=Window(kernel=window))
-    assert LIBRARY[op].scratch_bytes(graph, layer, "armv7e-m") == expected
+    assert find(op, "armv7e-m").scratch_bytes(graph, layer, "armv7e-m") == expected
     assert any(operand.name == "scratch" for operand in site.operands) == (expected > 0)
 
 
@@ -325,9 +333,9 @@ def test_real_networks_lower_inside_their_operands(isa):
     for path in paths:
         graph = read_model(path)
         for layer in graph.layers:
-            if layer.op not in LIBRARY:
+            if layer.op not in OPERATORS:
                 continue
-            kernels = LIBRARY[layer.op].lower(graph, layer, site_of(graph, layer, isa))
+            kernels = find(layer.op, isa).lower(graph, layer, site_of(graph, layer, isa))
             for kernel in kernels:
                 traffic = measure_traffic(kernel.nests, kernel.operands, 32)
                 written = sum(one.write_bytes for operand, one
@@ -344,7 +352,7 @@ def site_of(graph, layer, isa):
              for name, i in zip(names, layer.inputs, strict=False) if i >= 0]
     output = graph.tensors[layer.outputs[0]]
     sizes += [("output", output.size_bytes), ("parameters", 8 * output.shape[-1]),
-              ("scratch", LIBRARY[layer.op].scratch_bytes(graph, layer, isa))]
+              ("scratch", find(layer.op, isa).scratch_bytes(graph, layer, isa))]
     return Site(isa=isa, fpu=None, operands=tuple(
         Operand(name=name, role=re.sub(r"\d", "", name), memory="sram",
                 address=0x20000000 + (i << 20), size_bytes=size)

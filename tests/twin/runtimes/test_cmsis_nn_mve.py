@@ -10,15 +10,10 @@ from hwmodels.core.schedule import count_block
 from hwmodels.kernel import Kernel, Operand
 from hwmodels.nest.stream import check_nests, measure_traffic
 from twin.network.graph import Graph, Layer, Tensor, Window
-from twin.runtimes.cmsis_nn import (
-    conv_mve,
-    depthwise_mve,
-    elementwise_mve,
-    fully_connected_mve,
-    pool_mve,
-    softmax_mve,
-)
-from twin.runtimes.lowering import Site
+from twin.runtimes.library import find_lowering
+from twin.runtimes.lowering import Lowering, Site
+
+MVE = "armv8.1-m-mve"
 
 
 def tensor(name: str, shape: tuple[int, ...], constant: bool = False, dtype: str = "int8"):
@@ -47,33 +42,34 @@ def unary(op: str, before: tuple[int, ...], after: tuple[int, ...], **fields):
     return build(op, (tensor("x", before), tensor("y", after)), 1, **fields)
 
 
-def lower(module_function, graph: Graph, layer: Layer, scratch_bytes: int = 0) -> Kernel:
+def find(graph: Graph, layer: Layer) -> Lowering:
+    dtype = graph.tensors[layer.inputs[0]].dtype
+    lowering = find_lowering(("cmsis_nn", "reference"), layer.op, dtype, MVE)
+    assert lowering is not None
+    return lowering
+
+
+def scratch_bytes(graph: Graph, layer: Layer) -> int:
+    return find(graph, layer).scratch_bytes(graph, layer, MVE)
+
+
+def lower(graph: Graph, layer: Layer) -> Kernel:
     weighted = layer.op in ("conv_2d", "depthwise_conv_2d", "fully_connected")
     names = ("input", "weights", "bias") if weighted else ("input", "input2")
     sizes = [(name, graph.tensors[place].size_bytes)
              for name, place in zip(names, layer.inputs, strict=False)]
     out = graph.tensors[layer.outputs[0]]
     sizes += [("output", out.size_bytes), ("parameters", 8 * out.shape[-1]),
-              ("scratch", scratch_bytes)]
+              ("scratch", scratch_bytes(graph, layer))]
     operands, address = [], 0x20000000
     for name, size in sizes:
         operands.append(Operand(name=name, role=name, memory="dtcm", address=address,
                                 size_bytes=size))
         address += -(-size // 64) * 64
-    site = Site(isa="armv8.1-m-mve", fpu="single", operands=tuple(operands))
-    (kernel,) = module_function(graph, layer, site)
+    site = Site(isa=MVE, fpu="single", operands=tuple(operands))
+    (kernel,) = find(graph, layer).lower(graph, layer, site)
     check_nests(kernel.nests, kernel.operands)
     return kernel
-
-
-def lower_conv(graph: Graph, layer: Layer) -> Kernel:
-    return lower(conv_mve.lower_conv, graph, layer,
-                 conv_mve.scratch_bytes_conv(graph, layer, ""))
-
-
-def lower_depthwise(graph: Graph, layer: Layer) -> Kernel:
-    return lower(depthwise_mve.lower_depthwise, graph, layer,
-                 depthwise_mve.scratch_bytes_depthwise(graph, layer, ""))
 
 
 def count(kernel: Kernel) -> dict[str, int]:
@@ -107,12 +103,12 @@ def kws_layers() -> dict[str, Kernel]:
         tensor("x", (1, 64)), tensor("w", (12, 64), True), tensor("b", (12,), True, "int32"),
         tensor("y", (1, 12))), 3)
     return {
-        "conv": lower_conv(*conv(49, 10, 1, FULL, 64, 25, 5)),
-        "depthwise": lower_depthwise(*conv(25, 5, 64, SAME, 64, 25, 5, "depthwise_conv_2d", 64)),
-        "pointwise": lower_conv(*conv(25, 5, 64, POINT, 64, 25, 5)),
-        "pool": lower(pool_mve.lower_average_pool, *pooled),
-        "dense": lower(fully_connected_mve.lower_fully_connected, *dense, scratch_bytes=48),
-        "softmax": lower(softmax_mve.lower_softmax, *unary("softmax", (1, 12), (1, 12))),
+        "conv": lower(*conv(49, 10, 1, FULL, 64, 25, 5)),
+        "depthwise": lower(*conv(25, 5, 64, SAME, 64, 25, 5, "depthwise_conv_2d", 64)),
+        "pointwise": lower(*conv(25, 5, 64, POINT, 64, 25, 5)),
+        "pool": lower(*pooled),
+        "dense": lower(*dense),
+        "softmax": lower(*unary("softmax", (1, 12), (1, 12))),
     }
 
 
@@ -162,7 +158,7 @@ COMPILED = {
 @pytest.mark.parametrize("name", COMPILED)
 def test_other_shapes_are_near_compiled_library_code(name: str) -> None:
     (graph, layer), expected = COMPILED[name]
-    kernel = (lower_depthwise if layer.op == "depthwise_conv_2d" else lower_conv)(graph, layer)
+    kernel = lower(graph, layer)
     counts = count(kernel)
     loop_ends = sum(block.trips for block in kernel.blocks
                     if block.code.rstrip().endswith(("letp lr, 0b", "le lr, 0b")))
@@ -195,7 +191,7 @@ def test_depthwise_accesses_follow_the_loops() -> None:
 @pytest.mark.parametrize("columns", range(1, 10))
 @pytest.mark.parametrize("rows", [1, 3, 6])
 def test_grouping_by_four_covers_every_position_once(rows: int, columns: int) -> None:
-    kernel = lower_conv(*conv(rows, columns, 5, SAME, 8, rows, columns))
+    kernel = lower(*conv(rows, columns, 5, SAME, 8, rows, columns))
     seen = traffic(kernel)
     positions = rows * columns
     assert seen["scratch"][1] == positions * 9
@@ -208,31 +204,31 @@ def test_grouping_by_four_covers_every_position_once(rows: int, columns: int) ->
 def test_rows_of_one_line_are_multiplied_in_place() -> None:
     window = Window(kernel=(1, 3), padding=(0, 0, 1, 1))
     graph, layer = conv(1, 10, 32, window, 16, 1, 10)
-    kernel = lower_conv(graph, layer)
+    kernel = lower(graph, layer)
     assert kernel.name == "arm_convolve_1_x_n_s8"
-    assert conv_mve.scratch_bytes_conv(graph, layer, "") == 0
+    assert scratch_bytes(graph, layer) == 0
     # eight whole windows of 96 bytes, two of 64; each row read once per channel
     assert traffic(kernel)["input"][0] == 16 * (8 * 6 + 2 * 4)
 
 
 def test_scratch_is_what_the_library_asks_for() -> None:
     graph, layer = conv(49, 10, 1, FULL, 64, 25, 5)
-    assert conv_mve.scratch_bytes_conv(graph, layer, "") == 4 * 40
+    assert scratch_bytes(graph, layer) == 4 * 40
     graph, layer = conv(25, 5, 64, SAME, 64, 25, 5, "depthwise_conv_2d", 64)
-    assert depthwise_mve.scratch_bytes_depthwise(graph, layer, "") == 4 * 124 * 9
+    assert scratch_bytes(graph, layer) == 4 * 124 * 9
 
 
 def test_one_input_channel_runs_as_a_convolution() -> None:
-    kernel = lower_depthwise(*conv(6, 6, 1, SAME, 16, 6, 6, "depthwise_conv_2d", 1))
+    kernel = lower(*conv(6, 6, 1, SAME, 16, 6, 6, "depthwise_conv_2d", 1))
     assert kernel.name == "arm_depthwise_conv_wrapper_s8"
     assert traffic(kernel)["scratch"][1] == 36 * 9 + 9 * 16  # columns, then transposed weights
 
 
-@pytest.mark.parametrize("function", [elementwise_mve.lower_add, elementwise_mve.lower_mul])
-def test_elementwise_reads_and_writes_four_lanes(function) -> None:
-    graph, layer = build("add", (tensor("a", (1, 4, 4, 7)), tensor("b", (1, 1, 1, 7)),
-                                 tensor("y", (1, 4, 4, 7))), 2)
-    seen = traffic(lower(function, graph, layer))
+@pytest.mark.parametrize("op", ["add", "mul"])
+def test_elementwise_reads_and_writes_four_lanes(op: str) -> None:
+    graph, layer = build(op, (tensor("a", (1, 4, 4, 7)), tensor("b", (1, 1, 1, 7)),
+                              tensor("y", (1, 4, 4, 7))), 2)
+    seen = traffic(lower(graph, layer))
     # seven channels are two vectors; of four bytes two pairs, of three a pair and one
     assert seen["input"] == seen["input2"] == (16 * 4, 0)
     assert seen["output"] == (0, 16 * 4)
@@ -241,7 +237,7 @@ def test_elementwise_reads_and_writes_four_lanes(function) -> None:
 def test_maximum_pool_counts_every_window_position() -> None:
     graph, layer = unary("max_pool_2d", (1, 10, 10, 40), (1, 5, 5, 40),
                          window=Window(kernel=(3, 3), stride=(2, 2), padding=(1, 0, 1, 0)))
-    kernel = lower(pool_mve.lower_max_pool, graph, layer)
+    kernel = lower(graph, layer)
     assert traffic(kernel)["input"][0] == 14 * 14 * 3  # rows inside: 2 + 4 x 3; 40 channels: 3
     # compiled with gcc 12.2 -O2, on qemu: 5975 vector instructions
     assert count(kernel)["MVE"] == pytest.approx(5975, rel=0.01)
@@ -251,7 +247,7 @@ def test_other_types_run_on_the_portable_kernels() -> None:
     wide = build("max_pool_2d", (tensor("x", (1, 4, 4, 8), dtype="int16"),
                                  tensor("y", (1, 2, 2, 8), dtype="int16")), 1,
                  window=Window(kernel=(2, 2), stride=(2, 2)))
-    kernel = lower(pool_mve.lower_max_pool, *wide)
+    kernel = lower(*wide)
     assert kernel.name == "reference_integer_ops::MaxPool"
     assert kernel.assumed
     assert traffic(kernel)["input"] == (4 * 4 * 8, 0)

@@ -1,10 +1,14 @@
-"""Fully connected and batched matrix products: one vector by rows of weights, two at a time.
+"""Fully connected and batched matrix products: one vector by rows of weights, several at a time.
+
+Three rows at a time in C, two with DSP, four with Helium. There the sums over weight rows are made
+once, when the network is prepared, and kept in scratch.
 
 References
 ----------
-ARM-software/CMSIS-NN 6.0, Source/FullyConnectedFunctions/arm_fully_connected_s8.c,
-Source/NNSupportFunctions/arm_nn_vec_mat_mult_t_s8.c (whole file compiled with unrolled loops on
-cores with DSP), arm_nn_vec_mat_mult_t_per_ch_s8.c.
+ARM-software/CMSIS-NN 6.0 (6.2 for Helium), Source/FullyConnectedFunctions:
+arm_fully_connected_s8.c, arm_fully_connected_per_channel_s8.c; Source/NNSupportFunctions:
+arm_nn_vec_mat_mult_t_s8.c (whole file compiled with unrolled loops on cores with DSP),
+arm_nn_vec_mat_mult_t_per_ch_s8.c.
 """
 
 from __future__ import annotations
@@ -13,21 +17,27 @@ from typing import Any, NamedTuple
 
 from hwmodels.kernel import Block, Kernel
 from twin.network.graph import Graph, Layer
-from twin.runtimes.cmsis_nn.dialect import (
-    BRANCH,
-    MVE,
-    block,
+from twin.runtimes.cmsis_nn.helium import (
+    CLAMP,
+    SCALE_ONE,
+    SCALE_SCALAR,
+    SCALE_VECTOR,
+    row_load,
+    row_moves,
+    vectors,
+)
+from twin.runtimes.cmsis_nn.scalar import (
+    bias_load,
     bookkeeping,
-    build_kernel,
-    choose_dialect,
     entry,
-    join,
+    in_fours,
     requantise,
     requantise_tensor,
 )
-from twin.runtimes.cmsis_nn.geometry import has_bias
-from twin.runtimes.cmsis_nn.nests import load, repeat, resolve, store
-from twin.runtimes.lowering import Site
+from twin.runtimes.lowering import Kernels, Lowering, Site
+from twin.runtimes.lowering.blocks import BRANCH, block, build_kernel, choose_dialect, join
+from twin.runtimes.lowering.geometry import has_bias
+from twin.runtimes.lowering.nests import load, repeat, resolve, store
 
 _STEP_2 = (  # 8 MAC: four columns of two rows
     "ldr r7, [r4, #4]; ldr r3, [r1, #4]; sxtab16 r9, r11, r7, ror #8; sxtb16 r10, r3, ror #8;"
@@ -81,52 +91,42 @@ class _Rows(NamedTuple):
     batches: int = 1
 
 
-def lower_fully_connected(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
-    """Lower a fully connected layer.
-
-    Parameters
-    ----------
-    graph : Graph
-        The model.
-    layer : Layer
-        A `fully_connected`; weights (rows, columns).
-    site : Site
-        Operands: input, weights, bias, output, parameters where scales are per channel.
-    """
-    if site.isa == MVE:
-        from twin.runtimes.cmsis_nn.fully_connected_mve import lower_fully_connected as lower_mve
-        return lower_mve(graph, layer, site)
-    rows, columns = graph.tensors[layer.inputs[1]].shape[-2:]
-    vectors = graph.tensors[layer.inputs[0]].elements // columns
-    quantization = graph.tensors[layer.inputs[1]].quantization
-    per_channel = quantization is not None and len(quantization.scales) > 1
-    shape = _Rows(vectors, rows, columns, has_bias(layer), per_channel, "weights")
-    name = "arm_fully_connected_per_channel_s8" if per_channel else "arm_fully_connected_s8"
-    return (_lower_rows(name, shape, site),)
+def _read_rows(graph: Graph, layer: Layer) -> _Rows:
+    weights = graph.tensors[layer.inputs[1]]
+    rows, columns = weights.shape[-2:]
+    per_channel = weights.quantization is not None and len(weights.quantization.scales) > 1
+    return _Rows(graph.tensors[layer.inputs[0]].elements // columns, rows, columns,
+                 has_bias(layer), per_channel, "weights")
 
 
-def scratch_bytes_fully_connected(graph: Graph, layer: Layer, isa: str) -> int:
-    """Working memory: sums over weight rows on cores with MVE, none otherwise."""
-    if isa == MVE:
-        from twin.runtimes.cmsis_nn.fully_connected_mve import (
-            scratch_bytes_fully_connected as scratch_mve,
-        )
-        return scratch_mve(graph, layer, isa)
-    return 0
+def _name(shape: _Rows) -> str:
+    return "arm_fully_connected_per_channel_s8" if shape.per_channel else "arm_fully_connected_s8"
 
 
-def lower_batch_matmul(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
+def _lower(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
+    """Weights are (rows, columns)."""
+    shape = _read_rows(graph, layer)
+    return (_lower_rows(_name(shape), shape, site),)
+
+
+def _lower_mve(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
+    """Scratch holds the sums over weight rows, bias included."""
+    shape = _read_rows(graph, layer)
+    return (build_kernel(_name(shape), "fully_connected", site, _blocks_mve(shape),
+                         resolve(_drafts_mve(shape)),
+                         macs=shape.vectors * shape.rows * shape.columns),)
+
+
+def _scratch_bytes_mve(graph: Graph, layer: Layer, isa: str) -> int:
+    """One 32-bit sum per weight row."""
+    return 4 * graph.tensors[layer.inputs[1]].shape[-2]
+
+
+def _lower_batch_matmul(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
     """Lower a product of two activations: the same inner function for each left row.
 
-    Parameters
-    ----------
-    graph : Graph
-        The model.
-    layer : Layer
-        A `batch_matmul` of (..., m, k) and (..., k, n); the right side as if already transposed,
-        and on a core with MVE as if it ran the scalar loops (assumed).
-    site : Site
-        Operands: input, input2, output.
+    Of (..., m, k) and (..., k, n); the right side as if already transposed, and on a core with
+    MVE as if it ran the scalar loops (assumed).
     """
     left = graph.tensors[layer.inputs[0]]
     right = graph.tensors[layer.inputs[1]]
@@ -135,7 +135,7 @@ def lower_batch_matmul(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, 
     batches = max(1, right.elements // (rows * columns))
     shape = _Rows(left.elements // columns // batches, rows, columns, False, False,
                   "input2", batches)
-    return (_lower_rows("arm_batch_matmul_s8", shape, site, assumed=site.isa == MVE),)
+    return (_lower_rows("arm_batch_matmul_s8", shape, site, assumed=site.isa == "armv8.1-m-mve"),)
 
 
 def _lower_rows(name: str, shape: _Rows, site: Site, assumed: bool = False) -> Kernel:
@@ -182,16 +182,15 @@ def column_blocks(dialect: str, columns: int, entries: int, rows: int) -> tuple[
 
 
 def _finish(dialect: str, shape: _Rows, rows: int, trips: int, calls: int) -> Block:
-    bias = "lw a2, 0(a4)" if dialect == "rv32" else "ldr r3, [r2]"
     results = (requantise if shape.per_channel else requantise_tensor)(dialect, rows)
-    return block(f"{rows} rows", join(
-        *[bias] * (rows if shape.has_bias else 0), bookkeeping(dialect, *_PAIR[dialect]), results,
-        BRANCH[dialect]), trips, calls)
+    biases = [bias_load(dialect)] * (rows if shape.has_bias else 0)
+    return block(f"{rows} rows", join(*biases, bookkeeping(dialect, *_PAIR[dialect]), results,
+                                      BRANCH[dialect]), trips, calls)
 
 
 def _drafts(dialect: str, shape: _Rows, at_once: int) -> tuple[Any, ...]:
     columns, rows = shape.columns, shape.rows
-    quads = columns // 4 if dialect == "dsp" else 0
+    quads, rest = in_fours(dialect, columns)
     outer = {"vector": columns, "batch": shape.vectors * columns}
 
     def group(count: int, start: int, name: str) -> tuple[Any, ...]:
@@ -206,7 +205,7 @@ def _drafts(dialect: str, shape: _Rows, at_once: int) -> tuple[Any, ...]:
             *[load("bias", 4, 4 * (start + k), **words)
               for k in range(count if shape.has_bias else 0)],
             repeat("column", quads, *part(4, 0)),
-            repeat("column", columns - 4 * quads, *part(1, 4 * quads)),
+            repeat("column", rest, *part(1, 4 * quads)),
             *[load("parameters", 4, 4 * (half * rows + start + k), **words)
               for k in range(count if shape.per_channel else 0) for half in (0, 1)],
             *[store("output", 1, start + k, vector=rows, batch=shape.vectors * rows,
@@ -217,3 +216,114 @@ def _drafts(dialect: str, shape: _Rows, at_once: int) -> tuple[Any, ...]:
         "vector", shape.vectors,
         repeat("group", rows // at_once, *group(at_once, 0, "group")),
         repeat("row", rows - done, *group(1, done, "row")))),)
+
+
+_ENTRY_MVE = (
+    "stmdb sp!, {r4, r5, r6, r7, r8, r9, r10, r11, lr}; ldr r12, [r0]; sub sp, #60; ldr r5, [r3];"
+    "ldrd r6, r10, [sp, #96]; ldrd r9, r7, [sp, #116]; cmp r12, #0; mov r8, r2; mov r11, #1;"
+    "mov r4, r1; str r12, [sp, #52]; movs r0, #0; add sp, #60;"
+    "ldmia sp!, {r4, r5, r6, r7, r8, r9, r10, r11, pc}")
+_VECTOR_MVE = (
+    "ldr r3, [r9, #12]; ldr r1, [r10]; ldr r0, [r4, #4]; str r3, [sp, #24]; ldr r2, [r8, #4];"
+    "str r7, [sp]; str r0, [sp, #40]; str r1, [sp, #20]; ldrd r3, r1, [r4, #12];"
+    "strd r1, r11, [sp, #32]; str r3, [sp, #28]; ldr r3, [r8]; ldr r1, [r4, #8];"
+    "strd r3, r2, [sp, #12]; ldr r2, [r4]; mov r0, r6; strd r2, r1, [sp, #4]; ldr r3, [sp, #112];"
+    "ldr r1, [sp, #104]; ldr r2, [sp, #52]; bl 1f;"
+    "stmdb sp!, {r4, r5, r6, r7, r8, r9, r10, r11, lr}; vpush {d8-d15}; sub sp, #92;"
+    "ldr r10, [sp, #216]; movs r3, #0; cmp r10, #0; add r4, r10, #3; it ge; movge r4, r10;"
+    "ldr r5, [sp, #228]; mov r7, r2; asrs r2, r4, #2; str r2, [sp, #36]; strd r1, r0, [sp, #44];"
+    "lsls r2, r5, #1; str r2, [sp, #80]; add r2, r5, r5, lsl #1; str r2, [sp, #84];"
+    "str r5, [sp, #76]; str r3, [sp, #72]; add r2, sp, #72; cmp r10, #3; vldrw.u32 q0, [r2];"
+    "ldr r8, [sp, #192]; ldr r12, [sp, #212]; mov r2, r3; ldr r3, [sp, #200];"
+    "add lr, r12, r12, lsl #1; vdup.32 q7, r3; ldr r3, [sp, #220]; add lr, r1; vdup.32 q6, r3;"
+    "ldr r1, [sp, #228]; ldr r3, [sp, #224]; adds r5, r12, #15; mov r1, r1, lsl #2;"
+    "vdup.32 q5, r3; add r3, r12, #30; str r1, [sp, #40]; ldr r3, [sp, #208]; ldr r1, [sp, #44];"
+    "add r9, lr, r12; ldr r4, [sp, #208]; cmp r3, r2; str r9, [sp]; add r9, r1, r12;"
+    "ldr r1, [sp, #48]; bic r6, r4, r4, asr #31; add r1, r12; negs r3, r3; vdup.32 q4, r6;"
+    "str r1, [sp, #12]; mov r6, r2; mov r4, r8; vdup.32 q1, r3; mov r1, r7; mov r2, r12;"
+    "mov r0, r12, lsl #2; sub r11, lr, r12; asrs r5, r5, #4; str lr, [sp, #8]; str r7, [sp, #52];"
+    "mov r12, r2; mov r2, r3; ldr r10, [sp, #216]; lsls r2, r2, #4; movs r0, #0; add sp, #92;"
+    "vpop {d8-d15}; ldmia sp!, {r4, r5, r6, r7, r8, r9, r10, r11, pc}; ldr r1, [r10];"
+    "ldr r3, [r9, #12]; subs r5, #1; add r6, r1; add r7, r3; bne 0b")
+_ROWS_4_MVE = (
+    "vldrw.u32 q3, [r1], #16; cmp r2, #0; vmov.32 r12, d7[1]; vmov.32 r8, d7[0];"
+    "vmov.32 r10, d6[1]; vmov r7, s12; ble 1f; cmp r5, #1; mov lr, r5; it lt; movlt lr, #1;"
+    "mov r3, r2; dls lr, lr; strd r0, r1, [sp, #16]; strd r5, r4, [sp, #24]; str r6, [sp, #32];"
+    "str r2, [sp, #212]")
+_INNER_4_MVE = (
+    "vctp.8 r3; vmrs r2, p0; sxth r2, r2; vmsr p0, r2; ldr r6, [sp, #12]; sub r5, r9, r3;"
+    "subs r6, r6, r3; vpst; vldrbt.u8 q3, [r6]; vpst; vldrbt.u8 q2, [r5]; mov r6, r7;"
+    "sub r4, r11, r3; vmladava.s8 r6, q2, q3; vpst; vldrbt.u8 q2, [r4]; ldr r0, [sp, #8];"
+    "vmladava.s8 r10, q2, q3; subs r0, r0, r3; vpst; vldrbt.u8 q2, [r0]; ldr r1, [sp];"
+    "vmladava.s8 r8, q2, q3; subs r1, r1, r3; vpst; vldrbt.u8 q2, [r1]; mov r7, r6;"
+    "vmladava.s8 r12, q2, q3; subs r3, #16; le lr, 0b")
+_GATHER_4_MVE = (
+    "ldrd r0, r1, [sp, #16]; ldrd r5, r4, [sp, #24]; strd r7, r10, [sp, #56];"
+    "strd r8, r12, [sp, #64]; add r3, sp, #56; vldrw.u32 q3, [r3]; ldr r6, [sp, #32];"
+    "ldr r2, [sp, #212]")
+_FINISH_4_MVE = join(
+    SCALE_SCALAR, CLAMP,
+    "ldr r3, [sp]; adds r6, #1; add r3, r0; str r3, [sp]; ldr r3, [sp, #8]; add r11, r0;"
+    "add r3, r0; str r3, [sp, #8]; ldr r3, [sp, #204]; add r9, r0; vstrb.32 q3, [r4, q0];"
+    "ldr r3, [sp, #40]; add r4, r3; ldr r3, [sp, #36]; cmp r3, r6; bgt 0b")
+_FINISH_4_PER_CHANNEL_MVE = join(
+    "vldrw.u32 q1, [r6], #16; vldrw.u32 q0, [r7], #16; vcmp.s32 gt, q1, r2", SCALE_VECTOR, CLAMP,
+    "ldr r3, [sp]; adds r6, #1; add r3, r0; str r3, [sp]; ldr r3, [sp, #8]; add r3, r0;"
+    "str r3, [sp, #8]; add r9, r0; vstrb.32 q3, [r4, q0]; ldr r3, [sp, #36]; cmp r3, r6; bgt 0b")
+_ROW_1_MVE = ("ldr r5, [sp, #44]; ldr r10, [r7], #4; cmp r12, #0; mov lr, r11; mov r3, r12;"
+              "dls lr, lr; str r5, [sp]")
+_INNER_1_MVE = ("vctp.8 r3; vmrs r2, p0; sxth r2, r2; vmsr p0, r2; subs r1, r0, r3; "
+                "subs r5, r4, r3;"
+                "vpst; vldrbt.u8 q2, [r5]; vpst; vldrbt.u8 q3, [r1]; subs r3, #16;"
+                "vmladava.s8 r10, q3, q2; le lr, 0b")
+_FINISH_1_MVE = join("ldr r5, [sp]; ldr r3, [sp, #204]; ldr r6, [sp, #208]", SCALE_ONE,
+                 "ldr r3, [sp, #228]; cmp r7, r9; strb r1, [r8]; add r8, r3; bne 0b")
+
+
+def _blocks_mve(shape: _Rows) -> tuple[Block, ...]:
+    count, per_row = shape.vectors, vectors(shape.columns)
+    fours, ones = shape.rows // 4 * count, shape.rows % 4 * count
+    finish = _FINISH_4_PER_CHANNEL_MVE if shape.per_channel else _FINISH_4_MVE
+    return (
+        block("call", _ENTRY_MVE, 1, cause="kernel_call"),
+        block("input row", _VECTOR_MVE, count, min(1, count), "kernel_call"),
+        block("four weight rows", _ROWS_4_MVE, fours),
+        block("multiply 16 x 4", _INNER_4_MVE, fours * per_row, fours),
+        block("requantise four", join(_GATHER_4_MVE, finish), fours, min(count, fours)),
+        block("left-over weight row", _ROW_1_MVE, ones),
+        block("multiply 16", _INNER_1_MVE, ones * per_row, ones),
+        block("requantise one", _FINISH_1_MVE, ones, min(count, ones)),
+    )
+
+
+def _drafts_mve(shape: _Rows) -> Any:
+    rows, columns, per_channel = shape.rows, shape.columns, shape.per_channel
+    fours, ones = divmod(rows, 4)
+    first = 4 * fours
+    vector = {"vector_row": columns}
+    result = {"vector_row": rows}
+    shifts = 4 * rows
+    wide = [load("parameters", 16, shifts, four=16), load("parameters", 16, 0, four=16)]
+    narrow = [load("parameters", 4, 4 * first, one=4),
+              load("parameters", 4, shifts + 4 * first, one=4)]
+    return repeat(
+        "vector_row", shape.vectors,
+        repeat("four", fours, load("scratch", 16, 0, four=16),
+               *row_moves(columns, row_load("input", 0, **vector),
+                          *[row_load("weights", one * columns, four=4 * columns)
+                            for one in range(4)]),
+               *(wide if per_channel else []),
+               *[store("output", 1, one, four=4, **result) for one in range(4)]),
+        repeat("one", ones, load("scratch", 4, 4 * first, one=4),
+               *row_moves(columns, row_load("input", 0, **vector),
+                          row_load("weights", first * columns, one=columns)),
+               *(narrow if per_channel else []), store("output", 1, first, one=1, **result)))
+
+
+KERNELS: Kernels = {
+    "batch_matmul": {"c": Lowering(lower=_lower_batch_matmul)},
+    "fully_connected": {
+        "c": Lowering(lower=_lower),
+        "mve": Lowering(lower=_lower_mve, scratch_bytes=_scratch_bytes_mve),
+    },
+}

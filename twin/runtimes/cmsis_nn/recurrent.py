@@ -15,20 +15,12 @@ from typing import Any
 
 from hwmodels.kernel import Block, Kernel
 from twin.network.graph import Graph, Layer
-from twin.runtimes.cmsis_nn.dialect import (
-    BRANCH,
-    block,
-    bookkeeping,
-    build_kernel,
-    choose_dialect,
-    entry,
-    join,
-    requantise_tensor,
-)
 from twin.runtimes.cmsis_nn.fully_connected import column_blocks
-from twin.runtimes.cmsis_nn.libc import copy_blocks
-from twin.runtimes.cmsis_nn.nests import load, repeat, resolve, store
-from twin.runtimes.lowering import Site
+from twin.runtimes.cmsis_nn.scalar import bookkeeping, entry, requantise_tensor
+from twin.runtimes.lowering import Kernels, Lowering, Site
+from twin.runtimes.lowering.blocks import BRANCH, block, build_kernel, choose_dialect, join
+from twin.runtimes.lowering.libc import copy_blocks
+from twin.runtimes.lowering.nests import load, repeat, resolve, store
 
 
 def _add(dialect: str) -> str:
@@ -61,22 +53,12 @@ def _row_drafts(rows: int, columns: int, weights: str, vector: str, **outer: int
                load(weights, 1, 4 * words, rest=1, row=columns)))
 
 
-def lower_svdf(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
+def _lower_svdf(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
     """Lower a singular-value-decomposed filter.
 
-    Parameters
-    ----------
-    graph : Graph
-        The model.
-    layer : Layer
-        A `svdf`: data, feature weights (filters, features), time weights (filters, memory).
-    site : Site
-        Operands: input, weights, weights2 (the time weights), output, scratch.
-
-    Notes
-    -----
-    The state moves by one byte, each filter takes a product over the features of this step and
-    one over its memory, and ranks are summed.
+    Inputs are data, feature weights (filters, features), time weights (filters, memory). The
+    state moves by one byte, each filter takes a product over the features of this step and one
+    over its memory, and ranks are summed.
     """
     dialect = choose_dialect(site.isa)
     filters, features = graph.tensors[layer.inputs[1]].shape[:2]
@@ -101,25 +83,18 @@ def lower_svdf(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
                          macs=filters * (features + memory), assumed=True),)
 
 
-def scratch_bytes_svdf(graph: Graph, layer: Layer, isa: str) -> int:
-    """Working memory: the state, a 32-bit sum per filter and one per unit."""
+def _scratch_bytes_svdf(graph: Graph, layer: Layer, isa: str) -> int:
+    """The state, a 32-bit sum per filter and one per unit."""
     filters = graph.tensors[layer.inputs[1]].shape[0]
     memory = graph.tensors[layer.inputs[2]].elements // filters
     units = graph.tensors[layer.outputs[0]].shape[-1]
     return (filters * memory + 3) // 4 * 4 + 4 * filters + 4 * units
 
 
-def lower_lstm(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
+def _lower_gates(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
     """Lower an LSTM or a GRU: per step, gates from input and state, then the new state.
 
-    Parameters
-    ----------
-    graph : Graph
-        The model.
-    layer : Layer
-        An `lstm` or `gru`: data, input weights (gates x units, features), recurrent weights.
-    site : Site
-        Operands: input, weights, weights2 (the recurrent weights), output, scratch.
+    Inputs are data, input weights (gates x units, features), recurrent weights.
     """
     dialect = choose_dialect(site.isa)
     features = graph.tensors[layer.inputs[1]].shape[-1]
@@ -147,9 +122,18 @@ def lower_lstm(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
                          assumed=True),)
 
 
-def scratch_bytes_lstm(graph: Graph, layer: Layer, isa: str) -> int:
-    """Working memory: hidden state, cell state and gates as 16-bit values."""
+def _scratch_bytes_gates(graph: Graph, layer: Layer, isa: str) -> int:
+    """Hidden state, cell state and gates as 16-bit values."""
     features = graph.tensors[layer.inputs[1]].shape[-1]
     rows = graph.tensors[layer.inputs[1]].elements // features
     units = graph.tensors[layer.inputs[2]].elements // rows
     return 2 * rows + 4 * units
+
+
+_GATED = Lowering(lower=_lower_gates, scratch_bytes=_scratch_bytes_gates)
+
+KERNELS: Kernels = {
+    "gru": {"c": _GATED},
+    "lstm": {"c": _GATED},
+    "svdf": {"c": Lowering(lower=_lower_svdf, scratch_bytes=_scratch_bytes_svdf)},
+}

@@ -12,21 +12,13 @@ from __future__ import annotations
 
 from hwmodels.kernel import Kernel
 from twin.network.graph import Graph, Layer
-from twin.runtimes.cmsis_nn.dialect import (
-    BRANCH,
-    block,
-    bookkeeping,
-    build_kernel,
-    choose_dialect,
-    entry,
-    join,
-    requantise,
-)
 from twin.runtimes.cmsis_nn.fully_connected import column_blocks
-from twin.runtimes.cmsis_nn.geometry import Geometry, read_geometry
-from twin.runtimes.cmsis_nn.libc import copy_blocks, copy_moves, fill_blocks, fill_moves
-from twin.runtimes.cmsis_nn.nests import load, repeat, resolve, store
-from twin.runtimes.lowering import Site
+from twin.runtimes.cmsis_nn.scalar import bookkeeping, entry, in_fours, requantise
+from twin.runtimes.lowering import Kernels, Lowering, Site
+from twin.runtimes.lowering.blocks import BRANCH, block, build_kernel, choose_dialect, join
+from twin.runtimes.lowering.geometry import Geometry, output_steps, read_geometry
+from twin.runtimes.lowering.libc import copy_blocks, copy_moves, fill_blocks, fill_moves
+from twin.runtimes.lowering.nests import load, repeat, resolve, store
 
 
 def _buffer_extents(shape: Geometry) -> tuple[int, int]:
@@ -36,25 +28,15 @@ def _buffer_extents(shape: Geometry) -> tuple[int, int]:
             (shape.input_columns - 1) * stride_columns + max(shape.kernel_columns, stride_columns))
 
 
-def scratch_bytes_transpose_conv(graph: Graph, layer: Layer, isa: str) -> int:
-    """Working memory: the rolling buffer, one 32-bit sum for each of its positions."""
+def _scratch_bytes(graph: Graph, layer: Layer, isa: str) -> int:
+    """The rolling buffer: one 32-bit sum for each of its positions."""
     shape = read_geometry(graph, layer)
     rows, columns = _buffer_extents(shape)
     return 4 * rows * columns * shape.output_channels
 
 
-def lower_transpose_conv(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
-    """Lower a transposed convolution.
-
-    Parameters
-    ----------
-    graph : Graph
-        The model.
-    layer : Layer
-        A `transpose_conv_2d`; weights (filters, rows, columns, channels).
-    site : Site
-        Operands: input, weights, bias, parameters, output, scratch.
-    """
+def _lower(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
+    """Weights are (filters, rows, columns, channels)."""
     shape = read_geometry(graph, layer)
     dialect = choose_dialect(site.isa)
     channels, filters = shape.input_channels, shape.output_channels
@@ -77,7 +59,7 @@ def lower_transpose_conv(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel
               products, products // filters),
         block("output", join(read, bookkeeping(dialect, 2, 1, 3), requantise(dialect, 1),
                              BRANCH[dialect]), outputs, outputs // filters))
-    quads = channels // 4 if dialect == "dsp" else 0
+    quads, rest = in_fours(dialect, channels)
     place = {"batch": shape.input_rows * shape.input_columns * channels,
              "line": shape.input_columns * channels, "pixel": channels}
     weight = {"tap": channels, "filter": taps * channels}
@@ -94,16 +76,20 @@ def lower_transpose_conv(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel
                 "filter", filters,
                 repeat("c", quads, load("input", 4, c=4, **place),
                        load("weights", 4, c=4, **weight)),
-                repeat("c", channels - 4 * quads, load("input", 1, 4 * quads, c=1, **place),
+                repeat("c", rest, load("input", 1, 4 * quads, c=1, **place),
                        load("weights", 1, 4 * quads, c=1, **weight)),
                 load("scratch", 4, filter=4), store("scratch", 4, filter=4))))),
-        repeat("line", shape.output_rows,
-               repeat("pixel", shape.output_columns, repeat(
+        repeat("row", shape.output_rows,
+               repeat("column", shape.output_columns, repeat(
                    "filter", filters, load("scratch", 4, filter=4),
                    load("parameters", 4, filter=4), load("parameters", 4, 4 * filters, filter=4),
-                   store("output", 1, filter=1, pixel=filters,
-                         line=shape.output_columns * filters, batch=shape.pixels * filters))),
+                   store("output", 1, filter=1, **output_steps(shape)))),
                repeat("position", columns, *initial)))
     macs = shape.batches * shape.input_rows * shape.input_columns * taps * channels * filters
     return (build_kernel("arm_transpose_conv_s8", "conv", site, blocks, resolve(drafts), macs=macs,
                          assumed=True),)
+
+
+KERNELS: Kernels = {
+    "transpose_conv_2d": {"c": Lowering(lower=_lower, scratch_bytes=_scratch_bytes)},
+}

@@ -5,13 +5,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from hwmodels.kernel import Kernel
 from twin.errors import RuntimeRefusedError
-from twin.network.arithmetic.parameters import LOOKUPS
 from twin.network.graph import Graph, Layer
-from twin.runtimes.lowering import Lowering, Site, no_scratch
+from twin.runtimes.lowering import Kernels, Lowering, Site
 
 
 def is_pointwise(graph: Graph, layer: Layer) -> bool:
@@ -41,12 +38,26 @@ def _refuse(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
                               "from the image")
 
 
-_COMPILED = Lowering(lower=_refuse, scratch_bytes=no_scratch)
+_COMPILED = Lowering(lower=_refuse)
 
-LIBRARY: Mapping[str, Lowering] = {
-    "conv_2d": Lowering(lower=_refuse, scratch_bytes=convolution_scratch_bytes),
-    **dict.fromkeys((
-        "add", "average_pool_2d", "concatenation", "depthwise_conv_2d", "dequantize",
-        "fully_connected", "max_pool_2d", "mean", "pad", "softmax", *LOOKUPS), _COMPILED),
+KERNELS: Kernels = {
+    "conv_2d": {"c": Lowering(lower=_refuse, scratch_bytes=convolution_scratch_bytes)},
+    "add": {"c": _COMPILED},
+    "average_pool_2d": {"c": _COMPILED},
+    "concatenation": {"c": _COMPILED},
+    "depthwise_conv_2d": {"c": _COMPILED},
+    "dequantize": {"c": _COMPILED},
+    "fully_connected": {"c": _COMPILED},
+    "hard_swish": {"c": _COMPILED},
+    "leaky_relu": {"c": _COMPILED},
+    "logistic": {"c": _COMPILED},
+    "max_pool_2d": {"c": _COMPILED},
+    "mean": {"c": _COMPILED},
+    "pad": {"c": _COMPILED},
+    "quantize": {"c": _COMPILED},
+    "relu": {"c": _COMPILED},
+    "relu6": {"c": _COMPILED},
+    "softmax": {"c": _COMPILED},
+    "tanh": {"c": _COMPILED},
 }
 """Operators by name: those `twin.image.compile.calls` writes."""

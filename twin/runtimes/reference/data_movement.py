@@ -12,17 +12,24 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from hwmodels.kernel import Block, Kernel
+from hwmodels.kernel import Kernel
 from twin.network.graph import Graph, Layer
-from twin.runtimes.cmsis_nn.dialect import block, join
-from twin.runtimes.cmsis_nn.libc import copy_blocks, copy_moves
-from twin.runtimes.cmsis_nn.nests import bound, load, repeat, resolve, store
-from twin.runtimes.lowering import Site
+from twin.runtimes.lowering import Kernels, Lowering, Site
+from twin.runtimes.lowering.blocks import block, join, spills
+from twin.runtimes.lowering.libc import copy_blocks, copy_moves, run_drafts, split_runs
+from twin.runtimes.lowering.nests import (
+    bound,
+    by_axis,
+    load,
+    over_axes,
+    repeat,
+    resolve,
+    store,
+    strides,
+)
 from twin.runtimes.reference.sequences import (
     Counts,
-    Machine,
     arithmetic,
-    bookkeeping,
     call_block,
     choose_machine,
     load_text,
@@ -43,7 +50,7 @@ _BLEND: dict[str, Counts] = {"thumb2": (8, 1, 26), "thumb1": (12, 3, 40), "rv32"
 resized pixel, per interpolated element."""
 
 
-def lower_copy(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
+def _lower_copy(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
     """Lower a copy, or a reshape that cannot share memory: one memcpy of the output's size."""
     machine = choose_machine(graph, layer, site)
     size = min(graph.tensors[layer.outputs[0]].size_bytes,
@@ -55,102 +62,50 @@ def lower_copy(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
         assumed=layer.assumed),)
 
 
-def lower_concatenation(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
-    """Lower a concatenation: of each input, one run per outer index.
+def _lower_concatenation(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
+    """Lower a concatenation: of each input, one run per outer index."""
+    parts = [graph.tensors[place].shape for place in layer.inputs]
+    whole = graph.tensors[layer.outputs[0]].shape
+    return _lower_runs("reference_ops::Concatenation", graph, layer, site, parts, whole, True)
 
-    Parameters
-    ----------
-    graph : Graph
-        The model.
-    layer : Layer
-        A `concatenation` with option `axis`.
-    site : Site
-        Operands: input, input2, ..., output.
-    """
+
+def _lower_split(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
+    """Lower a split: of each output, one run per outer index."""
+    parts = [graph.tensors[place].shape for place in layer.outputs]
+    whole = graph.tensors[layer.inputs[0]].shape
+    return _lower_runs("SplitImpl", graph, layer, site, parts, whole, False)
+
+
+def _lower_runs(name: str, graph: Graph, layer: Layer, site: Site, parts: list[tuple[int, ...]],
+                whole: tuple[int, ...], joined: bool) -> tuple[Kernel, ...]:
     machine = choose_machine(graph, layer, site)
-    shapes = [graph.tensors[place].shape for place in layer.inputs]
-    return (_lower_runs("reference_ops::Concatenation", machine, layer, site, shapes,
-                        graph.tensors[layer.outputs[0]].shape, "input"),)
+    outer, runs = split_runs(parts, whole, layer.option("axis", len(whole) - 1),
+                             machine.element_bytes)
+    each = block("run", looped(machine.dialect, machine.pick(_RUN)), outer, min(1, outer), _COPY)
+    blocks = [call_block(machine, _CALL)]
+    for run in runs:
+        blocks += (each, *copy_blocks(machine.dialect, run, outer))
+    return (make_kernel(name, "data_movement", machine, site, tuple(blocks),
+                        resolve(*run_drafts(machine.dialect, outer, runs, joined))),)
 
 
-def lower_split(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
-    """Lower a split: of each output, one run per outer index.
-
-    Parameters
-    ----------
-    graph : Graph
-        The model.
-    layer : Layer
-        A `split` with option `axis`.
-    site : Site
-        Operands: input, output, output2, ...
-    """
-    machine = choose_machine(graph, layer, site)
-    shapes = [graph.tensors[place].shape for place in layer.outputs]
-    return (_lower_runs("SplitImpl", machine, layer, site, shapes,
-                        graph.tensors[layer.inputs[0]].shape, "output"),)
-
-
-def _lower_runs(name: str, machine: Machine, layer: Layer, site: Site,
-                parts: list[tuple[int, ...]], whole: tuple[int, ...], side: str) -> Kernel:
-    axis = layer.option("axis", len(whole) - 1)
-    size = machine.element_bytes
-    outer, stride = math.prod(whole[:axis]), math.prod(whole[axis:]) * size
-    blocks: list[Block] = [call_block(machine, _CALL)]
-    drafts: list[Any] = []
-    start = 0
-    for place, shape in enumerate(parts):
-        run = math.prod(shape[axis:]) * size
-        operand = side if place == 0 else f"{side}{place + 1}"
-        blocks += (block("run", looped(machine.dialect, machine.pick(_RUN)), outer,
-                         min(1, outer), _COPY), *copy_blocks(machine.dialect, run, outer))
-        small, large = (0, {"outer": run}), (start, {"outer": stride})
-        read, write = (small, large) if side == "input" else (large, small)
-        drafts.append(repeat("outer", outer, *copy_moves(
-            machine.dialect, run,
-            load(operand if side == "input" else "input", 1, read[0], **read[1]),
-            store("output" if side == "input" else operand, 1, write[0], **write[1]))))
-        start += run
-    return make_kernel(name, "data_movement", machine, site, tuple(blocks), resolve(*drafts))
-
-
-def lower_slice(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
-    """Lower a slice, strided or not: one element at a time.
-
-    Parameters
-    ----------
-    graph : Graph
-        The model.
-    layer : Layer
-        A `slice` with options `begin` and `strides`.
-    site : Site
-        Operands: input, output.
-    """
+def _lower_slice(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
+    """Lower a slice, strided or not: one element at a time."""
     source = graph.tensors[layer.inputs[0]].shape
     begin = layer.option("begin", (0,) * len(source))
-    strides = layer.option("strides", (1,) * len(source))
-    steps = _strides(source)
+    every = layer.option("strides", (1,) * len(source))
+    steps = strides(source)
     return (_lower_moved(
         "reference_ops::Slice", graph, layer, site,
         sum(first * step for first, step in zip(begin, steps, strict=False)),
-        [step * stride for step, stride in zip(steps, strides, strict=False)]),)
+        [step * stride for step, stride in zip(steps, every, strict=False)]),)
 
 
-def lower_transpose(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
-    """Lower a transposition: one element at a time, in the order of the output.
-
-    Parameters
-    ----------
-    graph : Graph
-        The model.
-    layer : Layer
-        A `transpose` with option `perm`.
-    site : Site
-        Operands: input, output.
-    """
+def _lower_transpose(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
+    """Lower a transposition: one element at a time, in the order of the output."""
     source = graph.tensors[layer.inputs[0]].shape
     perm = layer.option("perm", tuple(reversed(range(len(source)))))
-    steps = _strides(source)
+    steps = strides(source)
     return (_lower_moved("reference_ops::Transpose", graph, layer, site, 0,
                          [steps[axis] for axis in perm]),)
 
@@ -160,74 +115,44 @@ def _lower_moved(name: str, graph: Graph, layer: Layer, site: Site, first: int,
     machine = choose_machine(graph, layer, site)
     shape, size = graph.tensors[layer.outputs[0]].shape, machine.element_bytes
     count = math.prod(shape)
-    axes = [f"axis{place}" for place in range(len(shape))]
     if len(steps) != len(shape):  # axes of length one dropped: the bytes stay in order
-        first, steps = 0, _strides(shape)
-    body: list[Any] = [
-        load("input", size, first * size,
-             **{name: step * size for name, step in zip(axes, steps, strict=True)}),
-        store("output", size, 0,
-              **{name: step * size for name, step in zip(axes, _strides(shape), strict=True)})]
-    for axis, extent in reversed(list(zip(axes, shape, strict=True))):
-        body = [repeat(axis, extent, *body)]
+        first, steps = 0, strides(shape)
+    drafts = over_axes(shape, load("input", size, first * size, **by_axis(steps, size)),
+                       store("output", size, **by_axis(strides(shape), size)))
     code = join(load_text(machine, size), store_text(machine, size),
                 looped(machine.dialect, machine.pick(_MOVED)))
     return make_kernel(name, "data_movement", machine, site, (
         call_block(machine, _CALL), block("element", code, count, min(1, count), _COPY)),
-        resolve(*body))
+        resolve(*drafts))
 
 
-def lower_pad(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
-    """Lower padding: every output element is tested, then copied or filled.
-
-    Parameters
-    ----------
-    graph : Graph
-        The model.
-    layer : Layer
-        A `pad` with option `paddings`, (before, after) by axis.
-    site : Site
-        Operands: input, output.
-    """
+def _lower_pad(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
+    """Lower padding: every output element is tested, then copied or filled."""
     machine = choose_machine(graph, layer, site)
     source, shape = (graph.tensors[i].shape for i in (layer.inputs[0], layer.outputs[0]))
     size, count = machine.element_bytes, math.prod(shape)
     before = [pair[0] for pair in layer.option("paddings", ((0, 0),) * len(shape))]
-    axes = [f"axis{place}" for place in range(len(shape))]
-    steps = _strides(source)
+    steps = strides(source)
     read = load("input", size, -size * sum(a * b for a, b in zip(before, steps, strict=True)),
-                **{axis: step * size for axis, step in zip(axes, steps, strict=True)})
+                **by_axis(steps, size))
     read = read._replace(bounds=tuple(
-        bound(-first, extent, **{axis: 1}) for axis, first, extent in zip(
-            axes, before, source, strict=True)))
-    body: list[Any] = [read, store("output", size, 0, **{
-        axis: step * size for axis, step in zip(axes, _strides(shape), strict=True)})]
-    for axis, extent in reversed(list(zip(axes, shape, strict=True))):
-        body = [repeat(axis, extent, *body)]
+        bound(-first, extent, **{f"axis{axis}": 1})
+        for axis, (first, extent) in enumerate(zip(before, source, strict=True))))
+    drafts = over_axes(shape, read, store("output", size, **by_axis(strides(shape), size)))
     dialect, copied = machine.dialect, math.prod(source)
     blocks = (
         call_block(machine, _CALL),
-        block("element", join(bookkeeping(dialect, machine.pick(_PADDED)),
+        block("element", join(spills(dialect, *machine.pick(_PADDED)),
                               store_text(machine, size), looped(dialect, (0, 0, 3))), count,
               min(1, count), _COPY),
         block("copy element", load_text(machine, size), copied, cause=_COPY),
     )
     return (make_kernel("reference_ops::Pad", "data_movement", machine, site, blocks,
-                        resolve(*body)),)
+                        resolve(*drafts)),)
 
 
-def lower_resize_nearest(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
-    """Lower nearest-neighbour resizing: all channels of a pixel in one memcpy (assumed).
-
-    Parameters
-    ----------
-    graph : Graph
-        The model.
-    layer : Layer
-        A `resize_nearest`.
-    site : Site
-        Operands: input, output.
-    """
+def _lower_resize_nearest(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
+    """Lower nearest-neighbour resizing: all channels of a pixel in one memcpy (assumed)."""
     machine = choose_machine(graph, layer, site)
     run = graph.tensors[layer.outputs[0]].shape[-1] * machine.element_bytes
     pixels = graph.tensors[layer.outputs[0]].elements // graph.tensors[layer.outputs[0]].shape[-1]
@@ -239,18 +164,8 @@ def lower_resize_nearest(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel
         *copy_blocks(machine.dialect, run, pixels)), nests, assumed=True),)
 
 
-def lower_resize_bilinear(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
-    """Lower bilinear resizing: four neighbours weighted per element (assumed).
-
-    Parameters
-    ----------
-    graph : Graph
-        The model.
-    layer : Layer
-        A `resize_bilinear`.
-    site : Site
-        Operands: input, output.
-    """
+def _lower_resize_bilinear(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
+    """Lower bilinear resizing: four neighbours weighted per element (assumed)."""
     machine = choose_machine(graph, layer, site)
     output = graph.tensors[layer.outputs[0]]
     size, channels = machine.element_bytes, output.shape[-1]
@@ -296,6 +211,14 @@ def _resize_drafts(graph: Graph, layer: Layer, moves: Any, size: int) -> list[An
             "along", along, *moves(read, write))))))]
 
 
-def _strides(shape: tuple[int, ...]) -> list[int]:
-    """Elements between neighbours along each axis."""
-    return [math.prod(shape[place + 1:]) for place in range(len(shape))]
+KERNELS: Kernels = {
+    "concatenation": {"c": Lowering(lower=_lower_concatenation)},
+    "copy": {"c": Lowering(lower=_lower_copy)},
+    "pad": {"c": Lowering(lower=_lower_pad)},
+    "reshape": {"c": Lowering(lower=_lower_copy)},
+    "resize_bilinear": {"c": Lowering(lower=_lower_resize_bilinear)},
+    "resize_nearest": {"c": Lowering(lower=_lower_resize_nearest)},
+    "slice": {"c": Lowering(lower=_lower_slice)},
+    "split": {"c": Lowering(lower=_lower_split)},
+    "transpose": {"c": Lowering(lower=_lower_transpose)},
+}

@@ -9,13 +9,14 @@ integer_ops/logistic.h, integer_ops/tanh.h; micro/kernels/activations_common.cc.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from hwmodels.kernel import Kernel
 from twin.network.graph import Graph, Layer
-from twin.runtimes.cmsis_nn.dialect import block, join
-from twin.runtimes.cmsis_nn.nests import load, repeat, resolve, store
-from twin.runtimes.lowering import Site
+from twin.runtimes.lowering import Kernels, Lowering, Site
+from twin.runtimes.lowering.blocks import block, join
+from twin.runtimes.lowering.nests import by_axis, load, over_axes, repeat, resolve, store, strides
 from twin.runtimes.reference.sequences import (
     Counts,
     Machine,
@@ -51,18 +52,8 @@ _FIXED_POINT_MULTIPLY = {"thumb2": 12, "thumb1": 58, "rv32": 13}
 _CALL: Counts = (8, 6, 14)
 
 
-def lower_add(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
-    """Lower an addition or subtraction: int8 operands and result are rescaled.
-
-    Parameters
-    ----------
-    graph : Graph
-        The model.
-    layer : Layer
-        An `add` or `sub`.
-    site : Site
-        Operands: input, input2, output.
-    """
+def _lower_add(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
+    """Lower an addition or subtraction: int8 operands and result are rescaled."""
     machine = choose_machine(graph, layer, site)
     code = join(*[requantise(machine)] * 3, arithmetic(machine, "add") if machine.is_float else "",
                 _soft_clamp(machine))
@@ -70,36 +61,16 @@ def lower_add(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
     return (_lower_pair(name, graph, layer, site, machine, code, _ADD),)
 
 
-def lower_mul(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
-    """Lower a multiplication: an int8 product is rescaled once.
-
-    Parameters
-    ----------
-    graph : Graph
-        The model.
-    layer : Layer
-        A `mul`.
-    site : Site
-        Operands: input, input2, output.
-    """
+def _lower_mul(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
+    """Lower a multiplication: an int8 product is rescaled once."""
     machine = choose_machine(graph, layer, site)
     code = join(requantise(machine), arithmetic(machine, "mul") if machine.is_float else "",
                 _soft_clamp(machine))
     return (_lower_pair("reference_ops::Mul", graph, layer, site, machine, code, _MULTIPLY),)
 
 
-def lower_maximum(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
-    """Lower an element-wise maximum or minimum: indices computed as for a broadcast (assumed).
-
-    Parameters
-    ----------
-    graph : Graph
-        The model.
-    layer : Layer
-        A `maximum` or `minimum`.
-    site : Site
-        Operands: input, input2, output.
-    """
+def _lower_maximum(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
+    """Lower an element-wise maximum or minimum: indices computed as for a broadcast (assumed)."""
     machine = choose_machine(graph, layer, site)
     code = join(arithmetic(machine, "compare") if machine.is_float else "",
                 looped(machine.dialect, machine.pick(_INDEXED)))
@@ -109,18 +80,8 @@ def lower_maximum(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
         ("input2", machine.element_bytes, shapes[1])), "elementwise", True),)
 
 
-def lower_relu(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
-    """Lower relu, relu6 or leaky relu: int8 elements are rescaled, then clamped.
-
-    Parameters
-    ----------
-    graph : Graph
-        The model.
-    layer : Layer
-        A `relu`, `relu6` or `leaky_relu`.
-    site : Site
-        Operands: input, output.
-    """
+def _lower_relu(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
+    """Lower relu, relu6 or leaky relu: int8 elements are rescaled, then clamped."""
     machine = choose_machine(graph, layer, site)
     bounds = 2 if layer.op == "relu6" else 1
     code = (join(*[arithmetic(machine, "compare")] * bounds,
@@ -130,18 +91,8 @@ def lower_relu(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
     return (_lower_single(name, graph, layer, site, machine, code, _RELU),)
 
 
-def lower_prelu(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
-    """Lower prelu: broadcast indices per element, negative ones scaled by a slope (assumed).
-
-    Parameters
-    ----------
-    graph : Graph
-        The model.
-    layer : Layer
-        A `prelu` with slopes per channel.
-    site : Site
-        Operands: input, weights, output.
-    """
+def _lower_prelu(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
+    """Lower prelu: broadcast indices per element, negative ones scaled by a slope (assumed)."""
     machine = choose_machine(graph, layer, site)
     code = join(load_text(machine, machine.weight_bytes),
                 join(arithmetic(machine, "compare"), arithmetic(machine, "mul"))
@@ -154,20 +105,9 @@ def lower_prelu(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
                              ("weights", machine.weight_bytes, slopes)), "activation", True),)
 
 
-def lower_logistic(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
+def _lower_logistic(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
     """Lower logistic, tanh or hard swish (assumed).
 
-    Parameters
-    ----------
-    graph : Graph
-        The model.
-    layer : Layer
-        A `logistic`, `tanh` or `hard_swish`.
-    site : Site
-        Operands: input, output.
-
-    Notes
-    -----
     Fixed point: an exponential and a reciprocal take about 23 high multiplies; hard swish three.
     """
     machine = choose_machine(graph, layer, site)
@@ -185,18 +125,8 @@ def lower_logistic(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]
                           assumed=True),)
 
 
-def lower_quantize(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
-    """Lower quantisation: floats divided, rounded and clamped; integers rescaled.
-
-    Parameters
-    ----------
-    graph : Graph
-        The model.
-    layer : Layer
-        A `quantize`.
-    site : Site
-        Operands: input, output.
-    """
+def _lower_quantize(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
+    """Lower quantisation: floats divided, rounded and clamped; integers rescaled."""
     machine = choose_machine(graph, layer, site)
     width = _width(graph.tensors[layer.outputs[0]].dtype)
     code = (join(arithmetic(machine, "div"), routine(machine.dialect, 14),
@@ -214,18 +144,8 @@ _DOUBLES = {"thumb2": (30, 52, 20), "thumb1": (43, 297, 51), "rv32": (47, 201, 5
 beside a single-precision FPU)."""
 
 
-def lower_dequantize(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
-    """Lower dequantisation: the scale is a double, so each element takes three library calls.
-
-    Parameters
-    ----------
-    graph : Graph
-        The model.
-    layer : Layer
-        A `dequantize`.
-    site : Site
-        Operands: input, output.
-    """
+def _lower_dequantize(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
+    """Lower dequantisation: the scale is a double, so each element takes three library calls."""
     machine = choose_machine(graph, layer, site)
     code = join(*[routine(machine.dialect, size) for size in _DOUBLES[machine.dialect]])
     return (_lower_single("reference_ops::Dequantize", graph, layer, site, machine, code,
@@ -264,9 +184,7 @@ def _lower_pair(name: str, graph: Graph, layer: Layer, site: Site, machine: Mach
 def _lower_elements(name: str, machine: Machine, site: Site, code: str, counts: _Counts,
                     shape: tuple[int, ...], reads: tuple[tuple[str, int, tuple[int, ...]], ...],
                     family: str, assumed: bool = False, store_bytes: int = 0) -> Kernel:
-    count = 1
-    for extent in shape:
-        count *= extent
+    count = math.prod(shape)
     write = store_bytes or machine.element_bytes
     body = join(*[load_text(machine, width) for operand, width, _ in reads
                   if operand != "weights"], code, store_text(machine, write),
@@ -276,48 +194,45 @@ def _lower_elements(name: str, machine: Machine, site: Site, code: str, counts: 
                    width, source) for operand, width, source in reads)
     blocks = (call_block(machine, _CALL), block("element", body, count, min(1, count)))
     return make_kernel(name, family, machine, site, blocks,
-                       resolve(*element_drafts(shape, reads, write)), assumed=assumed)
+                       resolve(*_drafts(shape, reads, write)), assumed=assumed)
 
 
-def element_drafts(shape: tuple[int, ...], reads: tuple[tuple[str, int, tuple[int, ...]], ...],
-                   write_bytes: int) -> list[Any]:
-    """Return reads and the store of every output element; broadcast axes are read again.
+def _drafts(shape: tuple[int, ...], reads: tuple[tuple[str, int, tuple[int, ...]], ...],
+            write_bytes: int) -> tuple[Any, ...]:
+    """Reads (operand, width, shape) and the store of every output element.
 
-    Parameters
-    ----------
-    shape : tuple of int
-        Of the output.
-    reads : tuple of (operand, width in bytes, shape)
-        What is read per element.
-    write_bytes : int
-        Of an output element.
+    Where shapes differ, axes of extent one are read again.
     """
+    if all(source == shape for _, _, source in reads):
+        return (repeat("element", math.prod(shape),
+                       *[load(operand, width, element=width) for operand, width, _ in reads],
+                       store("output", write_bytes, element=write_bytes)),)
     rank = len(shape)
-    axes = [f"axis{place}" for place in range(rank)]
-    moves = [load(operand, width, 0, **_steps(source, rank, width))
-             for operand, width, source in reads]
-    moves.append(store("output", write_bytes, 0, **_steps(shape, rank, write_bytes)))
-    if all(len(source) == rank and source == shape for _, _, source in reads):
-        return _flat(shape, moves)
-    body: list[Any] = list(moves)
-    for name, extent in reversed(list(zip(axes, shape, strict=True))):
-        body = [repeat(name, extent, *body)]
-    return body
+    return over_axes(
+        shape, *[load(operand, width, **_steps(source, rank, width))
+                 for operand, width, source in reads],
+        store("output", write_bytes, **_steps(shape, rank, write_bytes)))
 
 
-def _flat(shape: tuple[int, ...], moves: list[Any]) -> list[Any]:
-    count = 1
-    for extent in shape:
-        count *= extent
-    return [repeat("element", count, *[
-        move._replace(steps_bytes={"element": move.width_bytes}) for move in moves])]
+def _steps(source: tuple[int, ...], rank: int, width_bytes: int) -> dict[str, int]:
+    padded = (1,) * (rank - len(source)) + source
+    return by_axis((step if extent > 1 else 0
+                    for step, extent in zip(strides(padded), padded, strict=True)), width_bytes)
 
 
-def _steps(source: tuple[int, ...], rank: int, width: int) -> dict[str, int]:
-    padded = (1,) * (rank - len(source)) + tuple(source)
-    steps: dict[str, int] = {}
-    stride = width
-    for place in reversed(range(rank)):
-        steps[f"axis{place}"] = stride if padded[place] > 1 else 0
-        stride *= padded[place]
-    return steps
+KERNELS: Kernels = {
+    "add": {"c": Lowering(lower=_lower_add)},
+    "dequantize": {"c": Lowering(lower=_lower_dequantize)},
+    "hard_swish": {"c": Lowering(lower=_lower_logistic)},
+    "leaky_relu": {"c": Lowering(lower=_lower_relu)},
+    "logistic": {"c": Lowering(lower=_lower_logistic)},
+    "maximum": {"c": Lowering(lower=_lower_maximum)},
+    "minimum": {"c": Lowering(lower=_lower_maximum)},
+    "mul": {"c": Lowering(lower=_lower_mul)},
+    "prelu": {"c": Lowering(lower=_lower_prelu)},
+    "quantize": {"c": Lowering(lower=_lower_quantize)},
+    "relu": {"c": Lowering(lower=_lower_relu)},
+    "relu6": {"c": Lowering(lower=_lower_relu)},
+    "sub": {"c": Lowering(lower=_lower_add)},
+    "tanh": {"c": Lowering(lower=_lower_logistic)},
+}

@@ -12,10 +12,10 @@ from typing import Any
 
 from hwmodels.kernel import Block, Kernel
 from twin.network.graph import Graph, Layer
-from twin.runtimes.cmsis_nn.dialect import block
-from twin.runtimes.cmsis_nn.geometry import has_bias
-from twin.runtimes.cmsis_nn.nests import load, repeat, resolve
-from twin.runtimes.lowering import Site
+from twin.runtimes.lowering import Kernels, Lowering, Site
+from twin.runtimes.lowering.blocks import block
+from twin.runtimes.lowering.geometry import has_bias
+from twin.runtimes.lowering.nests import load, repeat, resolve
 from twin.runtimes.reference.sequences import (
     Counts,
     Machine,
@@ -41,18 +41,8 @@ _OUTPUT: dict[str, Counts] = {
 _CALL: Counts = (15, 10, 22)
 
 
-def lower_fully_connected(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
-    """Lower a fully connected layer.
-
-    Parameters
-    ----------
-    graph : Graph
-        The model.
-    layer : Layer
-        A `fully_connected`; weights (rows, columns).
-    site : Site
-        Operands: input, weights, bias, output, and parameters where quantised.
-    """
+def _lower_fully_connected(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
+    """Lower a fully connected layer."""
     machine = choose_machine(graph, layer, site)
     rows, columns = graph.tensors[layer.inputs[1]].shape[-2:]
     vectors = graph.tensors[layer.inputs[0]].elements // columns
@@ -67,18 +57,8 @@ def lower_fully_connected(graph: Graph, layer: Layer, site: Site) -> tuple[Kerne
                         vectors * rows * columns),)
 
 
-def lower_batch_matmul(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
-    """Lower a product of two activations, the right side transposed first where it is not yet.
-
-    Parameters
-    ----------
-    graph : Graph
-        The model.
-    layer : Layer
-        A `batch_matmul` of (..., m, k) and (..., k, n).
-    site : Site
-        Operands: input, input2, output.
-    """
+def _lower_batch_matmul(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
+    """Lower a product of two activations, the right side transposed first where it is not yet."""
     machine = choose_machine(graph, layer, site)
     left, output = graph.tensors[layer.inputs[0]], graph.tensors[layer.outputs[0]]
     columns, rows = left.shape[-1], output.shape[-1]
@@ -129,3 +109,9 @@ def _finish(machine: Machine, graph: Graph, layer: Layer, rows: int, biased: boo
     if per_channel:
         return moves
     return [move for move in moves if move.operand != "parameters"]
+
+
+KERNELS: Kernels = {
+    "batch_matmul": {"c": Lowering(lower=_lower_batch_matmul)},
+    "fully_connected": {"c": Lowering(lower=_lower_fully_connected)},
+}

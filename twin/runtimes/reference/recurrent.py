@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from hwmodels.kernel import Kernel
 from twin.network.graph import Graph, Layer
-from twin.runtimes.cmsis_nn.dialect import block, join
-from twin.runtimes.cmsis_nn.nests import load, repeat, resolve, store
-from twin.runtimes.lowering import Site
+from twin.runtimes.lowering import Kernels, Lowering, Site
+from twin.runtimes.lowering.blocks import block, join
+from twin.runtimes.lowering.nests import load, repeat, resolve, store
 from twin.runtimes.reference.products import product_blocks
 from twin.runtimes.reference.sequences import (
     Counts,
@@ -32,18 +32,8 @@ _STEP: dict[str, Counts] = {"thumb2": (6, 2, 14), "thumb1": (9, 3, 20), "rv32": 
 _SHIFT: dict[str, Counts] = {"thumb2": (0, 0, 3), "thumb1": (0, 0, 4), "rv32": (0, 0, 4)}
 
 
-def lower_svdf(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
-    """Lower an SVDF step: shift the memory, project the features, filter over time, sum by rank.
-
-    Parameters
-    ----------
-    graph : Graph
-        The model.
-    layer : Layer
-        An `svdf`: data, feature weights (filters, inputs), time weights (filters, memory).
-    site : Site
-        Operands: input, weights, bias (the time weights), output.
-    """
+def _lower_svdf(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
+    """Lower an SVDF step: shift the memory, project the features, filter over time, sum by rank."""
     machine = choose_machine(graph, layer, site)
     filters, inputs = graph.tensors[layer.inputs[1]].shape
     memory = graph.tensors[layer.inputs[2]].shape[-1]
@@ -73,19 +63,8 @@ def lower_svdf(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
                         batches * filters * (inputs + memory), assumed=True),)
 
 
-def lower_recurrent(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
-    """Lower an LSTM or GRU: per time step the gates' products, activations and the state.
-
-    Parameters
-    ----------
-    graph : Graph
-        The model.
-    layer : Layer
-        An `lstm` or `gru`: data, weights (gates x hidden, inputs), recurrent weights
-        (gates x hidden, hidden).
-    site : Site
-        Operands: input, weights, bias (the recurrent weights), output.
-    """
+def _lower_gates(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
+    """Lower an LSTM or GRU: per time step the gates' products, activations and the state."""
     machine = choose_machine(graph, layer, site)
     rows, inputs = graph.tensors[layer.inputs[1]].shape[-2:]
     hidden = rows // _GATES[layer.op]
@@ -112,12 +91,12 @@ def lower_recurrent(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...
                         steps * rows * (inputs + hidden), assumed=True),)
 
 
-def scratch_bytes_recurrent(graph: Graph, layer: Layer, isa: str) -> int:
+def _scratch_bytes_gates(graph: Graph, layer: Layer, isa: str) -> int:
     """Working memory: a 32-bit result per gate row."""
     return 4 * graph.tensors[layer.inputs[1]].shape[-2]
 
 
-def scratch_bytes_svdf(graph: Graph, layer: Layer, isa: str) -> int:
+def _scratch_bytes_svdf(graph: Graph, layer: Layer, isa: str) -> int:
     """Working memory: a 32-bit result per filter, and per output."""
     return 4 * (graph.tensors[layer.inputs[1]].shape[0]
                 + graph.tensors[layer.outputs[0]].elements)
@@ -138,3 +117,12 @@ def _activation(machine: Machine) -> str:
 def _width_of(graph: Graph, layer: Layer, place: int) -> int:
     tensor = graph.tensors[layer.inputs[place]]
     return max(1, tensor.size_bytes // max(1, tensor.elements))
+
+
+_GATED = Lowering(lower=_lower_gates, scratch_bytes=_scratch_bytes_gates)
+
+KERNELS: Kernels = {
+    "gru": {"c": _GATED},
+    "lstm": {"c": _GATED},
+    "svdf": {"c": Lowering(lower=_lower_svdf, scratch_bytes=_scratch_bytes_svdf)},
+}

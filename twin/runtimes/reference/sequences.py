@@ -12,18 +12,21 @@ from __future__ import annotations
 from functools import cache
 from typing import NamedTuple
 
-from hwmodels.errors import did_you_mean
 from hwmodels.kernel import Block, Kernel, Nest
 from twin.errors import RuntimeRefusedError
 from twin.network.graph import Graph, Layer
-from twin.runtimes.cmsis_nn.dialect import block, build_kernel, join
 from twin.runtimes.lowering import Site
-
-DIALECTS = {
-    "armv6-m": "thumb1", "armv7-m": "thumb2", "armv7e-m": "thumb2", "armv8-m": "thumb2",
-    "armv8-m-dsp": "thumb2", "armv8.1-m-mve": "thumb2", "rv32imac": "rv32", "x86-64": "thumb2",
-}
-"""Dialect by instruction set; the host as if its C were a 32-bit load-store core's (assumed)."""
+from twin.runtimes.lowering.blocks import (
+    BRANCH,
+    CALL,
+    RETURN,
+    block,
+    build_kernel,
+    choose_dialect,
+    join,
+    plain,
+    spills,
+)
 
 PLAIN_ISA = {"thumb2": "armv7-m", "thumb1": "armv6-m", "rv32": "rv32imac"}
 """An instruction set without packed or vector arithmetic, by dialect."""
@@ -73,12 +76,8 @@ def choose_machine(graph: Graph, layer: Layer, site: Site) -> Machine:
     RuntimeRefusedError
         For an instruction set or activation type the kernels are not lowered for.
     """
-    if site.isa not in DIALECTS:
-        raise RuntimeRefusedError(
-            f"layer {layer.name}: reference kernels are not lowered for instruction set "
-            f"{site.isa!r}; {did_you_mean(site.isa, DIALECTS)}")
     dtype = graph.tensors[layer.inputs[0]].dtype
-    dialect = DIALECTS[site.isa]
+    dialect = plain(choose_dialect(site.isa, f"layer {layer.name}: "))
     if dtype == "float32":
         return Machine(dialect, "float" if site.fpu else "soft")
     if dtype in ("int8", "uint8", "bool"):
@@ -91,46 +90,21 @@ def choose_machine(graph: Graph, layer: Layer, site: Site) -> Machine:
                               "accepted: int8, int16, float32")
 
 
-_TEXTS = {
-    "thumb2": (("ldr r3, [sp, #28]", "ldr r0, [sp, #44]"), ("str r1, [sp, #36]",),
-               ("add r2, r3", "adds r1, #1", "mov r5, r2", "cmp r0, r1")),
-    "thumb1": (("ldr r3, [sp, #28]", "ldr r0, [sp, #44]"), ("str r1, [sp, #36]",),
-               ("adds r2, r2, r3", "adds r1, #1", "mov r8, r2", "cmp r0, r1")),
-    "rv32": (("lw a3, 28(sp)", "lw a0, 44(sp)"), ("sw a1, 36(sp)",),
-             ("add a2, a2, a3", "addi a1, a1, 1", "mv a5, a2", "add a4, a4, a0")),
-}
-BRANCH = {"thumb2": "bne 0b", "thumb1": "bne 0b", "rv32": "bne a2, a6, 0b"}
 _SKIP = {"thumb2": "ble 1f", "thumb1": "ble 1f", "rv32": "bge a2, a6, 1f"}
-_CALL = {"thumb2": "bl 0f", "thumb1": "bl 0f", "rv32": "call 0f"}
-_RETURN = {"thumb2": "bx lr", "thumb1": "bx lr", "rv32": "ret"}
-
-
-@cache
-def bookkeeping(dialect: str, counts: Counts) -> str:
-    """Return index arithmetic and spills: so many stack loads, stores, register instructions."""
-    total = sum(counts)
-    done = [0, 0, 0]
-    lines = []
-    for place in range(1, total + 1):  # spread evenly: the kind most behind its share is next
-        kind = max(range(3), key=lambda one: counts[one] * place - done[one] * total)
-        texts = _TEXTS[dialect][kind]
-        lines.append(texts[done[kind] % len(texts)])
-        done[kind] += 1
-    return "; ".join(lines)
 
 
 @cache
 def looped(dialect: str, counts: Counts) -> str:
     """Return bookkeeping whose last instruction is the loop's closing branch."""
     loads, stores, arithmetic = counts
-    return join(bookkeeping(dialect, (loads, stores, max(0, arithmetic - 1))), BRANCH[dialect])
+    return join(spills(dialect, loads, stores, max(0, arithmetic - 1)), BRANCH[dialect])
 
 
 @cache
 def skipping(dialect: str, counts: Counts) -> str:
     """Return bookkeeping whose last instruction is a conditional jump forward."""
     loads, stores, arithmetic = counts
-    return join(bookkeeping(dialect, (loads, stores, max(0, arithmetic - 1))), _SKIP[dialect])
+    return join(spills(dialect, loads, stores, max(0, arithmetic - 1)), _SKIP[dialect])
 
 
 _SOFT = {
@@ -155,13 +129,12 @@ _REQUANTISE = {
             "or a5, a5, a4; add a6, a6, a1; and a0, a5, a3; slt a0, a6, a0; sra a5, a5, a2;"
             "add a0, a0, a5; ret",
 }
-_LONG_MULTIPLY = {"thumb1": (2, 2, 35)}
 _REQUANTISE["thumb1"] = join(
     "bl MultiplyByQuantizedMultiplier; push {r3, r4, r5, r6, r7, lr}; mvns r3, r2;"
     "asrs r3, r3, #31; movs r7, r1; ands r3, r2; cmp r2, #0; ble 1f; movs r5, #1; negs r4, r2;"
     "lsls r5, r4; subs r5, #1; lsls r0, r3; asrs r6, r5, #1; cmp r0, r7; bne 2f; movs r2, r7;"
     "asrs r3, r7, #31; asrs r1, r0, #31; bl __aeabi_lmul",
-    bookkeeping("thumb1", _LONG_MULTIPLY["thumb1"]),
+    spills("thumb1", 2, 2, 35),
     "muls r1, r0, r1; bx lr; movs r2, r0; subs r3, r1, #0; blt 3f; movs r0, #128;"
     "lsls r0, r0, #23; movs r1, #0; adds r0, r0, r2; adcs r1, r3; lsls r3, r1, #1;"
     "lsrs r0, r0, #31; orrs r0, r3; lsrs r3, r3, #31; adds r6, r6, r3; movs r3, #1; ands r5, r0;"
@@ -177,7 +150,7 @@ def requantise(machine: Machine) -> str:
 @cache
 def routine(dialect: str, instructions: int) -> str:
     """Return a call of a routine that long."""
-    return join(_CALL[dialect], bookkeeping(dialect, (0, 0, instructions - 1)), _RETURN[dialect])
+    return join(CALL[dialect], spills(dialect, 0, 0, instructions - 1), RETURN[dialect])
 
 
 _HARD = {
@@ -201,8 +174,8 @@ def arithmetic(machine: Machine, operation: str) -> str:
 def exponential(machine: Machine) -> str:
     """Return one `expf`: 71 instructions with an FPU; else the integer part and the calls."""
     if machine.number == "float":
-        return join(_CALL[machine.dialect], bookkeeping(machine.dialect, (16, 2, 30)),
-                    _RETURN[machine.dialect], *[
+        return join(CALL[machine.dialect], spills(machine.dialect, 16, 2, 30),
+                    RETURN[machine.dialect], *[
             arithmetic(machine, name) for name in ("mul", "add") for _ in range(10)],
             arithmetic(machine, "div"))
     return join(routine(machine.dialect, 100), *[arithmetic(machine, "mul")] * 10,
@@ -239,8 +212,8 @@ def store_text(machine: Machine, width_bytes: int) -> str:
 
 def call_block(machine: Machine, counts: Counts = (34, 30, 46), calls: int = 1) -> Block:
     """Return prologue, reading of the arguments and epilogue of a kernel."""
-    return block("call", join(_CALL[machine.dialect], bookkeeping(machine.dialect, counts),
-                              _RETURN[machine.dialect]), calls, cause="kernel_call")
+    return block("call", join(CALL[machine.dialect], spills(machine.dialect, *counts),
+                              RETURN[machine.dialect]), calls, cause="kernel_call")
 
 
 def make_kernel(name: str, family: str, machine: Machine, site: Site, blocks: tuple[Block, ...],

@@ -12,14 +12,13 @@ from dataclasses import replace
 
 from hwmodels.kernel import Kernel
 from twin.network.graph import Graph, Layer
-from twin.runtimes.cmsis_nn.dialect import block, join
-from twin.runtimes.cmsis_nn.nests import load, repeat, resolve, store
-from twin.runtimes.cmsis_nn.softmax import lower_softmax as lower_fixed_point
-from twin.runtimes.lowering import Site
+from twin.runtimes.cmsis_nn.softmax import lower_scalar
+from twin.runtimes.lowering import Kernels, Lowering, Site
+from twin.runtimes.lowering.blocks import block, join, spills
+from twin.runtimes.lowering.nests import load, repeat, resolve, store
 from twin.runtimes.reference.sequences import (
     PLAIN_ISA,
     arithmetic,
-    bookkeeping,
     call_block,
     choose_machine,
     exponential,
@@ -30,32 +29,22 @@ from twin.runtimes.reference.sequences import (
 )
 
 
-def lower_softmax(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
-    """Lower a softmax over the last axis.
-
-    Parameters
-    ----------
-    graph : Graph
-        The model.
-    layer : Layer
-        A `softmax`.
-    site : Site
-        Operands: input, output.
-    """
+def _lower(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
+    """Lower a softmax over the last axis."""
     machine = choose_machine(graph, layer, site)
     if not machine.is_float:
         plain = replace(site, isa=PLAIN_ISA[machine.dialect])
         return tuple(replace(kernel, name="reference_ops::Softmax",
                              assumed=kernel.assumed or machine.number == "int16"
                              or site.isa == "x86-64")
-                     for kernel in lower_fixed_point(graph, layer, plain))
+                     for kernel in lower_scalar(graph, layer, plain))
     tensor = graph.tensors[layer.inputs[0]]
     width = tensor.shape[-1]
     rows, dialect = tensor.elements // width, machine.dialect
     close = looped(dialect, (0, 0, 2))
     blocks = (
         call_block(machine, (6, 5, 12)),
-        block("row", bookkeeping(dialect, (3, 3, 12)), rows),
+        block("row", spills(dialect, 3, 3, 12), rows),
         block("maximum", join(load_text(machine, 4), arithmetic(machine, "compare"), close),
               rows * width, rows),
         block("exponential", join(
@@ -72,3 +61,8 @@ def lower_softmax(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
                   repeat("element", width, load("output", 4, 0, **steps), write))
     return (make_kernel("reference_ops::Softmax", "softmax", machine, site, blocks,
                         resolve(nest)),)
+
+
+KERNELS: Kernels = {
+    "softmax": {"c": Lowering(lower=_lower)},
+}

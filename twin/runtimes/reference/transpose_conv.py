@@ -12,14 +12,13 @@ from typing import Any
 
 from hwmodels.kernel import Kernel
 from twin.network.graph import Graph, Layer
-from twin.runtimes.cmsis_nn.dialect import block, join
-from twin.runtimes.cmsis_nn.geometry import Geometry, read_geometry
-from twin.runtimes.cmsis_nn.nests import bound, load, repeat, resolve, store
-from twin.runtimes.lowering import Site
+from twin.runtimes.lowering import Kernels, Lowering, Site
+from twin.runtimes.lowering.blocks import block, join, spills
+from twin.runtimes.lowering.geometry import Geometry, read_geometry
+from twin.runtimes.lowering.nests import bound, load, repeat, resolve, store
 from twin.runtimes.reference.sequences import (
     Counts,
     Machine,
-    bookkeeping,
     call_block,
     choose_machine,
     load_text,
@@ -36,18 +35,8 @@ _OUTPUT: dict[str, Counts] = {"thumb2": (3, 0, 11), "thumb1": (4, 1, 15), "rv32"
 """Bookkeeping per inner product, per outer loop, per requantised output (as in a convolution)."""
 
 
-def lower_transpose_conv(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
-    """Lower a transposed convolution (counts assumed).
-
-    Parameters
-    ----------
-    graph : Graph
-        The model.
-    layer : Layer
-        A `transpose_conv_2d`.
-    site : Site
-        Operands: input, weights, bias, output, scratch and parameters where quantised.
-    """
+def _lower(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
+    """Lower a transposed convolution (counts assumed)."""
     machine, shape = choose_machine(graph, layer, site), read_geometry(graph, layer)
     dialect, target = machine.dialect, "output" if machine.is_float else "scratch"
     reads = (shape.batches * shape.input_rows * shape.input_columns * shape.input_channels)
@@ -67,7 +56,7 @@ def lower_transpose_conv(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel
         block("clear", join(store_text(machine, 4), looped(dialect, (0, 0, 2))), outputs, 1),
         block("add product", inner, products, reads * taps),
         block("window position", looped(dialect, machine.pick(_LEVEL)), reads * taps, reads),
-        block("input element", bookkeeping(dialect, machine.pick(_LEVEL)), reads),
+        block("input element", spills(dialect, *machine.pick(_LEVEL)), reads),
         block("output", finish, outputs, 1),
     )
     name = ("reference_ops::TransposeConv" if machine.is_float
@@ -77,7 +66,7 @@ def lower_transpose_conv(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel
                         assumed=True),)
 
 
-def scratch_bytes_transpose_conv(graph: Graph, layer: Layer, isa: str) -> int:
+def _scratch_bytes(graph: Graph, layer: Layer, isa: str) -> int:
     """Working memory: a 32-bit accumulator per output (64-bit beside int16); none for floats."""
     output = graph.tensors[layer.outputs[0]]
     return 0 if output.dtype == "float32" else output.elements * (
@@ -111,3 +100,8 @@ def _drafts(machine: Machine, shape: Geometry, target: str, outputs: int) -> lis
         "out", channels, load(target, 4, 0, position=4 * channels, out=4), *bias, *scales,
         store("output", size, 0, position=channels * size, out=size)))
     return [repeat("element", outputs, store(target, 4, 0, element=4)), scatter, finish]
+
+
+KERNELS: Kernels = {
+    "transpose_conv_2d": {"c": Lowering(lower=_lower, scratch_bytes=_scratch_bytes)},
+}

@@ -12,16 +12,22 @@ from typing import Any
 
 from hwmodels.kernel import Block, Kernel
 from twin.network.graph import Graph, Layer
-from twin.runtimes.cmsis_nn.dialect import block, join
-from twin.runtimes.cmsis_nn.geometry import Geometry, read_geometry
-from twin.runtimes.cmsis_nn.nests import Bound, bound, load, repeat, resolve, store
-from twin.runtimes.lowering import Site
+from twin.runtimes.lowering import Kernels, Lowering, Site
+from twin.runtimes.lowering.blocks import BRANCH, block, join, spills
+from twin.runtimes.lowering.geometry import (
+    Geometry,
+    output_steps,
+    over_pixels,
+    over_window,
+    read_geometry,
+    window_bounds,
+    window_load,
+)
+from twin.runtimes.lowering.nests import load, repeat, resolve, store
 from twin.runtimes.reference.sequences import (
-    BRANCH,
     Counts,
     Machine,
     arithmetic,
-    bookkeeping,
     call_block,
     choose_machine,
     load_text,
@@ -101,18 +107,8 @@ _WIDE_MULTIPLY = {
 _DIVIDE_GROUP = {"thumb2": "sdiv r2, r3, r2", "rv32": "div a2, a3, a2"}
 
 
-def lower_conv(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
-    """Lower a convolution: for each output the window, input channels innermost.
-
-    Parameters
-    ----------
-    graph : Graph
-        The model.
-    layer : Layer
-        A `conv_2d`.
-    site : Site
-        Operands: input, weights, bias, output, and parameters where quantised.
-    """
+def _lower_conv(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
+    """Lower a convolution: for each output the window, input channels innermost."""
     machine, shape = choose_machine(graph, layer, site), read_geometry(graph, layer)
     depth = shape.input_channels // layer.groups
     name = "reference_ops::Conv" if machine.is_float else "reference_integer_ops::ConvPerChannel"
@@ -122,21 +118,11 @@ def lower_conv(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
     blocks = _window_blocks(machine, _CONV, shape, shape.output_channels, group, (inner,))
     family = "pointwise" if shape.is_pointwise else "conv"
     return (make_kernel(name, family, machine, site, blocks,
-                        resolve(_conv_drafts(machine, shape, layer.groups)), inside * depth),)
+                        resolve(*_conv_drafts(machine, shape, layer.groups)), inside * depth),)
 
 
-def lower_depthwise(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
-    """Lower a depthwise convolution: channels outermost of the window loops.
-
-    Parameters
-    ----------
-    graph : Graph
-        The model.
-    layer : Layer
-        A `depthwise_conv_2d`.
-    site : Site
-        Operands: input, weights, bias, output, and parameters where quantised.
-    """
+def _lower_depthwise(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
+    """Lower a depthwise convolution: channels outermost of the window loops."""
     machine, shape = choose_machine(graph, layer, site), read_geometry(graph, layer)
     name = ("reference_ops::DepthwiseConv" if machine.is_float
             else "reference_integer_ops::DepthwiseConvPerChannel")
@@ -146,14 +132,14 @@ def lower_depthwise(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...
     blocks = _window_blocks(machine, _DEPTHWISE, shape, shape.output_channels, "",
                             (block("multiply-accumulate", code, inside),))
     return (make_kernel(name, "depthwise", machine, site, blocks,
-                        resolve(_depthwise_drafts(machine, shape)), inside),)
+                        resolve(*_depthwise_drafts(machine, shape)), inside),)
 
 
 def multiply_loop(machine: Machine) -> str:
     """Return the innermost loop of a product: load twice, multiply, add."""
     if machine.number == "soft":
         return join(load_text(machine, 4, 2), arithmetic(machine, "mul"),
-                    arithmetic(machine, "add"), bookkeeping(machine.dialect, (0, 0, 4)),
+                    arithmetic(machine, "add"), spills(machine.dialect, 0, 0, 4),
                     BRANCH[machine.dialect])
     return _MULTIPLY[f"{machine.dialect} {machine.number}"]
 
@@ -197,9 +183,9 @@ def _window_blocks(machine: Machine, levels: dict[str, dict[str, Counts]], shape
         call_block(machine),
         block("window position", looped(dialect, counts["checked"]), taps, window_rows),
         block("before the end?", skipping(dialect, counts["beyond"]), near, inside),
-        block("inside the input", bookkeeping(dialect, counts["inside"]), inside),
+        block("inside the input", spills(dialect, *counts["inside"]), inside),
         *inner,
-        block("outside the input", bookkeeping(dialect, counts["outside"]), taps - inside),
+        block("outside the input", spills(dialect, *counts["outside"]), taps - inside),
         block("window row", looped(dialect, counts["window_row"]), window_rows, pixels * outputs),
         block("output", join(per_output, finish_output(machine, counts["output"],
                                                        shape.has_bias)), pixels * outputs, pixels),
@@ -218,27 +204,6 @@ def _taps_not_before(shape: Geometry) -> int:
         counts.append(sum(place * stride - before + tap * dilation >= 0
                           for place in range(outputs) for tap in range(kernel)))
     return counts[0] * counts[1]
-
-
-def _bounds(shape: Geometry) -> tuple[Bound, Bound]:
-    window = shape.window
-    return (bound(-window.padding[0], shape.input_rows, row=window.stride[0],
-                  ky=window.dilation[0]),
-            bound(-window.padding[2], shape.input_columns, column=window.stride[1],
-                  kx=window.dilation[1]))
-
-
-def _input_load(machine: Machine, shape: Geometry, **inner: int) -> Any:
-    """Load of an input element at the window position; `inner` steps in channels."""
-    window, size = shape.window, machine.element_bytes * shape.input_channels
-    line = shape.input_columns * size
-    return load("input", machine.element_bytes,
-                -window.padding[0] * line - window.padding[2] * size,
-                batch=shape.input_rows * line, row=window.stride[0] * line,
-                ky=window.dilation[0] * line, column=window.stride[1] * size,
-                kx=window.dilation[1] * size,
-                **{name: step * machine.element_bytes for name, step in inner.items()}
-                )._replace(bounds=_bounds(shape))
 
 
 def output_moves(machine: Machine, has_bias: bool, channels: int, store_steps: dict[str, int],
@@ -276,15 +241,16 @@ def _conv_drafts(machine: Machine, shape: Geometry, groups: int) -> Any:
     size = shape.kernel_rows * shape.kernel_columns * depth * wide
     weights = load("weights", wide, 0, group=per_group * size, out=size,
                    ky=shape.kernel_columns * depth * wide, kx=depth * wide, channel=wide
-                   )._replace(bounds=_bounds(shape))
-    data = _input_load(machine, shape, group=depth, channel=1)
+                   )._replace(bounds=window_bounds(shape))
+    element = machine.element_bytes
+    data = window_load(shape, window_bounds(shape), element, element, group=depth * element,
+                       channel=element)
     channels = shape.output_channels
-    return _pixels(shape, repeat("group", groups, repeat(
+    return over_pixels(shape, repeat("group", groups, repeat(
         "out", per_group,
-        repeat("ky", shape.kernel_rows, repeat("kx", shape.kernel_columns, repeat(
-            "channel", depth, data, weights))),
+        over_window(shape, repeat("channel", depth, data, weights)),
         *output_moves(machine, shape.has_bias, channels, {
-            **_pixel_steps(shape), "group": per_group, "out": 1}, group=per_group, out=1))))
+            **output_steps(shape), "group": per_group, "out": 1}, group=per_group, out=1))))
 
 
 def _depthwise_drafts(machine: Machine, shape: Geometry) -> Any:
@@ -292,22 +258,18 @@ def _depthwise_drafts(machine: Machine, shape: Geometry) -> Any:
     multiplier = channels // shape.input_channels
     weights = load("weights", wide, 0, channel=multiplier * wide, copy=wide,
                    ky=shape.kernel_columns * channels * wide, kx=channels * wide
-                   )._replace(bounds=_bounds(shape))
-    data = _input_load(machine, shape, channel=1)
-    return _pixels(shape, repeat("channel", shape.input_channels, repeat(
+                   )._replace(bounds=window_bounds(shape))
+    element = machine.element_bytes
+    data = window_load(shape, window_bounds(shape), element, element, channel=element)
+    return over_pixels(shape, repeat("channel", shape.input_channels, repeat(
         "copy", multiplier,
-        repeat("ky", shape.kernel_rows, repeat("kx", shape.kernel_columns, data, weights)),
+        over_window(shape, data, weights),
         *output_moves(machine, shape.has_bias, channels, {
-            **_pixel_steps(shape), "channel": multiplier, "copy": 1},
+            **output_steps(shape), "channel": multiplier, "copy": 1},
             channel=multiplier, copy=1))))
 
 
-def _pixel_steps(shape: Geometry) -> dict[str, int]:
-    return {"batch": shape.pixels * shape.output_channels,
-            "row": shape.output_columns * shape.output_channels,
-            "column": shape.output_channels}
-
-
-def _pixels(shape: Geometry, *body: Any) -> Any:
-    return repeat("batch", shape.batches, repeat("row", shape.output_rows, repeat(
-        "column", shape.output_columns, *body)))
+KERNELS: Kernels = {
+    "conv_2d": {"c": Lowering(lower=_lower_conv)},
+    "depthwise_conv_2d": {"c": Lowering(lower=_lower_depthwise)},
+}

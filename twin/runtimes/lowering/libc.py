@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from typing import Any
 
 from hwmodels.kernel import Block
-from twin.runtimes.cmsis_nn.dialect import block, join
-from twin.runtimes.cmsis_nn.nests import Move, repeat
+from twin.runtimes.lowering.blocks import block, join
+from twin.runtimes.lowering.nests import Move, load, repeat, store
 
 _CAUSE = "data_copy"
 
@@ -181,3 +183,57 @@ def fill_moves(dialect: str, size_bytes: int, target: Move) -> tuple[Any, ...]:
     """Return the stores of one fill."""
     moves = copy_moves(dialect, size_bytes, target, target)
     return tuple(one._replace(body=one.body[1:]) for one in moves)
+
+
+def split_runs(parts: Sequence[tuple[int, ...]], whole: tuple[int, ...], axis: int,
+               element_bytes: int = 1) -> tuple[int, list[int]]:
+    """Return how tensors side by side along an axis interleave in one tensor.
+
+    Parameters
+    ----------
+    parts : sequence of tuple of int
+        Shapes of the tensors.
+    whole : tuple of int
+        Shape of the one tensor.
+    axis : int
+        Along which they follow each other.
+    element_bytes : int
+        Of an element.
+
+    Returns
+    -------
+    int
+        Repetitions: extent of the axes ahead.
+    list of int
+        Bytes each part contributes to a repetition.
+    """
+    return (math.prod(whole[:axis]),
+            [math.prod(part[axis:]) * element_bytes for part in parts])
+
+
+def run_drafts(dialect: str, repetitions: int, runs: Sequence[int], joined: bool) -> list[Any]:
+    """Return the accesses of copying runs between several tensors and one.
+
+    Parameters
+    ----------
+    dialect : str
+        Of the core.
+    repetitions : int
+        How often the runs follow each other in the one tensor.
+    runs : sequence of int
+        Bytes of each tensor's run.
+    joined : bool
+        Inputs joined into one output; else one input split into outputs.
+    """
+    drafts: list[Any] = []
+    start = 0
+    for place, run in enumerate(runs):
+        name = ("input" if joined else "output") + (f"{place + 1}" if place else "")
+        source, target = (name, "output") if joined else ("input", name)
+        part, whole = (0, run), (start, sum(runs))
+        (read, step), (write, stride) = (part, whole) if joined else (whole, part)
+        drafts.append(repeat("outer", repetitions, *copy_moves(
+            dialect, run, load(source, 1, read, outer=step),
+            store(target, 1, write, outer=stride))))
+        start += run
+    return drafts

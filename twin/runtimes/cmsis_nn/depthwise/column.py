@@ -1,50 +1,190 @@
-"""Depthwise convolution on Helium: four positions gathered, four channels multiplied at once.
+"""Depthwise convolution of a window gathered into columns, with DSP and Helium.
+
+DSP widens a position's window to one int16 column; Helium gathers the windows of four positions,
+a block of channels at a time, and multiplies four channels at once.
 
 References
 ----------
-ARM-software/CMSIS-NN 6.0, Source/ConvolutionFunctions: arm_depthwise_conv_wrapper_s8.c (choice
-of function), arm_depthwise_conv_s8_opt.c, arm_depthwise_conv_get_buffer_sizes_s8.c;
-Source/NNSupportFunctions/arm_nn_depthwise_conv_nt_t_s8.c.
+ARM-software/CMSIS-NN 6.0, Source/ConvolutionFunctions: arm_depthwise_conv_s8_opt.c,
+arm_depthwise_conv_get_buffer_sizes_s8.c; Source/NNSupportFunctions/arm_nn_depthwise_conv_nt_t_s8.c.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
 from hwmodels.kernel import Block, Kernel, Nest
-from twin.network.graph import Graph, Layer
-from twin.runtimes.cmsis_nn.conv_mve import lower_general
-from twin.runtimes.cmsis_nn.dialect import block, build_kernel, join
-from twin.runtimes.cmsis_nn.gather_mve import (
+from twin.runtimes.cmsis_nn.columns import (
     DEPTHWISE_GATHER,
     Columns,
     gather_blocks,
     gather_drafts,
 )
-from twin.runtimes.cmsis_nn.geometry import Geometry, read_geometry
-from twin.runtimes.cmsis_nn.nests import load, repeat, resolve, store
-from twin.runtimes.cmsis_nn.vector_mve import (
+from twin.runtimes.cmsis_nn.helium import (
     CLAMP,
     PREDICATE,
     SCALE_VECTOR,
     floor_width,
-    int8_only,
     lane_moves,
 )
+from twin.runtimes.cmsis_nn.scalar import bookkeeping, entry, requantise
 from twin.runtimes.lowering import Site
+from twin.runtimes.lowering.blocks import BRANCH, block, build_kernel, choose_dialect, join
+from twin.runtimes.lowering.geometry import (
+    Geometry,
+    needed_bounds,
+    output_steps,
+    over_pixels,
+    over_window,
+    window_load,
+)
+from twin.runtimes.lowering.libc import fill_blocks
+from twin.runtimes.lowering.nests import load, repeat, resolve, store
+
+_WIDEN_4_ORDERED = (  # four int8 to int16 with the offset added, in order
+    "ldr r12, [r0], #4; sxtab16 lr, r6, r12; adds r4, #8; cmp r0, r5; ror r12, r12, #8;"
+    "sxtab16 r12, r6, r12; pkhtb r7, r12, lr, asr #16; pkhbt lr, lr, r12, lsl #16;"
+    "str r7, [r4, #-4]; str lr, [r4, #-8]; bne 0b")
+_WIDEN_1 = "ldrsb r0, [r5], #1; add r0, r3; cmp r2, r5; strh r0, [r1], #2; bne 0b"
+
+_COLUMN_TAPS_2 = (  # two window positions of four channels from an int16 column: 8 MAC
+    "ldr r2, [sp, #8]; ldr r3, [r7]; ldr r0, [r7, r2]; ldr r10, [r1]; ldr r6, [r1, r9];"
+    "ldr r12, [sp]; pkhbt r8, r6, r10, lsl #16; ror r5, r3, #8; ror r2, r0, #8; sxtb16 r3, r3;"
+    "sxtb16 r0, r0; pkhtb r6, r6, r10, asr #16; sxtb16 r5, r5; sxtb16 r2, r2;"
+    "pkhbt r10, r0, r3, lsl #16; smlad r8, r8, r10, r12; str r8, [sp];"
+    "pkhbt r8, r5, r2, lsl #16; smlad lr, r6, r8, lr; pkhtb r3, r3, r0, asr #16;"
+    "ldr r0, [sp, #12]; ldr r6, [r1, #4]; ldr r0, [r0, r1]; pkhbt r8, r0, r6, lsl #16;"
+    "pkhtb r0, r0, r6, asr #16; ldr r6, [sp, #4]; smlad r3, r8, r3, r6; str r3, [sp, #4];"
+    "pkhtb r2, r2, r5, asr #16; smlad r11, r0, r2, r11; ldr r3, [sp, #16]; subs r4, #1;"
+    "uxth r4, r4; add r7, r9; add r1, r3; cmp r4, #0; bne 0b")
+_COLUMN_TAP_LAST = (  # the odd last position of four channels: 4 MAC
+    "ldrsb r2, [r7]; ldrsh r3, [r1]; ldr r0, [sp]; mla r0, r2, r3, r0; str r0, [sp];"
+    "ldrsb r2, [r7, #1]; ldrsh r3, [r1, #2]; mla lr, r2, r3, lr; ldrsb r2, [r7, #2];"
+    "ldrsh r3, [r1, #4]; ldr r0, [sp, #4]; mla r0, r2, r3, r0; str r0, [sp, #4];"
+    "ldrsb r2, [r7, #3]; ldrsh r3, [r1, #6]; mla r11, r2, r3, r11")
+_COLUMN_TAP_SINGLE = (  # one position of one leftover channel
+    "ldrsb r4, [r1]; ldrh r6, [r3]; adds r2, #1; cmp r5, r2; add r1, r9; smlabb r0, r6, r4, r0;"
+    "add r3, r8; bne 0b")
+
+
+_IM2COL = "data_copy"
+
+
+def column_scratch_bytes(shape: Geometry) -> int:
+    """Bytes of the column: one int16 for each window position and channel."""
+    return 2 * shape.kernel_rows * shape.kernel_columns * shape.input_channels
+
+
+def lower_column(shape: Geometry, site: Site) -> Kernel:
+    """Lower `arm_depthwise_conv_s8_opt` on its DSP path.
+
+    Parameters
+    ----------
+    shape : Geometry
+        Channel multiplier one, batch one, no dilation.
+    site : Site
+        Operands.
+    """
+    dialect = choose_dialect(site.isa)
+    blocks = (entry(dialect, 80, 1), *_gather_blocks(dialect, shape), *_multiply_blocks(
+        dialect, shape))
+    return build_kernel("arm_depthwise_conv_s8_opt", "depthwise", site, blocks,
+                        resolve(*_drafts(shape)), macs=shape.taps_inside * shape.input_channels)
+
+
+def _gather_blocks(dialect: str, shape: Geometry) -> tuple[Block, ...]:
+    channels, pixels = shape.input_channels, shape.pixels
+    rows = shape.window_rows
+    inside = shape.taps_inside
+    outside = rows * shape.kernel_columns - inside
+    quads, rest = divmod(channels, 4)
+    end = BRANCH[dialect]
+    outside_rows = pixels * shape.kernel_rows - rows
+    widen = join(bookkeeping(dialect, 2, 1, 24 if rest else 22, 1), end)
+    return (
+        block("gather pixel", join(bookkeeping(dialect, 18, 8, 22), end), pixels, 1, _IM2COL),
+        block("gather line", join(bookkeeping(dialect, 10, 2, 8), end), rows, pixels, _IM2COL),
+        block("gather position", widen, inside, rows, _IM2COL),
+        block("pad position", join(bookkeeping(dialect, 0, 0, 11, 1), end), outside, cause=_IM2COL),
+        *fill_blocks(dialect, 2 * channels, outside),
+        *fill_blocks(dialect, 2 * channels * shape.kernel_columns, outside_rows),
+        block("widen four", _WIDEN_4_ORDERED, inside * quads, inside, _IM2COL),
+        block("widen", _WIDEN_1, inside * rest, inside, _IM2COL))
+
+
+def _multiply_blocks(dialect: str, shape: Geometry) -> tuple[Block, ...]:
+    taps = shape.kernel_rows * shape.kernel_columns
+    quads, rest = divmod(shape.input_channels, 4)
+    fours, ones = shape.pixels * quads, shape.pixels * rest
+    bias = "ldr r3, [r2]" if shape.has_bias else ""
+    return (
+        block("two positions of four channels", _COLUMN_TAPS_2, fours * (taps // 2), fours),
+        block("last position of four channels", _COLUMN_TAP_LAST, fours * (taps % 2)),
+        block("four channels", join(*[bias] * 4, bookkeeping(dialect, 6, 8, 17),
+                                    requantise(dialect, 4), BRANCH[dialect]), fours, shape.pixels),
+        block("position of one channel", _COLUMN_TAP_SINGLE, ones * taps, ones),
+        block("one channel", join(bias, bookkeeping(dialect, 4, 2, 8), requantise(dialect, 1),
+                                  BRANCH[dialect]), ones, shape.pixels))
+
+
+def _drafts(shape: Geometry) -> tuple[Any, ...]:
+    return over_pixels(shape, *_gather(shape), *_multiply(shape))
+
+
+def _gather(shape: Geometry) -> tuple[Any, ...]:
+    channels, wide = shape.input_channels, 2 * shape.input_channels
+    quads, rest = divmod(channels, 4)
+    source = window_load(shape, needed_bounds(shape), 4, 1, c=4)
+    target = store("scratch", 4, 0, ky=shape.kernel_columns * wide, kx=wide, c=8)
+    one = source._replace(width_bytes=1, offset_bytes=source.offset_bytes + 4 * quads,
+                          steps_bytes={**source.steps_bytes, "c": 1})
+    one_out = target._replace(width_bytes=2, offset_bytes=8 * quads,
+                              steps_bytes={**target.steps_bytes, "c": 2})
+    return (over_window(
+        shape, repeat("c", quads, source, target._replace(offset_bytes=4), target),
+        repeat("c", rest, one, one_out)),)
+
+
+def _multiply(shape: Geometry) -> tuple[Any, ...]:
+    channels = shape.input_channels
+    taps = shape.kernel_rows * shape.kernel_columns
+    quads, rest = divmod(channels, 4)
+    done, last = 4 * quads, taps // 2 * 2
+    pixel = output_steps(shape)
+
+    def finish(start: int, count: int) -> tuple[Any, ...]:
+        return tuple(
+            part for k in range(count) for part in (
+                load("parameters", 4, 4 * (channels + start + k), channel=4 * count),
+                load("parameters", 4, 4 * (start + k), channel=4 * count),
+                store("output", 1, start + k, channel=count, **pixel)))
+
+    def bias(start: int, count: int) -> tuple[Any, ...]:
+        return tuple(load("bias", 4, 4 * (start + k), channel=4 * count)
+                     for k in range(count if shape.has_bias else 0))
+
+    wide = 2 * channels
+    pair = (
+        load("weights", 4, channel=4, tap=2 * channels),
+        load("weights", 4, channels, channel=4, tap=2 * channels),
+        *[load("scratch", 4, part, channel=8, tap=2 * wide) for part in (0, wide, 4, wide + 4)])
+    odd = tuple(
+        part for k in range(4) for part in (
+            load("weights", 1, last * channels + k, channel=4),
+            load("scratch", 2, last * wide + 2 * k, channel=8)))
+    return (
+        repeat("channel", quads, *bias(0, 4), repeat("tap", taps // 2, *pair),
+               repeat("odd", taps % 2, *odd), *finish(0, 4)),
+        repeat("channel", rest, *bias(done, 1), repeat(
+            "tap", taps, load("weights", 1, done, channel=1, tap=channels),
+            load("scratch", 2, 2 * done, channel=2, tap=wide)), *finish(done, 1)))
+
 
 _BLOCK_CHANNELS = 124
 """CH_IN_BLOCK_MVE: channels gathered at a time, and the step between window positions."""
 
-_TO_CONV_ABOVE = 8
-"""Output channels above which a one-channel input runs as an ordinary convolution."""
-
-_SCALAR_ISA = "armv8-m-dsp"
-"""Instruction set of the functions that have no vector path."""
-
-_ENTRY = (
+_ENTRY_MVE = (
     "stmdb sp!, {r4, r5, r6, r7, r8, r9, r10, r11, lr}; vpush {d8-d13}; sub sp, #228;"
     "ldr r5, [sp, #332]; ldr r11, [r3, #12]; ldr r7, [r5, #12]; mov r6, r3;"
     "ldrd r4, r12, [sp, #312]; cmp r11, r7; ldr r1, [r0]; str r1, [sp, #116]; cmp r1, #0;"
@@ -59,7 +199,7 @@ _ENTRY = (
     "ldr r2, [r3, #36]; ldr r3, [r3, #40]; str r0, [sp, #88]; str r2, [sp, #136];"
     "str r3, [sp, #140]; movs r0, #0; add sp, #228; vpop {d8-d13};"
     "ldmia sp!, {r4, r5, r6, r7, r8, r9, r10, r11, pc}")
-_SLICE = (
+_SLICE_MVE = (
     "ldr r3, [sp, #200]; sub r3, r3, lr; str r3, [sp, #188]; ldr r3, [sp, #336]; add r3, lr;"
     "str r3, [sp, #120]; ldr r3, [sp, #172]; cmp r3, #0; mov r9, #0; ldr r3, [sp, #204];"
     "ldr r12, [sp, #116]; str r3, [sp, #100]; ldr r3, [sp, #88]; mov r4, r9;"
@@ -69,7 +209,7 @@ _SLICE = (
     "negs r5, r3; mov r2, r9; mov r3, r12; str r6, [sp, #212]; ldr r3, [sp, #188];"
     "adds r6, #1; cmp r3, #124; str r3, [sp, #124]; ldr r3, [sp, #180]; add lr, lr, #124;"
     "cmp r3, r6; bgt 0b")
-_QUAD_CALL = (
+_QUAD_CALL_MVE = (
     "stmdb sp!, {r4, r5, r6, r7, r8, r9, r10, r11, lr}; vpush {d8-d15}; sub sp, #92;"
     "str r2, [sp, #32]; add r12, r3, #6; adds r2, r3, #3; it mi; movmi r2, r12;"
     "ldrd r11, r7, [sp, #220]; asrs r2, r2, #2; cmp r3, #0; ldr r4, [sp, #192];"
@@ -85,20 +225,20 @@ _QUAD_CALL = (
     "str r1, [sp, #52]; add r7, r3; add r1, lr, r3; str r7, [sp, #68]; str r1, [sp, #56];"
     "movs r0, #0; add sp, #92; vpop {d8-d15};"
     "ldmia sp!, {r4, r5, r6, r7, r8, r9, r10, r11, pc}")
-_CHANNELS = (
+_CHANNELS_MVE = (
     "ldr r3, [sp, #68]; vdup.32 q2, r9; sub r3, r3, r12; str r3, [sp, #4]; cmp r11, #0; beq 1f;"
     "ldr r3, [sp, #64]; ldr r4, [sp, #8]; sub r1, r3, r12; ldr r3, [sp, #60]; vdup.32 q4, r9;"
     "sub r0, r3, r12; ldr r3, [sp, #36]; vmov q6, q2; sub r6, r3, r12; ldr r3, [sp, #40];"
     "vmov q5, q2; sub r7, r3, r12; ldr r3, [sp, #44]; sub r3, r3, r12; cmp r4, #0; vmov q1, q2;"
     "dls lr, r4; ldr r4, [sp, #192]")
-_BIAS = "vldrw.u32 q2, [r11], #16"
-_INNER = (
+_BIAS_MVE = "vldrw.u32 q2, [r11], #16"
+_INNER_MVE = (
     "vldrb.s32 q3, [r1]; vldrb.s32 q0, [r0], #124; vmul.i32 q0, q0, q3; vadd.i32 q2, q2, q0;"
     "vldrb.s32 q0, [r6], #124; vmul.i32 q0, q0, q3; vadd.i32 q1, q1, q0;"
     "vldrb.s32 q0, [r7], #124; vmul.i32 q0, q0, q3; vadd.i32 q5, q5, q0;"
     "vldrb.s32 q0, [r3], #124; vadd.i32 q4, q4, q3; vmul.i32 q3, q0, q3; add r1, r4;"
     "vadd.i32 q6, q6, q3; le lr, 0b")
-_FINISH = (
+_FINISH_MVE = (
     "str r4, [sp, #192]; vldrw.u32 q3, [r10], #16; vctp.32 r12; ldr r3, [sp, #32];"
     "add r4, sp, #16; vmul.i32 q4, q4, r3; ldr r3, [sp, #48]; vadd.i32 q2, q4, q2;"
     "sub r7, r3, r12; ldr r3, [sp, #52]; vadd.i32 q1, q4, q1; sub r6, r3, r12;"
@@ -118,13 +258,13 @@ _FINISH = (
     "vmin.s32 q4, q4, q6; vmin.s32 q3, q3, q6; ldr r3, [sp, #12]; adds r2, #1; cmp r3, r2; vpst;"
     "vstrbt.32 q1, [r7]; sub r12, r12, #4; vpst; vstrbt.32 q4, [r6]; vpst; vstrbt.32 q3, [r0];"
     "bgt 0b")
-_LAST = (
+_LAST_MVE = (
     "movs r2, #0; sub r6, r12, r0; vdup.32 q2, r2; sub r1, r9, r0; sub r2, r10, r0; cmp r11, #0;"
     "beq 1f; cmp r7, #0; dls lr, r7")
-_LAST_BIAS = "add lr, r11, r4; vldrw.u32 q2, [lr]"
-_LAST_INNER = ("vldrb.s32 q3, [r1], #124; vldrb.s32 q1, [r2]; vadd.i32 q3, q3, r3;"
-               "vmul.i32 q3, q3, q1; add r2, r8; vadd.i32 q2, q2, q3; le lr, 0b")
-_LAST_FINISH = join(
+_LAST_BIAS_MVE = "add lr, r11, r4; vldrw.u32 q2, [lr]"
+_LAST_INNER_MVE = ("vldrb.s32 q3, [r1], #124; vldrb.s32 q1, [r2]; vadd.i32 q3, q3, r3;"
+                   "vmul.i32 q3, q3, q1; add r2, r8; vadd.i32 q2, q2, q3; le lr, 0b")
+_LAST_FINISH_MVE = join(
     "ldr r2, [sp, #88]; vctp.32 r0; add r2, r4; vldrw.u32 q1, [r2]; ldr r2, [sp, #92];"
     "vmrs r1, p0; add r2, r4; vldrw.u32 q0, [r2]; movs r2, #0; vcmp.s32 gt, q1, r2",
     SCALE_VECTOR, CLAMP, PREDICATE,
@@ -132,57 +272,31 @@ _LAST_FINISH = join(
     "sub r0, r0, #4; bgt 0b")
 
 
-@int8_only
-def lower_depthwise(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
-    """Lower a depthwise convolution to the Helium function the library's wrapper chooses.
+def column_scratch_bytes_mve(shape: Geometry) -> int:
+    """Bytes of four gathered windows of a channel block."""
+    return 4 * _BLOCK_CHANNELS * shape.kernel_rows * shape.kernel_columns
+
+
+def lower_column_mve(shape: Geometry, site: Site) -> Kernel:
+    """Lower `arm_depthwise_conv_s8_opt` on its Helium path.
 
     Parameters
     ----------
-    graph : Graph
-        The model.
-    layer : Layer
-        A `depthwise_conv_2d`.
+    shape : Geometry
+        Channel multiplier one, batch one, no dilation.
     site : Site
-        Operands: input, weights, bias, parameters, output, scratch.
-
-    Notes
-    -----
-    A dilated window or a channel multiplier above one runs in scalar code, like on other cores.
+        Operands.
     """
-    shape = read_geometry(graph, layer)
-    if shape.input_channels == 1 and shape.output_channels > _TO_CONV_ABOVE:
-        return (_lower_to_conv(shape, site),)
-    if not _is_vector(shape):
-        from twin.runtimes.cmsis_nn.depthwise import lower_depthwise as lower_scalar
-        return lower_scalar(graph, layer, replace(site, isa=_SCALAR_ISA))
-    return (_lower_vector(shape, site),)
-
-
-def scratch_bytes_depthwise(graph: Graph, layer: Layer, isa: str) -> int:
-    """Working memory: four gathered windows of a channel block, or what the convolution needs."""
-    shape = read_geometry(graph, layer)
-    taps = shape.kernel_rows * shape.kernel_columns
-    if shape.input_channels == 1 and shape.output_channels > _TO_CONV_ABOVE:
-        return 4 * 8 * -(-taps // 8) + taps * shape.output_channels
-    return 4 * _BLOCK_CHANNELS * taps if _is_vector(shape) else 0
-
-
-def _is_vector(shape: Geometry) -> bool:
-    return (shape.input_channels == shape.output_channels and shape.batches == 1
-            and shape.window.dilation == (1, 1))
-
-
-def _lower_vector(shape: Geometry, site: Site) -> Kernel:
-    blocks, nests = _plan_vector(shape)
+    blocks, nests = _plan_mve(shape)
     return build_kernel("arm_depthwise_conv_s8_opt", "depthwise", site, blocks, nests,
                         shape.taps_inside * shape.output_channels)
 
 
 @lru_cache(maxsize=256)
-def _plan_vector(shape: Geometry) -> tuple[tuple[Block, ...], tuple[Nest, ...]]:
+def _plan_mve(shape: Geometry) -> tuple[tuple[Block, ...], tuple[Nest, ...]]:
     """Blocks and accesses; they depend on the shape alone, and networks repeat shapes."""
     full, rest = divmod(shape.input_channels, _BLOCK_CHANNELS)
-    blocks: list[Block] = [block("call", _ENTRY, 1, cause="kernel_call")]
+    blocks: list[Block] = [block("call", _ENTRY_MVE, 1, cause="kernel_call")]
     drafts: list[Any] = []
     if full:
         columns = Columns(shape=shape, copied_bytes=_BLOCK_CHANNELS,
@@ -204,17 +318,17 @@ def _slice_blocks(columns: Columns, slices: int) -> tuple[Block, ...]:
     quads, left = divmod(shape.pixels, 4)
     calls, lasts = quads * slices, left * slices
     fours = -(-columns.copied_bytes // 4)
-    bias, last_bias = (_BIAS, _LAST_BIAS) if shape.has_bias else ("", "")
+    bias, last_bias = (_BIAS_MVE, _LAST_BIAS_MVE) if shape.has_bias else ("", "")
     return (
-        block("channel block", _SLICE, slices, cause="kernel_call"),
+        block("channel block", _SLICE_MVE, slices, cause="kernel_call"),
         *gather_blocks(DEPTHWISE_GATHER, columns, slices, calls),
-        block("four positions", _QUAD_CALL, calls, cause="kernel_call"),
-        block("four channels", join(_CHANNELS, bias), calls * fours),
-        block("multiply 4 x 4", _INNER, calls * fours * taps, calls * fours),
-        block("requantise 4 x 4", _FINISH, calls * fours, calls),
-        block("left-over position", join(_LAST, last_bias), lasts * fours),
-        block("multiply 4", _LAST_INNER, lasts * fours * taps, lasts * fours),
-        block("requantise 4", _LAST_FINISH, lasts * fours, lasts),
+        block("four positions", _QUAD_CALL_MVE, calls, cause="kernel_call"),
+        block("four channels", join(_CHANNELS_MVE, bias), calls * fours),
+        block("multiply 4 x 4", _INNER_MVE, calls * fours * taps, calls * fours),
+        block("requantise 4 x 4", _FINISH_MVE, calls * fours, calls),
+        block("left-over position", join(_LAST_MVE, last_bias), lasts * fours),
+        block("multiply 4", _LAST_INNER_MVE, lasts * fours * taps, lasts * fours),
+        block("requantise 4", _LAST_FINISH_MVE, lasts * fours, lasts),
     )
 
 
@@ -269,20 +383,3 @@ def _four_channels(columns: Columns, first: int, step: int, positions: int, posi
             store("output", 4, (position + one) * channels + first, four=4, slice=step, **results),
             lanes)],
     ]
-
-
-def _lower_to_conv(shape: Geometry, site: Site) -> Kernel:
-    """Transpose the weights behind the columns in scratch, then run the ordinary convolution.
-
-    The convolution's accesses keep naming the weights: the transposed copy is as large.
-    """
-    taps, channels = shape.kernel_rows * shape.kernel_columns, shape.output_channels
-    transposed = block(
-        "transpose weights", "ldrsb r3, [r1], r2; strb r3, [r0], #1; subs r4, #1; bne 0b",
-        taps * channels, channels, "data_copy")
-    copy = resolve(repeat("out", channels, repeat(
-        "tap", taps, load("weights", 1, 0, out=1, tap=channels),
-        store("scratch", 1, 4 * 8 * -(-taps // 8), out=taps, tap=1))))
-    kernel = lower_general(shape, 1, site)
-    return replace(kernel, name="arm_depthwise_conv_wrapper_s8", family="depthwise",
-                   blocks=(transposed, *kernel.blocks), nests=(*copy, *kernel.nests))

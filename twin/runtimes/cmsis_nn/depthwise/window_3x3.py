@@ -1,9 +1,8 @@
-"""Depthwise convolution: 3x3 on four channels at once, int16 columns, or the generic loops.
+"""The 3x3 depthwise convolution, C and DSP: four channels at a time, edges by loop bounds.
 
 References
 ----------
-ARM-software/CMSIS-NN 6.0, Source/ConvolutionFunctions: arm_depthwise_conv_wrapper_s8.c (choice of
-function), arm_depthwise_conv_3x3_s8.c, arm_depthwise_conv_s8_opt.c, arm_depthwise_conv_s8.c.
+ARM-software/CMSIS-NN 6.0, Source/ConvolutionFunctions/arm_depthwise_conv_3x3_s8.c.
 """
 
 from __future__ import annotations
@@ -11,70 +10,60 @@ from __future__ import annotations
 from typing import Any
 
 from hwmodels.kernel import Block, Kernel
-from twin.network.graph import Graph, Layer
-from twin.runtimes.cmsis_nn.depthwise_column import column_scratch_bytes, lower_column
-from twin.runtimes.cmsis_nn.depthwise_generic import lower_generic
-from twin.runtimes.cmsis_nn.depthwise_sequences import CLAMP_4_PACKED, TAP_3X3, TAP_SINGLE
-from twin.runtimes.cmsis_nn.dialect import (
+from twin.runtimes.cmsis_nn.scalar import bookkeeping, entry, finish_four, requantise
+from twin.runtimes.lowering import Site
+from twin.runtimes.lowering.blocks import (
     BRANCH,
-    CLAMP,
-    MVE,
-    PARAMETERS,
-    SCALE,
-    STORE,
     block,
-    bookkeeping,
     build_kernel,
     choose_dialect,
-    entry,
     join,
-    requantise,
+    plain,
 )
-from twin.runtimes.cmsis_nn.geometry import Geometry, read_geometry
-from twin.runtimes.cmsis_nn.nests import Move, bound, load, repeat, resolve, store
-from twin.runtimes.lowering import Site
+from twin.runtimes.lowering.geometry import Geometry, output_steps, over_pixels
+from twin.runtimes.lowering.libc import COPY_4_TO_STACK
+from twin.runtimes.lowering.nests import Move, bound, load, repeat, resolve, store
 
+_TAP_3X3 = {  # one window position of four channels: 4 MAC
+    "dsp": (
+        "ldr r2, [r6, r11]; ldr r1, [r7, r11]; sxtab16 r8, r12, r2, ror #8;"
+        "sxtb16 r9, r1, ror #8; smlabb r0, r8, r9, r0; sxtab16 r2, r12, r2; smlatt r5, r8, r9, r5;"
+        "sxtb16 r1, r1; smlabb r4, r2, r1, r4; smlatt r3, r2, r1, r3"),
+    "thumb2": (
+        "ldr r3, [r6, r2]; ldr r2, [r7, r2]; sxtb r8, r3; add r8, r11; sbfx lr, r3, #8, #8;"
+        "sxtb r10, r2; add lr, r11; sbfx r12, r3, #16, #8; mla r5, r10, r8, r5;"
+        "sbfx r8, r2, #8, #8; mla r4, r8, lr, r4; add r12, r11; sbfx lr, r2, #16, #8;"
+        "add r3, r11, r3, asr #24; asrs r2, r2, #24; mla r0, lr, r12, r0; mla r1, r2, r3, r1"),
+    "thumb1": (  # two unaligned words fetched through memcpy
+        "add r1, r9; " + COPY_4_TO_STACK + "; ldr r4, [sp, #184]; add r1, r10; "
+        + COPY_4_TO_STACK + ";"
+        "ldr r3, [sp, #188]; sxtb r1, r4; adds r1, r1, r5; sxtb r2, r3; muls r2, r1, r2;"
+        "asrs r1, r4, #8; add r8, r2; sxtb r1, r1; asrs r2, r3, #8; adds r1, r1, r5; sxtb r2, r2;"
+        "muls r2, r1, r2; asrs r1, r4, #16; add r9, r2; sxtb r1, r1; asrs r2, r3, #16;"
+        "adds r1, r1, r5; sxtb r2, r2; muls r2, r1, r2; add r10, r2; ldr r2, [sp];"
+        "asrs r4, r4, #24; mov r12, r2; adds r4, r4, r5; asrs r3, r3, #24; muls r3, r4, r3;"
+        "add r12, r3; mov r3, r12; str r3, [sp]"),
+    "rv32": (  # words assembled from bytes on the stack: no unaligned access
+        "add a5, a6, s9; add a4, t1, s9; lbu s4, 0(a5); lbu s2, 1(a5); lbu t4, 2(a5);"
+        "lbu a5, 3(a5); lbu t3, 0(a4); lbu a7, 1(a4); lbu a1, 2(a4); lbu a4, 3(a4);"
+        "sb s4, 172(sp); sb s2, 173(sp); sb t4, 174(sp); sb a5, 175(sp); lw a5, 172(sp);"
+        "sb t3, 172(sp); sb a1, 174(sp); sb a4, 175(sp); sb a7, 173(sp); lw a7, 172(sp);"
+        "srai a1, a5, 8; srai a4, a5, 16; slli t3, a5, 24; srai s2, a7, 8; srai t4, a7, 16;"
+        "slli a1, a1, 24; slli a4, a4, 24; srai a5, a5, 24; slli s4, a7, 24; srai t3, t3, 24;"
+        "srai a1, a1, 24; srai a4, a4, 24; slli s2, s2, 24; slli t4, t4, 24; add a5, a5, s11;"
+        "srai a7, a7, 24; mul a5, a5, a7; add t3, t3, s11; srai s4, s4, 24; add a1, a1, s11;"
+        "srai s2, s2, 24; add a4, a4, s11; srai t4, t4, 24; mul t3, t3, s4; add t6, t6, a5;"
+        "mul a1, a1, s2; add s0, s0, t3; mul a4, a4, t4; add t2, t2, a1; add t0, t0, a4"),
+}
 
-def lower_depthwise(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
-    """Lower a depthwise convolution to the function the library's wrapper chooses.
-
-    Parameters
-    ----------
-    graph : Graph
-        The model.
-    layer : Layer
-        A `depthwise_conv_2d`.
-    site : Site
-        Instruction set and operands: input, weights, bias, parameters, output, scratch.
-    """
-    if site.isa == MVE:
-        from twin.runtimes.cmsis_nn.depthwise_mve import lower_depthwise as lower_depthwise_mve
-        return lower_depthwise_mve(graph, layer, site)
-    shape = read_geometry(graph, layer)
-    function = _choose(shape, choose_dialect(site.isa))
-    return ({"3x3": _lower_3x3, "column": lower_column, "generic": lower_generic}[function](
-        shape, site),)
-
-
-def scratch_bytes_depthwise(graph: Graph, layer: Layer, isa: str) -> int:
-    """Working memory: one int16 column for windows other than 3x3 on cores with DSP."""
-    if isa == MVE:
-        from twin.runtimes.cmsis_nn.depthwise_mve import scratch_bytes_depthwise as scratch_mve
-        return scratch_mve(graph, layer, isa)
-    shape = read_geometry(graph, layer)
-    column = _choose(shape, choose_dialect(isa)) == "column"
-    return column_scratch_bytes(shape) if column else 0
-
-
-def _choose(shape: Geometry, dialect: str) -> str:
-    """The wrapper's choice: multiplier one, batch one and no dilation go to a fast function."""
-    window = shape.window
-    if (shape.output_channels != shape.input_channels or shape.batches != 1
-            or window.dilation != (1, 1)):
-        return "generic"
-    if window.kernel == (3, 3) and window.padding[0] <= 1 and window.padding[2] <= 1:
-        return "3x3"
-    return "column" if dialect == "dsp" else "generic"
+_TAP_SINGLE = {  # one window position of one channel: 1 MAC
+    "dsp": "ldrsb r1, [r0, r11]; ldrsb r4, [r2, r11]; add r1, lr; mla r3, r4, r1, r3",
+    "thumb2": "ldrsb r1, [r0, r11]; ldrsb r4, [r2, r11]; add r1, lr; mla r3, r4, r1, r3",
+    "thumb1": "ldrsb r1, [r0, r6]; ldrsb r4, [r2, r6]; add r1, lr; muls r4, r1, r4;"
+              "adds r3, r3, r4",
+    "rv32": "add a5, a6, s9; add a4, t1, s9; lb a5, 0(a5); lb a4, 0(a4); add a5, a5, s11;"
+            "mul a5, a5, a4; add s0, s0, a5",
+}
 
 
 def _column_counts(shape: Geometry) -> tuple[int, int]:
@@ -85,21 +74,30 @@ def _column_counts(shape: Geometry) -> tuple[int, int]:
             sum(1 for first in firsts if shape.input_columns - first >= 3))
 
 
-def _lower_3x3(shape: Geometry, site: Site) -> Kernel:
+def lower_3x3(shape: Geometry, site: Site) -> Kernel:
+    """Lower `arm_depthwise_conv_3x3_s8`: four channels at a time, then one.
+
+    Parameters
+    ----------
+    shape : Geometry
+        Channel multiplier one, batch one, no dilation, padding of at most one in front.
+    site : Site
+        Operands.
+    """
     dialect = choose_dialect(site.isa)
-    blocks = (entry(dialect, 60, 1), *_blocks_3x3(dialect, shape))
+    blocks = (entry(dialect, 60, 1), *_blocks(dialect, shape))
     return build_kernel("arm_depthwise_conv_3x3_s8", "depthwise", site, blocks,
-                        resolve(*_drafts_3x3(dialect, shape)),
+                        resolve(*_drafts(dialect, shape)),
                         macs=shape.taps_inside * shape.input_channels)
 
 
-def _blocks_3x3(dialect: str, shape: Geometry) -> tuple[Block, ...]:
+def _blocks(dialect: str, shape: Geometry) -> tuple[Block, ...]:
     pixels, rows = shape.pixels, sum(shape.row_taps)
     left, right = _column_counts(shape)
     quads, singles = divmod(shape.input_channels, 4)
     end = BRANCH[dialect]
     jumps = 1 if dialect in ("dsp", "thumb1") else 0  # edge columns are laid out of line
-    tap, single = TAP_3X3[dialect], TAP_SINGLE[dialect]
+    tap, single = _TAP_3X3[dialect], _TAP_SINGLE[dialect]
     lines, single_lines = (rows * shape.output_columns * count for count in (quads, singles))
     bias = {"rv32": "lw s0, 0(s4); lw t2, 4(s4); lw t0, 8(s4); lw t6, 12(s4)",
             "thumb1": "ldr r4, [r2]; ldr r0, [r2, #4]; ldr r3, [r2, #8]; ldr r5, [r2, #12]"}.get(
@@ -109,7 +107,7 @@ def _blocks_3x3(dialect: str, shape: Geometry) -> tuple[Block, ...]:
         block("pixel", join(bookkeeping(dialect, 18, 8, 19), end), pixels, 1),
         block("four channels", join(
             bias if shape.has_bias else "", bookkeeping(dialect, *_QUAD[dialect]),
-            _finish_quad(dialect), end), pixels * quads, pixels),
+            finish_four(dialect), end), pixels * quads, pixels),
         block("window row", join(bookkeeping(dialect, 5, 0, 7 - jumps), tap, end), lines,
               pixels * quads),
         block("left window column", join(tap, bookkeeping(dialect, 0, 0, 0, jumps)),
@@ -129,20 +127,13 @@ _QUAD = {"dsp": (8, 2, 13), "thumb2": (10, 5, 12), "thumb1": (12, 5, 20, 8), "rv
 """Stack loads, stack stores, arithmetic and jumps per four channels."""
 
 
-def _finish_quad(dialect: str) -> str:
-    scale = join(PARAMETERS[dialect], SCALE[dialect])
-    if dialect in ("dsp", "thumb2"):
-        return join(*[scale] * 4, CLAMP_4_PACKED)
-    return join(*[scale] * 4, *[join(CLAMP[dialect], STORE[dialect])] * 4)
-
-
-def _drafts_3x3(dialect: str, shape: Geometry) -> tuple[Any, ...]:
+def _drafts(dialect: str, shape: Geometry) -> tuple[Any, ...]:
     """Accesses in program order: per pixel and four channels, bias, taps, parameters, store."""
     channels = shape.input_channels
     quads, singles = divmod(channels, 4)
-    packed = dialect in ("dsp", "thumb2")
+    packed = plain(dialect) == "thumb2"
     word = (4, 1) if packed else (1, 4)
-    pixel = {"line": shape.output_columns * channels, "pixel": channels}
+    pixel = output_steps(shape)
     wide_bias = ((8, 2) if packed else (4, 4)) if shape.has_bias else (4, 0)
 
     def finish(start: int, count: int, stores: tuple[int, int], name: str) -> list[Move]:
@@ -153,28 +144,28 @@ def _drafts_3x3(dialect: str, shape: Geometry) -> tuple[Any, ...]:
                         for k in range(times)]
 
     done = 4 * quads
-    return (repeat("line", shape.output_rows, repeat(
-        "pixel", shape.output_columns,
+    return over_pixels(
+        shape,
         repeat("quad", quads,
                *[load("bias", wide_bias[0], wide_bias[0] * k, quad=16)
                  for k in range(wide_bias[1])],
-               *_taps_3x3(shape, *word, 0, "quad", 4), *finish(0, 4, word, "quad")),
+               *_taps(shape, *word, 0, "quad", 4), *finish(0, 4, word, "quad")),
         repeat("single", singles,
                *([load("bias", 4, 4 * done, single=4)] if shape.has_bias else []),
-               *_taps_3x3(shape, 1, 1, done, "single", 1),
-               *finish(done, 1, (1, 1), "single")))),)
+               *_taps(shape, 1, 1, done, "single", 1),
+               *finish(done, 1, (1, 1), "single")))
 
 
-def _taps_3x3(shape: Geometry, width: int, times: int, start: int, name: str,
+def _taps(shape: Geometry, width: int, times: int, start: int, name: str,
               step: int) -> tuple[Any, ...]:
     """Loads of the three window rows; edge columns are skipped, rows outside are not visited."""
     channels, window = shape.input_channels, shape.window
     line_bytes = shape.input_columns * channels
     top, first = -window.padding[0], -window.padding[2]
     stride_rows, stride_columns = window.stride
-    row = bound(top, shape.input_rows, line=stride_rows, ky=1)
-    left = bound(first, 1 << 30, pixel=stride_columns)
-    right = bound(shape.input_columns - 3 - first, 1 << 30, pixel=-stride_columns)
+    row = bound(top, shape.input_rows, row=stride_rows, ky=1)
+    left = bound(first, 1 << 30, column=stride_columns)
+    right = bound(shape.input_columns - 3 - first, 1 << 30, column=-stride_columns)
     all_rows = sum(shape.row_taps) == 3 * shape.output_rows
     counts = _column_counts(shape)
     edges = [() if count == shape.output_columns else (edge,)
@@ -184,7 +175,7 @@ def _taps_3x3(shape: Geometry, width: int, times: int, start: int, name: str,
     for column in range(3):
         bounds = (*(() if all_rows else (row,)), *edges[column])
         place = load("input", width, top * line_bytes + (first + column) * channels + start,
-                     line=stride_rows * line_bytes, pixel=stride_columns * channels,
+                     row=stride_rows * line_bytes, column=stride_columns * channels,
                      ky=line_bytes, **{name: step})
         weight = load("weights", width, column * channels + start, ky=3 * channels,
                       **{name: step})

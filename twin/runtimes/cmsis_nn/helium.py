@@ -7,15 +7,11 @@ bytes is one access; its width here is n rounded down to a power of two.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import wraps
 from typing import Any
 
-from hwmodels.kernel import Block, Kernel
-from twin.network.graph import Graph, Layer
-from twin.runtimes.cmsis_nn.dialect import block
-from twin.runtimes.cmsis_nn.nests import Bound, Move, load, repeat, store
-from twin.runtimes.lowering import Site
+from hwmodels.kernel import Block
+from twin.runtimes.lowering.blocks import block
+from twin.runtimes.lowering.nests import Move, load, repeat, store
 
 VECTOR_BYTES = 16
 
@@ -98,11 +94,6 @@ def row_store(operand: str, offset_bytes: int = 0, /, **steps_bytes: int) -> Mov
     return store(operand, VECTOR_BYTES, offset_bytes, **steps_bytes)
 
 
-def guarded(move: Move, *bounds: Bound) -> Move:
-    """Return the access held back outside the bounds."""
-    return move._replace(bounds=(*move.bounds, *bounds))
-
-
 def copy_loop(name: str, rows: int, size_bytes: int) -> Block:
     """Return the tail-predicated loop that copies rows of `size_bytes`."""
     return block(name, "vldrb.u8 q0, [r8], #16; vstrb.8 q0, [r0], #16; letp lr, 0b",
@@ -113,22 +104,3 @@ def fill_loop(name: str, rows: int, size_bytes: int) -> Block:
     """Return the tail-predicated loop that fills rows of `size_bytes` with a constant."""
     return block(name, "vstrb.8 q0, [r8], #16; letp lr, 0b", rows * vectors(size_bytes), rows,
                  "data_copy")
-
-
-def straight(name: str, code: str, trips: int, taken: int = 0, cause: str | None = None) -> Block:
-    """Return a straight block whose closing branch is taken `taken` times of its trips."""
-    return block(name, code, trips, trips - taken, cause)
-
-
-LowerFunction = Callable[[Graph, Layer, Site], tuple[Kernel, ...]]
-
-
-def int8_only(lower: LowerFunction) -> LowerFunction:
-    """Let other activation types run on the portable kernels, which then say assumed."""
-    @wraps(lower)
-    def choose(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
-        if graph.tensors[layer.inputs[0]].dtype == "int8":
-            return lower(graph, layer, site)
-        from twin.runtimes.reference import LIBRARY
-        return LIBRARY[layer.op].lower(graph, layer, site)
-    return choose

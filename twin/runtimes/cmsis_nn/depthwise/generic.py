@@ -1,32 +1,59 @@
-"""Depthwise convolution without a fast function: multipliers, dilation, or a core without DSP."""
+"""Depthwise convolution without a fast function: multipliers, dilation, or a core without DSP.
+
+References
+----------
+ARM-software/CMSIS-NN 6.0, Source/ConvolutionFunctions/arm_depthwise_conv_s8.c.
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
 from hwmodels.kernel import Block, Kernel
-from twin.runtimes.cmsis_nn.depthwise_sequences import (
-    CLAMP_4_PACKED,
-    GENERIC_TAP,
-    MULTIPLIER_4_TAP,
-)
-from twin.runtimes.cmsis_nn.dialect import (
+from twin.runtimes.cmsis_nn.scalar import bookkeeping, entry, finish_four, requantise
+from twin.runtimes.lowering import Site
+from twin.runtimes.lowering.blocks import (
     BRANCH,
-    CLAMP,
-    PARAMETERS,
-    SCALE,
-    STORE,
     block,
-    bookkeeping,
     build_kernel,
     choose_dialect,
-    entry,
     join,
-    requantise,
+    plain,
 )
-from twin.runtimes.cmsis_nn.geometry import Geometry
-from twin.runtimes.cmsis_nn.nests import Bound, bound, load, repeat, resolve, store
-from twin.runtimes.lowering import Site
+from twin.runtimes.lowering.geometry import (
+    Geometry,
+    needed_bounds,
+    output_steps,
+    over_pixels,
+    over_window,
+    window_load,
+)
+from twin.runtimes.lowering.nests import load, repeat, resolve, store
+
+_GENERIC_TAP = {  # generic kernel: one position of one channel
+    "thumb2": "ldrsb r3, [r2]; ldrsb r7, [r1]; adds r0, #1; add r3, r10; cmp r6, r0; add r2, r8;"
+           "mla r4, r7, r3, r4; add r1, r9; bne 0b",
+    "thumb1": "ldr r6, [sp, #4]; movs r3, #0; mov r8, r6; ldrsb r3, [r2, r3]; movs r7, #0;"
+              "ldrsb r7, [r1, r7]; adds r0, #1; add r3, r8; add r2, r8; muls r7, r3, r7;"
+              "adds r4, r4, r7; add r1, r9; cmp r6, r0; bne 0b",
+    "rv32": "lb a5, 0(a2); lb a4, 0(a1); addi a0, a0, 1; add a5, a5, s11; add a2, a2, s8;"
+            "mul a5, a5, a4; add a1, a1, s9; add s0, s0, a5; bne a0, a6, 0b",
+}
+
+_MULTIPLIER_4_TAP = {  # one input position by four output channels: 4 MAC
+    "thumb2": "ldrsb r3, [lr]; ldrsb r2, [r1]; add r3, r9; mla r7, r3, r2, r7; ldrsb r2, [r1, #1];"
+           "mla r4, r3, r2, r4; ldrsb r2, [r1, #2]; adds r0, #1; mla r5, r3, r2, r5;"
+           "ldrsb r2, [r1, #3]; cmp r0, r12; add lr, r11; mla r6, r3, r2, r6; add r1, r10; bne 0b",
+    "thumb1": "movs r3, #0; ldrsb r3, [r4, r3]; adds r3, r3, r7; movs r2, #0; ldrsb r2, [r1, r2];"
+              "muls r2, r3, r2; add r8, r2; movs r2, #1; ldrsb r2, [r1, r2]; muls r2, r3, r2;"
+              "add r9, r2; movs r2, #2; ldrsb r2, [r1, r2]; muls r2, r3, r2; add r10, r2;"
+              "movs r2, #3; ldrsb r2, [r1, r2]; muls r2, r3, r2; adds r6, r6, r2; adds r0, #1;"
+              "add r4, r11; add r1, r12; cmp r0, r5; bne 0b",
+    "rv32": "lb a5, 0(a3); lb a4, 0(a1); lb a2, 1(a1); lb t3, 2(a1); lb t4, 3(a1);"
+            "add a5, a5, s11; mul a4, a5, a4; mul a2, a5, a2; mul t3, a5, t3; mul a5, a5, t4;"
+            "add s0, s0, a4; add s1, s1, a2; add s2, s2, t3; add s3, s3, a5; addi a0, a0, 1;"
+            "add a3, a3, s8; add a1, a1, s9; bne a0, a6, 0b",
+}
 
 
 def lower_generic(shape: Geometry, site: Site) -> Kernel:
@@ -50,7 +77,7 @@ def lower_generic(shape: Geometry, site: Site) -> Kernel:
                         macs=shape.batches * shape.taps_inside * shape.output_channels)
 
 
-_ROW = {"dsp": (10, 1, 11), "thumb2": (10, 1, 11), "thumb1": (6, 1, 28), "rv32": (10, 1, 11)}
+_ROW = {"thumb2": (10, 1, 11), "thumb1": (6, 1, 28), "rv32": (10, 1, 11)}
 """Stack loads, stack stores and arithmetic per window row of one output."""
 
 _SOFT_DIVISION = (  # newlib's unrolled shift and subtract for a small quotient
@@ -59,7 +86,7 @@ _SOFT_DIVISION = (  # newlib's unrolled shift and subtract for a small quotient
     + "lsls r3, r1, #1; cmp r0, r3; b 5f; lsls r2, r2, #1; adds r2, #1;" * 4
     + "subs r1, r0, r1; bcs 6f; movs r1, r0; adcs r2, r2; movs r0, r2; bx lr")
 _DIVISIONS = {  # first and last window position along a dilated axis: two divisions
-    "dsp": "rsbs r2, r3, #0; add r2, r1; subs r2, #1; sdiv r2, r2, r1; bic r2, r2, r2, asr #31;"
+    "thumb2": "rsbs r2, r3, #0; add r2, r1; subs r2, #1; sdiv r2, r2, r1; bic r2, r2, r2, asr #31;"
            "subs r5, r6, r3; add r5, r1; subs r5, #1; sdiv r5, r5, r1; cmp r5, r7; it ge;"
            "movge r5, r7",
     "thumb1": f"rsbs r2, r3, #0; add r2, r1; subs r2, #1; {_SOFT_DIVISION}; mvns r3, r0;"
@@ -69,7 +96,6 @@ _DIVISIONS = {  # first and last window position along a dilated axis: two divis
             "not a4, a4; and a2, a2, a4; sub a5, a6, a3; add a5, a5, a1; addi a5, a5, -1;"
             "div a5, a5, a1; blt a5, a7, 1f; mv a5, a7",
 }
-_DIVISIONS["thumb2"] = _DIVISIONS["dsp"]
 
 
 def _bias(dialect: str, shape: Geometry) -> str:
@@ -81,7 +107,7 @@ def _bias(dialect: str, shape: Geometry) -> str:
 def _blocks_of_one(dialect: str, shape: Geometry, multiplier: int) -> tuple[Block, ...]:
     pixels = shape.batches * shape.pixels
     outputs = pixels * shape.output_channels
-    rows = shape.batches * sum(shape.row_taps) * shape.output_columns * shape.output_channels
+    rows = shape.batches * shape.window_rows * shape.output_channels
     taps = shape.batches * shape.taps_inside * shape.output_channels
     end = BRANCH[dialect]
     jumps = 4 if shape.window.dilation == (1, 1) else 0
@@ -89,63 +115,43 @@ def _blocks_of_one(dialect: str, shape: Geometry, multiplier: int) -> tuple[Bloc
         block("pixel", join(bookkeeping(dialect, 16, 10, 18), end), pixels, 1),
         block("input channel", join(bookkeeping(dialect, 8, 8, 8), end),
               pixels * shape.input_channels, pixels),
-        *[block("window bounds by division", _DIVISIONS[dialect], outputs)
+        *[block("window bounds by division", _DIVISIONS[plain(dialect)], outputs)
           for dilation in shape.window.dilation if dilation > 1],
         block("output channel", join(
             _bias(dialect, shape), bookkeeping(dialect, 8, 4, 18 - jumps, jumps),
             requantise(dialect, 1), end), outputs, outputs // multiplier),
-        block("window row", join(bookkeeping(dialect, *_ROW[dialect]), end), rows, outputs),
-        block("window position", GENERIC_TAP[dialect], taps, rows))
+        block("window row", join(bookkeeping(dialect, *_ROW[plain(dialect)]), end), rows, outputs),
+        block("window position", _GENERIC_TAP[plain(dialect)], taps, rows))
 
 
 def _blocks_of_four(dialect: str, shape: Geometry, multiplier: int) -> tuple[Block, ...]:
     tiles = shape.pixels * shape.output_channels // 4
-    rows = sum(shape.row_taps) * shape.output_columns * shape.output_channels // 4
+    rows = shape.window_rows * shape.output_channels // 4
     taps = shape.taps_inside * shape.output_channels // 4
-    scale = join(PARAMETERS[dialect], SCALE[dialect])
-    if dialect in ("dsp", "thumb2"):
-        finish = join(*[scale] * 4, CLAMP_4_PACKED)
-    else:
-        finish = join(*[scale] * 4, *[join(CLAMP[dialect], STORE[dialect])] * 4)
     end = BRANCH[dialect]
     return (
         block("pixel", join(bookkeeping(dialect, 14, 8, 16), end), shape.pixels, 1),
         block("four channels", join(*[_bias(dialect, shape)] * 4, bookkeeping(dialect, 20, 9, 16),
-                                    finish, end), tiles, shape.pixels),
+                                    finish_four(dialect), end), tiles, shape.pixels),
         block("window row", join(bookkeeping(dialect, 6, 1, 8), end), rows, tiles),
-        block("window position", MULTIPLIER_4_TAP[dialect], taps, rows))
+        block("window position", _MULTIPLIER_4_TAP[plain(dialect)], taps, rows))
 
 
 def _drafts(dialect: str, shape: Geometry, multiplier: int, at_once: int) -> tuple[Any, ...]:
     """Accesses in program order: pixel, input channel, tile of output channels, window."""
-    window, channels, outputs = shape.window, shape.input_channels, shape.output_channels
-    line_bytes = shape.input_columns * channels
-    top, first = -window.padding[0], -window.padding[2]
-    bounds: list[Bound] = []
-    if sum(shape.row_taps) < shape.output_rows * shape.kernel_rows:
-        bounds.append(bound(top, shape.input_rows, line=window.stride[0], ky=window.dilation[0]))
-    if sum(shape.column_taps) < shape.output_columns * shape.kernel_columns:
-        bounds.append(bound(first, shape.input_columns, pixel=window.stride[1],
-                            kx=window.dilation[1]))
-    inside = tuple(bounds)
-    source = load("input", 1, top * line_bytes + first * channels, channel=1,
-                  batch=shape.input_rows * line_bytes, line=window.stride[0] * line_bytes,
-                  pixel=window.stride[1] * channels, ky=window.dilation[0] * line_bytes,
-                  kx=window.dilation[1] * channels)._replace(bounds=inside)
+    channels, outputs = shape.input_channels, shape.output_channels
+    inside = needed_bounds(shape)
+    source = window_load(shape, inside, channel=1)
     weights = [load("weights", 1, k, ky=shape.kernel_columns * outputs, kx=outputs,
                     channel=multiplier, tile=at_once)._replace(bounds=inside)
                for k in range(at_once)]
     words = {"channel": 4 * multiplier, "tile": 4 * at_once}
-    merged = at_once == 4 and dialect in ("dsp", "thumb2")
+    merged = at_once == 4 and plain(dialect) == "thumb2"
     width, times = (4, 1) if merged else (1, at_once)
     biases = [load("bias", 4, 4 * k, **words) for k in range(at_once if shape.has_bias else 0)]
-    return (repeat("batch", shape.batches, repeat("line", shape.output_rows, repeat(
-        "pixel", shape.output_columns, repeat("channel", channels, repeat(
-            "tile", multiplier // at_once, *biases,
-            repeat("ky", shape.kernel_rows, repeat(
-                "kx", shape.kernel_columns, source, *weights)),
-            *[load("parameters", 4, 4 * (part * outputs + k), **words)
-              for k in range(at_once) for part in (1, 0)],
-            *[store("output", width, width * k, channel=multiplier, tile=at_once,
-                    pixel=outputs, line=shape.output_columns * outputs,
-                    batch=shape.pixels * outputs) for k in range(times)]))))),)
+    return over_pixels(shape, repeat("channel", channels, repeat(
+        "tile", multiplier // at_once, *biases, over_window(shape, source, *weights),
+        *[load("parameters", 4, 4 * (part * outputs + k), **words)
+          for k in range(at_once) for part in (1, 0)],
+        *[store("output", width, width * k, channel=multiplier, tile=at_once,
+                **output_steps(shape)) for k in range(times)])))

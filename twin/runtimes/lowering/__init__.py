@@ -1,13 +1,14 @@
 """How a layer becomes kernels: the contract between a graph and a kernel library.
 
-A kernel library is a package beside this file with one module per operator family. Its
-`LIBRARY` maps canonical operators to a `Lowering`.
+Beside it stand what the libraries share: `blocks` (instructions and how often they run), `nests`
+(accesses), `geometry` (extents of windowed operators), `libc` (copies and fills).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Literal
 
 from hwmodels.errors import KernelError
 from hwmodels.kernel import Kernel, Operand
@@ -42,9 +43,14 @@ class Site:
                           + ", ".join(operand.name for operand in self.operands))
 
 
+def no_scratch(graph: Graph, layer: Layer, isa: str) -> int:
+    """Scratch of a kernel that needs none."""
+    return 0
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lowering:
-    """How one library runs one operator.
+    """How one library runs one operator on one kind of core.
 
     Parameters
     ----------
@@ -55,9 +61,11 @@ class Lowering:
     """
 
     lower: Callable[[Graph, Layer, Site], tuple[Kernel, ...]]
-    scratch_bytes: Callable[[Graph, Layer, str], int]
+    scratch_bytes: Callable[[Graph, Layer, str], int] = no_scratch
 
 
-def no_scratch(graph: Graph, layer: Layer, isa: str) -> int:
-    """Scratch of a kernel that needs none."""
-    return 0
+Extension = Literal["c", "dsp", "mve"]
+"""Code a library has of an operator: plain C, packed 16-bit multiplies, Helium vectors."""
+
+Kernels = Mapping[str, Mapping[Extension, Lowering]]
+"""By operator, what a file of a library has; `twin.runtimes.library` chooses from it."""

@@ -1,4 +1,4 @@
-"""Windows gathered into columns, four output positions at a time (Helium).
+"""Windows gathered into columns, four output positions at a time (Helium convolutions).
 
 Output positions are numbered row by row and taken in groups of four, which run over row ends.
 Where a row is no multiple of four the grouping repeats after a few rows; those rows are written
@@ -13,18 +13,10 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from hwmodels.kernel import Block
-from twin.runtimes.cmsis_nn.dialect import block
-from twin.runtimes.cmsis_nn.geometry import Geometry
-from twin.runtimes.cmsis_nn.nests import bound, repeat
-from twin.runtimes.cmsis_nn.vector_mve import (
-    copy_loop,
-    fill_loop,
-    guarded,
-    row_load,
-    row_moves,
-    row_store,
-    straight,
-)
+from twin.runtimes.cmsis_nn.helium import copy_loop, fill_loop, row_load, row_moves, row_store
+from twin.runtimes.lowering.blocks import block, straight
+from twin.runtimes.lowering.geometry import Geometry
+from twin.runtimes.lowering.nests import bound, guarded, repeat
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -216,7 +208,7 @@ def gather_blocks(code: GatherCode, columns: Columns, repeats: int, calls: int
     shape = columns.shape
     taps = shape.taps * repeats
     inside = shape.taps_inside * repeats
-    rows_inside = sum(shape.row_taps) * shape.output_columns * shape.kernel_columns * repeats
+    rows_inside = shape.window_rows * shape.kernel_columns * repeats
     left = _taps_not_left(shape) * sum(shape.row_taps) * repeats
     window_rows = shape.pixels * shape.kernel_rows * repeats
     pixels, rows = shape.pixels * repeats, shape.output_rows * repeats

@@ -1,52 +1,11 @@
-"""Which instructions a core gives the kernels, and the sequences all kernels share.
-
-Four dialects: `dsp` (Armv7E-M, Armv8-M with DSP: packed 16-bit multiplies), `thumb2` (plain C
-on Armv7-M and Armv8-M), `thumb1` (plain C on Armv6-M: no long multiply, no unaligned access) and
-`rv32` (plain C on RV32IMAC). A sequence states the mix and the dependencies of what a compiler
-makes of the library's C (gcc 12.2 -O2); register numbers carry only the dependencies.
-"""
+"""Sequences the scalar and DSP kernels share: calls, bookkeeping, requantisation."""
 
 from __future__ import annotations
 
 from functools import cache
 
-from hwmodels.errors import did_you_mean
-from hwmodels.kernel import Block, Kernel, Nest
-from twin.errors import RuntimeRefusedError
-from twin.runtimes.lowering import Site
-
-DIALECTS = {
-    "armv6-m": "thumb1",
-    "armv7-m": "thumb2",
-    "armv8-m": "thumb2",
-    "armv7e-m": "dsp",
-    "armv8-m-dsp": "dsp",
-    "armv8.1-m-mve": "dsp",
-    "rv32imac": "rv32",
-    "x86-64": "thumb2",
-}
-"""Dialect by instruction set: the vector core for kernels that have no vector path, and the host
-as if it ran the plain C with a 32-bit load-store instruction set (assumed)."""
-
-MVE = "armv8.1-m-mve"
-
-BYTES_PER_INSTRUCTION = {"dsp": 2.73, "thumb2": 2.66, "thumb1": 2.05, "rv32": 2.87}
-"""Mean length of an instruction, measured on the compiled kernels (gcc 12.2 -O2)."""
-
-
-def choose_dialect(isa: str) -> str:
-    """Return the dialect of an instruction set.
-
-    Raises
-    ------
-    RuntimeRefusedError
-        When the kernels were never built for it.
-    """
-    if isa not in DIALECTS:
-        raise RuntimeRefusedError(f"cmsis-nn kernels are not lowered for instruction set {isa!r}; "
-                                  + did_you_mean(isa, DIALECTS))
-    return DIALECTS[isa]
-
+from hwmodels.kernel import Block
+from twin.runtimes.lowering.blocks import CALL, RETURN, block, join, plain, spills
 
 LONG_MULTIPLY = (  # body of the 32x32 -> 64 bit multiply that Armv6-M calls: 41 instructions
     "bl __aeabi_lmul; push {r4, r5, r6, r7, lr}; mov lr, r9; mov r9, r3; lsrs r3, r0, #16;"
@@ -120,6 +79,14 @@ CLAMP["thumb2"] = CLAMP["dsp"]
 """Add the output offset and clamp to the activation's range; without conditional execution the
 lower bound is taken as reached and the upper one as not."""
 
+_CLAMP_4_PACKED = (  # offset, clamp and one word store of four results (stores are merged)
+    "ldr r3, [sp, #44]; ldr r5, [sp, #48]; ldr r7, [sp, #52]; add r4, r3; add r6, r3; cmp r4, r5;"
+    "it lt; movlt r4, r5; cmp r6, r5; add r0, r3; it lt; movlt r6, r5; cmp r4, r7; it ge;"
+    "movge r4, r7; cmp r0, r5; add r1, r3; it lt; movlt r0, r5; cmp r6, r7; it ge; movge r6, r7;"
+    "movs r3, #0; cmp r1, r5; it lt; movlt r1, r5; bfi r3, r4, #0, #8; cmp r0, r7; it ge;"
+    "movge r0, r7; bfi r3, r6, #8, #8; cmp r1, r7; it ge; movge r1, r7; bfi r3, r0, #16, #8;"
+    "bfi r3, r1, #24, #8; ldr r1, [sp, #56]; add r1, r10; str r3, [r1, #-4]")
+
 STORE = {
     "dsp": "ldr r3, [sp, #16]; strb r1, [r3, #-1]",
     "thumb2": "ldr r3, [sp, #16]; strb r1, [r3, #-1]",
@@ -128,29 +95,11 @@ STORE = {
 }
 """Store one int8 result through a pointer kept on the stack."""
 
-_SPILLS = {  # index arithmetic and spills: load, store, arithmetic
-    "thumb2": (("ldr r3, [sp, #28]", "ldr r0, [sp, #44]"), ("str r1, [sp, #36]",),
-               ("add r2, r3", "adds r1, #1", "mov r5, r2", "cmp r0, r1")),
-    "thumb1": (("ldr r3, [sp, #28]", "ldr r0, [sp, #44]"), ("str r1, [sp, #36]",),
-               ("adds r2, r2, r3", "adds r1, #1", "mov r8, r2", "cmp r0, r1")),
-    "rv32": (("lw a3, 28(sp)", "lw a0, 44(sp)"), ("sw a1, 36(sp)",),
-             ("add a2, a2, a3", "addi a1, a1, 1", "mv a5, a2", "add a4, a4, a0")),
-}
-_SPILLS["dsp"] = _SPILLS["thumb2"]
-
 _SPREAD = {
     "dsp": (1.0, 1.0, 1.0), "thumb2": (1.0, 1.0, 1.0), "thumb1": (1.4, 1.4, 1.4),
     "rv32": (0.5, 0.6, 1.0),
 }
 """Bookkeeping relative to Thumb-2: eight low registers spill more, thirty-one spill less."""
-
-_JUMP = {"dsp": "b 1f", "thumb2": "b 1f", "thumb1": "b 1f", "rv32": "j 1f"}
-
-BRANCH = {"dsp": "bne 0b", "thumb2": "bne 0b", "thumb1": "bne 0b", "rv32": "bne a2, a6, 0b"}
-"""Closing branch of a loop."""
-
-CALL = {"dsp": "bl 0f", "thumb2": "bl 0f", "thumb1": "bl 0f", "rv32": "call 0f"}
-RETURN = {"dsp": "bx lr", "thumb2": "bx lr", "thumb1": "bx lr", "rv32": "ret"}
 
 
 @cache
@@ -165,19 +114,11 @@ def bookkeeping(dialect: str, loads: int, stores: int, arithmetic: int, jumps: i
         Stack loads, stack stores and register instructions gcc 12.2 -O2 needs on Armv7-M; other
         dialects need in proportion.
     jumps : int
-        Branches taken inside: a block's text is the path executed, so they are unconditional.
+        Branches taken inside.
     """
     counts = [round(count * spread) for count, spread in zip(
-        (loads, stores, arithmetic), _SPREAD[dialect], strict=True)] + [jumps]
-    total = sum(counts)
-    done = [0, 0, 0, 0]
-    lines = []
-    for place in range(1, total + 1):  # spread evenly: the kind most behind its share is next
-        kind = max(range(4), key=lambda one: counts[one] * place - done[one] * total)
-        texts = (*_SPILLS[dialect], (_JUMP[dialect],))[kind]
-        lines.append(texts[done[kind] % len(texts)])
-        done[kind] += 1
-    return "; ".join(lines)
+        (loads, stores, arithmetic), _SPREAD[dialect], strict=True)]
+    return spills(dialect, *counts, jumps)
 
 
 @cache
@@ -204,16 +145,17 @@ def requantise_tensor(dialect: str, outputs: int) -> str:
     return join(*[one] * outputs)
 
 
-def join(*parts: str) -> str:
-    """Return block text of several sequences, empty ones left out."""
-    return "; ".join(part for part in parts if part)
+def finish_four(dialect: str) -> str:
+    """Return scaling, clamping and storing of four channels: one word on Armv7-M."""
+    scale = join(PARAMETERS[dialect], SCALE[dialect])
+    if plain(dialect) == "thumb2":
+        return join(*[scale] * 4, _CLAMP_4_PACKED)
+    return join(*[scale] * 4, *[join(CLAMP[dialect], STORE[dialect])] * 4)
 
 
-def block(name: str, code: str, trips: int, entries: int | None = None,
-          cause: str | None = None) -> Block:
-    """Return a block; straight (entries equal trips) unless entries are given."""
-    return Block(name=name, code=code, trips=trips,
-                 entries=trips if entries is None else min(entries, trips), cause=cause)
+def bias_load(dialect: str) -> str:
+    """Return the load of one channel's bias."""
+    return "lw a2, 0(a4)" if dialect == "rv32" else "ldr r3, [r2]"
 
 
 def entry(dialect: str, instructions: int, calls: int, name: str = "call") -> Block:
@@ -224,37 +166,6 @@ def entry(dialect: str, instructions: int, calls: int, name: str = "call") -> Bl
     return block(name, code, calls, cause="kernel_call")
 
 
-def build_kernel(name: str, family: str, site: Site, blocks: tuple[Block, ...],
-                 nests: tuple[Nest, ...], macs: int = 0, assumed: bool = False) -> Kernel:
-    """Return a kernel with the operands its accesses name and its code's footprint.
-
-    Notes
-    -----
-    Footprint = distinct instructions of the blocks x mean instruction length; blocks never run
-    are left out. Everything is assumed on a host.
-    """
-    used = tuple(one for one in blocks if one.trips)
-    instructions = sum(count_instructions(one.code) for one in used)
-    length = BYTES_PER_INSTRUCTION[choose_dialect(site.isa)]
-    names = _operand_names(nests)
-    return Kernel(
-        name=name, family=family, blocks=used, nests=nests,
-        operands=tuple(operand for operand in site.operands if operand.name in names),
-        useful_macs=macs, code_bytes=round(instructions * length),
-        assumed=assumed or site.isa == "x86-64")
-
-
-@cache
-def count_instructions(code: str) -> int:
-    """Instructions of a block's text."""
-    return sum(1 for part in code.replace("\n", ";").split(";") if part.strip())
-
-
-def _operand_names(nests: tuple[Nest, ...]) -> set[str]:
-    names: set[str] = set()
-    for nest in nests:
-        if hasattr(nest, "operand"):
-            names.add(nest.operand)
-        else:
-            names |= _operand_names(nest.body)
-    return names
+def in_fours(dialect: str, length: int) -> tuple[int, int]:
+    """Return groups of four a core with DSP takes at once, and elements left to single steps."""
+    return divmod(length, 4) if dialect == "dsp" else (0, length)

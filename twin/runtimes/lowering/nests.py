@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from hwmodels.kernel import Access, Guard, Loop, Nest
@@ -49,9 +51,39 @@ def store(operand: str, width_bytes: int, offset_bytes: int = 0, /, **steps_byte
     return Move(operand, True, width_bytes, offset_bytes, (), steps_bytes)
 
 
+def guarded(move: Move, *bounds: Bound) -> Move:
+    """Return the access held back outside the bounds."""
+    return move._replace(bounds=(*move.bounds, *bounds))
+
+
 def repeat(name: str, extent: int, /, *body: Any) -> Repeat:
     """Return a loop of that name over what is inside; extent 0 makes it vanish."""
     return Repeat(name, extent, body)
+
+
+def strides(shape: tuple[int, ...]) -> list[int]:
+    """Return the elements between neighbours along each axis of a dense tensor."""
+    return [math.prod(shape[axis + 1:]) for axis in range(len(shape))]
+
+
+def by_axis(steps: Iterable[int], size_bytes: int = 1) -> dict[str, int]:
+    """Return steps in bytes for the loops of `over_axes`, from steps in elements."""
+    return {f"axis{axis}": step * size_bytes for axis, step in enumerate(steps)}
+
+
+def over_axes(shape: tuple[int, ...], /, *body: Any) -> tuple[Any, ...]:
+    """Return a loop nest over a shape, outermost axis first; its loops are named axis0, axis1, ...
+
+    Parameters
+    ----------
+    shape : tuple of int
+        Extents.
+    body : Move or Repeat
+        What runs at every place.
+    """
+    for axis in reversed(range(len(shape))):
+        body = (repeat(f"axis{axis}", shape[axis], *body),)
+    return body
 
 
 def resolve(*drafts: Any) -> tuple[Nest, ...]:

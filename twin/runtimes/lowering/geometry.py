@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from twin.network.graph import Graph, Layer, Window
+from twin.runtimes.lowering.nests import Bound, Move, bound, load, repeat
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,6 +75,11 @@ class Geometry:
         return self.pixels * self.kernel_rows * self.kernel_columns
 
     @property
+    def window_rows(self) -> int:
+        """Window rows inside the input over all output positions of one batch."""
+        return sum(self.row_taps) * self.output_columns
+
+    @property
     def is_pointwise(self) -> bool:
         """Whether the window is one position without padding or dilation."""
         window = self.window
@@ -124,3 +131,59 @@ def shape_nhwc(shape: tuple[int, ...]) -> tuple[int, int, int, int]:
         shape = (merged, *shape[-3:])
     padded = (1,) * (4 - len(shape)) + tuple(shape)
     return padded[0], padded[1], padded[2], padded[3]
+
+
+def over_pixels(shape: Geometry, *body: Any) -> tuple[Any, ...]:
+    """Return the loops over output positions, named batch, row and column."""
+    return (repeat("batch", shape.batches, repeat("row", shape.output_rows, repeat(
+        "column", shape.output_columns, *body))),)
+
+
+def over_window(shape: Geometry, *body: Any) -> Any:
+    """Return the loops over window positions, named ky and kx."""
+    return repeat("ky", shape.kernel_rows, repeat("kx", shape.kernel_columns, *body))
+
+
+def window_bounds(shape: Geometry) -> tuple[Bound, Bound]:
+    """Return what keeps a window position inside the input: its row, then its column."""
+    window = shape.window
+    return (bound(-window.padding[0], shape.input_rows, row=window.stride[0],
+                  ky=window.dilation[0]),
+            bound(-window.padding[2], shape.input_columns, column=window.stride[1],
+                  kx=window.dilation[1]))
+
+
+def needed_bounds(shape: Geometry) -> tuple[Bound, ...]:
+    """Return those of `window_bounds` that some window position violates."""
+    row, column = window_bounds(shape)
+    return ((row,) if sum(shape.row_taps) < shape.output_rows * shape.kernel_rows else ()) + (
+        (column,) if sum(shape.column_taps) < shape.output_columns * shape.kernel_columns else ())
+
+
+def window_load(shape: Geometry, bounds: tuple[Bound, ...], width_bytes: int = 1,
+                element_bytes: int = 1, /, **inner_bytes: int) -> Move:
+    """Return the load of the first channel at a window position of an output position.
+
+    Parameters
+    ----------
+    shape : Geometry
+        Extents.
+    bounds : tuple of Bound
+        Where the load happens.
+    width_bytes, element_bytes : int
+        Of the access, and of one channel.
+    inner_bytes : int
+        Steps of further loops, in bytes by loop name.
+    """
+    window, pixel = shape.window, shape.input_channels * element_bytes
+    line = shape.input_columns * pixel
+    return load("input", width_bytes, -window.padding[0] * line - window.padding[2] * pixel,
+                batch=shape.input_rows * line, row=window.stride[0] * line,
+                column=window.stride[1] * pixel, ky=window.dilation[0] * line,
+                kx=window.dilation[1] * pixel, **inner_bytes)._replace(bounds=bounds)
+
+
+def output_steps(shape: Geometry, element_bytes: int = 1) -> dict[str, int]:
+    """Return the steps of an output position in bytes by loop name."""
+    pixel = shape.output_channels * element_bytes
+    return {"batch": shape.pixels * pixel, "row": shape.output_columns * pixel, "column": pixel}

@@ -1,0 +1,194 @@
+"""Convolution: 1x1 and rows multiplied where they lie, other windows gathered into columns.
+
+References
+----------
+ARM-software/CMSIS-NN 6.0, Source/ConvolutionFunctions: arm_convolve_wrapper_s8.c (choice of
+function), arm_convolve_1x1_s8_fast.c, arm_convolve_1x1_s8.c, arm_convolve_1_x_n_s8.c.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+from hwmodels.kernel import Block, Kernel, Nest
+from twin.network.graph import Graph, Layer
+from twin.runtimes.cmsis_nn.convolution.product import (
+    Product,
+    ProductMve,
+    product_blocks,
+    product_blocks_mve,
+    product_drafts,
+    quad_drafts,
+    single_drafts,
+)
+from twin.runtimes.cmsis_nn.convolution.windows import (
+    lower_windows,
+    lower_windows_mve,
+    scratch_bytes,
+    scratch_bytes_mve,
+)
+from twin.runtimes.cmsis_nn.scalar import entry
+from twin.runtimes.lowering import Kernels, Lowering, Site
+from twin.runtimes.lowering.blocks import block, build_kernel, choose_dialect
+from twin.runtimes.lowering.geometry import Geometry, read_geometry
+from twin.runtimes.lowering.nests import repeat, resolve
+
+
+def _lower(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
+    """The wrapper's choice in C and with DSP."""
+    shape = read_geometry(graph, layer)
+    if shape.is_pointwise and layer.groups == 1:
+        return (_lower_pointwise(shape, site),)
+    return (lower_windows(shape, layer.groups, site),)
+
+
+def _scratch_bytes(graph: Graph, layer: Layer, isa: str) -> int:
+    shape = read_geometry(graph, layer)
+    direct = shape.is_pointwise and layer.groups == 1
+    return 0 if direct else scratch_bytes(shape, layer.groups)
+
+
+def _lower_mve(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
+    """The wrapper's choice with Helium."""
+    shape = read_geometry(graph, layer)
+    if shape.is_pointwise and layer.groups == 1:
+        return (_build_pointwise(shape, site, *_plan_pointwise_mve(shape)),)
+    if _is_one_row(shape) and layer.groups == 1:
+        return (_lower_one_row_mve(shape, site),)
+    return (lower_windows_mve(shape, layer.groups, site),)
+
+
+def _scratch_bytes_mve(graph: Graph, layer: Layer, isa: str) -> int:
+    shape = read_geometry(graph, layer)
+    direct = layer.groups == 1 and (shape.is_pointwise or _is_one_row(shape))
+    return 0 if direct else scratch_bytes_mve(shape, layer.groups)
+
+
+def _is_one_row(shape: Geometry) -> bool:
+    """The library's condition for its 1xN function, which needs no gathering."""
+    window = shape.window
+    return (shape.input_rows == 1 and shape.kernel_rows == 1 and window.dilation[1] == 1
+            and window.stride[1] * shape.input_channels % 4 == 0)
+
+
+def _build_pointwise(shape: Geometry, site: Site, blocks: tuple[Block, ...],
+                     nests: tuple[Nest, ...]) -> Kernel:
+    fast = shape.window.stride == (1, 1)
+    return build_kernel(
+        "arm_convolve_1x1_s8_fast" if fast else "arm_convolve_1x1_s8", "pointwise", site,
+        blocks, nests,
+        macs=shape.batches * shape.pixels * shape.output_channels * shape.input_channels)
+
+
+def _lower_pointwise(shape: Geometry, site: Site) -> Kernel:
+    """1x1 without padding: one product, or one per output row where the stride is not one."""
+    dialect = choose_dialect(site.isa)
+    channels, rows = shape.input_channels, shape.output_channels
+    stride_rows, stride_columns = shape.window.stride
+    fast = stride_rows == stride_columns == 1
+    if fast:
+        calls = 1
+        product = Product(shape.batches * shape.pixels, rows, channels, shape.has_bias)
+        drafts = product_drafts(dialect, product, channels)
+    else:
+        calls = shape.batches * shape.output_rows
+        product = Product(shape.output_columns, rows, channels, shape.has_bias)
+        row_in = stride_rows * shape.input_columns * channels
+        batch_in = shape.input_rows * shape.input_columns * channels
+        drafts = (repeat("batch", shape.batches, repeat(
+            "line", shape.output_rows,
+            *product_drafts(dialect, product, stride_columns * channels,
+                            line=(row_in, shape.output_columns * rows),
+                            batch=(batch_in, shape.pixels * rows)))),)
+    blocks = (entry(dialect, 70, calls), *product_blocks(dialect, product, calls))
+    return _build_pointwise(shape, site, blocks, resolve(*drafts))
+
+
+_ENTRY_MVE = (
+    "stmdb sp!, {r4, r5, r6, r7, r8, r9, lr}; ldr r5, [r1, #16]; ldr r6, [r1, #20]; cmp r5, #0;"
+    "sub sp, #44; ldr r4, [r1, #8]; ldr r7, [r1, #12]; cmp r4, #1; ldrd r4, r7, [r3];"
+    "mul r4, r7, r4; ldrd r8, r9, [r3, #8]; mul r4, r8, r4; ldr r5, [sp, #92];"
+    "ldr r5, [r5, #12]; str r9, [sp, #40]; str r5, [sp, #36]; ldr r6, [r1, #36];"
+    "str r6, [sp, #32]; ldr r6, [r1, #32]; str r6, [sp, #28]; ldrd r6, r7, [r1];"
+    "strd r6, r7, [sp, #20]; strd r5, r9, [sp, #12]; ldr r6, [r2, #4]; str r4, [sp, #8];"
+    "str r6, [sp, #4]; ldr r6, [r2]; str r6, [sp]; bl 0f; add sp, #44;"
+    "ldmia sp!, {r4, r5, r6, r7, r8, r9, pc}")
+
+
+@lru_cache(maxsize=256)
+def _plan_pointwise_mve(shape: Geometry) -> tuple[tuple[Block, ...], tuple[Nest, ...]]:
+    stride_rows, stride_columns = shape.window.stride
+    fast = (stride_rows, stride_columns) == (1, 1)
+    calls = 1 if fast else shape.output_rows * shape.batches
+    rows = shape.pixels * shape.batches if fast else shape.output_columns
+    product = ProductMve(
+        depth=shape.input_channels, channels=shape.output_channels, calls=calls,
+        quads=rows // 4 * calls, singles=rows % 4 * calls, has_bias=shape.has_bias)
+    step = shape.input_channels * stride_columns
+    call_step = {} if fast else {"call": stride_rows * shape.input_columns * shape.input_channels}
+    drafts = repeat("call", calls, *_row_drafts_mve(
+        product, rows, step, call_step, {} if fast else {"call": rows * shape.output_channels}))
+    blocks = (block("call", _ENTRY_MVE, calls, cause="kernel_call"), *product_blocks_mve(product))
+    return blocks, resolve(drafts)
+
+
+def _row_drafts_mve(product: ProductMve, rows: int, step: int, input_steps: dict[str, int],
+                 output_steps: dict[str, int], offset: int = 0, output_offset: int = 0
+                 ) -> list[Any]:
+    """Rows multiplied straight from the input, `step` bytes apart."""
+    quads, left = divmod(rows, 4)
+    wide = product.channels
+    drafts: list[Any] = [repeat("quad", quads, quad_drafts(
+        product, "input", step, offset, output_offset, wide,
+        source_steps={"quad": 4 * step, **input_steps},
+        output_steps={"quad": 4 * wide, **output_steps}))]
+    for one in range(4 * quads, 4 * quads + left):
+        drafts += single_drafts(product, "input", offset + one * step,
+                                output_offset + one * wide, source_steps=input_steps,
+                                output_steps=output_steps)
+    return drafts
+
+
+def _lower_one_row_mve(shape: Geometry, site: Site) -> Kernel:
+    """Lower a 1xN convolution: windows overlap in the input and are read where they lie.
+
+    Padded positions at either end run alone, over the part of the window inside the input.
+    """
+    channels, window = shape.input_channels, shape.window
+    taps = shape.column_taps
+    whole = [place for place, count in enumerate(taps) if count == shape.kernel_columns]
+    first, count = (whole[0], len(whole)) if whole else (len(taps), 0)
+    depth = shape.kernel_columns * channels
+    step = window.stride[1] * channels
+    product = ProductMve(depth=depth, channels=shape.output_channels, calls=shape.batches,
+                         quads=count // 4 * shape.batches, singles=count % 4 * shape.batches,
+                         has_bias=shape.has_bias)
+    batch_in = {"batch": shape.input_columns * channels}
+    batch_out = {"batch": shape.pixels * shape.output_channels}
+    blocks = [block("call", _ENTRY_MVE, shape.batches, cause="kernel_call"),
+              *product_blocks_mve(product)]
+    padded: list[Any] = []
+    for place, inside in enumerate(taps):
+        if inside == shape.kernel_columns or inside == 0:
+            continue
+        one = ProductMve(depth=inside * channels, channels=shape.output_channels,
+                         calls=shape.batches, quads=0, singles=shape.batches,
+                         has_bias=shape.has_bias)
+        blocks += product_blocks_mve(one)
+        start = max(0, place * window.stride[1] - window.padding[2]) * channels
+        padded += single_drafts(one, "input", start, place * shape.output_channels,
+                                source_steps=batch_in, output_steps=batch_out)
+    offset = (first * window.stride[1] - window.padding[2]) * channels
+    drafts = repeat("batch", shape.batches, *padded, *_row_drafts_mve(
+        product, count, step, batch_in, batch_out, offset, first * shape.output_channels))
+    return build_kernel("arm_convolve_1_x_n_s8", "conv", site, tuple(blocks), resolve(drafts),
+                        shape.taps_inside * channels * shape.output_channels * shape.batches)
+
+
+KERNELS: Kernels = {
+    "conv_2d": {
+        "c": Lowering(lower=_lower, scratch_bytes=_scratch_bytes),
+        "mve": Lowering(lower=_lower_mve, scratch_bytes=_scratch_bytes_mve),
+    },
+}

@@ -1,0 +1,392 @@
+"""The general convolution: windows gathered into columns and multiplied with all weight rows.
+
+C and DSP gather two windows and widen them to int16; with DSP even and odd bytes stay apart
+(arm_s8_to_s16_unordered_with_offset), so packed multiplies need no reordering. Helium gathers
+four windows of int8.
+
+References
+----------
+ARM-software/CMSIS-NN 6.0, Source/ConvolutionFunctions: arm_convolve_s8.c,
+arm_nn_mat_mult_kernel_s8_s16.c, arm_convolve_get_buffer_sizes_s8.c.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+from hwmodels.kernel import Block, Kernel, Nest
+from twin.runtimes.cmsis_nn.columns import CONV_GATHER, Columns, gather_blocks, gather_drafts
+from twin.runtimes.cmsis_nn.convolution.product import (
+    ProductMve,
+    product_blocks_mve,
+    quad_drafts,
+    single_drafts,
+)
+from twin.runtimes.cmsis_nn.scalar import bias_load, bookkeeping, entry, in_fours, requantise
+from twin.runtimes.lowering import Site
+from twin.runtimes.lowering.blocks import BRANCH, block, build_kernel, choose_dialect, join
+from twin.runtimes.lowering.geometry import Geometry
+from twin.runtimes.lowering.libc import copy_blocks, copy_moves, fill_blocks
+from twin.runtimes.lowering.nests import Bound, bound, load, repeat, resolve, store
+
+
+class _Codes(NamedTuple):
+    """Inner loops: widen one column, multiply two weight rows (or one) by two columns (or one)."""
+
+    widen: str
+    multiply_2x2: str
+    multiply_1x2: str
+    multiply_1x1: str
+
+
+_WIDEN_4 = (  # four int8 of a column to int16 with the offset added, even and odd bytes apart
+    "ldr r12, [r0], #4; add lr, lr, #8; cmp r0, r5; ror r4, r12, #8; sxtab16 r12, r6, r12;"
+    "sxtab16 r4, r6, r4; str r12, [lr, #-8]; str r4, [lr, #-4]; bne 0b")
+
+_MULTIPLY_4_2X2 = (  # 16 MAC: four columns, two weight rows, two pixels
+    "ldr r7, [sp, #4]; ldr r0, [r9], #4; ldr r1, [r7], #4; str r7, [sp, #4];"
+    "sxtb16 r12, r0, ror #8; sxtb16 r7, r1, ror #8; ldr r8, [r4]; ldr lr, [r5]; sxtb16 r0, r0;"
+    "sxtb16 r1, r1; smlad r3, r0, r8, r3; smlad r2, r0, lr, r2; smlad r11, r1, r8, r11;"
+    "smlad r10, r1, lr, r10; ldr r0, [r4, #4]; ldr r1, [r5, #4]; adds r4, #8; adds r5, #8;"
+    "smlad r3, r12, r0, r3; smlad r2, r12, r1, r2; smlad r11, r7, r0, r11;"
+    "smlad r10, r7, r1, r10; subs r6, #1; bne 0b")
+_MULTIPLY_4_1X2 = (  # 8 MAC: four columns, one weight row, two pixels
+    "ldr r0, [r9], #4; ldr r8, [r4]; ldr lr, [r5]; sxtb16 r12, r0, ror #8; sxtb16 r0, r0;"
+    "smlad r3, r0, r8, r3; smlad r2, r0, lr, r2; ldr r8, [r4, #4]; ldr lr, [r5, #4];"
+    "adds r4, #8; adds r5, #8; smlad r3, r12, r8, r3; smlad r2, r12, lr, r2; cmp r9, r1; bne 0b")
+_MULTIPLY_4_1X1 = (  # 4 MAC: four columns, one weight row, one pixel
+    "ldr r2, [lr], #4; ldr r9, [r1]; sxtb16 r5, r2, ror #8; sxtb16 r2, r2; smlad r2, r2, r9, r3;"
+    "ldr r3, [r1, #4]; adds r1, #8; smlad r3, r5, r3, r2; cmp r0, lr; bne 0b")
+
+_THUMB2 = _Codes(
+    "ldrsb r0, [r5], #1; add r0, r3; cmp r5, r2; strh r0, [r1], #2; bne 0b",
+    "ldrsb r1, [r0], #1; ldrsh r5, [r3], #2; ldrsh r2, [r8], #2; mla r7, r5, r1, r7;"
+    "mla lr, r2, r1, lr; ldrsb r1, [r10], #1; cmp r3, r9; mla r6, r1, r5, r6;"
+    "mla r12, r1, r2, r12; bne 0b",
+    "ldrsb r1, [r0], #1; ldrsh r5, [r3], #2; ldrsh r2, [r8], #2; cmp r0, r9;"
+    "mla r7, r5, r1, r7; mla lr, r2, r1, lr; bne 0b",
+    "ldrsb r1, [r0], #1; ldrsh r5, [r2], #2; cmp lr, r0; mla r3, r5, r1, r3; bne 0b")
+
+_CODES = {
+    "dsp": _THUMB2._replace(multiply_1x1=(
+        "ldrsb r1, [r0], #1; ldrh r5, [r2], #2; cmp lr, r0; smlabb r3, r5, r1, r3; bne 0b")),
+    "thumb2": _THUMB2,
+    "thumb1": _Codes(
+        "movs r4, #0; ldrsb r4, [r0, r4]; adds r0, #1; adds r4, r4, r3; strh r4, [r1];"
+        "adds r1, #2; cmp r0, r2; bne 0b",
+        "ldr r2, [sp, #8]; lsls r0, r3, #1; ldrsb r1, [r2, r3]; ldr r2, [sp, #12];"
+        "ldrsh r2, [r2, r0]; movs r4, r2; muls r4, r1, r4; mov r12, r4; ldr r4, [sp, #4];"
+        "add r4, r12; str r4, [sp, #4]; ldr r4, [sp, #16]; ldrsh r0, [r4, r0]; muls r1, r0, r1;"
+        "adds r6, r6, r1; mov r1, r11; ldrsb r1, [r1, r3]; adds r3, #1; muls r2, r1, r2;"
+        "muls r1, r0, r1; adds r5, r5, r2; adds r7, r7, r1; cmp r3, r8; bne 0b",
+        "lsls r0, r3, #1; ldr r2, [sp, #8]; ldrsb r1, [r2, r3]; ldr r2, [sp, #12];"
+        "ldrsh r2, [r2, r0]; ldr r4, [sp, #16]; ldrsh r0, [r4, r0]; adds r3, #1; muls r2, r1, r2;"
+        "muls r1, r0, r1; adds r5, r5, r2; adds r7, r7, r1; cmp r3, r8; bne 0b",
+        "movs r1, #0; ldrsb r1, [r0, r1]; movs r5, #0; ldrsh r5, [r2, r5]; adds r0, #1;"
+        "adds r2, #2; muls r1, r5, r1; adds r3, r3, r1; cmp r0, r6; bne 0b"),
+    "rv32": _Codes(
+        "lb a4, 0(a0); addi a0, a0, 1; addi a1, a1, 2; add a4, a4, a3; sh a4, -2(a1);"
+        "bne a0, a2, 0b",
+        "lb a6, 0(a0); lh t5, 0(a3); lb a7, 0(a1); lh t6, 0(a4); addi a0, a0, 1; addi a3, a3, 2;"
+        "addi a1, a1, 1; addi a4, a4, 2; mul t3, a6, t5; mul a6, a6, t6; mul t5, a7, t5;"
+        "mul a7, a7, t6; add t1, t1, t3; add t4, t4, a6; add t0, t0, t5; add t2, t2, a7;"
+        "bne a0, s1, 0b",
+        "lb a6, 0(a0); lh t5, 0(a3); lh t6, 0(a4); addi a0, a0, 1; addi a3, a3, 2;"
+        "addi a4, a4, 2; mul t5, a6, t5; mul a6, a6, t6; add t1, t1, t5; add t4, t4, a6;"
+        "bne a0, s1, 0b",
+        "lb a6, 0(a0); lh t5, 0(a3); addi a0, a0, 1; addi a3, a3, 2; mul a6, a6, t5;"
+        "add t1, t1, a6; bne a0, s1, 0b"),
+}
+"""Element-wise loops; `dsp` uses them for what four columns leave over."""
+
+_IM2COL = "data_copy"
+
+_PIXEL = {"dsp": (17, 7, 29), "thumb2": (13, 4, 20), "thumb1": (13, 4, 20), "rv32": (13, 4, 20)}
+_ROWS = {"dsp": (13, 6, 19), "thumb2": (5, 4, 14), "thumb1": (11, 5, 14), "rv32": (11, 5, 14)}
+_POSITION = {"dsp": (3, 0, 14, 2), "thumb2": (3, 0, 14, 2), "thumb1": (3, 0, 10, 7),
+             "rv32": (3, 0, 14, 2)}
+"""Stack loads, stack stores, arithmetic and jumps per gathered pixel, per two weight rows and per
+window position."""
+
+
+def scratch_bytes(shape: Geometry, groups: int) -> int:
+    """Bytes of two int16 columns, each rounded up to four elements."""
+    return 4 * _align4(_columns(shape, groups))
+
+
+def scratch_bytes_mve(shape: Geometry, groups: int) -> int:
+    """Bytes of four int8 columns, each rounded up to eight."""
+    return 4 * 8 * -(-_columns(shape, groups) // 8)
+
+
+def _align4(count: int) -> int:
+    return (count + 3) // 4 * 4
+
+
+def _columns(shape: Geometry, groups: int) -> int:
+    return shape.kernel_rows * shape.kernel_columns * shape.input_channels // groups
+
+
+def lower_windows(shape: Geometry, groups: int, site: Site) -> Kernel:
+    """Lower a convolution that widens two windows to int16 and multiplies them with all rows.
+
+    Parameters
+    ----------
+    shape : Geometry
+        Any convolution.
+    groups : int
+        Groups of channels.
+    site : Site
+        Instruction set and operands.
+    """
+    dialect = choose_dialect(site.isa)
+    runs = shape.batches * groups
+    columns, filters = _columns(shape, groups), shape.output_channels // groups
+    pairs, single = runs * (shape.pixels // 2), runs * (shape.pixels % 2)
+    blocks = (
+        entry(dialect, 120, 1),
+        *_gather_blocks(dialect, shape, groups, runs),
+        entry(dialect, 95, pairs, "call matrix product"),
+        *_pair_blocks(dialect, columns, filters, shape.has_bias, pairs),
+        *_single_blocks(dialect, columns, filters, shape.has_bias, single))
+    one_row = shape.input_rows == 1 and shape.kernel_rows == 1
+    name = "arm_convolve_s8"
+    if one_row and shape.output_columns % 4 == 0 and shape.window.dilation[1] == 1:
+        name = "arm_convolve_1_x_n_s8"
+    return build_kernel(
+        name, "conv", site, blocks, resolve(*_general_drafts(dialect, shape, groups)),
+        macs=runs * shape.taps_inside * (shape.input_channels // groups) * filters)
+
+
+def _gather_blocks(dialect: str, shape: Geometry, groups: int, runs: int) -> tuple[Block, ...]:
+    """Collecting the window of every output pixel into a column, then widening it."""
+    channels = shape.input_channels // groups
+    columns = _columns(shape, groups)
+    pixels, inside = runs * shape.pixels, runs * shape.taps_inside
+    outside = runs * shape.taps - inside
+    quads, rest = in_fours(dialect, columns)
+    lines = pixels * shape.kernel_rows
+    return (
+        block("gather pixel", join(bookkeeping(dialect, *_PIXEL[dialect]), BRANCH[dialect]),
+              pixels, runs, _IM2COL),
+        block("gather line", join(bookkeeping(dialect, 8, 2, 9), BRANCH[dialect]), lines, pixels,
+              _IM2COL),
+        block("gather position", join(bookkeeping(dialect, *_POSITION[dialect]), BRANCH[dialect]),
+              inside, lines, _IM2COL),
+        block("pad position", join(bookkeeping(dialect, 2, 0, 11, 1), BRANCH[dialect]), outside,
+              cause=_IM2COL),
+        *copy_blocks(dialect, channels, inside),
+        *fill_blocks(dialect, channels, outside),
+        block("widen four", _WIDEN_4, pixels * quads, pixels, _IM2COL),
+        block("widen", _CODES[dialect].widen, pixels * rest, pixels, _IM2COL))
+
+
+def _pair_blocks(dialect: str, columns: int, filters: int, has_bias: bool,
+                 pairs: int) -> tuple[Block, ...]:
+    """Two columns by all weight rows, two rows at a time and a last one alone."""
+    codes = _CODES[dialect]
+    quads, rest = in_fours(dialect, columns)
+    bias = bias_load(dialect) if has_bias else ""
+    twice, odd = pairs * (filters // 2), pairs * (filters % 2)
+    jumps = 2 if dialect == "dsp" and not rest else 0  # round the leftover columns' loop
+    return (
+        block("4 columns 2x2", _MULTIPLY_4_2X2, twice * quads, twice),
+        block("column 2x2", codes.multiply_2x2, twice * rest, twice),
+        block("two rows", join(
+            *[bias] * 2, bookkeeping(dialect, *_ROWS[dialect], jumps),
+            requantise(dialect, 4), BRANCH[dialect]), twice, pairs),
+        block("4 columns 1x2", _MULTIPLY_4_1X2, odd * quads, odd),
+        block("column 1x2", codes.multiply_1x2, odd * rest, odd),
+        block("last row", join(bias, bookkeeping(dialect, 8, 3, 9),
+                               requantise(dialect, 2)), odd))
+
+
+def _single_blocks(dialect: str, columns: int, filters: int, has_bias: bool,
+                   pixels: int) -> tuple[Block, ...]:
+    """The odd pixel left over: one column by one weight row at a time."""
+    quads, rest = in_fours(dialect, columns)
+    bias = bias_load(dialect) if has_bias else ""
+    rows = pixels * filters
+    return (
+        block("4 columns 1x1", _MULTIPLY_4_1X1, rows * quads, rows),
+        block("column 1x1", _CODES[dialect].multiply_1x1, rows * rest, rows),
+        block("row of odd pixel", join(bias, bookkeeping(dialect, 5, 1, 8),
+                                       requantise(dialect, 1), BRANCH[dialect]), rows, pixels))
+
+
+def _general_drafts(dialect: str, shape: Geometry, groups: int) -> tuple[Any, ...]:
+    """Accesses in program order; with odd rows a pair of pixels spans two of them."""
+    half, odd = divmod(shape.output_columns, 2)
+    columns = shape.output_columns
+
+    def pixel(place: int, row: int, column: int, **steps: tuple[int, int]) -> tuple[Any, ...]:
+        return _gather(dialect, shape, groups, place, row, column, steps)
+
+    def product(pixels: int, row: int, column: int, **steps: tuple[int, int]) -> tuple[Any, ...]:
+        return _multiply(dialect, shape, groups, pixels, row, column, steps)
+
+    def pairs(row: int, column: int, **steps: tuple[int, int]) -> Any:
+        inner = {**steps, "pair": (0, 2)}
+        return repeat("pair", half, *pixel(0, row, column, **inner),
+                      *pixel(1, row, column + 1, **inner), *product(2, row, column, **inner))
+
+    if not odd:
+        lines: tuple[Any, ...] = (repeat("line", shape.output_rows, pairs(0, 0, line=(1, 0))),)
+    else:
+        two = {"line": (2, 0)}
+        last = shape.output_rows - 1
+        lines = (
+            repeat("line", shape.output_rows // 2, pairs(0, 0, **two),
+                   *pixel(0, 0, columns - 1, **two), *pixel(1, 1, 0, **two),
+                   *product(2, 0, columns - 1, **two), pairs(1, 1, **two)),
+            *((pairs(last, 0), *pixel(0, last, columns - 1), *product(1, last, columns - 1))
+              if shape.output_rows % 2 else ()))
+    return (repeat("batch", shape.batches, repeat("group", groups, *lines)),)
+
+
+def _gather(dialect: str, shape: Geometry, groups: int, place: int, row: int, column: int,
+            steps: dict[str, tuple[int, int]]) -> tuple[Any, ...]:
+    """Accesses that fill column `place` for the output pixel at (row, column) + steps."""
+    window = shape.window
+    channels, total = shape.input_channels // groups, shape.input_channels
+    line_bytes = shape.input_columns * total
+    start_row = row * window.stride[0] - window.padding[0]
+    start_column = column * window.stride[1] - window.padding[2]
+    rows = {name: step[0] * window.stride[0] for name, step in steps.items()}
+    cols = {name: step[1] * window.stride[1] for name, step in steps.items()}
+    bounds: list[Bound] = []
+    if sum(shape.row_taps) < shape.output_rows * shape.kernel_rows:
+        bounds.append(bound(start_row, shape.input_rows, ky=window.dilation[0], **rows))
+    if sum(shape.column_taps) < shape.output_columns * shape.kernel_columns:
+        bounds.append(bound(start_column, shape.input_columns, kx=window.dilation[1], **cols))
+    length = _columns(shape, groups)
+    staged = 2 * _align4(length) + place * length
+    moves = {name: rows[name] * line_bytes + cols[name] * total for name in steps}
+    source = load("input", 1, start_row * line_bytes + start_column * total,
+                  ky=window.dilation[0] * line_bytes, kx=window.dilation[1] * total,
+                  group=channels, batch=shape.input_rows * line_bytes, **moves)
+    source = source._replace(bounds=tuple(bounds))
+    target = store("scratch", 1, staged, ky=shape.kernel_columns * channels, kx=channels)
+    wide = 2 * _align4(length) * place
+    quads, rest = in_fours(dialect, length)
+    return (
+        repeat("ky", shape.kernel_rows, repeat("kx", shape.kernel_columns,
+                                               *copy_moves(dialect, channels, source, target))),
+        repeat("quad", quads, load("scratch", 4, staged, quad=4),
+               store("scratch", 4, wide, quad=8), store("scratch", 4, wide + 4, quad=8)),
+        repeat("rest", rest, load("scratch", 1, staged + 4 * quads, rest=1),
+               store("scratch", 2, wide + 8 * quads, rest=2)))
+
+
+def _multiply(dialect: str, shape: Geometry, groups: int, pixels: int, row: int, column: int,
+              steps: dict[str, tuple[int, int]]) -> tuple[Any, ...]:
+    """Accesses of the product of one or two columns with all weight rows."""
+    length, total = _columns(shape, groups), shape.output_channels
+    filters = total // groups
+    first = (row * shape.output_columns + column) * total
+    moves = {name: (step[0] * shape.output_columns + step[1]) * total
+             for name, step in steps.items()}
+    moves |= {"group": filters, "batch": shape.pixels * total}
+    quads, rest = in_fours(dialect, length)
+    second = 2 * _align4(length)
+
+    def rows(count: int, base: int) -> tuple[Any, ...]:
+        steps_in = {"filter": count * length, "group": filters * length}
+        weights = [load("weights", 4, (base + k) * length, quad=4, **steps_in)
+                   for k in range(count)]
+        singles = [load("weights", 1, (base + k) * length + 4 * quads, rest=1, **steps_in)
+                   for k in range(count)]
+        values = [[load("scratch", 4, p * second + part, quad=8) for p in range(pixels)]
+                  for part in (0, 4)]
+        leftovers = [load("scratch", 2, p * second + 8 * quads, rest=2) for p in range(pixels)]
+        spread = {"filter": 4 * count, "group": 4 * filters}
+        outputs = [
+            part
+            for k in range(count) for p in range(pixels)
+            for part in (
+                load("parameters", 4, 4 * (base + k), **spread),
+                load("parameters", 4, 4 * (total + base + k), **spread),
+                store("output", 1, first + p * total + base + k, filter=count, **moves))]
+        biases = [load("bias", 4, 4 * (base + k), **spread) for k in range(count)]
+        return (*(biases if shape.has_bias else ()),
+                repeat("quad", quads, *weights, *values[0], *values[1]),
+                repeat("rest", rest, *singles, *leftovers), *outputs)
+
+    if pixels == 1:
+        return (repeat("filter", filters, *rows(1, 0)),)
+    return (repeat("filter", filters // 2, *rows(2, 0)),
+            *(rows(1, filters - 1) if filters % 2 else ()))
+
+
+_ENTRY_MVE = (
+    "stmdb sp!, {r4, r5, r6, r7, r8, r9, r10, r11, lr}; ldr r5, [r0]; sub sp, #196;"
+    "ldr r4, [sp, #236]; str r5, [sp, #120]; cmp r5, #0; ldrd r7, lr, [r3, #4]; mov r0, r1;"
+    "ldrh r6, [r4, #8]; ldrh r1, [r4, #4]; ldrh r5, [r3, #12]; ldr r9, [r3]; str r1, [sp, #64];"
+    "ldr r3, [sp, #252]; mul r1, r1, r6; ldrd r4, r12, [r3, #4]; ldr r3, [r3, #12];"
+    "mul r1, r5, r1; str r3, [sp, #112]; ldr r3, [r0, #16]; str r1, [sp, #140];"
+    "str r3, [sp, #164]; ldr r3, [r0, #20]; cmp r9, #0; str r3, [sp, #168];"
+    "ldrd r1, r3, [r0, #8]; str r3, [sp, #172]; ldrd r8, r3, [r0, #24]; str r3, [sp, #72];"
+    "ldr r3, [r0, #4]; str r3, [sp, #128]; ldr r3, [r0, #32]; str r3, [sp, #132];"
+    "ldr r3, [r0, #36]; str r3, [sp, #136]; ldr r3, [r0]; str r3, [sp, #124]; ldr r3, [r2];"
+    "str r3, [sp, #144]; ldr r3, [r2, #4]; str r3, [sp, #148]; uxth r2, r4; uxth r4, r1;"
+    "mul r3, r7, r3; str r3, [sp, #180]; mul r3, r5, r3; str r3, [sp, #76]; mul r2, r0, r2;"
+    "str r3, [sp, #176]; mul r3, r4, r5; str r3, [sp, #104]; mul r3, r5, r6; str r3, [sp, #80];"
+    "mul r4, r5, r8; rsb r11, r3, #0; str r9, [sp, #184]; movs r0, #0; add sp, #196;"
+    "ldmia sp!, {r4, r5, r6, r7, r8, r9, r10, r11, pc}")
+
+
+def lower_windows_mve(shape: Geometry, groups: int, site: Site) -> Kernel:
+    """Lower a convolution that gathers four windows and multiplies them with all channels.
+
+    Parameters
+    ----------
+    shape : Geometry
+        Any convolution.
+    groups : int
+        Groups of channels.
+    site : Site
+        Operands.
+    """
+    blocks, nests = _plan_mve(shape, groups)
+    depth = shape.input_channels // groups
+    return build_kernel("arm_convolve_s8", "conv", site, blocks, nests,
+                        shape.taps_inside * depth * shape.output_channels * shape.batches)
+
+
+@lru_cache(maxsize=256)
+def _plan_mve(shape: Geometry, groups: int) -> tuple[tuple[Block, ...], tuple[Nest, ...]]:
+    """Blocks and accesses; they depend on the shape alone, and networks repeat shapes."""
+    channels = shape.input_channels // groups
+    depth = shape.kernel_rows * shape.kernel_columns * channels
+    repeats = shape.batches * groups
+    quads, left = divmod(shape.pixels, 4)
+    calls = quads + (left > 0)
+    product = ProductMve(
+        depth=depth, channels=shape.output_channels // groups, calls=calls * repeats,
+        quads=quads * repeats, singles=left * repeats, has_bias=shape.has_bias)
+    columns = Columns(shape=shape, copied_bytes=channels, column_step_bytes=channels,
+                      input_step_bytes=channels)
+    blocks = (block("call", _ENTRY_MVE, 1, cause="kernel_call"),
+              *gather_blocks(CONV_GATHER, columns, repeats, calls * repeats),
+              *product_blocks_mve(product))
+    return blocks, resolve(_drafts_mve(shape, groups, columns, product))
+
+
+def _drafts_mve(shape: Geometry, groups: int, columns: Columns, product: ProductMve) -> Any:
+    depth = product.depth
+    outer = {"slice": product.channels, "batch": shape.pixels * shape.output_channels}
+
+    def multiply(position: int, steps: dict[str, int]) -> list[Any]:
+        positions = {name: step * shape.output_channels for name, step in steps.items()}
+        return [quad_drafts(product, "scratch", depth, 0, position * shape.output_channels,
+                            shape.output_channels, source_steps={},
+                            output_steps={**positions, **outer})]
+
+    left = shape.pixels % 4
+    rest = [single_drafts(product, "scratch", slot * depth,
+                          (shape.pixels - left + slot) * shape.output_channels, source_steps={},
+                          output_steps=outer) for slot in range(left)]
+    return repeat("batch", shape.batches, repeat(
+        "slice", groups, *gather_drafts(columns, multiply),
+        *[move for moves in rest for move in moves]))

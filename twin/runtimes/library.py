@@ -1,0 +1,89 @@
+"""Where a kernel library keeps an operator, and which of its code a core runs.
+
+A library is a package beside this file. Each of its files states in one table, `KERNELS`, the
+operators it lowers, each with the code there is of it: plain C, DSP, Helium. The tables are found
+by reading the files, so only those a network needs are imported, and a new operator is a new file.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+
+from twin.runtimes.lowering import Extension, Kernels, Lowering
+
+EXTENSIONS: Mapping[str, tuple[Extension, ...]] = {
+    "armv7e-m": ("dsp", "c"),
+    "armv8-m-dsp": ("dsp", "c"),
+    "armv8.1-m-mve": ("mve", "dsp", "c"),
+}
+"""Code a core can run, best first, by instruction set; plain C on all others."""
+
+_TABLE = re.compile(r"^KERNELS: Kernels = \{$(.*?)^\}", re.MULTILINE | re.DOTALL)
+_OPERATOR = re.compile(r'^ {4}"(\w+)":', re.MULTILINE)
+
+
+@cache
+def find_operators(library: str) -> Mapping[str, str]:
+    """Return the modules of a library by operator, without importing them.
+
+    Parameters
+    ----------
+    library : str
+        Package of `twin.runtimes`: "cmsis_nn".
+
+    Returns
+    -------
+    mapping of str to str
+        Module whose `KERNELS` names the operator.
+    """
+    folder = Path(__file__).parent
+    found: dict[str, str] = {}
+    for path in sorted((folder / library).rglob("*.py")):
+        for table in _TABLE.findall(path.read_text(encoding="utf-8")):
+            parts = path.relative_to(folder).with_suffix("").parts
+            module = ".".join(("twin.runtimes", *parts)).removesuffix(".__init__")
+            found |= dict.fromkeys(_OPERATOR.findall(table), module)
+    return found
+
+
+def find_lowering(libraries: Sequence[str], op: str, dtype: str, isa: str) -> Lowering | None:
+    """Return how the first library that has the operator for a core runs it.
+
+    Parameters
+    ----------
+    libraries : sequence of str
+        In order of preference.
+    op : str
+        Canonical operator.
+    dtype : str
+        Of the activations.
+    isa : str
+        Instruction set of the core.
+
+    Returns
+    -------
+    Lowering or None
+        None when no library has it.
+
+    Notes
+    -----
+    Helium code is written for int8; where a library has it, other types go to the next library.
+    """
+    for library in libraries:
+        module = find_operators(library).get(op)
+        if module is None:
+            continue
+        kernels: Kernels = import_module(module).KERNELS
+        best = next(one for one in EXTENSIONS.get(isa, ("c",)) if one in kernels[op])
+        if best != "mve" or dtype == "int8":
+            return kernels[op][best]
+    return None
+
+
+def list_operators(library: str) -> tuple[str, ...]:
+    """Return the operators a library has kernels for, sorted."""
+    return tuple(sorted(find_operators(library)))

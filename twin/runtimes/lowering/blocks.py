@@ -1,0 +1,154 @@
+"""Blocks of instructions and how often they run, and the kernel made of them.
+
+Four dialects: `dsp` (Armv7E-M, Armv8-M with DSP: packed 16-bit multiplies), `thumb2` (plain C
+on Armv7-M and Armv8-M), `thumb1` (plain C on Armv6-M: no long multiply, no unaligned access) and
+`rv32` (plain C on RV32IMAC). A sequence states the mix and the dependencies of what a compiler
+makes of a library's C (gcc 12.2 -O2); register numbers carry only the dependencies.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+
+from hwmodels.errors import did_you_mean
+from hwmodels.kernel import Block, Kernel, Nest
+from twin.errors import RuntimeRefusedError
+from twin.runtimes.lowering import Site
+
+DIALECTS = {
+    "armv6-m": "thumb1",
+    "armv7-m": "thumb2",
+    "armv8-m": "thumb2",
+    "armv7e-m": "dsp",
+    "armv8-m-dsp": "dsp",
+    "armv8.1-m-mve": "dsp",
+    "rv32imac": "rv32",
+    "x86-64": "thumb2",
+}
+"""Dialect by instruction set: the vector core for kernels that have no vector path, and the host
+as if it ran the plain C with a 32-bit load-store instruction set (assumed)."""
+
+_BYTES_PER_INSTRUCTION = {"dsp": 2.73, "thumb2": 2.66, "thumb1": 2.05, "rv32": 2.87}
+"""Mean length of an instruction, measured on the compiled kernels (gcc 12.2 -O2)."""
+
+
+def choose_dialect(isa: str, where: str = "") -> str:
+    """Return the dialect of an instruction set.
+
+    Parameters
+    ----------
+    isa : str
+        Instruction set of the core.
+    where : str
+        Put in front of the refusal: "layer x: ".
+
+    Raises
+    ------
+    RuntimeRefusedError
+        When no kernel was ever built for it.
+    """
+    if isa not in DIALECTS:
+        raise RuntimeRefusedError(f"{where}kernels are not lowered for instruction set {isa!r}; "
+                                  + did_you_mean(isa, DIALECTS))
+    return DIALECTS[isa]
+
+
+def plain(dialect: str) -> str:
+    """Return the dialect of plain C on the same core: `thumb2` for `dsp`."""
+    return "thumb2" if dialect == "dsp" else dialect
+
+
+BRANCH = {"dsp": "bne 0b", "thumb2": "bne 0b", "thumb1": "bne 0b", "rv32": "bne a2, a6, 0b"}
+"""Closing branch of a loop."""
+
+CALL = {"dsp": "bl 0f", "thumb2": "bl 0f", "thumb1": "bl 0f", "rv32": "call 0f"}
+RETURN = {"dsp": "bx lr", "thumb2": "bx lr", "thumb1": "bx lr", "rv32": "ret"}
+
+_SPILLS = {  # index arithmetic and spills: load, store, arithmetic
+    "thumb2": (("ldr r3, [sp, #28]", "ldr r0, [sp, #44]"), ("str r1, [sp, #36]",),
+               ("add r2, r3", "adds r1, #1", "mov r5, r2", "cmp r0, r1")),
+    "thumb1": (("ldr r3, [sp, #28]", "ldr r0, [sp, #44]"), ("str r1, [sp, #36]",),
+               ("adds r2, r2, r3", "adds r1, #1", "mov r8, r2", "cmp r0, r1")),
+    "rv32": (("lw a3, 28(sp)", "lw a0, 44(sp)"), ("sw a1, 36(sp)",),
+             ("add a2, a2, a3", "addi a1, a1, 1", "mv a5, a2", "add a4, a4, a0")),
+}
+
+_JUMP = {"thumb2": "b 1f", "thumb1": "b 1f", "rv32": "j 1f"}
+
+
+@cache
+def spills(dialect: str, loads: int, stores: int, arithmetic: int, jumps: int = 0) -> str:
+    """Return index arithmetic and spills, evenly mixed.
+
+    Parameters
+    ----------
+    dialect : str
+        Of the core.
+    loads, stores, arithmetic : int
+        Stack loads, stack stores and register instructions.
+    jumps : int
+        Branches taken inside: a block's text is the path executed, so they are unconditional.
+    """
+    counts = (loads, stores, arithmetic, jumps)
+    total = sum(counts)
+    done = [0, 0, 0, 0]
+    lines = []
+    for place in range(1, total + 1):  # spread evenly: the kind most behind its share is next
+        kind = max(range(4), key=lambda one: counts[one] * place - done[one] * total)
+        texts = (*_SPILLS[plain(dialect)], (_JUMP[plain(dialect)],))[kind]
+        lines.append(texts[done[kind] % len(texts)])
+        done[kind] += 1
+    return "; ".join(lines)
+
+
+def join(*parts: str) -> str:
+    """Return block text of several sequences, empty ones left out."""
+    return "; ".join(part for part in parts if part)
+
+
+def block(name: str, code: str, trips: int, entries: int | None = None,
+          cause: str | None = None) -> Block:
+    """Return a block; straight (entries equal trips) unless entries are given."""
+    return Block(name=name, code=code, trips=trips,
+                 entries=trips if entries is None else min(entries, trips), cause=cause)
+
+
+def straight(name: str, code: str, trips: int, taken: int = 0, cause: str | None = None) -> Block:
+    """Return a straight block whose closing branch is taken `taken` times of its trips."""
+    return block(name, code, trips, trips - taken, cause)
+
+
+def build_kernel(name: str, family: str, site: Site, blocks: tuple[Block, ...],
+                 nests: tuple[Nest, ...], macs: int = 0, assumed: bool = False) -> Kernel:
+    """Return a kernel with the operands its accesses name and its code's footprint.
+
+    Notes
+    -----
+    Footprint = distinct instructions of the blocks x mean instruction length; blocks never run
+    are left out. Everything is assumed on a host.
+    """
+    used = tuple(one for one in blocks if one.trips)
+    instructions = sum(count_instructions(one.code) for one in used)
+    length = _BYTES_PER_INSTRUCTION[choose_dialect(site.isa)]
+    names = _operand_names(nests)
+    return Kernel(
+        name=name, family=family, blocks=used, nests=nests,
+        operands=tuple(operand for operand in site.operands if operand.name in names),
+        useful_macs=macs, code_bytes=round(instructions * length),
+        assumed=assumed or site.isa == "x86-64")
+
+
+@cache
+def count_instructions(code: str) -> int:
+    """Instructions of a block's text."""
+    return sum(1 for part in code.replace("\n", ";").split(";") if part.strip())
+
+
+def _operand_names(nests: tuple[Nest, ...]) -> set[str]:
+    names: set[str] = set()
+    for nest in nests:
+        if hasattr(nest, "operand"):
+            names.add(nest.operand)
+        else:
+            names |= _operand_names(nest.body)
+    return names

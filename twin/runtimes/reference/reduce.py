@@ -1,0 +1,97 @@
+"""Reductions over axes, plain C: one element at a time.
+
+References
+----------
+tensorflow/tflite-micro, tensorflow/lite/kernels/internal/reference: reduce.h;
+integer_ops/mean.h.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hwmodels.kernel import Kernel
+from twin.network.graph import Graph, Layer
+from twin.runtimes.lowering import Kernels, Lowering, Site
+from twin.runtimes.lowering.blocks import block, join
+from twin.runtimes.lowering.nests import by_axis, load, repeat, resolve, store, strides
+from twin.runtimes.reference.sequences import (
+    Counts,
+    Machine,
+    arithmetic,
+    call_block,
+    choose_machine,
+    load_text,
+    looped,
+    make_kernel,
+    requantise,
+    store_text,
+)
+
+_CALL: Counts = (16, 13, 25)
+_SUM: dict[str, Counts] = {"thumb2": (0, 0, 5), "thumb1": (0, 0, 6), "rv32": (0, 0, 4)}
+_ELEMENT: dict[str, Counts] = {"thumb2": (8, 4, 18), "thumb1": (11, 5, 26), "rv32": (8, 4, 20)}
+_RESULT: dict[str, Counts] = {"thumb2": (8, 2, 18), "thumb1": (11, 3, 28), "rv32": (8, 2, 18)}
+"""Per summed element of a spatial mean, per element of a general reduction (the output index is
+computed from the input's, assumed), per result."""
+
+
+def _lower_mean(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
+    """Lower a mean: over both spatial axes by plain sums, otherwise by the general reduction."""
+    machine = choose_machine(graph, layer, site)
+    spatial = tuple(sorted(_axes(graph, layer))) == (1, 2)
+    add = arithmetic(machine, "add") if machine.is_float else ""
+    divide = arithmetic(machine, "div") if machine.is_float else requantise(machine)
+    return (_reduce("reference_ops::Mean", graph, layer, machine, site,
+                    add, divide, _SUM if spatial else _ELEMENT, not spatial),)
+
+
+def _lower_max(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
+    """Lower a maximum over axes by the general reduction."""
+    machine = choose_machine(graph, layer, site)
+    compare = arithmetic(machine, "compare") if machine.is_float else ""
+    return (_reduce("reference_ops::ReduceGeneric", graph, layer, machine, site, compare, "",
+                    _ELEMENT, True),)
+
+
+def _axes(graph: Graph, layer: Layer) -> tuple[int, ...]:
+    rank = len(graph.tensors[layer.inputs[0]].shape)
+    axes = layer.option("axes", layer.option("axis", tuple(range(1, rank - 1))))
+    return tuple(axis % rank for axis in ((axes,) if isinstance(axes, int) else axes))
+
+
+def _reduce(name: str, graph: Graph, layer: Layer, machine: Machine, site: Site, combine: str,
+            finish: str, per_element: dict[str, Counts], assumed: bool) -> Kernel:
+    source = graph.tensors[layer.inputs[0]]
+    results = graph.tensors[layer.outputs[0]].elements
+    size = machine.element_bytes
+    blocks = (
+        call_block(machine, _CALL),
+        block("element", join(load_text(machine, size), combine,
+                              looped(machine.dialect, machine.pick(per_element))),
+              source.elements, results),
+        block("result", join(finish, store_text(machine, size),
+                             looped(machine.dialect, machine.pick(_RESULT))), results, 1),
+    )
+    nests = resolve(*_reduce_drafts(source.shape, _axes(graph, layer), size))
+    return make_kernel(name, "reduce", machine, site, blocks, nests, assumed=assumed)
+
+
+def _reduce_drafts(shape: tuple[int, ...], axes: tuple[int, ...], size: int) -> list[Any]:
+    """Every result in turn: all elements that fall into it read, then it is stored."""
+    kept = [axis for axis in range(len(shape)) if axis not in axes]
+    results = strides(tuple(shape[axis] for axis in kept))
+    draft: Any = load("input", size, 0, **by_axis(strides(shape), size))
+    for axis in reversed(axes):
+        draft = repeat(f"axis{axis}", shape[axis], draft)
+    body: tuple[Any, ...] = (draft, store("output", size, 0, **{
+        f"axis{axis}": step * size for axis, step in zip(kept, results, strict=True)}))
+    for axis in reversed(kept):
+        body = (repeat(f"axis{axis}", shape[axis], *body),)
+    return list(body)
+
+
+KERNELS: Kernels = {
+    "mean": {"c": Lowering(lower=_lower_mean)},
+    "reduce_max": {"c": Lowering(lower=_lower_max)},
+}
