@@ -1,24 +1,51 @@
-"""The facts of a machine: cores, caches, memories, buses, power, each number with its source."""
+"""The facts of a machine: cores, caches, memories, buses, power.
+
+A field with a `Key` is a key of the board file, declared here once; the others are worked out from
+keys when a file is read (`assembly`).
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import Annotated
 
+from hwmodels.board.declaration import (
+    ADDRESS,
+    CHARGE,
+    COUNT,
+    CURRENT,
+    CURRENT_PER_MHZ,
+    ENERGY,
+    FREQUENCY,
+    RATE,
+    SHARE,
+    SIZE,
+    SWITCH,
+    TEXT,
+    VOLTAGE,
+    WHOLE_CYCLES,
+    ByScale,
+    Choice,
+    Key,
+    Part,
+    Reference,
+    Several,
+)
+from hwmodels.board.external import Sdram, SerialMemory
+from hwmodels.board.leaf import KINDS, Quantity
+from hwmodels.board.npu import Npu
 from hwmodels.errors import BoardError, did_you_mean
-from hwmodels.npu.machine import Npu
 
-if TYPE_CHECKING:
-    from hwmodels.board.memory import Sdram, SerialMemory
-
-KINDS = ("datasheet", "measured", "fitted", "derived", "assumed")
-"""Where a number comes from."""
+__all__ = ["KINDS", "MEMORY_ROLES", "REPLACEMENTS", "Board", "Bus", "Cache", "Clock", "Core",
+           "Counters", "Dma", "EventPrice", "Fact", "Memory", "Power"]
 
 MEMORY_ROLES = ("tcm", "sram", "flash", "external_ram", "external_flash", "npu_ram", "rom")
 """What `--weights` and `--arena` choose by."""
 
 REPLACEMENTS = ("lru", "plru", "round_robin", "global_round_robin", "fifo", "lfsr")
 """Replacement policies the cache model knows."""
+
+REGULATORS = Choice(("ldo", "smps", "none"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,84 +75,67 @@ class Fact:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Clock:
-    """A clock domain; every cycle count names one."""
+    """A clock domain; every cycle count names one. Its frequency may be worked out from another's.
+    """
 
     name: str
-    frequency_hz: float
-    max_hz: float | None = None
+    frequency_hz: Annotated[float, Key(
+        FREQUENCY, "Of the clock; absent where it is derived.", required=False)]
+    max_hz: Annotated[float | None, Key(
+        ByScale(FREQUENCY), "The highest the part allows.", name="max_hz_by_scale")] = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Core:
-    """A processor core and the caches it looks through.
-
-    Parameters
-    ----------
-    isa : str
-        "armv6-m", "armv7-m", "armv7e-m", "armv8-m", "armv8-m-dsp", "armv8.1-m-mve", "rv32imac",
-        "x86-64".
-    model : str
-        Name of a timing table in `hwmodels/cores`: "cortex-m4", ...
-    clock : str
-        Clock it runs on.
-    fpu : str or None
-        "single", "double" or None (float in software).
-    icache, dcache : str or None
-        Names of the board's caches; the same name twice is a unified cache.
-    data_caches : tuple of str
-        Further caches loads and stores look through, each for the memories it serves.
-    """
+    """A processor core and the caches it looks through."""
 
     name: str
-    isa: str
-    model: str
-    clock: str
-    fpu: str | None = None
-    icache: str | None = None
-    dcache: str | None = None
-    data_caches: tuple[str, ...] = ()
+    isa: Annotated[str, Key(Choice((
+        "armv6-m", "armv7-m", "armv7e-m", "armv8-m", "armv8-m-dsp", "armv8.1-m-mve", "rv32imac",
+        "x86-64")), "Instruction set.")]
+    model: Annotated[str, Key(TEXT, "A timing table of `hwmodels/cores`: cortex-m4, ...")]
+    clock: Annotated[str, Key(Reference("clock"), "What it runs on.")]
+    fpu: Annotated[str | None, Key(
+        Choice(("single", "double")), "Absent: float in software.")] = None
+    icache: Annotated[str | None, Key(
+        Reference("cache"), "Of instructions; the same as `dcache` for a unified cache.")] = None
+    dcache: Annotated[str | None, Key(Reference("cache"), "Of loads and stores.")] = None
+    data_caches: Annotated[tuple[str, ...], Key(
+        Several(Reference("cache")),
+        "Further caches of loads and stores, each for the memories it serves.")] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cache:
-    """A set-associative cache.
-
-    Parameters
-    ----------
-    replacement : str
-        One of `REPLACEMENTS`.
-    write : str
-        "back" or "through".
-    allocate : str
-        "read" or "read_write".
-    serves : tuple of str
-        Memories whose accesses look it up; empty: every memory marked cacheable.
-    hit_cycles : int
-        Extra core cycles of a hit.
-    enabled : bool
-        A cache switched off lets every access through.
-    critical_word_first : bool
-        The word asked for comes first, and the core goes on while the rest of the line follows.
-    streaming_lines : int
-        Whole lines in a row written faster than they are filled, after which stores that miss no
-        longer allocate; 0: stores always do what `allocate` says.
-    below : str or None
-        Cache that its misses look up, for the memories that one serves.
-    """
+    """A set-associative cache; an accelerator in front of a flash is a cache that serves it."""
 
     name: str
-    size_bytes: int
-    line_bytes: int
-    ways: int
-    replacement: str = "lru"
-    write: str = "back"
-    allocate: str = "read_write"
-    serves: tuple[str, ...] = ()
-    hit_cycles: int = 0
-    enabled: bool = True
-    critical_word_first: bool = False
-    streaming_lines: int = 0
-    below: str | None = None
+    size_bytes: Annotated[int, Key(SIZE, "What it holds.")]
+    line_bytes: Annotated[int, Key(
+        SIZE, "Of a line; absent: one array read of the memory it serves.", required=False)]
+    ways: Annotated[int, Key(COUNT, "Absent: fully associative.", required=False)]
+    replacement: Annotated[str, Key(
+        Quantity(numeric=False, words=REPLACEMENTS), "Which line of a full set leaves.")] = "lru"
+    write: Annotated[str, Key(
+        Choice(("back", "through")), "When what is stored reaches memory.")] = "back"
+    allocate: Annotated[str, Key(
+        Choice(("read", "read_write")), "Which misses fill a line.")] = "read_write"
+    serves: Annotated[tuple[str, ...], Key(
+        Several(Reference("memory")),
+        "Memories whose accesses look it up; absent: every memory marked cacheable.")] = ()
+    hit_cycles: Annotated[int, Key(WHOLE_CYCLES, "Extra core cycles of a hit.")] = 0
+    enabled: Annotated[bool, Key(
+        SWITCH, "A cache switched off lets every access through.")] = True
+    critical_word_first: Annotated[bool, Key(
+        SWITCH, "The word asked for comes first, and the core goes on while the rest of the line "
+                "follows.")] = False
+    streaming_lines: Annotated[int, Key(
+        WHOLE_CYCLES, "Whole lines in a row written faster than they are filled, after which "
+                      "stores that miss no longer allocate; 0: stores always do what `allocate` "
+                      "says.")] = 0
+    below: Annotated[str | None, Key(
+        Reference("cache"),
+        "Cache that its misses look up, for the memories that one serves.")] = None
 
     @property
     def sets(self) -> int:
@@ -143,63 +153,48 @@ class Memory:
 
     Parameters
     ----------
-    role : str
-        One of `MEMORY_ROLES`.
-    address : int
-        First byte.
-    size_bytes : int
-        Capacity.
-    cacheable : bool
-        Whether a cache that serves it may hold its lines.
-    bus : str or None
-        Bus it hangs on; None: tightly coupled.
-    clock : str
-        Clock of the latency and wait states.
     latency_cycles : float
         Cycles of `clock` from request to first data beyond a one-cycle access, wait states apart.
-    wait_states : int
-        Extra cycles of one array read at the deployed clock and voltage scale.
-    read_bytes : int
-        Bytes one array read delivers; reads inside the latched line cost no wait states when
-        `line_buffer` is set.
-    line_buffer : bool
-        Whether the last `read_bytes` line read is latched.
-    prefetch : bool
-        Whether the next line is fetched while the latched one is consumed.
-    bytes_per_cycle : float or None
-        Sustained bandwidth towards the bus, in bytes per cycle of `clock`; None: the bus width.
-    banks : int
-        Banks that serve two masters at once.
-    interleave_bytes : int or None
-        Consecutive bytes of a bank before the next begins; None: each bank is one piece.
-    serial : SerialMemory or None
-        Phases of an access, where the memory is behind a serial interface; they are part of
-        `latency_cycles` and `bytes_per_cycle`.
-    sdram : Sdram or None
-        Timings of rows and banks, where the memory is one; likewise.
-    read_charge_pc : float or None
-        Charge of one array read, as a current of the board's tables, in picocoulomb; None: not
-        known apart from the core's activity.
     """
 
     name: str
-    role: str
-    address: int
-    size_bytes: int
-    cacheable: bool = False
-    bus: str | None = None
-    clock: str = "cpu"
+    role: Annotated[str, Key(Choice(MEMORY_ROLES), "What --weights and --arena choose by.")]
+    address: Annotated[int, Key(ADDRESS, "First byte.")]
+    size_bytes: Annotated[int, Key(SIZE, "Capacity.")]
+    cacheable: Annotated[bool, Key(
+        SWITCH, "Whether a cache that serves it may hold its lines; absent: whether one names it.",
+        required=False)] = False
+    bus: Annotated[str | None, Key(
+        Reference("bus"), "What it hangs on; absent: tightly coupled.")] = None
+    clock: Annotated[str, Key(
+        Reference("clock"), "Of the latency and wait states; absent: the bus's, else the core's.",
+        required=False)] = "cpu"
     latency_cycles: float = 0.0
-    wait_states: int = 0
-    read_bytes: int = 4
-    line_buffer: bool = False
-    prefetch: bool = False
-    bytes_per_cycle: float | None = None
-    banks: int = 1
-    interleave_bytes: int | None = None
-    serial: SerialMemory | None = None
-    sdram: Sdram | None = None
-    read_charge_pc: float | None = None
+    wait_states: Annotated[int, Key(
+        WHOLE_CYCLES, "Extra cycles of one array read at the deployed clock and voltage scale; "
+                      "absent: as few as `wait_states_max_hz` allows.")] = 0
+    read_bytes: Annotated[int, Key(
+        SIZE, "Bytes one array read delivers; absent: the bus's width.")] = 4
+    line_buffer: Annotated[bool, Key(
+        SWITCH, "Whether the last `read_bytes` line read is latched: reads inside it cost no wait "
+                "states.")] = False
+    prefetch: Annotated[bool, Key(
+        SWITCH, "Whether the next line is fetched while the latched one is consumed.")] = False
+    bytes_per_cycle: Annotated[float | None, Key(
+        RATE, "Sustained bandwidth towards the bus, per cycle of `clock`; absent: the bus's "
+              "width.")] = None
+    banks: Annotated[int, Key(COUNT, "Banks that serve two masters at once.")] = 1
+    interleave_bytes: Annotated[int | None, Key(
+        SIZE, "Consecutive bytes of a bank before the next begins; absent: each bank is one "
+              "piece.")] = None
+    serial: Annotated[SerialMemory | None, Key(
+        Part(SerialMemory), "Phases of an access behind a serial interface; they are part of "
+                            "`latency` and `bytes_per_cycle`.")] = None
+    sdram: Annotated[Sdram | None, Key(
+        Part(Sdram), "Timings of rows and banks; `latency` is that of an open row.")] = None
+    read_charge_pc: Annotated[float | None, Key(
+        CHARGE, "Charge of one array read, as a current of the board's tables; absent: not known "
+                "apart from the core's activity.")] = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -207,10 +202,13 @@ class Bus:
     """A bus: its clock, width, arbitration and masters."""
 
     name: str
-    clock: str
-    width_bytes: int
-    arbitration: str = "round_robin"
-    masters: tuple[str, ...] = ()
+    clock: Annotated[str, Key(Reference("clock"), "What it runs on.")]
+    width_bytes: Annotated[int, Key(SIZE, "Of one beat.")]
+    arbitration: Annotated[str, Key(
+        Choice(("round_robin", "fixed", "first_come")),
+        "Which master is next.")] = "round_robin"
+    masters: Annotated[tuple[str, ...], Key(
+        Several(Reference("master")), "Cores and DMA controllers on it.")] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -218,10 +216,10 @@ class Dma:
     """A DMA controller."""
 
     name: str
-    bus: str
-    clock: str
-    setup_cycles: int
-    channels: int = 1
+    bus: Annotated[str, Key(Reference("bus"), "What it moves data over.")]
+    clock: Annotated[str, Key(Reference("clock"), "Of `setup_cycles`.")]
+    setup_cycles: Annotated[int, Key(WHOLE_CYCLES, "To start a transfer.")]
+    channels: Annotated[int, Key(COUNT, "That run side by side.")] = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -230,51 +228,48 @@ class Power:
 
     Parameters
     ----------
-    voltage_v : float
-        At the rail the energy is counted at.
-    regulator : str
-        "ldo", "smps" or "none" (core supplied directly).
-    voltage_scale : str
-        Range or scale in force, a key of the board's tables.
-    core_voltage_v : float or None
-        Core voltage at that scale.
     efficiency : float or None
         Of the SMPS, 0 to 1.
-    reference_voltage_v : float
-        Rail voltage the current figures below were taken at.
-    reference_regulator : str or None
-        Regulator they were taken with; None: `regulator`.
     reference_efficiency : float or None
         Of the SMPS at the reference voltage, 0 to 1.
-    leakage_ma : float or None
-        Static current at the reference rail.
-    clock_tree_ma_per_mhz : float or None
-        Current per megahertz while the core waits (sleep with clocks on).
-    activity_ma_per_mhz : float or None
-        What running code with caches on adds to that, at `reference_ipc`.
-    reference_ipc : float or None
-        Instructions per cycle of the code behind the run current.
-    stall_share : float or None
-        Charge of a cycle the core waits for memory, above the clock tree, as a share of the
-        mean activity charge per cycle of that code.
-    sleep_ma : float or None
-        Current between inferences.
     """
 
-    voltage_v: float
-    regulator: str = "ldo"
-    voltage_scale: str = "default"
-    core_voltage_v: float | None = None
+    voltage_v: Annotated[float, Key(
+        VOLTAGE, "At the rail the energy is counted at.", section="supply")]
+    regulator: Annotated[str, Key(
+        REGULATORS, "What makes the core voltage of the rail; none: the core is supplied "
+                    "directly.", section="supply", required=True)] = "ldo"
+    voltage_scale: Annotated[str, Key(
+        TEXT, "Range or scale in force, a key of the tables by scale.",
+        section="supply")] = "default"
+    core_voltage_v: Annotated[float | None, Key(
+        ByScale(VOLTAGE), "Core voltage at that scale.", section="supply")] = None
     efficiency: float | None = None
-    reference_voltage_v: float = 3.0
-    reference_regulator: str | None = None
+    reference_voltage_v: Annotated[float, Key(
+        VOLTAGE, "Rail voltage the current figures below were taken at; absent: "
+                 "`supply.voltage_v`.", section="power", required=False)] = 3.0
+    reference_regulator: Annotated[str | None, Key(
+        REGULATORS, "Regulator they were taken with; absent: `supply.regulator`.",
+        section="power")] = None
     reference_efficiency: float | None = None
-    leakage_ma: float | None = None
-    clock_tree_ma_per_mhz: float | None = None
-    activity_ma_per_mhz: float | None = None
-    reference_ipc: float | None = None
-    stall_share: float | None = None
-    sleep_ma: float | None = None
+    leakage_ma: Annotated[float | None, Key(
+        ByScale(CURRENT), "Static current at the reference rail.", section="power")] = None
+    clock_tree_ma_per_mhz: Annotated[float | None, Key(
+        ByScale(CURRENT_PER_MHZ),
+        "Current per megahertz while the core waits (sleep with clocks on).",
+        section="power")] = None
+    activity_ma_per_mhz: Annotated[float | None, Key(
+        ByScale(CURRENT_PER_MHZ),
+        "What running code with caches on adds to that, at `reference_ipc`.",
+        section="power")] = None
+    reference_ipc: Annotated[float | None, Key(
+        Quantity(above=0, high=16, null=True),
+        "Instructions per cycle of the code behind the run current.", section="power")] = None
+    stall_share: Annotated[float | None, Key(
+        SHARE, "Charge of a cycle the core waits for memory, above the clock tree, as a share of "
+               "the mean activity charge per cycle of that code.", section="power")] = None
+    sleep_ma: Annotated[float | None, Key(
+        CURRENT, "Current between inferences.", section="power")] = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -283,37 +278,39 @@ class EventPrice:
 
     event: str
     place: str
-    cycles: float | None
-    clock: str
-    pj: float | None
+    cycles: Annotated[float | None, Key(
+        Quantity(low=0, high=1e6, words=("derived",)), "Of one event.", required=False)]
+    clock: Annotated[str, Key(
+        Reference("clock"), "Of `cycles`; absent: the main core's.", required=False)]
+    pj: Annotated[float | None, Key(ENERGY, "Of one event, at the rail.", required=False)]
+
+
+class LevelKeys:
+    """What can be known of each level of metrics on this silicon."""
+
+    l4: Annotated[str, Key(TEXT, "Latency, energy and memory of a network.")]
+    l3: Annotated[str, Key(TEXT, "Clocks and power states, DMA and bus.")]
+    l2: Annotated[str, Key(TEXT, "Instructions per cycle, stalls, caches, branches.")]
+    l1: Annotated[str, Key(TEXT, "Power and temperature.")]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Counters:
-    """What the silicon itself counts, and what that leaves of the four levels of metrics.
+    """What the silicon itself counts, and what that leaves of the four levels of metrics."""
 
-    Parameters
-    ----------
-    cycle_counter : str or None
-        Name and width of the free-running cycle counter.
-    wrapping_counters : tuple of str
-        8-bit DWT counters, which wrap every 256 events.
-    pmu_counters : int
-        Event counters of an Armv8.1-M PMU that can run at once; 0: no PMU.
-    cache_monitors : tuple of str
-        Hit and miss monitors beside the core.
-    levels : tuple of (str, str)
-        "l4" to "l1" with what can be measured there.
-    source : str
-        Full text.
-    """
-
-    cycle_counter: str | None = None
-    wrapping_counters: tuple[str, ...] = ()
-    pmu_counters: int = 0
-    cache_monitors: tuple[str, ...] = ()
-    levels: tuple[tuple[str, str], ...] = ()
-    source: str = ""
+    cycle_counter: Annotated[str | None, Key(
+        TEXT, "Name and width of the free-running cycle counter.")] = None
+    wrapping_counters: Annotated[tuple[str, ...], Key(
+        Several(TEXT), "8-bit DWT counters, which wrap every 256 events.")] = ()
+    pmu_counters: Annotated[int, Key(
+        Quantity(low=0, high=64, whole=True),
+        "Event counters of an Armv8.1-M PMU that can run at once; 0: no PMU.")] = 0
+    cache_monitors: Annotated[tuple[str, ...], Key(
+        Several(TEXT), "Hit and miss monitors beside the core.")] = ()
+    levels: Annotated[tuple[tuple[str, str], ...], Key(
+        Part(LevelKeys), "What can be known of each level of metrics.", required=True)] = ()
+    source: Annotated[str, Key(
+        Reference("source"), "Where that is from.", required=True)] = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -336,12 +333,14 @@ class Board:
         The board file as canonical JSON: what a what-if edits.
     """
 
-    name: str
-    soc: str
-    core_family: str
-    aliases: tuple[str, ...] = ()
-    description: str = ""
-    price_usd: float | None = None
+    name: Annotated[str, Key(TEXT, "What the board is called.", section="board")]
+    soc: Annotated[str, Key(TEXT, "The chip.", section="board")]
+    core_family: Annotated[str, Key(TEXT, "Of its main core: cortex-m7, ...", section="board")]
+    aliases: Annotated[tuple[str, ...], Key(
+        Several(TEXT), "Other names it is found by.", section="board")] = ()
+    description: Annotated[str, Key(TEXT, "One line.", section="board")] = ""
+    price_usd: Annotated[float | None, Key(
+        Quantity(low=0, high=1e6, null=True), "Of the board.", section="board")] = None
     clocks: tuple[Clock, ...]
     cores: tuple[Core, ...]
     caches: tuple[Cache, ...] = ()

@@ -18,7 +18,7 @@ from hwmodels.errors import BoardError, did_you_mean
 from hwmodels.files import read_regular_text
 
 if TYPE_CHECKING:
-    from hwmodels.board.schema import BoardSection
+    from hwmodels.board.schema import Section
 
 SHIPPED = Path(__file__).parents[1] / "boards"
 """Folder of the boards that come with the project."""
@@ -111,18 +111,19 @@ def _make(document: dict[str, Any], file: str, overrides: Mapping[str, object]) 
     return assemble(section)
 
 
-def _set(section: BoardSection, plain: Any, path: str, value: object, file: str) -> None:
+def _set(section: Section, plain: Any, path: str, value: object, file: str) -> None:
     """Write one what-if into the plain form of a board file."""
-    from hwmodels.board.leaf import WHAT_IF, Leaf
-    from hwmodels.board.schema import Section, is_number
+    from hwmodels.board.leaf import WHAT_IF, Leaf, Quantity
+    from hwmodels.board.schema import Section
 
     *parents, last = path.split(".")
     node: Any = section
     for part in parents:
         node = node.get(part) if isinstance(node, dict) else getattr(node, part, None)
         plain = plain.get(part) if isinstance(plain, dict) else None
-    if isinstance(node, Section) and last in type(node).model_fields:
-        old, number = getattr(node, last), is_number(type(node), last)
+    if isinstance(node, Section) and last in node.declared:
+        old = dict(node.items())[last]
+        number = isinstance(node.declared[last].kind, Quantity)
     elif isinstance(node, dict) and last in node:
         old, number = node[last], isinstance(node[last], Leaf)
     else:
@@ -151,9 +152,7 @@ def _paths(node: object, prefix: str = "") -> Iterator[str]:
     """Yield every path a what-if may set."""
     from hwmodels.board.schema import Section
 
-    names = node if isinstance(node, dict) else type(node).model_fields  # type: ignore[attr-defined]
-    for name in names:
-        child = node[name] if isinstance(node, dict) else getattr(node, name)
+    for name, child in node.items():  # type: ignore[attr-defined]
         if isinstance(child, (Section, dict)):
             yield from _paths(child, f"{prefix}{name}.")
         else:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import itertools
 from collections.abc import Collection, Iterable, Iterator
 
+from hwmodels.board.declaration import Reference, Several
+from hwmodels.board.external import MODE
 from hwmodels.board.leaf import Leaf
-from hwmodels.board.memory import MODE
-from hwmodels.board.schema import BoardSection, CacheSection, MemorySection, NpuSection
+from hwmodels.board.npu import BURST_BEATS, ROLES, THROUGH
+from hwmodels.board.schema import Section
 from hwmodels.counts import EVENTS
 from hwmodels.errors import did_you_mean
-from hwmodels.npu import BURST_BEATS, ROLES, THROUGH
 
 Broken = tuple[str, str]
 """Dotted path and the rule it breaks."""
@@ -19,12 +20,12 @@ WRITABLE_ROLES = ("tcm", "sram", "external_ram", "npu_ram")
 """Roles of memory an arena can live in."""
 
 
-def find_broken(section: BoardSection) -> Broken | None:
+def find_broken(section: Section) -> Broken | None:
     """Return the first rule broken, None when all are kept.
 
     Parameters
     ----------
-    section : BoardSection
+    section : Section
         A validated board file.
 
     Returns
@@ -46,7 +47,7 @@ def find_broken(section: BoardSection) -> Broken | None:
     return None
 
 
-def frequency_of(section: BoardSection, name: str) -> float:
+def frequency_of(section: Section, name: str) -> float:
     """Return the frequency of a clock in Hz, through the clocks it is derived from."""
     clock = section.clocks[name]
     if clock.frequency_hz is not None:
@@ -55,7 +56,7 @@ def frequency_of(section: BoardSection, name: str) -> float:
     return frequency_of(section, clock.of) / float(clock.divide_by.value)
 
 
-def clock_of(section: BoardSection, memory: MemorySection) -> str:
+def clock_of(section: Section, memory: Section) -> str:
     """Return the clock a memory's latency and wait states are in."""
     if memory.clock is not None:
         return memory.clock
@@ -64,13 +65,13 @@ def clock_of(section: BoardSection, memory: MemorySection) -> str:
     return main_core_clock(section)
 
 
-def main_core_clock(section: BoardSection) -> str:
+def main_core_clock(section: Section) -> str:
     """Return the clock of the core that runs the network."""
     core = section.cores.get("main") or next(iter(section.cores.values()))
     return core.clock
 
 
-def demanded_wait_states(section: BoardSection, memory: MemorySection) -> int | None:
+def demanded_wait_states(section: Section, memory: Section) -> int | None:
     """Return the wait states the part's table demands; None above the table's last frequency."""
     table = memory.wait_states_max_hz.get(section.supply.voltage_scale)
     if table is None:
@@ -79,7 +80,7 @@ def demanded_wait_states(section: BoardSection, memory: MemorySection) -> int | 
     return next((n for n, top_hz in enumerate(table.value) if frequency_hz <= top_hz), None)
 
 
-def _cite(section: BoardSection, leaf: Leaf) -> str:
+def _cite(section: Section, leaf: Leaf) -> str:
     return f" ({section.sources.get(leaf.source, leaf.source)})"
 
 
@@ -87,7 +88,7 @@ def _unknown(path: str, name: str, what: str, accepted: Iterable[str]) -> Broken
     return path, f"{what} {name!r} does not exist; {did_you_mean(name, accepted)}"
 
 
-def _names(section: BoardSection) -> Iterator[Broken]:
+def _names(section: Section) -> Iterator[Broken]:
     if not section.cores or not section.memories or not section.clocks:
         yield "cores", "a board has at least one clock, one core and one memory"
         return
@@ -101,47 +102,29 @@ def _names(section: BoardSection) -> Iterator[Broken]:
             yield _unknown(path, name, what, parts[what])
 
 
-def _references(section: BoardSection) -> Iterator[tuple[str, str, str | None]]:
-    for name, clock in section.clocks.items():
-        yield f"clocks.{name}.of", "clock", clock.of
-    for name, core in section.cores.items():
-        yield f"cores.{name}.clock", "clock", core.clock
-        yield f"cores.{name}.icache", "cache", core.icache
-        yield f"cores.{name}.dcache", "cache", core.dcache
-        for further in core.data_caches:
-            yield f"cores.{name}.data_caches", "cache", further
-    for name, cache in section.caches.items():
-        yield f"caches.{name}.below", "cache", cache.below
-        for served in cache.serves:
-            yield f"caches.{name}.serves", "memory", served
-    for name, memory in section.memories.items():
-        yield f"memories.{name}.bus", "bus", memory.bus
-        yield f"memories.{name}.clock", "clock", memory.clock
-        yield (f"memories.{name}.latency.clock", "clock",
-               memory.latency.clock if memory.latency else None)
-    for name, bus in section.buses.items():
-        yield f"buses.{name}.clock", "clock", bus.clock
-        for master in bus.masters:
-            yield f"buses.{name}.masters", "master", master
-    for name, dma in section.dma.items():
-        yield f"dma.{name}.bus", "bus", dma.bus
-        yield f"dma.{name}.clock", "clock", dma.clock
-    if section.npu is not None:
-        yield "npu.clock", "clock", section.npu.clock
-        yield "npu.hand_over.clock", "clock", section.npu.hand_over.clock
-        for name, pool in section.npu.pools.items():
-            yield f"npu.pools.{name}.memory", "memory", pool.memory
-            yield f"npu.pools.{name}.clock", "clock", pool.clock
-    for use in ("weights", "arena", "code"):
-        yield f"placement.{use}", "memory", getattr(section.placement, use)
-    if section.counters is not None:
-        yield "counters.source", "source", section.counters.source
-    for key, price in section.prices.items():
-        yield f"prices.{key}.clock", "clock", price.clock
-        yield f"prices.{key}", "memory", key.partition("@")[2] or None
+def _references(node: object, path: str = "") -> Iterator[tuple[str, str, str | None]]:
+    """Yield every key that names another part: its path, the kind of part, the name."""
+    if isinstance(node, dict):
+        for name, child in node.items():
+            yield from _references(child, f"{path}.{name}")
+    if not isinstance(node, Section):
+        return
+    for name, child in node.items():
+        kind, at = node.declared[name].kind, f"{path}.{name}" if path else name
+        match kind:
+            case Reference(part):
+                yield at, part, child
+            case Several(Reference(part)):
+                for one in child:
+                    yield at, part, one
+            case _:
+                yield from _references(child, at)
+        if at == "prices":
+            for key in child:
+                yield f"prices.{key}", "memory", key.partition("@")[2] or None
 
 
-def _derived_clocks(section: BoardSection) -> Iterator[Broken]:
+def _derived_clocks(section: Section) -> Iterator[Broken]:
     for name, clock in section.clocks.items():
         if clock.of is None:
             if clock.frequency_hz is None or clock.divide_by is not None:
@@ -159,7 +142,7 @@ def _derived_clocks(section: BoardSection) -> Iterator[Broken]:
             yield f"clocks.{name}.of", f"it is derived from itself through {at}"
 
 
-def _supply(section: BoardSection) -> Iterator[Broken]:
+def _supply(section: Section) -> Iterator[Broken]:
     supply = section.supply
     span = supply.voltage_range_v
     if span is not None:
@@ -188,7 +171,7 @@ def _supply(section: BoardSection) -> Iterator[Broken]:
                f"accepted: {', '.join(scales)}")
 
 
-def _clock_limits(section: BoardSection) -> Iterator[Broken]:
+def _clock_limits(section: Section) -> Iterator[Broken]:
     scale = section.supply.voltage_scale
     for name, clock in section.clocks.items():
         top = clock.max_hz_by_scale.get(scale)
@@ -208,7 +191,7 @@ MOST_LINES, MOST_WAYS = 1 << 18, 1024
 """Of a cache; each set is kept in memory, and its ways are looked at one after the other."""
 
 
-def line_bytes_of(section: BoardSection, cache: CacheSection) -> int | None:
+def line_bytes_of(section: Section, cache: Section) -> int | None:
     """Return bytes of a line: stated, or one array read of the memory the cache serves."""
     if cache.line_bytes is not None:
         return int(cache.line_bytes.value)
@@ -217,7 +200,7 @@ def line_bytes_of(section: BoardSection, cache: CacheSection) -> int | None:
     return None if read is None else int(read.value)
 
 
-def _caches(section: BoardSection) -> Iterator[Broken]:
+def _caches(section: Section) -> Iterator[Broken]:
     for name, cache in section.caches.items():
         if "ways" in cache.model_fields_set and cache.ways is None:
             yield (f"caches.{name}.ways", "null (not known) will not do; accepted: a number, or "
@@ -250,7 +233,7 @@ def _caches(section: BoardSection) -> Iterator[Broken]:
                    "accepted: two levels, lines below at least as long")
 
 
-def _memories(section: BoardSection) -> Iterator[Broken]:
+def _memories(section: Section) -> Iterator[Broken]:
     for name, memory in section.memories.items():
         if memory.role == "tcm" and memory.cacheable:
             yield (f"memories.{name}.cacheable",
@@ -265,7 +248,7 @@ def _memories(section: BoardSection) -> Iterator[Broken]:
                        f"memory {served} is not cacheable; accepted: cacheable memories")
 
 
-def _external_timings(name: str, memory: MemorySection) -> Iterator[Broken]:
+def _external_timings(name: str, memory: Section) -> Iterator[Broken]:
     """A serial or row-and-bank memory is outside the chip, and its latency covers its phases."""
     stated = [key for key in ("serial", "sdram") if getattr(memory, key) is not None]
     if not stated:
@@ -278,7 +261,7 @@ def _external_timings(name: str, memory: MemorySection) -> Iterator[Broken]:
                "of command, address and data, such as 8D-8D-8D")
 
 
-def _wait_states(section: BoardSection) -> Iterator[Broken]:
+def _wait_states(section: Section) -> Iterator[Broken]:
     scale, supply_v = section.supply.voltage_scale, section.supply.voltage_v.value
     for name, memory in section.memories.items():
         table = memory.wait_states_max_hz.get(scale)
@@ -299,7 +282,7 @@ def _wait_states(section: BoardSection) -> Iterator[Broken]:
                    f"{_cite(section, lowest)}")
 
 
-def _overlaps(section: BoardSection) -> Iterator[Broken]:
+def _overlaps(section: Section) -> Iterator[Broken]:
     spans = sorted((memory.address.value, memory.address.value + memory.size_bytes.value, name)
                    for name, memory in section.memories.items())
     for (_, end, lower), (start, _, upper) in itertools.pairwise(spans):
@@ -308,21 +291,21 @@ def _overlaps(section: BoardSection) -> Iterator[Broken]:
                    f"{end:#x}; accepted: memories that do not overlap")
 
 
-def _placement(section: BoardSection) -> Iterator[Broken]:
+def _placement(section: Section) -> Iterator[Broken]:
     role = section.memories[section.placement.arena].role
     if role not in WRITABLE_ROLES:
         yield "placement.arena", (f"the arena is written, {role} cannot be; accepted: a memory of "
                                   f"role {', '.join(WRITABLE_ROLES)}")
 
 
-def _prices(section: BoardSection) -> Iterator[Broken]:
+def _prices(section: Section) -> Iterator[Broken]:
     for key in section.prices:
         event = key.partition("@")[0]
         if event not in EVENTS:
             yield _unknown(f"prices.{key}", event, "event", EVENTS)
 
 
-def _npu_units(npu: NpuSection) -> Iterator[Broken]:
+def _npu_units(npu: Section) -> Iterator[Broken]:
     for name, unit in npu.units.items():
         if name == THROUGH:
             yield f"npu.units.{name}", "is a path without units; accepted: any other name"
@@ -337,7 +320,7 @@ def _npu_units(npu: NpuSection) -> Iterator[Broken]:
                 yield _unknown(f"npu.hand_over.{key}.{name}", name, "unit", tuple(npu.units))
 
 
-def _npu(section: BoardSection) -> Iterator[Broken]:
+def _npu(section: Section) -> Iterator[Broken]:
     npu = section.npu
     if npu is None:
         return

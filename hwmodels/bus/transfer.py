@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 
+from hwmodels.board.external import serial_cycles
 from hwmodels.board.facts import Board, Dma, Memory
-from hwmodels.board.memory import serial_cycles
 from hwmodels.paths.refill import beat_bytes, line_cycles
 
 BURST_BEATS = 16

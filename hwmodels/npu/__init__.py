@@ -3,8 +3,20 @@
     runs = run_epochs(epochs, board.npu)      core cycles, engines, bursts, pools, and the bill
 """
 
-from hwmodels.npu.epoch import (
+from hwmodels.board.npu import (
     BURST_BEATS,
+    MULTIPLYING,
+    ROLES,
+    THROUGH,
+    HandOver,
+    Interface,
+    Npu,
+    NpuCache,
+    NpuEnergy,
+    Pool,
+    UnitKind,
+)
+from hwmodels.npu.epoch import (
     EPOCH_KINDS,
     PATTERNS,
     EngineRun,
@@ -17,18 +29,6 @@ from hwmodels.npu.epoch import (
     PoolRun,
     StreamEngine,
     UnitWork,
-)
-from hwmodels.npu.machine import (
-    MULTIPLYING,
-    ROLES,
-    THROUGH,
-    HandOver,
-    Interface,
-    Npu,
-    NpuCache,
-    NpuEnergy,
-    Pool,
-    UnitKind,
 )
 
 __all__ = [

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from hwmodels.board.npu import Npu
 from hwmodels.counts import CountLine, Counts
 from hwmodels.npu.compiler import estimate_unit_cycles, multiplies, name_width
 from hwmodels.npu.epoch import Epoch, Exposed, UnitWork
-from hwmodels.npu.machine import Npu
 from hwmodels.npu.streams import Stream
 from hwmodels.npu.timing import TICKS, Ints
 

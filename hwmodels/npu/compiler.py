@@ -11,9 +11,9 @@ from __future__ import annotations
 
 import math
 
+from hwmodels.board.npu import MULTIPLYING, THROUGH, Npu, Pool
 from hwmodels.errors import KernelError
 from hwmodels.npu.epoch import Epoch, StreamEngine, UnitWork
-from hwmodels.npu.machine import MULTIPLYING, THROUGH, Npu, Pool
 
 
 def estimate_unit_cycles(work: UnitWork, npu: Npu) -> int:

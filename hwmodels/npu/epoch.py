@@ -18,9 +18,6 @@ PATTERNS = ("contiguous", "strided", "channel_interleaved")
 """How an engine walks memory. All but contiguous move runs of `run_bytes` each in beats of its
 own; in a channel-interleaved walk a run is one channel's element."""
 
-BURST_BEATS = (1, 2, 4, 8)
-"""Lengths of bursts the debug unit counts."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnitWork:
@@ -29,7 +26,7 @@ class UnitWork:
     Parameters
     ----------
     kind : str
-        As the board names it, or `machine.THROUGH`.
+        As the board names it, or `board.npu.THROUGH`.
     count : int
         Units that share the work.
     ops : int

@@ -11,8 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from hwmodels.board.npu import Npu
 from hwmodels.counts import Price
-from hwmodels.npu.machine import Npu
 
 CYCLE_EVENTS = ("npu_mac_cycle", "npu_mac_waste_cycle", "npu_alu_cycle", "npu_ram_wait",
                 "npu_external_wait", "npu_bus_wait", "npu_stream_wait", "npu_decode_cycle",

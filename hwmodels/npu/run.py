@@ -6,10 +6,10 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
+from hwmodels.board.npu import Npu
 from hwmodels.npu.bill import count_epoch, round_exposed
 from hwmodels.npu.compiler import estimate_compute_cycles, estimate_max_cycles
 from hwmodels.npu.epoch import EngineRun, Epoch, EpochRun, InterfaceRun, PoolRun
-from hwmodels.npu.machine import Npu
 from hwmodels.npu.streams import Bursts, Stream, count_cache, form_streams
 from hwmodels.npu.timing import TICKS, plan_epoch
 

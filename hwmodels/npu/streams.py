@@ -16,8 +16,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from hwmodels.npu.epoch import BURST_BEATS, NpuCacheRun, StreamEngine
-from hwmodels.npu.machine import Interface, Npu, NpuCache, Pool
+from hwmodels.board.npu import BURST_BEATS, Interface, Npu, NpuCache, Pool
+from hwmodels.npu.epoch import NpuCacheRun, StreamEngine
 
 Bursts = tuple[int, int, int, int]
 

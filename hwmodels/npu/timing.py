@@ -38,10 +38,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from hwmodels.board.npu import THROUGH, Npu
 from hwmodels.errors import KernelError
 from hwmodels.npu.compiler import estimate_unit_cycles, multiplies
 from hwmodels.npu.epoch import Epoch, Link
-from hwmodels.npu.machine import THROUGH, Npu
 from hwmodels.npu.streams import Stream
 
 TICKS = 1024

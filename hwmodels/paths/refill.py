@@ -10,8 +10,9 @@ from dataclasses import replace
 
 import numpy as np
 
+from hwmodels.board.external import sdram_cycles, serial_cycles
 from hwmodels.board.facts import Board, Memory
-from hwmodels.board.memory import burst_cycles, sdram_cycles, serial_cycles
+from hwmodels.board.memory import burst_cycles
 
 
 def line_cycles(memory: Memory, size_bytes: int, moved_bytes: float, *,

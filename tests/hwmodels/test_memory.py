@@ -7,17 +7,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from hwmodels.board.external import Sdram, SerialMemory, sdram_cycles, serial_cycles
 from hwmodels.board.facts import Memory
 from hwmodels.board.file import load_board
 from hwmodels.board.memory import (
-    Sdram,
-    SerialMemory,
     bank_numbers,
     burst_cycles,
     read_array,
-    sdram_cycles,
     sequential_wait_cycles,
-    serial_cycles,
 )
 from hwmodels.errors import BoardError
 from hwmodels.prices import clock_ratio, refill_cycles

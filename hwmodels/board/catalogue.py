@@ -1,0 +1,131 @@
+"""Every fact a board file may hold, as rows, and the page docs/boards.md made of them.
+
+    python -m hwmodels.board.catalogue > docs/boards.md
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from hwmodels.board.declaration import (
+    ByScale,
+    Choice,
+    Declared,
+    Kind,
+    Part,
+    Plain,
+    Reference,
+    Several,
+    Table,
+    keys_of_part,
+)
+from hwmodels.board.layout import BOARD_FILE
+from hwmodels.board.leaf import Quantity
+from hwmodels.quantities import UNITS
+
+HEADING = """# What a board file holds
+
+Every key, with what it takes; a path is what `--set` takes, too, with the file's own names for
+words in capitals. This page is made from the declarations in `hwmodels/board`
+(`python -m hwmodels.board.catalogue > docs/boards.md`).
+
+A number is written `[value, kind, source]` or `{value, kind, source, rel_sd}`: kind is datasheet,
+measured, fitted, derived or assumed, source a name of the file's `sources`, `null` is "not known".
+Where units are listed, a bare number is in the first. A bare frequency below 32 kHz is refused: it
+lacks its unit.
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FactRow:
+    """One key of a board file.
+
+    Parameters
+    ----------
+    path : str
+        Dotted, words in capitals standing for names: "caches.NAME.size_bytes".
+    units : tuple of str
+        A value may be written in; empty: a number without a unit, or no number.
+    accepted : str
+        Bounds, words, or the kind of part it names.
+    absent : str
+        What it is when left out: "required", a default, or "".
+    doc : str
+        What it means.
+    """
+
+    path: str
+    units: tuple[str, ...]
+    accepted: str
+    absent: str
+    doc: str
+
+
+def list_facts() -> tuple[FactRow, ...]:
+    """Return every key a board file may hold, in the order of the file.
+
+    Returns
+    -------
+    tuple of FactRow
+        Sections are listed by their keys.
+    """
+    return tuple(_rows(BOARD_FILE, ""))
+
+
+def write_reference() -> str:
+    """Return the page of all facts, as docs/boards.md holds it."""
+    sections = {key.name: key.doc for key in keys_of_part(BOARD_FILE)}
+    lines = [HEADING.rstrip()]
+    for name, rows in itertools.groupby(list_facts(), lambda row: row.path.partition(".")[0]):
+        lines += ["", f"## `{name}`", "", " ".join(sections[name].split()), "",
+                  "| key | takes | left out | meaning |", "|---|---|---|---|"]
+        for row in rows:
+            takes = row.accepted + (f"; in {', '.join(row.units)}" if row.units else "")
+            lines.append(f"| `{row.path}` | {takes} | {row.absent} | {row.doc} |")
+    return "\n".join(lines) + "\n"
+
+
+def _rows(part: Part, prefix: str) -> Iterator[FactRow]:
+    for key in keys_of_part(part):
+        path, kind, listed = f"{prefix}{key.name}", key.kind, ""
+        if isinstance(kind, Table | ByScale):
+            path += f".{kind.by if isinstance(kind, Table) else 'SCALE'}"
+            kind = kind.of
+        if isinstance(kind, Part):
+            yield from _rows(kind, f"{path}.")
+            continue
+        if isinstance(kind, Several):
+            kind, listed = kind.of, "a list, each "
+        yield FactRow(path=path, units=_units(kind), accepted=listed + _accepted(kind),
+                      absent=_absent(key), doc=key.doc)
+
+
+def _units(kind: Kind) -> tuple[str, ...]:
+    return tuple(UNITS[kind.dimension]) if isinstance(kind, Quantity) else ()
+
+
+def _accepted(kind: Kind) -> str:
+    match kind:
+        case Quantity():
+            return kind.bounds()
+        case Choice(words):
+            return ", ".join(map(str, words))
+        case Reference(part):
+            return f"the name of a {part}"
+        case Plain(of) if of is bool:
+            return "true, false"
+    return "text"
+
+
+def _absent(key: Declared) -> str:
+    if key.required:
+        return "required"
+    if isinstance(key.default, bool):
+        return str(key.default).lower()
+    return "" if key.default in (None, (), "") else f"{key.default}"
+
+
+if __name__ == "__main__":
+    print(write_reference(), end="")

@@ -1,0 +1,264 @@
+"""The facts of a neural processing unit: units, stream engines, interfaces, pools, energy.
+
+Parts, not one product: a unit kind has a count and rates, a pool a width and a clock. Cycles are
+of the NPU's clock unless the name says otherwise. A field with a `Key` is a key of the board file.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from hwmodels.board.declaration import (
+    COUNT,
+    CYCLES,
+    ENERGY,
+    RATE,
+    SIZE,
+    SWITCH,
+    TEXT,
+    WHOLE_CYCLES,
+    Key,
+    Reference,
+    Several,
+    Table,
+)
+from hwmodels.board.leaf import Quantity
+from hwmodels.errors import BoardError, did_you_mean
+
+ROLES = ("convolution", "depthwise", "pooling", "arithmetic", "activation", "weight_decode")
+"""What a unit does: multiply and accumulate over all channels or within each, take averages or
+maxima of a window, add and scale, look functions up, unpack weights."""
+
+MULTIPLYING = ("convolution", "depthwise")
+"""Roles whose work is multiply-accumulates, against weights that are streamed in."""
+
+THROUGH = "NULL"
+"""Unit of a path from an engine to an engine that computes nothing; no board lists it."""
+
+BURST_BEATS = (1, 2, 4, 8)
+"""Lengths of bursts the debug unit counts."""
+
+Named = tuple[tuple[str, float], ...]
+"""Numbers by name."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnitKind:
+    """One kind of processing unit: what it does, how many there are and how fast one is.
+
+    Parameters
+    ----------
+    kind : str
+        Its maker's name for it.
+    """
+
+    kind: str
+    roles: Annotated[tuple[str, ...], Key(
+        Several(TEXT), f"What it does: {', '.join(ROLES)}.")]
+    count: Annotated[int, Key(COUNT, "How many there are.")]
+    macs_per_cycle: Annotated[Named, Key(
+        Table(RATE, "BITS"), "Peak of one unit by operand widths, 8x8 being activations by "
+                             "weights in bits.")] = ()
+    ops_per_cycle: Annotated[float, Key(
+        RATE, "Elements one unit takes in a cycle where it does not multiply and "
+              "accumulate.")] = 1.0
+    fill_cycles: Annotated[int, Key(
+        WHOLE_CYCLES, "From the first element in to the first element out.")] = 0
+
+    def __post_init__(self) -> None:
+        for role in self.roles:
+            if role not in ROLES:
+                raise BoardError(f"npu unit {self.kind!r}: role {role!r} is not known; "
+                                 + did_you_mean(role, ROLES))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Interface:
+    """A bus interface stream engines share; reads and writes are channels of their own."""
+
+    name: str
+    width_bytes: Annotated[int, Key(SIZE, "Of one beat.", required=True)] = 8
+    write_gap_cycles: Annotated[float, Key(
+        CYCLES, "Cycles a write burst holds the channel beyond its beats.")] = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pool:
+    """A memory as the NPU's compiler and its stream engines meet it.
+
+    Parameters
+    ----------
+    external : bool
+        Outside the chip.
+    clock_ratio : float
+        NPU cycles in one cycle of its clock.
+    """
+
+    name: str
+    memory: Annotated[str, Key(Reference("memory"), "The board's memory it is in.")]
+    size_bytes: Annotated[int, Key(
+        SIZE, "What a compiler may place in it; absent: the memory's.")] = 0
+    external: bool = False
+    byte_width_bytes: Annotated[int, Key(
+        SIZE, "Of the compiler's cost of a beat: up to so many bytes.", required=True)] = 8
+    frequency_ratio: Annotated[float, Key(
+        RATE, "Of the compiler's cost of a beat: so many NPU cycles.", required=True)] = 1.0
+    serialises: Annotated[bool, Key(
+        SWITCH, "Whether its engines take turns, in the compiler's rule and in the model; "
+                "otherwise each has a bank of its own.")] = True
+    clock: Annotated[str, Key(
+        Reference("clock"), "Of the path to it; absent: the memory's.", required=False)] = "npu"
+    clock_ratio: float = 1.0
+    bytes_per_cycle: Annotated[float, Key(
+        RATE, "Sustained, per cycle of that clock; a beat takes at least one cycle; absent: the "
+              "memory's.")] = 8.0
+    read_latency_cycles: Annotated[float, Key(
+        CYCLES, "Cycles of that clock before the first beat; outside the chip, each run of a walk "
+                "that is not contiguous pays it again; absent: the memory's.")] = 0.0
+    write_latency_cycles: Annotated[float, Key(CYCLES, "Likewise, of a write.")] = 0.0
+    shared: Annotated[bool, Key(SWITCH, "Whether reads and writes take turns.")] = False
+    burst_max_beats: Annotated[int, Key(COUNT, "Longest burst.")] = 8
+    cacheable: Annotated[bool, Key(
+        SWITCH, "Whether the NPU cache may hold its lines.")] = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NpuCache:
+    """The cache between the interfaces and memory outside the chip."""
+
+    size_bytes: Annotated[int, Key(SIZE, "What it holds.")]
+    line_bytes: Annotated[int, Key(SIZE, "Of a line.")]
+    ways: Annotated[int, Key(COUNT, "Lines of a set.")]
+    enabled: Annotated[bool, Key(SWITCH, "Whether it is on.")] = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HandOver:
+    """What the host core does before and after an epoch, in cycles of its own clock."""
+
+    clock: Annotated[str, Key(Reference("clock"), "The host core's clock.")]
+    pre_cycles: Annotated[float, Key(CYCLES, "Before any epoch.")]
+    post_cycles: Annotated[float, Key(CYCLES, "After any epoch.")]
+    pre_engine_cycles: Annotated[float, Key(
+        CYCLES, "For each stream engine set up.")] = 0.0
+    post_engine_cycles: Annotated[float, Key(
+        CYCLES, "For each stream engine released.")] = 0.0
+    pre_unit_cycles: Annotated[Named, Key(
+        Table(CYCLES, "KIND"), "For each unit set up, by kind.")] = ()
+    post_unit_cycles: Annotated[Named, Key(
+        Table(CYCLES, "KIND"), "For each unit released, by kind.")] = ()
+    pre_further_unit_cycles: Annotated[Named, Key(
+        Table(CYCLES, "KIND"),
+        "For each unit of a kind after the first, where that is less.")] = ()
+    software_cycles: Annotated[float, Key(
+        CYCLES, "To dispatch an epoch that runs on the host; what it computes is not in it.")] = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NpuEnergy:
+    """Energy at the rail; None is not known.
+
+    Parameters
+    ----------
+    byte_pj : tuple of (str, float)
+        Per byte moved, by pool.
+    """
+
+    mac_pj: Annotated[Named, Key(
+        Table(ENERGY, "BITS"), "Per multiply-accumulate by operand widths.")] = ()
+    op_pj: Annotated[float | None, Key(ENERGY, "Per other operation.")] = None
+    active_pj_per_cycle: Annotated[float | None, Key(
+        ENERGY, "Clock tree and engines per NPU cycle, epoch running.")] = None
+    idle_pj_per_cycle: Annotated[float | None, Key(
+        ENERGY, "Clock tree and engines per NPU cycle, none running.")] = None
+    byte_pj: Named = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Npu:
+    """A neural processing unit.
+
+    Parameters
+    ----------
+    name : str
+        The board's.
+    frequency_hz : float
+        Of its clock.
+    units, interfaces, pools : tuple
+        Its parts.
+    cache : NpuCache or None
+        Where there is one.
+    hand_over : HandOver
+        What the host does around an epoch.
+    energy : NpuEnergy
+        Of its work.
+    """
+
+    name: str
+    family: Annotated[str, Key(TEXT, "neural-art, ...")]
+    clock: Annotated[str, Key(Reference("clock"), "Its clock; every NPU cycle is of it.")]
+    frequency_hz: float
+    units: tuple[UnitKind, ...]
+    engines: Annotated[int, Key(COUNT, "Stream engines.")]
+    engine_buffer_bytes: Annotated[int, Key(
+        SIZE, "What one engine holds ahead of, or behind, the units.")]
+    engine_bytes_per_cycle: Annotated[float, Key(
+        RATE, "What one engine passes between memory and units in a cycle.", required=True)] = 2.0
+    strided_read_bytes_per_cycle: Annotated[float | None, Key(
+        RATE, "What one passes where it reads runs apart from one another; absent: as "
+              "any.")] = None
+    engine_outstanding: Annotated[int, Key(
+        COUNT, "Read bursts one engine has in flight: they share the pool's latency.",
+        required=True)] = 8
+    weight_bytes_per_cycle: Annotated[float, Key(
+        RATE, "What a stream of weights passes to the convolution units in a cycle.")] = 1.0
+    weight_ahead_bytes: Annotated[int, Key(
+        Quantity(dimension="bytes", low=0, high=2**30, whole=True),
+        "Weights a convolution holds before its first output, at most.")] = 0
+    interfaces: tuple[Interface, ...]
+    pools: tuple[Pool, ...]
+    cache: NpuCache | None = None
+    start_cycles: Annotated[int, Key(
+        WHOLE_CYCLES, "From the host's start to the first request, and from the last beat to the "
+                      "host seeing it.", required=True)] = 0
+    hand_over: HandOver
+    energy: NpuEnergy = NpuEnergy()
+    sums_directions: Annotated[bool, Key(
+        SWITCH, "Whether the compiler's rule adds the reads and writes of a pool.")] = False
+    epoch_controller: Annotated[bool, Key(
+        SWITCH, "Whether epochs follow one another without the host between them.")] = False
+    controller_engine_cycles: Annotated[float, Key(
+        CYCLES, "NPU cycles the controller takes to set up one engine.")] = 0.0
+
+    def unit(self, kind: str) -> UnitKind:
+        """Return the units of that kind."""
+        for unit in self.units:
+            if unit.kind == kind:
+                return unit
+        raise BoardError(f"{self.name}: npu has no unit {kind!r}; "
+                         + did_you_mean(kind, [unit.kind for unit in self.units]))
+
+    def roles(self, kind: str) -> tuple[str, ...]:
+        """Return what the units of that kind do; nothing for a path without units."""
+        return () if kind == THROUGH else self.unit(kind).roles
+
+    def unit_for(self, *roles: str) -> UnitKind | None:
+        """Return the first units with the first of these roles any has; None without."""
+        return next((unit for role in roles for unit in self.units if role in unit.roles), None)
+
+    def interface(self, name: str) -> Interface:
+        """Return the interface of that name."""
+        for interface in self.interfaces:
+            if interface.name == name:
+                return interface
+        raise BoardError(f"{self.name}: npu interface {name!r} does not exist; "
+                         + did_you_mean(name, [part.name for part in self.interfaces]))
+
+    def pool(self, name: str) -> Pool:
+        """Return the pool of that name."""
+        for pool in self.pools:
+            if pool.name == name:
+                return pool
+        raise BoardError(f"{self.name}: npu pool {name!r} does not exist; "
+                         + did_you_mean(name, [pool.name for pool in self.pools]))
