@@ -106,7 +106,7 @@ def _make_case(row: PublishedRow, graph: Graph) -> Case:
 
 
 def _streamed_bytes(deployment: Deployment) -> int:
-    return sum(engine.bytes for step in deployment.steps if step.epoch is not None
+    return sum(engine.bytes for step in deployment.plan.steps if step.epoch is not None
                for engine in step.epoch.engines if engine.operand == "weights")
 
 

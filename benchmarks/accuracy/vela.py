@@ -22,10 +22,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hwmodels.errors import ToolMissingError, TwinError, extra_missing
+from twin.deployment.costs import HAND_OVER_EVENTS
 from twin.deployment.deployment import deploy
 from twin.network import zoo
 from twin.network.writers.tflite import write_tflite
-from twin.prediction.accelerator.offload import HAND_OVER_EVENTS
 from twin.prediction.prediction import Prediction, predict
 
 MODELS = ("kws", "vww", "mobilenet_v1_0.25_224")

@@ -8,9 +8,9 @@ import pytest
 
 from hwmodels.board.file import change_board, load_board
 from hwmodels.npu.run import run_epochs
+from twin.deployment.costs import HAND_OVER_EVENTS
 from twin.deployment.deployment import deploy
 from twin.network import zoo
-from twin.prediction.accelerator.offload import HAND_OVER_EVENTS
 from twin.prediction.prediction import predict
 
 # Caches off, so that a layer costs the same whatever ran before it.
@@ -30,7 +30,7 @@ def offload(name, board, seed, **settings):
 
 def on_core_alone(deployment):
     """The same network and kernels, everything on the host core."""
-    alone = dataclasses.replace(deployment.runtime, offload=None)
+    alone = dataclasses.replace(deployment.runtime, offload=None, target="core")
     return dataclasses.replace(deployment, runtime=alone, host=())
 
 
@@ -43,9 +43,9 @@ def test_total_is_npu_and_host_operators_and_hand_over(name, seed, controller):
     deployment = offload(name, BOARD, seed, **{"npu.epoch_controller": controller})
     prediction = predict(deployment)
     core_us = sum(run.core_npu_cycles for run in run_epochs(
-        [step.epoch for step in deployment.steps if step.epoch], deployment.board.npu)) / 1e3
+        [step.epoch for step in deployment.plan.steps if step.epoch], deployment.board.npu)) / 1e3
     alone = predict(on_core_alone(deployment))
-    host_us = math.fsum(alone.layers[position].time_us for step in deployment.steps
+    host_us = math.fsum(alone.layers[position].time_us for step in deployment.plan.steps
                         if step.kind == "host" for position in step.layers)
     hand_over_us = math.fsum(line.cycles / 800 for line in prediction.bill.lines
                              if line.event in HAND_OVER_EVENTS)

@@ -8,7 +8,9 @@ import numpy as np
 
 from hwmodels.board.file import load_board
 from hwmodels.counts import CountLine, Counts, Price, Prices, make_bill, merge_bills
+from twin.deployment.core import Core
 from twin.deployment.placement import ArenaSlot, Placement
+from twin.deployment.plan import Plan
 from twin.network.graph import Graph, Layer, Quantization, Tensor, Window
 from twin.prediction.prediction import LayerPrediction, Prediction
 
@@ -56,7 +58,8 @@ def _assemble(graph, machine, made, bill, setup, fields):  # type: ignore[no-unt
     deployment = SimpleNamespace(
         graph=graph, executed=graph, board=machine, weights="flash", arena="sram", code="flash",
         runtime=SimpleNamespace(identity="made@1.0", name="made", version="1.0", structure="open"),
-        placement=placement, ram_bytes=9344, flash_bytes=50_000, notes=(), pools=None,
+        placement=placement, ram_bytes=9344, flash_bytes=50_000, notes=(), plan=Plan(),
+        target=Core(),
         ram_parts={"arena": 9216, "parameters": 128, "runtime": 0, "buffers": 0, "weights": 0})
     energy_pj = bill.energy_pj()
     values = {

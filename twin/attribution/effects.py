@@ -64,10 +64,10 @@ def _explain_idle(path: str, before: Prediction, after: Prediction) -> str:
     most = _most_used(path, after)
     if most is not None:
         return f": no epoch uses more than {most}"
-    plan = deployment.pools
-    if path.startswith("npu.pools.") and plan is not None:
+    if path.startswith("npu.pools.") and deployment.target.offloads:
         name = path.split(".")[2]
-        return "" if name in dict(plan.used) else f": nothing but weights, if at all, is in {name}"
+        return ("" if name in dict(deployment.plan.used)
+                else f": nothing but weights, if at all, is in {name}")
     return ""
 
 

@@ -88,11 +88,10 @@ def require_intervals(requirements: list[Requirement]) -> None:
 def list_requirements(prediction: Prediction, max_ms: float | None, max_uj: float | None,
                       max_ram_bytes: float | None) -> list[Requirement]:
     """Return what a deployment must meet: its memories, and the limits that were asked."""
-    from twin.deployment.memories import fill_memories
     from twin.prediction.limits import Requirement
 
     certainty = prediction.certainty
-    ram = fill_memories(prediction.deployment) or {
+    ram = prediction.deployment.plan.filled or {
         "RAM": (prediction.ram_bytes, prediction.ram_available_bytes)}
     requirements = [
         *(Requirement(name=f"fits {name}", unit="bytes", predicted=used, limit=size)

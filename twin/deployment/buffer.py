@@ -1,4 +1,4 @@
-"""A buffer waiting for its place in the arena."""
+"""A buffer waiting for its place, and the place of a tensor that has one of its own."""
 
 from __future__ import annotations
 
@@ -15,6 +15,15 @@ class Buffer:
     first: int
     last: int
     offset_bytes: int = -1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Home:
+    """Where a tensor is that is placed by itself: pool, memory, address."""
+
+    pool: str
+    memory: str
+    address: int
 
 
 def align(size_bytes: int, alignment_bytes: int) -> int:

@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from hwmodels.board.facts import MEMORY_ROLES, Board, Memory
 from hwmodels.errors import did_you_mean
 from twin.errors import PlacementError, UsageError
-
-if TYPE_CHECKING:
-    from twin.deployment.deployment import Deployment
 
 
 def choose_memory(board: Board, wanted: str) -> Memory:
@@ -44,24 +39,6 @@ def choose_pool(board: Board, wanted: str) -> str | None:
     """Return the pool of the accelerator that is meant, None where none is."""
     pools = () if board.npu is None else board.npu.pools
     return next((pool.name for pool in pools if _fold(pool.name) == _fold(wanted)), None)
-
-
-def fill_memories(deployment: Deployment) -> dict[str, tuple[int, int]]:
-    """Return bytes in use of each RAM an accelerator's buffers are in, and its size.
-
-    Parameters
-    ----------
-    deployment : Deployment
-        On any board; none where nothing is offloaded.
-    """
-    board, plan = deployment.board, deployment.pools
-    if board.npu is None or plan is None:
-        return {}
-    filled = {deployment.arena: deployment.ram_parts["runtime"]}
-    for name, used in plan.used:
-        memory = board.npu.pool(name).memory
-        filled[memory] = filled.get(memory, 0) + used
-    return {name: (used, board.memory(name).size_bytes) for name, used in filled.items()}
 
 
 def _fold(name: str) -> str:

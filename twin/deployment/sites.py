@@ -7,7 +7,6 @@ from hwmodels.kernel import Kernel, Operand
 from twin.deployment.buffer import align
 from twin.deployment.deployment import Deployment
 from twin.deployment.placement import ArenaSlot, layer_dtype, requantisation_bytes
-from twin.deployment.transfers import tile_memory
 from twin.errors import RuntimeRefusedError
 from twin.network.graph import Graph, Layer
 from twin.network.operators import is_alias
@@ -27,7 +26,7 @@ _LINE_BYTES = 32
 
 
 def lower_network(deployment: Deployment) -> tuple[tuple[Kernel, ...], ...]:
-    """Return the kernels of every layer on the core, in execution order; an alias has none.
+    """Return the kernels of every layer, in execution order, as the runtime's target has them.
 
     Parameters
     ----------
@@ -37,19 +36,26 @@ def lower_network(deployment: Deployment) -> tuple[tuple[Kernel, ...], ...]:
     Returns
     -------
     tuple of tuple of Kernel
-        One tuple per layer of `deployment.executed`.
+        One tuple per layer of `deployment.executed`; of an alias none.
 
     Raises
     ------
     RuntimeRefusedError
         When the runtime has no kernel for an operator or its type.
     """
-    if deployment.runtime.is_compiled:
-        from twin.image.read.network import read_network
+    return deployment.target.lower(deployment)
 
-        return read_network(deployment)
+
+def lower_on_core(deployment: Deployment) -> tuple[tuple[Kernel, ...], ...]:
+    """Return what the runtime's library makes of every layer that runs on the core.
+
+    Raises
+    ------
+    RuntimeRefusedError
+        When it has no kernel for an operator or its type.
+    """
     graph = deployment.executed
-    core, offloaded = deployment.board.core, deployment.offloaded
+    core, offloaded = deployment.board.core, deployment.plan.fusion.offloaded
     parameter_offset = 0
     lowered: list[tuple[Kernel, ...]] = []
     weight_offsets = dict(deployment.placement.weight_offsets)
@@ -130,7 +136,7 @@ def _numbered(name: str, place: int) -> str:
 
 def buffers_address(deployment: Deployment) -> int:
     """First byte of the buffers weights are copied to: behind the arena where they share RAM."""
-    memory = tile_memory(deployment)
+    memory = deployment.tile_memory
     if memory.name != deployment.arena:
         return memory.address
     used = deployment.placement.arena_bytes + deployment.placement.parameter_bytes
@@ -142,10 +148,11 @@ def _tensor_operand(deployment: Deployment, position: int, name: str, role: str,
     tensor = deployment.executed.tensors[tensor_id]
     buffers = deployment.buffers
     if buffers is not None and (position, tensor_id) in buffers.offsets:
-        return Operand(name=name, role=role, memory=tile_memory(deployment).name,
+        return Operand(name=name, role=role, memory=deployment.tile_memory.name,
                        address=buffers_address(deployment) + buffers.offsets[position, tensor_id],
                        size_bytes=tensor.size_bytes)
-    if deployment.pools is not None and (home := deployment.pools.homes.get(tensor_id)):
+    home = deployment.plan.homes.get(tensor_id)
+    if home is not None:
         return Operand(name=name, role=role, memory=home.memory, address=home.address,
                        size_bytes=tensor.size_bytes)
     if tensor_id in weight_offsets:
@@ -161,7 +168,7 @@ def _tensor_operand(deployment: Deployment, position: int, name: str, role: str,
 
 def _locate(deployment: Deployment, slot: ArenaSlot) -> tuple[str, int]:
     """Memory and first byte of a buffer of the arena."""
-    home = None if deployment.pools is None else deployment.pools.homes.get(slot.tensor)
+    home = deployment.plan.homes.get(slot.tensor)
     if home is not None:
         return home.memory, home.address
     return deployment.arena, arena_address(deployment) + slot.offset_bytes

@@ -9,32 +9,18 @@ the one, the next layer's weights come into the other. The first layer's are wai
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-from hwmodels.board.facts import Board, Memory
+from hwmodels.board.facts import Board, Dma, Memory
 from hwmodels.bus.contention import Load, check_loads
 from hwmodels.bus.transfer import copy_cycles
 from hwmodels.counts import CountLine, Counts
-from hwmodels.errors import did_you_mean
 from hwmodels.paths.lookup import data_cache
 from twin.deployment.buffer import align
+from twin.deployment.changes import LOAD_KEYS, ChangeLoad
 from twin.errors import UsageError
 from twin.network.graph import Graph
-
-if TYPE_CHECKING:
-    from twin.deployment.deployment import Deployment
-
-VIA_KEYS = ("placement.weights_via", "placement.tiles")
-
-LOAD_KEYS: Mapping[str, tuple[Callable[[str], object], str]] = {
-    "memory": (str, "a memory of the board"),
-    "bytes_per_second": (float, "a number of bytes a second, such as 20e6"),
-    "write": ({"true": True, "false": False}.__getitem__, "true, false"),
-    "burst_beats": (int, "a whole number from 1 on"), "bank": (int, "a whole number from 0 on")}
-"""Keys of `load.MASTER`: how their text is read, and what is accepted."""
 
 _BUFFER_LINE_BYTES = 32
 
@@ -87,30 +73,19 @@ def plan_buffers(graph: Graph) -> Buffers:
         key: place * largest[0] + offset for key, (place, offset) in places.items()})
 
 
-def take_loads(board: Board, loads: tuple[Load, ...],
-               overrides: dict[str, object]) -> tuple[Load, ...]:
-    """Apply the paths `load.MASTER.KEY`, and take them out of the overrides.
+def merge_loads(board: Board, loads: tuple[Load, ...],
+                changes: Sequence[ChangeLoad]) -> tuple[Load, ...]:
+    """Return loads with some of their keys changed.
 
     Raises
     ------
     UsageError
-        For a path, a master or a value that cannot be.
+        For a new load without its memory or rate, or one the board cannot have.
     """
     known: dict[str, dict[str, object]] = {
         load.master: {key: getattr(load, key) for key in LOAD_KEYS} for load in loads}
-    for path in [path for path in overrides if path.startswith("load.")]:
-        parts, given = path.split("."), str(overrides.pop(path)).strip()
-        masters = [dma.name for dma in board.dma]
-        if not masters:
-            raise UsageError(f"{path}: {board.name} has no DMA controller")
-        if len(parts) != 3 or parts[1] not in masters or parts[2] not in LOAD_KEYS:
-            raise UsageError(f"{path}: no such path; " + did_you_mean(path, [
-                f"load.{master}.{key}" for master in masters for key in LOAD_KEYS]))
-        read, accepted = LOAD_KEYS[parts[2]]
-        try:
-            known.setdefault(parts[1], {})[parts[2]] = read(given.lower())
-        except (ValueError, KeyError) as error:
-            raise UsageError(f"{path}: {given!r}; accepted: {accepted}") from error
+    for change in changes:
+        known.setdefault(change.master, {})[change.key] = change.value
     made = []
     for master, keys in known.items():
         missing = {"memory", "bytes_per_second"} - set(keys)
@@ -122,57 +97,59 @@ def take_loads(board: Board, loads: tuple[Load, ...],
     return tuple(made)
 
 
-def take_via(deployment: Deployment, overrides: dict[str, object]) -> Deployment:
-    """Apply `placement.weights_via` and `placement.tiles`, and take them out of the overrides.
-
-    Raises
-    ------
-    UsageError
-        For a controller or a memory that cannot be.
-    """
-    settings = {key: str(overrides.pop(key)) for key in VIA_KEYS if key in overrides}
-    if "placement.weights_via" in settings:
-        via = settings["placement.weights_via"]
-        known = [dma.name for dma in deployment.board.dma]
-        if via not in (*known, "none"):
-            raise UsageError(f"placement.weights_via: {deployment.board.name} has no DMA "
-                             f"controller {via!r}; " + did_you_mean(via, (*known, "none")))
-        deployment = dataclasses.replace(deployment, weights_via=None if via == "none" else via)
-    if "placement.tiles" in settings:
-        deployment = dataclasses.replace(deployment, tiles=settings["placement.tiles"])
-    return deployment
-
-
-def tile_memory(deployment: Deployment) -> Memory:
+def tile_memory(board: Board, arena: str, tiles: str | None) -> Memory:
     """Return the memory of the buffers: as asked, else the arena's.
 
     Raises
     ------
     UsageError
-        When the runtime offloads, or a data cache holds the memory's lines, which DMA goes past.
+        When a data cache holds the memory's lines, which DMA goes past.
     """
-    board = deployment.board
-    memory = board.memory(deployment.tiles or deployment.arena)
-    if deployment.runtime.offload is not None:
-        raise UsageError(f"placement.weights_via: {deployment.runtime.identity} brings weights by "
-                         "itself; accepted with a runtime of the core")
+    memory = board.memory(tiles or arena)
     if data_cache(board, memory) is not None or memory.role not in ("tcm", "sram"):
         fit = [one.name for one in board.memories
                if one.role in ("tcm", "sram") and data_cache(board, one) is None]
         raise UsageError(
             f"placement.tiles: the buffers of placement.weights_via would lie in {memory.name}, "
-            f"{'the arena,' if deployment.tiles is None else 'which is'} cached or no RAM of the "
+            f"{'the arena,' if tiles is None else 'which is'} cached or no RAM of the "
             f"chip; accepted: {', '.join(fit) or 'none on this board'}")
     return memory
 
 
-def count_transfers(deployment: Deployment, layer_cycles: list[float]) -> list[Counts]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Transfers:
+    """Weights brought layer by layer: by whom, from where, into what.
+
+    Parameters
+    ----------
+    board : Board
+        With its clocks.
+    controller : Dma
+        Who copies.
+    source, target : Memory
+        Of the weights, and of the buffers.
+    buffers : Buffers
+        What is copied for each layer.
+    """
+
+    board: Board
+    controller: Dma
+    source: Memory
+    target: Memory
+    buffers: Buffers
+
+    def copy_cycles(self, size_bytes: int) -> float:
+        """Core cycles a copy takes."""
+        return copy_cycles(self.board, self.controller, self.source, self.target, size_bytes)
+
+
+def count_transfers(transfers: Transfers, layer_cycles: list[float]) -> list[Counts]:
     """Return what bringing weights adds to each layer.
 
     Parameters
     ----------
-    deployment : Deployment
-        With `weights_via`.
+    transfers : Transfers
+        Of the network.
     layer_cycles : list of float
         Core cycles of each layer without it.
 
@@ -187,37 +164,31 @@ def count_transfers(deployment: Deployment, layer_cycles: list[float]) -> list[C
     A layer's copy starts with the layer that uses the other buffer, so all layers from there to
     the one before it hide it: wait = max(0, copy - their cycles).
     """
-    board, buffers = deployment.board, deployment.buffers
-    assert deployment.weights_via is not None and buffers is not None
-    dma = board.dma_controller(deployment.weights_via)
-    source, target = board.memory(deployment.weights), tile_memory(deployment)
-    setup = dma.setup_cycles * _ratio(board, dma.clock)
+    dma, source = transfers.controller, transfers.source.name
+    setup = dma.setup_cycles * _ratio(transfers.board, dma.clock)
     added, hiding = [], 0.0
-    for size, cycles in zip(buffers.layer_bytes, layer_cycles, strict=True):
+    for size, cycles in zip(transfers.buffers.layer_bytes, layer_cycles, strict=True):
         if not size:
             added.append(Counts())
             hiding += cycles
             continue
-        copy = copy_cycles(board, dma, source, target, size)
-        wait = round(64 * (setup + max(0.0, copy - hiding))) / 64
+        wait = round(64 * (setup + max(0.0, transfers.copy_cycles(size) - hiding))) / 64
         added.append(Counts((
-            CountLine(event="dma_wait", place=source.name, operand="weights", occurred=wait,
+            CountLine(event="dma_wait", place=source, operand="weights", occurred=wait,
                       exposed=wait),
-            CountLine(event="dma_byte", place=source.name, operand="weights", occurred=size,
+            CountLine(event="dma_byte", place=source, operand="weights", occurred=size,
                       exposed=0))))
         hiding = cycles
     return added
 
 
-def describe_transfers(deployment: Deployment, waited_cycles: float, total_cycles: float) -> str:
+def describe_transfers(transfers: Transfers, waited_cycles: float, total_cycles: float) -> str:
     """Say how busy the controller is and what of its work shows."""
-    board, buffers = deployment.board, deployment.buffers
-    assert deployment.weights_via is not None and buffers is not None
-    dma, source = board.dma_controller(deployment.weights_via), board.memory(deployment.weights)
-    target = tile_memory(deployment)
-    busy = sum(copy_cycles(board, dma, source, target, size) for size in buffers.layer_bytes)
+    buffers = transfers.buffers
+    busy = sum(transfers.copy_cycles(size) for size in buffers.layer_bytes)
     share = busy / total_cycles if total_cycles else 0.0
-    return (f"weights come by {dma.name} into {target.name}: {sum(buffers.layer_bytes):,} bytes "
+    return (f"weights come by {transfers.controller.name} into {transfers.target.name}: "
+            f"{sum(buffers.layer_bytes):,} bytes "
             f"through two buffers, {buffers.size_bytes:,} bytes together, busy "
             f"{100 * share:.1f} % of the time, {waited_cycles:,.0f} cycles not hidden")
 

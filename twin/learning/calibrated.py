@@ -131,7 +131,7 @@ def choose_calibration(deployment: Deployment, wanted: str = AUTO, *,
     UsageError
         When a file has no entry for this board and runtime, or other prices.
     """
-    if wanted == NONE or deployment.runtime.offload is not None:
+    if wanted == NONE or deployment.target.offloads:
         return None
     runtime = runtime or deployment.runtime.identity
     if wanted == AUTO:

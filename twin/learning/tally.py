@@ -115,7 +115,7 @@ def make_tally(deployment: Deployment, *, cache: Path | None = None) -> Tally:
     UsageError
         For a runtime that offloads.
     """
-    if deployment.runtime.offload is not None:
+    if deployment.target.offloads:
         raise UsageError(f"{deployment.runtime.identity} runs on an accelerator: prices are learnt "
                          "of cores only")
     path = None if cache is None else cache / f"{content_key(deployment)}.npz"

@@ -12,9 +12,8 @@ from typing import Any
 from calibration.fitting.intervals import Interval
 from hwmodels.counts import Bill, Counts
 from hwmodels.npu import EpochRun
+from twin.deployment.costs import EpochPrediction
 from twin.network.operators import graph_macs, graph_parameters
-from twin.prediction.accelerator.energy import estimate_npu_energy
-from twin.prediction.accelerator.offload import EpochPrediction
 from twin.prediction.explanation import explain_time
 from twin.prediction.ledger import (
     Line,
@@ -140,12 +139,12 @@ def _accelerated(prediction: Prediction) -> dict[str, Any]:
     coverage = prediction.coverage
     if coverage is None:
         return {}
-    energy = estimate_npu_energy(prediction)
-    pools, npu = prediction.deployment.pools, prediction.deployment.board.npu
+    deployment, npu = prediction.deployment, prediction.deployment.board.npu
+    energy = deployment.target.estimate_energy(deployment.board, prediction.bill)
     return {
-        "pools": [] if pools is None or npu is None else [
+        "pools": [] if npu is None else [
             {"name": name, "used_bytes": used, "size_bytes": npu.pool(name).size_bytes}
-            for name, used in pools.used],
+            for name, used in deployment.plan.used],
         "npu_energy_uj": None if energy is None else _quantity(*energy),
         "epochs": [_epoch(prediction, epoch) for epoch in prediction.epochs],
         "coverage": {

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from hwmodels.counts import (
     COPYING,
     ISSUE_EVENTS,
-    Bill,
     CountLine,
     Counts,
     Price,
@@ -20,6 +19,7 @@ from hwmodels.counts import (
 from hwmodels.kernel import Kernel
 from hwmodels.prices import derive_prices
 from hwmodels.simulator import KernelRun, simulate
+from twin.deployment.costs import LayerCost
 from twin.deployment.deployment import Deployment
 from twin.deployment.sites import code_address
 from twin.deployment.transfers import count_transfers
@@ -33,36 +33,6 @@ CORE_EVENTS = (*ISSUE_EVENTS, "branch_refill", "pipeline_stall")
 def family_of(family: str, place: str) -> str:
     """Return the family whose efficiency scales a core event of a kernel: copying has its own."""
     return COPY if place == COPYING else family
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LayerCost:
-    """What one layer costs, wherever it runs.
-
-    Parameters
-    ----------
-    bill, counts : Bill, Counts
-        Without what being powered costs meanwhile.
-    kernels : tuple of str
-        Library functions called, or operations of the accelerator.
-    instructions : int
-        Executed by the core.
-    accesses, misses : int
-        Data-cache lines looked up and filled.
-    assumed : bool
-        A kernel without source or data behind it was used.
-    epochs : tuple of str
-        Epochs it ran in, for a layer of an accelerator.
-    """
-
-    bill: Bill
-    counts: Counts
-    kernels: tuple[str, ...] = ()
-    instructions: int = 0
-    accesses: int = 0
-    misses: int = 0
-    assumed: bool = False
-    epochs: tuple[str, ...] = ()
 
 
 def runtime_prices(deployment: Deployment) -> Prices:
@@ -107,10 +77,10 @@ def price_on_core(deployment: Deployment, groups: Sequence[tuple[Kernel, ...]], 
                          code_memory=deployment.code, cold=cold, loads=deployment.loads))
     costs = tuple(_price_layer(deployment.runtime, group, [next(runs) for _ in group], prices)
                   for group in groups)
-    if deployment.weights_via is None:
+    if deployment.transfers is None:
         return costs
     clock = deployment.board.core.clock
-    added = count_transfers(deployment, [cost.bill.cycles(clock) for cost in costs])
+    added = count_transfers(deployment.transfers, [cost.bill.cycles(clock) for cost in costs])
     return tuple(replace(cost, bill=merge_bills([cost.bill, make_bill(more, prices)]),
                          counts=merge_counts([cost.counts, more]))
                  for cost, more in zip(costs, added, strict=True))

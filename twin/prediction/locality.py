@@ -306,7 +306,7 @@ def to_locality_document(locality: Locality, sweep: Sequence[SweepPoint],
 
 
 def _lower(deployment: Deployment) -> tuple[tuple[Kernel, ...], ...]:
-    if deployment.runtime.offload is not None:
+    if deployment.target.offloads:
         raise UsageError(f"{deployment.runtime.identity} offloads, and its host starts with empty "
                          "caches; accepted: a runtime of the core, such as tflm-cmsis-nn")
     return lower_network(deployment)

@@ -3,29 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from hwmodels.counts import CAUSE_GROUPS, Bill, CountLine, Counts, Prices, make_bill, merge_bills
 from hwmodels.simulator import add_background
-from twin.deployment.accelerator.copies import count_copies
+from twin.deployment.costs import (
+    Coverage,
+    EpochPrediction,
+    LayerCost,
+    convert_us,
+    measure_coverage,
+    sum_cycles,
+)
 from twin.deployment.deployment import FLASH_ROLES, Deployment
 from twin.deployment.placement import Placement, requantisation_bytes
-from twin.deployment.sites import lower_network
 from twin.deployment.transfers import describe_transfers
 from twin.errors import UsageError
 from twin.network.graph import Layer
 from twin.network.operators import bytes_moved, is_alias, is_assumed, layer_macs
-from twin.prediction.accelerator.offload import (
-    Coverage,
-    EpochPrediction,
-    convert_us,
-    measure_coverage,
-    price_offloaded,
-    sum_cycles,
-)
-from twin.prediction.accelerator.remarks import list_remarks
 from twin.prediction.certainty import Certainty
-from twin.prediction.host import LayerCost, price_on_core, runtime_prices
+from twin.prediction.host import price_on_core, runtime_prices
 
 TEMPERATURES = ("warm", "cold")
 """Warm: caches as the previous inference left them. Cold: caches empty."""
@@ -177,9 +174,9 @@ class Prediction:
     @property
     def ram_available_bytes(self) -> int:
         """Size of the memories that hold the arena, and of the one of weights kept in RAM."""
-        board, pools = self.deployment.board, self.deployment.pools
+        board = self.deployment.board
         held = {self.deployment.arena, self.deployment.weights}
-        held |= {home.memory for home in pools.homes.values()} if pools is not None else set()
+        held |= {home.memory for home in self.deployment.plan.homes.values()}
         return sum(memory.size_bytes for memory in board.memories
                    if memory.name in held and memory.role not in FLASH_ROLES)
 
@@ -228,21 +225,15 @@ def predict(deployment: Deployment, *, temperature: str = "warm") -> Prediction:
     Notes
     -----
     bill = counts x prices, per kernel; a layer's bill is the sum of its kernels' and of the call
-    overhead of its runtime; the total is the sum of the layers'. With a runtime that offloads,
-    layers are what their epochs cost (`twin.prediction.accelerator.offload`); the host's caches
-    then start empty in either temperature.
+    overhead of its runtime; the total is the sum of the layers'. Who prices them is the runtime's
+    target: with one that offloads, layers are what their epochs cost, and the host's caches start
+    empty in either temperature.
     """
     if temperature not in TEMPERATURES:
         raise UsageError(f"temperature {temperature!r}; accepted: {', '.join(TEMPERATURES)}")
     prices = runtime_prices(deployment)
-    epochs: tuple[EpochPrediction, ...] = ()
-    if deployment.runtime.offload is not None:
-        costs, epochs = price_offloaded(deployment, prices)
-    else:
-        costs = tuple(
-            replace(cost, bill=add_background(cost.bill, deployment.board, prices))
-            for cost in price_on_core(deployment, lower_network(deployment), prices,
-                                      cold=temperature == "cold"))
+    costs, epochs = deployment.target.price(deployment, prices, price_on_core,
+                                            cold=temperature == "cold")
     clocks_hz = tuple((clock.name, clock.frequency_hz) for clock in deployment.board.clocks)
     layers = tuple(_predict_layer(deployment, position, cost, clocks_hz)
                    for position, cost in enumerate(costs))
@@ -298,18 +289,17 @@ def _setup_bill(deployment: Deployment, prices: Prices) -> Bill:
         CountLine(event="kernel_dispatch", place=place, occurred=amount, exposed=amount)
         for place, amount in amounts.items() if amount))
     prepared = add_background(make_bill(counts, prices), deployment.board, prices)
-    copied = count_copies(deployment)
+    copied = deployment.target.count_setup(deployment)
     return merge_bills([prepared, make_bill(copied, prices)]) if copied.lines else prepared
 
 
 def _warnings(deployment: Deployment, layers: tuple[LayerPrediction, ...],
               temperature: str) -> tuple[str, ...]:
     runtime = deployment.runtime
-    warnings = [*deployment.notes, *list_remarks(deployment, temperature)]
+    warnings = [*deployment.notes, *deployment.target.remarks(deployment, temperature)]
     if runtime.structure == "assumed":
-        borrowed = ("its loops are taken to be those of CMSIS-NN" if runtime.offload is None else
-                    "its schedule is inferred, host operators run CMSIS-NN")
-        warnings.append(f"structural assumption: {runtime.identity} is closed; {borrowed}")
+        warnings.append(f"structural assumption: {runtime.identity} is closed; "
+                        + deployment.target.borrowed)
     assumed = [str(layer.index) for layer in layers if layer.assumed]
     if assumed:
         warnings.append("assumed: no source or data stands behind the cost of layer"
@@ -321,10 +311,10 @@ def _warnings(deployment: Deployment, layers: tuple[LayerPrediction, ...],
         if live < nominal:
             warnings.append(f"dead channels dropped by {runtime.identity}: {live:,} of "
                             f"{nominal:,} MACs are computed")
-    if deployment.weights_via is not None:
+    if deployment.transfers is not None:
         clock = deployment.board.core.clock
         warnings.append(describe_transfers(
-            deployment, sum(layer.bill.cycles(clock, "dma_wait") for layer in layers),
+            deployment.transfers, sum(layer.bill.cycles(clock, "dma_wait") for layer in layers),
             sum(layer.bill.cycles(clock) for layer in layers)))
     if any(layer.energy_uj is None for layer in layers):
         warnings.append(f"energy is not known: {deployment.board.name} has no complete current "

@@ -29,7 +29,7 @@ def check_trace(deployment: Deployment, path: str | Path) -> None:
     UsageError
         When nothing is offloaded, the path does not end in .json, or cannot be written.
     """
-    if deployment.runtime.offload is None:
+    if not deployment.target.offloads:
         raise UsageError(f"runtime {deployment.runtime.identity} has no epochs to "
                          "trace; accepted: a runtime that offloads, such as neural-art")
     if Path(path).suffix != ".json":

@@ -18,6 +18,7 @@ from twin.errors import RuntimeRefusedError
 from twin.runtimes.library import find_lowering
 from twin.runtimes.lowering import Lowering
 from twin.runtimes.offload import Offload, read_offload
+from twin.runtimes.targets import CORE, check_target
 
 COPY = "copy"
 """What code that only copies is charged under, in kernels of any family."""
@@ -70,6 +71,8 @@ class Runtime:
         Every number with its source.
     offload : Offload or None
         What it hands to an accelerator; None: everything runs on the core.
+    target : str
+        How its kernels get onto hardware: a name of `twin.runtimes.targets`.
     """
 
     name: str
@@ -93,6 +96,7 @@ class Runtime:
     overlaps: bool = False
     facts: tuple[Fact, ...] = field(default=(), repr=False)
     offload: Offload | None = None
+    target: str = CORE
 
     @property
     def identity(self) -> str:
@@ -211,7 +215,7 @@ def _load(path: Path, version: str) -> Runtime:
     changes = dict(document["versions"][chosen] or {})
     offload_leaves = {**merged.pop("offload", {}), **changes.pop("offload", {})}
     merged.update(changes)
-    known = (*_PLAIN, *_SWITCHES, *_NUMBERS, "efficiency")
+    known = (*_PLAIN, *_SWITCHES, *_NUMBERS, "efficiency", "target")
     unknown = set(merged) - set(known)
     if unknown:
         key = sorted(unknown)[0]
@@ -245,7 +249,7 @@ def _load(path: Path, version: str) -> Runtime:
         setup_cycles_per_channel=numbers["setup_cycles_per_channel"],
         code_bytes=int(numbers["code_bytes"]), ram_bytes=int(numbers["ram_bytes"]),
         alignment_bytes=int(numbers["alignment_bytes"]), efficiency=efficiency,
-        facts=tuple(facts), offload=offload,
+        facts=tuple(facts), offload=offload, target=str(merged.get("target", CORE)),
     )
 
 
@@ -272,6 +276,7 @@ def _check_choices(path: Path, merged: dict[str, Any]) -> None:
         if merged[key] not in accepted:
             raise RuntimeRefusedError(f"{path}:{key}: {merged[key]!r}; accepted: "
                                       + ", ".join(accepted))
+    check_target(f"{path}:target", str(merged.get("target", CORE)))
     if not (_FOLDER / str(merged["library"])).is_dir():
         raise RuntimeRefusedError(f"{path}:library: no package {merged['library']!r}")
 

@@ -182,13 +182,13 @@ def test_four_bit_weights_stream_half_the_bytes_through_a_decompression_unit():
     narrow = wide.replace({"placement.weight_bits": 4})
 
     def weights(deployment):
-        return [e for step in deployment.steps if step.kind == "epoch"
+        return [e for step in deployment.plan.steps if step.kind == "epoch"
                 for e in step.epoch.engines if e.operand == "weights"]
 
     assert sum(e.bytes for e in weights(narrow)) == pytest.approx(
         sum(e.bytes for e in weights(wide)) / 2, abs=16)
     assert all(e.encoded for e in weights(narrow)) and not any(e.encoded for e in weights(wide))
-    first = narrow.steps[0].epoch
+    first = narrow.plan.steps[0].epoch
     assert first.units[0].kind == "DECUN_ACC"
     assert {link.sink for link in first.links if link.source == "E0"} == {"U1"}
 
@@ -205,7 +205,7 @@ def test_layers_kept_on_the_host_keep_their_weights_as_they_are():
 
 def test_weights_and_activations_in_one_memory_take_two_pools():
     deployment = deploy("kws", BOARD, runtime="neural-art", weights="npu_ram")
-    engines = deployment.steps[0].epoch.engines
+    engines = deployment.plan.steps[0].epoch.engines
     pools = {e.operand: e.pool for e in engines}
     assert pools["weights"] != pools["input"]
     assert all(NPU.pool(pool).memory == "npu_ram" for pool in pools.values())
@@ -214,7 +214,7 @@ def test_weights_and_activations_in_one_memory_take_two_pools():
 def test_what_is_kept_on_the_host_is_chosen_by_operator_or_layer():
     deployment = deploy("kws", BOARD, runtime="neural-art").replace(
         {"offload.host": "depthwise_conv_2d, 2"})
-    on_host = {i for step in deployment.steps if step.kind == "host" for i in step.layers}
+    on_host = {i for step in deployment.plan.steps if step.kind == "host" for i in step.layers}
     wanted = {position for position, layer in enumerate(deployment.graph.layers)
               # its pooling window of 25 x 5 is wider than the unit takes
               if layer.op in ("depthwise_conv_2d", "softmax", "average_pool_2d")

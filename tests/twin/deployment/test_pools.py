@@ -66,9 +66,9 @@ def test_what_does_not_fit_a_pool_goes_on_to_the_next_and_says_so():
     assert not deployment.notes
     small = deployment.replace(shrunk("64KiB", ["npuRAM3", "npuRAM4", "npuRAM5", "npuRAM6"]))
     assert any("placed in sram" in note for note in small.notes)
-    assert dict(small.pools.used)["cpuRAM2"] > 64 * KIB
+    assert dict(small.plan.pools.used)["cpuRAM2"] > 64 * KIB
     assert predict(small).time_us > predict(deployment).time_us
-    engines = {e.pool for step in small.steps if step.epoch for e in step.epoch.engines}
+    engines = {e.pool for step in small.plan.steps if step.epoch for e in step.epoch.engines}
     assert "cpuRAM2" in engines
     with pytest.raises(DoesNotFitError, match="buffer of 802,816 bytes"):
         deployment.replace(shrunk("64KiB"))
@@ -78,9 +78,9 @@ def test_pools_are_asked_for_by_name_in_any_spelling():
     for name in ("npuRAM4", "npuram4", "NPU-RAM4"):
         deployment = deploy("kws", BOARD, runtime="neural-art", weights=name)
         assert (deployment.weights, deployment.weights_pool) == ("npu_ram", "npuRAM4")
-        assert set(dict(deployment.pools.used)) == {"npuRAM3", "npuRAM4"}
+        assert set(dict(deployment.plan.pools.used)) == {"npuRAM3", "npuRAM4"}
     arena = deploy("kws", BOARD, runtime="neural-art", arena="npuRAM6")
-    assert dict(arena.pools.used) == {"npuRAM6": 16000}
+    assert dict(arena.plan.pools.used) == {"npuRAM6": 16000}
     assert arena.replace({"npu.engines": 8}).arena_pool == "npuRAM6"
     with pytest.raises(UsageError, match="did you mean npuRAM3"):
         deploy("kws", BOARD, runtime="neural-art", arena="npuRAM33")
@@ -91,7 +91,7 @@ def test_pools_are_asked_for_by_name_in_any_spelling():
 def test_weights_that_find_no_room_stay_in_flash():
     deployment = deploy("mobilenet_v1_1.0_224", BOARD, runtime="neural-art", weights="npu_ram")
     assert any("left in flash" in note for note in deployment.notes)
-    pools = {e.pool for step in deployment.steps if step.epoch for e in step.epoch.engines
+    pools = {e.pool for step in deployment.plan.steps if step.epoch for e in step.epoch.engines
              if e.operand == "weights"}
     assert "octoFlash" in pools and any(pool.startswith("npuRAM") for pool in pools)
     assert deployment.ram_bytes <= 1792 * KIB
@@ -115,7 +115,7 @@ def test_epochs_ask_for_no_more_engines_and_units_than_there_are(count):
     board = change_board(BOARD, {"npu.engines": max(3, count), "npu.units.CONV_ACC.count": count,
                                  "npu.units.ARITH_ACC.count": count})
     deployment = deploy("mobilenet_v2_1.0_224", board, runtime="neural-art")
-    for step in deployment.steps:
+    for step in deployment.plan.steps:
         if step.kind == "epoch":
             assert len(step.epoch.engines) <= max(3, count)
             for kind in ("CONV_ACC", "ARITH_ACC"):
@@ -151,7 +151,7 @@ def test_a_layer_without_engines_or_types_for_it_stays_on_the_host_and_says_why(
 def test_an_epoch_is_billed_by_the_work_of_its_layers():
     deployment = deploy("ic", BOARD, runtime="neural-art")
     graph = deployment.executed
-    fused = [step for step in deployment.steps if len(step.layers) > 1]
+    fused = [step for step in deployment.plan.steps if len(step.layers) > 1]
     assert fused
     for step in fused:
         for position, share in zip(step.layers, step.shares, strict=True):
@@ -166,7 +166,7 @@ def test_what_a_named_pool_cannot_hold_spills_to_the_others_before_it_leaves_the
     # 1,505,280 bytes of activations, one buffer of 1,204,224 among them; the pools have 1,835,008
     deployment = deploy("mobilenet_v2_1.0_224", BOARD, runtime="neural-art", arena=wish,
                         weights=weights)
-    assert {home.memory for home in deployment.pools.homes.values()} == {"npu_ram"}
+    assert {home.memory for home in deployment.plan.pools.homes.values()} == {"npu_ram"}
     plain = predict(deploy("mobilenet_v2_1.0_224", BOARD, runtime="neural-art")).time_us
     assert predict(deployment).time_us < 1.01 * plain
 

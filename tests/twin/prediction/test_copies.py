@@ -11,7 +11,7 @@ def setup_us(**changes):
     clocks = {clock.name: clock.frequency_hz for clock in prediction.deployment.board.clocks}
     setup = prediction.setup
     return (sum(setup.cycles(clock) / clocks[clock] for clock in setup.clocks()) * 1e6,
-            prediction.deployment.pools.weight_bytes)
+            prediction.deployment.plan.pools.weight_bytes)
 
 
 @pytest.mark.parametrize("weights", ["npu_ram", "hyperRAM", "npuRAM5"])
@@ -27,6 +27,6 @@ def test_a_pool_slower_than_the_flash_sets_the_pace():
     slow = predict(deploy("ic", "stm32n6570_dk", runtime="neural-art", weights="npu_ram").replace(
         {f"npu.pools.npuRAM{n}.bytes_per_cycle": 0.25 for n in (3, 4, 5, 6)}))
     waits = [line for line in slow.setup.lines if line.event == "npu_ram_wait"]
-    size = slow.deployment.pools.weight_bytes
+    size = slow.deployment.plan.pools.weight_bytes
     (line,) = waits
     assert line.cycles == pytest.approx(size / 0.25 / 0.9, rel=1e-3)  # nic at 900 MHz, NPU at 1000

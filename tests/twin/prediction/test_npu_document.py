@@ -60,7 +60,7 @@ def test_pools_in_use_are_within_their_size(document):
 
 
 def test_energy_of_the_npu_is_the_sum_of_its_lines_with_a_wide_interval(document):
-    value_uj, interval = estimate_npu_energy(PREDICTION)
+    value_uj, interval = estimate_npu_energy(PREDICTION.bill, PREDICTION.deployment.board)
     lines = [line.energy_pj for line in PREDICTION.bill.lines if line.event.startswith("npu_")]
     assert value_uj == pytest.approx(math.fsum(lines) * 1e-6)
     # Every price is stated with a relative deviation of one: ln 2 of variance.

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
 from hwmodels.counts import CountLine, Counts
 from hwmodels.npu import Pool
-
-if TYPE_CHECKING:
-    from twin.deployment.deployment import Deployment
+from twin.deployment.accelerator.plan import plan_of
+from twin.deployment.deployment import Deployment
 
 
 def count_copies(deployment: Deployment) -> Counts:
@@ -18,7 +16,7 @@ def count_copies(deployment: Deployment) -> Counts:
     Parameters
     ----------
     deployment : Deployment
-        On any board.
+        Whose runtime offloads.
 
     Returns
     -------
@@ -33,8 +31,8 @@ def count_copies(deployment: Deployment) -> Counts:
     Assumed: a DMA controller copies at the sustained rate; its set-up and the latency of a first
     access are left out.
     """
-    npu, pools = deployment.board.npu, deployment.pools
-    if npu is None or pools is None or not pools.weight_bytes:
+    npu, pools = deployment.board.npu, plan_of(deployment).pools
+    if npu is None or not pools.weight_bytes:
         return Counts()
     flash = next((pool for pool in npu.pools if pool.memory == deployment.constants), None)
     if flash is None:

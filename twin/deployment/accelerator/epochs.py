@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from hwmodels.npu import Epoch, Link, StreamEngine, UnitWork
 from twin.deployment.accelerator.grouping import (
@@ -17,6 +17,7 @@ from twin.deployment.accelerator.grouping import (
     plan_groups,
     streamed_inputs,
 )
+from twin.deployment.costs import Step
 from twin.network.graph import DTYPE_BITS, Graph
 from twin.runtimes.neural_art.streams import (
     bind_engines,
@@ -27,30 +28,6 @@ from twin.runtimes.neural_art.streams import (
     transpose_layout,
     write_activation,
 )
-
-STEP_KINDS = ("epoch", "host", "alias")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
-    """One thing of an inference.
-
-    Parameters
-    ----------
-    kind : str
-        One of `STEP_KINDS`.
-    layers : tuple of int
-        Positions in the graph it computes; of a layout transpose, of the layer that reads it.
-    epoch : Epoch or None
-        What the accelerator is asked; of kind "sw" for the host, None for an alias.
-    shares : tuple of float
-        What part of an epoch each layer is charged; they sum to one.
-    """
-
-    kind: str
-    layers: tuple[int, ...]
-    epoch: Epoch | None = None
-    shares: tuple[float, ...] = ()
 
 
 def plan_steps(graph: Graph, planner: Planner, pools: Mapping[int, str] | None = None,

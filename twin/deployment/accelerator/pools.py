@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 
 from hwmodels.board.facts import Board
 from hwmodels.npu import Npu, Pool
-from twin.deployment.buffer import Buffer
+from twin.deployment.buffer import Buffer, Home
 from twin.deployment.placement import ArenaSlot, find_offset
 from twin.errors import DoesNotFitError
 
@@ -60,15 +60,6 @@ class Demand:
     layers: int
     alignment_bytes: int
     name: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Home:
-    """Where a tensor is."""
-
-    pool: str
-    memory: str
-    address: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -199,7 +199,7 @@ def predict_unmeasured(deployment: Deployment, observations: Sequence[Observatio
     board draws what its core and library taught, and keeps the spread between boards.
     """
     runtime, board = deployment.runtime.identity, deployment.board
-    if deployment.runtime.offload is not None:
+    if deployment.target.offloads:
         raise UsageError(f"{runtime} runs on an accelerator: prices are learnt of cores only")
     physics = predict(deployment)
     unseen = check_families(physics, observations)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 
 from calibration.fitting.intervals import Interval
-from hwmodels.counts import BillLine
-from twin.prediction.prediction import Prediction
+from hwmodels.board.facts import Board
+from hwmodels.counts import Bill, BillLine
 
 LEVEL = 0.9
 _DEVIATIONS = 1.645
@@ -19,13 +19,15 @@ _PATHS = {"npu_mac": "npu.energy.mac_pj.{}", "npu_op": "npu.energy.op_pj",
 """Path in the board file of the price of each event that costs energy."""
 
 
-def estimate_npu_energy(prediction: Prediction) -> tuple[float, Interval] | None:
+def estimate_npu_energy(bill: Bill, board: Board) -> tuple[float, Interval] | None:
     """Return what an accelerator and its memories draw in an inference, the host left out.
 
     Parameters
     ----------
-    prediction : Prediction
-        Of a runtime that offloads.
+    bill : Bill
+        Of an inference.
+    board : Board
+        Whose file says how sure its prices are.
 
     Returns
     -------
@@ -40,7 +42,7 @@ def estimate_npu_energy(prediction: Prediction) -> tuple[float, Interval] | None
     as common to all prices, which makes it as wide as it can be: all come from other chips.
     """
     parts: dict[str, float] = {}
-    for line in prediction.bill.lines:
+    for line in bill.lines:
         if line.event in _PATHS:
             if line.energy_pj is None:
                 return None
@@ -49,7 +51,7 @@ def estimate_npu_energy(prediction: Prediction) -> tuple[float, Interval] | None
     total_uj = math.fsum(parts.values())
     if not total_uj:
         return None
-    unsure = {fact.path: fact.rel_sd or 0.0 for fact in prediction.deployment.board.facts}
+    unsure = {fact.path: fact.rel_sd or 0.0 for fact in board.facts}
     relative = math.fsum(part * unsure.get(path, 0.0)
                          for path, part in parts.items()) / total_uj
     factor = math.exp(_DEVIATIONS * math.sqrt(math.log1p(relative**2)))

@@ -10,8 +10,8 @@ turns; epochs follow one another without the host only where the epoch controlle
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from hwmodels.board.facts import Board
 from hwmodels.counts import (
@@ -27,108 +27,20 @@ from hwmodels.counts import (
 from hwmodels.npu import EpochRun, Npu
 from hwmodels.npu.run import run_epochs
 from hwmodels.simulator import EXACT
-from twin.deployment.accelerator.epochs import Step
-from twin.deployment.deployment import Deployment
+from twin.deployment.accelerator.plan import plan_of
+from twin.deployment.costs import (
+    EpochPrediction,
+    LayerCost,
+    Step,
+    convert_us,
+    sum_cycles,
+)
+from twin.deployment.deployment import Deployment, PriceOnCore
 from twin.deployment.sites import lower_network
 from twin.network.operators import is_alias
-from twin.prediction.host import LayerCost, price_on_core
-
-HAND_OVER_EVENTS = ("epoch_host_cycle", "cache_clean")
-"""Events of the host that neither compute nor move the network's data."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EpochPrediction:
-    """One epoch of an inference, on the accelerator or in software.
-
-    Parameters
-    ----------
-    index : int
-        Place in the inference, from 0.
-    step : Step
-        What it computes.
-    run : EpochRun
-        What the accelerator did; of a software epoch only its dispatch.
-    bill : Bill
-        All of it: hand-over, core, host kernels, cache maintenance, what being powered costs.
-    start_us, time_us : float
-        When it begins in the inference, and how long it takes.
-    pre_cpu_cycles, core_cpu_cycles, post_cpu_cycles : float
-        Host cycles before, while the accelerator runs (the host waits), and after; the kernels
-        of a software epoch run after its dispatch, as the runtime's profiler counts them.
-    """
-
-    index: int
-    step: Step
-    run: EpochRun
-    bill: Bill
-    start_us: float
-    time_us: float
-    pre_cpu_cycles: float
-    core_cpu_cycles: float
-    post_cpu_cycles: float
-
-    @property
-    def name(self) -> str:
-        """As the compiler numbers it."""
-        return self.run.epoch.name
-
-    @property
-    def kind(self) -> str:
-        """Of `hwmodels.npu.EPOCH_KINDS`."""
-        return self.run.epoch.kind
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Coverage:
-    """How much of an inference the accelerator covers, by layers and by time.
-
-    Parameters
-    ----------
-    npu_layers, host_layers : int
-        Layers in epochs with the accelerator, whole or stepped by the host; layers in software.
-    npu_us, host_us, hand_over_us : float
-        Time of the accelerator's cores, of the host's kernels, and of what is neither.
-    """
-
-    npu_layers: int
-    host_layers: int
-    npu_us: float
-    host_us: float
-    hand_over_us: float
-
-    @property
-    def shares(self) -> tuple[float, float, float]:
-        """Of accelerator, host and hand-over in the time, 0 to 1."""
-        total_us = self.npu_us + self.host_us + self.hand_over_us
-        return (self.npu_us / total_us, self.host_us / total_us, self.hand_over_us / total_us)
-
-
-def measure_coverage(epochs: Sequence[EpochPrediction], bill: Bill, board: Board) -> Coverage:
-    """Say what part of an inference ran where.
-
-    Parameters
-    ----------
-    epochs : sequence of EpochPrediction
-        From `price_offloaded`; at least one.
-    bill : Bill
-        Of the whole inference.
-    board : Board
-        Whose clocks the bill counts.
-    """
-    software = {i for epoch in epochs if epoch.kind == "sw" for i in epoch.step.layers}
-    covered = {i for epoch in epochs if epoch.kind != "sw" for i in epoch.step.layers}
-    host = board.core.clock
-    handed = Bill(tuple(line for line in bill.lines
-                        if line.clock == host and line.event in HAND_OVER_EVENTS))
-    kernels = Bill(tuple(line for line in bill.lines
-                         if line.clock == host and line.event not in HAND_OVER_EVENTS))
-    hand_over_us, host_us = bill_us(handed, board), bill_us(kernels, board)
-    return Coverage(npu_layers=len(covered), host_layers=len(software - covered), host_us=host_us,
-                    hand_over_us=hand_over_us, npu_us=bill_us(bill, board) - hand_over_us - host_us)
-
-
-def price_offloaded(deployment: Deployment, prices: Prices,
+def price_offloaded(deployment: Deployment, prices: Prices, price_on_core: PriceOnCore,
                     ) -> tuple[tuple[LayerCost, ...], tuple[EpochPrediction, ...]]:
     """Price an inference on an accelerator and its host.
 
@@ -138,6 +50,8 @@ def price_offloaded(deployment: Deployment, prices: Prices,
         Whose runtime offloads.
     prices : Prices
         From `twin.prediction.host.runtime_prices`.
+    price_on_core : callable
+        Prices the host's kernels.
 
     Returns
     -------
@@ -154,9 +68,9 @@ def price_offloaded(deployment: Deployment, prices: Prices,
     once.
     """
     npu = _npu(deployment)
-    steps = deployment.steps
+    steps = plan_of(deployment).steps
     runs = iter(run_epochs([step.epoch for step in steps if step.epoch is not None], npu))
-    software = iter(_price_host(deployment, steps, prices))
+    software = iter(_price_host(deployment, steps, prices, price_on_core))
     maintained = _cache_lines(deployment, steps)
     costs: dict[int, list[LayerCost]] = {}
     epochs: list[EpochPrediction] = []
@@ -185,34 +99,14 @@ def price_offloaded(deployment: Deployment, prices: Prices,
                  for position in range(len(deployment.executed.layers))), tuple(epochs)
 
 
-def bill_us(bill: Bill, board: Board) -> float:
-    """Time of a bill across its clocks, in microseconds; cycles of two clocks are never added."""
-    return convert_us(sum_cycles(bill), board)
-
-
-def sum_cycles(bill: Bill) -> dict[str, float]:
-    """Cycles of each clock of a bill that has any, in one walk over its lines."""
-    cycles: dict[str, list[float]] = {}
-    for line in bill.lines:
-        if line.cycles:
-            cycles.setdefault(line.clock, []).append(line.cycles)
-    return {clock: math.fsum(parts) for clock, parts in cycles.items()}
-
-
-def convert_us(cycles: Mapping[str, float], board: Board) -> float:
-    """Time of cycles by clock, in microseconds."""
-    return math.fsum(count / board.clock(clock).frequency_hz * 1e6
-                     for clock, count in cycles.items())
-
-
 def _npu(deployment: Deployment) -> Npu:
     npu = deployment.board.npu
     assert npu is not None, "a deployment that offloads has an accelerator"
     return npu
 
 
-def _price_host(deployment: Deployment, steps: Sequence[Step],
-                prices: Prices) -> list[LayerCost]:
+def _price_host(deployment: Deployment, steps: Sequence[Step], prices: Prices,
+                price_on_core: PriceOnCore) -> list[LayerCost]:
     """Price the host's operators, group by group of those that follow one another."""
     kernels = lower_network(deployment)
     groups: list[list[int]] = []
@@ -239,9 +133,8 @@ def _moved(deployment: Deployment, step: Step) -> tuple[CountLine, ...]:
 
 def _cache_lines(deployment: Deployment, steps: Sequence[Step]) -> list[tuple[CountLine, ...]]:
     """Lines the host invalidates before it reads what the NPU wrote, and cleans for it to read."""
-    graph, board, pools = deployment.executed, deployment.board, deployment.pools
+    graph, board, homes = deployment.executed, deployment.board, deployment.plan.homes
     cache = board.cache(board.core.dcache)
-    assert pools is not None, "a deployment that offloads has pools"
     held = {memory.name for memory in board.memories
             if cache is not None and cache.enabled and cache.may_hold(memory)}
     renamed = {layer.outputs[0]: layer.inputs[0] for layer in graph.layers if is_alias(layer)}
@@ -261,7 +154,7 @@ def _cache_lines(deployment: Deployment, steps: Sequence[Step]) -> list[tuple[Co
             layer = graph.layers[step.layers[0]]
             shared = [i for i in dict.fromkeys(layer.inputs) if source(i) in written]
             for i in (*shared, *(i for i in layer.outputs if i in read)):
-                memory = pools.homes[i].memory
+                memory = homes[i].memory
                 if memory in held and cache is not None:
                     counts[memory] = counts.get(memory, 0) + math.ceil(
                         graph.tensors[i].size_bytes / cache.line_bytes)

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable, Iterator
 
 from twin.deployment.accelerator.grouping import Grouping
+from twin.deployment.accelerator.plan import plan_of
 from twin.deployment.deployment import Deployment
 
 OTHER_TYPE = "8-bit integers"
@@ -14,29 +15,21 @@ SHORTAGES = ("stream engines of", "there is none")
 
 
 def list_remarks(deployment: Deployment, temperature: str) -> Iterator[str]:
-    """Yield remarks on a deployment of a board with an accelerator, used or not.
+    """Yield remarks on a deployment that uses an accelerator.
 
     Parameters
     ----------
     deployment : Deployment
-        On any board.
+        Whose runtime offloads.
     temperature : str
         "warm" or "cold".
 
     Yields
     ------
     str
-        A sentence each; none without an accelerator.
+        A sentence each.
     """
-    npu, grouping, pools = deployment.board.npu, deployment.grouping, deployment.pools
-    if npu is None:
-        return
-    if grouping is None or pools is None:
-        yield (f"the {npu.family} NPU of {deployment.board.name} is not used: "
-               f"{deployment.runtime.identity} runs on the {deployment.board.core.model}; "
-               f"--runtime {npu.family} uses it")
-        return
-    yield from _say_left_out(deployment, grouping)
+    yield from _say_left_out(deployment, plan_of(deployment).grouping)
     if temperature == "cold":
         yield ("cold is as warm here: the host's caches hold nothing after an epoch, and the NPU "
                "cache is taken as empty before each")
@@ -45,16 +38,16 @@ def list_remarks(deployment: Deployment, temperature: str) -> Iterator[str]:
 
 def _say_outside(deployment: Deployment) -> Iterator[str]:
     """What is assumed of memory outside the chip: activations, weights read in turns, no cache."""
-    board, npu, pools = deployment.board, deployment.board.npu, deployment.pools
-    assert npu is not None and pools is not None
-    outside = [tensor for tensor, home in pools.homes.items()
+    board, npu, homes = deployment.board, deployment.board.npu, deployment.plan.homes
+    assert npu is not None, "a runtime that offloads has an accelerator"
+    outside = [tensor for tensor, home in homes.items()
                if board.memory(home.memory).role == "external_ram"]
     tensors = deployment.executed.tensors
     moving = [tensor for tensor in outside if tensor < 0 or not tensors[tensor].is_constant]
     if moving:
         yield ("assumed: activations outside the chip; no profiled epoch has any, and published "
                "networks take 2.4 to 6 times as long with them")
-    epochs = [step.epoch for step in deployment.steps if step.epoch is not None]
+    epochs = [step.epoch for step in plan_of(deployment).steps if step.epoch is not None]
     for pool in (pool for pool in npu.pools if pool.external and pool.shared):
         turns = [epoch for epoch in epochs if sum(
             engine.pool == pool.name and engine.operand == "weights"

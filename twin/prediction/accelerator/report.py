@@ -18,9 +18,9 @@ from hwmodels.counts import apportion
 from hwmodels.npu import BURST_BEATS, EpochRun
 from hwmodels.npu.run import run_epochs
 from hwmodels.quantities import join_words
+from twin.deployment.costs import EpochPrediction
 from twin.errors import UsageError
 from twin.network.readers.neural_art import CompiledNetwork
-from twin.prediction.accelerator.offload import EpochPrediction
 from twin.prediction.prediction import Prediction
 from twin.runtimes.neural_art.compiled import to_epochs
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from hwmodels.npu import Epoch
 from hwmodels.npu.run import trace_epoch
-from twin.prediction.accelerator.offload import EpochPrediction
+from twin.deployment.costs import EpochPrediction
 from twin.prediction.prediction import Prediction
 
 HOST = "host"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from hwmodels.quantities import format_energy, significant
-from twin.prediction.accelerator.energy import estimate_npu_energy
 from twin.prediction.ledger import percentages
 from twin.prediction.prediction import Prediction
 
@@ -26,7 +25,8 @@ def coverage_pairs(prediction: Prediction) -> list[tuple[str, str]]:
 
 def _energy_pairs(prediction: Prediction) -> list[tuple[str, str]]:
     """Energy of the accelerator and its memories, which no meter has confirmed."""
-    found = estimate_npu_energy(prediction)
+    deployment = prediction.deployment
+    found = deployment.target.estimate_energy(deployment.board, prediction.bill)
     if found is None:
         return []
     value_uj, interval = found
@@ -37,8 +37,8 @@ def _energy_pairs(prediction: Prediction) -> list[tuple[str, str]]:
 
 
 def _pool_pairs(prediction: Prediction) -> list[tuple[str, str]]:
-    plan, npu = prediction.deployment.pools, prediction.deployment.board.npu
-    if plan is None or npu is None:
+    plan, npu = prediction.deployment.plan, prediction.deployment.board.npu
+    if npu is None:
         return []
     return [("pools", ", ".join(f"{name} {used:,} of {npu.pool(name).size_bytes:,} bytes"
                                 for name, used in plan.used))]
@@ -46,11 +46,8 @@ def _pool_pairs(prediction: Prediction) -> list[tuple[str, str]]:
 
 def _host_pairs(prediction: Prediction) -> list[tuple[str, str]]:
     """Layers on the host by operator and reason, the first few by index."""
-    grouping = prediction.deployment.grouping
-    if grouping is None:
-        return []
     found: dict[tuple[str, str], list[str]] = {}
-    for layer, reason in zip(prediction.layers, grouping.reasons, strict=True):
+    for layer, reason in zip(prediction.layers, prediction.deployment.plan.reasons, strict=True):
         if reason:
             found.setdefault((layer.op, reason), []).append(str(layer.index))
     return [("on the host" if place == 0 else "",

@@ -22,7 +22,6 @@ from hwmodels.quantities import (
     format_time,
     significant,
 )
-from twin.deployment.memories import fill_memories
 from twin.network.operators import graph_macs, graph_parameters
 from twin.prediction.explanation import explain_time
 from twin.prediction.ledger import (
@@ -106,7 +105,7 @@ def header_pairs(prediction: Prediction) -> list[tuple[str, str]]:
         ("runtime", f"{deployment.runtime.identity}, weights in {deployment.weights}, arena in "
                     f"{deployment.arena}, code in {deployment.code}"),
         ("RAM", (", ".join(f"{name} {_used(*fill)}" for name, fill in
-                           fill_memories(deployment).items())
+                           deployment.plan.filled.items())
                  or _used(prediction.ram_bytes, prediction.ram_available_bytes))
                 + f", most alive in layer {peak}"),
         ("", _ram_parts(prediction)),

@@ -1,0 +1,117 @@
+"""The plan of a deployment with an accelerator: groups, pools, steps, each when first asked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+
+from twin.deployment.accelerator.epochs import plan_steps
+from twin.deployment.accelerator.grouping import Grouping, Planner, plan_groups
+from twin.deployment.accelerator.pools import Demand, PoolPlan, Wish, plan_pools
+from twin.deployment.buffer import Home
+from twin.deployment.costs import Step
+from twin.deployment.deployment import FLASH_ROLES, Deployment
+from twin.deployment.placement import Fusion, Placement
+from twin.deployment.plan import Plan
+
+
+class OffloadPlan(Plan):
+    """What an accelerator runs of a network, and where its buffers are.
+
+    Parameters
+    ----------
+    deployment : Deployment
+        Whose runtime offloads, on a board with the accelerator.
+    """
+
+    def __init__(self, deployment: Deployment) -> None:
+        self._deployment = deployment
+
+    @cached_property
+    def planner(self) -> Planner:
+        """What the schedule depends on."""
+        deployment = self._deployment
+        npu, offload = deployment.board.npu, deployment.runtime.offload
+        assert npu is not None and offload is not None, "checked when it was placed"
+        return Planner(npu=npu, offload=offload, weights=deployment.constants,
+                       arena=deployment.arena, host=deployment.host,
+                       channel_first_inputs=deployment.graph.source.endswith(".onnx"))
+
+    @cached_property
+    def grouping(self) -> Grouping:
+        """Which layers the accelerator runs, and which together."""
+        return plan_groups(self._deployment.executed, self.planner)
+
+    @cached_property
+    def fusion(self) -> Fusion:
+        """What the accelerator takes off the memory plan."""
+        return self.grouping.fusion(self._deployment.executed)
+
+    @cached_property
+    def pools(self) -> PoolPlan:
+        """Where the accelerator's buffers are."""
+        deployment = self._deployment
+        board, placement, runtime = deployment.board, deployment.placement, deployment.runtime
+        reserved = {deployment.code: runtime.code_bytes}
+        reserved[deployment.arena] = reserved.get(deployment.arena, 0) + runtime.ram_bytes
+        moves = board.memory(deployment.weights).role not in FLASH_ROLES
+        return plan_pools(board, self.planner.npu, Demand(
+            slots=placement.arena, constants=self._stored_constants() if moves else (),
+            arena=Wish(memory=deployment.arena, pool=deployment.arena_pool),
+            weights=Wish(memory=deployment.weights, pool=deployment.weights_pool),
+            reserved=reserved, layers=len(deployment.executed.layers),
+            alignment_bytes=runtime.alignment_bytes, name=deployment.graph.name))
+
+    def _stored_constants(self) -> tuple[tuple[int, int], ...]:
+        """Constants in execution order, with the bytes the accelerator's compiler stores."""
+        graph = self._deployment.executed
+        sizes: dict[int, int] = {}
+        for position, layer in enumerate(graph.layers):
+            work = self.grouping.works.get(position)
+            for place, tensor_id in enumerate(layer.inputs):
+                if tensor_id >= 0 and graph.tensors[tensor_id].is_constant:
+                    streamed = work.weight_bytes if work is not None and place == 1 else 0
+                    sizes.setdefault(tensor_id, streamed or graph.tensors[tensor_id].size_bytes)
+        return tuple(sizes.items())
+
+    @cached_property
+    def steps(self) -> tuple[Step, ...]:
+        """What runs where, in order."""
+        return plan_steps(self._deployment.executed, self.planner, self.pools.names, self.grouping)
+
+    @property
+    def homes(self) -> Mapping[int, Home]:
+        """Every tensor that is in a pool."""
+        return self.pools.homes
+
+    @property
+    def used(self) -> tuple[tuple[str, int], ...]:
+        """Bytes of each pool in use."""
+        return self.pools.used
+
+    @property
+    def filled(self) -> Mapping[str, tuple[int, int]]:
+        """Bytes in use of each RAM buffers are in, and its size."""
+        deployment = self._deployment
+        filled = {deployment.arena: deployment.ram_parts["runtime"]}
+        for name, used in self.pools.used:
+            memory = self.planner.npu.pool(name).memory
+            filled[memory] = filled.get(memory, 0) + used
+        return {name: (used, deployment.board.memory(name).size_bytes)
+                for name, used in filled.items()}
+
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        """Why each layer stays on the host."""
+        return self.grouping.reasons
+
+    def held_bytes(self, placement: Placement) -> tuple[int, int]:
+        """Bytes of the pools' activations and weights."""
+        return self.pools.activation_bytes, self.pools.weight_bytes
+
+
+def plan_of(deployment: Deployment) -> OffloadPlan:
+    """Return the plan of a deployment whose runtime offloads."""
+    plan = deployment.plan
+    assert isinstance(plan, OffloadPlan), "asked of a runtime that offloads"
+    return plan

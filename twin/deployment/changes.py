@@ -1,0 +1,234 @@
+"""Every what-if path of a deployment, read once into typed changes.
+
+`PATHS` lists those of the core path; a target adds its own, any other path is one of the board
+file. `Deployment.replace` applies them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+
+from hwmodels.board.facts import Board
+from hwmodels.errors import did_you_mean
+from twin.errors import UsageError
+from twin.network.graph import Graph
+from twin.runtimes import Runtime, load_runtime
+from twin.runtimes.targets import TARGETS, load_target
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChangeBoard:
+    """Facts of the board, by path of its file."""
+
+    settings: Mapping[str, object]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChangeRuntime:
+    """Another kernel library."""
+
+    runtime: Runtime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MoveWeights:
+    """Weights in another memory, by name, role or pool."""
+
+    memory: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MoveArena:
+    """The arena in another memory, by name, role or pool."""
+
+    memory: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MoveCode:
+    """The kernels' code in another memory, by name or role."""
+
+    memory: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BringWeights:
+    """The DMA controller that brings weights layer by layer; None: they are read in place."""
+
+    controller: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlaceTiles:
+    """Memory of the buffers weights are brought to."""
+
+    memory: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChangeLoad:
+    """One key of what another master does meanwhile."""
+
+    master: str
+    key: str
+    value: object
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choose:
+    """A field of the deployment that a target gives a path to."""
+
+    field: str
+    value: object
+
+
+Change = (ChangeBoard | ChangeRuntime | MoveWeights | MoveArena | MoveCode | BringWeights
+          | PlaceTiles | ChangeLoad | Choose)
+
+Read = Callable[[str, Graph, Board], Change]
+"""(text, network, board) -> the change it asks for."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WhatIf:
+    """A what-if path.
+
+    Parameters
+    ----------
+    name : str
+        As it is set; MASTER stands for a DMA controller.
+    accepted : str
+        Values, in words.
+    does : str
+        What it changes, in a sentence.
+    read : callable
+        Reads its text.
+    aliases : tuple of str
+        Other names of it.
+    """
+
+    name: str
+    accepted: str
+    does: str
+    read: Read
+    aliases: tuple[str, ...] = ()
+
+
+LOAD_KEYS: Mapping[str, tuple[Callable[[str], object], str, str]] = {
+    "memory": (str, "a memory of the board", "memory another master reads or writes"),
+    "bytes_per_second": (float, "a number of bytes a second, such as 20e6", "its rate"),
+    "write": ({"true": True, "false": False}.__getitem__, "true, false", "whether it writes"),
+    "burst_beats": (int, "a whole number from 1 on", "beats of its bursts"),
+    "bank": (int, "a whole number from 0 on", "bank of the memory it keeps to")}
+"""Keys of `load.MASTER`: how their text is read, what is accepted, what it says."""
+
+
+def _read_via(text: str, graph: Graph, board: Board) -> BringWeights:
+    known = [dma.name for dma in board.dma]
+    if text not in (*known, "none"):
+        raise UsageError(f"placement.weights_via: {board.name} has no DMA "
+                         f"controller {text!r}; " + did_you_mean(text, (*known, "none")))
+    return BringWeights(controller=None if text == "none" else text)
+
+
+_MEMORY = "a memory, its role, or an accelerator's pool"
+
+PATHS = (
+    WhatIf(name="runtime", accepted="a runtime, as name@version", does="kernel library",
+         read=lambda text, graph, board: ChangeRuntime(runtime=load_runtime(text))),
+    WhatIf(name="placement.weights", accepted=_MEMORY, does="where the weights are",
+         read=lambda text, graph, board: MoveWeights(memory=text)),
+    WhatIf(name="placement.arena", accepted=_MEMORY, does="where the arena is",
+         read=lambda text, graph, board: MoveArena(memory=text)),
+    WhatIf(name="placement.code", accepted="a memory or its role", does="where the kernels are",
+         read=lambda text, graph, board: MoveCode(memory=text)),
+    WhatIf(name="placement.weights_via", accepted="a DMA controller, or none",
+         does="weights are copied layer by layer while others are computed", read=_read_via),
+    WhatIf(name="placement.tiles", accepted="a memory", does="where weights are copied to",
+         read=lambda text, graph, board: PlaceTiles(memory=text)),
+)
+"""Paths of every target besides those of the board file and of `load.MASTER`, in the order they
+are applied."""
+
+
+def list_paths() -> Iterator[tuple[str, str, str]]:
+    """Yield every path besides the board file's: its name, accepted values, what it changes."""
+    for path in PATHS:
+        yield path.name, path.accepted, path.does
+    for key, (_, accepted, does) in LOAD_KEYS.items():
+        yield f"load.MASTER.{key}", accepted, does
+    for name in TARGETS:
+        for path in load_target(name).paths:
+            yield path.name, path.accepted, path.does
+
+
+def parse_changes(overrides: Mapping[str, object], graph: Graph, board: Board,
+                  runtime: Runtime) -> tuple[Change, ...]:
+    """Read dotted paths and their values.
+
+    Parameters
+    ----------
+    overrides : mapping of str to object
+        WhatIf to value; numbers may be text.
+    graph, board, runtime
+        Of the deployment to change.
+
+    Returns
+    -------
+    tuple of Change
+        In the order they are applied: runtime, what a target adds, places, board, loads.
+
+    Raises
+    ------
+    TwinError
+        For a value that cannot be. Paths of the board file are checked where they are applied.
+    """
+    left = dict(overrides)
+    first, *rest = PATHS
+    changes = _take(first, left, graph, board)
+    for change in changes:
+        if isinstance(change, ChangeRuntime):
+            runtime = change.runtime
+    own = load_target(runtime.target).paths
+    for path in own:
+        changes += _take(path, left, graph, board)
+    for path in rest:
+        changes += _take(path, left, graph, board)
+    loads = [_read_load(path, str(left.pop(path)).strip(), board)
+             for path in [*left] if path.startswith("load.")]
+    _refuse_others(left, runtime)
+    if left:
+        changes.append(ChangeBoard(settings=left))
+    return (*changes, *loads)
+
+
+def _take(path: WhatIf, left: dict[str, object], graph: Graph, board: Board) -> list[Change]:
+    """Read a path under each of its names, and take it out of what is left."""
+    return [path.read(str(left.pop(name)), graph, board)
+            for name in (path.name, *path.aliases) if name in left]
+
+
+def _refuse_others(left: Mapping[str, object], runtime: Runtime) -> None:
+    """Refuse paths that only another runtime's target has."""
+    if all(name.split(".")[0] not in ("placement", "offload") for name in left):
+        return
+    for target in TARGETS:
+        for path in load_target(target).paths:
+            if any(name in left for name in (path.name, *path.aliases)):
+                raise UsageError(f"{path.name}: runtime {runtime.identity} does not offload; "
+                                 f"accepted with a runtime that does, such as {target}")
+
+
+def _read_load(path: str, given: str, board: Board) -> ChangeLoad:
+    parts, masters = path.split("."), [dma.name for dma in board.dma]
+    if not masters:
+        raise UsageError(f"{path}: {board.name} has no DMA controller")
+    if len(parts) != 3 or parts[1] not in masters or parts[2] not in LOAD_KEYS:
+        raise UsageError(f"{path}: no such path; " + did_you_mean(path, [
+            f"load.{master}.{key}" for master in masters for key in LOAD_KEYS]))
+    read, accepted, _ = LOAD_KEYS[parts[2]]
+    try:
+        return ChangeLoad(master=parts[1], key=parts[2], value=read(given.lower()))
+    except (ValueError, KeyError) as error:
+        raise UsageError(f"{path}: {given!r}; accepted: {accepted}") from error

@@ -1,0 +1,182 @@
+"""What an inference costs, as data: by layer, by epoch, and how much an accelerator covers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from hwmodels.counts import Bill, Counts
+
+if TYPE_CHECKING:
+    from hwmodels.board.facts import Board
+    from hwmodels.npu import Epoch, EpochRun
+
+HAND_OVER_EVENTS = ("epoch_host_cycle", "cache_clean")
+"""Events of the host that neither compute nor move the network's data."""
+
+STEP_KINDS = ("epoch", "host", "alias")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LayerCost:
+    """What one layer costs, wherever it runs.
+
+    Parameters
+    ----------
+    bill, counts : Bill, Counts
+        Without what being powered costs meanwhile.
+    kernels : tuple of str
+        Library functions called, or operations of the accelerator.
+    instructions : int
+        Executed by the core.
+    accesses, misses : int
+        Data-cache lines looked up and filled.
+    assumed : bool
+        A kernel without source or data behind it was used.
+    epochs : tuple of str
+        Epochs it ran in, for a layer of an accelerator.
+    """
+
+    bill: Bill
+    counts: Counts
+    kernels: tuple[str, ...] = ()
+    instructions: int = 0
+    accesses: int = 0
+    misses: int = 0
+    assumed: bool = False
+    epochs: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """One thing of an inference.
+
+    Parameters
+    ----------
+    kind : str
+        One of `STEP_KINDS`.
+    layers : tuple of int
+        Positions in the graph it computes; of a layout transpose, of the layer that reads it.
+    epoch : Epoch or None
+        What the accelerator is asked; of kind "sw" for the host, None for an alias.
+    shares : tuple of float
+        What part of an epoch each layer is charged; they sum to one.
+    """
+
+    kind: str
+    layers: tuple[int, ...]
+    epoch: Epoch | None = None
+    shares: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EpochPrediction:
+    """One epoch of an inference, on the accelerator or in software.
+
+    Parameters
+    ----------
+    index : int
+        Place in the inference, from 0.
+    step : Step
+        What it computes.
+    run : EpochRun
+        What the accelerator did; of a software epoch only its dispatch.
+    bill : Bill
+        All of it: hand-over, core, host kernels, cache maintenance, what being powered costs.
+    start_us, time_us : float
+        When it begins in the inference, and how long it takes.
+    pre_cpu_cycles, core_cpu_cycles, post_cpu_cycles : float
+        Host cycles before, while the accelerator runs (the host waits), and after; the kernels
+        of a software epoch run after its dispatch, as the runtime's profiler counts them.
+    """
+
+    index: int
+    step: Step
+    run: EpochRun
+    bill: Bill
+    start_us: float
+    time_us: float
+    pre_cpu_cycles: float
+    core_cpu_cycles: float
+    post_cpu_cycles: float
+
+    @property
+    def name(self) -> str:
+        """As the compiler numbers it."""
+        return self.run.epoch.name
+
+    @property
+    def kind(self) -> str:
+        """Of `hwmodels.npu.EPOCH_KINDS`."""
+        return self.run.epoch.kind
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Coverage:
+    """How much of an inference the accelerator covers, by layers and by time.
+
+    Parameters
+    ----------
+    npu_layers, host_layers : int
+        Layers in epochs with the accelerator, whole or stepped by the host; layers in software.
+    npu_us, host_us, hand_over_us : float
+        Time of the accelerator's cores, of the host's kernels, and of what is neither.
+    """
+
+    npu_layers: int
+    host_layers: int
+    npu_us: float
+    host_us: float
+    hand_over_us: float
+
+    @property
+    def shares(self) -> tuple[float, float, float]:
+        """Of accelerator, host and hand-over in the time, 0 to 1."""
+        total_us = self.npu_us + self.host_us + self.hand_over_us
+        return (self.npu_us / total_us, self.host_us / total_us, self.hand_over_us / total_us)
+
+
+def measure_coverage(epochs: Sequence[EpochPrediction], bill: Bill, board: Board) -> Coverage:
+    """Say what part of an inference ran where.
+
+    Parameters
+    ----------
+    epochs : sequence of EpochPrediction
+        Of it; at least one.
+    bill : Bill
+        Of the whole inference.
+    board : Board
+        Whose clocks the bill counts.
+    """
+    software = {i for epoch in epochs if epoch.kind == "sw" for i in epoch.step.layers}
+    covered = {i for epoch in epochs if epoch.kind != "sw" for i in epoch.step.layers}
+    host = board.core.clock
+    handed = Bill(tuple(line for line in bill.lines
+                        if line.clock == host and line.event in HAND_OVER_EVENTS))
+    kernels = Bill(tuple(line for line in bill.lines
+                         if line.clock == host and line.event not in HAND_OVER_EVENTS))
+    hand_over_us, host_us = bill_us(handed, board), bill_us(kernels, board)
+    return Coverage(npu_layers=len(covered), host_layers=len(software - covered), host_us=host_us,
+                    hand_over_us=hand_over_us, npu_us=bill_us(bill, board) - hand_over_us - host_us)
+
+
+def bill_us(bill: Bill, board: Board) -> float:
+    """Time of a bill across its clocks, in microseconds; cycles of two clocks are never added."""
+    return convert_us(sum_cycles(bill), board)
+
+
+def sum_cycles(bill: Bill) -> dict[str, float]:
+    """Cycles of each clock of a bill that has any, in one walk over its lines."""
+    cycles: dict[str, list[float]] = {}
+    for line in bill.lines:
+        if line.cycles:
+            cycles.setdefault(line.clock, []).append(line.cycles)
+    return {clock: math.fsum(parts) for clock, parts in cycles.items()}
+
+
+def convert_us(cycles: Mapping[str, float], board: Board) -> float:
+    """Time of cycles by clock, in microseconds."""
+    return math.fsum(count / board.clock(clock).frequency_hz * 1e6
+                     for clock, count in cycles.items())
