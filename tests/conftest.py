@@ -1,10 +1,19 @@
-"""In continuous integration (CI is set) nothing is skipped, but for models nobody may bundle."""
+"""In continuous integration (CI is set) nothing is skipped, but for models nobody may bundle.
+
+No test is decided by how fast the machine is: examples have no deadline, lines are patient.
+"""
 
 from __future__ import annotations
 
 import os
 
 import pytest
+from hypothesis import HealthCheck, settings
+
+settings.register_profile("any machine", deadline=None,
+                          suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("any machine")
+os.environ["TWIN_PATIENCE"] = "100"
 
 MAY_SKIP = "TWIN_MODELS"
 """A reason that names it is one: those model files are the user's."""

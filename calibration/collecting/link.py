@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from calibration.collecting.deadline import Deadline, patient
 from calibration.errors import LinkError, LinkLostError, LinkTimeoutError
 from hwmodels.errors import extra_missing
 
@@ -165,7 +166,7 @@ class Link:
         serial = _serial()
         try:
             self._stream = serial.serial_for_url(
-                self.port, baudrate=self.baud, timeout=0, write_timeout=WRITE_TIMEOUT_S)
+                self.port, baudrate=self.baud, timeout=0, write_timeout=patient(WRITE_TIMEOUT_S))
         except (serial.SerialException, OSError, ValueError) as error:
             raise LinkLostError(f"{self.port} cannot be opened: {error}") from error
 
@@ -207,8 +208,8 @@ class Link:
         try:
             self._stream.write(data)
         except serial.SerialTimeoutException as error:
-            raise LinkTimeoutError(f"{self.port} takes no bytes for {WRITE_TIMEOUT_S:g} s") \
-                from error
+            raise LinkTimeoutError(f"{self.port} takes no bytes for "
+                                   f"{patient(WRITE_TIMEOUT_S):g} s") from error
         except (OSError, TypeError, ValueError) as error:
             self._drop()
             raise LinkLostError(f"{self.port} is gone: {error}") from error
@@ -222,7 +223,7 @@ class Link:
             When it does not come back in time.
         """
         self._drop()
-        deadline = time.monotonic() + timeout_s
+        deadline = Deadline(timeout_s)
         while True:
             try:
                 if self._usb_serial:
@@ -231,7 +232,7 @@ class Link:
                 self._open()
                 return
             except LinkLostError:
-                if time.monotonic() + POLL_S >= deadline:
+                if deadline.left_s <= POLL_S:
                     raise
                 time.sleep(POLL_S)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from types import TracebackType
 
+from calibration.collecting.deadline import patient
 from calibration.errors import LinkError
 from calibration.power_trace.ina226 import Ina226, Reading
 from calibration.power_trace.trace import PowerTrace
@@ -40,7 +41,7 @@ class LiveTrace:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
                  trace: TracebackType | None) -> None:
         self._ended.set()
-        self._thread.join(5.0)
+        self._thread.join(patient(5.0))
 
     def trace(self, marks_us: tuple[float, ...] = ()) -> PowerTrace:
         """Return what was read, with edges by the host's monotonic clock in us.

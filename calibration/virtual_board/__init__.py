@@ -17,7 +17,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from shutil import which
 
-from calibration.errors import LinkError
+from calibration.collecting.deadline import Deadline
+from calibration.errors import LinkError, LinkLostError
 from calibration.virtual_board.host import describe_host, run_host
 from calibration.virtual_board.image_file import check_image
 from calibration.virtual_board.qemu import MACHINES, run_qemu
@@ -148,11 +149,18 @@ def launch(name: str, image: str | Path, *, board: Board | None = None) -> Itera
         try:
             yield made
         except LinkError as error:
-            time.sleep(ENDING_S)
-            why = made.failure()
+            why = _await_failure(made, patiently=isinstance(error, LinkLostError))
             if why is None:
                 raise
             raise LinkError(f"{error}; {why}") from error
+
+
+def _await_failure(made: Launched, *, patiently: bool) -> str | None:
+    """Return what ended the board's process; None where it goes on."""
+    deadline = Deadline(ENDING_S) if patiently else None
+    while deadline is not None and made.failure() is None and not deadline.passed:
+        time.sleep(0.01)
+    return made.failure()
 
 
 def _start(name: str, image: Path, board: Board | None, stack: contextlib.ExitStack) -> Launched:

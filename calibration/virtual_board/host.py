@@ -13,11 +13,11 @@ import platform
 import select
 import struct
 import subprocess
-import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from calibration.collecting.deadline import Deadline
 from calibration.errors import LinkError
 from calibration.virtual_board.child import end_with_parent
 
@@ -152,8 +152,8 @@ def run_host(image: str | Path) -> Iterator[HostBoard]:
 def _await_port(process: subprocess.Popen[bytes], image: str | Path) -> str:
     assert process.stderr is not None
     said = b""
-    deadline = time.monotonic() + START_S
-    while b"\n" not in said and time.monotonic() < deadline and process.poll() is None:
+    deadline = Deadline(START_S)
+    while b"\n" not in said and not deadline.passed and process.poll() is None:
         if select.select([process.stderr], [], [], 0.05)[0]:
             said += os.read(process.stderr.fileno(), 4096)
     name = said.partition(b"\n")[0].decode("utf-8", "replace").strip()

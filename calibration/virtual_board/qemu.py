@@ -13,12 +13,12 @@ import select
 import shutil
 import subprocess
 import tempfile
-import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
+from calibration.collecting.deadline import Deadline, patient
 from calibration.errors import LinkError
 from calibration.virtual_board.child import end_with_parent
 from hwmodels.errors import ToolMissingError
@@ -164,8 +164,8 @@ def _await_port(process: subprocess.Popen[bytes], log: IO[bytes]) -> str:
     """Return the pty QEMU says it has opened."""
     assert process.stdout is not None
     said = b""
-    deadline = time.monotonic() + START_S
-    while time.monotonic() < deadline:
+    deadline = Deadline(START_S)
+    while not deadline.passed:
         if select.select([process.stdout], [], [], 0.05)[0]:
             said += os.read(process.stdout.fileno(), 4096)
         heard = said + _read_log(log)
@@ -174,13 +174,13 @@ def _await_port(process: subprocess.Popen[bytes], log: IO[bytes]) -> str:
             return match[1].decode()
         if process.poll() is not None:
             raise LinkError(_describe_end(process, heard))
-    raise LinkError(f"QEMU opened no serial line within {START_S:g} s")
+    raise LinkError(f"QEMU opened no serial line within {deadline.wait_s:g} s")
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
     process.terminate()
     try:
-        process.wait(END_S)
+        process.wait(patient(END_S))
     except subprocess.TimeoutExpired:
         process.kill()
         process.wait()

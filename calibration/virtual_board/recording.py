@@ -13,6 +13,9 @@ from calibration.collecting.wire.session import Session
 from calibration.virtual_board.costs import Costs
 from calibration.virtual_board.unicorn_board import MOST_TRACED, Totals, layer_spans, run_unicorn
 
+RUN_S = 600.0
+"""Longest wait for a traced run: a few thousand times the run itself."""
+
 Blocks = dict[tuple[int, int], int]
 """How often each block ran, by its address and size in bytes."""
 
@@ -74,9 +77,9 @@ def record_inference(name: str, image: str | Path, data: bytes, *, costs: Costs 
         session.load(data)
         session.configure(warmup=warmup, flags=wire.CONFIG_FLAGS["LAYERS"])
         if warmup:
-            session.run(0, 1, timeout_s=120.0, expected_s=30.0)
+            session.run(0, 1, timeout_s=RUN_S, expected_s=RUN_S)
         board.start_recording()
-        session.run(1, 1, timeout_s=120.0, expected_s=30.0)
+        session.run(1, 1, timeout_s=RUN_S, expected_s=RUN_S)
         readings, trace = board.stop_recording()
         kept = board.recorder.blocks
         session.stop()

@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from calibration.collecting.deadline import patient
 from calibration.collecting.link import Link
 
 
@@ -161,7 +162,7 @@ class Relay:
     def close(self) -> None:
         """End the relay; the board's port is closed."""
         self._ended.set()
-        self._thread.join(2.0)
+        self._thread.join(patient(2.0))
         with self._guard:
             self._close_pty()
         self._target.close()

@@ -26,6 +26,7 @@ from typing import Any
 
 import numpy as np
 
+from calibration.collecting.deadline import patient
 from calibration.errors import LinkError, MeasurementError
 from calibration.virtual_board.costs import SCALE, Costs
 from calibration.virtual_board.emulator_state import EmulatorState
@@ -274,7 +275,7 @@ class UnicornBoard:
         """End the thread and close the line."""
         self._ended.set()
         self._machine.emu_stop()
-        self._thread.join(5.0)
+        self._thread.join(patient(5.0))
         os.close(self._master)
         os.close(self._slave)
 

@@ -9,6 +9,7 @@ import struct
 
 import pytest
 from made_networks import needs_tools, random_network
+from made_patience import HANG_S
 
 pytest.importorskip("elftools", reason="needs the boards extra")
 pytest.importorskip("unicorn", reason="needs the boards extra")
@@ -68,7 +69,7 @@ class Part:
             self.machine.reg_write(register, value)
         self.machine.reg_write(arm.UC_ARM_REG_SP, STACK)
         self.machine.reg_write(arm.UC_ARM_REG_LR, RETURN | 1)
-        self.machine.emu_start(self.symbols[name] | 1, RETURN, timeout=20_000_000)
+        self.machine.emu_start(self.symbols[name] | 1, RETURN, timeout=int(HANG_S * 1e6))
         assert self.machine.reg_read(arm.UC_ARM_REG_PC) == RETURN, f"{name} does not return"
 
     def select(self, name: str, *ids: int) -> None:

@@ -12,6 +12,7 @@ import zlib
 import numpy as np
 import pytest
 from made_networks import needs_make, random_network
+from made_patience import HANG_S
 
 pytest.importorskip("elftools", reason="needs the boards extra")
 pytest.importorskip("cobs", reason="needs the boards extra")
@@ -46,7 +47,7 @@ class Board:
         self.process.stdin.write(data)
         self.process.stdin.flush()
 
-    def line(self, timeout_s: float = 5.0) -> bytes | None:
+    def line(self, timeout_s: float = HANG_S) -> bytes | None:
         end = time.monotonic() + timeout_s
         while b"\0" not in self.waiting:
             left = end - time.monotonic()
@@ -56,7 +57,7 @@ class Board:
         line, _, self.waiting = self.waiting.partition(b"\0")
         return line
 
-    def frame(self, timeout_s: float = 5.0) -> bytes | None:
+    def frame(self, timeout_s: float = HANG_S) -> bytes | None:
         """Next valid body, checksum cut off."""
         while (line := self.line(timeout_s)) is not None:
             try:

@@ -6,11 +6,11 @@ import os
 import re
 import select
 import subprocess
-import time
 
 import numpy as np
 import pytest
 from made_networks import needs_make
+from made_patience import HANG_S
 
 pytest.importorskip("elftools", reason="needs the boards extra")
 
@@ -33,10 +33,9 @@ class Console:
         self.banner = self.answer()
 
     def answer(self) -> list[str]:
-        text, end = b"", time.monotonic() + 10
+        text = b""
         while not text.endswith(b"m-ready\r\n"):
-            assert time.monotonic() < end and select.select(
-                [self.process.stdout], [], [], 5)[0], text
+            assert select.select([self.process.stdout], [], [], HANG_S)[0], text
             text += os.read(self.process.stdout.fileno(), 4096)
         return text.decode("ascii", "replace").split("\r\n")[:-2]
 

@@ -32,7 +32,7 @@ def passes(timed: BlockTiming) -> tuple[PassTiming, PassTiming]:
     return timed.steady, timed.single
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(blocks)
 def test_shares_and_stalls_sum_exactly(drawn: tuple[str, list[str]]) -> None:
     core, lines = drawn
@@ -43,7 +43,7 @@ def test_shares_and_stalls_sum_exactly(drawn: tuple[str, list[str]]) -> None:
             assert (share * 1024).is_integer()
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(blocks)
 def test_no_faster_than_issue_width(drawn: tuple[str, list[str]]) -> None:
     core, lines = drawn
@@ -52,7 +52,7 @@ def test_no_faster_than_issue_width(drawn: tuple[str, list[str]]) -> None:
         assert one.cycles >= len(lines) / timing.issue_width
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(blocks)
 def test_loops_keep_the_cores_ipc_limit(drawn: tuple[str, list[str]]) -> None:
     """A loop closed by a branch: instructions over cycles and refill, at most `max_ipc`."""
@@ -63,7 +63,7 @@ def test_loops_keep_the_cores_ipc_limit(drawn: tuple[str, list[str]]) -> None:
     assert len(lines) + 1 <= timing.max_ipc * (steady.cycles + steady.refill_cycles)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(blocks, st.data())
 def test_another_instruction_never_saves_cycles(drawn: tuple[str, list[str]],
                                                 data: st.DataObject) -> None:
@@ -77,7 +77,7 @@ def test_another_instruction_never_saves_cycles(drawn: tuple[str, list[str]],
     assert after.cycles >= before.cycles
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.permutations(["add r0, r0, #1", "orr r1, r1, #2", "lsl r2, r2, #1", "sxtb r3, r3",
                         "smlad r4, r5, r6, r4"]))
 def test_order_of_independent_work_is_free_on_m4(lines: list[str]) -> None:
@@ -86,7 +86,7 @@ def test_order_of_independent_work_is_free_on_m4(lines: list[str]) -> None:
     assert timed.steady.cycles == timed.single.cycles == len(lines)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(blocks, st.integers(0, 10**6), st.integers(0, 10**6))
 def test_events_of_a_block_sum_to_its_cycles(drawn: tuple[str, list[str]], entries: int,
                                              more: int) -> None:
@@ -101,7 +101,7 @@ def test_events_of_a_block_sum_to_its_cycles(drawn: tuple[str, list[str]], entri
     assert counts.cpu_cycles == (one.cycles + one.refill_cycles) * block.trips
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(blocks)
 def test_a_steady_trip_is_no_slower_than_a_single_pass(drawn: tuple[str, list[str]]) -> None:
     """Trips overlap: the next starts no later than the last one's end, waits for operands apart.

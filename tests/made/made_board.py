@@ -8,6 +8,8 @@ import threading
 import tty
 import zlib
 
+from made_patience import HANG_S
+
 from calibration.collecting.wire import payloads as wire
 from calibration.collecting.wire.frames import REPLY, Frame, FrameReader, encode_frame
 
@@ -61,7 +63,7 @@ class MadeBoard:
 
     def __exit__(self, *reason: object) -> None:
         self._ended.set()
-        self._thread.join(2)
+        self._thread.join(HANG_S)
         os.close(self._master)
         os.close(self._slave)
 

@@ -87,6 +87,13 @@ def _ended_as_interrupted() -> Iterator[None]:
             signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
+def note_ignored_interrupt() -> None:
+    """Say how a long command is ended where Ctrl-C does not: a shell's background asks for that."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        complain("note: Ctrl-C is ignored, as this was started in the background; "
+                 f"kill {os.getpid()} ends it and keeps the samples")
+
+
 def drop_output() -> None:
     """Send what stdout still holds nowhere; Python would complain again when it flushes at exit."""
     with contextlib.suppress(OSError, ValueError):

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from twin.cli.ending import note_ignored_interrupt
 from twin.cli.options import BoardName, ClockText, parse_quantity
 from twin.cli.output import note_written, open_console, show, warn
 from twin.errors import UsageError
@@ -99,6 +100,7 @@ def measure(board: BoardName, model: OptionalModel = None, port: Port = None,
             ina226: MonitorBus = None, shunt: Shunt = None, plan: PlanText = None,
             resume: Resume = False) -> None:
     """Measure a network on a board, or on this machine (-b host): raw samples and what they say."""
+    note_ignored_interrupt()
     if board == HOST and port is None:
         virtual = HOST
     _check_target(model, plan, port, virtual, image, clock)

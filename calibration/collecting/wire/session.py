@@ -9,6 +9,7 @@ import zlib
 from collections.abc import Callable, Iterator
 from typing import TypeVar
 
+from calibration.collecting.deadline import Deadline
 from calibration.collecting.link import Link
 from calibration.collecting.wire import payloads as wire
 from calibration.collecting.wire.frames import (
@@ -160,15 +161,15 @@ class Session:
         BoardRestartedError
             When the board no longer knows the session.
         """
-        deadline = time.monotonic() + self.return_s
+        deadline = Deadline(self.return_s)
         while True:
-            self.link.reopen(max(deadline - time.monotonic(), 0.05))
+            self.link.reopen(max(deadline.left_s, 0.05))
             self.reader = FrameReader(good=self.reader.good, bad=self.reader.bad)
             try:
                 reply = self.open()
                 break
             except LinkLostError:
-                if time.monotonic() > deadline:
+                if deadline.passed:
                     raise
         self.resumptions += 1
         if not reply.resumed:
@@ -183,21 +184,21 @@ class Session:
         early = EARLY_RETRIES if attempt_s is None else 0
         wait_s = attempt_s or min(max(4 * self._usual_s, SHORTEST_ATTEMPT_S), FIRST_ATTEMPT_S)
         wait_s += (len(line) + FRAME_MAX) * self.link.byte_s
-        deadline = time.monotonic() + timeout_s
+        deadline = Deadline(timeout_s)
         attempts = 0
         while True:
             self.link.write(b"\0" + line if attempts else line)
             attempts += 1
             begin = time.monotonic()
             spoilt = sum(self.reader.bad.values())
-            reply = self._await(kind, min(deadline, begin + wait_s), attempts <= early)
+            reply = self._await(kind, begin + min(deadline.left_s, wait_s), attempts <= early)
             if reply is not None:
                 if attempts == 1 and attempt_s is None:
                     self._usual_s += (time.monotonic() - begin - self._usual_s) / 8
                 return reply
-            if time.monotonic() >= deadline:
+            if deadline.passed:
                 raise LinkTimeoutError(
-                    f"{self.link.port}: no answer to {name} within {timeout_s:g} s "
+                    f"{self.link.port}: no answer to {name} within {deadline.wait_s:g} s "
                     f"({attempts} attempts){self._last_text()}")
             self.retries += 1
             if sum(self.reader.bad.values()) == spoilt:

@@ -11,10 +11,10 @@ github.com/mlcommons/tiny, api/internally_implemented.cpp: commands end with `%`
 from __future__ import annotations
 
 import re
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from calibration.collecting.deadline import Deadline
 from calibration.collecting.link import Link
 from calibration.errors import BoardRefusedError, LinkError, LinkTimeoutError
 
@@ -66,7 +66,7 @@ class TextBoard:
             When the board answers with an error line.
         """
         self.link.write(text.encode("ascii") + b"%")
-        deadline = time.monotonic() + (timeout_s or self.timeout_s)
+        deadline = Deadline(timeout_s or self.timeout_s)
         lines: list[str] = []
         while True:
             while b"\n" in self._pending:
@@ -75,11 +75,10 @@ class TextBoard:
                 if said == READY:
                     return self._checked(text, lines)
                 lines.append(said)
-            left = deadline - time.monotonic()
-            if left <= 0:
+            if deadline.passed:
                 raise LinkTimeoutError(f"{self.link.port}: {text.split(' ')[0]!r} did not end with "
                                        f"{READY} in time; it said {' | '.join(lines) or 'nothing'}")
-            self._pending += self.link.read(left)
+            self._pending += self.link.read(deadline.left_s)
 
     def _checked(self, text: str, lines: list[str]) -> list[str]:
         errors = [line for line in lines if line.startswith("e-")]

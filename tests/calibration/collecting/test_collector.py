@@ -98,12 +98,19 @@ def test_a_bad_line_loses_no_sample(tmp_path, faults):
 
 
 def test_a_pulled_cable_loses_no_sample(tmp_path):
-    with MadeBoard(run_s=0.01) as board, Relay(board.port) as relay, Link(relay.port) as link:
+    to_lose = {10, 25}
+
+    def lose_the_line(run, layer, cold):
+        if run in to_lose:
+            to_lose.remove(run)
+            relay.cut()
+            threading.Timer(0.1, relay.restore).start()
+        return CYCLES[layer] + run % 3
+
+    with MadeBoard(run_s=0.01, cycles_of=lose_the_line) as board, \
+            Relay(board.port) as relay, Link(relay.port) as link:
         made = campaign(link, tmp_path)
         made.prepare()
-        for pause in (0.05, 0.25):
-            threading.Timer(pause, relay.cut).start()
-            threading.Timer(pause + 0.1, relay.restore).start()
         made.collect(warm_plan(made, runs=40, adaptive=False))
         assert made.session.resumptions == 2
     check_complete(tmp_path / "warm", 40)
@@ -137,7 +144,9 @@ def test_a_hang_ends_with_the_samples_so_far(tmp_path, monkeypatch):
         made.prepare()
 
         def hang(progress):
-            board.hang_at = wire.TYPES["RUN"] if progress.done > 4 else None
+            if progress.done > 4:
+                monkeypatch.setenv("TWIN_PATIENCE", "1")
+                board.hang_at = wire.TYPES["RUN"]
 
         made.on_progress = hang
         with pytest.raises(LinkTimeoutError, match="RUN"):

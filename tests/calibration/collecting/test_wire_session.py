@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import threading
-import time
 
 import pytest
 
 pytest.importorskip("serial", reason="needs the boards extra")
 pytest.importorskip("cobs", reason="needs the boards extra")
 
-from made_board import INPUT_BYTES, MadeBoard
+from made_board import CYCLES, INPUT_BYTES, MadeBoard
+from made_patience import HANG_S, MadeClock
 
+import calibration.collecting.clock_check
+import calibration.collecting.deadline
+import calibration.collecting.link
+import calibration.collecting.wire.session
+from calibration.collecting.clock_check import check_clock
+from calibration.collecting.deadline import Deadline
 from calibration.collecting.link import Link, find_port, lock_port, open_link
 from calibration.collecting.wire import payloads as wire
 from calibration.collecting.wire.session import Session
@@ -87,43 +93,56 @@ def test_a_repeated_request_takes_effect_once():
         assert session.retries >= 1
 
 
-def test_a_pulled_cable_is_resumed_within_a_second():
+def test_a_pulled_cable_is_resumed_at_the_first_look_after_it_is_back(monkeypatch):
     with MadeBoard() as board, Relay(board.port) as relay, Link(relay.port) as link:
         session = Session(link)
         session.open()
         session.load(INPUT)
         relay.cut()
-        time.sleep(0.05)
-        back = []
-        threading.Timer(0.3, lambda: (relay.restore(), back.append(time.monotonic()))).start()
+        looks = []
+
+        def look_again(wait_s: float) -> None:
+            looks.append(wait_s)
+            if len(looks) == 15:
+                relay.restore()
+
+        monkeypatch.setattr(calibration.collecting.link.time, "sleep", look_again)
         assert session.ask("STATUS", wire.Status).loaded_bytes == INPUT_BYTES
-        assert time.monotonic() - back[0] < 1.0
         assert session.resumptions == 1
+    assert len(looks) == 15 and max(looks) <= 0.05  # twenty looks in a second, or more
 
 
 def test_run_is_never_asked_anew_after_a_lost_line():
-    with MadeBoard(run_s=0.5) as board, Relay(board.port) as relay, Link(relay.port) as link:
+    def lose_the_line(run, layer, cold):
+        if layer == 0:
+            relay.cut()
+            threading.Timer(0.2, relay.restore).start()
+        return CYCLES[layer]
+
+    with MadeBoard(cycles_of=lose_the_line) as board, Relay(board.port) as relay, \
+            Link(relay.port) as link:
         session = Session(link)
         session.open()
         session.load(INPUT)
         session.configure(flags=wire.CONFIG_FLAGS["LAYERS"])
-        threading.Timer(0.2, relay.cut).start()
-        threading.Timer(0.4, relay.restore).start()
         with pytest.raises(LinkLostError, match="is back"):
             session.run(0, 1, timeout_s=5)
         got = [s.run for _, samples in session.samples() for s in samples]
         assert len(got) == 1 + 5 and board.runs_made == 1
 
 
-def test_a_cable_that_stays_away_ends_in_time():
+def test_a_cable_that_stays_away_ends_in_time(monkeypatch):
+    clock = MadeClock()
+    monkeypatch.setenv("TWIN_PATIENCE", "1")
     with MadeBoard() as board, Relay(board.port) as relay, Link(relay.port) as link:
         session = Session(link, return_s=0.3)
         session.open()
         relay.cut()
-        start = time.monotonic()
+        monkeypatch.setattr(calibration.collecting.deadline, "time", clock)
+        monkeypatch.setattr(calibration.collecting.link, "time", clock)
         with pytest.raises(LinkLostError, match="cannot be opened"):
             session.identify()
-        assert time.monotonic() - start < 1.5
+    assert 0.25 < clock.now_s <= 0.3
 
 
 @pytest.mark.parametrize("port", ["socket://board", "socket://board:x", "socket:board:4000"])
@@ -145,14 +164,34 @@ def test_an_emulators_line_is_never_opened_again():
         assert other.served == []
 
 
-def test_a_board_that_hangs_meets_the_deadline():
-    with MadeBoard(hang_at=wire.TYPES["IDENTIFY"]) as board, Link(board.port) as link:
+class ReadLink(Link):
+    """A read that got nothing took all the time it was given, one that got bytes a millisecond."""
+
+    clock: MadeClock | None = None
+
+    def read(self, timeout_s: float) -> bytes:
+        data = super().read(timeout_s)
+        if self.clock is not None:
+            self.clock.sleep(0.001 if data else timeout_s)
+        return data
+
+    def goes_by(self, clock: MadeClock, monkeypatch) -> None:
+        """From now on the clock of deadlines is a made one."""
+        self.clock = clock
+        monkeypatch.setenv("TWIN_PATIENCE", "1")
+        for module in (calibration.collecting.deadline, calibration.collecting.wire.session):
+            monkeypatch.setattr(module, "time", clock)
+
+
+def test_a_board_that_hangs_meets_the_deadline(monkeypatch):
+    clock = MadeClock()
+    with MadeBoard(hang_at=wire.TYPES["IDENTIFY"]) as board, ReadLink(board.port) as link:
         session = Session(link)
         session.open()
-        start = time.monotonic()
+        link.goes_by(clock, monkeypatch)
         with pytest.raises(LinkTimeoutError, match=r"no answer to IDENTIFY within 0\.5 s"):
             session.request("IDENTIFY", timeout_s=0.5, attempt_s=0.1)
-        assert 0.45 < time.monotonic() - start < 1.0
+    assert clock.now_s == pytest.approx(0.5)
 
 
 def test_a_reboot_mid_run_is_told_apart_from_a_lost_line():
@@ -172,15 +211,16 @@ def test_another_version_is_refused_by_name(version):
         Session(link).open()
 
 
-def test_a_flood_does_not_outlast_the_deadline():
+def test_a_flood_does_not_outlast_the_deadline(monkeypatch):
+    clock = MadeClock()
     with MadeBoard(flood=True, hang_at=wire.TYPES["STATUS"]) as board, \
-            Link(board.port) as link:
+            ReadLink(board.port) as link:
         session = Session(link)
         session.open()
-        start = time.monotonic()
+        link.goes_by(clock, monkeypatch)
         with pytest.raises(LinkTimeoutError):
             session.request("STATUS", timeout_s=0.6)
-        assert time.monotonic() - start < 2.0
+        assert clock.now_s == pytest.approx(0.6, abs=0.001)
         assert sum(session.reader.bad.values()) > 10
 
 
@@ -202,7 +242,7 @@ def test_a_port_that_is_not_there():
         Link("/dev/nosuch")
 
 
-def test_a_socket_is_a_link():
+def test_a_socket_is_a_link(monkeypatch):
     import os
     import select
     import socket
@@ -228,9 +268,10 @@ def test_a_socket_is_a_link():
             session = Session(link)
             assert len(measure(session)) == 1 + 4 * 5
             ended.set()
-            thread.join(2)
+            thread.join(HANG_S)
             server.close()
             session.return_s = 0.2
+            monkeypatch.setenv("TWIN_PATIENCE", "1")
             with pytest.raises(LinkLostError):
                 session.identify()
 
@@ -245,3 +286,27 @@ def test_the_only_board_is_found_by_its_usb_id(monkeypatch):
     monkeypatch.setattr("calibration.collecting.link.list_ports", lambda: (probe, probe, other))
     with pytest.raises(LinkError, match=r"several boards.*ttyACM1 \(ST-LINK\)"):
         find_port()
+
+
+@pytest.mark.parametrize("rate", [1.0, 0.25, 1000.0])
+def test_a_boards_clock_is_told_by_the_hosts(monkeypatch, rate):
+    """A made session of 3 ms trips, whose board counts `rate` times too fast."""
+    clock = MadeClock()
+
+    class MadeSession:
+        def request(self, name, payload, **waits):
+            spin_us = int.from_bytes(payload, "little")
+            clock.sleep(3e-3 + 1e-6 * spin_us / rate)
+            return wire.BoardTime(ticks=spin_us, hz=10**6, clock=0).pack()
+
+    monkeypatch.setattr(calibration.collecting.clock_check, "time", clock)
+    found = check_clock(MadeSession())
+    assert found.ratio == pytest.approx(rate)
+    assert found.uncertainty == pytest.approx(0.0, abs=1e-9)
+
+
+@pytest.mark.parametrize("said", ["often", "0.5", "inf", "nan"])
+def test_a_patience_that_is_none_is_refused(monkeypatch, said):
+    monkeypatch.setenv("TWIN_PATIENCE", said)
+    with pytest.raises(LinkError, match=f"TWIN_PATIENCE='{said}': accepted: a number from 1 on"):
+        Deadline(1.0)

@@ -12,6 +12,7 @@ import pytest
 pytest.importorskip("serial", reason="needs the boards extra")
 
 from made_firmware import build
+from made_patience import HANG_S
 
 from calibration.collecting.link import Link
 from calibration.collecting.wire.text import TextBoard
@@ -37,7 +38,7 @@ class MadeTextBoard:
 
     def __exit__(self, *reason: object) -> None:
         self._ended.set()
-        self._thread.join(2)
+        self._thread.join(HANG_S)
         os.close(self._master)
         os.close(self._slave)
 
@@ -91,10 +92,12 @@ def test_a_runners_dialogue():
             board.command("nonsense")
 
 
-def test_silence_and_wrong_sizes_end_in_time():
+def test_silence_and_wrong_sizes_end_in_time(monkeypatch):
+    monkeypatch.setenv("TWIN_PATIENCE", "1")
     with MadeTextBoard(silent=True) as made, Link(made.port) as link, \
             pytest.raises(LinkTimeoutError, match="said nothing"):
         TextBoard(link, timeout_s=0.3).name()
+    monkeypatch.undo()
     with MadeTextBoard() as made, Link(made.port) as link:
         made._answer = lambda words: []
         with pytest.raises(LinkError, match="did not confirm"):

@@ -8,6 +8,7 @@ import sys
 
 import numpy as np
 import pytest
+from made_patience import HANG_S
 
 from calibration.fitting.student import student_quantile
 from calibration.measurement.quality import _trend
@@ -48,4 +49,4 @@ assert len(score) == 751 and score.argmax() == 200 and abs(score.max() - 1) < 1e
 import calibration.collecting.collector, calibration.power_trace.energy
 import twin.cli.measure, twin.cli.energy
 """
-    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=HANG_S)

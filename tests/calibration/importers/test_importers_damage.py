@@ -34,7 +34,7 @@ def read(form: str, data: bytes, partial: bool) -> Measurement | None:
 
 @pytest.mark.parametrize(("form", "log"), CASES, ids=[
     f"{form}-{place}" for place, (form, _) in enumerate(CASES)])
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(data=st.data())
 def test_cut_flipped_shuffled(form, log, data):
     text = log if isinstance(log, bytes) else log.encode()

@@ -17,6 +17,7 @@ pytest.importorskip("serial", reason="needs the boards extra")
 pytest.importorskip("cobs", reason="needs the boards extra")
 
 from made_firmware import build, expected_output
+from made_patience import HANG_S
 
 from benchmarks.oracles.cache import ReferenceCache
 from calibration.collecting.collector import Campaign
@@ -64,7 +65,7 @@ def begin(link: Link) -> Session:
 def layer_values(session: Session, runs: int, **config) -> dict[tuple[int, int], list[int]]:
     """Values of the clock counter by (layer, counter), one per run."""
     session.configure(flags=wire.CONFIG_FLAGS["LAYERS"] | config.pop("flags", 0), **config)
-    reply = session.run(0, runs, timeout_s=20)
+    reply = session.run(0, runs, timeout_s=20, expected_s=HANG_S)  # never asked twice
     assert reply.done == runs and reply.checksum == zlib.crc32(expected_output(INPUT))
     found: dict[tuple[int, int], list[int]] = {}
     for _, samples in session.samples():
@@ -106,7 +107,7 @@ def test_planted_costs_are_what_the_firmware_counts(images, port):
         events = tuple(wire.COUNTER_IDS[n] for n in ("DWT_CPI", "DWT_LSU", "DWT_FOLD"))
         layer_values(session, 3, events=events)
         board.start_recording()
-        session.run(3, 1, timeout_s=20)
+        session.run(3, 1, timeout_s=20, expected_s=HANG_S)
         readings, trace = board.stop_recording()
         kept = {(s.layer, s.counter): s.value for _, ss in session.samples() for s in ss}
         names = [c.name for c in session.counters()]
@@ -246,19 +247,30 @@ def test_a_reset_is_seen_as_a_restart(images):
 
 def test_resets_in_the_middle_of_blocks_lose_no_sample(images, tmp_path, monkeypatch):
     from calibration.collecting import collector
-    from calibration.virtual_board.unicorn_board import run_unicorn
+    from calibration.virtual_board.unicorn_board import CYCCNT, UnicornBoard, run_unicorn
 
     monkeypatch.setattr(collector, "BLOCK_S", 0.1)
-    runs, presses = 200, 0
+    runs, presses, readings_left = 200, 0, 0
+    read = UnicornBoard._read_private
+
+    def count_down(board, uc, offset, size, data) -> int:
+        nonlocal readings_left
+        if readings_left and offset == CYCCNT:
+            readings_left -= 1
+            if not readings_left:
+                board.press_reset()
+        return read(board, uc, offset, size, data)
+
+    monkeypatch.setattr(UnicornBoard, "_read_private", count_down)
     with run_unicorn("unicorn-m4", images("unicorn-m4")) as board, Link(board.port) as link:
         session = Session(link)
         session.open(10.0)
 
         def press(progress) -> None:
-            nonlocal presses
+            nonlocal presses, readings_left
             if presses < 2 and progress.done > 0:
                 presses += 1
-                threading.Timer(0.03, board.press_reset).start()
+                readings_left = 8  # a run reads six times: in the second one
 
         made = Campaign(session=session, folder=tmp_path, board="made", model="made",
                         runtime="firmware", on_progress=press)
@@ -320,7 +332,7 @@ def test_host_is_a_board(images, tmp_path):
                         runtime="firmware", gauges=board.gauges, environment=board.environment)
         made.prepare(INPUT)
         # a loaded machine delays either clock's reader; a wrong unit is off by far more
-        assert made.clock is not None and 0.5 < made.clock.ratio < 2
+        assert made.clock is not None and 0.01 < made.clock.ratio < 100
         measured = made.collect(make_plans(made.identity, made.counters, runs=200, warmup=3,
                                            adaptive=False)[-1])
         session.stop()
@@ -360,7 +372,7 @@ time.sleep(300)
     parent.kill()
     parent.communicate()
     state = Path(f"/proc/{child}/stat")
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + HANG_S
     while state.exists() and state.read_text().split()[2] != "Z" and time.monotonic() < deadline:
         time.sleep(0.01)
     assert not state.exists() or state.read_text().split()[2] == "Z"

@@ -33,7 +33,7 @@ def set_side_by_side(prediction, measurement):
     return attribute(side_of_prediction(prediction), side_of_measurement(measurement))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(seed=st.integers(0, 10_000), layers=st.integers(1, 9), factor=st.floats(0.05, 30.0),
        clock_hz=st.sampled_from([16e6, 80e6, 119.7e6, 120e6]), energy=st.booleans(),
        per_layer=st.sets(st.sampled_from(["dwt", "pmu", "instructions", "misses"])),
@@ -214,7 +214,7 @@ def test_shapley_values_of_a_game_worked_by_hand():
     assert found == {"a": Fraction(17), "b": Fraction(11), "c": Fraction(2)}
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(st.lists(st.integers(-1000, 1000), min_size=16, max_size=16), st.integers(-99, 99))
 def test_shapley_laws(values, own):
     names = ("a", "b", "c", "d")

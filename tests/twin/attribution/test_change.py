@@ -45,7 +45,7 @@ def test_causes_and_parts_sum_to_the_change_of_a_prediction():
     assert found.setup == ("placement of weights: flash -> sram",)
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(st.integers(0, 999), st.integers(0, 999), st.integers(1, 6), st.integers(1, 6))
 def test_the_difference_of_any_two_sums(seed, other, layers, more):
     before = side_of_prediction(make_prediction(layers, seed=seed))

@@ -18,6 +18,7 @@ import pytest
 pytest.importorskip("serial", reason="needs the boards extra")
 pytest.importorskip("cobs", reason="needs the boards extra")
 
+from made_patience import HANG_S
 from typer.testing import CliRunner
 
 from calibration.errors import IncompleteWarning
@@ -31,6 +32,14 @@ needs_compiler = pytest.mark.skipif(shutil.which("arm-none-eabi-gcc") is None,
 def run(*arguments: object) -> tuple[int, str, str]:
     result = CliRunner().invoke(app, [str(a) for a in arguments])
     return result.exit_code, result.stdout, result.stderr
+
+
+def await_samples(process: subprocess.Popen, samples: Path, least_bytes: int) -> None:
+    """Wait until a measurement has written some."""
+    end = time.monotonic() + HANG_S
+    while time.monotonic() < end and process.poll() is None and not (
+            samples.exists() and samples.stat().st_size > least_bytes):
+        time.sleep(0.1)
 
 
 @pytest.fixture(scope="module")
@@ -100,19 +109,38 @@ def test_ctrl_c_ends_idle_and_says_where_the_samples_are(folder, tmp_path, endin
     process = subprocess.Popen(
         [sys.executable, "-m", "twin", "measure", "ad", "-b", "nucleo_l4r5zi", "--virtual",
          "unicorn-m4", "--image", str(image), "--runs", "5000", "-o", str(folder)],
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ})
-    deadline = time.monotonic() + 120
-    while time.monotonic() < deadline and process.poll() is None:
-        samples = folder / "cold" / "samples.jsonl"
-        if samples.exists() and samples.stat().st_size > 60_000:  # some seven runs
-            break
-        time.sleep(0.1)
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))  # as from a terminal
+    await_samples(process, folder / "cold" / "samples.jsonl", 60_000)  # some seven runs
     process.send_signal(ending)
-    _, err = process.communicate(timeout=20)
+    _, err = process.communicate(timeout=HANG_S)
     assert process.returncode == 130, err
     assert "as far as it came" in err and "Traceback" not in err
+    assert "Ctrl-C is ignored" not in err
     with pytest.warns(IncompleteWarning, match="of 5000 runs are missing"):
         assert read_measurement(folder / "cold").count("cpu_cycles") > 5
+
+
+@needs_compiler
+def test_a_background_measurement_ignores_ctrl_c_and_says_so(folder, tmp_path):
+    """A shell without job control starts what is followed by & with SIGINT ignored."""
+    image, folder = folder / "firmware" / "firmware.elf", tmp_path / "m"
+    if not image.exists():
+        pytest.skip("the image is built by the test before")
+    process = subprocess.Popen(
+        [sys.executable, "-m", "twin", "measure", "ad", "-b", "nucleo_l4r5zi", "--virtual",
+         "unicorn-m4", "--image", str(image), "--runs", "5000", "-o", str(folder)],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_IGN))
+    samples = folder / "cold" / "samples.jsonl"
+    await_samples(process, samples, 20_000)
+    process.send_signal(signal.SIGINT)
+    await_samples(process, samples, samples.stat().st_size + 20_000)  # it goes on
+    process.send_signal(signal.SIGTERM)
+    _, err = process.communicate(timeout=HANG_S)
+    assert process.returncode == 130, err
+    assert f"Ctrl-C is ignored, as this was started in the background; kill {process.pid}" in err
+    assert "as far as it came" in err and "Traceback" not in err
 
 
 @needs_compiler
@@ -125,13 +153,10 @@ def test_an_emulator_that_dies_is_told_and_the_samples_stay(tmp_path):
          "mps2-an386", "--runs", "50000", "-o", str(folder)], stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE, text=True)
     samples = folder / "warm" / "samples.jsonl"
-    deadline = time.monotonic() + 120
-    while time.monotonic() < deadline and process.poll() is None and not (
-            samples.exists() and samples.stat().st_size > 20_000):
-        time.sleep(0.1)
+    await_samples(process, samples, 20_000)
     children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
     os.kill(int(children[-1]), signal.SIGKILL)
-    _, err = process.communicate(timeout=30)
+    _, err = process.communicate(timeout=HANG_S)
     assert process.returncode == 4, err
     assert "QEMU ended with code -9" in err and "as far as it came" in err
     with pytest.warns(IncompleteWarning, match="of 50000 runs are missing"):

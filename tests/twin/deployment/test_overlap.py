@@ -38,7 +38,7 @@ def survives(graph, distance: int) -> bool:
     return True
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(st.data())
 def test_no_row_is_overwritten_before_its_last_use(data) -> None:
     kernel = data.draw(st.integers(2, 4))
@@ -67,7 +67,7 @@ def test_elementwise_operators_overlap_where_the_runtime_works_in_place(op, want
     assert overlap_distance_bytes(graph, graph.layers[0], ("relu",)) == wanted
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(st.data())
 def test_only_pairs_that_may_share_memory_do(data) -> None:
     count = data.draw(st.integers(1, 10))

@@ -28,7 +28,7 @@ def chain(sizes: list[int], op: str = "relu", links: list[int] | None = None) ->
                  inputs=(0,), outputs=(len(sizes) - 1,))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.data())
 def test_buffers_alive_together_never_overlap(data: st.DataObject) -> None:
     sizes = data.draw(st.lists(st.integers(1, 5000), min_size=2, max_size=12))

@@ -223,14 +223,14 @@ def _graph_or_error(path, content):
         assert isinstance(graph, Graph) and len(graph.architecture_id) == 12
 
 
-@settings(max_examples=150, deadline=None, derandomize=True)
+@settings(max_examples=150, derandomize=True)
 @given(length=st.integers(0, 43_000))
 def test_truncations_give_a_graph_or_a_model_error(damaged, length):
     content, path = damaged
     _graph_or_error(path, content[:length])
 
 
-@settings(max_examples=250, deadline=None, derandomize=True)
+@settings(max_examples=250, derandomize=True)
 @given(changes=st.lists(st.tuples(st.integers(0, 2**20), st.integers(0, 255)), min_size=1,
                         max_size=8), anywhere=st.booleans())
 def test_flipped_bytes_give_a_graph_or_a_model_error(damaged, changes, anywhere):

@@ -43,7 +43,7 @@ def test_schema_takes_a_quantity_with_an_interval():
         validate(document)
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(seed=st.integers(0, 10_000), layers=st.integers(1, 12))
 def test_cycles_sum_exactly_from_lines_to_layers_to_total(seed, layers):
     document = to_document(make_prediction(layers, seed=seed))
