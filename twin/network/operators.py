@@ -195,6 +195,14 @@ def _operator(name: str, macs: Callable[[Graph, Layer], int] = _nothing,
                     alias=alias, assumed=assumed)
 
 
+UNARY = ("abs", "neg", "exp", "log", "sqrt", "rsqrt", "square", "sin", "cos", "floor", "ceil",
+         "round", "elu", "gelu", "logical_not")
+"""Operators of one operand, element by element, that are rarer than the activations."""
+
+PAIRED = ("div", "floor_div", "floor_mod", "squared_difference", "equal", "not_equal", "greater",
+          "greater_equal", "less", "less_equal", "logical_and", "logical_or")
+"""Operators of two operands that broadcast, besides add, sub, mul, minimum and maximum."""
+
 OPERATORS: Mapping[str, Operator] = {operator.name: operator for operator in (
     _operator("conv_2d", _conv_macs, parameters=(1, 2)),
     _operator("depthwise_conv_2d", _depthwise_macs, parameters=(1, 2)),
@@ -203,16 +211,18 @@ OPERATORS: Mapping[str, Operator] = {operator.name: operator for operator in (
     _operator("batch_matmul", _batch_matmul_macs, assumed=True),
     _operator("average_pool_2d", element_ops=_windows),
     _operator("max_pool_2d", element_ops=_windows),
-    _operator("mean", element_ops=_inputs_once),
-    _operator("reduce_max", element_ops=_inputs_once),
+    *(_operator(name, element_ops=_inputs_once) for name in ("mean", "reduce_max")),
+    *(_operator(name, element_ops=_inputs_once, assumed=True) for name in (
+        "reduce_min", "sum", "arg_max", "arg_min")),
     _operator("add", element_ops=_outputs_once),
     _operator("sub", element_ops=_outputs_once, assumed=True),
     _operator("mul", element_ops=_outputs_once),
     _operator("minimum", element_ops=_outputs_once),
     _operator("maximum", element_ops=_outputs_once),
     _operator("concatenation"),
-    _operator("split", assumed=True),
-    _operator("slice", assumed=True),
+    *(_operator(name, assumed=True) for name in (
+        "split", "slice", "pack", "unpack", "gather", "space_to_depth", "depth_to_space",
+        "space_to_batch_nd", "batch_to_space_nd", "tile", "broadcast_to")),
     _operator("pad"),
     _operator("reshape", alias=True),
     _operator("transpose"),
@@ -224,6 +234,11 @@ OPERATORS: Mapping[str, Operator] = {operator.name: operator for operator in (
     _operator("prelu", element_ops=_outputs_once, parameters=(1,), assumed=True),
     _operator("hard_swish", element_ops=_outputs_once, assumed=True),
     _operator("tanh", element_ops=_outputs_once, assumed=True),
+    *(_operator(name, element_ops=_outputs_once, assumed=True) for name in (*UNARY, *PAIRED)),
+    _operator("select", element_ops=_outputs_once, assumed=True),
+    _operator("cast", element_ops=_outputs_once, assumed=True),
+    *(_operator(name, element_ops=_softmax_ops, assumed=True) for name in (
+        "log_softmax", "l2_normalization")),
     _operator("resize_nearest", assumed=True),
     _operator("resize_bilinear", element_ops=_bilinear_ops, assumed=True),
     _operator("quantize", element_ops=_outputs_once),
@@ -245,8 +260,10 @@ Layouts and inputs
     are ordered input, forget, cell, output; gru update, reset, hidden. Shapes, axes and amounts
     are options, never inputs.
 Options
-    mean, reduce_max: axes, keep_dims; concatenation, split, softmax: axis (never negative);
-    softmax: beta; slice: begin, strides; pad: paddings, mode, value; transpose: perm; leaky_relu:
-    alpha; resize_*: align_corners, half_pixel_centers; batch_matmul: adj_x, adj_y; svdf: rank;
-    average_pool_2d: count_include_pad; copy: of (what the file called it).
+    mean, reduce_max, reduce_min, sum: axes, keep_dims; concatenation, split, softmax, arg_max,
+    arg_min, pack, unpack, gather: axis (never negative); space_to_depth, depth_to_space: block;
+    space_to_batch_nd: block, paddings; batch_to_space_nd: block, crops; softmax: beta; slice:
+    begin, strides; pad: paddings, mode, value; transpose: perm; leaky_relu: alpha; resize_*:
+    align_corners, half_pixel_centers; batch_matmul: adj_x, adj_y; svdf: rank; average_pool_2d:
+    count_include_pad; copy: of (what the file called it).
 """

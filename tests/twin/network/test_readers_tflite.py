@@ -19,7 +19,7 @@ from made_graphs import (
 
 from twin.errors import ModelError, UsageError
 from twin.network import zoo
-from twin.network.graph import Graph, Layer, Tensor
+from twin.network.graph import Graph, Layer, Tensor, Window
 from twin.network.operators import graph_macs
 from twin.network.readers import read_model
 from twin.network.writers import tflite as writer
@@ -95,15 +95,15 @@ def test_unknown_operators_are_all_listed_or_assumed_copies(tmp_path, monkeypatc
     second = Layer(index=1, name="z", op="relu", inputs=(1,), outputs=(2,))
     graph = replace(graph, tensors=(*graph.tensors, tensor((1, 4), name="z")), outputs=(2,),
                     layers=(*graph.layers, second))
-    _encoded_as(monkeypatch, "EXP")
+    _encoded_as(monkeypatch, "RANK")
     path = tmp_path / "made.tflite"
     write_tflite(graph, path)
-    with pytest.raises(ModelError, match=r"made.tflite: 2 operators .* 0 EXP, 1 EXP") as caught:
+    with pytest.raises(ModelError, match=r"made.tflite: 2 operators .* 0 RANK, 1 RANK") as caught:
         read_model(path)
     assert caught.value.exit_code == 3
     copied = read_model(path, assume_unsupported="copy")
     assert [(layer.op, layer.assumed, layer.option("of")) for layer in copied.layers] == [
-        ("copy", True, "EXP")] * 2
+        ("copy", True, "RANK")] * 2
     with pytest.raises(UsageError, match="accepted: copy"):
         read_model(path, assume_unsupported="guess")
 
@@ -153,9 +153,12 @@ def test_other_dynamic_dimensions_are_refused(signature, tmp_path, monkeypatch):
 
 
 def test_batch_is_refused_with_what_to_do(tmp_path):
-    graph = one_layer("relu", [tensor((2, 4))], [tensor((2, 4))])
+    graph = one_layer("max_pool_2d", [tensor((2, 4, 4, 3))], [tensor((2, 4, 4, 3))],
+                      window=Window(kernel=(1, 1)))
     with pytest.raises(ModelError, match="batch 2; export the model with batch 1"):
         read_back(graph, tmp_path)
+    rows = read_back(one_layer("relu", [tensor((2, 4))], [tensor((2, 4))]), tmp_path)
+    assert rows.tensors[0].shape == (2, 4)  # Rows of a matrix are no batch of images.
 
 
 WRONG = {

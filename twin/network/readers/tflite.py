@@ -209,7 +209,8 @@ def _assemble(file: _File, layers: list[Layer]) -> Graph:
     order[-1] = -1
     for i in inputs:
         tensor = _tensor(file, i)
-        if len(tensor.shape) > 1 and tensor.shape[0] != 1:
+        if len(tensor.shape) > 1 and tensor.shape[0] != 1 and any(
+                layer.window is not None for layer in layers):
             raise ModelError(f"{file.path}: input {tensor.name!r} has batch {tensor.shape[0]}; "
                              "export the model with batch 1")
     return Graph(

@@ -341,6 +341,49 @@ def _stacked(node: Node, places: tuple[int, ...]) -> int:
                            quantization=quantization, data=data))
 
 
+def _axis_of(op: str, table: str | None) -> Callable[[Node], Layer]:
+    """Read an operator along one axis: of its options, or of a constant second input."""
+    def convert(node: Node) -> Layer:
+        rank = len(node.shape(0))
+        if table is None:
+            return node.layer(op, node.inputs[:1], axis=node.axes(1, rank)[0])
+        axis = node.options(table).Axis()
+        # What is packed gains a dimension; the others have that of their input.
+        return node.layer(op, axis=node.axis(axis, rank + (op == "pack")))
+
+    return convert
+
+
+def _gather(node: Node) -> Layer:
+    options = node.options("GatherOptions")
+    if options.BatchDims():
+        raise UnsupportedError("batch dimensions")
+    return node.layer("gather", axis=node.axis(options.Axis(), len(node.shape(0))))
+
+
+def _blocks(op: str, table: str) -> Callable[[Node], Layer]:
+    def convert(node: Node) -> Layer:
+        return node.layer(op, block=node.options(table).BlockSize())
+
+    return convert
+
+
+def _batches(op: str, amounts: str) -> Callable[[Node], Layer]:
+    def convert(node: Node) -> Layer:
+        pairs = node.values(2).reshape(-1, 2).tolist()
+        return node.layer(op, node.inputs[:1], block=node.integers(1),
+                          **{amounts: tuple((int(a), int(b)) for a, b in pairs)})
+
+    return convert
+
+
+def _repeated(op: str) -> Callable[[Node], Layer]:
+    def convert(node: Node) -> Layer:
+        return node.layer(op, node.inputs[:1])
+
+    return convert
+
+
 def _one(convert: Callable[[Node], Layer]) -> Converter:
     return Converter(convert=convert, data=(0,))
 
@@ -374,6 +417,23 @@ CONVERTERS: Mapping[str, Converter] = {
     "RESIZE_NEAREST_NEIGHBOR": _one(_resize("resize_nearest", "ResizeNearestNeighborOptions")),
     "RESIZE_BILINEAR": _one(_resize("resize_bilinear", "ResizeBilinearOptions")),
     "QUANTIZE": _one(_plain("quantize")), "DEQUANTIZE": _one(_plain("dequantize")),
+    **{name: _one(_plain(name.lower())) for name in (
+        "ABS", "NEG", "EXP", "LOG", "SQRT", "RSQRT", "SQUARE", "SIN", "COS", "FLOOR", "CEIL",
+        "ROUND", "ELU", "GELU", "LOGICAL_NOT", "LOG_SOFTMAX", "L2_NORMALIZATION", "CAST")},
+    **{name: _all(_plain(name.lower())) for name in (
+        "DIV", "FLOOR_DIV", "FLOOR_MOD", "SQUARED_DIFFERENCE", "EQUAL", "NOT_EQUAL", "GREATER",
+        "GREATER_EQUAL", "LESS", "LESS_EQUAL", "LOGICAL_AND", "LOGICAL_OR")},
+    "SELECT": _all(_plain("select")), "SELECT_V2": _all(_plain("select")),
+    "REDUCE_MIN": _one(_reduction("reduce_min")), "SUM": _one(_reduction("sum")),
+    "ARG_MAX": _one(_axis_of("arg_max", None)), "ARG_MIN": _one(_axis_of("arg_min", None)),
+    "PACK": _all(_axis_of("pack", "PackOptions")),
+    "UNPACK": _one(_axis_of("unpack", "UnpackOptions")),
+    "GATHER": Converter(convert=_gather, data=(0, 1)),
+    "SPACE_TO_DEPTH": _one(_blocks("space_to_depth", "SpaceToDepthOptions")),
+    "DEPTH_TO_SPACE": _one(_blocks("depth_to_space", "DepthToSpaceOptions")),
+    "SPACE_TO_BATCH_ND": _one(_batches("space_to_batch_nd", "paddings")),
+    "BATCH_TO_SPACE_ND": _one(_batches("batch_to_space_nd", "crops")),
+    "TILE": _one(_repeated("tile")), "BROADCAST_TO": _one(_repeated("broadcast_to")),
     "SVDF": _all(_svdf), "LSTM": _all(_lstm), "UNIDIRECTIONAL_SEQUENCE_LSTM": _all(_lstm),
 }
 """Builtin operators this reads."""

@@ -13,7 +13,7 @@ import numpy as np
 
 from twin.errors import ModelError
 from twin.network.graph import DTYPE_BITS, Graph, Layer, Tensor
-from twin.network.operators import OPERATORS
+from twin.network.operators import OPERATORS, PAIRED, UNARY
 
 MAX_ELEMENTS = 2**40
 """More elements than any machine this project describes could hold."""
@@ -310,6 +310,43 @@ def _check_recurrent(graph: Graph, layer: Layer) -> None:
     _need(math.prod(output) in (hidden, steps * hidden), f"output {output}")
 
 
+def _check_selection(graph: Graph, layer: Layer) -> None:
+    inputs, output = _shapes(graph, layer)
+    _expect("number of inputs", len(inputs), 3)
+    try:
+        shape = np.broadcast_shapes(*inputs)
+    except ValueError:
+        raise _Mismatch(f"shapes {inputs} do not broadcast") from None
+    _expect("output shape", output, shape)
+
+
+def _check_choice(graph: Graph, layer: Layer) -> None:
+    inputs, output = _shapes(graph, layer)
+    axis = layer.option("axis", 0)
+    _need(0 <= axis < len(inputs[0]), f"axis {axis} of {inputs[0]}")
+    _expect("output elements", math.prod(output), math.prod(inputs[0]) // inputs[0][axis])
+
+
+def _check_pieces(graph: Graph, layer: Layer) -> None:
+    sources = sum(graph.tensors[i].elements for i in layer.inputs)
+    _expect("output elements", sum(graph.tensors[i].elements for i in layer.outputs), sources)
+
+
+def _check_gather(graph: Graph, layer: Layer) -> None:
+    inputs, output = _shapes(graph, layer)
+    axis = layer.option("axis", 0)
+    _expect("number of inputs", len(inputs), 2)
+    _need(0 <= axis < len(inputs[0]), f"axis {axis} of {inputs[0]}")
+    _expect("output elements", math.prod(output),
+            math.prod(inputs[0]) // inputs[0][axis] * math.prod(inputs[1]))
+
+
+def _check_repetition(graph: Graph, layer: Layer) -> None:
+    inputs, output = _shapes(graph, layer)
+    _need(math.prod(output) % math.prod(inputs[0]) == 0,
+          f"{output} holds no whole number of {inputs[0]}")
+
+
 def _nothing_to_check(graph: Graph, layer: Layer) -> None:
     pass
 
@@ -319,10 +356,17 @@ CHECKS: Mapping[str, Callable[[Graph, Layer], None]] = {
     "transpose_conv_2d": _check_transpose_conv, "fully_connected": _check_fully_connected,
     "batch_matmul": _check_batch_matmul,
     "average_pool_2d": _check_pool, "max_pool_2d": _check_pool,
-    "mean": _check_reduction, "reduce_max": _check_reduction,
-    **dict.fromkeys(("add", "sub", "mul", "minimum", "maximum", "prelu"), _check_broadcast),
+    **dict.fromkeys(("mean", "reduce_max", "reduce_min", "sum"), _check_reduction),
+    **dict.fromkeys(("add", "sub", "mul", "minimum", "maximum", "prelu", *PAIRED),
+                    _check_broadcast),
     **dict.fromkeys(("reshape", "softmax", "logistic", "relu", "relu6", "leaky_relu",
-                     "hard_swish", "tanh", "quantize", "dequantize"), _check_same_elements),
+                     "hard_swish", "tanh", "quantize", "dequantize", "cast", "log_softmax",
+                     "l2_normalization", "space_to_depth", "depth_to_space", *UNARY),
+                    _check_same_elements),
+    "select": _check_selection, "gather": _check_gather,
+    "arg_max": _check_choice, "arg_min": _check_choice,
+    "pack": _check_pieces, "unpack": _check_pieces,
+    "tile": _check_repetition, "broadcast_to": _check_repetition,
     "concatenation": _check_concatenation, "split": _check_split, "slice": _check_slice,
     "pad": _check_pad, "transpose": _check_transpose,
     "resize_nearest": _check_resize, "resize_bilinear": _check_resize,
