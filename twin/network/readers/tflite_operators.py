@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -371,8 +371,9 @@ def _blocks(op: str, table: str) -> Callable[[Node], Layer]:
 def _batches(op: str, amounts: str) -> Callable[[Node], Layer]:
     def convert(node: Node) -> Layer:
         pairs = node.values(2).reshape(-1, 2).tolist()
-        return node.layer(op, node.inputs[:1], block=node.integers(1),
-                          **{amounts: tuple((int(a), int(b)) for a, b in pairs)})
+        layer = node.layer(op, node.inputs[:1], block=node.integers(1))
+        given = (amounts, tuple((int(a), int(b)) for a, b in pairs))
+        return replace(layer, options=tuple(sorted((*layer.options, given))))
 
     return convert
 
