@@ -10,6 +10,9 @@ from collections.abc import Callable, Iterator, Mapping
 
 BURST_BEATS = (1, 2, 4, 8)
 PHASES = ("pre", "core", "post")
+ENGINES = "unit_STR_ENG"
+"""Counter of the stream engines an epoch takes."""
+
 _CACHE = {"R": (("hit", "hit"), ("miss", "miss"), ("alloc-miss", "alloc_miss"),
                 ("evict", "evict")),
           "W": (("hit", "hit"), ("miss", "miss"), ("alloc-miss", "alloc_miss"),

@@ -121,6 +121,9 @@ class Pool:
     burst_max_beats: Annotated[int, Key(COUNT, "Longest burst.")] = 8
     cacheable: Annotated[bool, Key(
         SWITCH, "Whether the NPU cache may hold its lines.")] = False
+    staging: Annotated[bool, Key(
+        SWITCH, "Whether weights are brought to it before a layer, and nothing else is placed in "
+                "it.")] = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -201,6 +204,8 @@ class Npu:
     frequency_hz: float
     units: tuple[UnitKind, ...]
     engines: Annotated[int, Key(COUNT, "Stream engines.")]
+    engine_name: Annotated[str, Key(
+        TEXT, "Its maker's name for one, as timelines show it.")] = "engine"
     engine_buffer_bytes: Annotated[int, Key(
         SIZE, "What one engine holds ahead of, or behind, the units.")]
     engine_bytes_per_cycle: Annotated[float, Key(
@@ -246,6 +251,11 @@ class Npu:
     def unit_for(self, *roles: str) -> UnitKind | None:
         """Return the first units with the first of these roles any has; None without."""
         return next((unit for role in roles for unit in self.units if role in unit.roles), None)
+
+    @property
+    def staging(self) -> Pool | None:
+        """The pool weights are brought to before a layer; None where units take them as streams."""
+        return next((pool for pool in self.pools if pool.staging), None)
 
     def interface(self, name: str) -> Interface:
         """Return the interface of that name."""

@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from calibration.importers.npu_lines import ENGINES
 from calibration.measurement.measurement import Measurement
 from twin.attribution.layers import Figure
 from twin.prediction.accelerator.report import Counters, EpochSheet, ModelSheet
@@ -219,7 +220,7 @@ def _describe_engines(counters: Counters) -> Iterator[tuple[str, float]]:
         if cycles:
             yield f"stream engines {way}, active NPU cycles", math.fsum(cycles)
             yield f"stream engines {way}, busiest", max(cycles)
-    if (count := counters.get("unit_STR_ENG")) is not None:
+    if (count := counters.get(ENGINES)) is not None:
         yield "stream engines", count
 
 

@@ -96,8 +96,8 @@ def compare_measured(model: str, board: str, folder: str, *, runtime: str | None
     from calibration.measurement.measurement import read_measurement
     from twin.attribution.layers import LayerComparison
     from twin.learning.folders import step_into
-    from twin.network.readers.neural_art import is_compiled
     from twin.reports.tables.beside import epochs_beside, layers_beside
+    from twin.runtimes.neural_art.compiler_output import is_compiled
 
     where = step_into(Path(folder))
     found = read_measurement(where)
@@ -180,8 +180,8 @@ def beside_compiled(model: str, board: str, found: Measurement, where: Path,
     from twin.attribution.agreement import Subject, require_agreement
     from twin.attribution.epochs import compare_epochs, find_gaps
     from twin.attribution.layers import name_side
-    from twin.network.readers.neural_art import read_compiled
     from twin.prediction.accelerator.report import make_compiled_sheet, read_sheet
+    from twin.runtimes.neural_art.compiler_output import read_compiled
 
     network, machine = read_compiled(model), load_board(board)
     if clock_hz is not None:

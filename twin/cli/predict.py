@@ -60,9 +60,7 @@ def predict(model: Model, board: BoardName, runtime: RuntimeName = None, clock: 
             per_operand: PerOperand = False, settings: Settings = None,
             roofs: Roofs = None) -> None:
     """Predict cycles, time and energy per layer, and say why."""
-    from twin.network.readers.neural_art import is_compiled
-
-    if is_compiled(model):
+    if model.endswith((".json", ".csv")) and is_compiled(model):
         refuse_beside(model, {"--json": as_json, "--csv": csv_folder, "--plot": plot,
                               "--trace": trace, "--set": settings})
         predict_compiled(model, board)
@@ -101,6 +99,13 @@ def predict(model: Model, board: BoardName, runtime: RuntimeName = None, clock: 
 
         for path in write_pictures(prediction, plot, measured):
             note_written(path)
+
+
+def is_compiled(path: str) -> bool:
+    """Whether a file is what an accelerator's compiler wrote, not a model."""
+    from twin.runtimes.neural_art import compiler_output
+
+    return compiler_output.is_compiled(path)
 
 
 def explain_effects(plain: Deployment, prediction: Prediction, changes: Mapping[str, object],
@@ -191,9 +196,9 @@ def show_report(prediction: Prediction, per_operand: bool, epochs: bool) -> None
 def predict_compiled(path: str, board: str) -> None:
     """Report the epochs of a network as its compiler laid it out."""
     from hwmodels.board.file import load_board
-    from twin.network.readers.neural_art import read_compiled
     from twin.prediction.accelerator.report import make_compiled_sheet
     from twin.reports.tables.epochs import epochs_part
+    from twin.runtimes.neural_art.compiler_output import read_compiled
 
     network, machine = read_compiled(path), load_board(board)
     show(open_console(), epochs_part(make_compiled_sheet(network, machine)))

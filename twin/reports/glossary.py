@@ -8,6 +8,7 @@ from functools import cache
 from importlib.resources import files
 from types import MappingProxyType
 
+from hwmodels.board.file import list_boards, load_board
 from hwmodels.counts import EVENTS
 from hwmodels.errors import did_you_mean
 from twin.errors import UsageError
@@ -97,11 +98,20 @@ def find_entry(term: str) -> Entry:
         for spelling in (entry.term, *entry.aliases):
             spellings.setdefault(_fold(spelling), entry)
     found = spellings.get(_fold(term))
+    if found is None and _fold(term) in _name_units():
+        return glossary["processing unit"]
     if found is None:
         near = did_you_mean(_fold(term), spellings)
         hint = near if near.startswith("did") else "`twin explain` lists every term"
         raise UsageError(f"{term!r} is not in the glossary; {hint}")
     return found
+
+
+def _name_units() -> set[str]:
+    """What makers call the units of the accelerators of all boards."""
+    boards = [load_board(name) for name in list_boards()]
+    return {_fold(unit.kind) for board in boards if board.npu is not None
+            for unit in board.npu.units}
 
 
 def _fold(term: str) -> str:

@@ -19,6 +19,7 @@ from twin.prediction.prediction import Prediction
 from twin.reports.export import check_place, write_file
 
 _PROCESSES = {"host": 1, "units": 2, "stream engines": 3, "epochs": 4}
+_PROCESS_OF = {HOST: 1, "unit": 2, "engine": 3}
 
 
 def check_trace(deployment: Deployment, path: str | Path) -> None:
@@ -90,10 +91,9 @@ def write_trace(prediction: Prediction, path: str | Path) -> Path:
 def _number_rows(spans: tuple[Span, ...]) -> dict[str, tuple[int, int]]:
     """Process and thread of each row: host, units and engines in name order."""
     rows: dict[str, tuple[int, int]] = {}
-    for row in sorted({span.row for span in spans}):
-        engine = row.startswith("STRENG")
-        process = "host" if row == HOST else "stream engines" if engine else "units"
-        rows[row] = (_PROCESSES[process], len(rows) + 1)
+    kinds = {span.row: span.kind for span in spans}
+    for row in sorted(kinds):
+        rows[row] = (_PROCESS_OF[kinds[row]], len(rows) + 1)
     return rows
 
 

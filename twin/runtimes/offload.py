@@ -1,27 +1,26 @@
-"""What a runtime hands to an accelerator: which operators, in what form, at what cost.
+"""What a runtime hands to an accelerator: which operators, by which rules, at what cost.
 
 Facts of a compiler and its driver, not of the machine: the machine is `hwmodels.npu.Npu`.
 """
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from importlib import import_module
 from typing import Any
 
 from hwmodels.errors import did_you_mean
 from twin.errors import RuntimeRefusedError
 from twin.network.operators import OPERATORS
-
-DEPTHWISE_FORMS = ("native", "grouped")
-"""native: channel by channel; grouped: as dense convolutions of eight channels, block-diagonal."""
+from twin.runtimes.units import UnitRules
 
 Number = Callable[[str, Any], float]
 """(key, leaf of the file) -> its value, its fact kept."""
 
-_CHOICES = ("family", "depthwise", "host_operators", "moved_operators")
-_NUMBERS = ("group_channels", "pointwise_macs_per_cycle", "channels_per_unit",
-            "packed_weight_bytes_per_cycle", "pool_window_elements", "move_cycles")
+_CONVERT: Mapping[str, Callable[[float], float]] = {"int": int, "float": float}
+"""Types of the numbers a compiler's rules are made of."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,36 +31,21 @@ class Offload:
     ----------
     family : str
         Accelerators it compiles for: `Npu.family`.
-    depthwise : str
-        One of `DEPTHWISE_FORMS`.
     host_operators : tuple of str
         Operators that always run on the host core.
     moved_operators : tuple of str
         Operators that only move data: engines move it, the host steps them ("hybrid").
-    group_channels : int
-        Channels of one dense group of a grouped depthwise convolution.
-    pointwise_macs_per_cycle : float
-        Of one convolution unit on a 1x1 kernel; larger kernels reach the unit's peak.
-    channels_per_unit : int
-        Input channels of a 1x1 convolution before the compiler takes another unit.
-    packed_weight_bytes_per_cycle : int
-        Weights a stream delivers per cycle where there are fewer outputs than inputs; else one.
-    pool_window_elements : int
-        Largest averaging window the pooling unit takes.
     move_cycles : float
         Host cycles to step one moved operator, its engines' hand-over apart.
+    rules : UnitRules
+        How a layer becomes work for units, and which layers share an epoch.
     """
 
     family: str
-    depthwise: str
     host_operators: tuple[str, ...]
     moved_operators: tuple[str, ...]
-    group_channels: int
-    pointwise_macs_per_cycle: float
-    channels_per_unit: int
-    packed_weight_bytes_per_cycle: int
-    pool_window_elements: int
     move_cycles: float
+    rules: UnitRules
 
 
 def read_offload(where: str, leaves: Mapping[str, Any], number: Number) -> Offload:
@@ -72,7 +56,8 @@ def read_offload(where: str, leaves: Mapping[str, Any], number: Number) -> Offlo
     where : str
         File and key, for errors.
     leaves : mapping
-        The section.
+        The section. `rules` names a package beside this file, or a module to import, whose
+        `RULES` is a class of rules; its fields are further keys. Absent: `UnitRules`.
     number : callable
         Reads a number with its source.
 
@@ -81,30 +66,56 @@ def read_offload(where: str, leaves: Mapping[str, Any], number: Number) -> Offlo
     RuntimeRefusedError
         Naming the key and what would be accepted.
     """
-    keys = (*_CHOICES, *_NUMBERS)
+    kind = _find_rules(where, leaves.get("rules"))
+    needed = ("family", *(part.name for part in dataclasses.fields(kind)), "host_operators",
+              "moved_operators", "move_cycles")
     for key in leaves:
-        if key not in keys:
-            raise RuntimeRefusedError(f"{where}.{key}: unknown key; {did_you_mean(key, keys)}")
-    missing = [key for key in keys if key not in leaves]
+        if key not in (*needed, "rules"):
+            raise RuntimeRefusedError(f"{where}.{key}: unknown key; "
+                                      + did_you_mean(key, (*needed, "rules")))
+    missing = [key for key in needed if key not in leaves]
     if missing:
         raise RuntimeRefusedError(f"{where}.{missing[0]}: missing")
-    if leaves["depthwise"] not in DEPTHWISE_FORMS:
-        raise RuntimeRefusedError(f"{where}.depthwise: {leaves['depthwise']!r}; accepted: "
-                                  + ", ".join(DEPTHWISE_FORMS))
     for key in ("host_operators", "moved_operators"):
         for op in leaves[key]:
             if op not in OPERATORS:
                 raise RuntimeRefusedError(f"{where}.{key}: no operator {op!r}; "
                                           + did_you_mean(op, OPERATORS))
-    values = {key: number(f"offload.{key}", leaves[key]) for key in _NUMBERS}
     return Offload(
-        family=str(leaves["family"]), depthwise=leaves["depthwise"],
-        host_operators=tuple(leaves["host_operators"]),
+        family=str(leaves["family"]), host_operators=tuple(leaves["host_operators"]),
         moved_operators=tuple(leaves["moved_operators"]),
-        group_channels=int(values["group_channels"]),
-        pointwise_macs_per_cycle=values["pointwise_macs_per_cycle"],
-        channels_per_unit=int(values["channels_per_unit"]),
-        packed_weight_bytes_per_cycle=int(values["packed_weight_bytes_per_cycle"]),
-        pool_window_elements=int(values["pool_window_elements"]),
-        move_cycles=values["move_cycles"],
-    )
+        rules=_read_rules(kind, where, leaves, number),
+        move_cycles=number("offload.move_cycles", leaves["move_cycles"]))
+
+
+def _find_rules(where: str, name: object) -> type[UnitRules]:
+    if name is None:
+        return UnitRules
+    module = str(name) if "." in str(name) else f"twin.runtimes.{name}"
+    try:
+        found = import_module(module).RULES
+    except (ImportError, AttributeError) as error:
+        raise RuntimeRefusedError(f"{where}.rules: {name!r}: {error}; accepted: neural_art, the "
+                                  "dotted name of a module with a class RULES, or no such key "
+                                  "for rules by what units do") from error
+    if not (isinstance(found, type) and issubclass(found, UnitRules)):
+        raise RuntimeRefusedError(f"{where}.rules: RULES of {module} is {found!r}; accepted: a "
+                                  "class beneath twin.runtimes.units.UnitRules")
+    return found
+
+
+def _read_rules(kind: type[UnitRules], where: str, leaves: Mapping[str, Any],
+                number: Number) -> UnitRules:
+    """Return rules with each field as the file states it: a word it accepts, or a number."""
+    values: dict[str, object] = {}
+    for part in dataclasses.fields(kind):
+        accepted = part.metadata.get("accepted")
+        if accepted is None:
+            value = number(f"offload.{part.name}", leaves[part.name])
+            values[part.name] = _CONVERT[str(part.type)](value)
+        elif leaves[part.name] in accepted:
+            values[part.name] = leaves[part.name]
+        else:
+            raise RuntimeRefusedError(f"{where}.{part.name}: {leaves[part.name]!r}; accepted: "
+                                      + ", ".join(accepted))
+    return kind(**values)

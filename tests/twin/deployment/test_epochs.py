@@ -14,7 +14,6 @@ from twin.network import zoo
 from twin.network.graph import Graph, Layer, Window
 from twin.prediction.prediction import predict
 from twin.runtimes import load_runtime
-from twin.runtimes.neural_art.units import plan_work
 
 BOARD = load_board("stm32n6570_dk")
 NPU = BOARD.npu
@@ -38,7 +37,8 @@ def convolution(side, inputs, outputs, *, kernel=1, stride=1, op="conv_2d", dtyp
 
 
 def compute_cycles(graph, version="3.0.0"):
-    work = plan_work(graph, graph.layers[0], NPU, load_runtime(f"neural-art@{version}").offload)
+    rules = load_runtime(f"neural-art@{version}").offload.rules
+    work = rules.plan_work(graph, graph.layers[0], NPU)
     return max(unit.compute_cycles for unit in work.units)
 
 

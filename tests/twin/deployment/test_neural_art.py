@@ -12,9 +12,9 @@ from hwmodels.board.file import load_board
 from hwmodels.npu.compiler import estimate_max_cycles
 from hwmodels.npu.run import run_epochs
 from twin.errors import ModelError, UsageError
-from twin.network.readers.neural_art import is_compiled, read_compiled, read_pools
 from twin.prediction.accelerator.report import make_compiled_sheet
 from twin.runtimes.neural_art.compiled import to_epochs
+from twin.runtimes.neural_art.compiler_output import is_compiled, read_compiled, read_pools
 
 BOARD = load_board("stm32n6570_dk")
 TABLE = "perlayer/n6_atonn_compiler_epochs_cinfo.csv"

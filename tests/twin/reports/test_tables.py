@@ -162,6 +162,10 @@ def test_glossary_entry_shows_myth_and_equation():
     assert "equation" in text
 
 
+def test_a_unit_is_explained_by_the_name_a_board_gives_it():
+    assert find_entry("CONV_ACC").term == find_entry("arith acc").term == "processing unit"
+
+
 @pytest.mark.parametrize(("text", "expected"), [
     (format_time(0.5), "0.5 us"), (format_time(1500.0), "1.5 ms"), (format_time(999.6), "1 ms"),
     (format_time(2.5e6), "2.5 s"), (format_time(None), "not known"),

@@ -9,7 +9,8 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from hwmodels.npu import Epoch, Link, StreamEngine, UnitWork
+from hwmodels.npu import THROUGH, Epoch, Link, StreamEngine, UnitWork
+from hwmodels.npu.binding import bind_engines
 from twin.deployment.accelerator.grouping import (
     Group,
     Grouping,
@@ -17,17 +18,17 @@ from twin.deployment.accelerator.grouping import (
     plan_groups,
     streamed_inputs,
 )
-from twin.deployment.costs import Step
-from twin.network.graph import DTYPE_BITS, Graph
-from twin.runtimes.neural_art.streams import (
-    bind_engines,
+from twin.deployment.accelerator.streams import (
     move_tensors,
     pool_of,
     read_activation,
     read_weights,
+    stage_weights,
     transpose_layout,
     write_activation,
 )
+from twin.deployment.costs import Step
+from twin.network.graph import DTYPE_BITS, Graph
 
 
 def plan_steps(graph: Graph, planner: Planner, pools: Mapping[int, str] | None = None,
@@ -48,11 +49,13 @@ def plan_steps(graph: Graph, planner: Planner, pools: Mapping[int, str] | None =
     Returns
     -------
     tuple of Step
-        Every layer is in exactly one step, and in one more for each input transposed for it.
+        Every layer is in exactly one step, and in one more for each input transposed for it and
+        for its weights where they are staged.
     """
     plan = _Plan(graph, planner, pools or {}, grouping or plan_groups(graph, planner))
     steps = plan.transpose_inputs() if planner.channel_first_inputs else []
-    steps += [plan.make_step(group) for group in plan.grouping.groups]
+    for group in plan.grouping.groups:
+        steps += [*plan.stage_weights(group), plan.make_step(group)]
     return tuple(steps)
 
 
@@ -125,7 +128,7 @@ class _Plan:
         unit = 0
         for i in chain:
             layer, work = self.graph.layers[i], self.grouping.works[i]
-            narrow = work.units[0].kind == "DECUN_ACC"  # Unpacks the weights, not the input.
+            narrow = work.unpacked  # The first unit takes the weights, the next the input.
             rows = layer.window.kernel[0] if layer.window is not None else 1
             engines += [(read_activation(self.graph.tensors[tensor_id], self.pool(tensor_id),
                                          scattered=work.scattered, rows=rows), unit + narrow)
@@ -157,8 +160,25 @@ class _Plan:
             kept[-2:] = [replace(engine, bytes=engine.bytes + bytes_left) for engine in kept[-2:]]
         return Step(kind="epoch", layers=(position,), shares=(1.0,), epoch=Epoch(
             name=self.next_name(), kind="hybrid", engines=bind_engines(kept, npu),
-            units=(UnitWork(kind="NULL", count=max(1, len(kept) // 2)),),
+            units=(UnitWork(kind=THROUGH, count=max(1, len(kept) // 2)),),
             operations=((layer.op, 1),), layers=(layer.index,)))
+
+    def stage_weights(self, group: Group) -> list[Step]:
+        """Copies of a chain's weights to the pool they are staged in, one epoch each."""
+        steps = []
+        for position in group.chain if group.kind == "epoch" else ():
+            layer, work = self.graph.layers[position], self.grouping.works[position]
+            if work.staged_in:
+                engines = stage_weights(work, self.pool(layer.inputs[1]))
+                steps.append(self._copy_step(position, engines))
+        return steps
+
+    def _copy_step(self, position: int, engines: Sequence[StreamEngine]) -> Step:
+        return Step(kind="epoch", layers=(position,), shares=(1.0,), epoch=Epoch(
+            name=self.next_name(), kind="copy", units=(UnitWork(kind=THROUGH),),
+            engines=bind_engines(engines, self.planner.npu),
+            operations=(("memcpy.identity", 1),),
+            layers=(self.graph.layers[position].index,)))
 
     def transpose_inputs(self) -> list[Step]:
         """Layout transposes of inputs that arrive channel first, one epoch each."""
@@ -170,12 +190,8 @@ class _Plan:
             if (reader is not None and len(tensor.shape) == 4 and tensor.shape[-1] > 1
                     and math.prod(tensor.shape[1:3]) > 1 and DTYPE_BITS[tensor.dtype] == 8
                     and self.planner.npu.engines > 1):
-                steps.append(Step(kind="epoch", layers=(reader,), shares=(1.0,), epoch=Epoch(
-                    name=self.next_name(), kind="copy", units=(UnitWork(kind="NULL"),),
-                    engines=bind_engines(transpose_layout(tensor, self.pool(tensor_id)),
-                                         self.planner.npu),
-                    operations=(("memcpy.identity", 1),),
-                    layers=(graph.layers[reader].index,))))
+                steps.append(self._copy_step(
+                    reader, transpose_layout(tensor, self.pool(tensor_id))))
         return steps
 
 

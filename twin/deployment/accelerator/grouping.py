@@ -13,17 +13,11 @@ from hwmodels.npu import Npu
 from twin.deployment.placement import Fusion
 from twin.network.graph import DTYPE_BITS, Graph, Layer
 from twin.network.operators import is_alias
-from twin.runtimes.neural_art.units import UNITS, Work, plan_work
 from twin.runtimes.offload import Offload
+from twin.runtimes.units import ROLES, SECOND_OPERAND, Work, multiplies
 
 GROUP_KINDS = ("epoch", "move", "host", "alias")
 """move: engines alone, stepped by the host."""
-
-SECOND_OPERAND = ("add", "sub", "mul", "minimum", "maximum", "prelu")
-"""Operators whose second input is streamed in."""
-
-_WINDOWED = ("conv_2d", "depthwise_conv_2d", "average_pool_2d", "max_pool_2d")
-"""Operators that pad for themselves."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,41 +142,24 @@ def explain_host(graph: Graph, layer: Layer, planner: Planner) -> str:
     if wide:
         return f"{wide[0]}, the NPU computes 8-bit integers"
     moved = layer.op in offload.moved_operators
-    if layer.op in offload.host_operators or not (moved or layer.op in UNITS):
+    if layer.op in offload.host_operators or not (moved or layer.op in ROLES):
         return "no operator of the NPU"
-    averaged = _averaged(graph, layer)
-    if averaged > offload.pool_window_elements:
-        return f"averages {averaged} elements, at most {offload.pool_window_elements}"
-    present = {unit.kind for unit in npu.units}
-    lacking = [kind for kind in _needed_units(layer, moved) if kind not in present]
-    if lacking:
-        return f"needs {lacking[0]}, there is none"
-    engines = _needed_engines(graph, layer)
+    if not moved:
+        if reason := offload.rules.explain_host(graph, layer, npu):
+            return reason
+        lacking = [roles for roles in offload.rules.list_roles(layer)
+                   if npu.unit_for(*roles) is None]
+        if lacking:
+            return f"needs a unit for {' or '.join(lacking[0])}, there is none"
+    engines = _needed_engines(layer, npu)
     return f"needs {engines} stream engines of {npu.engines}" if engines > npu.engines else ""
 
 
-def _needed_units(layer: Layer, moved: bool) -> tuple[str, ...]:
-    if moved:
-        return ()
-    kind = UNITS[layer.op]
-    return (kind, "ARITH_ACC") if kind == "CONV_ACC" else (kind,)
-
-
-def _needed_engines(graph: Graph, layer: Layer) -> int:
+def _needed_engines(layer: Layer, npu: Npu) -> int:
     """The fewest engines a layer runs with: input, result, and weights or a second operand."""
-    second = (UNITS.get(layer.op) == "CONV_ACC" or (
-        layer.op in SECOND_OPERAND and len(layer.inputs) > 1 and layer.inputs[1] >= 0))
+    second = (multiplies(layer) and npu.staging is None) or (
+        layer.op in SECOND_OPERAND and len(layer.inputs) > 1 and layer.inputs[1] >= 0)
     return 3 if second else 2
-
-
-def _averaged(graph: Graph, layer: Layer) -> int:
-    """Elements an averaging operator takes for each output, 1 for any other."""
-    if layer.op == "mean":
-        inputs = graph.tensors[layer.inputs[0]].elements
-        return inputs // max(1, graph.tensors[layer.outputs[0]].elements)
-    if layer.op == "average_pool_2d" and layer.window is not None:
-        return layer.window.kernel[0] * layer.window.kernel[1]
-    return 1
 
 
 class _Cut:
@@ -191,6 +168,7 @@ class _Cut:
     def __init__(self, graph: Graph, planner: Planner) -> None:
         self.graph = graph
         self.planner = planner
+        self.rules = planner.offload.rules
         self.reasons = tuple("" if is_alias(layer) else explain_host(graph, layer, planner)
                              for layer in graph.layers)
         self.works: dict[int, Work] = {}
@@ -224,8 +202,8 @@ class _Cut:
     def work(self, position: int) -> Work:
         """What a layer asks of the units."""
         if position not in self.works:
-            self.works[position] = plan_work(self.graph, self.graph.layers[position],
-                                             self.planner.npu, self.planner.offload)
+            self.works[position] = self.rules.plan_work(
+                self.graph, self.graph.layers[position], self.planner.npu)
         return self.works[position]
 
     def joins_next(self, position: int) -> bool:
@@ -237,10 +215,8 @@ class _Cut:
         if follower != position + 1 or self.reasons[follower]:
             return False
         reader = self.graph.layers[follower]
-        if layer.op == "pad":
-            return reader.op in _WINDOWED
-        return UNITS.get(reader.op) == "CONV_ACC" or (
-            reader.op == "pad" and self.joins_next(follower))
+        return self.rules.joins(layer, reader) or (
+            layer.op == "quantize" and reader.op == "pad" and self.joins_next(follower))
 
     def extend_chain(self, position: int) -> tuple[int, ...]:
         """Return a layer and the element-wise ones after it that fit one epoch."""
@@ -254,8 +230,7 @@ class _Cut:
             layer = self.graph.layers[follower]
             same = (self.graph.tensors[last.outputs[0]].shape
                     == self.graph.tensors[layer.outputs[0]].shape)
-            if not (same and UNITS.get(layer.op) in ("ARITH_ACC", "ACTIV_ACC")
-                    and self._fits((*chain, follower))):
+            if not (same and self.rules.follows(layer) and self._fits((*chain, follower))):
                 return tuple(chain)
             chain.append(follower)
 

@@ -219,8 +219,9 @@ def describe_spills(plan: PoolPlan) -> tuple[str, ...]:
 def _make_regions(board: Board, npu: Npu, demand: Demand) -> list[_Region]:
     """Pools of a memory fill it up to its end: what is before them is not the accelerator's."""
     regions = []
-    for memory in dict.fromkeys(pool.memory for pool in npu.pools):
-        pools = tuple(pool for pool in npu.pools if pool.memory == memory)
+    used = [pool for pool in npu.pools if not pool.staging]
+    for memory in dict.fromkeys(pool.memory for pool in used):
+        pools = tuple(pool for pool in used if pool.memory == memory)
         whole, size = board.memory(memory), sum(pool.size_bytes for pool in pools)
         before = whole.size_bytes - size
         left = size - max(0, demand.reserved.get(memory, 0) - before)

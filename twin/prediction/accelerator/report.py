@@ -11,7 +11,7 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from calibration.importers.npu_lines import PHASES
+from calibration.importers.npu_lines import ENGINES, PHASES
 from calibration.measurement.measurement import Measurement
 from hwmodels.board.facts import Board
 from hwmodels.counts import apportion
@@ -20,9 +20,9 @@ from hwmodels.npu.run import run_epochs
 from hwmodels.quantities import join_words
 from twin.deployment.costs import EpochPrediction
 from twin.errors import UsageError
-from twin.network.readers.neural_art import CompiledNetwork
 from twin.prediction.prediction import Prediction
 from twin.runtimes.neural_art.compiled import to_epochs
+from twin.runtimes.neural_art.compiler_output import CompiledNetwork
 
 Counters = Mapping[str, float]
 """Value by counter, as a measurement names it; one that is not known is left out."""
@@ -208,19 +208,22 @@ def _count_run(run: EpochRun) -> dict[str, float]:
     counters = _count_mapping(run)
     if not run.engines:
         return counters
+    # The profiler numbers interfaces, whatever the board calls them.
+    interfaces = {part.name: f"busif{place}" for place, part in enumerate(run.interfaces)}
     counters["core_npu_cycles"] = run.core_npu_cycles
     for pool in run.pools:
         for name in (f"compiler_pool_{pool.name}", f"pool_{pool.name}"):
             counters[f"{name}_read_bytes"] = pool.read_bytes
             counters[f"{name}_write_bytes"] = pool.write_bytes
-    for part in run.interfaces:
+    for part, name in zip(run.interfaces, interfaces.values(), strict=True):
         for way, moved, bursts in (("read", part.read_bytes, part.read_bursts),
                                    ("write", part.write_bytes, part.write_bursts)):
-            counters[f"{part.name}_{way}_bytes"] = moved
-            counters |= {f"{part.name}_{way}_bursts_{beats}": count
+            counters[f"{name}_{way}_bytes"] = moved
+            counters |= {f"{name}_{way}_bursts_{beats}": count
                          for beats, count in zip(BURST_BEATS, bursts, strict=True)}
     for engine in run.engines:
-        name = f"engine_{engine.index}_{engine.direction}_{engine.interface}_{engine.pool}"
+        name = (f"engine_{engine.index}_{engine.direction}_{interfaces[engine.interface]}_"
+                f"{engine.pool}")
         counters[f"{name}_active_cycles"] = engine.active_cycles
         counters[f"{name}_buffer_bytes"] = engine.buffer_bytes
     cache = run.cache
@@ -245,5 +248,5 @@ def _count_mapping(run: EpochRun) -> dict[str, float]:
         key = f"unit_{unit.kind}"
         counters[key] = counters.get(key, 0.0) + unit.count
     if ways:
-        counters["unit_STR_ENG"] = float(len(ways))
+        counters[ENGINES] = float(len(ways))
     return counters

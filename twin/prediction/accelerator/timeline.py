@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from hwmodels.npu import Epoch
+from hwmodels.npu import THROUGH, Epoch
 from hwmodels.npu.run import trace_epoch
 from twin.deployment.costs import EpochPrediction
 from twin.prediction.prediction import Prediction
 
 HOST = "host"
 """Row of the host core."""
+
+ROW_KINDS = (HOST, "unit", "engine")
+"""What a row is of, in the order rows are shown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,14 +24,16 @@ class Span:
     Parameters
     ----------
     row : str
-        "host", a unit ("CONV_ACC", the second at work beside it "CONV_ACC 2"), or an engine
-        ("STRENG 4").
+        "host", a unit by the board's name for it, the second at work beside it with a number
+        ("MATRIX", "MATRIX 2"), or an engine by the board's name and its number ("DMA 4").
     label : str
         What it does.
     epoch : int
         Index of the epoch.
     start_us, end_us : float
         From the start of the inference.
+    kind : str
+        Of `ROW_KINDS`.
     pool : str
         Pool an engine moves bytes of; "" for others.
     bytes : float
@@ -42,6 +47,7 @@ class Span:
     epoch: int
     start_us: float
     end_us: float
+    kind: str
     pool: str = ""
     bytes: float = 0.0
     direction: str = ""
@@ -82,8 +88,9 @@ def _host_spans(prediction: Prediction, epoch: EpochPrediction) -> list[Span]:
     phases = (("pre", epoch.start_us, pre_us),
               ("post" if epoch.kind != "sw" else "kernels", epoch.start_us + pre_us + core_us,
                post_us))
-    return [Span(row=HOST, label=f"{epoch.name} {what}", epoch=epoch.index, start_us=start,
-                 end_us=start + length) for what, start, length in phases if length > 0]
+    return [Span(row=HOST, kind=HOST, label=f"{epoch.name} {what}", epoch=epoch.index,
+                 start_us=start, end_us=start + length)
+            for what, start, length in phases if length > 0]
 
 
 def _npu_spans(prediction: Prediction, epoch: EpochPrediction, steps: bool) -> list[Span]:
@@ -101,11 +108,11 @@ def _npu_spans(prediction: Prediction, epoch: EpochPrediction, steps: bool) -> l
     for part in trace_epoch(asked, npu):
         engine = engines.get(part.node)
         unit = None if engine else asked.units[int(part.node[1:])]
-        if unit is not None and unit.kind == "NULL":
+        if unit is not None and unit.kind == THROUGH:
             continue
-        for row in [f"STRENG {engine.index}"] if engine else rows[part.node]:
+        for row in [f"{npu.engine_name} {engine.index}"] if engine else rows[part.node]:
             spans.setdefault(row, []).append(Span(
-                row=row, epoch=epoch.index, bytes=part.bytes,
+                row=row, kind="engine" if engine else "unit", epoch=epoch.index, bytes=part.bytes,
                 label=(f"{epoch.name} {engine.operand or engine.direction} {engine.pool}"
                        if engine else epoch.name),
                 start_us=begin_us + part.start_npu_cycle / per_us,
@@ -130,8 +137,8 @@ def _name_units(epoch: Epoch) -> dict[str, list[str]]:
 
 def _join(parts: list[Span]) -> Span:
     first = parts[0]
-    return Span(row=first.row, label=first.label, epoch=first.epoch, start_us=first.start_us,
-                end_us=max(part.end_us for part in parts), pool=first.pool,
+    return Span(row=first.row, kind=first.kind, label=first.label, epoch=first.epoch,
+                start_us=first.start_us, end_us=max(part.end_us for part in parts), pool=first.pool,
                 bytes=sum(part.bytes for part in parts), direction=first.direction)
 
 

@@ -5,7 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from hwmodels.quantities import format_time
-from twin.prediction.accelerator.timeline import HOST, Span, list_spans, sample_bandwidth
+from twin.prediction.accelerator.timeline import (
+    HOST,
+    ROW_KINDS,
+    Span,
+    list_spans,
+    sample_bandwidth,
+)
 from twin.prediction.ledger import bill_time_us
 from twin.reports.figures.canvas import (
     HEADING_IN,
@@ -119,8 +125,8 @@ def draw_epoch_bills(prediction: Prediction, axes: Axes) -> None:
 
 def _rows(spans: tuple[Span, ...]) -> list[str]:
     """Host, then units, then engines."""
-    names = {span.row for span in spans}
-    return sorted(names, key=lambda row: (row != HOST, row.startswith("STRENG"), row))
+    kinds = {span.row: span.kind for span in spans}
+    return sorted(kinds, key=lambda row: (ROW_KINDS.index(kinds[row]), row))
 
 
 def _pool_colours(spans: tuple[Span, ...]) -> dict[str, str]:

@@ -1,1 +1,5 @@
-"""Neural-ART: a layer as work for the accelerator's units and stream engines."""
+"""Neural-ART: the rules of its compiler, and what the compiler writes, read."""
+
+from twin.runtimes.neural_art.rules import NeuralArt as RULES
+
+__all__ = ["RULES"]

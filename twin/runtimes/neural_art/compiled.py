@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from hwmodels.counts import apportion
-from hwmodels.npu import Epoch, Npu, StreamEngine, UnitWork
-from twin.network.readers.neural_art import CompiledBuffer, CompiledEpoch, CompiledNetwork
-from twin.runtimes.neural_art.streams import bind_engines
+from hwmodels.npu import THROUGH, Epoch, Npu, StreamEngine, UnitWork
+from hwmodels.npu.binding import bind_engines
+from twin.runtimes.neural_art.compiler_output import CompiledBuffer, CompiledEpoch, CompiledNetwork
 
 
 def to_epochs(network: CompiledNetwork, npu: Npu) -> tuple[Epoch, ...]:
@@ -39,7 +39,7 @@ def _to_epoch(epoch: CompiledEpoch, npu: Npu) -> Epoch:
                 ("out", access.write_bytes, access.write_cycles, epoch.outputs)):
             engines += _engines(access.pool, direction, moved, cycles, buffers, npu)
     units = tuple(UnitWork(kind=kind, count=count, compute_cycles=epoch.compute_cycles)
-                  for kind, count in epoch.units) or (UnitWork(kind="NULL"),)
+                  for kind, count in epoch.units) or (UnitWork(kind=THROUGH),)
     return Epoch(name=epoch.name, kind="hw", units=units, engines=bind_engines(engines, npu),
                  operations=epoch.operations)
 

@@ -1,15 +1,15 @@
-"""How a layer's tensors become stream engines: pools, patterns, and a share of the interfaces."""
+"""How a layer's tensors become stream engines: pools and patterns."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 
 from hwmodels.errors import BoardError
 from hwmodels.npu import Npu, Pool, StreamEngine
 from twin.network.graph import Graph, Layer, Tensor
-from twin.runtimes.neural_art.units import Work
+from twin.runtimes.units import Work
 
 
 def pool_of(npu: Npu, memory: str, *, beside: str = "") -> Pool:
@@ -48,6 +48,14 @@ def read_weights(work: Work, pool: str, *, encoded: bool) -> list[StreamEngine]:
     return [StreamEngine(index=0, direction="in", interface="", pool=pool, bytes=size,
                          buffer_bytes=work.weight_bytes, operand="weights", encoded=encoded)
             for size in sizes if size]
+
+
+def stage_weights(work: Work, pool: str) -> list[StreamEngine]:
+    """A pair of engines that brings a layer's weights from a pool to where they are staged."""
+    return [StreamEngine(index=0, direction=direction, interface="", pool=name,
+                         bytes=work.weight_bytes, buffer_bytes=work.weight_bytes,
+                         operand="weights")
+            for direction, name in (("in", pool), ("out", work.staged_in))]
 
 
 def move_tensors(graph: Graph, layer: Layer, pool: Callable[[int], str]) -> list[StreamEngine]:
@@ -94,37 +102,6 @@ def transpose_layout(tensor: Tensor, pool: str) -> list[StreamEngine]:
             write_activation(tensor, pool, scattered=True)]
 
 
-def bind_engines(engines: Sequence[StreamEngine], npu: Npu) -> tuple[StreamEngine, ...]:
-    """Number engines and spread them over the interfaces, the largest first, by beats.
-
-    Parameters
-    ----------
-    engines : sequence of StreamEngine
-        Not yet bound.
-    npu : Npu
-        Its interfaces; reads and writes are channels of their own.
-
-    Returns
-    -------
-    tuple of StreamEngine
-        Inputs before outputs, numbered from 0.
-    """
-    ordered = [e for e in engines if e.direction == "in"]
-    ordered += [e for e in engines if e.direction == "out"]
-    load = {(interface.name, direction): 0
-            for interface in npu.interfaces for direction in ("in", "out")}
-    bound: dict[int, StreamEngine] = {}
-    beats = [_beats(engine, npu) for engine in ordered]
-    for place in sorted(range(len(ordered)), key=lambda i: (-beats[i], i)):
-        engine = ordered[place]
-        # Engines that write go where fewer bytes are read too: the two meet at the pools.
-        name = min((interface.name for interface in npu.interfaces),
-                   key=lambda name: (load[name, engine.direction], load[name, "in"]))
-        load[name, engine.direction] += beats[place]
-        bound[place] = engine.bound(place, name)
-    return tuple(bound[place] for place in range(len(ordered)))
-
-
 def _activation(tensor: Tensor, pool: str, direction: str, scattered: bool,
                 rows: int) -> StreamEngine:
     element_bytes = max(1, tensor.size_bytes // max(1, tensor.elements))
@@ -155,10 +132,3 @@ def _run_bytes(layer: Layer, piece: Tensor) -> int:
         return kept * element_bytes
     # Padding, slicing and upsampling keep a row of channels together.
     return math.prod(piece.shape[-1:]) * element_bytes
-
-
-def _beats(engine: StreamEngine, npu: Npu) -> int:
-    width = npu.interfaces[0].width_bytes
-    run = engine.run_bytes if engine.pattern != "contiguous" else engine.bytes
-    runs = math.ceil(engine.bytes / max(1, run))
-    return engine.repeats * runs * math.ceil(max(1, run) / width)

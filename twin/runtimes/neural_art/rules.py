@@ -1,0 +1,170 @@
+"""What ST's compiler makes of a layer: units, and the compute cycles they take with ideal memory.
+
+The compiler is closed; the rules are read off its published outputs, named in `neural-art.yaml`.
+A stream carries one element a cycle and a unit passes one on, so a layer takes at least as many
+cycles as it has outputs. A convolution unit holds a 3x3 kernel over several channels; a 1x1 kernel
+fills a third of it.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+from hwmodels.npu import Npu, UnitKind, UnitWork
+from twin.errors import RuntimeRefusedError
+from twin.network.graph import DTYPE_BITS, Graph, Layer
+from twin.network.operators import layer_macs
+from twin.runtimes.units import UnitRules, Work, count_elements, multiplies
+
+DEPTHWISE_FORMS = ("native", "grouped")
+"""native: channel by channel; grouped: as dense convolutions of eight channels, block-diagonal."""
+
+_NAMES = {"average_pool_2d": "avgpool", "max_pool_2d": "maxpool", "mean": "avgpool",
+          "logistic": "sigmoid", "quantize": "sub"}
+"""Operators as the profiler names them, where it differs from ours."""
+
+_KERNEL_ROWS = 3
+"""Rows and columns of the kernel a convolution unit holds."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NeuralArt(UnitRules):
+    """Rules of the Neural-ART compiler.
+
+    Parameters
+    ----------
+    depthwise : str
+        One of `DEPTHWISE_FORMS`.
+    group_channels : int
+        Channels of one dense group of a grouped depthwise convolution.
+    pointwise_macs_per_cycle : float
+        Of one convolution unit on a 1x1 kernel; larger kernels reach the unit's peak.
+    channels_per_unit : int
+        Input channels of a 1x1 convolution before the compiler takes another unit.
+    packed_weight_bytes_per_cycle : int
+        Weights a stream delivers per cycle where there are fewer outputs than inputs; else one.
+    pool_window_elements : int
+        Largest averaging window the pooling unit takes.
+    """
+
+    depthwise: str = field(metadata={"accepted": DEPTHWISE_FORMS})
+    group_channels: int
+    pointwise_macs_per_cycle: float
+    channels_per_unit: int
+    packed_weight_bytes_per_cycle: int
+    pool_window_elements: int
+
+    def explain_host(self, graph: Graph, layer: Layer, npu: Npu) -> str:
+        """Return why a layer stays on the host: it averages too many elements; or ""."""
+        averaged = _averaged(graph, layer)
+        return (f"averages {averaged} elements, at most {self.pool_window_elements}"
+                if averaged > self.pool_window_elements else "")
+
+    def list_roles(self, layer: Layer) -> tuple[tuple[str, ...], ...]:
+        """Return the roles a layer needs: a convolution adds its bias in an arithmetic unit."""
+        own = super(NeuralArt, self).list_roles(layer)
+        return (*own, ("arithmetic",)) if multiplies(layer) else own
+
+    def plan_work(self, graph: Graph, layer: Layer, npu: Npu) -> Work:
+        """Return what a layer asks of the units; its compute cycles are with ideal memory."""
+        if multiplies(layer):
+            return self._plan_convolution(graph, layer, npu)
+        elements = count_elements(graph, layer)
+        unit = UnitWork(kind=self._unit(npu, layer).kind, ops=elements, compute_cycles=elements)
+        return Work(units=(unit,), operations=((_NAMES.get(layer.op, layer.op), 1),))
+
+    def _unit(self, npu: Npu, layer: Layer) -> UnitKind:
+        unit = self.find_unit(layer, npu)
+        assert unit is not None, "a layer without units stays on the host"
+        return unit
+
+    def _plan_convolution(self, graph: Graph, layer: Layer, npu: Npu) -> Work:
+        weights = graph.tensors[layer.inputs[1]]
+        outputs = graph.tensors[layer.outputs[0]].elements
+        depthwise = layer.op == "depthwise_conv_2d"
+        grouped = depthwise and self.depthwise == "grouped"
+        stored = weights.elements * (self.group_channels if grouped else _inflation(layer))
+        bits = DTYPE_BITS[weights.dtype]
+        stored_bytes = math.ceil(stored * bits / 8)
+        macs = layer_macs(graph, layer) * (self.group_channels if grouped else 1)
+        unit, arithmetic = self._unit(npu, layer), npu.unit_for("arithmetic")
+        assert arithmetic is not None, "a convolution without units stays on the host"
+        count = 1 if depthwise else self._count_units(_kernel(layer), weights.shape[-1], unit, npu)
+        rate = count * self._macs_per_cycle(_kernel(layer), unit, bits)
+        cycles = self._count_cycles(graph, layer, math.ceil(macs / rate), stored_bytes)
+        units = [UnitWork(kind=unit.kind, count=count, macs=macs, mac_bits=(8, max(bits, 4)),
+                          compute_cycles=cycles)]
+        operations = {"conv": count, "add": 1} | ({"sub": 1} if layer.activation else {})
+        # Bias and clipping take a unit each; where there is one only, it does one after the other.
+        turns = 2 if layer.activation and arithmetic.count < 2 else 1
+        units += [UnitWork(kind=arithmetic.kind, ops=turns * outputs,
+                           compute_cycles=turns * outputs)
+                  for _ in range(2 // turns if layer.activation else 1)]
+        if bits < 8:
+            units.insert(0, UnitWork(kind=_decoder(npu).kind, ops=stored,
+                                     compute_cycles=stored_bytes))
+            operations = {"decun": 1, **operations}
+        return Work(units=tuple(units), operations=tuple(operations.items()),
+                    weight_bytes=stored_bytes, weight_streams=count,
+                    scattered=depthwise and not grouped, unpacked=bits < 8)
+
+    def _count_cycles(self, graph: Graph, layer: Layer, mac_cycles: int,
+                      stored_bytes: int) -> int:
+        """Compute cycles of a convolution: the slowest of its units, results, weights, inputs."""
+        inputs = graph.tensors[layer.inputs[0]].elements
+        outputs = graph.tensors[layer.outputs[0]].elements
+        kernel, depthwise = _kernel(layer), layer.op == "depthwise_conv_2d"
+        if depthwise and self.depthwise != "grouped":
+            passes = math.ceil(kernel[0] / _KERNEL_ROWS) * math.ceil(kernel[1] / _KERNEL_ROWS)
+            return max(outputs * passes * _inflation(layer), stored_bytes)
+        packed = self.packed_weight_bytes_per_cycle if outputs <= inputs and not depthwise else 1
+        return max(mac_cycles, outputs, math.ceil(stored_bytes / packed),
+                   inputs if kernel != (1, 1) else 0)
+
+    def _count_units(self, kernel: tuple[int, int], depth: int, unit: UnitKind, npu: Npu) -> int:
+        """Convolution units the compiler chains: partial sums pass from one to the next.
+
+        Each streams weights of its own; an engine brings the input and one takes the result.
+        """
+        # A unit that holds a whole kernel has its peak left for peak / 9 channels side by side.
+        each = (self.channels_per_unit if kernel == (1, 1)
+                else _peak_macs(unit, 8) / _KERNEL_ROWS**2)
+        return max(1, min(unit.count, npu.engines - 2, math.ceil(depth / each)))
+
+    def _macs_per_cycle(self, kernel: tuple[int, int], unit: UnitKind, bits: int) -> float:
+        taps = min(kernel[0] * kernel[1], _KERNEL_ROWS)
+        return min(_peak_macs(unit, bits), self.pointwise_macs_per_cycle * taps)
+
+
+def _kernel(layer: Layer) -> tuple[int, int]:
+    return layer.window.kernel if layer.window is not None else (1, 1)
+
+
+def _decoder(npu: Npu) -> UnitKind:
+    unit = npu.unit_for("weight_decode")
+    if unit is None:
+        raise RuntimeRefusedError(f"{npu.name}: the accelerator has no unit that unpacks weights "
+                                  "(role weight_decode); accepted: 8-bit weights")
+    return unit
+
+
+def _averaged(graph: Graph, layer: Layer) -> int:
+    """Elements an averaging operator takes for each output, 1 for any other."""
+    if layer.op == "mean":
+        inputs = graph.tensors[layer.inputs[0]].elements
+        return inputs // max(1, graph.tensors[layer.outputs[0]].elements)
+    if layer.op == "average_pool_2d":
+        return math.prod(_kernel(layer))
+    return 1
+
+
+def _inflation(layer: Layer) -> int:
+    """How much larger a native depthwise kernel is stored: a strided one covers twice the width."""
+    strided = layer.window is not None and layer.window.stride != (1, 1)
+    return 2 if layer.op == "depthwise_conv_2d" and strided else 1
+
+
+def _peak_macs(unit: UnitKind, weight_bits: int) -> float:
+    rates = dict(unit.macs_per_cycle)
+    return rates.get(f"8x{weight_bits}") or rates["8x8"]
