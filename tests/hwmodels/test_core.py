@@ -41,6 +41,11 @@ STEADY = [
     ("cortex-m33", "subs r7, #1; add r0, r1; bne 1b", 2, 0),
     # M33: behind the subs itself it does not (measured): 2, and the refill is apart
     ("cortex-m33", "subs r7, #1; bne 1b", 2, 0),
+    # M33: cbnz reads no flags, so the rule alone keeps it from joining the adds; the add it joins
+    ("cortex-m33", "adds r0, r1; cbnz r7, 1b", 2, 0),
+    ("cortex-m33", "add r0, r1; cbnz r7, 1b", 1, 0),
+    # M33: a nop joins an adds: the rule is of taken branches
+    ("cortex-m33", "adds r0, r1; nop; adds r2, r3; nop", 2, 0),
     # M7: independent pairs: two adds a cycle; bne shares the last
     ("cortex-m7", "and r0, r1, r2; and r3, r4, r5; and r6, r8, r9; bne 1b", 2, 0),
     # M7: one MAC unit, accumulation chains each cycle (measured); subs and bne ride along

@@ -25,14 +25,16 @@ class MadeBoard:
     """Answers on `port`; `faults` names ways to misbehave.
 
     hang_at: request type that is never answered; reboot_at_run: forgets all during that run,
-    once; version: what HELLO tells; flood: sends rubbish without end after HELLO.
+    once; version: what HELLO tells; flood: sends rubbish without end after HELLO; mismatched: runs
+    up to here gave another output than the first.
     """
 
     def __init__(self, *, hang_at: int | None = None, reboot_at_run: int | None = None,
                  version: int = 1, flood: bool = False, features: int = 0x421,
-                 cycles_of=None, run_s: float = 0.0) -> None:
+                 cycles_of=None, run_s: float = 0.0, mismatched: int = 0) -> None:
         self.hang_at, self.reboot_at_run, self.version = hang_at, reboot_at_run, version
         self.flood, self.features, self.run_s = flood, features, run_s
+        self.mismatched = mismatched
         self.cycles_of = cycles_of or (lambda run, layer, cold: CYCLES[layer] + (run % 3))
         self.served: list[int] = []
         self.runs_made = 0
@@ -201,7 +203,8 @@ class MadeBoard:
             if select.select([self._master], [], [], 0)[0]:
                 break
         return wire.RunReply(first_run=asked.first_run, done=done, checksum=0xC0FFEE,
-                             samples_next=self.first + len(self.samples), mismatches=0,
+                             samples_next=self.first + len(self.samples),
+                             mismatches=min(self.mismatched, asked.first_run + done),
                              reserved=0).pack()
 
     def _on_samples(self, payload: bytes):

@@ -86,6 +86,16 @@ def test_cold_and_warm_apart_with_everything_a_reader_needs(tmp_path):
     assert seen[-1].done == seen[-1].total == RUNS and seen[-1].left_s == 0
 
 
+@pytest.mark.parametrize("mismatched", [0, 1, 3])
+def test_outputs_unlike_the_first_are_counted(tmp_path, mismatched):
+    """The board tells how many there were so far; the last word is what the campaign keeps."""
+    with MadeBoard(mismatched=mismatched) as board, Link(board.port) as link:
+        made = campaign(link, tmp_path)
+        made.prepare()
+        made.collect(warm_plan(made, adaptive=False))
+    assert made.mismatches == mismatched
+
+
 @pytest.mark.parametrize("faults", [
     Faults(drop=3e-4, seed=1), Faults(flip=3e-4, seed=2), Faults(duplicate=3e-4, seed=3),
     Faults(stall=1e-4, stall_s=0.1, seed=4)], ids=["drop", "flip", "duplicate", "stall"])

@@ -207,6 +207,43 @@ def test_an_accelerators_epochs_are_set_side_by_side():
 
 # --- the idealised view ------------------------------------------------------------------------
 
+def told(prediction, *samples: Sample, **header) -> Measurement:
+    """A measurement of these samples, on the prediction's board."""
+    return Measurement(header=measure(prediction, **header).header, samples=samples)
+
+
+@pytest.mark.parametrize(("unit", "ns"), [("s", 1e9), ("ms", 1e6), ("us", 1e3), ("ns", 1.0)])
+@pytest.mark.parametrize("counter", ["latency", "duration", "time"])
+def test_a_time_is_read_in_its_unit(unit, ns, counter):
+    """Seven units of each: nanoseconds are what sides are compared in."""
+    prediction = make_prediction(1)
+    side = side_of_measurement(told(prediction, Sample(run=0, counter=counter, value=7.0,
+                                                       unit=unit)))
+    assert side.whole.amounts == {"time": round(7 * ns)}
+
+
+@pytest.mark.parametrize(("unit", "nj"), [("J", 1e9), ("mJ", 1e6), ("uJ", 1e3), ("nJ", 1.0)])
+def test_an_energy_is_read_in_its_unit(unit, nj):
+    prediction = make_prediction(1)
+    side = side_of_measurement(told(prediction, Sample(run=0, counter="energy", value=7.0,
+                                                       unit=unit)))
+    assert side.whole.amounts == {"energy": round(7 * nj)}
+
+
+def test_the_time_of_an_epoch_is_all_its_phases():
+    """800 + 1600 + 400 cycles of 800 MHz are 1 + 2 + 0.5 us; each is needed."""
+    prediction = make_prediction(1)
+    phases = {"pre_cycles": 800.0, "core_cycles": 1600.0, "post_cycles": 400.0}
+    samples = [Sample(run=0, layer=0, counter=name, value=value, unit="cycles", clock="cpu")
+               for name, value in phases.items()]
+    samples.append(Sample(run=0, layer=0, counter="core_npu_cycles", value=2000.0, unit="cycles",
+                          clock="npu"))
+    side = side_of_measurement(told(prediction, *samples, clock_hz=800e6))
+    (part,) = side.parts
+    assert (side.part, part.amounts) == ("epoch", {"time": 3500})
+    assert side.whole.amounts["time"] == 3500
+
+
 def test_shapley_values_of_a_game_worked_by_hand():
     worth = {"": 0, "a": 12, "b": 6, "c": 0, "ab": 24, "ac": 12, "bc": 6, "abc": 30}
     found = shapley(lambda chosen: worth["".join(sorted(chosen))], ("a", "b", "c"))

@@ -7,7 +7,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from twin.deployment.placement import align, check_fit, plan_placement, requantisation_bytes
+from twin.deployment.placement import (
+    Placement,
+    align,
+    check_fit,
+    plan_placement,
+    requantisation_bytes,
+)
 from twin.errors import PlacementError
 from twin.network.graph import Graph, Layer, Quantization, Tensor
 from twin.network.zoo import build
@@ -70,6 +76,63 @@ def test_in_place_operators_share_a_dying_input() -> None:
     assert shared.slot(1).offset_bytes == shared.slot(2).offset_bytes
     over = plan_placement(graph, load_runtime("x-cube-ai@9.0"), "armv7e-m")
     assert over.arena_bytes == 400 and over.live_bytes == (400, 400)
+
+
+def branching(overlaps: bool) -> tuple[Graph, Placement]:
+    """Layer 1 works in place on what layer 2 reads again: relu(t1) + t1."""
+    tensors = tuple(Tensor(name=f"t{i}", shape=(1, 400), dtype="int8",
+                           quantization=Quantization(scales=(1.0,), zero_points=(0,)))
+                    for i in range(4))
+    layers = (Layer(index=0, name="l0", op="relu", inputs=(0,), outputs=(1,)),
+              Layer(index=1, name="l1", op="relu", inputs=(1,), outputs=(2,)),
+              Layer(index=2, name="l2", op="add", inputs=(2, 1), outputs=(3,)))
+    graph = Graph(name="branch", source="test", sha256="0", tensors=tensors, layers=layers,
+                  inputs=(0,), outputs=(3,))
+    runtime = replace(load_runtime("x-cube-ai@9.0"), overlaps=overlaps)
+    return graph, plan_placement(graph, runtime, "armv7e-m")
+
+
+@pytest.mark.parametrize("overlaps", [True, False])
+def test_an_input_that_is_read_again_is_not_written_over(overlaps: bool) -> None:
+    _, plan = branching(overlaps)
+    kept, made = plan.slot(1), plan.slot(2)
+    assert kept.last_layer == 2 and made.first_layer <= 2
+    assert kept.offset_bytes + 400 <= made.offset_bytes or (
+        made.offset_bytes + 400 <= kept.offset_bytes)
+    assert plan.live_bytes[2] >= 800
+    # What dies there may be: the sum lies where one of its summands was.
+    assert plan.slot(3).offset_bytes in (kept.offset_bytes, made.offset_bytes)
+
+
+def recurrent() -> Graph:
+    """A filter of 16 steps between two element-wise layers; its state is tensor 4."""
+    shapes = {"in": (1, 8), "first": (1, 8), "feature": (4, 8), "time": (4, 16), "state": (1, 64),
+              "made": (1, 4), "last": (1, 4)}
+    constant = {"feature", "time"}
+    tensors = tuple(Tensor(
+        name=name, shape=shape, dtype="int8",
+        data=np.ones(shape, np.int8) if name in constant else None,
+        quantization=Quantization(scales=(1.0,), zero_points=(0,)))
+        for name, shape in shapes.items())
+    layers = (Layer(index=0, name="l0", op="relu", inputs=(0,), outputs=(1,)),
+              Layer(index=1, name="l1", op="svdf", inputs=(1, 2, 3, -1, 4), outputs=(5,),
+                    options=(("rank", 1),)),
+              Layer(index=2, name="l2", op="relu", inputs=(5,), outputs=(6,)))
+    return Graph(name="svdf", source="test", sha256="0", tensors=tensors, layers=layers,
+                 inputs=(0,), outputs=(6,))
+
+
+@pytest.mark.parametrize("runtime", ["tflm-cmsis-nn", "x-cube-ai@9.0"])
+def test_a_recurrent_state_keeps_its_place_from_one_inference_to_the_next(runtime: str) -> None:
+    graph = recurrent()
+    assert graph.states == (4,)
+    plan = plan_placement(graph, load_runtime(runtime), "armv7e-m")
+    state = plan.slot(4)
+    assert (state.first_layer, state.last_layer, state.size_bytes) == (0, 2, 64)
+    for other in plan.arena:
+        if other.tensor != 4:
+            assert (other.offset_bytes + other.size_bytes <= state.offset_bytes
+                    or state.offset_bytes + state.size_bytes <= other.offset_bytes)
 
 
 def test_a_convolution_writes_over_its_input() -> None:

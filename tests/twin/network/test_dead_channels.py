@@ -136,6 +136,26 @@ def test_zero_channels_stay_when_a_bias_makes_them_constant():
     assert drop_dead_channels(graph) is graph
 
 
+def test_negative_biases_without_a_clamp_keep_their_channels():
+    """A zero row with a negative bias is zero behind a clamp only: here the channel is negative."""
+    graph = edited(edited(with_dead_rows(small_net()), 0, 2, negative), 1, 2, negative)
+    assert drop_dead_channels(graph) is not graph
+    layers = tuple(replace(layer, activation=None) if layer.index < 2 else layer
+                   for layer in graph.layers)
+    tensors = tuple(replace(one, quantization=replace(one.quantization, zero_points=(3,)))
+                    if i in (graph.layers[0].outputs[0], graph.layers[1].outputs[0]) else one
+                    for i, one in enumerate(graph.tensors))
+    free = replace(graph, layers=layers, tensors=tensors)
+    assert drop_dead_channels(free) is free
+    lowest = replace(graph, layers=layers, tensors=tuple(
+        replace(one, quantization=replace(one.quantization, zero_points=(-128,)))
+        if i in (graph.layers[0].outputs[0], graph.layers[1].outputs[0]) else one
+        for i, one in enumerate(graph.tensors)))
+    # At the lowest number an int8 holds, saturation is the clamp.
+    assert drop_dead_channels(lowest) is not lowest
+    assert_same_outputs(lowest, drop_dead_channels(lowest))
+
+
 def test_outputs_and_sums_keep_every_channel():
     net = Builder("sum", 1)
     source = net.input((1, 5, 4, 3))

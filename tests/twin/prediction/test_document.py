@@ -1,6 +1,7 @@
 """The JSON document: its schema, its sums, its bytes."""
 
 import json
+from dataclasses import replace
 
 import jsonschema
 import pytest
@@ -8,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from made_predictions import make_prediction
 
-from hwmodels.counts import CAUSES
+from hwmodels.counts import CAUSES, CountLine, Counts, Price, Prices, make_bill, merge_bills
 from twin.prediction.document import dump_document, load_schema, to_document
 from twin.prediction.ledger import make_ledger, percentages, share_out
 
@@ -66,6 +67,23 @@ def test_total_is_the_rounded_real_total():
     assert sum(ledger.total.values()) == round(prediction.bill.cycles("cpu"))
     for layer, lines in zip(prediction.layers, ledger.layers, strict=True):
         assert abs(sum(lines.values()) - layer.cycles) < 1
+
+
+@pytest.mark.parametrize(("cycles", "total"), [(1.4, 4), (1.6, 5), (1.5, 4), (0.25, 1)])
+def test_the_total_is_rounded_and_not_the_sum_of_rounded_layers(cycles, total):
+    """Three layers of 1.4 cycles are 4.2, so 4; each by itself would be 1, and the sum 3."""
+    prediction = make_prediction(3)
+    prices = Prices({("alu_issue", ""): Price(event="alu_issue", cycles=1.0, clock="cpu", pj=1.0,
+                                              kind="assumed", source="made")})
+    bill = make_bill(Counts((CountLine(event="alu_issue", occurred=cycles, exposed=cycles),)),
+                     prices)
+    layers = tuple(replace(layer, bill=bill, cycles=cycles) for layer in prediction.layers)
+    whole = merge_bills(layer.bill for layer in layers)
+    made = replace(prediction, layers=layers, bill=whole, cycles=3 * cycles)
+    assert sum(make_ledger(made).total.values()) == total
+    document = to_document(made)
+    assert document["total"]["cycles"] == {"cpu": total}
+    assert sum(layer["cycles"] for layer in document["layers"]) == total
 
 
 def test_same_prediction_gives_the_same_bytes():
