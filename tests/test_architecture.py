@@ -1,8 +1,9 @@
-"""The direction of imports, and one home for each edge library."""
+"""The order of packages, no circle of modules, and one home for each edge library."""
 
 import ast
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -10,7 +11,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-LAYERS = {"hwmodels": 0, "calibration": 1, "twin": 2}
+PACKAGES = ("hwmodels", "calibration", "twin")
 HOMES = {
     "tflite": "twin", "flatbuffers": "twin", "onnx": "twin", "typer": "twin",
     "rich": "twin", "matplotlib": "twin", "serial": "calibration", "scipy": "calibration",
@@ -33,15 +34,13 @@ def imported_names(path: Path) -> list[tuple[str, bool]]:
     return names
 
 
-FILES = [path for package in LAYERS for path in sorted((ROOT / package).rglob("*.py"))]
+FILES = [path for package in PACKAGES for path in sorted((ROOT / package).rglob("*.py"))]
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
-def test_imports_go_one_way(path: Path) -> None:
+def test_edge_libraries_have_a_home(path: Path) -> None:
     package = path.relative_to(ROOT).parts[0]
     for name, at_top in imported_names(path):
-        if name in LAYERS:
-            assert LAYERS[name] <= LAYERS[package], f"{path} imports upwards: {name}"
         assert HOMES.get(name, package) == package, f"{path}: the home of {name} is {HOMES[name]}"
         heavy = name in ("sklearn", "scipy", "matplotlib", "pandas", "onnx")
         assert not (heavy and at_top), f"{path} imports {name} at module level"
@@ -49,9 +48,46 @@ def test_imports_go_one_way(path: Path) -> None:
             assert path.parent.name == "kernels" or not at_top, f"{path}: numba at module level"
 
 
+def lint_imports(root: Path) -> subprocess.CompletedProcess[str]:
+    """Hold the packages of a folder to the order in its pyproject.toml."""
+    code = ("import sys; from importlinter.cli import lint_imports; "
+            "sys.exit(lint_imports(no_cache=True, no_logo=True))")
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    return subprocess.run([sys.executable, "-c", code], cwd=root, capture_output=True, text=True,
+                          check=False, env=environment | {"COLUMNS": "200"})
+
+
+def test_packages_import_in_order_and_in_no_circle() -> None:
+    ended = lint_imports(ROOT)
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+
+
+def test_the_order_holds_inside_functions_and_for_types(tmp_path) -> None:
+    for package in PACKAGES:
+        shutil.copytree(ROOT / package, tmp_path / package, ignore=lambda folder, names: [
+            name for name in names if ("." in name and not name.endswith(".py"))
+            or name == "__pycache__"])
+    shutil.copy(ROOT / "pyproject.toml", tmp_path)
+    planted = {
+        "twin/network/graph.py": "if TYPE_CHECKING:\n    import twin.prediction.prediction\n",
+        "twin/prediction/host.py": "def late():\n    import twin.image.target\n",
+        "twin/reports/tables/report.py": "def late():\n    import twin.reports.export\n",
+        "twin/reports/export.py": "def late():\n    import twin.reports.tables.report\n"}
+    for name, text in planted.items():
+        with (tmp_path / name).open("a") as file:
+            file.write(text)
+    (tmp_path / "twin" / "attic.py").write_text("")
+    ended = lint_imports(tmp_path)
+    assert ended.returncode == 1, ended.stdout + ended.stderr
+    for said in ("twin.network.graph -> twin.prediction.prediction",
+                 "twin.prediction.host -> twin.image.target",
+                 "No cycles are allowed in twin.reports", "twin.attic"):
+        assert said in ended.stdout
+
+
 def test_numba_kernels_import_each_other_only() -> None:
     for path in (ROOT / "hwmodels" / "kernels").glob("*.py"):
-        ours = {name for name, _ in imported_names(path) if name in LAYERS}
+        ours = {name for name, _ in imported_names(path) if name in PACKAGES}
         found = re.findall(r"^from (hwmodels\S*) import", path.read_text(), re.MULTILINE)
         assert ours <= {"hwmodels"} and all(
             name.startswith(("hwmodels.kernels.cache_", "hwmodels.kernels.compiled"))

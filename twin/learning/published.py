@@ -99,7 +99,7 @@ def build_published(model: str) -> Graph:
 
     if zoo.is_known(model):
         return zoo.build(model)
-    from twin.network.zoo.layer_list import read_layer_list
+    from twin.network.readers.layer_list import read_layer_list
 
     return read_layer_list(LAYER_LISTS / f"{model}.json")
 

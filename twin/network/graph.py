@@ -75,6 +75,12 @@ class Window:
     padding: tuple[int, int, int, int] = (0, 0, 0, 0)
 
 
+def same_padding(size: int, kernel: int, stride: int, dilation: int) -> tuple[int, int]:
+    """Padding before and after that TensorFlow calls SAME: output = ceil(size / stride)."""
+    total = max(0, (-(-size // stride) - 1) * stride + (kernel - 1) * dilation + 1 - size)
+    return total // 2, total - total // 2
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Layer:
     """One operator of the graph.

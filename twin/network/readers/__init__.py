@@ -12,7 +12,7 @@ from twin.errors import ModelError, UsageError
 from twin.network.graph import Graph
 
 SUFFIXES = (".tflite", ".onnx", ".json")
-"""Endings of the files this reads; .json is a layer list (`twin.network.zoo.layer_list`)."""
+"""Endings of the files this reads; .json is a layer list (`twin.network.readers.layer_list`)."""
 
 _ZOO_PREFIX = "zoo:"
 
@@ -57,7 +57,7 @@ def read_model(path_or_name: str | Path, *, assume_unsupported: str | None = Non
 
         return read_onnx(text, assume_unsupported=assume_unsupported)
     if suffix == ".json":
-        from twin.network.zoo.layer_list import read_layer_list
+        from twin.network.readers.layer_list import read_layer_list
 
         return read_layer_list(text, assume_unsupported=assume_unsupported)
     return _build_zoo(text)

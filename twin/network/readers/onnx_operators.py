@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from twin.network.graph import Window
+from twin.network.graph import Window, same_padding
 from twin.network.readers.onnx_fusion import Group, clip_activation
 from twin.network.readers.onnx_layout import CHANNELS_LAST, PLAIN, stored_axes, stored_axis
 from twin.network.readers.onnx_movement import (
@@ -21,7 +21,6 @@ from twin.network.readers.onnx_movement import (
 )
 from twin.network.readers.onnx_values import OnnxReader
 from twin.network.readers.refusal import UnsupportedError
-from twin.network.readers.tflite_operators import same_padding
 
 Convert = Callable[[OnnxReader, Group], None]
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from twin.errors import ModelError
-from twin.network.graph import Layer, Quantization, Tensor, Window
+from twin.network.graph import Layer, Quantization, Tensor, Window, same_padding
 from twin.network.readers.refusal import UnsupportedError
 
 ACTIVATIONS = {0: None, 1: "relu", 2: "relu_n1_to_1", 3: "relu6", 4: "tanh"}
@@ -117,12 +117,6 @@ class Converter:
 
     convert: Callable[[Node], Layer]
     data: tuple[int, ...]
-
-
-def same_padding(size: int, kernel: int, stride: int, dilation: int) -> tuple[int, int]:
-    """Padding before and after that TensorFlow calls SAME: output = ceil(size / stride)."""
-    total = max(0, (-(-size // stride) - 1) * stride + (kernel - 1) * dilation + 1 - size)
-    return total // 2, total - total // 2
 
 
 def _window(node: Node, kernel: tuple[int, int], options: Any,

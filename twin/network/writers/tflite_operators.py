@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from twin.errors import ModelError
-from twin.network.graph import Graph, Layer, Quantization
-from twin.network.readers.tflite_operators import ACTIVATIONS, same_padding
+from twin.network.graph import Graph, Layer, Quantization, same_padding
+from twin.network.readers.tflite_operators import ACTIVATIONS
 
 AddConstant = Callable[..., int]
 """(name, values, quantization=None) -> tensor index of a new constant."""

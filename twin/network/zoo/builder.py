@@ -9,8 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from twin.network.graph import Graph, Layer, Quantization, Tensor, Window
-from twin.network.readers.tflite_operators import same_padding
+from twin.network.graph import Graph, Layer, Quantization, Tensor, Window, same_padding
 
 # Activations are scaled for values of about unit variance, which He-initialised weights keep:
 # six standard deviations above zero after a rectifier, four to either side otherwise.
