@@ -9,9 +9,9 @@ import numpy as np
 
 from benchmarks.accuracy import calibrated
 from benchmarks.accuracy.calibrated import Guess, Validation, energy_r2
+from benchmarks.accuracy.coverage import coverage_band, effective_count
 from benchmarks.accuracy.specifications import CORE_RATIO, FOREST, FOUR, PER_MAC, POWER
 from benchmarks.accuracy.targets import list_targets
-from calibration.fitting.intervals import coverage_band, effective_count
 from calibration.fitting.overlay import list_shipped, read_overlay
 from twin.learning.observations import hash_counts, hash_data, with_energy
 

@@ -10,8 +10,8 @@ import numpy as np
 
 from benchmarks.accuracy import calibrated
 from benchmarks.accuracy.calibrated import Guess, Validation, energy_r2
+from benchmarks.accuracy.coverage import coverage_band, effective_count
 from benchmarks.accuracy.specifications import CORE_RATIO, POWER
-from calibration.fitting.intervals import coverage_band, effective_count
 
 LABORATORY_BOARDS = ("nucleo_l4r5zi", "nucleo_u575zi_q", "nucleo_h7a3zi_q")
 """Boards of MLPerf Tiny whose kernel library has a history of releases."""

@@ -23,9 +23,9 @@ from pathlib import Path
 
 import numpy as np
 
+from benchmarks.oracles.replay import empty_layers, record_layers, replay_layers
 from calibration.errors import LinkError
 from calibration.virtual_board.costs import Costs, Span
-from calibration.virtual_board.replay import empty_layers, record_layers, replay_layers
 from hwmodels.board.facts import Cache
 from hwmodels.cache.set_associative import new_state, simulate_nests
 from hwmodels.core.file import load_core

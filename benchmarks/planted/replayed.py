@@ -15,11 +15,11 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.exactness.binary import RECORDED, SPANS, called_layers, read_build
+from benchmarks.oracles.replay import LayerRecord, record_layers, replay_layers
 from calibration.fitting.prices import Evidence, Fit, Noise, fit_prices
 from calibration.fitting.prior import Cell, Prior, known_prior
 from calibration.fitting.spread import learn_noise
 from calibration.virtual_board.costs import Costs, Disturbance
-from calibration.virtual_board.replay import LayerRecord, record_layers, replay_layers
 from hwmodels.board.facts import Cache
 from hwmodels.core.file import load_core
 from hwmodels.core.schedule import count_block

@@ -14,7 +14,6 @@ inference with the jackknife+, Annals of Statistics 49 (2021), section 1.2.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -170,87 +169,8 @@ def bound(value: float, sd: float, band: Band) -> Interval:
                     level=band.level)
 
 
-def jackknife_plus(left_out: np.ndarray, residuals: np.ndarray, level: float = LEVEL) -> Interval:
-    """Return the jackknife+ interval of a new point.
-
-    Parameters
-    ----------
-    left_out : numpy.ndarray
-        Shape (n,): the new point predicted by each model that lacks row i.
-    residuals : numpy.ndarray
-        Shape (n,): absolute error of row i under the model that lacks it.
-    level : float
-        Nominal coverage; guaranteed is 2 level - 1, usual is level.
-
-    Returns
-    -------
-    Interval
-        Infinite when n is too small.
-    """
-    high = conformal_quantile(left_out + residuals, level)
-    low = -conformal_quantile(-(left_out - residuals), level)
-    return Interval(low=low, high=high, level=level)
-
-
-def coverage_band(count: int, level: float = LEVEL, confidence: float = 0.95,
-                  ) -> tuple[float, float]:
-    """Return between which shares of covered rows a true level would be seen by chance.
-
-    Parameters
-    ----------
-    count : int
-        Independent rows, or clusters of dependent ones.
-    level : float
-        True coverage.
-    confidence : float
-        Probability of the band.
-
-    Notes
-    -----
-    Central interval of the binomial distribution.
-    """
-    try:
-        from scipy.stats import binom
-    except ImportError as error:
-        raise extra_missing("intervals", "SciPy", "fit") from error
-    low, high = binom.interval(confidence, count, level)
-    return float(low) / count, float(high) / count
-
-
 def probability_less(log_difference: float, sd: float) -> float:
     """Return the probability that a log difference is really below zero, normal errors."""
     if sd <= 0:
         return 0.5 if log_difference == 0 else float(log_difference < 0)
     return 0.5 * math.erfc(log_difference / (sd * math.sqrt(2.0)))
-
-
-def effective_count(clusters: Sequence[object], inside: np.ndarray) -> float:
-    """Return how many independent rows a clustered coverage is worth.
-
-    Parameters
-    ----------
-    clusters : sequence of object
-        Cluster of each row.
-    inside : numpy.ndarray
-        Shape (rows,): whether each row was covered.
-
-    Returns
-    -------
-    float
-        n / (1 + (m - 1) rho) with m the mean cluster size and rho the intracluster correlation of
-        being covered (analysis of variance estimator), at least the number of clusters and at
-        most n.
-    """
-    groups: dict[object, list[float]] = {}
-    for cluster, covered in zip(clusters, inside, strict=True):
-        groups.setdefault(cluster, []).append(float(covered))
-    rows, count = len(inside), len(groups)
-    if count < 2 or rows == count:
-        return float(max(count, 1) if count < 2 else rows)
-    mean = sum(sum(group) for group in groups.values()) / rows
-    between = sum(len(g) * (sum(g) / len(g) - mean) ** 2 for g in groups.values()) / (count - 1)
-    within = sum((x - sum(g) / len(g)) ** 2 for g in groups.values() for x in g) / (rows - count)
-    size = (rows - sum(len(g) ** 2 for g in groups.values()) / rows) / (count - 1)
-    spread = between + (size - 1) * within
-    rho = max(0.0, (between - within) / spread) if spread > 0 else 1.0
-    return float(min(rows, max(count, rows / (1 + (size - 1) * rho))))

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from calibration.errors import FitError
-from calibration.fitting.prices import Evidence, Fit, predict_totals
+from calibration.fitting.prices import Fit
 
 FEWEST_BOARDS = 4
 LEAST_SCALE = 1.0
@@ -34,53 +34,9 @@ class HeldOut:
     keys: tuple[Hashable, ...]
 
     @property
-    def relative_errors(self) -> np.ndarray:
-        """|predicted / measured - 1| of each row."""
-        return np.abs(np.expm1(-self.log_errors))
-
-    @property
     def scores(self) -> np.ndarray:
         """Errors over their stated standard deviation."""
         return self.log_errors / self.sds
-
-
-def leave_out(evidence: Evidence, keys: Sequence[Hashable], fitter: Callable[[Evidence], Fit],
-              ) -> HeldOut:
-    """Predict every row by a fit to the rows of other keys.
-
-    Parameters
-    ----------
-    evidence : Evidence
-        Rows that may be learnt from.
-    keys : sequence
-        One per row; rows of one key are left out together.
-    fitter : callable
-        Evidence to Fit.
-
-    Returns
-    -------
-    HeldOut
-        In the order of the rows.
-
-    Raises
-    ------
-    FitError
-        When there is not one key per row.
-    """
-    if len(keys) != len(evidence):
-        raise FitError(f"{len(keys)} keys for {len(evidence)} rows")
-    errors, sds = np.full(len(evidence), np.nan), np.full(len(evidence), np.nan)
-    for key in dict.fromkeys(keys):
-        out = [row for row, other in enumerate(keys) if other == key]
-        rest = [row for row, other in enumerate(keys) if other != key]
-        if not rest:
-            continue
-        fit = fitter(evidence.select(rest))
-        left = evidence.select(out)
-        totals, variances = predict_totals(fit, left)
-        errors[out] = np.log(left.measured) - totals
-        sds[out] = np.sqrt(variances + total_error(fit))
-    return HeldOut(log_errors=errors, sds=sds, keys=tuple(keys))
 
 
 def leave_out_closely(fit: Fit, keys: Sequence[Hashable]) -> HeldOut:
@@ -96,7 +52,7 @@ def leave_out_closely(fit: Fit, keys: Sequence[Hashable]) -> HeldOut:
     Returns
     -------
     HeldOut
-        As `leave_out` gives with prices linearised where the fit ended.
+        As a fit to the other rows gives with prices linearised where the fit ended.
 
     Notes
     -----

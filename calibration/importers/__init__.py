@@ -111,12 +111,6 @@ def import_log(form: str, path: str | Path, *, board: str | None = None, model: 
                     remarks=tuple(log.remarks))
 
 
-def import_measurement(form: str, path: str | Path, *, board: str | None = None,
-                       model: str | None = None, clock_hz: float | None = None) -> Measurement:
-    """Read a complete log of a public tool; see `import_log`."""
-    return import_log(form, path, board=board, model=model, clock_hz=clock_hz).measurement
-
-
 def _reader(module: str) -> ModuleType:
     return import_module(f"calibration.importers.{module}")
 

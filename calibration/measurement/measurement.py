@@ -15,7 +15,7 @@ import os
 import shutil
 import warnings
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 
 import numpy as np
@@ -154,26 +154,6 @@ class Measurement:
         return Summary(count=len(values), minimum=float(values.min()), p50=p50, p90=p90, p95=p95,
                        p99=p99, maximum=float(values.max()), mean=float(values.mean()),
                        unit=sample.unit, clock=sample.clock)
-
-
-def merge_measurements(parts: Iterable[Measurement]) -> Measurement:
-    """Join runs of the same header, numbering them on.
-
-    Raises
-    ------
-    MeasurementError
-        When headers differ, naming every key that does.
-    """
-    measurements = list(parts)
-    if not measurements:
-        raise MeasurementError("no measurement to merge")
-    samples: list[Sample] = []
-    offset = 0
-    for part in measurements:
-        _refuse_other_header(measurements[0].header, part.header, "measurements to merge")
-        samples += [replace(sample, run=sample.run + offset) for sample in part.samples]
-        offset += part.next_run
-    return Measurement(header=measurements[0].header, samples=tuple(samples))
 
 
 def _refuse_other_header(old: Header, new: Header, where: str) -> None:

@@ -41,7 +41,7 @@ import numpy as np
 from hwmodels.board.facts import Board, Memory
 from hwmodels.bus.bursts import HELD, LAST, TARGET, Bursts, merge_streams, separate_masters
 from hwmodels.bus.interconnect import ARBITRATIONS, Interconnect, Master, Slave, Stream
-from hwmodels.errors import BoardError, KernelError, did_you_mean
+from hwmodels.errors import BoardError, KernelError
 
 ISSUE, GRANT, FINISH, WAIT = range(4)
 """Columns of `BusRun.times`."""
@@ -91,16 +91,6 @@ class BusRun:
             mine = mine[np.argsort(self.times[mine, GRANT])]
             held[mine[np.diff(pages[mine], prepend=-1) != 0]] += ticks
         return held
-
-    def utilisation(self, slave: str) -> float:
-        """Return the share of the time to the last finish a slave was held, mean of its banks."""
-        banks = self.bursts.interconnect.banks
-        held = [int(ticks) for ticks, (name, _) in zip(self.busy, banks, strict=True)
-                if name == slave]
-        if not held:
-            raise KernelError(f"bus: no slave {slave!r}; "
-                              + did_you_mean(slave, {name for name, _ in banks}))
-        return sum(held) / (len(held) * self.end_ticks) if self.end_ticks else 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

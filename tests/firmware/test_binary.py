@@ -17,8 +17,8 @@ from made_networks import needs_tools, random_network
 
 from benchmarks.exactness import binary
 from benchmarks.oracles.cache import walk_addresses
+from benchmarks.oracles.replay import record_layers, replay_layers
 from calibration.virtual_board.costs import Costs
-from calibration.virtual_board.replay import record_layers, replay_layers
 from hwmodels.board.facts import Cache
 from hwmodels.cache.set_associative import new_state, simulate_nests
 from hwmodels.kernel import Access, Operand

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from array_reads import read_array
 
 from hwmodels.board.external import Sdram, SerialMemory, sdram_cycles, serial_cycles
 from hwmodels.board.facts import Memory
@@ -13,7 +14,6 @@ from hwmodels.board.file import load_board
 from hwmodels.board.memory import (
     bank_numbers,
     burst_cycles,
-    read_array,
     sequential_wait_cycles,
 )
 from hwmodels.errors import BoardError

@@ -70,10 +70,6 @@ class Finding:
         The hypothesis.
     prior, probability : float
         Before and after the evidence.
-    total_ratio : float
-        Measured total over what it predicts.
-    rms : float
-        Root mean square of what it leaves, as logarithms over the layers of the pattern.
     evidence : tuple of str
         Figures that speak for or against it.
     predicted : mapping of int to float
@@ -83,8 +79,6 @@ class Finding:
     fault: Fault
     prior: float
     probability: float
-    total_ratio: float
-    rms: float
     evidence: tuple[str, ...]
     predicted: Mapping[int | None, float]
 
@@ -378,8 +372,6 @@ def _rank(faults: tuple[Fault, ...], weighed: Sequence[_Weight], pattern: _Patte
     total = float(pattern.measured.sum())
     found = [Finding(
         fault=fault, prior=prior, probability=float(chance),
-        total_ratio=total / float(one.predicted.sum()),
-        rms=float(np.sqrt(np.mean(one.residual**2))),
         evidence=(_describe_fit(one, total), *one.counted),
         predicted=dict(zip(pattern.layers, one.predicted, strict=True)))
         for fault, prior, chance, one in zip(faults, priors, chances, weighed, strict=True)]

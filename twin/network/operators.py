@@ -18,8 +18,6 @@ class Operator:
         Snake case; what `Layer.op` says.
     macs : callable
         (graph, layer) -> multiply-accumulates of the formula below.
-    element_ops : callable
-        (graph, layer) -> arithmetic operations that are not multiply-accumulates.
     parameters : tuple of int
         Places in `Layer.inputs` of trained constants: weights and biases.
     alias : bool
@@ -30,7 +28,6 @@ class Operator:
 
     name: str
     macs: Callable[[Graph, Layer], int]
-    element_ops: Callable[[Graph, Layer], int]
     parameters: tuple[int, ...] = ()
     alias: bool = False
     assumed: bool = False
@@ -64,11 +61,6 @@ def layer_macs(graph: Graph, layer: Layer) -> int:
     return OPERATORS[layer.op].macs(graph, layer)
 
 
-def layer_parameters(graph: Graph, layer: Layer) -> int:
-    """Trained values a layer holds: elements of its constant weights and biases."""
-    return sum(graph.tensors[i].elements for i in _parameter_ids(graph, layer))
-
-
 def graph_macs(graph: Graph) -> int:
     """Multiply-accumulates of the whole network."""
     return sum(layer_macs(graph, layer) for layer in graph.layers)
@@ -78,18 +70,6 @@ def graph_parameters(graph: Graph) -> int:
     """Trained values of the network; a tensor two layers share counts once."""
     shared = {i for layer in graph.layers for i in _parameter_ids(graph, layer)}
     return sum(graph.tensors[i].elements for i in shared)
-
-
-def layer_element_ops(graph: Graph, layer: Layer) -> int:
-    """Arithmetic operations of a layer besides its multiply-accumulates.
-
-    Notes
-    -----
-    One per output element for element-wise operators, one per window position for pooling, one
-    per input element for reductions; a softmax takes a maximum, subtracts, exponentiates, sums
-    and divides.
-    """
-    return OPERATORS[layer.op].element_ops(graph, layer)
 
 
 def is_alias(layer: Layer) -> bool:
@@ -165,34 +145,10 @@ def _recurrent_macs(graph: Graph, layer: Layer) -> int:
     return steps * (_input(graph, layer, 1).elements + _input(graph, layer, 2).elements)
 
 
-def _outputs_once(graph: Graph, layer: Layer) -> int:
-    return sum(graph.tensors[i].elements for i in layer.outputs)
-
-
-def _inputs_once(graph: Graph, layer: Layer) -> int:
-    return _input(graph, layer).elements
-
-
-def _windows(graph: Graph, layer: Layer) -> int:
-    assert layer.window is not None, f"layer {layer.index} {layer.op} has no window"
-    return _output(graph, layer).elements * layer.window.kernel[0] * layer.window.kernel[1]
-
-
-def _softmax_ops(graph: Graph, layer: Layer) -> int:
-    return 5 * _output(graph, layer).elements
-
-
-def _bilinear_ops(graph: Graph, layer: Layer) -> int:
-    # Four neighbours weighted and three additions.
-    return 7 * _output(graph, layer).elements
-
-
 def _operator(name: str, macs: Callable[[Graph, Layer], int] = _nothing,
-              element_ops: Callable[[Graph, Layer], int] = _nothing, *,
-              parameters: tuple[int, ...] = (), alias: bool = False,
+              *, parameters: tuple[int, ...] = (), alias: bool = False,
               assumed: bool = False) -> Operator:
-    return Operator(name=name, macs=macs, element_ops=element_ops, parameters=parameters,
-                    alias=alias, assumed=assumed)
+    return Operator(name=name, macs=macs, parameters=parameters, alias=alias, assumed=assumed)
 
 
 UNARY = ("abs", "neg", "exp", "log", "sqrt", "rsqrt", "square", "sin", "cos", "floor", "ceil",
@@ -209,16 +165,16 @@ OPERATORS: Mapping[str, Operator] = {operator.name: operator for operator in (
     _operator("transpose_conv_2d", _transpose_conv_macs, parameters=(1, 2), assumed=True),
     _operator("fully_connected", _fully_connected_macs, parameters=(1, 2)),
     _operator("batch_matmul", _batch_matmul_macs, assumed=True),
-    _operator("average_pool_2d", element_ops=_windows),
-    _operator("max_pool_2d", element_ops=_windows),
-    *(_operator(name, element_ops=_inputs_once) for name in ("mean", "reduce_max")),
-    *(_operator(name, element_ops=_inputs_once, assumed=True) for name in (
+    _operator("average_pool_2d"),
+    _operator("max_pool_2d"),
+    *(_operator(name) for name in ("mean", "reduce_max")),
+    *(_operator(name, assumed=True) for name in (
         "reduce_min", "sum", "arg_max", "arg_min")),
-    _operator("add", element_ops=_outputs_once),
-    _operator("sub", element_ops=_outputs_once, assumed=True),
-    _operator("mul", element_ops=_outputs_once),
-    _operator("minimum", element_ops=_outputs_once),
-    _operator("maximum", element_ops=_outputs_once),
+    _operator("add"),
+    _operator("sub", assumed=True),
+    _operator("mul"),
+    _operator("minimum"),
+    _operator("maximum"),
     _operator("concatenation"),
     *(_operator(name, assumed=True) for name in (
         "split", "slice", "pack", "unpack", "gather", "space_to_depth", "depth_to_space",
@@ -226,26 +182,26 @@ OPERATORS: Mapping[str, Operator] = {operator.name: operator for operator in (
     _operator("pad"),
     _operator("reshape", alias=True),
     _operator("transpose"),
-    _operator("softmax", element_ops=_softmax_ops),
-    _operator("logistic", element_ops=_outputs_once),
-    _operator("relu", element_ops=_outputs_once),
-    _operator("relu6", element_ops=_outputs_once),
-    _operator("leaky_relu", element_ops=_outputs_once, assumed=True),
-    _operator("prelu", element_ops=_outputs_once, parameters=(1,), assumed=True),
-    _operator("hard_swish", element_ops=_outputs_once, assumed=True),
-    _operator("tanh", element_ops=_outputs_once, assumed=True),
-    *(_operator(name, element_ops=_outputs_once, assumed=True) for name in (*UNARY, *PAIRED)),
-    _operator("select", element_ops=_outputs_once, assumed=True),
-    _operator("cast", element_ops=_outputs_once, assumed=True),
-    *(_operator(name, element_ops=_softmax_ops, assumed=True) for name in (
+    _operator("softmax"),
+    _operator("logistic"),
+    _operator("relu"),
+    _operator("relu6"),
+    _operator("leaky_relu", assumed=True),
+    _operator("prelu", parameters=(1,), assumed=True),
+    _operator("hard_swish", assumed=True),
+    _operator("tanh", assumed=True),
+    *(_operator(name, assumed=True) for name in (*UNARY, *PAIRED)),
+    _operator("select", assumed=True),
+    _operator("cast", assumed=True),
+    *(_operator(name, assumed=True) for name in (
         "log_softmax", "l2_normalization")),
     _operator("resize_nearest", assumed=True),
-    _operator("resize_bilinear", element_ops=_bilinear_ops, assumed=True),
-    _operator("quantize", element_ops=_outputs_once),
-    _operator("dequantize", element_ops=_outputs_once),
-    _operator("svdf", _svdf_macs, _outputs_once, parameters=(1, 2, 3), assumed=True),
-    _operator("lstm", _recurrent_macs, _outputs_once, parameters=(1, 2, 3), assumed=True),
-    _operator("gru", _recurrent_macs, _outputs_once, parameters=(1, 2, 3), assumed=True),
+    _operator("resize_bilinear", assumed=True),
+    _operator("quantize"),
+    _operator("dequantize"),
+    _operator("svdf", _svdf_macs, parameters=(1, 2, 3), assumed=True),
+    _operator("lstm", _recurrent_macs, parameters=(1, 2, 3), assumed=True),
+    _operator("gru", _recurrent_macs, parameters=(1, 2, 3), assumed=True),
     _operator("copy", assumed=True),
 )}
 """Every operator a graph may hold.

@@ -13,9 +13,9 @@ pytest.importorskip("serial", reason="needs the boards extra")
 
 from made_firmware import build
 from made_patience import HANG_S
+from made_runner import TextBoard
 
 from calibration.collecting.link import Link
-from calibration.collecting.wire.text import TextBoard
 from calibration.errors import BoardRefusedError, LinkError, LinkTimeoutError
 from calibration.virtual_board import launch
 

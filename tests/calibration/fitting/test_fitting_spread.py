@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from calibration.fitting.prices import Evidence, Noise
+from calibration.fitting.prices import Evidence, Noise, predict_totals
 from calibration.fitting.prior import Cell, Spread, known_prior, pool_prior, relate
 from calibration.fitting.spread import (
     LABORATORIES,
@@ -18,13 +18,30 @@ from calibration.fitting.spread import (
 from calibration.fitting.validation import (
     FEWEST_BOARDS,
     LEAST_SCALE,
-    leave_out,
+    HeldOut,
     leave_out_closely,
     stranger_scale,
+    total_error,
 )
 
 NAMES = ("conv", "pointwise", "depthwise", "memory")
 STATED = np.full(4, 0.2)
+
+
+def leave_out(evidence, keys, fitter) -> HeldOut:
+    """Predict every row by a fit to the rows of other keys: what the quick way approximates."""
+    errors, sds = np.full(len(evidence), np.nan), np.full(len(evidence), np.nan)
+    for key in dict.fromkeys(keys):
+        out = [row for row, other in enumerate(keys) if other == key]
+        rest = [row for row, other in enumerate(keys) if other != key]
+        if not rest:
+            continue
+        fit = fitter(evidence.select(rest))
+        left = evidence.select(out)
+        totals, variances = predict_totals(fit, left)
+        errors[out] = np.log(left.measured) - totals
+        sds[out] = np.sqrt(variances + total_error(fit))
+    return HeldOut(log_errors=errors, sds=sds, keys=tuple(keys))
 
 
 def draw_evidence(spread: Spread, seed: int, boards: int = 12, networks: int = 8) -> Evidence:

@@ -1,4 +1,4 @@
-"""Intervals: counts behind quantiles, coverage by simulation, agreement with MAPIE."""
+"""Intervals: counts behind quantiles, coverage by simulation."""
 
 import math
 
@@ -12,9 +12,6 @@ from calibration.fitting.intervals import (
     Interval,
     bound,
     conformal_quantile,
-    coverage_band,
-    effective_count,
-    jackknife_plus,
     make_band,
     probability_less,
     student_band,
@@ -61,50 +58,6 @@ def test_bounds_are_factors_and_so_asymmetric() -> None:
     assert interval.holds(100.0) and not interval.holds(125.0)
     with pytest.raises(FitError):
         Interval(low=2.0, high=1.0, level=0.9)
-
-
-def test_jackknife_plus_against_its_definition() -> None:
-    left_out, residuals = np.array([10.0, 11.0, 9.0] * 4), np.arange(12.0)
-    interval = jackknife_plus(left_out, residuals, 0.8)
-    rank = math.ceil(13 * 0.8)  # Barber et al. 2021, equation 1.3
-    assert interval.high == np.sort(left_out + residuals)[rank - 1]
-    assert interval.low == -np.sort(-(left_out - residuals))[rank - 1]
-
-
-def test_jackknife_plus_equals_mapie() -> None:
-    regression = pytest.importorskip("mapie.regression", reason="MAPIE is not installed")
-    from sklearn.linear_model import LinearRegression
-
-    rng = np.random.default_rng(2)
-    x = rng.uniform(0, 5, (30, 2))
-    y = x @ [1.5, -0.7] + rng.normal(0, 0.3, 30)
-    new = np.array([[2.0, 3.0]])
-    theirs = regression.CrossConformalRegressor(
-        LinearRegression(), confidence_level=0.9, method="plus", cv=-1)
-    _, bounds = theirs.fit_conformalize(x, y).predict_interval(new)
-    left_out, residuals = [], []
-    for row in range(30):
-        rest = np.arange(30) != row
-        model = LinearRegression().fit(x[rest], y[rest])
-        left_out.append(model.predict(new)[0])
-        residuals.append(abs(y[row] - model.predict(x[row:row + 1])[0]))
-    ours = jackknife_plus(np.array(left_out), np.array(residuals), 0.9)
-    assert [ours.low, ours.high] == pytest.approx(bounds.ravel(), rel=1e-9)
-
-
-def test_the_binomial_band_of_a_coverage() -> None:
-    low, high = coverage_band(100, 0.9)
-    assert (low, high) == (0.84, 0.95)  # binomial(100, 0.9): 2.5 % and 97.5 % points 84 and 95
-
-
-def test_rows_that_share_an_error_count_less() -> None:
-    clusters = [cluster for cluster in range(10) for _ in range(6)]
-    alike = np.array([cluster % 2 for cluster in clusters], dtype=float)
-    assert effective_count(clusters, alike) == 10
-    rng = np.random.default_rng(0)
-    free = rng.integers(0, 2, 60).astype(float)
-    assert effective_count(clusters, free) > 30
-    assert effective_count(range(60), free) == 60
 
 
 def test_probability_of_being_less() -> None:

@@ -4,14 +4,14 @@ import pytest
 from made_logs import NPU as LOG
 
 from calibration.errors import MeasurementError
-from calibration.importers import import_log, import_measurement
+from calibration.importers import import_log
 
 
 @pytest.fixture
 def measurement(tmp_path):
     path = tmp_path / "prof.log"
     path.write_text(LOG, encoding="utf-8")
-    return import_measurement("npu-profiler", path)
+    return import_log("npu-profiler", path).measurement
 
 
 def value(measurement, counter, layer):
@@ -80,18 +80,18 @@ def test_a_broken_line_is_named(tmp_path, line, broken, named):
     path = tmp_path / "prof.log"
     path.write_text(LOG.replace(line, broken), encoding="utf-8")
     with pytest.raises(MeasurementError, match=r"prof\.log:\d+: " + named):
-        import_measurement("npu-profiler", path)
+        import_log("npu-profiler", path)
 
 
 def test_other_files_and_formats_are_refused(tmp_path):
     path = tmp_path / "notes.txt"
     path.write_text("nothing here", encoding="utf-8")
     with pytest.raises(MeasurementError, match="nothing of format npu-profiler"):
-        import_measurement("npu-profiler", path)
+        import_log("npu-profiler", path)
     with pytest.raises(MeasurementError, match="npu-profiler"):
-        import_measurement("npu-profile", path)
+        import_log("npu-profile", path)
     with pytest.raises(MeasurementError, match="no readable log"):
-        import_measurement("npu-profiler", tmp_path / "absent.log")
+        import_log("npu-profiler", tmp_path / "absent.log")
 
 
 # What a log cut short, or put together wrongly, is refused for.
@@ -118,7 +118,7 @@ def test_what_is_not_whole_is_refused(tmp_path, change, why):
     path = tmp_path / "prof.log"
     path.write_text(change(LOG), encoding="utf-8")
     with pytest.raises(MeasurementError, match=why):
-        import_measurement("npu-profiler", path)
+        import_log("npu-profiler", path)
 
 
 def test_an_incomplete_log_is_taken_on_request_and_says_so(tmp_path):
@@ -185,7 +185,7 @@ def test_a_prediction_printed_in_this_form_stays_a_prediction(tmp_path):
         "  Measured\n", "  Target\n")
     path = tmp_path / "prof.log"
     path.write_text(text, encoding="utf-8")
-    found = import_measurement("npu-profiler", path)
+    found = import_log("npu-profiler", path).measurement
     assert found.header.kind == "predicted"
     assert value(found, "cpu_cycles", None) == 80560
 
@@ -194,7 +194,7 @@ def test_a_clock_and_a_board_must_not_contradict_the_log(tmp_path):
     path = tmp_path / "prof.log"
     path.write_text(LOG, encoding="utf-8")
     with pytest.raises(MeasurementError, match="says its cpu clock is 800 MHz, not 80 MHz"):
-        import_measurement("npu-profiler", path, clock_hz=80e6)
+        import_log("npu-profiler", path, clock_hz=80e6)
     with pytest.raises(MeasurementError, match=r"ran on stm32n6, nucleo_l4r5zi is a stm32l4"):
-        import_measurement("npu-profiler", path, board="nucleo_l4r5zi")
-    assert import_measurement("npu-profiler", path, board="my_n6").header.board == "my_n6"
+        import_log("npu-profiler", path, board="nucleo_l4r5zi")
+    assert import_log("npu-profiler", path, board="my_n6").measurement.header.board == "my_n6"

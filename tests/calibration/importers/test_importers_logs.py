@@ -33,7 +33,7 @@ from made_logs import (
 )
 
 from calibration.errors import MeasurementError
-from calibration.importers import FORMATS, import_log, import_measurement
+from calibration.importers import FORMATS, import_log
 from calibration.importers.itm import read_packets
 from calibration.importers.log import Log
 
@@ -41,7 +41,7 @@ from calibration.importers.log import Log
 def imported(tmp_path, form, text, **more):
     path = tmp_path / "log.txt"
     path.write_bytes(text if isinstance(text, bytes) else text.encode())
-    return import_measurement(form, path, **more)
+    return import_log(form, path, **more).measurement
 
 
 def test_tflm_text_and_csv(tmp_path):
@@ -156,7 +156,7 @@ def test_what_is_none_of_it_is_refused(tmp_path, form):
     with pytest.raises(MeasurementError, match=r"log\.txt"):
         imported(tmp_path, form, "hello\nworld 12\n" if form != "itm" else b"\x03\x01\x02\x03\x04")
     with pytest.raises(MeasurementError, match="readable log"):
-        import_measurement(form, tmp_path / "none")
+        import_log(form, tmp_path / "none")
 
 
 def test_names_and_clocks(tmp_path):
@@ -225,10 +225,10 @@ def test_what_is_no_file_is_refused(tmp_path):
     os.mkfifo(tmp_path / "pipe")
     for name in ("pipe", "", "none", "nul\0l"):
         with pytest.raises(MeasurementError, match="readable log"):
-            import_measurement("tflm", tmp_path / name)
+            import_log("tflm", tmp_path / name)
     (tmp_path / "log.txt").write_bytes(b"\xff\xfe")
     with pytest.raises(MeasurementError, match="byte 0 is not UTF-8"):
-        import_measurement("tflm", tmp_path / "log.txt")
+        import_log("tflm", tmp_path / "log.txt")
 
 
 def test_a_board_of_another_part_is_refused(tmp_path):

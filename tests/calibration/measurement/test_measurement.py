@@ -15,7 +15,6 @@ from calibration.errors import MeasurementError, TornLineWarning
 from calibration.measurement.measurement import (
     Measurement,
     append_samples,
-    merge_measurements,
     read_header,
     read_measurement,
     write_measurement,
@@ -80,15 +79,6 @@ def test_other_metadata_is_refused_naming_the_key(tmp_path):
     with pytest.raises(MeasurementError, match=r"differing: clocks_hz cpu \(120000000\.0 and 8"):
         write_measurement(tmp_path, Measurement(header=other, samples=(sample(9.0),)))
     assert read_measurement(tmp_path).count("latency") == 1
-    with pytest.raises(MeasurementError, match="clocks_hz"):
-        merge_measurements([Measurement(header=HEADER), Measurement(header=other)])
-
-
-def test_merge_numbers_runs_on():
-    one = Measurement(header=HEADER, samples=(sample(1.0), sample(2.0, run=1)))
-    two = Measurement(header=HEADER, samples=(sample(3.0),))
-    merged = merge_measurements([one, two])
-    assert [(s.run, s.value) for s in merged.samples] == [(0, 1), (1, 2), (2, 3)]
 
 
 def test_torn_last_line_is_left_out_and_resumed_wherever_it_tore(tmp_path):

@@ -14,7 +14,7 @@ from hwmodels.npu.run import run_epochs
 from twin.errors import ModelError, UsageError
 from twin.prediction.accelerator.report import make_compiled_sheet
 from twin.runtimes.neural_art.compiled import to_epochs
-from twin.runtimes.neural_art.compiler_output import is_compiled, read_compiled, read_pools
+from twin.runtimes.neural_art.compiler_output import is_compiled, read_compiled
 
 BOARD = load_board("stm32n6570_dk")
 TABLE = "perlayer/n6_atonn_compiler_epochs_cinfo.csv"
@@ -71,26 +71,6 @@ def test_older_schemas_name_units_in_the_nodes(tmp_path):
             del part["type"], part["attributes"]
     network = read_compiled(write(tmp_path, document))
     assert dict(network.epochs[0].units) == {"CONV_ACC": 1, "ARITH_ACC": 2}
-
-
-@pytest.mark.parametrize("quoted", [True, False])
-def test_memory_pools_of_both_forms(tmp_path, quoted):
-    def number(value):
-        return str(value) if quoted else value
-
-    document = {"memory": {"mempools": [{
-        "name": "npuRAM6", "fname": "AXISRAM6",
-        "prop": {"byteWidth": number(8), "freqRatio": number(1.25),
-                 "cacheable": "CACHEABLE_OFF"},
-        "offset": {"value": "0x34350000" if quoted else "855360",
-                   "magnitude": "BYTES" if quoted else "KBYTES"},
-        "size": {"value": "448", "magnitude": "KBYTES"}}]}}
-    (only,) = read_pools(write(tmp_path, document, "stm32n6.mpool"))
-    expected = 0x34350000 if quoted else 855360 * 1024
-    assert (only.address, only.size_bytes) == (expected, 448 * 1024)
-    assert (only.byte_width_bytes, only.frequency_ratio) == (8, 1.25)
-    with pytest.raises(ModelError, match="not a memory-pool file"):
-        read_pools(write(tmp_path, {"memory": {}}, "other.mpool"))
 
 
 def models():

@@ -12,13 +12,14 @@ from made_graphs import one_layer, tensor
 from hwmodels.board.file import change_board, load_board
 from hwmodels.errors import ToolMissingError
 from twin.deployment.deployment import deploy, place
+from twin.deployment.placement import plan_placement
 from twin.errors import DoesNotFitError, FirmwareError, RuntimeRefusedError, UsageError
 from twin.image.compile.boot_checksum import boot_checksum
 from twin.image.compile.build import build_firmware
 from twin.image.compile.calls import _WRITERS, _literal
 from twin.image.compile.flashing import find_programmer, flash_image
 from twin.image.compile.memory_map import choose_sample_capacity, write_memory_map
-from twin.image.compile.plan import FIRMWARE, lay_out_constants, plan_firmware
+from twin.image.compile.plan import FIRMWARE, lay_out_constants
 from twin.image.compile.ports import choose_port, firmware_folder, list_ports, load_port
 from twin.image.compile.source import generate_source
 from twin.network.arithmetic.parameters import folded_bias
@@ -35,7 +36,7 @@ def test_the_runtime_has_the_operators_that_are_written():
 
 def test_image_holds_the_constants_where_the_plan_says():
     graph = build("kws")
-    placement = plan_firmware(graph, "armv7e-m")
+    placement = plan_placement(graph, FIRMWARE, "armv7e-m")
     image = lay_out_constants(graph, placement)
     offsets = dict(placement.weight_offsets)
     assert image.planned_bytes == placement.weights_bytes <= len(image.content)
@@ -60,7 +61,7 @@ def test_a_bias_two_layers_share_is_folded_for_each():
             type(layer)(**{**{f: getattr(layer, f) for f in layer.__slots__},
                            "inputs": (*layer.inputs[:2], first.inputs[2])})
             if layer is second else layer for layer in graph.layers))
-    image = lay_out_constants(shared, plan_firmware(shared, "armv7e-m"))
+    image = lay_out_constants(shared, plan_placement(shared, FIRMWARE, "armv7e-m"))
     assert image.bias[1] != image.bias[2]
     for position in (1, 2):
         expected = folded_bias(shared, shared.layers[position]).tobytes()

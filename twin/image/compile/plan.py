@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from twin.deployment.placement import Placement, align, plan_placement, requantisation_bytes
+from twin.deployment.placement import Placement, align, requantisation_bytes
 from twin.network.arithmetic import parameters
 from twin.network.arithmetic.requantisation import weighted
 from twin.network.graph import Graph, Layer
@@ -47,11 +47,6 @@ class Image:
     table: dict[int, int]
 
 
-def plan_firmware(graph: Graph, isa: str) -> Placement:
-    """Plan the arena of our firmware for a network."""
-    return plan_placement(graph, FIRMWARE, isa)
-
-
 def lay_out_constants(graph: Graph, placement: Placement, *, kernels: str = "own",
                       isa: str = "") -> Image:
     """Write the constants of a network as the firmware's kernels want them.
@@ -61,7 +56,7 @@ def lay_out_constants(graph: Graph, placement: Placement, *, kernels: str = "own
     graph : Graph
         The network.
     placement : Placement
-        Of `plan_firmware`, or of CMSIS-NN.
+        Of our firmware, or of CMSIS-NN.
     kernels : str
         "own": biases carry the input's zero point; "cmsis-nn": as the file has them.
     isa : str

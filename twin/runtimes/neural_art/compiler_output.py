@@ -30,7 +30,6 @@ _UNIT_OF_TYPE = {"Conv": "CONV_ACC", "Gemm": "CONV_ACC", "Add": "ARITH_ACC", "Su
 _UNIT_OF_NAME = (("_bias", "ARITH_ACC"), ("suboff", "ARITH_ACC"), ("Conv", "CONV_ACC"),
                  ("Gemm", "CONV_ACC"), ("Pool", "POOL_ACC"), ("Sigmoid", "ACTIV_ACC"),
                  ("Identity", "NULL"))
-_SCALES = {"BYTES": 1, "KBYTES": 1024, "MBYTES": 1024**2}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,26 +144,6 @@ def _tell(error: Exception) -> str:
     return repr(error.args[0]) if isinstance(error, KeyError) and error.args else str(error)
 
 
-def read_pools(path: str | Path) -> tuple[CompiledPool, ...]:
-    """Read a memory-pool file (*.mpool).
-
-    Raises
-    ------
-    ModelError
-        When it is not one, naming the key.
-    """
-    path = Path(path)
-    try:
-        document = _parse(path, read_regular_text(path))
-        return tuple(_read_pool(pool) for pool in document["memory"]["mempools"])
-    except (OSError, UnicodeDecodeError) as error:
-        raise ModelError(f"{path}: cannot be read: {error}") from error
-    except (KeyError, TypeError, ValueError) as error:
-        raise ModelError(f"{path}: not a memory-pool file: {_tell(error)} is missing or of "
-                         "another form; accepted: memory.mempools[].{name, prop, offset, size}"
-                         ) from error
-
-
 def _parse(path: Path, text: str) -> Any:
     try:
         return json.loads(text)
@@ -255,20 +234,6 @@ def _read_info_pool(pool: Mapping[str, Any]) -> CompiledPool:
         byte_width_bytes=int(attributes["byte_width"]),
         frequency_ratio=float(attributes["freq_ratio"]),
         cacheable=pool.get("cacheable") == "CACHEABLE_ON")
-
-
-def _read_pool(pool: Mapping[str, Any]) -> CompiledPool:
-    properties = pool["prop"]
-    offset, size = pool["offset"], pool["size"]
-    return CompiledPool(
-        name=pool["name"], address=_scaled(offset), size_bytes=_scaled(size),
-        byte_width_bytes=int(properties["byteWidth"]),
-        frequency_ratio=float(properties["freqRatio"]),
-        cacheable=properties.get("cacheable") == "CACHEABLE_ON")
-
-
-def _scaled(quantity: Mapping[str, Any]) -> int:
-    return int(str(quantity["value"]), 0) * _SCALES[str(quantity["magnitude"]).upper()]
 
 
 def _read_table(path: Path, text: str) -> CompiledNetwork:

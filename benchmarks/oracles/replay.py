@@ -15,10 +15,10 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.oracles.recording import LayerRecord, record_inference
 from calibration.errors import LinkError
 from calibration.virtual_board.costs import Costs
 from calibration.virtual_board.emulator_state import EmulatorState
-from calibration.virtual_board.recording import LayerRecord, record_inference
 
 _RETURN = b"\x70\x47"
 """`bx lr`."""
