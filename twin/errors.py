@@ -29,3 +29,7 @@ class UsageError(TwinError):
     """An option or argument that means nothing here."""
 
     exit_code = 2
+
+
+class NotTheSameError(TwinError):
+    """Two sides are of other networks, boards or clocks: their figures would mean nothing."""

@@ -9,11 +9,12 @@ from pathlib import Path
 from calibration.fitting.overlay import Overlay, write_overlay
 from calibration.measurement.measurement import read_measurement
 from hwmodels.board.file import load_board
-from twin.attribution import attribution, diagnosis
-from twin.attribution.attribution import Attribution
+from twin.attribution import diagnosis, views
 from twin.attribution.diagnosis import Diagnosis
+from twin.attribution.difference import Difference
+from twin.attribution.measured import read_side
+from twin.attribution.predicted import side_of_prediction
 from twin.attribution.setup import deploy_measured
-from twin.attribution.sides import side_of_measurement, side_of_prediction
 from twin.deployment.deployment import Deployment
 from twin.learning.calibrated import AUTO, predict_calibrated
 from twin.learning.folders import find_folder
@@ -99,7 +100,7 @@ def port(deployment: Deployment, sources: Sequence[Folder], *,
     return predict_unmeasured(deployment, gather([fspath(one) for one in sources], networks))
 
 
-def attribute(prediction: Prediction, folder: Folder) -> Attribution:
+def attribute(prediction: Prediction, folder: Folder, *, anyway: bool = False) -> Difference:
     """Set a prediction beside a measurement: gaps per layer, by cause.
 
     Parameters
@@ -108,15 +109,16 @@ def attribute(prediction: Prediction, folder: Folder) -> Attribution:
         From `predict`.
     folder : str or path
         Of the measurement.
+    anyway : bool
+        Also where it is of another network, board or clock.
 
     Returns
     -------
-    Attribution
+    Difference
         Whose accounts sum exactly.
     """
-    where = find_folder(Path(folder))
-    return attribution.attribute(side_of_prediction(prediction),
-                                 side_of_measurement(read_measurement(where), str(where)))
+    return views.attribute(side_of_prediction(prediction), read_side(fspath(folder)),
+                           anyway=anyway)
 
 
 def diagnose(folder: Folder, *, healthy: Folder | None = None,

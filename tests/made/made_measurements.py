@@ -35,11 +35,11 @@ def check_sums(attribution):
     for account in attribution.accounts:
         total = account.total
         for row in (*account.rows, total):
-            assert row.predicted == sum(gap.predicted for gap in row.gaps)
-            assert row.measured - row.predicted == row.explained + row.unexplained
+            assert row.first == sum(line.first for line in row.lines)
+            assert row.second - row.first == row.explained + row.unexplained
             assert all(isinstance(value, int) for value in (
-                row.predicted, row.measured, row.unexplained))
-        for name in ("predicted", "measured", "gap", "explained", "unexplained"):
+                row.first, row.second, row.unexplained))
+        for name in ("first", "second", "gap", "explained", "unexplained"):
             assert getattr(total, name) == sum(getattr(row, name) for row in account.rows)
-        assert total.predicted == attribution.predicted.whole.amounts[account.quantity]
-        assert total.measured == attribution.measured.whole.amounts[account.quantity]
+        assert total.first == attribution.first.whole.amounts[account.quantity]
+        assert total.second == attribution.second.whole.amounts[account.quantity]

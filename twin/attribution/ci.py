@@ -12,55 +12,59 @@ from __future__ import annotations
 from typing import Any
 from xml.etree import ElementTree
 
-from twin.attribution.change import Move, SideDifference
-from twin.attribution.sides import Side
+from twin.attribution.difference import Difference, Row
+from twin.attribution.sameness import NOTE
+from twin.attribution.side import Side
 
 MEASURES = {"time": "latency", "cycles": "cycles", "instructions": "instructions",
             "energy": "energy"}
 """Slug of each quantity: nanoseconds, cycles, instructions, nanojoules."""
 
 
-def write_junit(difference: SideDifference, limit: float, *, with_parts: bool = False) -> bytes:
+def write_junit(difference: Difference, limit: float, *, with_parts: bool = False) -> bytes:
     """Return JUnit XML: a test per figure, failed where it grew beyond the limit.
 
     Parameters
     ----------
-    difference : SideDifference
+    difference : Difference
         As compared.
     limit : float
         Largest relative increase.
     with_parts : bool
         Also a test per part.
     """
-    after = difference.after
-    cases = [("total", move) for move in difference.totals]
-    cases += [(after.part, move) for move in difference.parts] if with_parts else []
-    failed = sum(move.exceeds(limit) for _, move in cases)
+    after = difference.second
+    cases = [("total", row) for row in difference.totals]
+    cases += [(after.part, row) for row in difference.main.parts] if with_parts else []
+    failed = sum(row.exceeds(limit) for _, row in cases)
     suites = ElementTree.Element("testsuites")
     suite = ElementTree.SubElement(suites, "testsuite", {
         "name": f"twin diff {after.model} {after.board}", "tests": str(len(cases)),
         "failures": str(failed), "errors": "0", "skipped": "0"})
-    for what, move in cases:
+    for what, row in cases:
         case = ElementTree.SubElement(suite, "testcase", {
-            "classname": f"{after.model}.{after.board}.{what}", "name": move.name})
-        if move.exceeds(limit):
+            "classname": f"{after.model}.{after.board}.{what}", "name": row.label})
+        if row.exceeds(limit):
             failure = ElementTree.SubElement(case, "failure", {
-                "type": "increase", "message": describe_move(move, limit)})
-            failure.text = "\n".join(_reasons(difference, move)) or "no cause is known"
+                "type": "increase", "message": describe_increase(row, limit)})
+            failure.text = "\n".join(_reasons(difference, row)) or "no cause is known"
     ElementTree.indent(suites)
     return ElementTree.tostring(suites, encoding="utf-8", xml_declaration=True) + b"\n"
 
 
-def describe_move(move: Move, limit: float) -> str:
+def describe_increase(row: Row, limit: float) -> str:
     """Say in one line how a figure grew."""
-    grown = "from nothing" if move.increase is None else f"{100 * move.increase:+.2f} %"
-    return (f"{move.name}: {move.before:,} -> {move.after:,} {move.unit} ({grown}; at most "
+    grown = "from nothing" if row.increase is None else f"{100 * row.increase:+.2f} %"
+    return (f"{row.label}: {row.first:,} -> {row.second:,} {row.unit} ({grown}; at most "
             f"{100 * limit:+g} %)")
 
 
-def _reasons(difference: SideDifference, move: Move) -> list[str]:
-    moves = [f"{cause.name}: {cause.change:+,} {cause.unit}" for cause in difference.causes[:8]]
-    return [*([move.reason] if move.reason else moves), *difference.setup]
+def _reasons(difference: Difference, row: Row) -> list[str]:
+    moves = [f"{line.label}: {line.gap:+,} {unit}" for unit, lines in (
+        (difference.main.unit, difference.main.total.moved), ("events", difference.counters))
+        for line in lines][:8]
+    notes = [str(one) for one in difference.findings if one.level == NOTE]
+    return [*([row.reason] if row.reason else moves), *notes]
 
 
 def to_bencher(side: Side) -> dict[str, Any]:

@@ -12,6 +12,7 @@ import yaml
 
 from calibration.measurement.counters import ALIASES
 from hwmodels.counts import CAUSES
+from twin.attribution.side import Part
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,6 +35,8 @@ class CounterGroup:
         Clock of the cycles; "" is the core's.
     source : str
         Full text.
+    optional : mapping of str to int
+        As `terms`; nothing where they are not there.
     """
 
     name: str
@@ -43,6 +46,7 @@ class CounterGroup:
     bits: int
     clock: str
     source: str
+    optional: Mapping[str, int]
 
     def read(self, counts: Mapping[str, float], cycles: float | None) -> float | None:
         """Return the sum of the counters; None when one is missing or may have wrapped."""
@@ -55,7 +59,7 @@ class CounterGroup:
             if narrow and value < 2**self.bits and (cycles is None or cycles >= 2**self.bits):
                 return None
             total += sign * value
-        return total
+        return total + sum(sign * counts.get(name, 0.0) for name, sign in self.optional.items())
 
     def price(self, counted: float, predicted_events: Mapping[str, float],
               predicted_cycles: int) -> float | None:
@@ -66,6 +70,11 @@ class CounterGroup:
         if expected > 0:
             return counted * predicted_cycles / expected
         return 0.0 if counted == 0 and predicted_cycles == 0 else None
+
+
+def read_part(group: CounterGroup, part: Part) -> float | None:
+    """Return what a group's counters say of a part; None where they do not tell."""
+    return group.read(part.counts, part.amounts.get("cycles"))
 
 
 def _find(name: str, counts: Mapping[str, float]) -> float | None:
@@ -81,7 +90,8 @@ def load_groups() -> tuple[CounterGroup, ...]:
     return tuple(CounterGroup(
         name=entry["name"], terms=dict(entry["sum"]), causes=_causes(entry),
         events=tuple(entry.get("events", ())), bits=entry.get("bits", 64),
-        clock=entry.get("clock", ""), source=document["sources"][entry["source"]])
+        optional=dict(entry.get("optional", {})), clock=entry.get("clock", ""),
+        source=document["sources"][entry["source"]])
         for entry in document["entries"])
 
 

@@ -42,8 +42,10 @@ from twin.attribution.marks import (
     ruled_out,
     weigh_marks,
 )
-from twin.attribution.sameness import check_same_network
-from twin.attribution.sides import Side, side_of_measurement, side_of_prediction
+from twin.attribution.measured import side_of_measurement
+from twin.attribution.predicted import side_of_prediction
+from twin.attribution.sameness import require_network
+from twin.attribution.side import Side
 from twin.deployment.deployment import Deployment
 from twin.errors import UsageError
 from twin.learning.calibrated import AUTO, Calibration, choose_calibration, predict_at
@@ -172,12 +174,12 @@ def diagnose(deployment: Deployment, measurement: Measurement, *,
     prices = _choose_prices(deployment, measurement, stands_in, calibration)
     base = predict_at(deployment, prices, temperature=side.temperature or "warm")
     ours = side_of_prediction(base)
-    check_same_network(ours, side)
+    require_network(ours, side)
     pattern = _make_pattern(ours, side, deployment)
     reference = None
     if healthy is not None:
         right = side_of_measurement(healthy, percent=LEAST)
-        check_same_network(ours, right)
+        require_network(ours, right)
         if right.board != side.board:
             raise UsageError(f"the measurement known to be right was taken on {right.board}, the "
                              f"one to diagnose on {side.board}")

@@ -14,9 +14,10 @@ from dataclasses import dataclass
 
 from calibration.importers.npu_lines import ENGINES
 from calibration.measurement.measurement import Measurement
-from twin.attribution.layers import Figure
-from twin.prediction.accelerator.report import Counters, EpochSheet, ModelSheet
+from twin.attribution.pairing import Pair, pair_parts
+from twin.attribution.side import Part, Side
 
+Counters = Mapping[str, float]
 PHASES = ("pre", "core", "post")
 _ENGINE = re.compile(r"engine_(\d+)_(in|out)_(busif\d+)_(\w+)_active_cycles")
 _CACHE = tuple(f"npu_cache_{name}" for name in (
@@ -25,22 +26,35 @@ _CACHE = tuple(f"npu_cache_{name}" for name in (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Figure:
+    """One line of a report on both sides; None is not there."""
+
+    first: float | None
+    second: float | None
+
+    @property
+    def ratio(self) -> float | None:
+        """First over second; None when either is not known or the second is nothing."""
+        if self.first is None or not self.second:
+            return None
+        return self.first / self.second
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class EpochPair:
     """An epoch on both sides; `lines` are its report, by name."""
 
-    predicted: EpochSheet | None
-    measured: EpochSheet | None
+    first: Part | None
+    second: Part | None
     lines: Mapping[str, Figure]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EpochComparison:
-    """Two inferences of an accelerator.
+class EpochReport:
+    """Two inferences of an accelerator, line by line.
 
     Parameters
     ----------
-    kind : str
-        Of the measured one.
     pairs : tuple of EpochPair
         In order; an epoch of one side only has no other.
     whole : mapping of str to Figure
@@ -48,13 +62,12 @@ class EpochComparison:
     stated : mapping of str to Figure
         Totals only a report states: durations and shares.
     paired_by : str
-        "name" or "order".
+        "name", "index" or "order".
     gaps : tuple of str
         Why the measurement is not whole; the sums are then over the epochs both have, and totals
         a report states are left out.
     """
 
-    kind: str
     pairs: tuple[EpochPair, ...]
     whole: Mapping[str, Figure]
     stated: Mapping[str, Figure]
@@ -62,39 +75,36 @@ class EpochComparison:
     gaps: tuple[str, ...] = ()
 
 
-def compare_epochs(predicted: ModelSheet, measured: ModelSheet, *,
-                   kind: str = "measured", gaps: Sequence[str] = ()) -> EpochComparison:
-    """Pair the epochs of two inferences, line by line.
+def report_epochs(first: Side, second: Side, *, gaps: Sequence[str] = ()) -> EpochReport:
+    """Set the epochs of two inferences beside each other, line by line.
 
     Parameters
     ----------
-    predicted, measured : ModelSheet
-        Of the same network; see `twin.attribution.agreement`.
-    kind : str
-        Of the measured one.
+    first, second : Side
+        Whose parts are epochs.
     gaps : sequence of str
-        What the measured one lacks, of `find_gaps`.
+        What the second lacks, of `find_gaps`.
 
     Returns
     -------
-    EpochComparison
-        Epochs paired by the number in their name where both come from one compilation, else in
-        order.
+    EpochReport
+        Epochs paired as `twin.attribution.pairing` says.
     """
-    pairs, by = _pair(predicted.epochs, measured.epochs)
-    described = [EpochPair(predicted=ours, measured=theirs, lines=_figures(
-        describe_epoch(ours.counters) if ours else {},
-        describe_epoch(theirs.counters) if theirs else {})) for ours, theirs in pairs]
-    sides: tuple[Sequence[EpochSheet], ...] = (predicted.epochs, measured.epochs)
+    pairing = pair_parts(first, second)
+    pairs: tuple[Pair, ...] = pairing.pairs
+    described = [EpochPair(first=ours, second=theirs, lines=_figures(
+        *(describe_epoch(one.counts) if one else {} for one in (ours, theirs))))
+        for ours, theirs in pairs]
+    sides: tuple[Sequence[Part], ...] = (first.parts, second.parts)
     if gaps:
         both = [(ours, theirs) for ours, theirs in pairs
                 if ours is not None and theirs is not None and _is_counted(theirs)]
         sides = ([ours for ours, _ in both], [theirs for _, theirs in both])
-    return EpochComparison(
-        kind=kind, pairs=tuple(described), paired_by=by, gaps=tuple(gaps),
+    return EpochReport(
+        pairs=tuple(described), paired_by=pairing.by, gaps=tuple(gaps),
         whole=_figures(*(_describe_sum(epochs) for epochs in sides)),
-        stated={} if gaps else _figures(*(dict(_describe_totals(sheet))
-                                          for sheet in (predicted, measured))))
+        stated={} if gaps else _figures(*(dict(_describe_totals(side.whole.counts))
+                                          for side in (first, second))))
 
 
 def find_gaps(measured: Measurement) -> tuple[str, ...]:
@@ -116,42 +126,29 @@ def find_gaps(measured: Measurement) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _is_counted(epoch: EpochSheet) -> bool:
+def _is_counted(epoch: Part) -> bool:
     """Whether an epoch was read to its end: its phases, and its pools where it has an NPU part."""
-    return "post_cycles" in epoch.counters and (
-        "core_npu_cycles" not in epoch.counters
-        or any(name.startswith("pool_") for name in epoch.counters))
-
-
-def _pair(ours: Sequence[EpochSheet], theirs: Sequence[EpochSheet]
-          ) -> tuple[list[tuple[EpochSheet | None, EpochSheet | None]], str]:
-    names = [{epoch.title: epoch for epoch in side} for side in (ours, theirs)]
-    shared = names[0].keys() & names[1].keys()
-    same = [title for title in shared if names[0][title].kind == names[1][title].kind]
-    if shared and len(same) == len(shared) and len(shared) >= 0.9 * max(len(ours), len(theirs)):
-        titles = [*names[1], *(title for title in names[0] if title not in names[1])]
-        return [(names[0].get(title), names[1].get(title)) for title in titles], "name"
-    longest = max(len(ours), len(theirs))
-    return [(ours[place] if place < len(ours) else None,
-             theirs[place] if place < len(theirs) else None) for place in range(longest)], "order"
+    return "post_cycles" in epoch.counts and (
+        "core_npu_cycles" not in epoch.counts
+        or any(name.startswith("pool_") for name in epoch.counts))
 
 
 def _figures(ours: Mapping[str, float], theirs: Mapping[str, float]) -> dict[str, Figure]:
-    return {name: Figure(predicted=ours.get(name), measured=theirs.get(name))
+    return {name: Figure(first=ours.get(name), second=theirs.get(name))
             for name in dict.fromkeys((*theirs, *ours))}
 
 
-def _describe_sum(epochs: Sequence[EpochSheet]) -> dict[str, float]:
+def _describe_sum(epochs: Sequence[Part]) -> dict[str, float]:
     # The busiest engine is one epoch's: which it is changes from epoch to epoch.
     return {name: value for name, value in describe_epoch(sum_counters(epochs)).items()
             if not name.endswith("busiest")}
 
 
-def sum_counters(epochs: Sequence[EpochSheet]) -> Counters:
+def sum_counters(epochs: Sequence[Part]) -> Counters:
     """Return the counters of epochs, added; engines stay apart by number and pool."""
     totals: dict[str, list[float]] = {}
     for epoch in epochs:
-        for name, value in epoch.counters.items():
+        for name, value in epoch.counts.items():
             totals.setdefault(name, []).append(value)
     return {name: math.fsum(values) for name, values in totals.items()}
 
@@ -233,8 +230,7 @@ def _describe_pools(counters: Counters) -> Iterator[tuple[str, float]]:
         yield f"pools (total), {way}, bytes", math.fsum(moved.values())
 
 
-def _describe_totals(sheet: ModelSheet) -> Iterator[tuple[str, float]]:
-    totals = sheet.totals
+def _describe_totals(totals: Counters) -> Iterator[tuple[str, float]]:
     for name, label, factor in (("duration", "duration, ms", 1e-3),
                                 ("npu_core_duration", "NPU core, ms", 1e-3),
                                 ("cpu_cycles", "MCU cycles", 1.0),

@@ -1,74 +1,285 @@
-"""Whether two sides are of the same network, board and set-up."""
+"""Whether two sides are of the same thing: network, board, clocks, runtime, temperature, placement.
+
+What both know must agree; what one does not know is said. A network is told by the hash of its
+file, else by its architecture, its operators, its operations, its inputs; a name proves nothing.
+"""
 
 from __future__ import annotations
 
-from twin.attribution.sides import Side
-from twin.errors import UsageError
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+
+from calibration.importers.log import UNKNOWN
+from hwmodels.board.file import load_board
+from hwmodels.errors import TwinError
+from twin.attribution.side import Side
+from twin.errors import NotTheSameError
+from twin.network.operators import OPERATORS
+
+REFUSE, WARN, NOTE = "refuse", "warn", "note"
+LEVELS = (REFUSE, WARN, NOTE)
+"""Figures side by side would mean nothing; a reader must know; what differs, as it may."""
+
+CLOCK_SLACK = 0.01
+"""How far apart clocks may be, relative: crystals are better, RC oscillators are not."""
+
+CLOCK_NOTED = 1e-3
+"""From where on another frequency is said."""
+
+WORK_SLACK, MAC_SLACK, LAYER_MAC_SLACK = 0.25, 0.1, 0.02
+"""The same for operations, MACs of a network (some tools count activations and biases among them)
+and MACs of one operator."""
+
+NAMELESS = (UNKNOWN, "network")
+"""Names of networks that tell nothing; ST's tools call every network "network"."""
+
+ENVIRONMENT = ("compiler", "firmware_sha256", "runtime lib", "tools", "interrupts", "port")
+"""What of two measurements' environments is said when it differs."""
 
 
-def check_same(predicted: Side, measured: Side) -> None:
-    """Refuse sides that are swapped, or of other networks or boards."""
-    if not predicted.predicted and measured.predicted:
-        raise UsageError("the arguments are swapped: the prediction comes first, the measurement "
-                         f"second: twin attribute {measured.label} {predicted.label}")
-    if not predicted.predicted:
-        raise UsageError(f"{predicted.label} is {predicted.kind}; the first argument is a "
-                         "prediction. Two measurements are compared by `twin diff`")
-    if measured.predicted:
-        raise UsageError(f"{measured.label} is a prediction; the second argument is a "
-                         "measurement. Two predictions are compared by `twin diff`")
-    check_same_network(predicted, measured)
-    if predicted.board != measured.board:
-        raise UsageError(f"{measured.label} was taken on {measured.board}, the prediction is of "
-                         f"{predicted.board}; predict with -b {measured.board}")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """One thing two sides do not share, or cannot be seen to.
+
+    Parameters
+    ----------
+    level : str
+        One of `LEVELS`.
+    what : str
+        "network", "board", "clock cpu", "runtime", "temperature", "placement of weights" ...
+    text : str
+        Both sides, first -> second, and what would put it right.
+    """
+
+    level: str
+    what: str
+    text: str
+
+    def __str__(self) -> str:
+        """Say it in one line."""
+        return f"{self.what}: {self.text}"
 
 
+def agree(first: Side, second: Side) -> tuple[Finding, ...]:
+    """Return where two sides are not of the same thing, refusals first.
 
-def check_same_network(first: Side, second: Side) -> None:
-    """Refuse other networks: by hash, by architecture, by parts."""
+    Parameters
+    ----------
+    first, second : Side
+        A prediction and what is beside it, or two of one kind. What may change between two of one
+        kind is noted; what makes a measurement one of something else is refused or warned of.
+    """
+    found = [*_agree_network(first, second), *_agree_board(first, second),
+             *_agree_clocks(first, second), *_agree_runtime(first, second),
+             *_agree_setup(first, second)]
+    return tuple(sorted(found, key=lambda one: LEVELS.index(one.level)))
+
+
+def require_same(first: Side, second: Side, *, anyway: bool = False) -> tuple[Finding, ...]:
+    """Return what to warn of and to note.
+
+    Parameters
+    ----------
+    first, second : Side
+        To be set side by side.
+    anyway : bool
+        Refuse nothing.
+
+    Raises
+    ------
+    NotTheSameError
+        Where they are not of the same thing, unless they are to be compared anyway.
+    """
+    found = agree(first, second)
+    if not anyway:
+        _refuse(first, second, found)
+    return found
+
+
+def require_network(first: Side, second: Side) -> None:
+    """Refuse other networks; everything else may differ."""
+    _refuse(first, second, tuple(_agree_network(first, second)))
+
+
+def _refuse(first: Side, second: Side, found: tuple[Finding, ...]) -> None:
+    refusals = [str(one) for one in found if one.level == REFUSE]
+    if refusals:
+        raise NotTheSameError(f"{second.label}: not of the same thing as {first.label}: "
+                              + "; ".join(refusals) + ". --anyway compares regardless")
+
+
+def _alike(first: Side, second: Side) -> bool:
+    """Whether both are predictions, or both were read: then what changed is the question."""
+    return first.counted == second.counted
+
+
+# --- the network -----------------------------------------------------------------------------
+
+def _agree_network(first: Side, second: Side) -> Iterator[Finding]:
     ids = (first.architecture_id, second.architecture_id)
     hashes = (first.model_sha256, second.model_sha256)
-    for what, (one, other) in (("architecture", ids), ("model file", hashes)):
-        if one and other:
-            if one == other:
-                return
-            if what == "architecture":
-                raise UsageError(f"{second.label} is of {second.model!r} (architecture {other}), "
-                                 f"the prediction of {first.model!r} ({one}): other networks are "
-                                 "not set side by side")
-    if first.part == second.part and second.parts:
+    if None not in ids and ids[0] != ids[1]:
+        yield Finding(level=REFUSE, what="network", text=(
+            f"{first.model} (architecture {ids[0]}) -> {second.model} ({ids[1]}): other "
+            "networks are not set side by side"))
+    elif None not in hashes and hashes[0] == hashes[1]:
+        # The hash may be what a user said of a log: what the log lists must not contradict it.
+        for text in filter(None, _compare_layers(first, second, surely=True)):
+            yield Finding(level=REFUSE, what="network", text=text)
+    elif None not in ids:
+        if None not in hashes:
+            yield Finding(level=NOTE if _alike(first, second) else WARN, what="network",
+                          text="the files differ, of one architecture: other weights")
+    else:
+        yield from _weigh_evidence(first, second)
+
+
+def _weigh_evidence(first: Side, second: Side) -> Iterator[Finding]:
+    """Judge a network without hash and architecture by its work."""
+    evidence = [*_compare_work(first, second), *_compare_layers(first, second, surely=False),
+                *_compare_inputs(first, second)]
+    refusals = [text for text in evidence if text]
+    for text in refusals:
+        yield Finding(level=REFUSE, what="network", text=text)
+    if not refusals and second.model not in (first.model, *NAMELESS):
+        yield Finding(level=WARN, what="network", text=f"{second.label} names {second.model}, "
+                      f"the other side {first.model}; import with --model to make sure")
+    elif not refusals and not evidence and second.model in NAMELESS:
+        yield Finding(level=WARN, what="network", text=f"{second.label} does not say which it is "
+                      "of; import with --model to make sure")
+
+
+def _compare_work(first: Side, second: Side) -> Iterator[str]:
+    """Yield "" for operations that agree, and what differs."""
+    ours, theirs = first.work, second.work
+    if theirs.operations and ours.operations and ours.operations != theirs.operations:
+        yield "" if abs(theirs.operations / ours.operations - 1) <= WORK_SLACK else (
+            f"it counts {theirs.operations:,.0f} operations, {first.model} has "
+            f"{ours.operations:,.0f}")
+    if theirs.macs and ours.macs:
+        yield "" if abs(theirs.macs / ours.macs - 1) <= MAC_SLACK else (
+            f"it counts {theirs.macs:,.0f} MACs, {first.model} has {ours.macs:,.0f}")
+
+
+def _compare_layers(first: Side, second: Side, *, surely: bool) -> Iterator[str]:
+    """Yield "" for operators that agree, and what differs; `surely`: only what contradicts."""
+    ours, theirs = first.work.operators, second.work.operators
+    if ours and theirs:
+        yield next(_compare_operators(first, second), "")
+    elif first.part == second.part == "layer" and first.parts and (second.numbered or not surely):
         known = {part.index for part in first.parts}
         strange = [part.index for part in second.parts if part.index not in known]
-        if strange:
-            raise UsageError(f"{second.label} has {second.part} {strange[0]}, the prediction of "
-                             f"{first.model!r} has {len(first.parts)} of them: other networks are "
-                             "not set side by side")
+        if strange and (second.numbered or len(second.parts) > len(first.parts)):
+            yield (f"it has layer {strange[0]}, {first.model} has {len(first.parts)} layers: "
+                   "other networks are not set side by side")
 
 
+def _compare_operators(first: Side, second: Side) -> Iterator[str]:
+    ours, theirs = first.work, second.work
+    if len(theirs.operators) != len(ours.operators):
+        yield (f"it lists {len(theirs.operators)} operators, {first.model} has "
+               f"{len(ours.operators)}")
+        return
+    known = {_plain(name) for name in OPERATORS}
+    for index, (op, tag) in enumerate(zip(ours.operators, theirs.operators, strict=True)):
+        if _plain(tag) in known and _plain(tag) != _plain(op):
+            yield f"its operator {index} is {tag}, that of {first.model} {op}"
+        macs, stated = ours.layer_macs.get(index), theirs.layer_macs.get(index)
+        if macs and stated is not None and abs(stated / macs - 1) > LAYER_MAC_SLACK:
+            yield f"its operator {index} has {stated:,.0f} MACs, not {macs:,.0f}"
 
-def compare_setups(predicted: Side, measured: Side) -> list[str]:
-    """Say where a measurement's set-up is not the prediction's."""
-    notes = []
-    if predicted.model_sha256 and measured.model_sha256 \
-            and predicted.model_sha256 != measured.model_sha256:
-        notes.append("the model files differ (same architecture): other weights")
-    elif not measured.model_sha256:
-        notes.append(f"the measurement names no model file: that it is {predicted.model!r} is "
-                     "taken from its layers only")
-    if predicted.runtime != measured.runtime and (
-            predicted.runtime.partition("@")[0] != measured.runtime):
-        notes.append(f"predicted for {predicted.runtime}, measured with {measured.runtime}: other "
-                     "kernels, their difference is part of every gap")
-    if measured.temperature and predicted.temperature != measured.temperature:
-        notes.append(f"predicted {predicted.temperature}, measured {measured.temperature}")
-    for name, hertz in predicted.clocks_hz.items():
-        other = measured.clocks_hz.get(name)
-        if other is not None and abs(other / hertz - 1) > 1e-3:
-            notes.append(f"clock {name}: predicted at {hertz / 1e6:g} MHz, the board says "
-                         f"{other / 1e6:g} MHz")
-    for role, memory in predicted.placement.items():
-        other_memory = measured.placement.get(role)
-        if other_memory is not None and other_memory != memory:
-            notes.append(f"{role}: predicted in {memory}, measured in {other_memory}")
-    return notes
 
+def _compare_inputs(first: Side, second: Side) -> Iterator[str]:
+    ours, theirs = first.work.input_elements, second.work.input_elements
+    if ours is not None and theirs is not None:
+        shown = [", ".join(f"{size:,}" for size in sizes) for sizes in (ours, theirs)]
+        yield "" if ours == theirs else (
+            f"its inputs have {shown[1]} elements, those of {first.model} have {shown[0]} elements")
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"[^a-z0-9]", "", name.lower())
+
+
+# --- the set-up ------------------------------------------------------------------------------
+
+@lru_cache(maxsize=64)
+def _find_board(name: str) -> str | None:
+    """Name of our board a name or alias is of; None is none of ours."""
+    try:
+        return load_board(name).name
+    except TwinError:
+        return None
+
+
+def _agree_board(first: Side, second: Side) -> Iterator[Finding]:
+    ours, theirs = first.board, second.board
+    if theirs == UNKNOWN:
+        yield Finding(level=WARN, what="board", text=f"{second.label} does not say which it is "
+                      "of; import with --board to make sure")
+    elif _plain(ours) != _plain(theirs):
+        known = _find_board(theirs)
+        if known is None:
+            yield Finding(level=WARN, what="board", text=f"{second.label} names its board "
+                          f"{theirs}, which is none of ours; import with --board to make sure")
+        elif known != _find_board(ours):
+            hint = "" if _alike(first, second) else f"; predict with -b {theirs}"
+            yield Finding(level=REFUSE, what="board", text=f"{ours} -> {theirs}{hint}")
+
+
+def _agree_clocks(first: Side, second: Side) -> Iterator[Finding]:
+    for name, hertz in second.clocks_hz.items():
+        ours = first.clocks_hz.get(name)
+        if ours is None or abs(hertz / ours - 1) <= CLOCK_NOTED:
+            continue
+        # Of an emulator too: waits for memories, which are predicted, depend on the clock.
+        other = abs(hertz / ours - 1) > CLOCK_SLACK and name in ("cpu", "npu")
+        alike = _alike(first, second)
+        level = NOTE if alike else REFUSE if other else WARN
+        hint = f"; --clock {hertz / 1e6:g}MHz predicts at its clock" \
+            if name == "cpu" and not alike else ""
+        yield Finding(level=level, what=f"clock {name}",
+                      text=f"{ours / 1e6:g} MHz -> {hertz / 1e6:g} MHz{hint}")
+
+
+def _agree_runtime(first: Side, second: Side) -> Iterator[Finding]:
+    ours, told = first.runtime, second.runtime
+    if told == ours:
+        return
+    if _alike(first, second):
+        yield Finding(level=NOTE, what="runtime", text=f"{ours} -> {told}")
+        return
+    family, own = re.split(r"[@,]", told)[0], ours.partition("@")[0]
+    if told == UNKNOWN:
+        yield Finding(level=WARN, what="runtime", text=f"{second.label} does not say which; the "
+                      f"other side is of {ours}")
+    elif own != family and not (family == "tflm" and own.startswith("tflm-")):
+        yield Finding(level=WARN, what="runtime", text=f"{ours} -> {told}: other kernels, their "
+                      "difference is part of every gap; --runtime predicts with another")
+    elif "@" in told:
+        yield Finding(level=WARN, what="runtime", text=f"{ours} -> {told}")
+
+
+def _agree_setup(first: Side, second: Side) -> Iterator[Finding]:
+    level = NOTE if _alike(first, second) else WARN
+    if second.temperature not in (None, first.temperature):
+        yield Finding(level=level, what="temperature",
+                      text=f"{first.temperature} -> {second.temperature}")
+    yield from _differences(level, "placement of ", first.placement, second.placement)
+    if not _alike(first, second):
+        return
+    yield from _differences(NOTE, "", {"calibration": first.calibration or "none",
+                                       "kind": first.kind},
+                            {"calibration": second.calibration or "none", "kind": second.kind})
+    told = [{name: side.environment[name][:40] for name in ENVIRONMENT if name in side.environment}
+            for side in (first, second)]
+    yield from _differences(NOTE, "", *told)
+
+
+def _differences(level: str, what: str, first: Mapping[str, str],
+                 second: Mapping[str, str]) -> Iterator[Finding]:
+    for name, value in first.items():
+        if name in second and second[name] != value:
+            yield Finding(level=level, what=f"{what}{name}", text=f"{value} -> {second[name]}")

@@ -10,9 +10,10 @@ from calibration.measurement.measurement import Measurement
 from hwmodels.errors import TwinError
 from twin.attribution.marks import is_clock_own
 from twin.deployment.deployment import Deployment, deploy
-from twin.errors import UsageError
+from twin.errors import RuntimeRefusedError, UsageError
 from twin.network.readers import read_model
 from twin.network.zoo import is_known
+from twin.runtimes import load_runtime
 
 STAND_IN = "cmsis-nn"
 """Library that stands in for one that cannot be predicted."""
@@ -88,6 +89,22 @@ def find_model(name: str, sha256: str | None) -> str:
         raise UsageError(f"the measurement is of a file named {name!r} with SHA-256 "
                          f"{sha256[:12]}..., not of the zoo's: give its file as the model")
     return name
+
+
+def find_runtime(measurement: Measurement) -> str | None:
+    """Return the runtime a measurement is of, or its library where that version is not known."""
+    told = measurement.header.runtime.partition(",")[0]
+    for name in (told, told.partition("@")[0]):
+        try:
+            return load_runtime(name).identity
+        except RuntimeRefusedError:
+            continue
+    return None
+
+
+def is_stand_in(deployment: Deployment, measurement: Measurement) -> bool:
+    """Whether other kernels are predicted than were measured."""
+    return deployment.runtime.name != measurement.header.runtime.partition("@")[0]
 
 
 def redeploy(document: Mapping[str, Any]) -> Deployment:

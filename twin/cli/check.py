@@ -47,7 +47,7 @@ def check(model: Model, board: BoardName, max_ms: MaxMs = None, max_uj: MaxUj = 
     """Say whether a model fits a board and meets limits."""
     from twin.errors import DoesNotFitError, UsageError
     from twin.learning.calibrated import predict_calibrated
-    from twin.reports.tables.comparison import requirement_table
+    from twin.reports.tables.limits import requirement_table
 
     for option, limit in (("--max-ms", max_ms), ("--max-uj", max_uj)):
         if limit is not None and not 0 < limit < math.inf:

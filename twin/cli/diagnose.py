@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from twin.cli.attribute import Healthy, Measured, MeasuredBoard, is_stand_in, read_folder
+from twin.cli.attribute import Healthy, Measured, MeasuredBoard
 from twin.cli.options import (
     AUTO,
     ArenaRole,
@@ -16,7 +16,7 @@ from twin.cli.options import (
     ClockText,
     RuntimeName,
     WeightsRole,
-    parse_quantity,
+    parse_clock,
 )
 from twin.cli.output import open_console, show, warn
 
@@ -31,9 +31,10 @@ def diagnose(measured: Measured, model: ModelFile = None, board: MeasuredBoard =
     """Rank misconfigurations by how well they explain the whole pattern over layers."""
     from twin.attribution.diagnosis import diagnose as weigh_faults
     from twin.attribution.marks import notes_of
-    from twin.attribution.sameness import compare_setups
-    from twin.attribution.setup import deploy_measured
-    from twin.attribution.sides import side_of_measurement, side_of_prediction
+    from twin.attribution.measured import read_folder, side_of_measurement
+    from twin.attribution.predicted import side_of_prediction
+    from twin.attribution.sameness import agree
+    from twin.attribution.setup import deploy_measured, is_stand_in
     from twin.errors import UsageError
     from twin.learning.calibrated import choose_calibration
     from twin.prediction.prediction import predict
@@ -43,7 +44,7 @@ def diagnose(measured: Measured, model: ModelFile = None, board: MeasuredBoard =
         raise UsageError(f"{folder} holds a prediction; a measurement is diagnosed")
     deployment, stand_in = deploy_measured(
         measurement, model=model, board=board, runtime=runtime, weights=weights, arena=arena,
-        clock_hz=None if clock is None else parse_quantity(clock, "hz", "--clock"))
+        clock_hz=parse_clock(clock))
     if deployment.runtime.offload is not None:
         raise UsageError(f"{deployment.runtime.identity} runs on an accelerator: faults are told "
                          "of cores only; `twin attribute` sets its epochs side by side")
@@ -58,10 +59,10 @@ def diagnose(measured: Measured, model: ModelFile = None, board: MeasuredBoard =
 
         sys.stdout.write(dump_document(diagnosis_document(found)))
     else:
-        from twin.reports.tables.attribution import diagnosis_report
+        from twin.reports.tables.diagnosis import diagnosis_report
 
         show(open_console(), diagnosis_report(found))
     ours = side_of_prediction(predict(deployment))
     warn([*([stand_in] if stand_in else []),
           *([f"calibrated: {chosen.description}"] if chosen else []), *notes_of(measurement),
-          *compare_setups(ours, side_of_measurement(measurement, str(folder)))])
+          *map(str, agree(ours, side_of_measurement(measurement, str(folder))))])

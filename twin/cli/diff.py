@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 import re
 import sys
@@ -10,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from twin.cli.options import AsJson
+from twin.cli.options import Anyway, AsJson
 from twin.cli.output import note_written, open_console, show, warn
 from twin.errors import UsageError
 
@@ -29,44 +28,42 @@ BencherFile = Annotated[str | None, typer.Option(
 
 
 def diff(before: Before, after: After, max_increase: Increase = None, layers: EveryPart = False,
-         junit: JunitFile = None, bencher: BencherFile = None, as_json: AsJson = False) -> None:
+         junit: JunitFile = None, bencher: BencherFile = None, as_json: AsJson = False,
+         anyway: Anyway = False) -> None:
     """Compare two predictions, or two measurements: what changed, and the cause of each change."""
     limit = None if max_increase is None else parse_percent(max_increase)
     if layers and limit is None:
         raise UsageError("--layers needs --max-increase PERCENT")
-    from twin.attribution.change import compare_sides
-    from twin.attribution.ci import describe_move, to_bencher, write_junit
-    from twin.attribution.sides import read_side
+    from twin.attribution.ci import describe_increase, to_bencher, write_junit
+    from twin.attribution.document import difference_document
+    from twin.attribution.views import diff_files
     from twin.prediction.document import dump_document
     from twin.reports.export import check_place, write_file
 
     for place in (junit, bencher):
         if place is not None:
             check_place(place)
-    difference = compare_sides(read_side(before), read_side(after))
+    difference = diff_files(before, after, anyway=anyway)
+    exceeding = () if limit is None else difference.exceeding(limit, with_parts=layers)
     if as_json:
-        sys.stdout.write(dump_document({
-            "schema": 1, "kind": "difference", "setup": list(difference.setup),
-            "limit": limit, **{name: [
-                {**dataclasses.asdict(move), "change": move.change, "increase": move.increase}
-                for move in getattr(difference, name)] for name in ("totals", "parts", "causes")}}))
+        sys.stdout.write(dump_document(difference_document(difference, limit, exceeding)))
     else:
-        from twin.reports.tables.change import difference_report
+        from twin.reports.tables.difference import difference_report
 
         show(open_console(), difference_report(difference, limit))
     if junit is not None:
         note_written(write_file(junit, write_junit(
             difference, math.inf if limit is None else limit, with_parts=layers)))
     if bencher is not None:
-        note_written(write_file(bencher, dump_document(to_bencher(difference.after)).encode()))
-    exceeding = () if limit is None else difference.exceeding(limit, with_parts=layers)
-    spread = max(difference.before.spread, difference.after.spread)
+        note_written(write_file(bencher, dump_document(to_bencher(difference.second)).encode()))
+    warn(difference.warnings)
+    spread = max(difference.first.spread, difference.second.spread)
     if limit is not None and spread > limit:
         warn([f"runs scatter by {100 * spread:.1f} % (p95 / p50), more than the limit: a change of "
               "that size may be noise"])
     if exceeding:
         assert limit is not None
-        warn(describe_move(move, limit) for move in exceeding)
+        warn(describe_increase(row, limit) for row in exceeding)
         raise typer.Exit(1)
 
 

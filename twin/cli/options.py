@@ -41,6 +41,9 @@ AUTO = "auto"
 PlotFile = Annotated[str | None, typer.Option(
     "--plot", metavar="FILE", help="Write a picture: .png, .svg or .pdf.")]
 
+Anyway = Annotated[bool, typer.Option(
+    "--anyway", help="Compare even what is of another network, board or clock.")]
+
 SETTINGS_HELP = (
     "A path of the board file, `runtime`, `placement.weights`, `placement.arena` or, with an "
     "accelerator, `placement.weight_bits` and `offload.host`; may be given several times.")
@@ -49,7 +52,7 @@ SETTINGS_HELP = (
 def deploy(model: str, board: str, *, runtime: str | None, clock: str | None, weights: str | None,
            arena: str | None, assume_unsupported: str | None) -> Deployment:
     """Put a model on a board as the options of a command say."""
-    clock_hz = None if clock is None else parse_quantity(clock, "hz", "--clock")
+    clock_hz = parse_clock(clock)
     from twin.deployment import deployment
 
     return deployment.deploy(model, board, runtime=runtime, clock_hz=clock_hz, weights=weights,
@@ -86,6 +89,21 @@ def parse_quantity(text: str, dimension: str, option: str) -> float:
         raise UsageError(f"{option} {text!r} is not understood; accepted: a number above zero with "
                          f"one of {', '.join(UNITS[dimension])}")
     return number
+
+
+def parse_clock(clock: str | None) -> float | None:
+    """Read --clock; None where it is not given."""
+    return None if clock is None else parse_quantity(clock, "hz", "--clock")
+
+
+def check_picture(plot: str | None) -> None:
+    """Refuse a picture of a kind that cannot be written, before anything is computed."""
+    if plot is not None:
+        from pathlib import Path
+
+        from twin.reports.figures.canvas import check_suffix
+
+        check_suffix(Path(plot))
 
 
 def parse_settings(settings: list[str]) -> dict[str, object]:

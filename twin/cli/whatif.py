@@ -36,26 +36,19 @@ def whatif(model: Model, board: BoardName, settings: Settings = None, runtime: R
            calibration: CalibrationChoice = AUTO) -> None:
     """Predict before and after a change, and say which causes moved."""
     changes = parse_settings(settings or [])
-    from twin.attribution.effects import list_effects
-    from twin.learning.calibrated import predict_calibrated
+    from twin.attribution.views import what_if
 
     deployment = deploy(model, board, runtime=runtime, clock=clock, weights=weights, arena=arena,
                         assume_unsupported=assume_unsupported)
-    changed = deployment.replace(changes)
-    temperature = "cold" if cold else "warm"
-    before = predict_calibrated(deployment, temperature=temperature, calibration=calibration)
-    after = predict_calibrated(changed, temperature=temperature, calibration=calibration)
-    effects = list(list_effects(before, after, changes, lambda others: predict_calibrated(
-        deployment.replace(others), temperature=temperature, calibration=calibration)))
+    changed = what_if(deployment, changes, temperature="cold" if cold else "warm",
+                      calibration=calibration)
     if as_json:
-        from twin.attribution.difference import to_difference_document
+        from twin.attribution.document import what_if_document
         from twin.prediction.document import dump_document
 
-        sys.stdout.write(dump_document(to_difference_document(
-            before, after, changes, effects)))
+        sys.stdout.write(dump_document(what_if_document(changed)))
     else:
-        from twin.reports.tables.comparison import what_if_report
+        from twin.reports.tables.difference import what_if_report
 
-        console = open_console()
-        show(console, what_if_report(before, after, changes))
-    warn(dict.fromkeys((*before.warnings, *after.warnings, *effects)))
+        show(open_console(), what_if_report(changed))
+    warn(changed.remarks)

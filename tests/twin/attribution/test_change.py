@@ -11,12 +11,14 @@ from hypothesis import strategies as st
 from made_measurements import measure
 from made_predictions import make_prediction
 
-from twin.attribution.change import compare_sides
 from twin.attribution.ci import to_bencher, write_junit
-from twin.attribution.sides import Part, side_of_measurement, side_of_prediction, sum_parts
+from twin.attribution.measured import side_of_measurement
+from twin.attribution.predicted import side_of_prediction
+from twin.attribution.side import Part, sum_parts
+from twin.attribution.views import diff
 from twin.cli.diff import parse_percent
 from twin.deployment.deployment import deploy
-from twin.errors import UsageError
+from twin.errors import NotTheSameError, UsageError
 from twin.prediction.prediction import predict
 
 BMF = {"type": "object", "minProperties": 1, "additionalProperties": {
@@ -35,14 +37,15 @@ def sides(**changes):
 
 def test_causes_and_parts_sum_to_the_change_of_a_prediction():
     before, after = sides(set={"placement.weights": "sram"})
-    found = compare_sides(before, after)
-    cycles = next(move for move in found.totals if move.name == "cycles")
-    assert cycles.change < 0
-    assert sum(cause.change for cause in found.causes) == cycles.change
-    assert sum(part.change for part in found.parts) == cycles.change
-    assert found.causes[0].name in ("flash_wait", "dcache_refill")
-    assert any(part.reason.startswith(("flash_wait", "dcache_refill")) for part in found.parts)
-    assert found.setup == ("placement of weights: flash -> sram",)
+    found = diff(before, after)
+    cycles = next(row for row in found.totals if row.name == "cycles")
+    assert cycles.gap < 0
+    assert sum(line.gap for line in found.main.total.lines) == cycles.gap
+    assert sum(part.gap for part in found.main.parts) == cycles.gap
+    assert found.main.total.moved[0].label in ("flash_wait", "dcache_refill")
+    assert any(part.reason.startswith(("flash_wait", "dcache_refill")) for part in found.main.parts)
+    assert [(one.level, str(one)) for one in found.findings] == [
+        ("note", "placement of weights: flash -> sram")]
 
 
 @settings(max_examples=20)
@@ -52,23 +55,26 @@ def test_the_difference_of_any_two_sums(seed, other, layers, more):
     after = dataclasses.replace(side_of_prediction(make_prediction(more, seed=other)),
                                 architecture_id="0123456789ab" if layers != more else
                                 before.architecture_id)
-    found = compare_sides(before, after)
-    cycles = next(move for move in found.totals if move.name == "cycles")
-    assert sum(part.change for part in found.parts) == cycles.change
-    assert sum(cause.change for cause in found.causes) == cycles.change
-    there = compare_sides(after, before)
-    assert [move.change for move in there.totals] == [-move.change for move in found.totals]
-    same = compare_sides(before, before)
-    assert not any(move.change for move in (*same.totals, *same.parts)) and not same.setup
+    found = diff(before, after, anyway=True)
+    cycles = next(row for row in found.totals if row.name == "cycles")
+    assert sum(part.gap for part in found.main.parts) == cycles.gap
+    assert sum(line.gap for line in found.main.total.lines) == cycles.gap
+    there = diff(after, before, anyway=True)
+    assert [row.gap for row in there.totals] == [-row.gap for row in found.totals]
+    same = diff(before, before)
+    assert not any(row.gap for row in (*same.totals, *same.main.parts)) and not same.findings
 
 
 def test_layers_that_came_and_went_are_named():
     before = side_of_prediction(predict(deploy("kws", "nucleo_l4r5zi", runtime="cmsis-nn")))
     after = side_of_prediction(predict(deploy("ad", "nucleo_l4r5zi", runtime="cmsis-nn")))
-    found = compare_sides(before, after)
-    assert {"new", "gone"} <= {part.reason for part in found.parts}
-    assert "model: kws -> ad" in found.setup
-    assert "model file: another architecture" in found.setup
+    with pytest.raises(NotTheSameError, match="other networks"):
+        diff(before, after)
+    found = diff(before, after, anyway=True)
+    assert {"new", "gone"} <= {part.reason for part in found.main.parts}
+    (finding,) = found.findings
+    assert finding.level == "refuse" and "kws (architecture" in finding.text
+    assert "-> ad (" in finding.text
 
 
 def test_measurements_are_compared_by_their_counters():
@@ -77,33 +83,33 @@ def test_measurements_are_compared_by_their_counters():
                    environment=(("compiler", "gcc 13 -O2"),))
     fast = measure(prediction, whole={"block_instructions": 2000.0},
                    environment=(("compiler", "gcc 12 -O2"),))
-    found = compare_sides(side_of_measurement(fast), side_of_measurement(slow))
-    assert [(move.name, move.change) for move in found.causes] == [("instructions", 1000)]
-    assert found.setup == ("compiler: gcc 12 -O2 -> gcc 13 -O2",)
+    found = diff(side_of_measurement(fast), side_of_measurement(slow))
+    assert [(line.counter, line.gap) for line in found.counters] == [("instructions", 1000)]
+    assert [str(one) for one in found.findings] == ["compiler: gcc 12 -O2 -> gcc 13 -O2"]
     with pytest.raises(UsageError, match="twin attribute"):
-        compare_sides(side_of_prediction(prediction), side_of_measurement(slow))
+        diff(side_of_prediction(prediction), side_of_measurement(slow))
     bare = dataclasses.replace(side_of_measurement(slow), whole=Part(
         index=None, amounts={"energy": 5}), parts=())
-    with pytest.raises(UsageError, match="nothing to compare"):
-        compare_sides(side_of_measurement(fast), bare)
+    with pytest.raises(UsageError, match="nothing to set side by side"):
+        diff(side_of_measurement(fast), bare)
 
 
 def test_limits_hold_for_what_grew():
     before, after = sides(set={"caches.art_d.enabled": False})
-    found = compare_sides(before, after)
-    assert {"cycles", "time"} <= {move.name for move in found.exceeding(0.02)}
-    assert not compare_sides(after, before).exceeding(0.0)
+    found = diff(before, after)
+    assert {"cycles", "time"} <= {row.name for row in found.exceeding(0.02)}
+    assert not diff(after, before).exceeding(0.0)
     assert len(found.exceeding(0.02, with_parts=True)) > len(found.exceeding(0.02))
     assert not found.exceeding(100.0)
 
 
 def test_junit_has_a_test_per_figure_and_a_failure_per_excess():
-    found = compare_sides(*sides(set={"caches.art_d.enabled": False}))
+    found = diff(*sides(set={"caches.art_d.enabled": False}))
     root = ElementTree.fromstring(write_junit(found, 0.02, with_parts=True))
     suite = root.find("testsuite")
     cases = suite.findall("testcase")
     assert root.tag == "testsuites" and len(cases) == int(suite.get("tests"))
-    assert len(cases) == len(found.totals) + len(found.parts)
+    assert len(cases) == len(found.totals) + len(found.main.parts)
     failed = [case for case in cases if case.find("failure") is not None]
     assert len(failed) == int(suite.get("failures")) == len(found.exceeding(0.02, with_parts=True))
     assert "flash_wait" in failed[0].find("failure").text

@@ -18,7 +18,7 @@ from twin.attribution.faults import DECLARED, UNKNOWN, list_faults, prior_of
 from twin.attribution.likelihood import FREEDOM, log_student
 from twin.attribution.setup import deploy_measured, find_model
 from twin.deployment.deployment import deploy
-from twin.errors import UsageError
+from twin.errors import NotTheSameError, UsageError
 from twin.prediction.prediction import predict
 
 diagnose = functools.partial(weighing.diagnose, calibration="none")
@@ -145,7 +145,7 @@ def test_without_layers_and_counters_little_is_claimed(deployment):
 def test_a_healthy_measurement_must_be_of_the_same_layers(deployment):
     right = list_faults(deployment)[0]
     other = deploy("ad", "nucleo_h7a3zi_q", runtime="cmsis-nn")
-    with pytest.raises(UsageError, match="other networks"):
+    with pytest.raises(NotTheSameError, match="other networks"):
         diagnose(other, measure_fault(deployment, right))
     whole_only = measure_fault(deployment, right)
     whole_only = dataclasses.replace(whole_only, samples=tuple(

@@ -11,9 +11,10 @@ from typer.testing import CliRunner
 
 from calibration.measurement.measurement import write_measurement
 from hwmodels.errors import TwinError
-from twin.attribution.attribution import attribute
 from twin.attribution.document import load_schema
-from twin.attribution.sides import read_side, side_of_document
+from twin.attribution.measured import read_side
+from twin.attribution.predicted import side_of_document
+from twin.attribution.views import attribute
 from twin.cli import app
 from twin.deployment.deployment import deploy
 from twin.prediction.document import dump_document, to_document
@@ -78,8 +79,6 @@ def test_diff_ends_with_1_beyond_the_limit(made, tmp_path):
     (("attribute", "FLASH", "FLASH"), "twin diff"),
     (("attribute", "kws", "flash.json"), "is a file"),
     (("attribute", "kws", "FLASH/warm/header.json"), "give its folder"),
-    (("attribute", "ic", "FLASH"), "other networks"),
-    (("attribute", "kws", "FLASH", "-b", "nucleo_h7a3zi_q"), "predict with -b nucleo_l4r5zi"),
     (("attribute", "flash.json", "FLASH", "--clock", "80MHz"), "a prediction already"),
     (("attribute", "kws", "FLASH", "--csv", "/"), "is a folder"),
     (("attribute", "kws", "FLASH", "--plot", "x.gif"), "a picture ends in"),
@@ -93,6 +92,25 @@ def test_wrong_arguments_are_refused_in_words(made, arguments, words, monkeypatc
     monkeypatch.chdir(made)
     code, _, err = run(*(argument.replace("FLASH", "flash") for argument in arguments))
     assert code == 2 and words in err, err
+
+
+@pytest.mark.parametrize(("arguments", "words"), [
+    (("attribute", "ic", "flash"), "other networks"),
+    (("attribute", "kws", "flash", "-b", "nucleo_h7a3zi_q"), "predict with -b nucleo_l4r5zi"),
+    (("attribute", "kws", "flash", "--clock", "80MHz"), "--clock 120MHz predicts at its clock"),
+    (("compare", "ic", "-b", "nucleo_l4r5zi", "--measured", "flash"), "other networks"),
+    (("diff", "flash.json", "ad.json"), "other networks"),
+])
+def test_every_verb_refuses_what_is_not_the_same_in_the_same_words(made, arguments, words,
+                                                                   monkeypatch):
+    monkeypatch.chdir(made)
+    other = predict(deploy("ad", "nucleo_l4r5zi", runtime="cmsis-nn"))
+    (made / "ad.json").write_text(dump_document(to_document(other)))
+    code, out, err = run(*arguments)
+    assert (code, out) == (3, "") and words in err, err
+    assert "not of the same thing" in err and "--anyway compares regardless" in err
+    code, out, err = run(*arguments, "--anyway")
+    assert code == 0 and out and words.partition(" predicts")[0] in err
 
 
 def test_any_damage_to_a_prediction_is_a_typed_error_or_harmless(made):

@@ -8,6 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from hwmodels.counts import CAUSES
+from twin.attribution.document import load_schema as load_comparison_schema
 from twin.cli import app
 from twin.prediction.document import load_schema
 
@@ -77,13 +78,19 @@ def test_slower_clock_takes_longer_and_needs_fewer_wait_states(document):
     what_if = json.loads(result.stdout)
     jsonschema.Draft202012Validator(load_schema()).validate(what_if["after"])
     assert what_if["before"]["total"] == document["total"]
-    difference = what_if["difference"]
-    assert difference["time_us"] > 0
+    jsonschema.Draft202012Validator(load_comparison_schema()).validate(what_if)
+    totals = {account["quantity"]: account["total"] for account in what_if["accounts"]}
+    assert totals["time"]["gap"] > 0
     # Three wait states instead of five: fewer cycles at 80 MHz, though more time.
-    assert difference["cycles"]["cpu"] < 0
-    moved = [abs(move["time_us"]) for move in difference["causes"]]
-    assert moved == sorted(moved, reverse=True)
-    assert {move["cause"] for move in difference["causes"]} <= set(CAUSES)
+    assert totals["cycles"]["gap"] < 0
+    moves = [move for move in totals["time"]["causes"] if move["gap"]]
+    assert {cause for move in moves for cause in move["causes"]} <= set(CAUSES)
+    shown = run("whatif", *KWS, "--set", "clocks.cpu.frequency_hz=80MHz", "--set",
+                "supply.voltage_scale=range1").stdout.splitlines()
+    start = next(i for i, line in enumerate(shown) if line.startswith("cause, ns"))
+    gaps = [abs(int(line.split()[3].replace(",", "")))
+            for line in shown[start + 1:start + 1 + len(moves)]]
+    assert gaps == sorted((abs(move["gap"]) for move in moves), reverse=True)
 
 
 @pytest.mark.parametrize(("setting", "words"), [
@@ -128,8 +135,8 @@ def test_whatif_shows_the_intervals_of_both_sides():
     before = json.loads(run("predict", *KWS, "--json").stdout)["total"]
     bounds = [line for line in result.stdout.splitlines() if "90 % interval" in line]
     assert len(bounds) == 2  # of time, of energy
-    assert f"{before['time_us']['low'] / 1e3:,.3f} to" in bounds[0]
-    assert f"{before['energy_uj']['high']:,.3f}" in bounds[1]
+    assert f"{before['time_us']['low'] * 1e3:,.0f} to" in bounds[0]
+    assert f"{before['energy_uj']['high'] * 1e3:,.0f}" in bounds[1]
     stated = run("whatif", *KWS, "--set", "clocks.cpu.frequency_hz=80MHz", "--calibration", "none")
     assert "interval" not in stated.stdout
 

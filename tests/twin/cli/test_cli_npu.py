@@ -71,7 +71,7 @@ def test_a_log_is_imported_and_compared(tmp_path):
     for other in (("ic", "-b", "stm32n6570_dk"), ("kws", "-b", "stm32n6570_dk", "--clock",
                                                   "400MHz")):
         refused = run("compare", *other, *measured)
-        assert refused.exit_code == 3 and "not a measurement of this" in refused.output
+        assert refused.exit_code == 3 and "not of the same thing" in refused.output
     compared = run("compare", "kws", "-b", "stm32n6570_dk", *measured)
     assert compared.exit_code == 0, compared.output
     assert "whole model: sums over 12 epochs" in compared.output

@@ -22,7 +22,7 @@ from twin.learning.published import (
     match_rows,
 )
 from twin.network import zoo
-from twin.reports.tables.comparison import published_report
+from twin.reports.tables.published import published_report
 from twin.runtimes import list_runtimes
 
 ROOT = Path(twin.__file__).parents[1]

@@ -16,11 +16,12 @@ from twin.prediction.roofs import load_bytes_per_cycle, memory_bytes_per_second,
 
 pytest.importorskip("matplotlib", reason="pictures need the plot extra")
 
+
 from twin.reports.figures.arena import draw_arena_figure
+from twin.reports.figures.beside import draw_published
 from twin.reports.figures.canvas import save_figure
 from twin.reports.figures.layers import draw_layer_figure
 from twin.reports.figures.palette import CAUSE_STYLES
-from twin.reports.figures.published import draw_published
 from twin.reports.figures.roofline import draw_roofline_figure, list_sides
 from twin.reports.figures.sheet import check_target, draw_sheet, write_pictures
 from twin.reports.figures.waterfall import draw_bill_figure

@@ -1,0 +1,187 @@
+"""Sides that were read: a folder of samples, measured or simulated, and a published row."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from calibration.measurement.measurement import (
+    HEADER_FILE,
+    SAMPLES_FILE,
+    Measurement,
+    read_measurement,
+)
+from twin.attribution.predicted import read_document, side_of_document
+from twin.attribution.side import Part, Side, Work, sum_parts
+from twin.errors import UsageError
+from twin.learning.folders import find_folder
+
+if TYPE_CHECKING:
+    from calibration.datasets import PublishedRow
+
+NS = {"s": 1e9, "ms": 1e6, "us": 1e3, "ns": 1.0}
+NJ = {"j": 1e9, "mj": 1e6, "uj": 1e3, "nj": 1.0}
+TIMES = ("latency", "duration", "time")
+CYCLES = ("cpu_cycles", "cycles")
+INSTRUCTIONS = ("instructions",)
+PHASES = ("pre_cycles", "core_cycles", "post_cycles", "extra_pre_cycles", "extra_core_cycles",
+          "extra_post_cycles")
+"""Core cycles of an epoch; a hybrid one's extra epochs count to its phases."""
+
+LISTED = ("tflm", "firmware")
+"""Runtimes whose logs name the operators of the network."""
+
+
+def side_of_measurement(measurement: Measurement, source: str = "",
+                        percent: float = 50) -> Side:
+    """Return a measurement as a side: medians over its runs, or another percentile.
+
+    Raises
+    ------
+    UsageError
+        When it has no cycles, time, energy or instructions to compare.
+    """
+    header = measurement.header
+    clocks = dict(header.clocks_hz)
+    told = dict(header.environment)
+    epochs = bool(measurement.count("core_npu_cycles")) or any(
+        measurement.count("pre_cycles", index) for index in measurement.layers) or any(
+        name.startswith("epoch ") for name in told)
+    parts = tuple(part for part in (_measured_part(measurement, index, clocks, epochs, percent)
+                                    for index in measurement.layers) if part.amounts)
+    whole = _measured_part(measurement, None, clocks, epochs, percent)
+    if parts:
+        summed = sum_parts(parts)
+        whole = Part(index=None, counts=whole.counts,
+                     amounts={**summed.amounts, **whole.amounts})
+    if not whole.amounts:
+        hint = "; ticks become times by `twin import --clock`" \
+            if "timer_ticks" in measurement.counters else ""
+        raise UsageError(f"{source or 'measurement'}: has no cycles, time, energy or instructions; "
+                         f"its counters: {', '.join(measurement.counters) or 'none'}{hint}")
+    main = next((name for name in (*CYCLES, *TIMES, *INSTRUCTIONS, "timer_ticks")
+                 if measurement.count(name)), None)
+    return Side(
+        kind=header.kind, source=source, model=header.model, model_sha256=header.model_sha256,
+        architecture_id=header.architecture_id, board=header.board, runtime=header.runtime,
+        temperature=header.temperature, clocks_hz=clocks, placement=dict(header.placement),
+        part="epoch" if epochs else "layer", parts=parts, whole=whole,
+        environment=told, work=_read_work(measurement),
+        spread=max(measurement.summarise(main).tail_spread, 0.0) if main else 0.0,
+        runs=max(measurement.count(main) if main else len(measurement.runs), 1))
+
+
+def _read_work(measurement: Measurement) -> Work:
+    """What a log says of the network besides its name."""
+    header = measurement.header
+    told = dict(header.environment)
+    named = header.runtime.partition("@")[0] in LISTED and told.get("operators")
+    macs = next((total for name in ("macs", "estimated_macs")
+                 if (total := _total(measurement, name))), None)
+    return Work(
+        operators=tuple(told["operators"].split(",")) if named else (), macs=macs,
+        layer_macs={index: float(measurement.values("estimated_macs", index)[0])
+                    for index in measurement.layers if measurement.count("estimated_macs", index)},
+        operations=_total(measurement, "ops"),
+        input_elements=tuple(sorted(
+            math.prod(int(extent) for extent in shape.split(",") if extent)
+            for shape in re.findall(r"\[([\d,]+)\]", told["inputs"]))) if told.get("inputs")
+        else None)
+
+
+def _total(measurement: Measurement, counter: str) -> float | None:
+    if measurement.count(counter):
+        return float(measurement.values(counter)[0])
+    parts = [float(measurement.values(counter, layer)[0]) for layer in measurement.layers
+             if measurement.count(counter, layer)]
+    return math.fsum(parts) if parts else None
+
+
+def _measured_part(measurement: Measurement, index: int | None, clocks: Mapping[str, float],
+                   epochs: bool, percent: float) -> Part:
+    counts = {name: measurement.percentile(name, percent, index) for name in measurement.counters
+              if measurement.count(name, index)}
+    units = {sample.counter: sample.unit.lower() for sample in measurement.samples}
+    amounts: dict[str, int] = {}
+    cycles = next((counts[name] for name in CYCLES if name in counts), None)
+    if cycles is not None and not epochs:
+        amounts["cycles"] = round(cycles)
+    instructions = next((counts[name] for name in INSTRUCTIONS if name in counts), None)
+    if instructions is not None:
+        amounts["instructions"] = round(instructions)
+    time_ns = _time_ns(counts, units, clocks, cycles)
+    if time_ns is not None:
+        amounts["time"] = round(time_ns)
+    if "energy" in counts and units["energy"] in NJ:
+        amounts["energy"] = round(counts["energy"] * NJ[units["energy"]])
+    name, _, op = dict(measurement.header.environment).get(f"epoch {index}", "").partition(" ")
+    return Part(index=index, name=name, op=op, amounts=amounts, counts=counts)
+
+
+def _time_ns(counts: Mapping[str, float], units: Mapping[str, str], clocks: Mapping[str, float],
+             cycles: float | None) -> float | None:
+    """Time of a part: told, by epoch phases, by the timer, or by cycles and their clock."""
+    for name in TIMES:
+        if name in counts and units[name] in NS:
+            return counts[name] * NS[units[name]]
+    phases = [counts[name] for name in PHASES if name in counts]
+    if phases and "cpu" in clocks:
+        return math.fsum(phases) / clocks["cpu"] * 1e9
+    if cycles is not None and "cpu" in clocks:
+        return cycles / clocks["cpu"] * 1e9
+    if "timer_ticks" in counts and "timer" in clocks and "instructions" not in counts:
+        return counts["timer_ticks"] / clocks["timer"] * 1e9
+    return None
+
+
+def side_of_published(row: PublishedRow) -> Side:
+    """Return a published row as a side: one inference, and no causes."""
+    amounts = {}
+    if row.latency_ms is not None:
+        amounts["time"] = round(row.latency_ms * 1e6)
+    if row.energy_uj is not None and row.judges_energy:
+        amounts["energy"] = round(row.energy_uj * 1e3)
+    placement = {} if row.arena is None else {"arena": row.arena}
+    return Side(
+        kind="published", source=f"{row.dataset}:{row.line}", model=str(row.model),
+        model_sha256=None, architecture_id=None, board=str(row.board), runtime=str(row.runtime),
+        temperature="warm", placement=placement, part="layer", parts=(), runs=1,
+        clocks_hz={} if row.clock_hz is None else {"cpu": row.clock_hz},
+        whole=Part(index=None, amounts=amounts))
+
+
+def read_side(path: str | Path) -> Side:
+    """Read a side from what a command wrote: a prediction's JSON or a measurement folder.
+
+    Raises
+    ------
+    TwinError
+        When it is neither, saying what was expected.
+    """
+    path = Path(path)
+    if path.is_dir() or path.name in (HEADER_FILE, SAMPLES_FILE):
+        measurement, folder = read_folder(path)
+        return side_of_measurement(measurement, str(folder))
+    return side_of_document(read_document(path), str(path))
+
+
+def read_folder(path: str | Path) -> tuple[Measurement, Path]:
+    """Read a measurement folder, or the warm one of a campaign; return where it was found.
+
+    Raises
+    ------
+    TwinError
+        When it is none.
+    """
+    where = Path(path)
+    if where.name in (HEADER_FILE, SAMPLES_FILE):
+        raise UsageError(f"{path}: is a part of a measurement; give its folder: {where.parent}")
+    if not where.is_dir():
+        what = "is a file" if where.exists() else "does not exist"
+        raise UsageError(f"{path}: {what}; accepted: a folder `twin measure` or `twin import` "
+                         "wrote")
+    folder = find_folder(where)
+    return read_measurement(folder), folder

@@ -1,0 +1,232 @@
+"""Sides that were computed: a prediction, its JSON document, a compiler's epochs."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from hwmodels.counts import apportion
+from twin.attribution.side import Part, Side, Work, sum_parts
+from twin.errors import UsageError
+from twin.network.operators import graph_macs, layer_macs
+from twin.prediction.document import to_document
+from twin.prediction.prediction import Prediction
+
+if TYPE_CHECKING:
+    from hwmodels.board.facts import Board
+    from twin.prediction.accelerator.report import ModelSheet
+
+LARGEST = 1e15
+"""Largest amount a document may hold, in its own unit."""
+
+
+def side_of_prediction(prediction: Prediction) -> Side:
+    """Return a prediction as a side."""
+    side = side_of_document(to_document(prediction), "")
+    graph, board = prediction.deployment.graph, prediction.deployment.board
+    work = replace(side.work, macs=float(graph_macs(graph)), layer_macs={
+        place: float(layer_macs(graph, layer)) for place, layer in enumerate(graph.layers)},
+        operators=tuple(layer.op for layer in graph.layers),
+        input_elements=tuple(sorted(math.prod(graph.tensors[index].shape)
+                                    for index in graph.inputs)))
+    side = replace(side, work=work, clocks_hz=dict(side.clocks_hz) | _name_clocks(board))
+    if not prediction.epochs:
+        return side
+    from twin.prediction.accelerator.report import make_sheet
+
+    return _add_sheet(side, make_sheet(prediction))
+
+
+def _name_clocks(board: Board) -> dict[str, float]:
+    """Clocks by the names measurements give them: cpu and npu."""
+    found = {"cpu": board.clock(board.core.clock).frequency_hz}
+    return found if board.npu is None else found | {"npu": board.npu.frequency_hz}
+
+
+def _add_sheet(side: Side, sheet: ModelSheet) -> Side:
+    """Give epochs what an accelerator's profiler would count of them."""
+    parts = tuple(replace(part, name=epoch.title, op=epoch.kind, counts=epoch.counters)
+                  for part, epoch in zip(side.parts, sheet.epochs, strict=True))
+    return replace(side, parts=parts, whole=replace(side.whole, counts=sheet.totals),
+                   work=replace(side.work, operations=sheet.totals["ops"]))
+
+
+def side_of_compiled(name: str, board: Board, sheet: ModelSheet) -> Side:
+    """Return a compiler's epochs, run by the hardware model, as a side without causes."""
+    clocks = {"cpu": sheet.host_hz, "npu": sheet.npu_hz}
+    parts = []
+    for epoch in sheet.epochs:
+        around = epoch.counters.get("pre_cycles", 0.0) + epoch.counters.get("post_cycles", 0.0)
+        time_ns = 1e9 * (around / sheet.host_hz
+                         + epoch.counters.get("core_npu_cycles", 0.0) / sheet.npu_hz)
+        parts.append(Part(index=epoch.index, name=epoch.title, op=epoch.kind,
+                          amounts={"time": round(time_ns)}, counts=epoch.counters))
+    return Side(
+        kind="predicted", source="", model=name, model_sha256=None, architecture_id=None,
+        board=board.name, runtime="neural-art", temperature="warm", clocks_hz=clocks, placement={},
+        part="epoch", parts=tuple(parts),
+        whole=replace(sum_parts(parts), counts=sheet.totals),
+        work=Work(operations=sheet.totals["ops"]))
+
+
+def side_of_document(document: Mapping[str, Any], source: str) -> Side:
+    """Return a prediction's JSON document as a side.
+
+    Raises
+    ------
+    UsageError
+        When it is none, naming file and key.
+    """
+    where = source or "prediction"
+    kind = document.get("kind")
+    if kind == "what-if":
+        raise UsageError(f"{where}: a what-if holds two predictions; give one of them, as "
+                         "`twin predict ... --json` writes it")
+    if kind != "predicted" or document.get("schema") != 1:
+        raise UsageError(f"{where}: kind is {kind!r}, schema {document.get('schema')!r}; accepted: "
+                         "a prediction of schema 1, as `twin predict MODEL -b BOARD --json` "
+                         "writes it")
+    try:
+        return _read_document(document, source)
+    except KeyError as error:
+        raise UsageError(f"{where}: not a whole prediction: key {error.args[0]!r} is missing"
+                         ) from error
+    except (TypeError, ValueError, AttributeError, IndexError) as error:
+        raise UsageError(f"{where}: not a prediction as `twin predict --json` writes it: {error}"
+                         ) from error
+
+
+def _read_document(document: Mapping[str, Any], source: str) -> Side:
+    epochs = document.get("epochs")
+    units: list[Mapping[str, Any]] = list(epochs if epochs else document["layers"])
+    total = document["total"]
+    clocks = {line["clock"] for unit in units for line in unit["bill"] if line.get("cycles")}
+    clock = next(iter(clocks)) if len(clocks) == 1 else "cpu"
+    # Cycles of two clocks are never added: then time is compared, and energy.
+    parts = _exact_parts(units, clock if len(clocks) == 1 and not epochs else "", bool(epochs))
+    model = document["model"]
+    macs = {place: _amount(layer.get("macs"), "macs")
+            for place, layer in enumerate(document["layers"])}
+    return Side(
+        kind="predicted", source=source, model=str(model["name"]),
+        model_sha256=str(model["sha256"]), architecture_id=str(model["architecture_id"]),
+        board=str(document["board"]), runtime=str(document["runtime"]),
+        temperature=str(document["temperature"]),
+        clocks_hz={name: max(_amount(hertz, name), 1.0)
+                   for name, hertz in document["clocks_hz"].items()},
+        work=Work(operators=tuple(str(layer["op"]) for layer in document["layers"]),
+                  layer_macs=macs, macs=math.fsum(macs.values())),
+        placement={role: str(name) for role, name in document["placement"].items()},
+        part="epoch" if epochs else "layer", parts=parts,
+        whole=sum_parts(parts), clock=clock,
+        sizes={name: int(_amount(document[name], name)) for name in ("ram_bytes", "flash_bytes")},
+        interval_us=_interval(total["time_us"]),
+        energy_interval_uj=_interval(total["energy_uj"]),
+        level=_amount(total["time_us"]["level"], "level")
+        if isinstance(total["time_us"], dict) else None,
+        cycles={name: round(_amount(count, name)) for name, count in total["cycles"].items()},
+        calibration=str(document.get("calibration", {}).get("overlay", "")))
+
+
+def _interval(quantity: Any) -> tuple[float, float] | None:
+    if not isinstance(quantity, dict):
+        return None
+    return _amount(quantity["low"], "low"), _amount(quantity["high"], "high")
+
+
+def _exact_parts(units: list[Mapping[str, Any]], clock: str,
+                 epochs: bool) -> tuple[Part, ...]:
+    """Round times and energies so that lines sum to parts, parts to the total."""
+    amounts: list[dict[str, int]] = [{} for _ in units]
+    causes: list[dict[str, dict[str, int]]] = [{} for _ in units]
+    for quantity, key, scale in (("time", "time_us", 1e3), ("energy", "energy_uj", 1e3)):
+        values = [_value(unit[key]) for unit in units]
+        if any(value is None for value in values):
+            continue
+        wholes = apportion([scale * _amount(value, key) for value in values])
+        for place, (unit, whole) in enumerate(zip(units, wholes, strict=True)):
+            lines: dict[str, float] = {}
+            for line in unit["bill"]:
+                cause = f"{line['cause']}@{line['clock']}" if epochs else str(line["cause"])
+                lines[cause] = lines.get(cause, 0.0) + scale * _amount(line[key], key)
+            amounts[place][quantity] = whole
+            if lines and abs(math.fsum(lines.values()) - whole) > 1 + 1e-6 * whole:
+                raise ValueError(f"{key} of {unit['name']!r} is not the sum of its bill")
+            if lines:
+                shares = apportion(lines.values(), whole)
+                causes[place][quantity] = dict(zip(lines, shares, strict=True))
+    if clock:
+        for place, unit in enumerate(units):
+            found: dict[str, int] = {}
+            for line in unit["bill"]:
+                cycles = round(_amount(line["cycles"], "cycles"))
+                cause = str(line["cause"])
+                found[cause] = found.get(cause, 0) + cycles
+            causes[place]["cycles"] = found
+            amounts[place]["cycles"] = sum(found.values())
+            amounts[place]["instructions"] = round(
+                _amount(unit["instructions"], "instructions"))
+    return tuple(Part(
+        index=int(unit["index"]), name=_title(str(unit["name"])) if epochs else str(unit["name"]),
+        op=str(unit["kind"]).upper() if epochs else str(unit.get("op", "")),
+        moves=not unit.get("alias", False),
+        amounts=amounts[place], causes=causes[place], counts=_events(unit))
+        for place, unit in enumerate(units))
+
+
+def _title(name: str) -> str:
+    """Name an epoch as the profiler does."""
+    return name.replace("epoch_", "EpochBlock_")
+
+
+def _amount(value: Any, key: str) -> float:
+    """Return an amount; null in a bill is nothing.
+
+    Raises
+    ------
+    ValueError
+        When it is none: what is written by hand may be anything.
+    """
+    if value is None:
+        return 0.0
+    if isinstance(value, bool) or not isinstance(value, int | float) \
+            or not 0 <= value <= LARGEST:
+        raise ValueError(f"{key} is {value!r}; accepted: 0 to {LARGEST:g}")
+    return float(value)
+
+
+def _value(quantity: Any) -> float | None:
+    return quantity["value"] if isinstance(quantity, dict) else quantity
+
+
+def _events(unit: Mapping[str, Any]) -> dict[str, float]:
+    found = {name: _amount(count["occurred"], name)
+             for name, count in unit.get("counts", {}).items()}
+    return found | {"instructions": _amount(unit.get("instructions"), "instructions")}
+
+
+def read_document(path: Path) -> Mapping[str, Any]:
+    """Read a JSON object from a file.
+
+    Raises
+    ------
+    UsageError
+        When it cannot be read or is none.
+    """
+    if not path.exists():
+        raise UsageError(f"{path}: there is no such file or folder")
+    try:
+        document = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be read: {error.strerror}") from error
+    except (ValueError, RecursionError) as error:
+        raise UsageError(f"{path}: not a prediction: not JSON ({error}); accepted: what `twin "
+                         "predict MODEL -b BOARD --json` writes, or a measurement folder"
+                         ) from error
+    if not isinstance(document, dict):
+        raise UsageError(f"{path}: not a prediction: a JSON object is expected")
+    return document

@@ -1,0 +1,163 @@
+"""One side of a comparison: predicted, measured, simulated or published, in whole units."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+UNITS = {"cycles": "cycles", "instructions": "instructions", "time": "ns", "energy": "nJ"}
+"""Quantities two sides are compared in, and their unit: whole numbers, so that sums are exact."""
+
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """A layer, an epoch, or the whole network, on one side.
+
+    Parameters
+    ----------
+    index : int or None
+        In the model; None is the whole network.
+    name, op : str
+        As the side has them; "" is not known.
+    amounts : mapping of str to int
+        By quantity, in its unit; one that is not known is left out.
+    causes : mapping of str to mapping
+        By quantity: cause -> amount, summing to `amounts`; causes of epochs name their clock, as
+        "mac@npu". Empty for a measurement.
+    counts : mapping of str to float
+        Counters of a measurement (medians), events and instructions of a prediction.
+    moves : bool
+        Whether it does anything; logs leave out layers that are another name of their input.
+    """
+
+    index: int | None
+    name: str = ""
+    op: str = ""
+    amounts: Mapping[str, int]
+    causes: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    counts: Mapping[str, float] = field(default_factory=dict)
+    moves: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Work:
+    """What tells a network that has no hash; what is not known is left out.
+
+    Parameters
+    ----------
+    operators : tuple of str
+        Of the layers, in order.
+    layer_macs : mapping of int to float
+        By place.
+    macs, operations : float or None
+        Of an inference; operations count a multiply-accumulate as two.
+    input_elements : tuple of int or None
+        Of each input, sorted.
+    """
+
+    operators: tuple[str, ...] = ()
+    layer_macs: Mapping[int, float] = field(default_factory=dict)
+    macs: float | None = None
+    operations: float | None = None
+    input_elements: tuple[int, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Side:
+    """A prediction, a measurement or a published row, as it is compared.
+
+    Parameters
+    ----------
+    kind : str
+        "predicted", "measured", "simulated" or "published".
+    source : str
+        File or folder, or "" for one made in memory.
+    part : str
+        What parts are: "layer" or "epoch".
+    parts : tuple of Part
+        In order.
+    whole : Part
+        One inference.
+    clock : str
+        Of cycles: the core's.
+    sizes : mapping of str to int
+        "ram_bytes" and "flash_bytes", where known.
+    interval_us : tuple of float or None
+        Of the time of one inference, where the prediction has one.
+    calibration : str
+        Overlay behind a prediction, "" without.
+    spread : float
+        p95 / p50 - 1 of a measurement's main counter; 0 where there is one run.
+    runs : int
+        Of a measurement; 0 for what was computed.
+    work : Work
+        What tells the network where no hash does.
+    energy_interval_uj : tuple of float or None
+        As `interval_us`.
+    level : float or None
+        Of both intervals.
+    cycles : mapping of str to int
+        Of one inference, by clock; those of two clocks are never added.
+    """
+
+    kind: str
+    source: str
+    model: str
+    model_sha256: str | None
+    architecture_id: str | None
+    board: str
+    runtime: str
+    temperature: str | None
+    clocks_hz: Mapping[str, float]
+    placement: Mapping[str, str]
+    part: str
+    parts: tuple[Part, ...]
+    whole: Part
+    clock: str = "cpu"
+    environment: Mapping[str, str] = field(default_factory=dict)
+    sizes: Mapping[str, int] = field(default_factory=dict)
+    interval_us: tuple[float, float] | None = None
+    calibration: str = ""
+    spread: float = 0.0
+    runs: int = 0
+    work: Work = field(default_factory=Work)
+    energy_interval_uj: tuple[float, float] | None = None
+    level: float | None = None
+    cycles: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def predicted(self) -> bool:
+        """Whether it is a prediction."""
+        return self.kind == "predicted"
+
+    @property
+    def counted(self) -> bool:
+        """Whether it was read from samples or rows, whoever made them; else it was computed."""
+        return self.runs > 0
+
+    @property
+    def numbered(self) -> bool:
+        """Whether its parts are numbered as the model's: by a model, or by our own firmware."""
+        return not self.counted or self.runtime == "firmware"
+
+    @property
+    def label(self) -> str:
+        """What it is, in a few words."""
+        return self.source or f"{self.model} on {self.board}"
+
+
+def sum_parts(parts: Iterable[Part]) -> Part:
+    """Add parts to the whole network; a quantity one of them lacks is not known."""
+    parts = tuple(parts)
+    names = [name for name in UNITS if all(name in part.amounts for part in parts)]
+    causes: dict[str, dict[str, int]] = {name: {} for name in names}
+    counts: dict[str, float] = {}
+    for part in parts:
+        for name in names:
+            for cause, amount in part.causes.get(name, {}).items():
+                causes[name][cause] = causes[name].get(cause, 0) + amount
+        for event, count in part.counts.items():
+            counts[event] = counts.get(event, 0.0) + count
+    return Part(index=None, amounts={name: sum(part.amounts[name] for part in parts)
+                                     for name in names}, causes=causes, counts=counts)

@@ -1,0 +1,314 @@
+"""The questions asked of two sides: beside (compare), why (attribute), what moved (diff, what-if).
+
+Each takes what a command was given, makes two sides, and leaves the rest to one difference.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from calibration.fitting.staleness import judge_interval
+from calibration.measurement.measurement import Measurement
+from hwmodels.board.file import change_board, load_board
+from hwmodels.errors import TwinError
+from twin.attribution.accounts import compare_sides
+from twin.attribution.diagnosis import Diagnosis, diagnose
+from twin.attribution.difference import Difference
+from twin.attribution.effects import list_effects
+from twin.attribution.epochs import EpochReport, find_gaps, report_epochs
+from twin.attribution.idealisation import Split, split_time
+from twin.attribution.measured import read_folder, read_side, side_of_measurement
+from twin.attribution.predicted import (
+    read_document,
+    side_of_compiled,
+    side_of_document,
+    side_of_prediction,
+)
+from twin.attribution.sameness import REFUSE
+from twin.attribution.setup import deploy_measured, find_runtime, is_stand_in, redeploy
+from twin.attribution.side import Side
+from twin.deployment.deployment import Deployment, deploy
+from twin.errors import UsageError
+from twin.learning import calibrated
+from twin.prediction.certainty import probability_faster
+from twin.prediction.prediction import Prediction
+from twin.runtimes.neural_art.compiler_output import is_compiled, read_compiled
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class View:
+    """A difference, and what a verb adds to it.
+
+    Parameters
+    ----------
+    difference : Difference
+        Of both sides.
+    epochs : EpochReport or None
+        Line by line, of an accelerator.
+    diagnosis : Diagnosis or None
+        Which fault explains the gap.
+    splits : mapping of str to Split
+        The predicted time shared over idealised resources.
+    remarks : tuple of str
+        What to warn of.
+    """
+
+    difference: Difference
+    epochs: EpochReport | None = None
+    diagnosis: Diagnosis | None = None
+    splits: Mapping[str, Split] = field(default_factory=dict)
+    remarks: tuple[str, ...] = ()
+
+
+def compare_measured(model: str, board: str, folder: str, *, runtime: str | None = None,
+                     clock_hz: float | None = None, calibration: str = calibrated.AUTO,
+                     anyway: bool = False) -> View:
+    """Set a network, or a compiler's output, beside a measurement of it.
+
+    Parameters
+    ----------
+    model, board, runtime, clock_hz, calibration
+        What is predicted; the runtime by default that of the measurement.
+    folder : str
+        Of the measurement.
+    anyway : bool
+        Also where they are not of the same thing.
+
+    Returns
+    -------
+    View
+        With the report of epochs where both sides have them.
+    """
+    measurement, where = read_folder(folder)
+    theirs = side_of_measurement(measurement, str(where))
+    remarks: tuple[str, ...] = ()
+    if is_compiled(model):
+        ours = _side_of_compiler(model, board, clock_hz)
+    else:
+        deployment = deploy(model, board, clock_hz=clock_hz,
+                            runtime=runtime or find_runtime(measurement))
+        prediction = calibrated.predict_calibrated(
+            deployment, temperature=theirs.temperature or "warm", calibration=calibration)
+        ours, remarks = side_of_prediction(prediction), prediction.warnings
+    difference = compare_sides(ours, theirs, anyway=anyway)
+    told = [f"the measurement: {text}" for text in (theirs.environment.get("remarks"),)
+            if text and ours.part == "layer"]
+    report = None
+    if ours.part == theirs.part == "epoch":
+        gaps = find_gaps(measurement)
+        report = report_epochs(ours, theirs, gaps=gaps)
+        told += [f"{where}: {gap}" for gap in gaps]
+    return View(difference=difference, epochs=report,
+                remarks=(*difference.warnings, *remarks, *told))
+
+
+def _side_of_compiler(model: str, board: str, clock_hz: float | None) -> Side:
+    from twin.prediction.accelerator.report import make_compiled_sheet
+
+    network, machine = read_compiled(model), load_board(board)
+    if clock_hz is not None:
+        machine = change_board(machine, {f"clocks.{machine.core.clock}.frequency_hz": clock_hz})
+    return side_of_compiled(network.name, machine, make_compiled_sheet(network, machine))
+
+
+def attribute(predicted: Side, measured: Side, *, anyway: bool = False) -> Difference:
+    """Set a prediction beside a measurement: which causes make the gap.
+
+    Raises
+    ------
+    NotTheSameError
+        Where they are not of the same thing.
+    UsageError
+        When the sides are swapped, or of one kind.
+    """
+    if not predicted.predicted and measured.predicted:
+        raise UsageError("the arguments are swapped: the prediction comes first, the measurement "
+                         f"second: twin attribute {measured.label} {predicted.label}")
+    if not predicted.predicted:
+        raise UsageError(f"{predicted.label} is {predicted.kind}; the first argument is a "
+                         "prediction. Two measurements are compared by `twin diff`")
+    if measured.predicted:
+        raise UsageError(f"{measured.label} is a prediction; the second argument is a "
+                         "measurement. Two predictions are compared by `twin diff`")
+    return compare_sides(predicted, measured, anyway=anyway)
+
+
+def attribute_measured(predicted: str, folder: str, *, options: Mapping[str, Any],
+                       calibration: str = calibrated.AUTO, healthy: str | None = None,
+                       verdicts: bool = True, shapley: bool = False,
+                       anyway: bool = False) -> View:
+    """Attribute what a measurement folder holds, and say which fault explains the gap.
+
+    Parameters
+    ----------
+    predicted : str
+        A prediction's JSON, or a model.
+    folder : str
+        Of the measurement.
+    options : mapping
+        Of `deploy_measured`: board, runtime, clock_hz, weights, arena; None is not given.
+    calibration, anyway
+        As of `compare_measured`.
+    healthy : str, optional
+        Folder of the same kernels known to be right.
+    verdicts, shapley : bool
+        Whether to weigh faults; whether to share the time over idealised resources.
+    """
+    _refuse_swapped(predicted, folder)
+    measurement, where = read_folder(folder)
+    theirs = side_of_measurement(measurement, str(where))
+    ours, deployment, remarks = _predict_beside(predicted, measurement, options, calibration)
+    difference = attribute(ours, theirs, anyway=anyway)
+    diagnosis = None
+    same = not any(one.what == "network" and one.level == REFUSE for one in difference.findings)
+    if same and deployment is not None and verdicts and deployment.runtime.offload is None:
+        diagnosis = diagnose(deployment, measurement,
+                             healthy=read_folder(healthy)[0] if healthy else None,
+                             stands_in=is_stand_in(deployment, measurement),
+                             calibration=calibration)
+    return View(difference=difference, diagnosis=diagnosis,
+                splits=_split(deployment, diagnosis, ours, calibration) if shapley else {},
+                remarks=(*difference.warnings, *remarks, *_judge_overlay(ours, theirs)))
+
+
+def _refuse_swapped(predicted: str, folder: str) -> None:
+    if not Path(predicted).is_dir():
+        return
+    if Path(folder).is_dir():
+        raise UsageError(f"{predicted} and {folder} are both folders; the first argument is a "
+                         "prediction or a model. Two measurements are compared by `twin diff`")
+    raise UsageError(f"the arguments are swapped: {predicted} is a measurement and comes "
+                     f"second: twin attribute {folder} {predicted}")
+
+
+def _predict_beside(predicted: str, measurement: Measurement, options: Mapping[str, Any],
+                    calibration: str) -> tuple[Side, Deployment | None, list[str]]:
+    """Return the prediction as a side, what it is of where that can be told, and remarks."""
+    given = [name.removesuffix("_hz") for name, value in options.items() if value is not None]
+    if Path(predicted).suffix == ".json" and "epochs" not in Path(predicted).stem:
+        if given:
+            raise UsageError(f"--{given[0]} is for a model; {predicted} is a prediction already")
+        document = read_document(Path(predicted))
+        side = side_of_document(document, predicted)
+        try:
+            return side, redeploy(document), []
+        except TwinError as error:
+            return side, None, [f"no verdict: {error}"]
+    deployment, stand_in = deploy_measured(measurement, model=predicted, **options)
+    prediction = calibrated.predict_calibrated(
+        deployment, temperature=measurement.header.temperature or "warm", calibration=calibration)
+    return side_of_prediction(prediction), deployment, [*filter(None, [stand_in]),
+                                                        *prediction.warnings]
+
+
+def _split(deployment: Deployment | None, diagnosis: Diagnosis | None, ours: Side,
+           calibration: str) -> dict[str, Split]:
+    if deployment is None or deployment.runtime.offload is not None:
+        raise UsageError("--shapley needs a model that can be predicted again, on a core: give the "
+                         "model instead of its prediction")
+    prices = calibrated.choose_calibration(deployment, calibration)
+    found = {"as predicted": split_time(deployment, ours.temperature or "warm", prices)}
+    changed = diagnosis.verdict.fault.deployment if diagnosis is not None else None
+    if changed is not None:
+        found["as diagnosed"] = split_time(changed, ours.temperature or "warm", prices)
+    return found
+
+
+def _judge_overlay(ours: Side, theirs: Side) -> list[str]:
+    """Say when the overlay behind a prediction no longer fits what was measured."""
+    measured = theirs.whole.amounts.get("time")
+    if ours.interval_us is None or measured is None:
+        return []
+    finding = judge_interval(ours.calibration, ours.interval_us, measured / 1e3)
+    return [str(finding)] if finding is not None else []
+
+
+def diff(before: Side, after: Side, *, anyway: bool = False) -> Difference:
+    """Compare two predictions, or two measurements: what changed.
+
+    Raises
+    ------
+    NotTheSameError
+        For other networks or boards.
+    UsageError
+        For a prediction against a measurement.
+    """
+    if before.predicted != after.predicted:
+        prediction, other = (before, after) if before.predicted else (after, before)
+        raise UsageError(f"{prediction.label} is a prediction, {other.label} is {other.kind}: they "
+                         f"are set side by side by: twin attribute {prediction.label} "
+                         f"{other.label}")
+    return compare_sides(before, after, anyway=anyway)
+
+
+def diff_files(before: str, after: str, *, anyway: bool = False) -> Difference:
+    """Compare what two commands wrote: predictions' JSON, or measurement folders."""
+    return diff(read_side(before), read_side(after), anyway=anyway)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WhatIf:
+    """Two predictions, without and with changes.
+
+    Parameters
+    ----------
+    before, after : Prediction
+        Both sides.
+    changes : mapping of str to object
+        Dotted path to value, as set.
+    difference : Difference
+        What moved.
+    odds : float or None
+        Probability that `after` is really faster; None at stated prices.
+    effects : tuple of str
+        Paths that changed nothing, or did the contrary of what was meant.
+    """
+
+    before: Prediction
+    after: Prediction
+    changes: Mapping[str, object]
+    difference: Difference
+    odds: float | None = None
+    effects: tuple[str, ...] = ()
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """What to warn of, each once."""
+        return tuple(dict.fromkeys((*self.before.warnings, *self.after.warnings, *self.effects)))
+
+
+def what_if(deployment: Deployment, changes: Mapping[str, object], *, temperature: str = "warm",
+            calibration: str = calibrated.AUTO) -> WhatIf:
+    """Predict a deployment without and with changes, and say what they move.
+
+    Parameters
+    ----------
+    deployment : Deployment
+        As it is.
+    changes : mapping of str to object
+        Dotted path to value, of `Deployment.replace`.
+    temperature, calibration
+        As of a prediction.
+    """
+    def predict_with(chosen: Deployment) -> Prediction:
+        return calibrated.predict_calibrated(chosen, temperature=temperature,
+                                             calibration=calibration)
+
+    before, after = predict_with(deployment), predict_with(deployment.replace(changes))
+    return set_what_if(before, after, changes, tuple(list_effects(
+        before, after, changes, lambda others: predict_with(deployment.replace(others)))))
+
+
+def set_what_if(before: Prediction, after: Prediction, changes: Mapping[str, object],
+                effects: tuple[str, ...] = ()) -> WhatIf:
+    """Set two predictions beside each other; whatever was changed is what was asked for."""
+    odds = None
+    if before.certainty is not None and after.certainty is not None:
+        odds = probability_faster(before.time_us, after.time_us, before.certainty.draw,
+                                  after.certainty.draw)
+    return WhatIf(before=before, after=after, changes=changes, odds=odds, effects=effects,
+                  difference=compare_sides(side_of_prediction(before), side_of_prediction(after),
+                                           anyway=True))

@@ -1,0 +1,60 @@
+"""Tables of a diagnosis and of an idealised split."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from twin.attribution.diagnosis import Diagnosis
+from twin.attribution.difference import Difference
+from twin.attribution.error_model import STAND_IN
+from twin.attribution.idealisation import Split
+from twin.reports.tables.layout import add_row, new_pairs, new_table, spaced
+
+MOST_FAULTS = 6
+
+
+def diagnosis_report(diagnosis: Diagnosis) -> RenderableType:
+    """Return the faults by probability with their evidence, and what was observed besides."""
+    verdict = diagnosis.verdict
+    table = new_table(("probability", "fault", "kind", "evidence"), ("probability",),
+                      title="what explains the pattern")
+    for finding in diagnosis.findings[:MOST_FAULTS]:
+        add_row(table, (f"{100 * finding.probability:.1f} %", finding.fault.name,
+                        finding.fault.kind, "; ".join(finding.evidence)),
+                style="bold" if finding is verdict else "")
+    lines = [("verdict", f"{verdict.fault.name}, {100 * diagnosis.kinds[verdict.fault.kind]:.1f} % "
+                         "by kind"),
+             ("remedy", verdict.fault.remedy or "none needed"),
+             ("pattern", f"{diagnosis.quantity} of {len(diagnosis.layers)} layers; errors: "
+                         f"{diagnosis.errors.source}"),
+             *(("observed", text) for text in diagnosis.observations)]
+    if diagnosis.errors == STAND_IN:
+        lines.append(("caution", "other kernels stand in for those that ran: faults of kernels and "
+                                 "small faults may be accused or missed; give --healthy DIR"))
+    if diagnosis.indistinct:
+        lines.append(("not told apart", f"{', '.join(diagnosis.indistinct)}: would change less "
+                                        "than 1 % of any layer here"))
+    return spaced([table, new_pairs(lines)])
+
+
+def split_table(splits: Mapping[str, Split], difference: Difference) -> RenderableType:
+    """Return the idealised split, for what was predicted and for what was diagnosed."""
+    names = tuple(splits)
+    table = new_table(("resource made ideal", *names), names)
+    for resource in splits[names[0]].shares:
+        add_row(table, (resource, *(f"{splits[name].shares[resource]:+,}" for name in names)))
+    add_row(table, ("work that remains", *(f"{splits[name].work:,}" for name in names)))
+    time = difference.account("time")
+    if time is not None:
+        measured = time.total.second
+        add_row(table, ("unexplained", *(f"{measured - splits[name].total:+,}" for name in names)))
+        add_row(table, ("measured", *(f"{measured:,}" for _ in names)), style="bold")
+    else:
+        add_row(table, ("total", *(f"{splits[name].total:,}" for name in names)), style="bold")
+    title = Text("a view, not the bill: predicted ns shared by Shapley value (what a resource "
+                 "saves depends on which others are ideal; a share is the mean over all orders)",
+                 style="bold")
+    return Group(title, table)

@@ -1,0 +1,314 @@
+"""Two sides beside each other as tables: set-up, totals, parts and causes, in the same columns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from statistics import median
+
+from rich.console import RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from hwmodels.quantities import format_frequency, format_number, significant
+from twin.attribution.diagnosis import Diagnosis, explain_rows
+from twin.attribution.difference import Account, Difference, Line, Row
+from twin.attribution.epochs import PHASES, EpochPair, EpochReport, Figure
+from twin.attribution.faults import DECLARED
+from twin.attribution.sameness import NOTE
+from twin.attribution.side import Side
+from twin.attribution.views import View, WhatIf
+from twin.prediction.explanation import explain_time
+from twin.reports.tables.diagnosis import diagnosis_report, split_table
+from twin.reports.tables.layout import add_row, new_pairs, new_table, spaced
+from twin.reports.tables.limits import format_chance
+
+ABSENT = "-"
+"""Where one side has no such line; `not known` would claim that it exists."""
+
+NOT_TOLD = "not counted"
+
+COLUMNS: Mapping[str, Callable[[Row], str]] = {
+    "gap": lambda row: f"{row.gap:+,}",
+    "%": lambda row: "" if row.increase is None else f"{100 * row.increase:+.2f}",
+    "ratio": lambda row: "" if row.ratio is None else significant(row.ratio, 3),
+    "told": lambda row: f"{row.explained:+,}",
+    "unexplained": lambda row: f"{row.unexplained:+,}",
+    "mostly": lambda row: row.reason,
+}
+"""Columns after the two sides: gap = second - first = told causes + unexplained; ratio = first /
+second; % = gap of the first."""
+
+
+def name_sides(difference: Difference) -> tuple[str, str]:
+    """Head the columns of both sides: their kinds, else before and after."""
+    first, second = difference.first, difference.second
+    if first.counted == second.counted:
+        return "before", "after"
+    return first.kind, "other prediction" if second.predicted else second.kind
+
+
+def compare_report(view: View) -> RenderableType:
+    """Return layers, or an accelerator's report, with the ratio of every quantity."""
+    if view.epochs is not None:
+        return epochs_beside(view.epochs, name_sides(view.difference))
+    return layers_beside(view.difference)
+
+
+def attribute_report(view: View) -> RenderableType:
+    """Return both sides, the main account per part, its causes, totals, and the verdict."""
+    difference, main = view.difference, view.difference.main
+    verdicts = {} if view.diagnosis is None else _row_verdicts(main, view.diagnosis)
+    parts: list[RenderableType] = [
+        _sides(difference),
+        _rows(difference, difference.first.part, (*main.rows, main.total),
+              ("gap", "ratio", "told", "unexplained"), verdicts,
+              title=f"{main.quantity} in {main.unit}: gap = second - first = told causes + "
+                    "unexplained; ratio = first / second"),
+        _causes(difference), _totals(difference)]
+    if view.diagnosis is not None:
+        parts.append(diagnosis_report(view.diagnosis))
+    if view.splits:
+        parts.append(split_table(view.splits, difference))
+    return spaced(parts)
+
+
+def difference_report(difference: Difference, limit: float | None = None) -> RenderableType:
+    """Return set-ups, totals, parts and causes; `limit` marks what exceeds it."""
+    parts = [_sides(difference), _totals(difference, limit)]
+    if difference.main.parts:
+        parts.append(_rows(difference, difference.second.part, difference.main.parts,
+                           ("gap", "%", "mostly")))
+    if difference.main.total.moved or difference.counters:
+        parts.append(_causes(difference))
+    return spaced(parts)
+
+
+def what_if_report(changed: WhatIf) -> RenderableType:
+    """Return a what-if: what was set, totals before and after, and the causes that moved."""
+    before, after = changed.before, changed.after
+    deployment, difference = before.deployment, changed.difference
+    pairs = [("model", deployment.graph.name), ("board", deployment.board.name),
+             ("runtime", deployment.runtime.identity)]
+    pairs += [("set", f"{path} = {value}") for path, value in changed.changes.items()]
+    parts: list[RenderableType] = [new_pairs(pairs), _totals(difference)]
+    moved = any(account.total.moved for account in difference.accounts)
+    parts.append(_causes(difference) if moved else Text("no cause moved"))
+    if changed.odds is not None and before.time_us != after.time_us:
+        parts.append(Text(f"faster with a probability of {format_chance(changed.odds)}: what "
+                          "is not known of prices is shared by both"))
+    parts.append(spaced([Text("before: " + explain_time(before)),
+                         Text("after:  " + explain_time(after), style="bold")]))
+    return spaced(parts)
+
+
+# --- parts of every view -----------------------------------------------------------------------
+
+def _sides(difference: Difference) -> RenderableType:
+    def describe(side: Side) -> str:
+        clocks = ", ".join(f"{name} {format_frequency(hertz)}"
+                           for name, hertz in side.clocks_hz.items() if name != "timer")
+        return ", ".join(filter(None, (
+            f"{side.kind}: {side.label}", side.model, side.board, side.runtime, clocks,
+            side.temperature or "temperature not stated", f"{side.runs} runs" if side.runs else "",
+            side.calibration)))
+
+    names = name_sides(difference)
+    return new_pairs(((names[0], describe(difference.first)),
+                      (names[1], describe(difference.second)),
+                      *(("set up", str(one)) for one in difference.findings
+                        if one.level == NOTE)))
+
+
+def _rows(difference: Difference, title_of: str, rows: Iterable[Row], columns: Sequence[str],
+          verdicts: Mapping[int | None, str] | None = None, *, title: str = "",
+          limit: float | None = None, unit: bool = False) -> Table:
+    """Return rows in the columns of `COLUMNS`, with a verdict where there is one."""
+    names = name_sides(difference)
+    judged = bool(verdicts) or limit is not None
+    headers = (title_of, "unit" if unit else "op", *names, *columns,
+               *(("verdict",) if judged else ()))
+    table = new_table(headers, (*names, *(name for name in columns if name != "mostly")),
+                      title=title)
+    for row in rows:
+        exceeded = limit is not None and row.exceeds(limit)
+        cells = [row.label, row.unit if unit else row.op, f"{row.first:,}", f"{row.second:,}",
+                 *(COLUMNS[name](row) for name in columns)]
+        if limit is not None:
+            cells.append("exceeds" if exceeded else "ok")
+        elif verdicts:
+            cells.append(verdicts.get(row.index, "") if row.index is not None else "")
+        add_row(table, cells, "bold red" if exceeded else "bold" if row.name == "total" else "")
+    return table
+
+
+def _totals(difference: Difference, limit: float | None = None) -> Table:
+    """Return one inference by quantity and memory; its intervals where it has some."""
+    open_causes = difference.second.counted and not difference.first.counted
+    columns = ("gap", "%", "ratio", *(("unexplained",) if open_causes else ()))
+    sides = (difference.first, difference.second)
+    rows = [account.total for account in difference.accounts]
+    named = [Row(name=account.quantity, unit=total.unit, first=total.first, second=total.second,
+                 lines=total.lines)
+             for account, total in zip(difference.accounts, rows, strict=True)]
+    clocks = dict.fromkeys(name for side in sides for name in side.cycles)
+    if len(clocks) > 1 and not difference.second.counted:
+        named += [Row(name=f"{name} cycles", unit="cycles", first=sides[0].cycles.get(name, 0),
+                      second=sides[1].cycles.get(name, 0)) for name in clocks]
+    named += difference.totals[len(rows):]
+    table = _rows(difference, "one inference", named, columns, limit=limit, unit=True)
+    for name, bounds in (("time", [side.interval_us for side in sides]),
+                         ("energy", [side.energy_interval_uj for side in sides])):
+        level = next((side.level for side in sides if side.level is not None), None)
+        if level is not None and any(bounds) and difference.account(name):
+            add_row(table, (f"{100 * level:.0f} % interval", f"of {name}", *(
+                "" if one is None else f"{1e3 * one[0]:,.0f} to {1e3 * one[1]:,.0f}"
+                for one in bounds)))
+    return table
+
+
+def _causes(difference: Difference) -> Table:
+    """Return the causes of the main account, largest gap first, then those nobody told."""
+    account, names = difference.main, name_sides(difference)
+    energy = difference.account("energy")
+    billed = not difference.second.counted
+    more = ("gap of energy, nJ",) if billed and energy is not None and account is not energy else ()
+    numbers = (*names, "gap", "of the gap", *more)
+    table = new_table((f"cause, {account.unit}", *numbers, "counted by"), numbers)
+    total = account.total
+    energies = {} if energy is None else {one.causes: one.gap for one in energy.total.lines}
+    lines = [*total.moved, *(line for line in total.lines
+                             if not line.gap and (line.first or line.second)
+                             and (not billed or energies.get(line.causes)))]
+    for line in lines:
+        style = "" if not billed else "green" if (line.gap or 0) < 0 else "red"
+        spent = [f"{energies.get(line.causes) or 0:+,}" for _ in more]
+        add_row(table, (line.label or "not itemised", *_line_cells(line, total), *spent,
+                        line.counter), style)
+    for line in difference.counters:
+        add_row(table, (line.counter, f"{line.first:,}", f"{line.second:,}", f"{line.gap:+,}",
+                        "", "events"))
+    if not billed or total.unexplained:
+        add_row(table, ("unexplained", "", "", f"{total.unexplained:+,}",
+                        _share(total.unexplained, total)))
+    add_row(table, ("total", f"{total.first:,}", f"{total.second:,}", f"{total.gap:+,}",
+                    _share(total.gap, total),
+                    *(f"{energy.total.gap:+,}" for _ in more if energy is not None)), "bold")
+    return table
+
+
+def _line_cells(line: Line, total: Row) -> tuple[str, str, str, str]:
+    if line.second is None or line.gap is None:
+        return format_number(line.first), NOT_TOLD, "", ""
+    return f"{line.first:,}", f"{line.second:,}", f"{line.gap:+,}", _share(line.gap, total)
+
+
+def _share(part: int, total: Row) -> str:
+    return f"{100 * part / total.gap:+.0f} %" if total.gap else ""
+
+
+def _row_verdicts(account: Account, diagnosis: Diagnosis) -> dict[int | None, str]:
+    """Say per layer which share of its gap the verdict accounts for."""
+    verdict = diagnosis.verdict
+    if verdict.fault.kind == DECLARED:
+        return {}
+    changes = explain_rows(diagnosis, verdict)
+    return {row.index: f"{verdict.fault.name}: {100 * changes[row.index]:+.0f} % of "
+                       f"{100 * row.gap / max(row.first, 1):+.0f} %"
+            for row in account.parts if row.gap and changes.get(row.index) is not None}
+
+
+# --- beside: every quantity with its ratio -----------------------------------------------------
+
+def layers_beside(difference: Difference) -> RenderableType:
+    """Return layers and the inference, with the ratio first/second of every quantity."""
+    names, accounts = name_sides(difference), difference.accounts
+    headers = ["layer", "op"]
+    for account in accounts:
+        headers += [f"{_head(account)}: {names[0]}", names[1], "ratio"]
+    table = new_table(headers, headers[2:])
+    by_name = [{(row.index, row.name): row for row in account.rows} for account in accounts]
+    for key in dict.fromkeys(key for rows in by_name for key in rows):
+        found = [rows.get(key) for rows in by_name]
+        shown = next(row for row in found if row is not None)
+        if shown.index is not None or any(row is not None and row.gap for row in found):
+            add_row(table, [shown.label, shown.op, *(
+                cell for row in found for cell in _beside_cells(row))])
+    add_row(table, ["total", "", *(cell for account in accounts
+                                   for cell in _beside_cells(account.total))], "bold")
+    parts: list[RenderableType] = [table]
+    for account in accounts:
+        ratios = sorted(row.ratio for row in account.parts if row.ratio is not None)
+        if ratios:
+            parts.append(Text(f"{account.quantity}: {names[0]}/{names[1]} of layers "
+                              f"{ratios[0]:.2f} to {ratios[-1]:.2f}, median {median(ratios):.2f}, "
+                              f"n = {len(ratios)}"))
+    return spaced([*parts, *filter(None, [difference.pairing.note])])
+
+
+def _head(account: Account) -> str:
+    return account.quantity if account.quantity == account.unit else \
+        f"{account.quantity}, {account.unit}"
+
+
+def _beside_cells(row: Row | None) -> list[str]:
+    if row is None:
+        return [ABSENT, ABSENT, ""]
+    return [f"{row.first:,}", f"{row.second:,}", COLUMNS["ratio"](row)]
+
+
+def epochs_beside(report: EpochReport, names: tuple[str, str]) -> RenderableType:
+    """Return the whole model, a row per epoch, then every epoch line by line."""
+    counts = [sum(one is not None for one in side) for side in (
+        [pair.first for pair in report.pairs], [pair.second for pair in report.pairs])]
+    count = str(counts[0]) if counts[0] == counts[1] else f"{counts[0]} and {counts[1]}"
+    title = f"whole model: sums over {count} epochs" if not report.gaps else \
+        f"sums over the epochs both have whole, of {count}"
+    parts: list[RenderableType] = []
+    if report.whole:
+        parts.append(_lines_table(title, report.whole, names))
+    if report.gaps:
+        parts.append(Text("the measurement is not whole, so nothing is said of the whole model: "
+                          + "; ".join(report.gaps)))
+    else:
+        parts.append(_lines_table("as the report states it", report.stated, names))
+    parts.append(_summary_table(report, names))
+    if report.paired_by == "order":
+        parts.append(Text("epochs are paired in order: the schedules are not of one compilation"))
+    parts += [_lines_table(" / ".join(_titles(pair)), pair.lines, names)
+              for pair in report.pairs if pair.first and pair.second]
+    return spaced(parts)
+
+
+def _titles(pair: EpochPair) -> list[str]:
+    return list(dict.fromkeys(f"{part.name} {part.op}" for part in (pair.first, pair.second)
+                              if part is not None))
+
+
+def _lines_table(title: str, lines: Mapping[str, Figure], names: tuple[str, str]) -> Table:
+    table = new_table((title, *names, "ratio"), (*names, "ratio"))
+    for name, figure in lines.items():
+        decimals = 3 if "ms" in name else 1 if "%" in name or name == "inf/s" else 0
+        add_row(table, (name, *_figure_cells(figure, decimals)))
+    return table
+
+
+def _summary_table(report: EpochReport, sides: tuple[str, str]) -> Table:
+    """Return MCU cycles of the phases and NPU cycles of the core, a row per epoch."""
+    names = {phase: f"{phase}, MCU cycles" for phase in PHASES} | {
+        "core NPU": "core, NPU cycles"}
+    headers = ["epoch"]
+    for label in names:
+        headers += [f"{label}: {sides[0]}", sides[1], "ratio"]
+    table = new_table(headers, headers[1:])
+    rows = [(" / ".join(_titles(pair)), pair.lines, "" if pair.first and pair.second else "dim")
+            for pair in report.pairs]
+    for title, lines, style in (*rows, ("sum", report.whole, "bold")):
+        add_row(table, [title, *(cell for name in names.values() for cell in _figure_cells(
+            lines.get(name, Figure(first=None, second=None)), 0))], style)
+    return table
+
+
+def _figure_cells(figure: Figure, decimals: int) -> list[str]:
+    return [ABSENT if value is None else f"{value:,.{decimals}f}"
+            for value in (figure.first, figure.second)] + [
+        "" if figure.ratio is None else significant(figure.ratio, 3)]

@@ -1,0 +1,46 @@
+"""The table of limits: what was asked, what is predicted, and the verdict."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from rich.table import Table
+
+from hwmodels.quantities import format_number, significant
+from twin.prediction.limits import Requirement
+from twin.reports.tables.layout import add_row, new_table
+
+if TYPE_CHECKING:
+    from calibration.fitting.intervals import Interval
+
+
+def requirement_table(requirements: Sequence[Requirement]) -> Table:
+    """Return what was asked, what is predicted, and the verdict, one row per requirement."""
+    level = next((item.interval.level for item in requirements if item.interval is not None), None)
+    doubt = () if level is None else (f"{100 * level:.0f} % interval", "exceeds")
+    table = new_table(("check", "predicted", *doubt[:1], "limit", "unit", "used", *doubt[1:],
+                       "verdict"), ("predicted", *doubt, "limit", "used"))
+    for item in requirements:
+        used = "" if item.predicted is None or item.limit <= 0 else \
+            f"{significant(100 * item.predicted / item.limit)} %"
+        chance = format_chance(item.chance_above)
+        style = "bold red" if not item.met else "green" if item.surely_met else "yellow"
+        add_row(table, (item.name, format_number(item.predicted, item.decimals),
+                        *(format_interval(item.interval, item.decimals) for _ in doubt[:1]),
+                        format_number(item.limit, item.decimals), item.unit, used,
+                        *(chance for _ in doubt[1:]), item.verdict), style=style)
+    return table
+
+
+def format_interval(interval: Interval | None, decimals: int, scale: float = 1.0) -> str:
+    """Return the ends of an interval, times `scale`; "" for none."""
+    if interval is None:
+        return ""
+    return (f"{format_number(interval.low * scale, decimals)} to "
+            f"{format_number(interval.high * scale, decimals)}")
+
+
+def format_chance(chance: float | None) -> str:
+    """Return a probability; "" for none. None is ever certain."""
+    return "" if chance is None else f"{min(max(chance, 0.001), 0.999):.1%}"

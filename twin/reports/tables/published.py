@@ -1,0 +1,72 @@
+"""Predicted beside published results."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from statistics import median
+from typing import TYPE_CHECKING
+
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from hwmodels.quantities import format_number
+from twin.reports.tables.layout import add_row, new_table
+
+if TYPE_CHECKING:
+    from calibration.datasets import PublishedRow
+    from twin.learning.published import Comparison
+
+
+def published_report(model: str, board: str,
+                     comparisons: Sequence[Comparison]) -> RenderableType:
+    """Return predicted beside every published row, and how the ratios lie."""
+    if not comparisons:
+        return Text(f"no published result of {model} on {board} is known")
+    headers = ("published by", "runtime", "MHz", "published, ms", "predicted, ms", "ratio",
+               "published, uJ", "predicted, uJ", "ratio of uJ", "use", "note")
+    table = new_table(headers, headers[2:9])
+    for item in comparisons:
+        row = item.row
+        add_row(table, (
+            f"{row.submitter} {row.edition}", row.runtime or row.software,
+            "" if row.clock_hz is None else f"{row.clock_hz / 1e6:g}",
+            format_number(row.latency_ms, 2), "" if item.reason else
+            format_number(item.predicted_ms, 2), _ratio(item.latency_ratio),
+            format_number(row.energy_uj), "" if item.reason else format_number(item.predicted_uj),
+            _ratio(item.energy_ratio), row.use, _note(item)))
+    parts: list[RenderableType] = [table]
+    for what, ratios in (("latency", [item.latency_ratio for item in comparisons]),
+                         ("energy", [item.energy_ratio for item in comparisons])):
+        known = sorted(ratio for ratio in ratios if ratio is not None)
+        if known:
+            parts.append(Text(f"{what}: predicted/published {known[0]:.2f} to {known[-1]:.2f}, "
+                              f"median {median(known):.2f}, n = {len(known)}"))
+    return Group(*parts[:1], Text(""), *parts[1:])
+
+
+def _ratio(ratio: float | None) -> str:
+    return "" if ratio is None else f"{ratio:.2f}"
+
+
+def _note(item: Comparison) -> str:
+    if item.reason:
+        return f"not predicted: {item.reason}"
+    other = [f"predicted as {item.runtime}"] if item.stood_in else []
+    return ", ".join((*other, *_settings(item.row),
+                      *(flag.replace("_", " ") for flag in item.row.flags)))
+
+
+def _settings(row: PublishedRow) -> list[str]:
+    """What the row states of its board, and it is therefore deployed with."""
+    from calibration.datasets import board_settings
+
+    told = []
+    for path, value in board_settings(row).items():
+        if path == "supply.voltage_v":
+            told.append(f"at {value:g} V")
+        elif path.endswith(".read_bytes"):
+            told.append(f"{path.split('.')[1]} read by {8 * int(str(value))} bits "
+                        f"({row.flash_banks} bank)")
+        else:
+            told.append(f"{path} {value}")
+    return told + ([f"arena in {row.arena}"] if row.arena else [])
