@@ -41,7 +41,8 @@ def make_summary(judgement: Judgement) -> str:
         "Absolute error of one warm inference against published results, in % of the published "
         "value: n rows, median, worst. `fit` rows may be learnt from and the baselines are fitted "
         "to them (their `fit` figures are in sample)"
-        + ("; `test` rows are sealed and only judge" if sealed else "")
+        + ("; `test` rows are held out of every fit and shown as aggregates, but not unseen (above)"
+           if sealed else "")
         + f". No price of the twin is fitted to any published row. {len(cases)} rows can be "
         "judged.",
         "**Latency at stated prices, the twin beside the baselines, on rows all of them predict**",

@@ -212,6 +212,10 @@ def run(networks: Sequence[str], layers: int) -> Iterator[list[Row]]:
                         yield list(compare(name, graph, core, level, Path(folder, port)))
 
 
+METHOD = ("Counts of emulators and of caches replayed, no time of any hardware: this tests how a "
+          "binary is read (the method), not what things cost on a board (the model).")
+
+
 def main() -> None:
     """Print the table, and keep it when asked to."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -223,7 +227,7 @@ def main() -> None:
     for some in run([name for name in chosen.networks.split(",") if name], chosen.random):
         rows += some
         print("\n".join(summarise(some)[2:]), flush=True)
-    table = "\n".join(summarise(rows))
+    table = f"{METHOD}\n\n" + "\n".join(summarise(rows))
     print(f"\n{table}")
     if chosen.keep:
         RESULTS.mkdir(exist_ok=True)
