@@ -14,17 +14,17 @@ from typing import Any, NamedTuple
 from hwmodels.kernel import Kernel
 from twin.network.graph import Graph, Layer
 from twin.runtimes.cmsis_nn.helium import lane_moves
-from twin.runtimes.cmsis_nn.scalar import CLAMP, SCALE_HOISTED, bookkeeping, entry
+from twin.runtimes.cmsis_nn.scalar import CLAMP, SCALE_HOISTED, bookkeeping, entry, in_fours
 from twin.runtimes.lowering import Kernels, Lowering, Site
 from twin.runtimes.lowering.blocks import (
     BRANCH,
     block,
-    build_kernel,
     choose_dialect,
+    draft_kernel,
     join,
     plain,
 )
-from twin.runtimes.lowering.nests import load, repeat, resolve, store
+from twin.runtimes.lowering.nests import closing, load, repeat, step, store
 
 _READ_4 = ("ldr r3, [sp, #24]; ldr r0, [r3], #4; str r3, [sp, #24]; sxtb16 r7, r0;"
            "sxtb16 r0, r0, ror #8; ldr r3, [sp, #68]; sadd16 r7, r7, r3; sadd16 r0, r0, r3;"
@@ -126,30 +126,27 @@ def _lower(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
     product = {"rv32": "mul a0, a2, a4", "thumb1": "muls r0, r5, r0"}.get(
         dialect, "smulbb r0, r2, r5") if operation.scalings == 1 else ""
     result = join(product, *[SCALE_HOISTED[dialect]] * operation.scalings, CLAMP[dialect])
-    fours, ones = divmod(count, 4) if dialect == "dsp" and not broadcast else (0, count)
-    blocks = (
-        entry(dialect, 70, 1),
-        block("four elements", join(
-            _READ_4, *[result] * 4, bookkeeping(dialect, *operation.overheads["dsp"]), _PACK_4,
-            BRANCH[dialect]), fours, min(1, fours)),
-        block("element", join(
-            _READ_1[text], result, bookkeeping(dialect, *operation.overheads[text]),
-            bookkeeping(dialect, *_SUBSCRIPTS) if broadcast else "", _WRITE_1[text],
-            BRANCH[dialect]), ones, min(1, ones)))
+    fours, ones = (0, count) if broadcast else in_fours(dialect, count)
+    four = join(_READ_4, *[result] * 4, bookkeeping(dialect, *operation.overheads["dsp"]), _PACK_4,
+                BRANCH[dialect])
+    one = join(_READ_1[text], result, bookkeeping(dialect, *operation.overheads[text]),
+               bookkeeping(dialect, *_SUBSCRIPTS) if broadcast else "", _WRITE_1[text],
+               BRANCH[dialect])
+    loops = [repeat("element", extent, closing(name, code),
+                    *[load(operand, width, done, element=width) for operand in inputs],
+                    store("output", width, done, element=width))
+             for name, code, extent, width, done in (("four elements", four, fours, 4, 0),
+                                                     ("element", one, ones, 1, 4 * fours))]
     if broadcast:
         inner = max(1, min(sizes))
-        drafts = [repeat("outer", count // inner, repeat(
+        loops = [block("element", one, count, 1), repeat("outer", count // inner, repeat(
             "element", inner,
             *[load(operand, 1, element=1, outer=inner if size == count else 0)
               for operand, size in zip(inputs, sizes, strict=True)],
             store("output", 1, element=1, outer=inner)))]
-    else:
-        drafts = [repeat("element", extent,
-                         *[load(operand, width, done, element=width) for operand in inputs],
-                         store("output", width, done, element=width))
-                  for width, extent, done in ((4, fours, 0), (1, ones, 4 * fours))]
     name = f"{operation.function}_broadcast" if broadcast else operation.function
-    return (build_kernel(name, "elementwise", site, blocks, resolve(*drafts), assumed=broadcast),)
+    return (draft_kernel(name, "elementwise", site, entry(dialect, 70, 1), *loops,
+                         assumed=broadcast),)
 
 
 def _lower_mve(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
@@ -159,17 +156,7 @@ def _lower_mve(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
     sizes = [graph.tensors[layer.inputs[place]].elements for place in (0, 1)]
     inner = min(count, *sizes)
     calls = -(-count // inner)
-    fours = -(-inner // 4) * calls
-    blocks = (block("call", operation.call_mve, calls, cause="kernel_call"),
-              block("four elements", operation.four_mve, fours, calls))
-    return (build_kernel(operation.function, "elementwise", site, blocks,
-                         resolve(*_drafts_mve(count, inner, sizes))),)
-
-
-def _drafts_mve(count: int, inner: int, sizes: list[int]) -> list[Any]:
-    """Four elements at a time; a smaller operand starts again after its last element."""
-    fours, tail = divmod(inner, 4)
-    calls = -(-count // inner)
+    full, tail = divmod(inner, 4)
     steps = [{} if size < count else {"call": inner} for size in sizes]
 
     def moves(lanes: int, offset: int) -> list[Any]:
@@ -177,10 +164,13 @@ def _drafts_mve(count: int, inner: int, sizes: list[int]) -> list[Any]:
                 *lane_moves(load("input2", 4, offset, four=4, **steps[1]), lanes),
                 *lane_moves(store("output", 4, offset, four=4, call=inner), lanes)]
 
-    body = [repeat("four", fours, *moves(4, 0))]
-    if tail:
-        body += moves(tail, 4 * fours)
-    return [repeat("call", calls, *body)]
+    return (draft_kernel(
+        operation.function, "elementwise", site,
+        repeat("call", calls,
+               step("call", operation.call_mve, "kernel_call"),
+               repeat("vector", -(-inner // 4), closing("four elements", operation.four_mve)),
+               repeat("four", full, *moves(4, 0)),
+               *(moves(tail, 4 * full) if tail else ()))),)
 
 
 KERNELS: Kernels = {

@@ -9,20 +9,19 @@ is the polynomial and the seven conditional multiplications of gemmlowp's fixed-
 
 from __future__ import annotations
 
-from hwmodels.kernel import Block, Kernel
+from hwmodels.kernel import Kernel
 from twin.network.graph import Graph, Layer
 from twin.runtimes.cmsis_nn.helium import lane_moves, row_load, row_moves, vectors
 from twin.runtimes.cmsis_nn.scalar import LONG_MULTIPLY, bookkeeping, entry
 from twin.runtimes.lowering import Kernels, Lowering, Site
 from twin.runtimes.lowering.blocks import (
     BRANCH,
-    block,
-    build_kernel,
     choose_dialect,
+    draft_kernel,
     join,
     plain,
 )
-from twin.runtimes.lowering.nests import Repeat, load, repeat, resolve, store
+from twin.runtimes.lowering.nests import closing, load, repeat, step, store
 
 _MULTIPLY_C = {  # a saturating doubling high multiply, one factor selected by a mask
     "thumb2": "mov r1, r3; mov r6, r4; smlal r1, r6, r2, r7; lsrs r1, r1, #31;"
@@ -48,6 +47,57 @@ _MAXIMUM_C = {
               "cmp r1, r5; bne 0b",
     "rv32": "lb a3, 0(a1); bge a2, a3, 1f; mv a2, a3; addi a1, a1, 1; bne a1, a5, 0b",
 }
+
+
+def _extents(graph: Graph, layer: Layer) -> tuple[int, int]:
+    """Rows, and their length: softmax runs over the last axis."""
+    tensor = graph.tensors[layer.inputs[0]]
+    return tensor.elements // tensor.shape[-1], tensor.shape[-1]
+
+
+def lower_scalar(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
+    """Lower a softmax one element at a time: what reference kernels run, too.
+
+    Parameters
+    ----------
+    graph : Graph
+        The model.
+    layer : Layer
+        A `softmax`.
+    site : Site
+        Operands: input, output.
+
+    Notes
+    -----
+    Every element is taken to be close enough to the maximum for its exponential to be computed
+    (twice); elements far below cost less in reality.
+    """
+    dialect = choose_dialect(site.isa)
+    text = plain(dialect)
+    rows, width = _extents(graph, layer)
+    exponential = join(*[_MULTIPLY_C[text]] * _MULTIPLIES_C, bookkeeping(dialect, *_REST_C[text]))
+    read, write = {"rv32": ("lb a0, 0(a1)", "sb a0, 0(a2)"),
+                   "thumb1": ("ldrsb r0, [r1, r6]", "strb r0, [r2]")}.get(
+        text, ("ldrsb r0, [r1], #1", "strb r0, [r2], #1"))
+    first = "lb a2, 0(a1)" if text == "rv32" else "ldrb r2, [r1]"
+    read_one = load("input", 1, row=width, column=1)
+    return (draft_kernel(
+        "arm_softmax_s8", "softmax", site,
+        entry(dialect, 50, 1),
+        repeat("row", rows,
+               closing("row", join(first, bookkeeping(dialect, 12, 6, 30), *[_MULTIPLY_C[text]] * 7,
+                                   BRANCH[dialect])),
+               load("input", 1, row=width),
+               repeat("column", width - 1,
+                      closing("maximum", _MAXIMUM_C[text]),
+                      load("input", 1, 1, row=width, column=1)),
+               repeat("column", width,
+                      closing("exponential, summed", join(read, exponential, BRANCH[dialect])),
+                      read_one),
+               repeat("column", width,
+                      closing("exponential, scaled", join(read, exponential, write,
+                                                          BRANCH[dialect])),
+                      read_one, store("output", 1, row=width, column=1)))),)
 
 
 _ENTRY = (
@@ -123,54 +173,6 @@ _SCALAR = join("ldrsb r0, [r1], #1; sub r0, r0, r11; cmp r0, r9; mul r0, r0, r12
 """One element left over: thirteen doubling high multiplies make its exponential."""
 
 
-def _extents(graph: Graph, layer: Layer) -> tuple[int, int]:
-    """Rows, and their length: softmax runs over the last axis."""
-    tensor = graph.tensors[layer.inputs[0]]
-    return tensor.elements // tensor.shape[-1], tensor.shape[-1]
-
-
-def lower_scalar(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
-    """Lower a softmax one element at a time: what reference kernels run, too.
-
-    Parameters
-    ----------
-    graph : Graph
-        The model.
-    layer : Layer
-        A `softmax`.
-    site : Site
-        Operands: input, output.
-
-    Notes
-    -----
-    Every element is taken to be close enough to the maximum for its exponential to be computed
-    (twice); elements far below cost less in reality.
-    """
-    dialect = choose_dialect(site.isa)
-    text = plain(dialect)
-    rows, width = _extents(graph, layer)
-    exponential = join(*[_MULTIPLY_C[text]] * _MULTIPLIES_C, bookkeeping(dialect, *_REST_C[text]))
-    read, write = {"rv32": ("lb a0, 0(a1)", "sb a0, 0(a2)"),
-                   "thumb1": ("ldrsb r0, [r1, r6]", "strb r0, [r2]")}.get(
-        text, ("ldrsb r0, [r1], #1", "strb r0, [r2], #1"))
-    first = "lb a2, 0(a1)" if text == "rv32" else "ldrb r2, [r1]"
-    blocks = (
-        entry(dialect, 50, 1),
-        block("row", join(first, bookkeeping(dialect, 12, 6, 30), *[_MULTIPLY_C[text]] * 7,
-                          BRANCH[dialect]), rows, min(1, rows)),
-        block("maximum", _MAXIMUM_C[text], rows * (width - 1), rows if width > 1 else 0),
-        block("exponential, summed", join(read, exponential, BRANCH[dialect]), rows * width, rows),
-        block("exponential, scaled", join(read, exponential, write, BRANCH[dialect]),
-              rows * width, rows))
-    drafts = repeat(
-        "row", rows, load("input", 1, row=width),
-        repeat("column", width - 1, load("input", 1, 1, row=width, column=1)),
-        repeat("column", width, load("input", 1, row=width, column=1)),
-        repeat("column", width, load("input", 1, row=width, column=1),
-               store("output", 1, row=width, column=1)))
-    return (build_kernel("arm_softmax_s8", "softmax", site, blocks, resolve(drafts)),)
-
-
 def _lower_mve(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
     """Four exponentials at a time, twice.
 
@@ -179,36 +181,26 @@ def _lower_mve(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
     multiplications are taken as one pair of store and load each.
     """
     rows, width = _extents(graph, layer)
-    return (build_kernel("arm_softmax_s8", "softmax", site, _blocks_mve(rows, width),
-                         resolve(_drafts_mve(rows, width))),)
-
-
-def _blocks_mve(rows: int, width: int) -> tuple[Block, ...]:
-    fours, ones = rows * (width // 4), rows * (width % 4)
-    return (
-        block("call", _ENTRY, 1, cause="kernel_call"),
-        block("row", _ROW, rows, 1),
-        block("maximum of 16", _MAXIMUM, rows * vectors(width), rows),
-        block("four exponentials, summed", _SUMMED, fours, min(rows, fours)),
-        block("one exponential, summed", _SCALAR, ones, min(rows, ones)),
-        block("reciprocal", _RECIPROCAL, rows),
-        block("reciprocal step", _NEWTON, 3 * rows, rows),
-        block("four exponentials, scaled", _SCALED, fours, min(rows, fours)),
-        block("one exponential, scaled", _SCALAR, ones, min(rows, ones)),
-    )
-
-
-def _drafts_mve(rows: int, width: int) -> Repeat:
     fours, ones = divmod(width, 4)
-    first = 4 * fours
-    return repeat(
-        "row", rows, *row_moves(width, row_load("input", 0, row=width)),
-        repeat("four", fours, *lane_moves(load("input", 4, 0, row=width, four=4), 4)),
-        repeat("one", ones, load("input", 1, first, row=width, one=1)),
-        repeat("four", fours, *lane_moves(load("input", 4, 0, row=width, four=4), 4),
-               *lane_moves(store("output", 4, 0, row=width, four=4), 4)),
-        repeat("one", ones, load("input", 1, first, row=width, one=1),
-               store("output", 1, first, row=width, one=1)))
+    read_4 = lane_moves(load("input", 4, 0, row=width, four=4), 4)
+    read_1 = load("input", 1, 4 * fours, row=width, one=1)
+    return (draft_kernel(
+        "arm_softmax_s8", "softmax", site,
+        step("call", _ENTRY, "kernel_call"),
+        repeat("row", rows,
+               closing("row", _ROW),
+               repeat("maximum", vectors(width), closing("maximum of 16", _MAXIMUM)),
+               *row_moves(width, row_load("input", 0, row=width)),
+               repeat("four", fours, closing("four exponentials, summed", _SUMMED), *read_4),
+               repeat("one", ones, closing("one exponential, summed", _SCALAR), read_1),
+               step("reciprocal", _RECIPROCAL),
+               repeat("newton", 3, closing("reciprocal step", _NEWTON)),
+               repeat("four", fours,
+                      closing("four exponentials, scaled", _SCALED), *read_4,
+                      *lane_moves(store("output", 4, 0, row=width, four=4), 4)),
+               repeat("one", ones,
+                      closing("one exponential, scaled", _SCALAR), read_1,
+                      store("output", 1, 4 * fours, row=width, one=1)))),)
 
 
 KERNELS: Kernels = {

@@ -9,11 +9,13 @@ makes of a library's C (gcc 12.2 -O2); register numbers carry only the dependenc
 from __future__ import annotations
 
 from functools import cache
+from typing import Any
 
 from hwmodels.errors import did_you_mean
 from hwmodels.kernel import Block, Kernel, Nest
 from twin.errors import RuntimeRefusedError
 from twin.runtimes.lowering import Site
+from twin.runtimes.lowering.nests import count_blocks, resolve
 
 DIALECTS = {
     "armv6-m": "thumb1",
@@ -136,6 +138,12 @@ def build_kernel(name: str, family: str, site: Site, blocks: tuple[Block, ...],
         operands=tuple(operand for operand in site.operands if operand.name in names),
         useful_macs=macs, code_bytes=round(instructions * length),
         assumed=assumed or site.isa == "x86-64")
+
+
+def draft_kernel(name: str, family: str, site: Site, *drafts: Any, macs: int = 0,
+                 assumed: bool = False) -> Kernel:
+    """Return the kernel of loops in which instructions stand beside their accesses."""
+    return build_kernel(name, family, site, count_blocks(*drafts), resolve(*drafts), macs, assumed)
 
 
 @cache

@@ -1,4 +1,8 @@
-"""Access nests written with named loops, so a step says which loop it belongs to."""
+"""Loops by name, with the instructions and the accesses of each at its place.
+
+An access states its step in each loop by the loop's name; how often instructions run follows from
+the loops around them.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +10,7 @@ import math
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-from hwmodels.kernel import Access, Guard, Loop, Nest
+from hwmodels.kernel import Access, Block, Guard, Loop, Nest
 
 
 class Bound(NamedTuple):
@@ -28,8 +32,17 @@ class Move(NamedTuple):
     steps_bytes: dict[str, int]
 
 
+class Step(NamedTuple):
+    """Instructions at a place in the loops."""
+
+    name: str
+    code: str
+    closes: bool
+    cause: str | None
+
+
 class Repeat(NamedTuple):
-    """A named loop over moves and inner loops."""
+    """A named loop over instructions, moves and inner loops."""
 
     name: str
     extent: int
@@ -49,6 +62,16 @@ def load(operand: str, width_bytes: int, offset_bytes: int = 0, /, **steps_bytes
 def store(operand: str, width_bytes: int, offset_bytes: int = 0, /, **steps_bytes: int) -> Move:
     """Return a store of `width_bytes`; steps in bytes by loop name."""
     return Move(operand, True, width_bytes, offset_bytes, (), steps_bytes)
+
+
+def step(name: str, code: str, cause: str | None = None) -> Step:
+    """Return straight instructions, run whenever their place in the loops is reached."""
+    return Step(name, code, False, cause)
+
+
+def closing(name: str, code: str, cause: str | None = None) -> Step:
+    """Return instructions of each iteration that end in the branch closing the loop around them."""
+    return Step(name, code, True, cause)
 
 
 def guarded(move: Move, *bounds: Bound) -> Move:
@@ -86,8 +109,32 @@ def over_axes(shape: tuple[int, ...], /, *body: Any) -> tuple[Any, ...]:
     return body
 
 
+def count_blocks(*drafts: Any, outside: int = 1, extent: int = 1) -> tuple[Block, ...]:
+    """Return the blocks of drafts, in order: steps with the trips that follow from their loops.
+
+    Parameters
+    ----------
+    drafts : Repeat, Move, Step or Block
+        A block states its own trips.
+    outside, extent : int
+        How often the loop around the drafts is entered, and its iterations.
+    """
+    blocks: list[Block] = []
+    trips = outside * extent
+    for draft in drafts:
+        if isinstance(draft, Repeat):
+            blocks += count_blocks(*draft.body, outside=trips, extent=draft.extent)
+        elif isinstance(draft, Step):
+            blocks.append(Block(
+                name=draft.name, code=draft.code, trips=trips,
+                entries=min(outside, trips) if draft.closes else trips, cause=draft.cause))
+        elif isinstance(draft, Block):
+            blocks.append(draft)
+    return tuple(blocks)
+
+
 def resolve(*drafts: Any) -> tuple[Nest, ...]:
-    """Return the nests of drafts: steps by position, loops of extent 0 gone, of 1 unwrapped."""
+    """Return the accesses of drafts: loops of extent 0 gone, of 1 unwrapped, no instructions."""
     return tuple(_resolve(drafts, ()))
 
 
@@ -101,7 +148,7 @@ def _resolve(drafts: tuple[Any, ...], names: tuple[str, ...]) -> list[Nest]:
                 body = _resolve(draft.body, (*names, draft.name))
                 if body:
                     nests.append(Loop(extent=draft.extent, body=tuple(body)))
-        else:
+        elif isinstance(draft, Move):
             steps = draft.steps_bytes
             nests.append(Access(
                 operand=draft.operand, write=draft.write, width_bytes=draft.width_bytes,
