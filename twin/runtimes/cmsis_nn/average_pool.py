@@ -17,7 +17,7 @@ from twin.network.graph import Graph, Layer
 from twin.runtimes.cmsis_nn.helium import floor_width, row_store, vectors
 from twin.runtimes.cmsis_nn.scalar import bookkeeping, entry
 from twin.runtimes.lowering import Kernels, Lowering, Site
-from twin.runtimes.lowering.blocks import BRANCH, block, build_kernel, choose_dialect, join
+from twin.runtimes.lowering.blocks import BRANCH, block, choose_dialect, draft_kernel, join
 from twin.runtimes.lowering.geometry import (
     Geometry,
     needed_bounds,
@@ -28,7 +28,7 @@ from twin.runtimes.lowering.geometry import (
     window_bounds,
     window_load,
 )
-from twin.runtimes.lowering.nests import bound, guarded, load, repeat, resolve, store
+from twin.runtimes.lowering.nests import bound, closing, guarded, load, repeat, step, store
 
 _FIRST = "ldrsb r1, [r3, #1]!; str r1, [r2, #4]!; cmp r3, r5; bne 0b"
 _ACCUMULATE = ("ldrsb r3, [r2, #1]!; ldr r0, [r1, #4]!; qadd r3, r3, r0; cmp r2, r5; str r3, [r1];"
@@ -66,6 +66,63 @@ _AVERAGE = {  # rounded division by the count, clamp, store
             "div a7, a7, a6; lw a4, 40(sp); bge a7, a4, 2f; mv a7, a4; lw a4, 44(sp);"
             "bge a4, a7, 3f; mv a7, a4; sb a7, 0(a5)",
 }
+
+
+def _lower_c(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
+    """One channel of one position at a time."""
+    shape, dialect = read_geometry(graph, layer), choose_dialect(site.isa)
+    channels, end = shape.input_channels, BRANCH[dialect]
+    pixels, taps = shape.batches * shape.pixels, shape.batches * shape.taps_inside * channels
+    lines = pixels * channels * shape.kernel_rows
+    return (draft_kernel(
+        "arm_avgpool_s8", "pool", site,
+        entry(dialect, 70, 1),
+        *over_pixels(
+            shape,
+            block("pixel", join(bookkeeping(dialect, 10, 6, 12), end), pixels, 1),
+            repeat("c", channels,
+                   closing("channel", join(bookkeeping(dialect, 4, 2, 7, 1), _AVERAGE[dialect],
+                                           end)),
+                   repeat("ky", shape.kernel_rows,
+                          closing("window row", join(bookkeeping(dialect, 0, 0, 6), end))),
+                   block("position", _SUM_TAP[dialect], taps, lines),
+                   block("position outside", _SKIP_TAP[dialect],
+                         shape.batches * shape.taps * channels - taps),
+                   over_window(shape, window_load(shape, needed_bounds(shape), c=1)),
+                   store("output", 1, c=1, **output_steps(shape))))),)
+
+
+def _lower_dsp(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
+    """Sums of all channels of a position in a buffer of 32-bit words."""
+    shape, dialect = read_geometry(graph, layer), choose_dialect(site.isa)
+    channels, end = shape.input_channels, BRANCH[dialect]
+    pixels = shape.batches * shape.pixels
+    later = shape.batches * shape.taps_inside - pixels
+    source = window_load(shape, needed_bounds(shape), c=1)
+    read, write = load("scratch", 4, c=4), store("scratch", 4, c=4)
+    not_first = bound(-1, 1 << 30, ky=shape.kernel_columns, kx=1)
+    return (draft_kernel(
+        "arm_avgpool_s8", "pool", site,
+        entry(dialect, 70, 1),
+        *over_pixels(
+            shape,
+            block("pixel", join(bookkeeping(dialect, 14, 8, 50), end), pixels, 1),
+            block("window row", join(bookkeeping(dialect, 3, 1, 4), end),
+                  shape.batches * shape.window_rows, pixels),
+            repeat("c", channels, closing("first position", _FIRST), write),
+            block("position", join(bookkeeping(dialect, 1, 1, 10), end), later, pixels),
+            block("accumulate", _ACCUMULATE, later * channels, later),
+            over_window(shape, repeat(
+                "c", channels, source, *[guarded(one, *source.bounds, not_first)
+                                         for one in (read, write)])),
+            repeat("c", channels, closing("divide", _DIVIDE), read,
+                   store("output", 1, c=1, **output_steps(shape))))),)
+
+
+def _scratch_bytes_dsp(graph: Graph, layer: Layer, isa: str) -> int:
+    """A 32-bit sum per channel."""
+    return 4 * read_geometry(graph, layer).input_channels
+
 
 _SAVE_MVE = "stmdb sp!, {r4, r5, r6, r7, r8, r9, r10, r11, lr}; vpush {d8-d15}; sub sp, #188"
 _RESTORE_MVE = ("movs r0, #0; add sp, #188; vpop {d8-d15};"
@@ -130,85 +187,28 @@ _NARROW_MVE = (
     "vstrbt.8 q1, [r3]; ldr r3, [sp, #20]; subs r3, #1; str r3, [sp, #20]; bne 0b")
 
 
-def _lower_c(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
-    """One channel of one position at a time."""
-    shape, dialect = read_geometry(graph, layer), choose_dialect(site.isa)
-    pixels, taps = shape.batches * shape.pixels, shape.batches * shape.taps_inside
-    channels = shape.input_channels
-    outputs = pixels * channels
-    lines = outputs * shape.kernel_rows
-    end = BRANCH[dialect]
-    blocks = (
-        entry(dialect, 70, 1),
-        block("pixel", join(bookkeeping(dialect, 10, 6, 12), end), pixels, 1),
-        block("channel", join(bookkeeping(dialect, 4, 2, 7, 1), _AVERAGE[dialect], end), outputs,
-              pixels),
-        block("window row", join(bookkeeping(dialect, 0, 0, 6), end), lines, outputs),
-        block("position", _SUM_TAP[dialect], taps * channels, min(lines, taps * channels)),
-        block("position outside", _SKIP_TAP[dialect],
-              (shape.batches * shape.taps - taps) * channels))
-    drafts = over_pixels(shape, repeat(
-        "c", channels, over_window(shape, window_load(shape, needed_bounds(shape), c=1)),
-        store("output", 1, c=1, **output_steps(shape))))
-    return (build_kernel("arm_avgpool_s8", "pool", site, blocks, resolve(*drafts)),)
-
-
-def _lower_dsp(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
-    """Sums of all channels of a position in a buffer of 32-bit words."""
-    shape, dialect = read_geometry(graph, layer), choose_dialect(site.isa)
-    pixels, taps = shape.batches * shape.pixels, shape.batches * shape.taps_inside
-    channels = shape.input_channels
-    later = taps - pixels
-    end = BRANCH[dialect]
-    blocks = (
-        entry(dialect, 70, 1),
-        block("pixel", join(bookkeeping(dialect, 14, 8, 50), end), pixels, 1),
-        block("window row", join(bookkeeping(dialect, 3, 1, 4), end),
-              shape.batches * shape.window_rows, pixels),
-        block("first position", _FIRST, pixels * channels, pixels),
-        block("position", join(bookkeeping(dialect, 1, 1, 10), end), later, pixels),
-        block("accumulate", _ACCUMULATE, later * channels, later),
-        block("divide", _DIVIDE, pixels * channels, pixels))
-    buffer = load("scratch", 4, c=4)
-    source = window_load(shape, needed_bounds(shape), c=1)
-    drafts = over_pixels(
-        shape,
-        repeat("c", channels, store("scratch", 4, c=4)),
-        over_window(shape, repeat(
-            "c", channels, source,
-            *[guarded(one, *source.bounds, bound(-1, 1 << 30, ky=shape.kernel_columns, kx=1))
-              for one in (buffer, store("scratch", 4, c=4))])),
-        repeat("c", channels, buffer, store("output", 1, c=1, **output_steps(shape))))
-    return (build_kernel("arm_avgpool_s8", "pool", site, blocks, resolve(*drafts)),)
-
-
-def _scratch_bytes_dsp(graph: Graph, layer: Layer, isa: str) -> int:
-    """A 32-bit sum per channel."""
-    return 4 * read_geometry(graph, layer).input_channels
-
-
 def _lower_mve(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
     """Sixteen channels at a time; the sums stay in vector registers."""
     shape = read_geometry(graph, layer)
-    per_channels = vectors(shape.input_channels) * shape.batches
-    places = shape.pixels * per_channels
-    rows = shape.batches * shape.output_rows
-    window_rows = shape.window_rows * per_channels
-    blocks = (
+    full, tail = divmod(shape.input_channels, 16)
+    per_pixel = vectors(shape.input_channels)
+    window_rows = shape.batches * shape.window_rows * per_pixel
+    pixels, rows = shape.batches * shape.pixels, shape.batches * shape.output_rows
+    return (draft_kernel(
+        "arm_avgpool_s8", "pool", site,
         block("call", _ENTRY_MVE, shape.batches, cause="kernel_call"),
         block("output row", _ROW_MVE, rows, shape.batches),
-        block("output position", _POSITION_MVE, shape.batches * shape.pixels, rows),
-        block("16 channels", _CHANNELS_MVE, places),
-        block("window row", _WINDOW_ROW_MVE, window_rows, places),
-        block("sum 16", _SUM_MVE, shape.taps_inside * per_channels, window_rows),
-        block("divide 16", join(_SIGNS_MVE, *[_DIVIDE_MVE] * 4, _NARROW_MVE), places,
-              shape.batches * shape.pixels),
-    )
-    full, tail = divmod(shape.input_channels, 16)
-    body = [repeat("vector", full, *_vector(shape, 16, 0)),
-            *(_vector(shape, floor_width(tail), 16 * full) if tail else ())]
-    return (build_kernel("arm_avgpool_s8", "pool", site, blocks,
-                         resolve(*over_pixels(shape, *body))),)
+        *over_pixels(
+            shape,
+            block("output position", _POSITION_MVE, pixels, rows),
+            repeat("vector", per_pixel,
+                   step("16 channels", _CHANNELS_MVE),
+                   block("window row", _WINDOW_ROW_MVE, window_rows, pixels * per_pixel),
+                   block("sum 16", _SUM_MVE, shape.batches * shape.taps_inside * per_pixel,
+                         window_rows),
+                   closing("divide 16", join(_SIGNS_MVE, *[_DIVIDE_MVE] * 4, _NARROW_MVE))),
+            repeat("vector", full, *_vector(shape, 16, 0)),
+            *(_vector(shape, floor_width(tail), 16 * full) if tail else ()))),)
 
 
 def _vector(shape: Geometry, width_bytes: int, offset_bytes: int) -> list[Any]:

@@ -35,9 +35,9 @@ from twin.runtimes.cmsis_nn.scalar import (
     requantise_tensor,
 )
 from twin.runtimes.lowering import Kernels, Lowering, Site
-from twin.runtimes.lowering.blocks import BRANCH, block, build_kernel, choose_dialect, join
+from twin.runtimes.lowering.blocks import BRANCH, block, choose_dialect, draft_kernel, join
 from twin.runtimes.lowering.geometry import has_bias
-from twin.runtimes.lowering.nests import load, repeat, resolve, store
+from twin.runtimes.lowering.nests import closing, load, repeat, step, store
 
 _STEP_2 = (  # 8 MAC: four columns of two rows
     "ldr r7, [r4, #4]; ldr r3, [r1, #4]; sxtab16 r9, r11, r7, ror #8; sxtb16 r10, r3, ror #8;"
@@ -109,19 +109,6 @@ def _lower(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
     return (_lower_rows(_name(shape), shape, site),)
 
 
-def _lower_mve(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
-    """Scratch holds the sums over weight rows, bias included."""
-    shape = _read_rows(graph, layer)
-    return (build_kernel(_name(shape), "fully_connected", site, _blocks_mve(shape),
-                         resolve(_drafts_mve(shape)),
-                         macs=shape.vectors * shape.rows * shape.columns),)
-
-
-def _scratch_bytes_mve(graph: Graph, layer: Layer, isa: str) -> int:
-    """One 32-bit sum per weight row."""
-    return 4 * graph.tensors[layer.inputs[1]].shape[-2]
-
-
 def _lower_batch_matmul(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
     """Lower a product of two activations: the same inner function for each left row.
 
@@ -140,18 +127,44 @@ def _lower_batch_matmul(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel,
 
 def _lower_rows(name: str, shape: _Rows, site: Site, assumed: bool = False) -> Kernel:
     dialect = choose_dialect(site.isa)
-    calls = shape.batches * shape.vectors
     at_once = 2 if dialect == "dsp" else 3
     groups, last = divmod(shape.rows, at_once)
-    blocks = (
+    calls = shape.batches * shape.vectors
+    return draft_kernel(
+        name, "fully_connected", site,
         entry(dialect, 100, calls),
-        *column_blocks(dialect, shape.columns, calls * groups, at_once),
-        _finish(dialect, shape, at_once, calls * groups, calls),
-        *column_blocks(dialect, shape.columns, calls * last, 1),
-        _finish(dialect, shape, 1, calls * last, calls))
-    return build_kernel(name, "fully_connected", site, blocks,
-                        resolve(*_drafts(dialect, shape, at_once)),
-                        macs=calls * shape.rows * shape.columns, assumed=assumed)
+        repeat("batch", shape.batches, repeat(
+            "vector", shape.vectors,
+            repeat("group", groups, *_group(dialect, shape, at_once, calls * groups, 0)),
+            repeat("group", last, *_group(dialect, shape, 1, calls * last, groups * at_once)))),
+        macs=calls * shape.rows * shape.columns, assumed=assumed)
+
+
+def _group(dialect: str, shape: _Rows, count: int, trips: int, start: int) -> tuple[Any, ...]:
+    """`count` rows of weights from `start` on, times one vector."""
+    columns, rows = shape.columns, shape.rows
+    quads, rest = in_fours(dialect, columns)
+    outer = {"vector": columns, "batch": shape.vectors * columns}
+
+    def part(width: int, done: int) -> tuple[Any, ...]:
+        return (load("input", width, done, column=width, **outer),
+                *[load(shape.weights, width, (start + k) * columns + done, column=width,
+                       batch=rows * columns, group=count * columns) for k in range(count)])
+
+    biases = count if shape.has_bias else 0
+    results = (requantise if shape.per_channel else requantise_tensor)(dialect, count)
+    return (
+        *[load("bias", 4, 4 * (start + k), group=4 * count) for k in range(biases)],
+        *column_blocks(dialect, columns, trips, count),
+        repeat("column", quads, *part(4, 0)),
+        repeat("column", rest, *part(1, 4 * quads)),
+        closing(f"{count} rows", join(
+            *[bias_load(dialect)] * biases, bookkeeping(dialect, *_PAIR[dialect]), results,
+            BRANCH[dialect])),
+        *[load("parameters", 4, 4 * (half * rows + start + k), group=4 * count)
+          for k in range(count if shape.per_channel else 0) for half in (0, 1)],
+        *[store("output", 1, start + k, vector=rows, batch=shape.vectors * rows, group=count)
+          for k in range(count)])
 
 
 def column_blocks(dialect: str, columns: int, entries: int, rows: int) -> tuple[Block, ...]:
@@ -172,50 +185,13 @@ def column_blocks(dialect: str, columns: int, entries: int, rows: int) -> tuple[
     column = single if rows == 1 else several
     if dialect != "dsp":
         return (block(f"column of {rows} rows", column, entries * columns, entries),)
-    step = _STEP_1 if rows == 1 else _STEP_2
+    four = _STEP_1 if rows == 1 else _STEP_2
     steps = columns // 4
     return (
-        block(f"16 columns of {rows} rows", join(*[step] * 4, _UNROLLED_END),
+        block(f"16 columns of {rows} rows", join(*[four] * 4, _UNROLLED_END),
               entries * (steps // 4), entries),
-        block(f"4 columns of {rows} rows", join(step, _PEELED_END), entries * (steps % 4)),
+        block(f"4 columns of {rows} rows", join(four, _PEELED_END), entries * (steps % 4)),
         block(f"column of {rows} rows", column, entries * (columns % 4)))
-
-
-def _finish(dialect: str, shape: _Rows, rows: int, trips: int, calls: int) -> Block:
-    results = (requantise if shape.per_channel else requantise_tensor)(dialect, rows)
-    biases = [bias_load(dialect)] * (rows if shape.has_bias else 0)
-    return block(f"{rows} rows", join(*biases, bookkeeping(dialect, *_PAIR[dialect]), results,
-                                      BRANCH[dialect]), trips, calls)
-
-
-def _drafts(dialect: str, shape: _Rows, at_once: int) -> tuple[Any, ...]:
-    columns, rows = shape.columns, shape.rows
-    quads, rest = in_fours(dialect, columns)
-    outer = {"vector": columns, "batch": shape.vectors * columns}
-
-    def group(count: int, start: int, name: str) -> tuple[Any, ...]:
-        def part(width: int, done: int) -> tuple[Any, ...]:
-            return (load("input", width, done, column=width, **outer),
-                    *[load(shape.weights, width, (start + k) * columns + done, column=width,
-                           batch=rows * columns, **{name: count * columns})
-                      for k in range(count)])
-
-        words = {name: 4 * count}
-        return (
-            *[load("bias", 4, 4 * (start + k), **words)
-              for k in range(count if shape.has_bias else 0)],
-            repeat("column", quads, *part(4, 0)),
-            repeat("column", rest, *part(1, 4 * quads)),
-            *[load("parameters", 4, 4 * (half * rows + start + k), **words)
-              for k in range(count if shape.per_channel else 0) for half in (0, 1)],
-            *[store("output", 1, start + k, vector=rows, batch=shape.vectors * rows,
-                    **{name: count}) for k in range(count)])
-
-    done = rows // at_once * at_once
-    return (repeat("batch", shape.batches, repeat(
-        "vector", shape.vectors,
-        repeat("group", rows // at_once, *group(at_once, 0, "group")),
-        repeat("row", rows - done, *group(1, done, "row")))),)
 
 
 _ENTRY_MVE = (
@@ -280,44 +256,45 @@ _FINISH_1_MVE = join("ldr r5, [sp]; ldr r3, [sp, #204]; ldr r6, [sp, #208]", SCA
                  "ldr r3, [sp, #228]; cmp r7, r9; strb r1, [r8]; add r8, r3; bne 0b")
 
 
-def _blocks_mve(shape: _Rows) -> tuple[Block, ...]:
-    count, per_row = shape.vectors, vectors(shape.columns)
-    fours, ones = shape.rows // 4 * count, shape.rows % 4 * count
-    finish = _FINISH_4_PER_CHANNEL_MVE if shape.per_channel else _FINISH_4_MVE
-    return (
-        block("call", _ENTRY_MVE, 1, cause="kernel_call"),
-        block("input row", _VECTOR_MVE, count, min(1, count), "kernel_call"),
-        block("four weight rows", _ROWS_4_MVE, fours),
-        block("multiply 16 x 4", _INNER_4_MVE, fours * per_row, fours),
-        block("requantise four", join(_GATHER_4_MVE, finish), fours, min(count, fours)),
-        block("left-over weight row", _ROW_1_MVE, ones),
-        block("multiply 16", _INNER_1_MVE, ones * per_row, ones),
-        block("requantise one", _FINISH_1_MVE, ones, min(count, ones)),
-    )
-
-
-def _drafts_mve(shape: _Rows) -> Any:
+def _lower_mve(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
+    """Scratch holds the sums over weight rows, bias included."""
+    shape = _read_rows(graph, layer)
     rows, columns, per_channel = shape.rows, shape.columns, shape.per_channel
     fours, ones = divmod(rows, 4)
-    first = 4 * fours
-    vector = {"vector_row": columns}
-    result = {"vector_row": rows}
-    shifts = 4 * rows
-    wide = [load("parameters", 16, shifts, four=16), load("parameters", 16, 0, four=16)]
-    narrow = [load("parameters", 4, 4 * first, one=4),
-              load("parameters", 4, shifts + 4 * first, one=4)]
-    return repeat(
-        "vector_row", shape.vectors,
-        repeat("four", fours, load("scratch", 16, 0, four=16),
-               *row_moves(columns, row_load("input", 0, **vector),
-                          *[row_load("weights", one * columns, four=4 * columns)
-                            for one in range(4)]),
-               *(wide if per_channel else []),
-               *[store("output", 1, one, four=4, **result) for one in range(4)]),
-        repeat("one", ones, load("scratch", 4, 4 * first, one=4),
-               *row_moves(columns, row_load("input", 0, **vector),
-                          row_load("weights", first * columns, one=columns)),
-               *(narrow if per_channel else []), store("output", 1, first, one=1, **result)))
+    first, shifts = 4 * fours, 4 * rows
+    data, result = row_load("input", 0, vector_row=columns), {"vector_row": rows}
+    wide = [load("parameters", 16, part, four=16) for part in (shifts, 0)]
+    narrow = [load("parameters", 4, part + 4 * first, one=4) for part in (0, shifts)]
+    finish = _FINISH_4_PER_CHANNEL_MVE if per_channel else _FINISH_4_MVE
+    return (draft_kernel(
+        _name(shape), "fully_connected", site,
+        step("call", _ENTRY_MVE, "kernel_call"),
+        repeat("vector_row", shape.vectors,
+               closing("input row", _VECTOR_MVE, "kernel_call"),
+               repeat("four", fours,
+                      step("four weight rows", _ROWS_4_MVE),
+                      load("scratch", 16, 0, four=16),
+                      repeat("sixteen", vectors(columns), closing("multiply 16 x 4", _INNER_4_MVE)),
+                      *row_moves(columns, data, *[
+                          row_load("weights", one * columns, four=4 * columns)
+                          for one in range(4)]),
+                      closing("requantise four", join(_GATHER_4_MVE, finish)),
+                      *(wide if per_channel else []),
+                      *[store("output", 1, one, four=4, **result) for one in range(4)]),
+               repeat("one", ones,
+                      step("left-over weight row", _ROW_1_MVE),
+                      load("scratch", 4, 4 * first, one=4),
+                      repeat("sixteen", vectors(columns), closing("multiply 16", _INNER_1_MVE)),
+                      *row_moves(columns, data, row_load("weights", first * columns, one=columns)),
+                      closing("requantise one", _FINISH_1_MVE),
+                      *(narrow if per_channel else []),
+                      store("output", 1, first, one=1, **result))),
+        macs=shape.vectors * rows * columns),)
+
+
+def _scratch_bytes_mve(graph: Graph, layer: Layer, isa: str) -> int:
+    """One 32-bit sum per weight row."""
+    return 4 * graph.tensors[layer.inputs[1]].shape[-2]
 
 
 KERNELS: Kernels = {

@@ -7,9 +7,7 @@ ARM-software/CMSIS-NN 6.0, Source/PoolingFunctions/arm_max_pool_s8.c.
 
 from __future__ import annotations
 
-from typing import Any
-
-from hwmodels.kernel import Block, Kernel
+from hwmodels.kernel import Kernel
 from twin.network.graph import Graph, Layer
 from twin.runtimes.cmsis_nn.helium import row_load, row_moves, row_store, vectors
 from twin.runtimes.cmsis_nn.scalar import bookkeeping, entry
@@ -17,13 +15,12 @@ from twin.runtimes.lowering import Kernels, Lowering, Site
 from twin.runtimes.lowering.blocks import (
     BRANCH,
     block,
-    build_kernel,
     choose_dialect,
+    draft_kernel,
     join,
     plain,
 )
 from twin.runtimes.lowering.geometry import (
-    Geometry,
     needed_bounds,
     output_steps,
     over_pixels,
@@ -38,7 +35,7 @@ from twin.runtimes.lowering.libc import (
     copy_blocks,
     copy_moves,
 )
-from twin.runtimes.lowering.nests import bound, guarded, load, repeat, resolve, store
+from twin.runtimes.lowering.nests import bound, closing, guarded, load, repeat, step, store
 
 _COMPARE_4 = {  # four channels of one window position against the maximum so far
     "thumb2": "ldr r0, [r5]; ldr r3, [r2], #4; sxtb r8, r0; sxtb r4, r3; cmp r8, r4; it lt;"
@@ -98,63 +95,47 @@ _CLAMP_1 = {
 
 
 def _lower(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
-    """Four channels of a position at a time."""
+    """Four channels of a position at a time; at an edge every position inside is a comparison."""
     shape, dialect = read_geometry(graph, layer), choose_dialect(site.isa)
-    return (build_kernel("arm_max_pool_s8", "pool", site, _blocks(dialect, shape),
-                         resolve(*_drafts(dialect, shape))),)
-
-
-def _blocks(dialect: str, shape: Geometry) -> tuple[Block, ...]:
-    pixels, channels = shape.batches * shape.pixels, shape.input_channels
+    text, end, channels = plain(dialect), BRANCH[dialect], shape.input_channels
+    pixels = shape.batches * shape.pixels
     later = shape.batches * shape.taps_inside - pixels
-    text = plain(dialect)
-    quads, rest = divmod(channels, 4)
-    all_quads, all_rest = divmod(pixels * channels, 4)
-    end = BRANCH[dialect]
-    return (
-        entry(dialect, 60, 1),
-        block("pixel", join(bookkeeping(dialect, 14, 6, 53, 3), end), pixels, 1),
-        block("window row", join(bookkeeping(dialect, 4, 1, 4), end),
-              shape.batches * shape.window_rows, pixels),
-        *copy_blocks(dialect, channels, pixels),
-        block("position", join(bookkeeping(dialect, 3, 1, 6), end), later, pixels),
-        block("compare four", _COMPARE_4[text], later * quads, later),
-        block("compare", _COMPARE_1[text], later * rest, later),
-        block("clamp four", _CLAMP_4[text], all_quads, min(1, all_quads)),
-        block("clamp", _CLAMP_1[text], all_rest, min(1, all_rest)))
-
-
-def _drafts(dialect: str, shape: Geometry) -> tuple[Any, ...]:
-    """Accesses in program order; at an edge every position inside counts as a comparison."""
-    channels = shape.input_channels
-    steps = output_steps(shape)
-    needed = needed_bounds(shape)
-    word = (4, 1) if dialect in ("dsp", "thumb2") else (1, 4)
+    steps, needed = output_steps(shape), needed_bounds(shape)
     inside = (*needed, bound(-1, 1 << 30, ky=shape.kernel_columns, kx=1))
-    compares = [
-        repeat("c", count, *[
-            one._replace(offset_bytes=one.offset_bytes + done + width * k, bounds=inside)
-            for one in (load("output", width, c=size, **steps),
-                        window_load(shape, needed, width, 1, c=size),
-                        store("output", width, c=size, **steps)) for k in range(times)])
-        for count, done, size, (width, times) in _parts(channels, word)]
-    total = shape.batches * shape.pixels * channels
-    clamps = [
-        repeat("element", count, *[
-            one._replace(offset_bytes=done + width * k)
-            for one in (load("output", width, element=size), store("output", width, element=size))
-            for k in range(times)])
-        for count, done, size, (width, times) in _parts(total, word)]
-    return (*over_pixels(
-        shape,
-        *copy_moves(dialect, channels, window_load(shape, needed), store("output", 1, **steps)),
-        over_window(shape, *compares)), *clamps)
+    compared = [repeat("c", count, *[
+        one._replace(offset_bytes=one.offset_bytes + done + width * k, bounds=inside)
+        for one in (load("output", width, c=size, **steps),
+                    window_load(shape, needed, width, 1, c=size),
+                    store("output", width, c=size, **steps)) for k in range(times)])
+        for count, done, size, width, times in _parts(channels, text)]
+    clamped = [repeat("element", count, closing(name, code[text]), *[
+        one("output", width, done + width * k, element=size)
+        for one in (load, store) for k in range(times)])
+        for (count, done, size, width, times), (name, code) in zip(
+            _parts(pixels * channels, text), (("clamp four", _CLAMP_4), ("clamp", _CLAMP_1)),
+            strict=True)]
+    quads, rest = divmod(channels, 4)
+    return (draft_kernel(
+        "arm_max_pool_s8", "pool", site,
+        entry(dialect, 60, 1),
+        *over_pixels(
+            shape,
+            block("pixel", join(bookkeeping(dialect, 14, 6, 53, 3), end), pixels, 1),
+            block("window row", join(bookkeeping(dialect, 4, 1, 4), end),
+                  shape.batches * shape.window_rows, pixels),
+            *copy_blocks(dialect, channels, pixels),
+            *copy_moves(dialect, channels, window_load(shape, needed), store("output", 1, **steps)),
+            block("position", join(bookkeeping(dialect, 3, 1, 6), end), later, pixels),
+            block("compare four", _COMPARE_4[text], later * quads, later),
+            block("compare", _COMPARE_1[text], later * rest, later),
+            over_window(shape, *compared)),
+        *clamped),)
 
 
-def _parts(count: int, word: tuple[int, int]) -> list[tuple[int, int, int, tuple[int, int]]]:
-    """Four at once, then single: how many, first byte, bytes each, (width, accesses)."""
+def _parts(count: int, text: str) -> tuple[tuple[int, int, int, int, int], ...]:
+    """Four at once, then single: how many, first byte, bytes each, width, accesses."""
     quads, rest = divmod(count, 4)
-    return [(quads, 0, 4, word), (rest, 4 * quads, 1, (1, 1))]
+    return (quads, 0, 4, *((4, 1) if text == "thumb2" else (1, 4))), (rest, 4 * quads, 1, 1, 1)
 
 
 _ENTRY_MVE = (
@@ -203,43 +184,33 @@ _CLAMP_MVE = ("vctp.8 r3; vmrs r2, p0; sxth r2, r2; vmsr p0, r2; sub r1, r12, r3
 
 
 def _lower_mve(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
-    """Sixteen channels of a position at a time."""
-    shape = read_geometry(graph, layer)
-    return (build_kernel("arm_max_pool_s8", "pool", site, _blocks_mve(shape),
-                         resolve(*_drafts_mve(shape))),)
-
-
-def _blocks_mve(shape: Geometry) -> tuple[Block, ...]:
-    places, rows = shape.batches * shape.pixels, shape.batches * shape.output_rows
-    window_rows = shape.window_rows * shape.batches
-    compared = shape.batches * shape.taps_inside - places
-    per_place = vectors(shape.input_channels)
-    clamps = vectors(shape.pixels * shape.input_channels) * shape.batches
-    return (
-        block("call", _ENTRY_MVE, shape.batches, cause="kernel_call"),
-        block("output row", _ROW_MVE, rows, shape.batches),
-        block("output position", _POSITION_MVE, places, rows),
-        block("copy 16", _COPY_MVE, places * per_place, places, "data_copy"),
-        block("window row", _WINDOW_ROW_MVE, window_rows, places),
-        block("window position", _TAP_MVE, compared, min(window_rows, compared)),
-        block("compare 16", _COMPARE_MVE, compared * per_place, compared),
-        block("clamp 16", _CLAMP_MVE, clamps, shape.batches),
-    )
-
-
-def _drafts_mve(shape: Geometry) -> tuple[Any, ...]:
-    """Every window position inside the input read, the output read back and written.
+    """Sixteen channels of a position at a time.
 
     The first position of a window only writes; as accesses it reads the output too.
     """
+    shape = read_geometry(graph, layer)
+    rows, places = shape.batches * shape.output_rows, shape.batches * shape.pixels
+    window_rows = shape.batches * shape.window_rows
+    compared = shape.batches * shape.taps_inside - places
     bounds, output = window_bounds(shape), output_steps(shape)
+    size, per_place = shape.pixels * shape.input_channels, vectors(shape.input_channels)
     result = [window_load(shape, bounds, 16), guarded(row_load("output", 0, **output), *bounds),
               guarded(row_store("output", 0, **output), *bounds)]
-    size = shape.pixels * shape.input_channels
-    compare = repeat("row", shape.output_rows, repeat("column", shape.output_columns, over_window(
-        shape, *row_moves(shape.input_channels, *result))))
-    clamp = row_moves(size, row_load("output", 0, batch=size), row_store("output", 0, batch=size))
-    return (repeat("batch", shape.batches, compare, *clamp),)
+    return (draft_kernel(
+        "arm_max_pool_s8", "pool", site,
+        repeat("batch", shape.batches,
+               step("call", _ENTRY_MVE, "kernel_call"),
+               block("output row", _ROW_MVE, rows, shape.batches),
+               block("output position", _POSITION_MVE, places, rows),
+               block("copy 16", _COPY_MVE, places * per_place, places, "data_copy"),
+               block("window row", _WINDOW_ROW_MVE, window_rows, places),
+               block("window position", _TAP_MVE, compared, window_rows),
+               block("compare 16", _COMPARE_MVE, compared * per_place, compared),
+               repeat("row", shape.output_rows, repeat("column", shape.output_columns, over_window(
+                   shape, *row_moves(shape.input_channels, *result)))),
+               repeat("vector", vectors(size), closing("clamp 16", _CLAMP_MVE)),
+               *row_moves(size, row_load("output", 0, batch=size),
+                          row_store("output", 0, batch=size)))),)
 
 
 KERNELS: Kernels = {

@@ -16,7 +16,6 @@ from twin.network.graph import Graph, Layer
 from twin.runtimes.cmsis_nn.convolution.product import (
     Product,
     ProductMve,
-    product_blocks,
     product_blocks_mve,
     product_drafts,
     quad_drafts,
@@ -32,7 +31,7 @@ from twin.runtimes.cmsis_nn.scalar import entry
 from twin.runtimes.lowering import Kernels, Lowering, Site
 from twin.runtimes.lowering.blocks import block, build_kernel, choose_dialect
 from twin.runtimes.lowering.geometry import Geometry, read_geometry
-from twin.runtimes.lowering.nests import repeat, resolve
+from twin.runtimes.lowering.nests import count_blocks, repeat, resolve
 
 
 def _lower(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
@@ -86,11 +85,10 @@ def _lower_pointwise(shape: Geometry, site: Site) -> Kernel:
     dialect = choose_dialect(site.isa)
     channels, rows = shape.input_channels, shape.output_channels
     stride_rows, stride_columns = shape.window.stride
-    fast = stride_rows == stride_columns == 1
-    if fast:
+    if stride_rows == stride_columns == 1:
         calls = 1
         product = Product(shape.batches * shape.pixels, rows, channels, shape.has_bias)
-        drafts = product_drafts(dialect, product, channels)
+        drafts = product_drafts(dialect, product, channels, calls)
     else:
         calls = shape.batches * shape.output_rows
         product = Product(shape.output_columns, rows, channels, shape.has_bias)
@@ -98,10 +96,10 @@ def _lower_pointwise(shape: Geometry, site: Site) -> Kernel:
         batch_in = shape.input_rows * shape.input_columns * channels
         drafts = (repeat("batch", shape.batches, repeat(
             "line", shape.output_rows,
-            *product_drafts(dialect, product, stride_columns * channels,
+            *product_drafts(dialect, product, stride_columns * channels, calls,
                             line=(row_in, shape.output_columns * rows),
                             batch=(batch_in, shape.pixels * rows)))),)
-    blocks = (entry(dialect, 70, calls), *product_blocks(dialect, product, calls))
+    blocks = (entry(dialect, 70, calls), *count_blocks(*drafts))
     return _build_pointwise(shape, site, blocks, resolve(*drafts))
 
 

@@ -30,7 +30,16 @@ from twin.runtimes.cmsis_nn.helium import (
 )
 from twin.runtimes.cmsis_nn.scalar import bookkeeping, in_fours, requantise
 from twin.runtimes.lowering.blocks import block, join, straight
-from twin.runtimes.lowering.nests import Repeat, bound, guarded, load, repeat, store
+from twin.runtimes.lowering.nests import (
+    Repeat,
+    bound,
+    closing,
+    guarded,
+    load,
+    repeat,
+    step,
+    store,
+)
 
 _STEP_2X2 = (  # 16 MAC: four columns of two weight rows and two pixels
     "ldr r8, [r1, #4]; ldr r9, [r2, #4]; ldr r5, [r10, #4]; sxtb16 r4, r9; sxtb16 r0, r8;"
@@ -105,47 +114,6 @@ class Product(NamedTuple):
     has_bias: bool
 
 
-def product_blocks(dialect: str, shape: Product, calls: int) -> tuple[Block, ...]:
-    """Return the blocks of `calls` products.
-
-    Parameters
-    ----------
-    dialect : str
-        Of the core.
-    shape : Product
-        Extents of one call.
-    calls : int
-        How often it is called.
-    """
-    codes = _CODES[dialect]
-    pairs = calls * (shape.rows // 2)
-    quads = pairs * (shape.pixels // 2)
-    odd_pixels = pairs * (shape.pixels % 2)
-    last = calls * (shape.rows % 2)
-    width = shape.columns
-    bias = "lw a2, 0(a4); lw a3, 4(a4)" if dialect == "rv32" else "ldr r4, [r2]; ldr r5, [r2, #4]"
-    blocks = [
-        block("sum of two weight rows", codes.row_sum, pairs * width, pairs),
-        block("two rows", join(bias if shape.has_bias else "",
-                               bookkeeping(dialect, 24, 12, 24)), pairs, calls),
-        *_columns(dialect, width, quads, (_STEP_2X2, codes.column_2x2), "2x2"),
-        block("finish 2x2", join(_set_up(dialect, width), requantise(dialect, 2, 2),
-                                 _closing(dialect)), quads, pairs),
-        *_columns(dialect, width, odd_pixels, (_STEP_2X1, codes.column_2x1), "2x1"),
-        block("finish 2x1", join(bookkeeping(dialect, 12, 5, 13), requantise(dialect, 2, 1)),
-              odd_pixels),
-    ]
-    if last:
-        one = "lw a2, 0(a4)" if dialect == "rv32" else "ldr r4, [r2]"
-        blocks += [
-            block("last row column", codes.column_1x1, last * shape.pixels * width,
-                  last * shape.pixels),
-            block("last row", join(one if shape.has_bias else "", bookkeeping(dialect, 5, 1, 8),
-                                   requantise(dialect, 1, 1), _closing(dialect)),
-                  last * shape.pixels, last)]
-    return tuple(blocks)
-
-
 _SET_UP = {"thumb2": (1, 2, 0, 5), "thumb1": (13, 10, 4, 4), "rv32": (3, 0, 3, 2)}
 """Stack loads, stack stores, arithmetic and jumps per two rows by two pixels, plain C."""
 
@@ -164,21 +132,21 @@ def _closing(dialect: str) -> str:
     return "bne a2, a6, 0b" if dialect == "rv32" else "subs r3, #1; bne 0b"
 
 
-def _columns(dialect: str, width: int, entries: int, codes: tuple[str, str],
-             name: str) -> list[Block]:
-    step, column = codes
+def _column_blocks(dialect: str, width: int, entries: int, codes: tuple[str, str],
+                   name: str) -> list[Block]:
+    four, column = codes
     if dialect != "dsp":
         return [block(f"column {name}", column, entries * width, entries)]
     return [
-        block(f"16 columns {name}", join(*[step] * 4, _WIDE_END), entries * (width // 16),
+        block(f"16 columns {name}", join(*[four] * 4, _WIDE_END), entries * (width // 16),
               entries),
-        block(f"4 columns {name}", join(step, _NARROW_END), entries * (width % 16 // 4), entries),
+        block(f"4 columns {name}", join(four, _NARROW_END), entries * (width % 16 // 4), entries),
         block(f"column {name}", column, entries * (width % 4), entries)]
 
 
-def product_drafts(dialect: str, shape: Product, pixel_bytes: int,
+def product_drafts(dialect: str, shape: Product, pixel_bytes: int, calls: int,
                    **outer: tuple[int, int]) -> tuple[Any, ...]:
-    """Return the accesses of one product.
+    """Return the loops of one product.
 
     Parameters
     ----------
@@ -188,53 +156,79 @@ def product_drafts(dialect: str, shape: Product, pixel_bytes: int,
         Extents.
     pixel_bytes : int
         Distance of two pixels in the input.
+    calls : int
+        How often it is called in all.
     outer : tuple of (int, int)
         By outer loop name: bytes the input and the output move per iteration.
     """
-    width, rows = shape.columns, shape.rows
+    width, rows, codes = shape.columns, shape.rows, _CODES[dialect]
     move_in = {name: steps[0] for name, steps in outer.items()}
     move_out = {name: steps[1] for name, steps in outer.items()}
+    rv32, end = dialect == "rv32", _closing(dialect)
+    bias = "lw a2, 0(a4); lw a3, 4(a4)" if rv32 else "ldr r4, [r2]; ldr r5, [r2, #4]"
+    one_bias = "lw a2, 0(a4)" if rv32 else "ldr r4, [r2]"
+    pairs, odd, tail = calls * (rows // 2), shape.pixels % 2, rows // 2 * 2
 
-    def columns(count: int, first: int, **steps: int) -> tuple[Any, ...]:
-        lines = []
-        quads, rest = in_fours(dialect, width)
-        chunks = (("wide", 4, quads, 0), ("narrow", 1, rest, 4 * quads))
-        for name, size, extent, start in chunks:
-            loads = []
-            for k in range(2):
-                loads.append(load("weights", size, k * width + start, rows=2 * width,
-                                  **{name: size}))
-                if k < count:
-                    loads.append(load("input", size, (first + k) * pixel_bytes + start,
-                                      **{name: size}, **steps, **move_in))
-            lines.append(repeat(name, extent, *loads))
-        return tuple(lines)
+    def pixels(count: int, first: int, **steps: int) -> tuple[Any, ...]:
+        return _two_rows(dialect, shape, pixel_bytes, count, first, steps, move_in)
 
-    def finish(count: int, first: int, **steps: int) -> tuple[Any, ...]:
+    def results(count: int, first: int, **steps: int) -> tuple[Any, ...]:
         return (
             *[load("parameters", 4, 4 * rows * part + 4 * k, rows=8)
               for k in range(2) for part in range(2)],
             *[store("output", 1, (first + p) * rows + k, rows=2, **steps, **move_out)
               for p in range(count) for k in range(2)])
 
-    odd = shape.pixels % 2
-    tail = rows // 2 * 2
     return (
         repeat("rows", rows // 2,
-               repeat("sum", width, load("weights", 1, rows=2 * width, sum=1),
+               repeat("sum", width, closing("sum of two weight rows", codes.row_sum),
+                      load("weights", 1, rows=2 * width, sum=1),
                       load("weights", 1, width, rows=2 * width, sum=1)),
-               *([load("bias", 4, 4 * k, rows=8) for k in range(2)] if shape.has_bias else []),
+               closing("two rows", join(bias if shape.has_bias else "",
+                                        bookkeeping(dialect, 24, 12, 24))),
+               *[load("bias", 4, 4 * k, rows=8) for k in range(2 if shape.has_bias else 0)],
                repeat("pixels", shape.pixels // 2,
-                      *columns(2, 0, pixels=2 * pixel_bytes), *finish(2, 0, pixels=2 * rows)),
-               *(columns(1, shape.pixels - 1) + finish(1, shape.pixels - 1) if odd else ())),
+                      *_column_blocks(dialect, width, pairs * (shape.pixels // 2),
+                                      (_STEP_2X2, codes.column_2x2), "2x2"),
+                      *pixels(2, 0, pixels=2 * pixel_bytes),
+                      closing("finish 2x2", join(_set_up(dialect, width),
+                                                 requantise(dialect, 2, 2), end)),
+                      *results(2, 0, pixels=2 * rows)),
+               repeat("odd", odd,
+                      *_column_blocks(dialect, width, pairs * odd,
+                                      (_STEP_2X1, codes.column_2x1), "2x1"),
+                      *pixels(1, shape.pixels - 1),
+                      step("finish 2x1", join(bookkeeping(dialect, 12, 5, 13),
+                                              requantise(dialect, 2, 1))),
+                      *results(1, shape.pixels - 1))),
         repeat("last", rows % 2, repeat(
             "pixels", shape.pixels,
             *([load("bias", 4, 4 * tail)] if shape.has_bias else []),
-            repeat("narrow", width,
+            repeat("narrow", width, closing("last row column", codes.column_1x1),
                    load("input", 1, pixels=pixel_bytes, narrow=1, **move_in),
                    load("weights", 1, tail * width, narrow=1)),
+            closing("last row", join(one_bias if shape.has_bias else "",
+                                     bookkeeping(dialect, 5, 1, 8), requantise(dialect, 1, 1),
+                                     end)),
             load("parameters", 4, 4 * tail), load("parameters", 4, 4 * (rows + tail)),
             store("output", 1, tail, pixels=rows, **move_out))))
+
+
+def _two_rows(dialect: str, shape: Product, pixel_bytes: int, count: int, first: int,
+              steps: dict[str, int], move_in: dict[str, int]) -> tuple[Any, ...]:
+    """Accesses of two weight rows times `count` pixels: words with DSP, the rest bytes."""
+    width = shape.columns
+    quads, rest = in_fours(dialect, width)
+    lines = []
+    for name, size, extent, start in (("wide", 4, quads, 0), ("narrow", 1, rest, 4 * quads)):
+        loads = []
+        for k in range(2):
+            loads.append(load("weights", size, k * width + start, rows=2 * width, **{name: size}))
+            if k < count:
+                loads.append(load("input", size, (first + k) * pixel_bytes + start,
+                                  **{name: size}, **steps, **move_in))
+        lines.append(repeat(name, extent, *loads))
+    return tuple(lines)
 
 
 _ENTRY_MVE = ("stmdb sp!, {r4, r5, r6, r7, r8, r9, r10, r11, lr}; vpush {d8-d15}; sub sp, #124;"
