@@ -20,8 +20,8 @@ from twin.runtimes.lowering import Kernels, Lowering, Site
 from twin.runtimes.lowering.blocks import (
     BRANCH,
     block,
-    build_kernel,
     choose_dialect,
+    draft_kernel,
     join,
     plain,
 )
@@ -35,9 +35,9 @@ from twin.runtimes.lowering.libc import (
 )
 from twin.runtimes.lowering.nests import (
     by_axis,
+    closing,
     load,
     over_axes,
-    resolve,
     store,
     strides,
 )
@@ -53,8 +53,8 @@ _ELEMENT = {
 }
 
 
-def _build(name: str, site: Site, blocks: tuple[Block, ...], *drafts: Any) -> tuple[Kernel, ...]:
-    return (build_kernel(name, "data_movement", site, blocks, resolve(*drafts),
+def _build(name: str, site: Site, *drafts: Any) -> tuple[Kernel, ...]:
+    return (draft_kernel(name, "data_movement", site, *drafts,
                          assumed=site.isa == "armv8.1-m-mve"),)
 
 
@@ -69,7 +69,7 @@ def _lower_copy(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
     dialect = choose_dialect(site.isa)
     size_bytes = graph.tensors[layer.outputs[0]].size_bytes
     return _build("arm_reshape_s8", site,
-                  (entry(dialect, 20, 1), *copy_blocks(dialect, size_bytes, 1)),
+                  entry(dialect, 20, 1), *copy_blocks(dialect, size_bytes, 1),
                   *copy_moves(dialect, size_bytes, load("input", 1), store("output", 1)))
 
 
@@ -84,7 +84,7 @@ def _lower_concatenation(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel
     for run in runs:
         blocks += _runs(dialect, run, outer)
     suffix = "wxyz"[(axis - len(output)) % 4] if len(output) <= 4 else "w"
-    return _build(f"arm_concatenation_s8_{suffix}", site, tuple(blocks),
+    return _build(f"arm_concatenation_s8_{suffix}", site, *blocks,
                   *run_drafts(dialect, outer, runs, joined=True))
 
 
@@ -100,10 +100,10 @@ def _lower_pad(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
     first = sum(before * step for (before, _), step in zip(
         paddings, strides(target), strict=True))
     filled = math.prod(target) - math.prod(source)
-    blocks = (entry(dialect, 60, 1), *_runs(dialect, run, math.prod(outer)),
-              *fill_blocks(dialect, filled, 1 if filled else 0))
     return _build(
-        "arm_pad_s8", site, blocks,
+        "arm_pad_s8", site,
+        entry(dialect, 60, 1), *_runs(dialect, run, math.prod(outer)),
+        *fill_blocks(dialect, filled, 1 if filled else 0),
         *(fill_moves(dialect, filled, store("output", 1)) if filled else ()),
         *over_axes(outer, *copy_moves(dialect, run, load("input", 1, **by_axis(strides(source))),
                                       store("output", 1, first, **by_axis(strides(target))))))
@@ -115,15 +115,14 @@ def _lower_transpose(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ..
     source, target = (graph.tensors[i].shape for i in (layer.inputs[0], layer.outputs[0]))
     perm = layer.option("perm", tuple(reversed(range(len(source)))))
     steps = strides(source)
-    count = math.prod(target)
-    rows = count // target[-1]
-    blocks = (
+    rows = math.prod(target[:-1])
+    return _build(
+        "arm_transpose_s8", site,
         entry(dialect, 60, 1),
         block("row", join(bookkeeping(dialect, 3, 1, 5), BRANCH[dialect]), rows, 1, _CAUSE),
-        block("element", _ELEMENT[plain(dialect)], count, rows, _CAUSE))
-    return _build("arm_transpose_s8", site, blocks, *over_axes(
-        target, load("input", 1, **by_axis(steps[axis] for axis in perm)),
-        store("output", 1, **by_axis(strides(target)))))
+        *over_axes(target, closing("element", _ELEMENT[plain(dialect)], _CAUSE),
+                   load("input", 1, **by_axis(steps[axis] for axis in perm)),
+                   store("output", 1, **by_axis(strides(target)))))
 
 
 KERNELS: Kernels = {

@@ -132,11 +132,12 @@ def _lower(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
     one = join(_READ_1[text], result, bookkeeping(dialect, *operation.overheads[text]),
                bookkeeping(dialect, *_SUBSCRIPTS) if broadcast else "", _WRITE_1[text],
                BRANCH[dialect])
-    loops = [repeat("element", extent, closing(name, code),
-                    *[load(operand, width, done, element=width) for operand in inputs],
-                    store("output", width, done, element=width))
-             for name, code, extent, width, done in (("four elements", four, fours, 4, 0),
-                                                     ("element", one, ones, 1, 4 * fours))]
+    loops: list[Any] = [
+        repeat("element", extent, closing(name, code),
+               *[load(operand, width, done, element=width) for operand in inputs],
+               store("output", width, done, element=width))
+        for name, code, extent, width, done in (("four elements", four, fours, 4, 0),
+                                                ("element", one, ones, 1, 4 * fours))]
     if broadcast:
         inner = max(1, min(sizes))
         loops = [block("element", one, count, 1), repeat("outer", count // inner, repeat(

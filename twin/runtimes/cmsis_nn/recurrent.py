@@ -18,9 +18,9 @@ from twin.network.graph import Graph, Layer
 from twin.runtimes.cmsis_nn.fully_connected import column_blocks
 from twin.runtimes.cmsis_nn.scalar import bookkeeping, entry, requantise_tensor
 from twin.runtimes.lowering import Kernels, Lowering, Site
-from twin.runtimes.lowering.blocks import BRANCH, block, build_kernel, choose_dialect, join
+from twin.runtimes.lowering.blocks import BRANCH, block, choose_dialect, draft_kernel, join
 from twin.runtimes.lowering.libc import copy_blocks
-from twin.runtimes.lowering.nests import load, repeat, resolve, store
+from twin.runtimes.lowering.nests import closing, load, repeat, store
 
 
 def _add(dialect: str) -> str:
@@ -64,23 +64,23 @@ def _lower_svdf(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
     filters, features = graph.tensors[layer.inputs[1]].shape[:2]
     memory = graph.tensors[layer.inputs[2]].elements // filters
     units = graph.tensors[layer.outputs[0]].shape[-1]
-    blocks = (
+    return (draft_kernel(
+        "arm_svdf_s8", "recurrent", site,
         entry(dialect, 120, 1),
         *copy_blocks(dialect, filters * memory, 1),
-        *_rows(dialect, filters, features, 1),
-        *column_blocks(dialect, memory, filters, 1),
-        block("filter", join(bookkeeping(dialect, 3, 2, 6), BRANCH[dialect]), filters, 1),
-        block("sum ranks", _add(dialect), filters, units),
-        block("output", join(bookkeeping(dialect, 2, 0, 4), requantise_tensor(dialect, 1),
-                             BRANCH[dialect]), units, 1))
-    drafts = (
         repeat("state", filters * memory // 4, load("scratch", 4, state=4),
                store("scratch", 4, state=4)),
+        *_rows(dialect, filters, features, 1),
         _row_drafts(filters, features, "weights", "input"),
+        *column_blocks(dialect, memory, filters, 1),
+        block("filter", join(bookkeeping(dialect, 3, 2, 6), BRANCH[dialect]), filters, 1),
         _row_drafts(filters, memory, "weights2", "scratch"),
-        repeat("unit", units, store("output", 1, unit=1)))
-    return (build_kernel("arm_svdf_s8", "recurrent", site, blocks, resolve(*drafts),
-                         macs=filters * (features + memory), assumed=True),)
+        block("sum ranks", _add(dialect), filters, units),
+        repeat("unit", units,
+               closing("output", join(bookkeeping(dialect, 2, 0, 4), requantise_tensor(dialect, 1),
+                                      BRANCH[dialect])),
+               store("output", 1, unit=1)),
+        macs=filters * (features + memory), assumed=True),)
 
 
 def _scratch_bytes_svdf(graph: Graph, layer: Layer, isa: str) -> int:
@@ -102,24 +102,23 @@ def _lower_gates(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
     units = graph.tensors[layer.inputs[2]].elements // rows
     steps = graph.tensors[layer.inputs[0]].elements // features
     gates = rows // units
-    blocks = (
+    end, outputs = BRANCH[dialect], graph.tensors[layer.outputs[0]].elements
+    return (draft_kernel(
+        "arm_lstm_unidirectional_s8", "recurrent", site,
         entry(dialect, 200, steps),
-        *_rows(dialect, rows, features, steps),
-        *_rows(dialect, rows, units, steps),
-        block("gate activation", join(bookkeeping(dialect, 4, 1, 15), BRANCH[dialect]),
-              steps * rows, steps * gates),
-        block("new state", join(bookkeeping(dialect, 8, 3, 30), requantise_tensor(dialect, 2),
-                                BRANCH[dialect]), steps * units, steps))
-    output = graph.tensors[layer.outputs[0]].elements
-    drafts = (
         repeat("step", steps,
+               *_rows(dialect, rows, features, steps),
                _row_drafts(rows, features, "weights", "input", step=features),
+               *_rows(dialect, rows, units, steps),
                _row_drafts(rows, units, "weights2", "scratch"),
-               repeat("unit", units, load("scratch", 2, unit=2), store("scratch", 2, unit=2))),
-        repeat("unit", output, store("output", 1, unit=1)))
-    return (build_kernel("arm_lstm_unidirectional_s8", "recurrent", site, blocks,
-                         resolve(*drafts), macs=steps * rows * (features + units),
-                         assumed=True),)
+               block("gate activation", join(bookkeeping(dialect, 4, 1, 15), end), steps * rows,
+                     steps * gates),
+               repeat("unit", units,
+                      closing("new state", join(bookkeeping(dialect, 8, 3, 30),
+                                                requantise_tensor(dialect, 2), end)),
+                      load("scratch", 2, unit=2), store("scratch", 2, unit=2))),
+        repeat("unit", outputs, store("output", 1, unit=1)),
+        macs=steps * rows * (features + units), assumed=True),)
 
 
 def _scratch_bytes_gates(graph: Graph, layer: Layer, isa: str) -> int:

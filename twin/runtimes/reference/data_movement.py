@@ -23,7 +23,6 @@ from twin.runtimes.lowering.nests import (
     load,
     over_axes,
     repeat,
-    resolve,
     store,
     strides,
 )
@@ -57,8 +56,8 @@ def _lower_copy(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
                graph.tensors[layer.inputs[0]].size_bytes)
     return (make_kernel(
         "memcpy", "data_movement", machine, site,
-        (call_block(machine, _CALL), *copy_blocks(machine.dialect, size, 1)),
-        resolve(*copy_moves(machine.dialect, size, load("input", 1), store("output", 1))),
+        call_block(machine, _CALL), *copy_blocks(machine.dialect, size, 1),
+        *copy_moves(machine.dialect, size, load("input", 1), store("output", 1)),
         assumed=layer.assumed),)
 
 
@@ -85,8 +84,8 @@ def _lower_runs(name: str, graph: Graph, layer: Layer, site: Site, parts: list[t
     blocks = [call_block(machine, _CALL)]
     for run in runs:
         blocks += (each, *copy_blocks(machine.dialect, run, outer))
-    return (make_kernel(name, "data_movement", machine, site, tuple(blocks),
-                        resolve(*run_drafts(machine.dialect, outer, runs, joined))),)
+    return (make_kernel(name, "data_movement", machine, site, *blocks,
+                        *run_drafts(machine.dialect, outer, runs, joined)),)
 
 
 def _lower_slice(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
@@ -121,9 +120,8 @@ def _lower_moved(name: str, graph: Graph, layer: Layer, site: Site, first: int,
                        store("output", size, **by_axis(strides(shape), size)))
     code = join(load_text(machine, size), store_text(machine, size),
                 looped(machine.dialect, machine.pick(_MOVED)))
-    return make_kernel(name, "data_movement", machine, site, (
-        call_block(machine, _CALL), block("element", code, count, min(1, count), _COPY)),
-        resolve(*drafts))
+    return make_kernel(name, "data_movement", machine, site, call_block(machine, _CALL),
+                       block("element", code, count, 1, _COPY), *drafts)
 
 
 def _lower_pad(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
@@ -140,15 +138,14 @@ def _lower_pad(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
         for axis, (first, extent) in enumerate(zip(before, source, strict=True))))
     drafts = over_axes(shape, read, store("output", size, **by_axis(strides(shape), size)))
     dialect, copied = machine.dialect, math.prod(source)
-    blocks = (
+    return (make_kernel(
+        "reference_ops::Pad", "data_movement", machine, site,
         call_block(machine, _CALL),
         block("element", join(spills(dialect, *machine.pick(_PADDED)),
                               store_text(machine, size), looped(dialect, (0, 0, 3))), count,
               min(1, count), _COPY),
         block("copy element", load_text(machine, size), copied, cause=_COPY),
-    )
-    return (make_kernel("reference_ops::Pad", "data_movement", machine, site, blocks,
-                        resolve(*drafts)),)
+        *drafts),)
 
 
 def _lower_resize_nearest(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
@@ -157,11 +154,13 @@ def _lower_resize_nearest(graph: Graph, layer: Layer, site: Site) -> tuple[Kerne
     run = graph.tensors[layer.outputs[0]].shape[-1] * machine.element_bytes
     pixels = graph.tensors[layer.outputs[0]].elements // graph.tensors[layer.outputs[0]].shape[-1]
     pixel = looped(machine.dialect, machine.pick(_PIXEL))
-    nests = resolve(*_resize_drafts(graph, layer, lambda read, write: list(
-        copy_moves(machine.dialect, run, read, write)), machine.element_bytes))
-    return (make_kernel("reference_ops::ResizeNearestNeighbor", "data_movement", machine, site, (
+    return (make_kernel(
+        "reference_ops::ResizeNearestNeighbor", "data_movement", machine, site,
         call_block(machine, _CALL), block("pixel", pixel, pixels, 1, _COPY),
-        *copy_blocks(machine.dialect, run, pixels)), nests, assumed=True),)
+        *copy_blocks(machine.dialect, run, pixels),
+        *_resize_drafts(graph, layer, lambda read, write: list(
+            copy_moves(machine.dialect, run, read, write)), machine.element_bytes),
+        assumed=True),)
 
 
 def _lower_resize_bilinear(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
@@ -180,11 +179,12 @@ def _lower_resize_bilinear(graph: Graph, layer: Layer, site: Site) -> tuple[Kern
                  for side in (read, write)]
         return [repeat("channel", channels, *[sides[0]] * 4, sides[1])]
 
-    return (make_kernel("reference_ops::ResizeBilinear", "data_movement", machine, site, (
+    return (make_kernel(
+        "reference_ops::ResizeBilinear", "data_movement", machine, site,
         call_block(machine, _CALL),
         block("pixel", looped(machine.dialect, machine.pick(_PIXEL)), pixels, 1),
-        block("interpolate", code, output.elements, pixels)),
-        resolve(*_resize_drafts(graph, layer, moves, size)), assumed=True),)
+        block("interpolate", code, output.elements, pixels),
+        *_resize_drafts(graph, layer, moves, size), assumed=True),)
 
 
 def _resize_drafts(graph: Graph, layer: Layer, moves: Any, size: int) -> list[Any]:

@@ -16,7 +16,7 @@ from hwmodels.kernel import Kernel
 from twin.network.graph import Graph, Layer
 from twin.runtimes.lowering import Kernels, Lowering, Site
 from twin.runtimes.lowering.blocks import block, join
-from twin.runtimes.lowering.nests import by_axis, load, over_axes, repeat, resolve, store, strides
+from twin.runtimes.lowering.nests import by_axis, load, over_axes, repeat, store, strides
 from twin.runtimes.reference.sequences import (
     Counts,
     Machine,
@@ -192,9 +192,9 @@ def _lower_elements(name: str, machine: Machine, site: Site, code: str, counts: 
     names = {operand.name for operand in site.operands}
     reads = tuple((operand if operand in names else "weights" if operand == "input2" else operand,
                    width, source) for operand, width, source in reads)
-    blocks = (call_block(machine, _CALL), block("element", body, count, min(1, count)))
-    return make_kernel(name, family, machine, site, blocks,
-                       resolve(*_drafts(shape, reads, write)), assumed=assumed)
+    return make_kernel(name, family, machine, site, call_block(machine, _CALL),
+                       block("element", body, count, 1), *_drafts(shape, reads, write),
+                       assumed=assumed)
 
 
 def _drafts(shape: tuple[int, ...], reads: tuple[tuple[str, int, tuple[int, ...]], ...],

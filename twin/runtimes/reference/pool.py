@@ -8,8 +8,6 @@ integer_ops/pooling.h.
 
 from __future__ import annotations
 
-from typing import Any
-
 from hwmodels.kernel import Kernel
 from twin.network.graph import Graph, Layer
 from twin.runtimes.lowering import Kernels, Lowering, Site
@@ -23,7 +21,7 @@ from twin.runtimes.lowering.geometry import (
     window_bounds,
     window_load,
 )
-from twin.runtimes.lowering.nests import repeat, resolve, store
+from twin.runtimes.lowering.nests import closing, repeat, store
 from twin.runtimes.reference.sequences import (
     Counts,
     Machine,
@@ -77,7 +75,7 @@ def _lower_average(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]
         inner = load_text(machine, machine.element_bytes)
         divide = _DIVISION.get(machine.dialect, routine(machine.dialect, _LONG_DIVISION))
     name = f"{_namespace(machine)}::AveragePool"
-    return (_lower(name, machine, read_geometry(graph, layer), site, _AVERAGE, inner, divide),)
+    return _lower(name, machine, read_geometry(graph, layer), site, _AVERAGE, inner, divide)
 
 
 def _lower_max(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
@@ -87,7 +85,7 @@ def _lower_max(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
                  arithmetic(machine, "compare") if machine.is_float else "")
     finish = join(*[arithmetic(machine, "compare")] * 2) if machine.number == "soft" else ""
     name = f"{_namespace(machine)}::MaxPool"
-    return (_lower(name, machine, read_geometry(graph, layer), site, _MAXIMUM, inner, finish),)
+    return _lower(name, machine, read_geometry(graph, layer), site, _MAXIMUM, inner, finish)
 
 
 def _namespace(machine: Machine) -> str:
@@ -95,33 +93,27 @@ def _namespace(machine: Machine) -> str:
 
 
 def _lower(name: str, machine: Machine, shape: Geometry, site: Site, levels: _Levels, inner: str,
-           finish: str) -> Kernel:
+           finish: str) -> tuple[Kernel, ...]:
     dialect = machine.dialect
     counts = {level: machine.pick(table) for level, table in levels.items()}
-    pixels = shape.batches * shape.pixels
-    outputs = pixels * shape.input_channels
-    inside = shape.taps_inside * shape.batches * shape.input_channels
-    window_rows = shape.window_rows * shape.batches * shape.input_channels
-    blocks = (
+    pixels, rows = shape.batches * shape.pixels, shape.batches * shape.output_rows
+    channels, size = shape.input_channels, machine.element_bytes
+    window_rows = shape.window_rows * shape.batches * channels
+    return (make_kernel(
+        name, "pool", machine, site,
         call_block(machine, _CALL),
-        block("window position", join(inner, looped(dialect, counts["position"])), inside,
-              window_rows),
-        block("window row", looped(dialect, counts["window_row"]), window_rows, outputs),
-        block("output", join(finish, store_text(machine, machine.element_bytes),
-                             looped(dialect, counts["output"])), outputs, pixels),
-        block("pixel", looped(dialect, counts["pixel"]), pixels, shape.batches * shape.output_rows),
-        block("row", looped(dialect, machine.pick(_ROW)), shape.batches * shape.output_rows,
-              shape.batches),
-    )
-    return make_kernel(name, "pool", machine, site, blocks, resolve(*_drafts(machine, shape)))
-
-
-def _drafts(machine: Machine, shape: Geometry) -> tuple[Any, ...]:
-    size = machine.element_bytes
-    return over_pixels(shape, repeat(
-        "channel", shape.input_channels,
-        over_window(shape, window_load(shape, window_bounds(shape), size, size, channel=size)),
-        store("output", size, 0, channel=size, **output_steps(shape, size))))
+        *over_pixels(shape, repeat(
+            "channel", channels,
+            block("window position", join(inner, looped(dialect, counts["position"])),
+                  shape.taps_inside * shape.batches * channels, window_rows),
+            over_window(shape, window_load(shape, window_bounds(shape), size, size, channel=size)),
+            block("window row", looped(dialect, counts["window_row"]), window_rows,
+                  pixels * channels),
+            closing("output", join(finish, store_text(machine, size),
+                                   looped(dialect, counts["output"]))),
+            store("output", size, 0, channel=size, **output_steps(shape, size)))),
+        block("pixel", looped(dialect, counts["pixel"]), pixels, rows),
+        block("row", looped(dialect, machine.pick(_ROW)), rows, shape.batches)),)
 
 
 KERNELS: Kernels = {

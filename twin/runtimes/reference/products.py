@@ -15,7 +15,7 @@ from twin.network.graph import Graph, Layer
 from twin.runtimes.lowering import Kernels, Lowering, Site
 from twin.runtimes.lowering.blocks import block
 from twin.runtimes.lowering.geometry import has_bias
-from twin.runtimes.lowering.nests import load, repeat, resolve
+from twin.runtimes.lowering.nests import load, repeat
 from twin.runtimes.reference.sequences import (
     Counts,
     Machine,
@@ -49,12 +49,17 @@ def _lower_fully_connected(graph: Graph, layer: Layer, site: Site) -> tuple[Kern
     biased = has_bias(layer)
     name = ("reference_ops::FullyConnected" if machine.is_float
             else "reference_integer_ops::FullyConnected")
-    nest = repeat("vector", vectors, repeat(
-        "out", rows, _dot(machine, "weights", machine.weight_bytes, rows, columns),
-        *_finish(machine, graph, layer, rows, biased)))
-    return (make_kernel(name, "fully_connected", machine, site,
-                        product_blocks(machine, vectors, rows, columns, biased), resolve(nest),
-                        vectors * rows * columns),)
+    size, wide = machine.element_bytes, machine.weight_bytes
+    return (make_kernel(
+        name, "fully_connected", machine, site,
+        call_block(machine, _CALL),
+        repeat("vector", vectors, repeat(
+            "out", rows,
+            *product_blocks(machine, vectors, rows, columns, biased),
+            repeat("depth", columns, load("input", size, 0, vector=columns * size, depth=size),
+                   load("weights", wide, 0, out=columns * wide, depth=wide)),
+            *_finish(machine, graph, layer, rows, biased))),
+        macs=vectors * rows * columns),)
 
 
 def _lower_batch_matmul(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
@@ -69,6 +74,7 @@ def _lower_batch_matmul(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel,
     operand = "input2" if any(one.name == "input2" for one in site.operands) else "weights"
     nest = repeat("matrix", matrices, repeat("vector", vectors // matrices, repeat(
         "out", rows,
+        *product_blocks(machine, vectors, rows, columns, False),
         repeat("depth", columns,
                load("input", size, 0, matrix=vectors // matrices * columns * size,
                     vector=columns * size, depth=size),
@@ -79,8 +85,7 @@ def _lower_batch_matmul(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel,
           for move in output_moves(machine, False, rows, {"vector": rows, "out": 1})
           if move.operand == "output"])))
     return (make_kernel("reference_ops::BatchMatMul", "fully_connected", machine, site,
-                        product_blocks(machine, vectors, rows, columns, False), resolve(nest),
-                        vectors * rows * columns),)
+                        call_block(machine, _CALL), nest, macs=vectors * rows * columns),)
 
 
 def product_blocks(machine: Machine, vectors: int, rows: int, columns: int, biased: bool
@@ -89,16 +94,9 @@ def product_blocks(machine: Machine, vectors: int, rows: int, columns: int, bias
     outputs = vectors * rows
     code = _OFFSETS[machine.dialect] if machine.number == "int8" else multiply_loop(machine)
     return (
-        call_block(machine, _CALL),
         block("multiply-accumulate", code, outputs * columns, outputs),
         block("output", finish_output(machine, machine.pick(_OUTPUT), biased), outputs, vectors),
     )
-
-
-def _dot(machine: Machine, operand: str, wide: int, rows: int, columns: int) -> Any:
-    size = machine.element_bytes
-    return repeat("depth", columns, load("input", size, 0, vector=columns * size, depth=size),
-                  load(operand, wide, 0, out=columns * wide, depth=wide))
 
 
 def _finish(machine: Machine, graph: Graph, layer: Layer, rows: int, biased: bool) -> list[Any]:

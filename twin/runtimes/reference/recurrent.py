@@ -11,12 +11,13 @@ from hwmodels.kernel import Kernel
 from twin.network.graph import Graph, Layer
 from twin.runtimes.lowering import Kernels, Lowering, Site
 from twin.runtimes.lowering.blocks import block, join
-from twin.runtimes.lowering.nests import load, repeat, resolve, store
+from twin.runtimes.lowering.nests import closing, load, repeat, store
 from twin.runtimes.reference.products import product_blocks
 from twin.runtimes.reference.sequences import (
     Counts,
     Machine,
     arithmetic,
+    call_block,
     choose_machine,
     exponential,
     load_text,
@@ -28,6 +29,7 @@ from twin.runtimes.reference.sequences import (
 )
 
 _GATES = {"lstm": 4, "gru": 3}
+_CALL: Counts = (15, 10, 22)
 _STEP: dict[str, Counts] = {"thumb2": (6, 2, 14), "thumb1": (9, 3, 20), "rv32": (6, 2, 15)}
 _SHIFT: dict[str, Counts] = {"thumb2": (0, 0, 3), "thumb1": (0, 0, 4), "rv32": (0, 0, 4)}
 
@@ -42,25 +44,25 @@ def _lower_svdf(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
     batches = max(1, graph.tensors[layer.inputs[0]].elements // inputs)
     shift = join(load_text(machine, size), store_text(machine, size),
                  looped(machine.dialect, machine.pick(_SHIFT)))
-    blocks = (
-        *product_blocks(machine, batches, filters, inputs, False),
-        block("shift memory", shift, batches * filters * memory, batches, "data_copy"),
-        *product_blocks(machine, batches, filters, memory, False)[1:],
-        block("sum by rank", _step(machine, 1), outputs, batches),
-    )
-    wide = machine.weight_bytes
-    time = _width_of(graph, layer, 2)
-    nest = repeat(
-        "batch", batches,
-        repeat("filter", filters, repeat(
-            "depth", inputs, load("input", size, 0, batch=inputs * size, depth=size),
-            load("weights", wide, 0, filter=inputs * wide, depth=wide))),
-        repeat("filter", filters, repeat(
-            "depth", memory, load("bias", time, 0, filter=memory * time, depth=time))),
-        repeat("out", outputs // batches,
-               store("output", size, 0, batch=outputs // batches * size, out=size)))
-    return (make_kernel("EvalIntegerSVDF", "recurrent", machine, site, blocks, resolve(nest),
-                        batches * filters * (inputs + memory), assumed=True),)
+    wide, time = machine.weight_bytes, _width_of(graph, layer, 2)
+    return (make_kernel(
+        "EvalIntegerSVDF", "recurrent", machine, site,
+        call_block(machine, _CALL),
+        repeat("batch", batches,
+               repeat("filter", filters,
+                      *product_blocks(machine, batches, filters, inputs, False),
+                      repeat("depth", inputs,
+                             load("input", size, 0, batch=inputs * size, depth=size),
+                             load("weights", wide, 0, filter=inputs * wide, depth=wide))),
+               repeat("memory", filters * memory, closing("shift memory", shift, "data_copy")),
+               repeat("filter", filters,
+                      *product_blocks(machine, batches, filters, memory, False),
+                      repeat("depth", memory,
+                             load("bias", time, 0, filter=memory * time, depth=time))),
+               block("sum by rank", _step(machine, 1), outputs, batches),
+               repeat("out", outputs // batches,
+                      store("output", size, 0, batch=outputs // batches * size, out=size))),
+        macs=batches * filters * (inputs + memory), assumed=True),)
 
 
 def _lower_gates(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
@@ -69,26 +71,28 @@ def _lower_gates(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
     rows, inputs = graph.tensors[layer.inputs[1]].shape[-2:]
     hidden = rows // _GATES[layer.op]
     steps = max(1, graph.tensors[layer.inputs[0]].elements // inputs)
-    blocks = (
-        *product_blocks(machine, steps, rows, inputs, True),
-        *product_blocks(machine, steps, rows, hidden, False)[1:],
-        block("gate", join(_activation(machine), _step(machine, 1)), steps * rows, steps),
-        block("state", join(_activation(machine), _step(machine, 3)), steps * hidden, steps),
-    )
     size, wide = machine.element_bytes, machine.weight_bytes
     outputs = graph.tensors[layer.outputs[0]].elements
     kept = min(steps, max(1, outputs // hidden))
-    nest = repeat(
-        "step", steps,
-        repeat("row", rows, repeat(
-            "depth", inputs, load("input", size, 0, step=inputs * size, depth=size),
-            load("weights", wide, 0, row=inputs * wide, depth=wide))),
-        repeat("row", rows, repeat(
-            "depth", hidden, load("bias", wide, 0, row=hidden * wide, depth=wide))),
-        repeat("out", hidden, store(
-            "output", size, 0, step=hidden * size if kept == steps else 0, out=size)))
-    return (make_kernel(layer.op, "recurrent", machine, site, blocks, resolve(nest),
-                        steps * rows * (inputs + hidden), assumed=True),)
+    return (make_kernel(
+        layer.op, "recurrent", machine, site,
+        call_block(machine, _CALL),
+        repeat("step", steps,
+               repeat("row", rows,
+                      *product_blocks(machine, steps, rows, inputs, True),
+                      repeat("depth", inputs,
+                             load("input", size, 0, step=inputs * size, depth=size),
+                             load("weights", wide, 0, row=inputs * wide, depth=wide))),
+               repeat("row", rows,
+                      *product_blocks(machine, steps, rows, hidden, False),
+                      repeat("depth", hidden,
+                             load("bias", wide, 0, row=hidden * wide, depth=wide))),
+               repeat("gate", rows, closing("gate", join(_activation(machine), _step(machine, 1)))),
+               repeat("out", hidden,
+                      closing("state", join(_activation(machine), _step(machine, 3))),
+                      store("output", size, 0, step=hidden * size if kept == steps else 0,
+                            out=size))),
+        macs=steps * rows * (inputs + hidden), assumed=True),)
 
 
 def _scratch_bytes_gates(graph: Graph, layer: Layer, isa: str) -> int:

@@ -8,13 +8,14 @@ integer_ops/mean.h.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from hwmodels.kernel import Kernel
 from twin.network.graph import Graph, Layer
 from twin.runtimes.lowering import Kernels, Lowering, Site
 from twin.runtimes.lowering.blocks import block, join
-from twin.runtimes.lowering.nests import by_axis, load, repeat, resolve, store, strides
+from twin.runtimes.lowering.nests import by_axis, load, repeat, store, strides
 from twin.runtimes.reference.sequences import (
     Counts,
     Machine,
@@ -42,16 +43,16 @@ def _lower_mean(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
     spatial = tuple(sorted(_axes(graph, layer))) == (1, 2)
     add = arithmetic(machine, "add") if machine.is_float else ""
     divide = arithmetic(machine, "div") if machine.is_float else requantise(machine)
-    return (_reduce("reference_ops::Mean", graph, layer, machine, site,
-                    add, divide, _SUM if spatial else _ELEMENT, not spatial),)
+    return _reduce("reference_ops::Mean", graph, layer, machine, site,
+                   add, divide, _SUM if spatial else _ELEMENT, not spatial)
 
 
 def _lower_max(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
     """Lower a maximum over axes by the general reduction."""
     machine = choose_machine(graph, layer, site)
     compare = arithmetic(machine, "compare") if machine.is_float else ""
-    return (_reduce("reference_ops::ReduceGeneric", graph, layer, machine, site, compare, "",
-                    _ELEMENT, True),)
+    return _reduce("reference_ops::ReduceGeneric", graph, layer, machine, site, compare, "",
+                   _ELEMENT, True)
 
 
 def _axes(graph: Graph, layer: Layer) -> tuple[int, ...]:
@@ -61,34 +62,27 @@ def _axes(graph: Graph, layer: Layer) -> tuple[int, ...]:
 
 
 def _reduce(name: str, graph: Graph, layer: Layer, machine: Machine, site: Site, combine: str,
-            finish: str, per_element: dict[str, Counts], assumed: bool) -> Kernel:
-    source = graph.tensors[layer.inputs[0]]
-    results = graph.tensors[layer.outputs[0]].elements
-    size = machine.element_bytes
-    blocks = (
-        call_block(machine, _CALL),
-        block("element", join(load_text(machine, size), combine,
-                              looped(machine.dialect, machine.pick(per_element))),
-              source.elements, results),
-        block("result", join(finish, store_text(machine, size),
-                             looped(machine.dialect, machine.pick(_RESULT))), results, 1),
-    )
-    nests = resolve(*_reduce_drafts(source.shape, _axes(graph, layer), size))
-    return make_kernel(name, "reduce", machine, site, blocks, nests, assumed=assumed)
-
-
-def _reduce_drafts(shape: tuple[int, ...], axes: tuple[int, ...], size: int) -> list[Any]:
+            finish: str, per_element: dict[str, Counts], assumed: bool) -> tuple[Kernel, ...]:
     """Every result in turn: all elements that fall into it read, then it is stored."""
+    shape, axes = graph.tensors[layer.inputs[0]].shape, _axes(graph, layer)
+    results, size = graph.tensors[layer.outputs[0]].elements, machine.element_bytes
     kept = [axis for axis in range(len(shape)) if axis not in axes]
-    results = strides(tuple(shape[axis] for axis in kept))
+    steps = strides(tuple(shape[axis] for axis in kept))
+    element = join(load_text(machine, size), combine,
+                   looped(machine.dialect, machine.pick(per_element)))
+    result = join(finish, store_text(machine, size), looped(machine.dialect, machine.pick(_RESULT)))
     draft: Any = load("input", size, 0, **by_axis(strides(shape), size))
     for axis in reversed(axes):
         draft = repeat(f"axis{axis}", shape[axis], draft)
     body: tuple[Any, ...] = (draft, store("output", size, 0, **{
-        f"axis{axis}": step * size for axis, step in zip(kept, results, strict=True)}))
+        f"axis{axis}": step * size for axis, step in zip(kept, steps, strict=True)}))
     for axis in reversed(kept):
         body = (repeat(f"axis{axis}", shape[axis], *body),)
-    return list(body)
+    return (make_kernel(
+        name, "reduce", machine, site,
+        call_block(machine, _CALL),
+        block("element", element, math.prod(shape), results),
+        block("result", result, results, 1), *body, assumed=assumed),)
 
 
 KERNELS: Kernels = {

@@ -10,9 +10,9 @@ depend on the data).
 from __future__ import annotations
 
 from functools import cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from hwmodels.kernel import Block, Kernel, Nest
+from hwmodels.kernel import Block, Kernel
 from twin.errors import RuntimeRefusedError
 from twin.network.graph import Graph, Layer
 from twin.runtimes.lowering import Site
@@ -27,6 +27,7 @@ from twin.runtimes.lowering.blocks import (
     plain,
     spills,
 )
+from twin.runtimes.lowering.nests import count_blocks, resolve
 
 PLAIN_ISA = {"thumb2": "armv7-m", "thumb1": "armv6-m", "rv32": "rv32imac"}
 """An instruction set without packed or vector arithmetic, by dialect."""
@@ -216,8 +217,12 @@ def call_block(machine: Machine, counts: Counts = (34, 30, 46), calls: int = 1) 
                               RETURN[machine.dialect]), calls, cause="kernel_call")
 
 
-def make_kernel(name: str, family: str, machine: Machine, site: Site, blocks: tuple[Block, ...],
-                nests: tuple[Nest, ...], macs: int = 0, assumed: bool = False) -> Kernel:
-    """Return a kernel; software floating point and int16 are assumed, empty blocks dropped."""
-    return build_kernel(name, family, site, tuple(one for one in blocks if one.code), nests, macs,
+def make_kernel(name: str, family: str, machine: Machine, site: Site, *drafts: Any, macs: int = 0,
+                assumed: bool = False) -> Kernel:
+    """Return the kernel of loops; software floating point and int16 are assumed.
+
+    Blocks without instructions are left out.
+    """
+    blocks = tuple(one for one in count_blocks(*drafts) if one.code)
+    return build_kernel(name, family, site, blocks, resolve(*drafts), macs,
                         assumed or machine.number in ("soft", "int16"))

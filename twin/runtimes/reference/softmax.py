@@ -14,8 +14,8 @@ from hwmodels.kernel import Kernel
 from twin.network.graph import Graph, Layer
 from twin.runtimes.cmsis_nn.softmax import lower_scalar
 from twin.runtimes.lowering import Kernels, Lowering, Site
-from twin.runtimes.lowering.blocks import block, join, spills
-from twin.runtimes.lowering.nests import load, repeat, resolve, store
+from twin.runtimes.lowering.blocks import join, spills
+from twin.runtimes.lowering.nests import closing, load, repeat, step, store
 from twin.runtimes.reference.sequences import (
     PLAIN_ISA,
     arithmetic,
@@ -42,25 +42,24 @@ def _lower(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
     width = tensor.shape[-1]
     rows, dialect = tensor.elements // width, machine.dialect
     close = looped(dialect, (0, 0, 2))
-    blocks = (
-        call_block(machine, (6, 5, 12)),
-        block("row", spills(dialect, 3, 3, 12), rows),
-        block("maximum", join(load_text(machine, 4), arithmetic(machine, "compare"), close),
-              rows * width, rows),
-        block("exponential", join(
-            load_text(machine, 4), arithmetic(machine, "add"), arithmetic(machine, "mul"),
-            exponential(machine), arithmetic(machine, "add"), store_text(machine, 4), close),
-            rows * width, rows),
-        block("divide", join(load_text(machine, 4), arithmetic(machine, "div"),
-                             store_text(machine, 4), close), rows * width, rows),
-    )
     steps = {"row": 4 * width, "element": 4}
     read, write = load("input", 4, 0, **steps), store("output", 4, 0, **steps)
-    nest = repeat("row", rows, repeat("element", width, read),
-                  repeat("element", width, read, write),
-                  repeat("element", width, load("output", 4, 0, **steps), write))
-    return (make_kernel("reference_ops::Softmax", "softmax", machine, site, blocks,
-                        resolve(nest)),)
+    one, add = load_text(machine, 4), arithmetic(machine, "add")
+    return (make_kernel(
+        "reference_ops::Softmax", "softmax", machine, site,
+        call_block(machine, (6, 5, 12)),
+        repeat("row", rows,
+               step("row", spills(dialect, 3, 3, 12)),
+               repeat("element", width,
+                      closing("maximum", join(one, arithmetic(machine, "compare"), close)), read),
+               repeat("element", width,
+                      closing("exponential", join(one, add, arithmetic(machine, "mul"),
+                                                  exponential(machine), add,
+                                                  store_text(machine, 4), close)), read, write),
+               repeat("element", width,
+                      closing("divide", join(one, arithmetic(machine, "div"),
+                                             store_text(machine, 4), close)),
+                      load("output", 4, 0, **steps), write))),)
 
 
 KERNELS: Kernels = {

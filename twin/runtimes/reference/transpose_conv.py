@@ -8,14 +8,12 @@ integer_ops/transpose_conv.h (float adds into the output itself).
 
 from __future__ import annotations
 
-from typing import Any
-
 from hwmodels.kernel import Kernel
 from twin.network.graph import Graph, Layer
 from twin.runtimes.lowering import Kernels, Lowering, Site
 from twin.runtimes.lowering.blocks import block, join, spills
 from twin.runtimes.lowering.geometry import Geometry, read_geometry
-from twin.runtimes.lowering.nests import bound, load, repeat, resolve, store
+from twin.runtimes.lowering.nests import Repeat, bound, closing, load, repeat, store
 from twin.runtimes.reference.sequences import (
     Counts,
     Machine,
@@ -51,19 +49,21 @@ def _lower(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
                   else join(load_text(machine, 4, 2), requantise(machine)),
                   store_text(machine, machine.element_bytes),
                   looped(dialect, machine.pick(_OUTPUT)))
-    blocks = (
+    name = ("reference_ops::TransposeConv" if machine.is_float
+            else "reference_integer_ops::TransposeConv")
+    return (make_kernel(
+        name, "conv", machine, site,
         call_block(machine),
-        block("clear", join(store_text(machine, 4), looped(dialect, (0, 0, 2))), outputs, 1),
+        repeat("element", outputs,
+               closing("clear", join(store_text(machine, 4), looped(dialect, (0, 0, 2)))),
+               store(target, 4, 0, element=4)),
         block("add product", inner, products, reads * taps),
         block("window position", looped(dialect, machine.pick(_LEVEL)), reads * taps, reads),
         block("input element", spills(dialect, *machine.pick(_LEVEL)), reads),
+        _scatter(machine, shape, target),
         block("output", finish, outputs, 1),
-    )
-    name = ("reference_ops::TransposeConv" if machine.is_float
-            else "reference_integer_ops::TransposeConv")
-    return (make_kernel(name, "conv", machine, site, blocks,
-                        resolve(*_drafts(machine, shape, target, outputs)), products,
-                        assumed=True),)
+        _finish(machine, shape, target),
+        macs=products, assumed=True),)
 
 
 def _scratch_bytes(graph: Graph, layer: Layer, isa: str) -> int:
@@ -73,7 +73,8 @@ def _scratch_bytes(graph: Graph, layer: Layer, isa: str) -> int:
         8 if output.dtype == "int16" else 4)
 
 
-def _drafts(machine: Machine, shape: Geometry, target: str, outputs: int) -> list[Any]:
+def _scatter(machine: Machine, shape: Geometry, target: str) -> Repeat:
+    """Every input element adds its window to the positions it falls on."""
     channels, wide, size = shape.output_channels, machine.weight_bytes, machine.element_bytes
     depth, window = shape.input_channels, shape.window
     line = shape.output_columns * channels * 4
@@ -89,17 +90,20 @@ def _drafts(machine: Machine, shape: Geometry, target: str, outputs: int) -> lis
         load("weights", wide, 0, out=shape.kernel_rows * shape.kernel_columns * depth * wide,
              ky=shape.kernel_columns * depth * wide, kx=depth * wide, channel=wide),
         load(target, 4, first, **place), store(target, 4, first, **place))]
-    scatter = repeat("batch", shape.batches, repeat("row", shape.input_rows, repeat(
+    return repeat("batch", shape.batches, repeat("row", shape.input_rows, repeat(
         "column", shape.input_columns, repeat("channel", depth, repeat(
             "ky", shape.kernel_rows, repeat("kx", shape.kernel_columns, repeat(
                 "out", channels, *body)))))))
+
+
+def _finish(machine: Machine, shape: Geometry, target: str) -> Repeat:
+    channels, size = shape.output_channels, machine.element_bytes
     bias = [load("bias", machine.bias_bytes, 0, out=machine.bias_bytes)] if shape.has_bias else []
     scales = [] if machine.is_float else [
         load("parameters", 4, part, out=4) for part in (0, 4 * channels)]
-    finish = repeat("position", outputs // channels, repeat(
+    return repeat("position", shape.batches * shape.pixels, repeat(
         "out", channels, load(target, 4, 0, position=4 * channels, out=4), *bias, *scales,
         store("output", size, 0, position=channels * size, out=size)))
-    return [repeat("element", outputs, store(target, 4, 0, element=4)), scatter, finish]
 
 
 KERNELS: Kernels = {

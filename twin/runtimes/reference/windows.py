@@ -23,7 +23,7 @@ from twin.runtimes.lowering.geometry import (
     window_bounds,
     window_load,
 )
-from twin.runtimes.lowering.nests import load, repeat, resolve, store
+from twin.runtimes.lowering.nests import load, repeat, store
 from twin.runtimes.reference.sequences import (
     Counts,
     Machine,
@@ -115,10 +115,11 @@ def _lower_conv(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
     inside = shape.taps_inside * shape.batches * shape.output_channels
     inner = block("multiply-accumulate", multiply_loop(machine), inside * depth, inside)
     group = _DIVIDE_GROUP.get(machine.dialect, routine(machine.dialect, 13))
-    blocks = _window_blocks(machine, _CONV, shape, shape.output_channels, group, (inner,))
     family = "pointwise" if shape.is_pointwise else "conv"
-    return (make_kernel(name, family, machine, site, blocks,
-                        resolve(*_conv_drafts(machine, shape, layer.groups)), inside * depth),)
+    return (make_kernel(
+        name, family, machine, site,
+        *_window_blocks(machine, _CONV, shape, shape.output_channels, group, inner),
+        *_conv_drafts(machine, shape, layer.groups), macs=inside * depth),)
 
 
 def _lower_depthwise(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
@@ -129,10 +130,11 @@ def _lower_depthwise(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ..
     inside = shape.taps_inside * shape.batches * shape.output_channels
     code = join(load_text(machine, machine.element_bytes), load_text(machine, machine.weight_bytes),
                 multiply_once(machine))
-    blocks = _window_blocks(machine, _DEPTHWISE, shape, shape.output_channels, "",
-                            (block("multiply-accumulate", code, inside),))
-    return (make_kernel(name, "depthwise", machine, site, blocks,
-                        resolve(*_depthwise_drafts(machine, shape)), inside),)
+    inner = block("multiply-accumulate", code, inside)
+    return (make_kernel(
+        name, "depthwise", machine, site,
+        *_window_blocks(machine, _DEPTHWISE, shape, shape.output_channels, "", inner),
+        *_depthwise_drafts(machine, shape), macs=inside),)
 
 
 def multiply_loop(machine: Machine) -> str:
@@ -169,7 +171,7 @@ def finish_output(machine: Machine, counts: Counts, has_bias: bool) -> str:
 
 
 def _window_blocks(machine: Machine, levels: dict[str, dict[str, Counts]], shape: Geometry,
-                   outputs: int, per_output: str, inner: tuple[Block, ...]) -> tuple[Block, ...]:
+                   outputs: int, per_output: str, inner: Block) -> tuple[Block, ...]:
     """Blocks of the loops around `inner`, which runs per window position inside the input."""
     dialect = machine.dialect
     counts = {name: machine.pick(table) for name, table in levels.items()}
@@ -184,7 +186,7 @@ def _window_blocks(machine: Machine, levels: dict[str, dict[str, Counts]], shape
         block("window position", looped(dialect, counts["checked"]), taps, window_rows),
         block("before the end?", skipping(dialect, counts["beyond"]), near, inside),
         block("inside the input", spills(dialect, *counts["inside"]), inside),
-        *inner,
+        inner,
         block("outside the input", spills(dialect, *counts["outside"]), taps - inside),
         block("window row", looped(dialect, counts["window_row"]), window_rows, pixels * outputs),
         block("output", join(per_output, finish_output(machine, counts["output"],

@@ -164,10 +164,8 @@ def product_drafts(dialect: str, shape: Product, pixel_bytes: int, calls: int,
     width, rows, codes = shape.columns, shape.rows, _CODES[dialect]
     move_in = {name: steps[0] for name, steps in outer.items()}
     move_out = {name: steps[1] for name, steps in outer.items()}
-    rv32, end = dialect == "rv32", _closing(dialect)
-    bias = "lw a2, 0(a4); lw a3, 4(a4)" if rv32 else "ldr r4, [r2]; ldr r5, [r2, #4]"
-    one_bias = "lw a2, 0(a4)" if rv32 else "ldr r4, [r2]"
-    pairs, odd, tail = calls * (rows // 2), shape.pixels % 2, rows // 2 * 2
+    bias = "lw a2, 0(a4); lw a3, 4(a4)" if dialect == "rv32" else "ldr r4, [r2]; ldr r5, [r2, #4]"
+    pairs, odd = calls * (rows // 2), shape.pixels % 2
 
     def pixels(count: int, first: int, **steps: int) -> tuple[Any, ...]:
         return _two_rows(dialect, shape, pixel_bytes, count, first, steps, move_in)
@@ -192,7 +190,7 @@ def product_drafts(dialect: str, shape: Product, pixel_bytes: int, calls: int,
                                       (_STEP_2X2, codes.column_2x2), "2x2"),
                       *pixels(2, 0, pixels=2 * pixel_bytes),
                       closing("finish 2x2", join(_set_up(dialect, width),
-                                                 requantise(dialect, 2, 2), end)),
+                                                 requantise(dialect, 2, 2), _closing(dialect))),
                       *results(2, 0, pixels=2 * rows)),
                repeat("odd", odd,
                       *_column_blocks(dialect, width, pairs * odd,
@@ -203,15 +201,23 @@ def product_drafts(dialect: str, shape: Product, pixel_bytes: int, calls: int,
                       *results(1, shape.pixels - 1))),
         repeat("last", rows % 2, repeat(
             "pixels", shape.pixels,
-            *([load("bias", 4, 4 * tail)] if shape.has_bias else []),
-            repeat("narrow", width, closing("last row column", codes.column_1x1),
-                   load("input", 1, pixels=pixel_bytes, narrow=1, **move_in),
-                   load("weights", 1, tail * width, narrow=1)),
-            closing("last row", join(one_bias if shape.has_bias else "",
-                                     bookkeeping(dialect, 5, 1, 8), requantise(dialect, 1, 1),
-                                     end)),
-            load("parameters", 4, 4 * tail), load("parameters", 4, 4 * (rows + tail)),
-            store("output", 1, tail, pixels=rows, **move_out))))
+            *_last_row(dialect, shape, pixel_bytes, move_in, move_out))))
+
+
+def _last_row(dialect: str, shape: Product, pixel_bytes: int, move_in: dict[str, int],
+              move_out: dict[str, int]) -> tuple[Any, ...]:
+    """The odd weight row left over, times one pixel."""
+    width, last = shape.columns, shape.rows - 1
+    bias = "lw a2, 0(a4)" if dialect == "rv32" else "ldr r4, [r2]"
+    return (
+        *([load("bias", 4, 4 * last)] if shape.has_bias else []),
+        repeat("narrow", width, closing("last row column", _CODES[dialect].column_1x1),
+               load("input", 1, pixels=pixel_bytes, narrow=1, **move_in),
+               load("weights", 1, last * width, narrow=1)),
+        closing("last row", join(bias if shape.has_bias else "", bookkeeping(dialect, 5, 1, 8),
+                                 requantise(dialect, 1, 1), _closing(dialect))),
+        load("parameters", 4, 4 * last), load("parameters", 4, 4 * (shape.rows + last)),
+        store("output", 1, last, pixels=shape.rows, **move_out))
 
 
 def _two_rows(dialect: str, shape: Product, pixel_bytes: int, count: int, first: int,

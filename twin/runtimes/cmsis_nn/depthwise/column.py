@@ -30,7 +30,14 @@ from twin.runtimes.cmsis_nn.helium import (
 )
 from twin.runtimes.cmsis_nn.scalar import bookkeeping, entry, requantise
 from twin.runtimes.lowering import Site
-from twin.runtimes.lowering.blocks import BRANCH, block, build_kernel, choose_dialect, join
+from twin.runtimes.lowering.blocks import (
+    BRANCH,
+    block,
+    build_kernel,
+    choose_dialect,
+    draft_kernel,
+    join,
+)
 from twin.runtimes.lowering.geometry import (
     Geometry,
     needed_bounds,
@@ -40,7 +47,7 @@ from twin.runtimes.lowering.geometry import (
     window_load,
 )
 from twin.runtimes.lowering.libc import fill_blocks
-from twin.runtimes.lowering.nests import load, repeat, resolve, store
+from twin.runtimes.lowering.nests import closing, load, repeat, resolve, step, store
 
 _WIDEN_4_ORDERED = (  # four int8 to int16 with the offset added, in order
     "ldr r12, [r0], #4; sxtab16 lr, r6, r12; adds r4, #8; cmp r0, r5; ror r12, r12, #8;"
@@ -87,98 +94,78 @@ def lower_column(shape: Geometry, site: Site) -> Kernel:
         Operands.
     """
     dialect = choose_dialect(site.isa)
-    blocks = (entry(dialect, 80, 1), *_gather_blocks(dialect, shape), *_multiply_blocks(
-        dialect, shape))
-    return build_kernel("arm_depthwise_conv_s8_opt", "depthwise", site, blocks,
-                        resolve(*_drafts(shape)), macs=shape.taps_inside * shape.input_channels)
+    return draft_kernel(
+        "arm_depthwise_conv_s8_opt", "depthwise", site,
+        entry(dialect, 80, 1),
+        *over_pixels(shape, *_gather(dialect, shape), *_multiply(dialect, shape)),
+        macs=shape.taps_inside * shape.input_channels)
 
 
-def _gather_blocks(dialect: str, shape: Geometry) -> tuple[Block, ...]:
-    channels, pixels = shape.input_channels, shape.pixels
-    rows = shape.window_rows
-    inside = shape.taps_inside
+def _gather(dialect: str, shape: Geometry) -> tuple[Any, ...]:
+    """A position's window widened into the column; positions outside filled."""
+    channels, pixels, wide = shape.input_channels, shape.pixels, 2 * shape.input_channels
+    rows, inside = shape.window_rows, shape.taps_inside
     outside = rows * shape.kernel_columns - inside
     quads, rest = divmod(channels, 4)
     end = BRANCH[dialect]
-    outside_rows = pixels * shape.kernel_rows - rows
     widen = join(bookkeeping(dialect, 2, 1, 24 if rest else 22, 1), end)
-    return (
-        block("gather pixel", join(bookkeeping(dialect, 18, 8, 22), end), pixels, 1, _IM2COL),
-        block("gather line", join(bookkeeping(dialect, 10, 2, 8), end), rows, pixels, _IM2COL),
-        block("gather position", widen, inside, rows, _IM2COL),
-        block("pad position", join(bookkeeping(dialect, 0, 0, 11, 1), end), outside, cause=_IM2COL),
-        *fill_blocks(dialect, 2 * channels, outside),
-        *fill_blocks(dialect, 2 * channels * shape.kernel_columns, outside_rows),
-        block("widen four", _WIDEN_4_ORDERED, inside * quads, inside, _IM2COL),
-        block("widen", _WIDEN_1, inside * rest, inside, _IM2COL))
-
-
-def _multiply_blocks(dialect: str, shape: Geometry) -> tuple[Block, ...]:
-    taps = shape.kernel_rows * shape.kernel_columns
-    quads, rest = divmod(shape.input_channels, 4)
-    fours, ones = shape.pixels * quads, shape.pixels * rest
-    bias = "ldr r3, [r2]" if shape.has_bias else ""
-    return (
-        block("two positions of four channels", _COLUMN_TAPS_2, fours * (taps // 2), fours),
-        block("last position of four channels", _COLUMN_TAP_LAST, fours * (taps % 2)),
-        block("four channels", join(*[bias] * 4, bookkeeping(dialect, 6, 8, 17),
-                                    requantise(dialect, 4), BRANCH[dialect]), fours, shape.pixels),
-        block("position of one channel", _COLUMN_TAP_SINGLE, ones * taps, ones),
-        block("one channel", join(bias, bookkeeping(dialect, 4, 2, 8), requantise(dialect, 1),
-                                  BRANCH[dialect]), ones, shape.pixels))
-
-
-def _drafts(shape: Geometry) -> tuple[Any, ...]:
-    return over_pixels(shape, *_gather(shape), *_multiply(shape))
-
-
-def _gather(shape: Geometry) -> tuple[Any, ...]:
-    channels, wide = shape.input_channels, 2 * shape.input_channels
-    quads, rest = divmod(channels, 4)
     source = window_load(shape, needed_bounds(shape), 4, 1, c=4)
     target = store("scratch", 4, 0, ky=shape.kernel_columns * wide, kx=wide, c=8)
     one = source._replace(width_bytes=1, offset_bytes=source.offset_bytes + 4 * quads,
                           steps_bytes={**source.steps_bytes, "c": 1})
     one_out = target._replace(width_bytes=2, offset_bytes=8 * quads,
                               steps_bytes={**target.steps_bytes, "c": 2})
-    return (over_window(
-        shape, repeat("c", quads, source, target._replace(offset_bytes=4), target),
-        repeat("c", rest, one, one_out)),)
+    return (
+        block("gather pixel", join(bookkeeping(dialect, 18, 8, 22), end), pixels, 1, _IM2COL),
+        block("gather line", join(bookkeeping(dialect, 10, 2, 8), end), rows, pixels, _IM2COL),
+        block("gather position", widen, inside, rows, _IM2COL),
+        block("pad position", join(bookkeeping(dialect, 0, 0, 11, 1), end), outside, cause=_IM2COL),
+        *fill_blocks(dialect, wide, outside),
+        *fill_blocks(dialect, wide * shape.kernel_columns, pixels * shape.kernel_rows - rows),
+        block("widen four", _WIDEN_4_ORDERED, inside * quads, inside, _IM2COL),
+        block("widen", _WIDEN_1, inside * rest, inside, _IM2COL),
+        over_window(shape, repeat("c", quads, source, target._replace(offset_bytes=4), target),
+                    repeat("c", rest, one, one_out)))
 
 
-def _multiply(shape: Geometry) -> tuple[Any, ...]:
-    channels = shape.input_channels
-    taps = shape.kernel_rows * shape.kernel_columns
-    quads, rest = divmod(channels, 4)
+def _multiply(dialect: str, shape: Geometry) -> tuple[Any, ...]:
+    """The column times the weights: four channels at a time, two positions each, then one."""
+    channels, taps = shape.input_channels, shape.kernel_rows * shape.kernel_columns
+    wide, (quads, rest) = 2 * channels, divmod(channels, 4)
     done, last = 4 * quads, taps // 2 * 2
-    pixel = output_steps(shape)
+    bias = "ldr r3, [r2]" if shape.has_bias else ""
 
     def finish(start: int, count: int) -> tuple[Any, ...]:
         return tuple(
             part for k in range(count) for part in (
                 load("parameters", 4, 4 * (channels + start + k), channel=4 * count),
                 load("parameters", 4, 4 * (start + k), channel=4 * count),
-                store("output", 1, start + k, channel=count, **pixel)))
+                store("output", 1, start + k, channel=count, **output_steps(shape))))
 
-    def bias(start: int, count: int) -> tuple[Any, ...]:
+    def biases(start: int, count: int) -> tuple[Any, ...]:
         return tuple(load("bias", 4, 4 * (start + k), channel=4 * count)
                      for k in range(count if shape.has_bias else 0))
 
-    wide = 2 * channels
-    pair = (
-        load("weights", 4, channel=4, tap=2 * channels),
-        load("weights", 4, channels, channel=4, tap=2 * channels),
-        *[load("scratch", 4, part, channel=8, tap=2 * wide) for part in (0, wide, 4, wide + 4)])
-    odd = tuple(
-        part for k in range(4) for part in (
-            load("weights", 1, last * channels + k, channel=4),
-            load("scratch", 2, last * wide + 2 * k, channel=8)))
     return (
-        repeat("channel", quads, *bias(0, 4), repeat("tap", taps // 2, *pair),
-               repeat("odd", taps % 2, *odd), *finish(0, 4)),
-        repeat("channel", rest, *bias(done, 1), repeat(
-            "tap", taps, load("weights", 1, done, channel=1, tap=channels),
-            load("scratch", 2, 2 * done, channel=2, tap=wide)), *finish(done, 1)))
+        repeat("channel", quads, *biases(0, 4),
+               repeat("tap", taps // 2, closing("two positions of four channels", _COLUMN_TAPS_2),
+                      *[load("weights", 4, part, channel=4, tap=wide) for part in (0, channels)],
+                      *[load("scratch", 4, part, channel=8, tap=2 * wide)
+                        for part in (0, wide, 4, wide + 4)]),
+               repeat("odd", taps % 2, step("last position of four channels", _COLUMN_TAP_LAST),
+                      *[part for k in range(4) for part in (
+                          load("weights", 1, last * channels + k, channel=4),
+                          load("scratch", 2, last * wide + 2 * k, channel=8))]),
+               closing("four channels", join(*[bias] * 4, bookkeeping(dialect, 6, 8, 17),
+                                             requantise(dialect, 4), BRANCH[dialect])),
+               *finish(0, 4)),
+        repeat("channel", rest, *biases(done, 1),
+               repeat("tap", taps, closing("position of one channel", _COLUMN_TAP_SINGLE),
+                      load("weights", 1, done, channel=1, tap=channels),
+                      load("scratch", 2, 2 * done, channel=2, tap=wide)),
+               closing("one channel", join(bias, bookkeeping(dialect, 4, 2, 8),
+                                           requantise(dialect, 1), BRANCH[dialect])),
+               *finish(done, 1)))
 
 
 _BLOCK_CHANNELS = 124

@@ -9,20 +9,20 @@ from __future__ import annotations
 
 from typing import Any
 
-from hwmodels.kernel import Block, Kernel
+from hwmodels.kernel import Kernel
 from twin.runtimes.cmsis_nn.scalar import bookkeeping, entry, finish_four, requantise
 from twin.runtimes.lowering import Site
 from twin.runtimes.lowering.blocks import (
     BRANCH,
     block,
-    build_kernel,
     choose_dialect,
+    draft_kernel,
     join,
     plain,
 )
 from twin.runtimes.lowering.geometry import Geometry, output_steps, over_pixels
 from twin.runtimes.lowering.libc import COPY_4_TO_STACK
-from twin.runtimes.lowering.nests import Move, bound, load, repeat, resolve, store
+from twin.runtimes.lowering.nests import Move, Repeat, bound, closing, load, repeat, store
 
 _TAP_3X3 = {  # one window position of four channels: 4 MAC
     "dsp": (
@@ -57,7 +57,6 @@ _TAP_3X3 = {  # one window position of four channels: 4 MAC
 }
 
 _TAP_SINGLE = {  # one window position of one channel: 1 MAC
-    "dsp": "ldrsb r1, [r0, r11]; ldrsb r4, [r2, r11]; add r1, lr; mla r3, r4, r1, r3",
     "thumb2": "ldrsb r1, [r0, r11]; ldrsb r4, [r2, r11]; add r1, lr; mla r3, r4, r1, r3",
     "thumb1": "ldrsb r1, [r0, r6]; ldrsb r4, [r2, r6]; add r1, lr; muls r4, r1, r4;"
               "adds r3, r3, r4",
@@ -74,6 +73,16 @@ def _column_counts(shape: Geometry) -> tuple[int, int]:
             sum(1 for first in firsts if shape.input_columns - first >= 3))
 
 
+_QUAD = {"dsp": (8, 2, 13), "thumb2": (10, 5, 12), "thumb1": (12, 5, 20, 8), "rv32": (5, 5, 10)}
+"""Stack loads, stack stores, arithmetic and jumps per four channels."""
+
+_BIAS_4 = {
+    "thumb2": "ldrd r4, r0, [r2]; ldrd r3, r5, [r2, #8]",
+    "thumb1": "ldr r4, [r2]; ldr r0, [r2, #4]; ldr r3, [r2, #8]; ldr r5, [r2, #12]",
+    "rv32": "lw s0, 0(s4); lw t2, 4(s4); lw t0, 8(s4); lw t6, 12(s4)",
+}
+
+
 def lower_3x3(shape: Geometry, site: Site) -> Kernel:
     """Lower `arm_depthwise_conv_3x3_s8`: four channels at a time, then one.
 
@@ -85,79 +94,69 @@ def lower_3x3(shape: Geometry, site: Site) -> Kernel:
         Operands.
     """
     dialect = choose_dialect(site.isa)
-    blocks = (entry(dialect, 60, 1), *_blocks(dialect, shape))
-    return build_kernel("arm_depthwise_conv_3x3_s8", "depthwise", site, blocks,
-                        resolve(*_drafts(dialect, shape)),
-                        macs=shape.taps_inside * shape.input_channels)
-
-
-def _blocks(dialect: str, shape: Geometry) -> tuple[Block, ...]:
-    pixels, rows = shape.pixels, sum(shape.row_taps)
-    left, right = _column_counts(shape)
     quads, singles = divmod(shape.input_channels, 4)
-    end = BRANCH[dialect]
+    return draft_kernel(
+        "arm_depthwise_conv_3x3_s8", "depthwise", site,
+        entry(dialect, 60, 1),
+        *over_pixels(
+            shape,
+            block("pixel", join(bookkeeping(dialect, 18, 8, 19), BRANCH[dialect]), shape.pixels, 1),
+            repeat("quad", quads, *_four_channels(dialect, shape, quads)),
+            repeat("single", singles, *_one_channel(dialect, shape, 4 * quads, singles))),
+        macs=shape.taps_inside * shape.input_channels)
+
+
+def _four_channels(dialect: str, shape: Geometry, quads: int) -> tuple[Any, ...]:
+    """Bias, taps, parameters and store of four channels; words where unaligned access is free."""
+    end, tap, rows = BRANCH[dialect], _TAP_3X3[dialect], sum(shape.row_taps) * quads
     jumps = 1 if dialect in ("dsp", "thumb1") else 0  # edge columns are laid out of line
-    tap, single = _TAP_3X3[dialect], _TAP_SINGLE[dialect]
-    lines, single_lines = (rows * shape.output_columns * count for count in (quads, singles))
-    bias = {"rv32": "lw s0, 0(s4); lw t2, 4(s4); lw t0, 8(s4); lw t6, 12(s4)",
-            "thumb1": "ldr r4, [r2]; ldr r0, [r2, #4]; ldr r3, [r2, #8]; ldr r5, [r2, #12]"}.get(
-                dialect, "ldrd r4, r0, [r2]; ldrd r3, r5, [r2, #8]")
-    one_bias = "lw s0, 0(s4)" if dialect == "rv32" else "ldr r3, [r1]"
-    return (
-        block("pixel", join(bookkeeping(dialect, 18, 8, 19), end), pixels, 1),
-        block("four channels", join(
-            bias if shape.has_bias else "", bookkeeping(dialect, *_QUAD[dialect]),
-            finish_four(dialect), end), pixels * quads, pixels),
-        block("window row", join(bookkeeping(dialect, 5, 0, 7 - jumps), tap, end), lines,
-              pixels * quads),
-        block("left window column", join(tap, bookkeeping(dialect, 0, 0, 0, jumps)),
-              rows * quads * left),
-        block("right window column", join(bookkeeping(dialect, 1, 0, 1 - jumps, jumps), tap),
-              rows * quads * right),
-        block("one channel", join(
-            one_bias if shape.has_bias else "", bookkeeping(dialect, 8, 3, 10),
-            requantise(dialect, 1), end), pixels * singles, pixels),
-        block("window row, one channel", join(bookkeeping(dialect, 3, 0, 8), single, end),
-              single_lines, pixels * singles),
-        block("left column, one channel", single, rows * singles * left),
-        block("right column, one channel", single, rows * singles * right))
-
-
-_QUAD = {"dsp": (8, 2, 13), "thumb2": (10, 5, 12), "thumb1": (12, 5, 20, 8), "rv32": (5, 5, 10)}
-"""Stack loads, stack stores, arithmetic and jumps per four channels."""
-
-
-def _drafts(dialect: str, shape: Geometry) -> tuple[Any, ...]:
-    """Accesses in program order: per pixel and four channels, bias, taps, parameters, store."""
-    channels = shape.input_channels
-    quads, singles = divmod(channels, 4)
+    left, right = _column_counts(shape)
     packed = plain(dialect) == "thumb2"
-    word = (4, 1) if packed else (1, 4)
-    pixel = output_steps(shape)
-    wide_bias = ((8, 2) if packed else (4, 4)) if shape.has_bias else (4, 0)
+    width, times = (4, 1) if packed else (1, 4)
+    bias_width, biases = (8, 2) if packed else (4, 4)
+    return (
+        closing("four channels", join(
+            _BIAS_4[plain(dialect)] if shape.has_bias else "",
+            bookkeeping(dialect, *_QUAD[dialect]), finish_four(dialect), end)),
+        block("window row", join(bookkeeping(dialect, 5, 0, 7 - jumps), tap, end),
+              rows * shape.output_columns, shape.pixels * quads),
+        block("left window column", join(tap, bookkeeping(dialect, 0, 0, 0, jumps)), rows * left),
+        block("right window column", join(bookkeeping(dialect, 1, 0, 1 - jumps, jumps), tap),
+              rows * right),
+        *[load("bias", bias_width, bias_width * k, quad=16)
+          for k in range(biases if shape.has_bias else 0)],
+        _taps(shape, width, times, 0, "quad", 4),
+        *_finish(shape, 0, 4, width, "quad"))
 
-    def finish(start: int, count: int, stores: tuple[int, int], name: str) -> list[Move]:
-        moves = [load("parameters", 4, 4 * (part * channels + start + k), **{name: 4 * count})
-                 for k in range(count) for part in (1, 0)]
-        width, times = stores
-        return moves + [store("output", width, start + width * k, **{name: count}, **pixel)
-                        for k in range(times)]
 
-    done = 4 * quads
-    return over_pixels(
-        shape,
-        repeat("quad", quads,
-               *[load("bias", wide_bias[0], wide_bias[0] * k, quad=16)
-                 for k in range(wide_bias[1])],
-               *_taps(shape, *word, 0, "quad", 4), *finish(0, 4, word, "quad")),
-        repeat("single", singles,
-               *([load("bias", 4, 4 * done, single=4)] if shape.has_bias else []),
-               *_taps(shape, 1, 1, done, "single", 1),
-               *finish(done, 1, (1, 1), "single")))
+def _one_channel(dialect: str, shape: Geometry, start: int, singles: int) -> tuple[Any, ...]:
+    end, tap, rows = BRANCH[dialect], _TAP_SINGLE[plain(dialect)], sum(shape.row_taps) * singles
+    left, right = _column_counts(shape)
+    bias = "lw s0, 0(s4)" if dialect == "rv32" else "ldr r3, [r1]"
+    return (
+        closing("one channel", join(bias if shape.has_bias else "", bookkeeping(dialect, 8, 3, 10),
+                                    requantise(dialect, 1), end)),
+        block("window row, one channel", join(bookkeeping(dialect, 3, 0, 8), tap, end),
+              rows * shape.output_columns, shape.pixels * singles),
+        block("left column, one channel", tap, rows * left),
+        block("right column, one channel", tap, rows * right),
+        *([load("bias", 4, 4 * start, single=4)] if shape.has_bias else []),
+        _taps(shape, 1, 1, start, "single", 1),
+        *_finish(shape, start, 1, 1, "single"))
+
+
+def _finish(shape: Geometry, start: int, count: int, width: int, name: str) -> list[Move]:
+    """Parameters and stores of `count` channels, the loop around them named `name`."""
+    channels = shape.input_channels
+    return [
+        *[load("parameters", 4, 4 * (part * channels + start + k), **{name: 4 * count})
+          for k in range(count) for part in (1, 0)],
+        *[store("output", width, start + k, **{name: count}, **output_steps(shape))
+          for k in range(0, count, width)]]
 
 
 def _taps(shape: Geometry, width: int, times: int, start: int, name: str,
-              step: int) -> tuple[Any, ...]:
+          step: int) -> Repeat:
     """Loads of the three window rows; edge columns are skipped, rows outside are not visited."""
     channels, window = shape.input_channels, shape.window
     line_bytes = shape.input_columns * channels
@@ -182,4 +181,4 @@ def _taps(shape: Geometry, width: int, times: int, start: int, name: str,
         for side in (place, weight):
             moves += [side._replace(offset_bytes=side.offset_bytes + width * k, bounds=bounds)
                       for k in range(times)]
-    return (repeat("ky", 3, *moves),)
+    return repeat("ky", 3, *moves)
