@@ -11,7 +11,7 @@ from hwmodels.kernel import Kernel, Loop, Operand
 from hwmodels.nest.stream import check_nests, measure_traffic
 from twin.errors import RuntimeRefusedError
 from twin.network.graph import Graph, Layer, Tensor, Window
-from twin.network.operators import OPERATORS
+from twin.network.operators import OPERATORS, PAIRED, UNARY
 from twin.runtimes.library import find_lowering, list_operators
 from twin.runtimes.lowering import Lowering, Site
 
@@ -209,8 +209,15 @@ def test_every_operator_lowers_everywhere(op: str, core: str, dtype: str) -> Non
         assert not kernel.assumed
 
 
+READ_ONLY = {
+    *UNARY, *PAIRED, "reduce_min", "sum", "arg_max", "arg_min", "pack", "unpack", "gather",
+    "space_to_depth", "depth_to_space", "space_to_batch_nd", "batch_to_space_nd", "tile",
+    "broadcast_to", "select", "cast", "log_softmax", "l2_normalization"} - {"abs"}
+"""Operators models are read and verified with, which no library lowers: they are refused."""
+
+
 def test_library_covers_every_operator() -> None:
-    assert set(REFERENCE) == set(OPERATORS)
+    assert set(REFERENCE) == set(OPERATORS) - READ_ONLY
 
 
 @pytest.mark.parametrize("dtype", ["int8", "float32"])
