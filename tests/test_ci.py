@@ -23,12 +23,27 @@ def test_two():
 @pytest.mark.parametrize(("reason", "environment", "code"), [
     ("no compiler", {"CI": "true"}, 1), ("no compiler", {}, 0),
     ("TWIN_MODELS names no folder", {"CI": "true"}, 0)])
-def test_a_skip_fails_in_ci_only(tmp_path, reason, environment, code):
+@pytest.mark.parametrize("processes", [0, 2])
+def test_a_skip_fails_in_ci_only(tmp_path, reason, environment, code, processes):
     shutil.copy(Path(__file__).with_name("conftest.py"), tmp_path)
     (tmp_path / "test_made.py").write_text(TEXT.format(reason=reason))
     kept = {name: value for name, value in os.environ.items() if name != "CI"}
     result = subprocess.run([sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider",
+                             "-n", str(processes),
                              "--rootdir", str(tmp_path), str(tmp_path)], text=True,
                             capture_output=True, env=kept | environment, cwd=tmp_path, check=False)
     assert result.returncode == code, result.stdout
-    assert ("test_two: Skipped: no compiler" in result.stdout) == (code == 1)
+    assert result.stdout.count("test_two: Skipped: no compiler") == (code == 1)
+    assert "1 passed, 1 skipped" in result.stdout.splitlines()[-1]
+
+
+def test_a_file_skipped_by_several_processes_is_told_once(tmp_path):
+    shutil.copy(Path(__file__).with_name("conftest.py"), tmp_path)
+    (tmp_path / "test_made.py").write_text("def test_one():\n    pass\n")
+    (tmp_path / "test_other.py").write_text(
+        "import pytest\npytest.skip('no tool', allow_module_level=True)\n")
+    result = subprocess.run([sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-n",
+                             "2", "--rootdir", str(tmp_path), str(tmp_path)], text=True,
+                            capture_output=True, env=os.environ | {"CI": "true"}, cwd=tmp_path,
+                            check=False)
+    assert result.returncode == 1 and result.stdout.count("Skipped: no tool") == 1, result.stdout

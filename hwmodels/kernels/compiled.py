@@ -1,11 +1,39 @@
-"""Numba: loops whose machine code is kept for the next process, away from the package."""
+"""Numba: loops whose machine code is kept for the next process, away from the package.
 
+What is compiled, and not found kept, is told to the logger `hwmodels.kernels` at level INFO.
+"""
+
+import logging
 import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numba
+from numba.core import event
+
+TOLD = "compiling simulation kernels, once: {name}"
+
+
+class Teller(event.Listener):
+    """Tells which of this package's loops is compiled, not those it is made of."""
+
+    def __init__(self) -> None:
+        self.depth = 0
+
+    def on_start(self, event: Any) -> None:
+        """Begin to compile a function, or one that it calls."""
+        function = event.data["dispatcher"].py_func
+        if not self.depth and function.__module__.startswith(__package__):
+            logging.getLogger(__package__).info(TOLD.format(name=function.__name__))
+        self.depth += 1
+
+    def on_end(self, event: Any) -> None:
+        """End it."""
+        self.depth -= 1
+
+
+event.register("numba:compile", Teller())
 
 
 def user_folder() -> Path:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import signal
 import sys
@@ -36,7 +37,7 @@ class Verbs(TyperGroup):
             complain("error: standard output is closed: there is nowhere to write results; "
                      "accepted: a terminal, a file, a pipe, or /dev/null")
             sys.exit(UsageError.exit_code)
-        with _ended_as_interrupted():
+        with _ended_as_interrupted(), _progress_told():
             return super().main(*args, **options)
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
@@ -85,6 +86,27 @@ def _ended_as_interrupted() -> Iterator[None]:
     finally:
         if ours:
             signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+
+class _Remarks(logging.Handler):
+    """Log records as lines of stderr."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        complain(record.getMessage())
+
+
+@contextlib.contextmanager
+def _progress_told() -> Iterator[None]:
+    """What takes seconds the first time only is told on stderr: kernels that are compiled."""
+    log, remarks = logging.getLogger("hwmodels.kernels"), _Remarks()
+    level = log.level
+    log.addHandler(remarks)
+    log.setLevel(logging.INFO)
+    try:
+        yield
+    finally:
+        log.removeHandler(remarks)
+        log.setLevel(level)
 
 
 def note_ignored_interrupt() -> None:
