@@ -54,15 +54,6 @@ class Change:
     shift: float
     probability: float
 
-    def finding(self, count: int) -> Finding:
-        """Return it in words."""
-        return Finding(
-            name="changed", serious=True,
-            evidence=f"from run {self.position} of {count} on, the level is "
-                     f"{100 * math.expm1(self.shift):+.2f} % (p = {self.probability:.1g})",
-            remedy="Something of the board or its firmware changed meanwhile: learn the "
-                   "calibration again, with runs after the change only")
-
 
 def find_change(residuals: Values) -> Change | None:
     """Find where the level of a series of residuals moved.
@@ -138,35 +129,3 @@ def judge_interval(calibration: str, interval: tuple[float, float], measured: fl
                  f"{z:+.1f} standard deviations",
         remedy="The overlay does not hold for this set-up any more, or the set-up is another one "
                "(twin diagnose): learn it again from new measurements (twin calibrate)")
-
-
-def judge_series(predicted: Values, measured: Values, sd: float) -> Finding | None:
-    """Judge a calibration by several new totals at once.
-
-    Parameters
-    ----------
-    predicted, measured : array of shape (n,)
-        Totals, above 0.
-    sd : float
-        Of a single log total, as the calibration states it.
-
-    Returns
-    -------
-    Finding or None
-        "stale" when the sum of squared z is beyond its chi-square quantile of 1 - `FALSE_ALARM`.
-    """
-    ours, theirs = (np.asarray(values, dtype=np.float64) for values in (predicted, measured))
-    if ours.shape != theirs.shape or len(ours) == 0 or not sd > 0 \
-            or not (ours > 0).all() or not (theirs > 0).all():
-        raise FitError("predicted and measured totals must be of one length and above 0, sd too")
-    from scipy.stats import chi2
-
-    z = np.log(theirs / ours) / sd
-    probability = float(chi2.sf(float(z @ z), len(z)))
-    if probability > FALSE_ALARM:
-        return None
-    return Finding(
-        name="stale", serious=True,
-        evidence=f"{len(z)} new totals are off by {math.sqrt(float(z @ z) / len(z)):.1f} stated "
-                 f"standard deviations (rms; p = {probability:.1g})",
-        remedy="Learn the calibration again from new measurements (twin calibrate)")

@@ -16,6 +16,11 @@ from twin.errors import UsageError
 Before = Annotated[str, typer.Argument(
     metavar="A", help="Before: a prediction's JSON, or a measurement folder.")]
 After = Annotated[str, typer.Argument(metavar="B", help="After: of the same kind.")]
+Later = Annotated[list[str] | None, typer.Argument(
+    metavar="[C ...]", help="Later measurements of the same board: a series, in time order.")]
+AsSeries = Annotated[bool, typer.Option(
+    "--series", help="A and B are a series, too: exit 1 when the level moved, and since which "
+                     "run.")]
 Increase = Annotated[str | None, typer.Option(
     "--max-increase", metavar="PERCENT", help="Exit 1 when time, energy, memory ... grows by more, "
                                               "such as 2%.")]
@@ -27,10 +32,16 @@ BencherFile = Annotated[str | None, typer.Option(
     "--bencher", metavar="FILE", help="Write B in Bencher's metric format (JSON).")]
 
 
-def diff(before: Before, after: After, max_increase: Increase = None, layers: EveryPart = False,
-         junit: JunitFile = None, bencher: BencherFile = None, as_json: AsJson = False,
-         anyway: Anyway = False) -> None:
+def diff(before: Before, after: After, later: Later = None, max_increase: Increase = None,
+         layers: EveryPart = False, series: AsSeries = False, junit: JunitFile = None,
+         bencher: BencherFile = None, as_json: AsJson = False, anyway: Anyway = False) -> None:
     """Compare two predictions, or two measurements: what changed, and the cause of each change."""
+    if later or series:
+        if max_increase is not None or layers or junit is not None or bencher is not None:
+            raise UsageError("a series has no limit and no report file: --max-increase, --layers, "
+                             "--junit and --bencher are of two sides")
+        follow([before, after, *(later or ())], as_json)
+        return
     limit = None if max_increase is None else parse_percent(max_increase)
     if layers and limit is None:
         raise UsageError("--layers needs --max-increase PERCENT")
@@ -64,6 +75,28 @@ def diff(before: Before, after: After, max_increase: Increase = None, layers: Ev
     if exceeding:
         assert limit is not None
         warn(describe_increase(row, limit) for row in exceeding)
+        raise typer.Exit(1)
+
+
+def follow(places: list[str], as_json: bool) -> None:
+    """Say whether the level of measurements in time order moved; exit 1 when it did."""
+    from dataclasses import asdict
+    from pathlib import Path
+
+    from calibration.measurement.measurement import read_measurement
+    from twin.attribution.series import follow_series
+    from twin.learning.folders import find_folder
+    from twin.prediction.document import dump_document
+
+    folders = [find_folder(Path(place)) for place in places]
+    found = follow_series([(str(folder), read_measurement(folder)) for folder in folders])
+    if as_json:
+        sys.stdout.write(dump_document({"schema": 1, "kind": "series", **asdict(found)}))
+    else:
+        from twin.reports.tables.series import series_report
+
+        show(open_console(), series_report(found))
+    if found.change is not None:
         raise typer.Exit(1)
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from calibration.errors import FitError
-from calibration.fitting.staleness import find_change, judge_interval, judge_series
+from calibration.fitting.staleness import find_change, judge_interval
 
 
 @pytest.mark.parametrize("shift", [-0.1, 0.02, 0.3])
@@ -21,7 +21,6 @@ def test_a_changed_level_is_found_where_it_changed(shift, position):
     found = find_change(series)
     assert found is not None and abs(found.position - position) <= 1
     assert found.shift == pytest.approx(shift, abs=0.005)
-    assert f"run {found.position} of 40" in found.finding(40).evidence
 
 
 def test_false_alarms_are_rare():
@@ -46,16 +45,6 @@ def test_a_total_outside_its_interval_makes_an_overlay_stale():
     assert judge_interval("made", (90.0, 110.0), 70.0) is not None
     with pytest.raises(FitError):
         judge_interval("made", (0.0, 1.0), 1.0)
-
-
-def test_several_small_errors_add_up():
-    random = np.random.default_rng(3)
-    predicted = np.full(12, 1000.0)
-    right = predicted * np.exp(random.normal(0, 0.05, 12))
-    assert judge_series(predicted, right, 0.05) is None
-    assert judge_series(predicted, right * 1.12, 0.05) is not None
-    with pytest.raises(FitError):
-        judge_series(predicted, right[:3], 0.05)
 
 
 def test_a_board_whose_costs_change_midway_is_noticed(tmp_path):

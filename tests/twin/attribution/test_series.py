@@ -1,0 +1,70 @@
+"""A series of measurements: a level that moved is dated, a steady one is left alone."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from calibration.measurement.measurement import Measurement, write_measurement
+from calibration.measurement.sample import Header, Sample
+from twin.attribution.series import follow_series
+from twin.cli import app
+from twin.errors import UsageError
+
+HEADER = Header(kind="measured", model="kws", board="nucleo_l4r5zi", runtime="firmware",
+                clocks_hz=(("cpu", 120e6),), temperature="warm", source="test", placement=())
+
+
+def take(seed, level, runs=20):
+    """Runs of a board that scatter by 0.1 %."""
+    values = level * np.exp(np.random.default_rng(seed).normal(0, 1e-3, runs))
+    return Measurement(header=HEADER, samples=tuple(
+        Sample(run=run, counter="cpu_cycles", unit="cycles", value=float(value), clock="cpu")
+        for run, value in enumerate(values)))
+
+
+def test_a_steady_series_holds():
+    series = follow_series([(f"day{day}", take(day, 1e6)) for day in range(4)])
+    assert series.change is None and series.since == ""
+    assert "holds over 80 runs" in series.sentence
+    assert [one.runs for one in series.stretches] == [20] * 4
+
+
+def test_a_moved_level_is_dated():
+    series = follow_series([("a", take(1, 1e6)), ("b", take(2, 1e6)), ("c", take(3, 1.03e6))])
+    assert series.change is not None and series.change.position == 40
+    assert series.since == "run 0 of c"
+    assert series.change.shift == pytest.approx(np.log(1.03), abs=1e-3)
+    assert series.stretches[2].ratio == pytest.approx(1.03, abs=1e-3)
+
+
+@pytest.mark.parametrize(("name", "value"), [("board", "nucleo_u575zi_q"), ("model", "ad"),
+                                             ("temperature", "cold"), ("runtime", "cmsis-nn")])
+def test_other_things_are_no_series(name, value):
+    other = take(1, 1e6)
+    with pytest.raises(UsageError, match=f"no series: {name}"):
+        follow_series([("a", take(1, 1e6)), ("b", replace(
+            other, header=replace(HEADER, **{name: value})))])
+
+
+def test_the_verb_exits_1_when_the_level_moved(tmp_path):
+    for name, seed, level in (("a", 1, 1e6), ("b", 2, 1e6), ("c", 3, 1.03e6)):
+        write_measurement(tmp_path / name / "warm", take(seed, level))
+
+    def run(*words):
+        return CliRunner().invoke(app, ["diff", *(str(word) for word in words)])
+
+    places = [tmp_path / name for name in "abc"]
+    moved = run(*places)
+    assert moved.exit_code == 1 and "run 0 of" in " ".join(moved.stdout.split())
+    assert "moved by +3.0" in moved.stdout or "moved by +2.9" in moved.stdout
+    steady = run(*places[:2], "--series")
+    assert steady.exit_code == 0 and "holds over 40 runs" in steady.stdout
+    told = run(*places, "--json")
+    document = json.loads(told.stdout)
+    assert told.exit_code == 1 and document["kind"] == "series"
+    assert document["change"]["position"] == 40 and len(document["stretches"]) == 3
+    refused = run(*places, "--max-increase", "2%")
+    assert refused.exit_code == 2 and "two" in refused.stderr

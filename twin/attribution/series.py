@@ -1,0 +1,135 @@
+"""Measurements of one board in time order: did their level move, and since which run.
+
+    verdict = follow_series([("monday", monday), ("friday", friday)])
+    verdict.change      None while the level holds
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from calibration.fitting.staleness import Change, find_change
+from calibration.measurement.measurement import Measurement
+from twin.errors import UsageError
+
+COUNTERS = ("cpu_cycles", "latency")
+"""What a series is of: the first of these every measurement has."""
+
+SAME = ("model", "board", "runtime", "temperature")
+"""What all measurements of a series share, by name in their headers."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stretch:
+    """One measurement of a series.
+
+    Parameters
+    ----------
+    label : str
+        Its folder.
+    runs : int
+        Inferences.
+    median : float
+        Of the counter.
+    ratio : float
+        To the median of the first measurement.
+    """
+
+    label: str
+    runs: int
+    median: float
+    ratio: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Series:
+    """Measurements in time order, judged.
+
+    Parameters
+    ----------
+    counter, unit : str
+        What was followed.
+    stretches : tuple of Stretch
+        In the order given.
+    change : Change or None
+        Where the level moved, as a position in all runs put together.
+    since : str
+        Folder and run the new level begins with; "" without a change.
+    """
+
+    counter: str
+    unit: str
+    stretches: tuple[Stretch, ...]
+    change: Change | None
+    since: str
+
+    @property
+    def sentence(self) -> str:
+        """Return the verdict in words."""
+        runs = sum(one.runs for one in self.stretches)
+        if self.change is None:
+            return f"the level of {self.counter} holds over {runs} runs"
+        return (f"the level of {self.counter} moved by {100 * math.expm1(self.change.shift):+.2f} "
+                f"% since {self.since} (p = {self.change.probability:.1g}, {runs} runs): what was "
+                "learnt before no longer holds")
+
+
+def follow_series(measurements: Sequence[tuple[str, Measurement]]) -> Series:
+    """Judge whether the level of measurements in time order moved.
+
+    Parameters
+    ----------
+    measurements : sequence of (label, Measurement)
+        Of one network on one board, oldest first; two or more.
+
+    Returns
+    -------
+    Series
+        By `calibration.fitting.staleness.find_change` on log(value / first median).
+
+    Raises
+    ------
+    UsageError
+        When they are not of the same thing, or share no counter of whole inferences.
+
+    References
+    ----------
+    Page, "Continuous inspection schemes", 1954.
+    """
+    first_label, first = measurements[0]
+    for label, other in measurements[1:]:
+        for name in SAME:
+            old, new = getattr(first.header, name), getattr(other.header, name)
+            if old != new:
+                raise UsageError(f"{first_label} and {label} are no series: {name} is {old} and "
+                                 f"{new}; `twin diff` of the two says what changed")
+    counter = next((name for name in COUNTERS
+                    if all(one.count(name) for _, one in measurements)), None)
+    if counter is None:
+        raise UsageError("no counter of whole inferences is in all of them; accepted: "
+                         + ", ".join(COUNTERS))
+    values = [one.values(counter) for _, one in measurements]
+    if not all((part > 0).all() for part in values):
+        raise UsageError(f"{counter} has values of 0 or below: no level can be followed")
+    level = float(np.median(values[0]))
+    change = find_change(np.log(np.concatenate(values) / level))
+    return Series(
+        counter=counter, unit=first.summarise(counter).unit, change=change,
+        since="" if change is None else _locate(change.position, measurements, values),
+        stretches=tuple(Stretch(label=label, runs=len(part), median=float(np.median(part)),
+                                ratio=float(np.median(part)) / level)
+                        for (label, _), part in zip(measurements, values, strict=True)))
+
+
+def _locate(position: int, measurements: Sequence[tuple[str, Measurement]],
+            values: Sequence[np.ndarray]) -> str:
+    """Name the folder and the run within it that a position of all runs is."""
+    for (label, _), part in zip(measurements, values, strict=True):
+        if position < len(part):
+            return f"run {position} of {label}"
+        position -= len(part)
+    raise AssertionError("a change lies within the series")
