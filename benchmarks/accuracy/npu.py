@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from calibration.datasets.npu import (
+from calibration.datasets.neural_art import (
     MeasuredEpoch,
     read_compiled_epochs,
     read_document_epoch,

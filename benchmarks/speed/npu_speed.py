@@ -15,7 +15,7 @@ import numpy as np
 
 from benchmarks.oracles.npu import ReferenceEpoch
 from benchmarks.speed.processor_time import median_cpu_s
-from calibration.datasets.npu import read_compiled_epochs, read_measured_epochs
+from calibration.datasets.neural_art import read_compiled_epochs, read_measured_epochs
 from hwmodels.board.file import load_board
 from hwmodels.kernels.npu_streams import run_streams
 from hwmodels.npu.run import run_epochs

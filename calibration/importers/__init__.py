@@ -23,7 +23,7 @@ from hwmodels.files import read_regular
 
 FORMATS: Mapping[str, str] = {
     "itm": "itm", "mlperf-tiny": "mlperf_tiny", "neuralspot": "neuralspot",
-    "npu-profiler": "npu_profiler", "perf-stat": "perf_stat", "st-edge-ai": "st_edge_ai",
+    "npu-profiler": "neural_art_profiler", "perf-stat": "perf_stat", "st-edge-ai": "st_edge_ai",
     "tflm": "tflm", "vela": "vela", "x-cube-ai": "st_edge_ai",
 }
 """Formats by the name a command gives them, and the module that reads each."""

@@ -176,7 +176,7 @@ def _form_stream(engine: StreamEngine, pool: Pool, interface: Interface, npu: Np
         pool_cycles += latency * accesses
     in_flight = max(0, total - hits) if reads else 0
     rate = npu.engine_bytes_per_cycle
-    if engine.operand == "weights":
+    if engine.operand == "weights" and npu.staging is None:
         rate = min(rate, npu.weight_bytes_per_cycle)
     elif reads and engine.pattern == "strided":
         rate = npu.strided_read_bytes_per_cycle or rate

@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from calibration.importers.npu_lines import ENGINES
+from calibration.importers.neural_art_lines import ENGINES
 from calibration.measurement.measurement import Measurement
 from twin.attribution.pairing import Pair, pair_parts
 from twin.attribution.side import Part, Side

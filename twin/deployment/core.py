@@ -18,7 +18,7 @@ from twin.deployment.plan import Plan
 from twin.deployment.room import find_roomy
 from twin.deployment.sites import lower_on_core
 from twin.network.graph import Graph
-from twin.runtimes import Runtime
+from twin.runtimes import Runtime, list_compilers
 
 
 class Core:
@@ -85,9 +85,11 @@ class Core:
         """Say of an accelerator on the board that it is not used."""
         board = deployment.board
         if board.npu is not None:
+            able = list_compilers(board.npu.family)
             yield (f"the {board.npu.family} NPU of {board.name} is not used: "
                    f"{deployment.runtime.identity} runs on the {board.core.model}; "
-                   f"--runtime {board.npu.family} uses it")
+                   + (f"--runtime {' or '.join(able)} uses it" if able else
+                      "no runtime here compiles for it"))
 
     def estimate_energy(self, board: Board, bill: Bill) -> tuple[float, Interval] | None:
         """There is no accelerator that draws anything."""

@@ -19,6 +19,12 @@ from twin.runtimes.units import UnitRules
 Number = Callable[[str, Any], float]
 """(key, leaf of the file) -> its value, its fact kept."""
 
+RULES = {
+    "by-role": "twin.runtimes.units:UnitRules",
+    "neural-art": "twin.runtimes.neural_art.rules:NeuralArt",
+}
+"""Where the rules of each compiler are: "module:Class"."""
+
 _CONVERT: Mapping[str, Callable[[float], float]] = {"int": int, "float": float}
 """Types of the numbers a compiler's rules are made of."""
 
@@ -56,8 +62,8 @@ def read_offload(where: str, leaves: Mapping[str, Any], number: Number) -> Offlo
     where : str
         File and key, for errors.
     leaves : mapping
-        The section. `rules` names a package beside this file, or a module to import, whose
-        `RULES` is a class of rules; its fields are further keys. Absent: `UnitRules`.
+        The section. `rules` is a name of `RULES`, or "module:Class" of one's own; absent:
+        by-role. The fields of the class are further keys.
     number : callable
         Reads a number with its source.
 
@@ -66,7 +72,7 @@ def read_offload(where: str, leaves: Mapping[str, Any], number: Number) -> Offlo
     RuntimeRefusedError
         Naming the key and what would be accepted.
     """
-    kind = _find_rules(where, leaves.get("rules"))
+    kind = _find_rules(where, str(leaves.get("rules", "by-role")))
     needed = ("family", *(part.name for part in dataclasses.fields(kind)), "host_operators",
               "moved_operators", "move_cycles")
     for key in leaves:
@@ -88,19 +94,18 @@ def read_offload(where: str, leaves: Mapping[str, Any], number: Number) -> Offlo
         move_cycles=number("offload.move_cycles", leaves["move_cycles"]))
 
 
-def _find_rules(where: str, name: object) -> type[UnitRules]:
-    if name is None:
-        return UnitRules
-    module = str(name) if "." in str(name) else f"twin.runtimes.{name}"
+def _find_rules(where: str, name: str) -> type[UnitRules]:
+    module, _, kind = RULES.get(name, name).partition(":")
+    if not kind:
+        raise RuntimeRefusedError(f"{where}.rules: no rules {name!r}; {did_you_mean(name, RULES)}, "
+                                  "or module:Class of your own")
     try:
-        found = import_module(module).RULES
-    except (ImportError, AttributeError) as error:
-        raise RuntimeRefusedError(f"{where}.rules: {name!r}: {error}; accepted: neural_art, the "
-                                  "dotted name of a module with a class RULES, or no such key "
-                                  "for rules by what units do") from error
+        found = getattr(import_module(module), kind)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise RuntimeRefusedError(f"{where}.rules: {name!r} cannot be loaded: {error}") from error
     if not (isinstance(found, type) and issubclass(found, UnitRules)):
-        raise RuntimeRefusedError(f"{where}.rules: RULES of {module} is {found!r}; accepted: a "
-                                  "class beneath twin.runtimes.units.UnitRules")
+        raise RuntimeRefusedError(f"{where}.rules: {name!r} is {found!r}; accepted: a class "
+                                  "beneath twin.runtimes.units.UnitRules")
     return found
 
 

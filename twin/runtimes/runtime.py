@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
@@ -147,6 +148,16 @@ def list_runtimes() -> tuple[str, ...]:
         for path in sorted(folder.glob("*.yaml")):
             names += [f"{path.stem}@{version}" for version in _read(path)["versions"]]
     return tuple(sorted(dict.fromkeys(names), key=order_release))
+
+
+def list_compilers(family: str) -> tuple[str, ...]:
+    """Return the runtimes that compile for a family of accelerators; broken files are left out."""
+    names = []
+    for path in (path for folder in runtime_folders() for path in sorted(folder.glob("*.yaml"))):
+        with suppress(RuntimeRefusedError, AttributeError):
+            if (_read(path).get("offload") or {}).get("family") == family:
+                names.append(path.stem)
+    return tuple(dict.fromkeys(names))
 
 
 def order_release(identity: str) -> tuple[str, tuple[int, ...], str]:

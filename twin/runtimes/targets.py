@@ -20,7 +20,7 @@ CORE = "core"
 TARGETS = {
     CORE: "twin.deployment.core:Core",
     "firmware": "twin.image.target:Image",
-    "neural-art": "twin.prediction.accelerator.target:NeuralArt",
+    "accelerator": "twin.prediction.accelerator.target:Accelerator",
 }
 """Where each is: "module:Class"."""
 

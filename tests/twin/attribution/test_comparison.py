@@ -9,7 +9,7 @@ import pytest
 from rich.console import Console
 
 from calibration.importers.log import Log
-from calibration.importers.npu_profiler import read_log
+from calibration.importers.neural_art_profiler import read_log
 from calibration.measurement.measurement import Measurement
 from calibration.measurement.sample import Header, Sample
 from twin.attribution.accounts import OUTSIDE, compare_sides

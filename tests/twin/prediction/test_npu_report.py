@@ -6,7 +6,7 @@ import pytest
 from rich.console import Console
 
 from calibration.importers.log import Log
-from calibration.importers.npu_profiler import read_log
+from calibration.importers.neural_art_profiler import read_log
 from calibration.measurement.measurement import Measurement
 from hwmodels.npu import BURST_BEATS
 from twin.deployment.deployment import deploy

@@ -10,7 +10,7 @@ from twin.deployment.accelerator.plan import plan_of
 from twin.deployment.deployment import Deployment
 
 OTHER_TYPE = "8-bit integers"
-SHORTAGES = ("stream engines of", "there is none")
+SHORTAGES = ("stream engines of", "there is none", "bytes of weights")
 """What reasons of `explain_host` say of types, and of a machine made smaller."""
 
 

@@ -1,8 +1,8 @@
 """The profiler's report of an accelerator, predicted: every line per epoch and of the whole model.
 
-Counters carry the names a measurement gives them (`calibration.importers.npu_profiler`), so the two
-stand side by side. MCU cycles are the host's clock, NPU cycles the accelerator's; time is added
-across them, cycles never.
+Counters carry the names a measurement gives them (`calibration.importers.neural_art_profiler`), so
+the two stand side by side. MCU cycles are the host's clock, NPU cycles the accelerator's; time is
+added across them, cycles never.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from calibration.importers.npu_lines import ENGINES, PHASES
+from calibration.importers.neural_art_lines import ENGINES, PHASES
 from calibration.measurement.measurement import Measurement
 from hwmodels.board.facts import Board
 from hwmodels.counts import apportion

@@ -1,4 +1,4 @@
-"""The target of runtimes that hand layers to a Neural-ART accelerator; the host runs the rest."""
+"""The target of runtimes that hand layers to an accelerator; the host core runs the rest."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ def _read_bits(text: str, graph: Graph, board: Board) -> Choose:
     return Choose(field="weight_bits", value=int(text))
 
 
-class NeuralArt(Core):
-    """Epochs on the accelerator, planned as its compiler does; other layers on the host core."""
+class Accelerator(Core):
+    """Epochs on the accelerator, planned by its compiler's rules; other layers on the host core."""
 
     offloads = True
     borrowed = "its schedule is inferred, host operators run CMSIS-NN"
@@ -58,8 +58,11 @@ class NeuralArt(Core):
 
     def check(self, board: Board, runtime: Runtime) -> None:
         """Refuse a board without the accelerator the runtime compiles for."""
-        family = runtime.offload.family if runtime.offload is not None else runtime.target
-        if runtime.offload is None or board.npu is None or board.npu.family != family:
+        if runtime.offload is None:
+            raise RuntimeRefusedError(f"runtime {runtime.identity}: target {runtime.target} needs "
+                                      "a section `offload`; there is none")
+        family = runtime.offload.family
+        if board.npu is None or board.npu.family != family:
             has = board.npu.family if board.npu is not None else "none"
             raise RuntimeRefusedError(f"runtime {runtime.identity} needs a {family} "
                                       f"accelerator; {board.name} has {has}")

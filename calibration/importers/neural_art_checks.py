@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 from calibration.errors import MeasurementError
 from calibration.importers.log import Log
-from calibration.importers.npu_lines import PHASES
+from calibration.importers.neural_art_lines import PHASES
 from calibration.measurement.measurement import Measurement
 
 _TIMES = re.compile(r"(?P<cycles>\[[\d, ]+\]|\d+) -> (?P<ms>[\d.,]+) ms"

@@ -25,14 +25,14 @@ from dataclasses import dataclass, field
 
 from calibration.errors import MeasurementError
 from calibration.importers.log import UNKNOWN, Log
-from calibration.importers.npu_checks import (
+from calibration.importers.neural_art_checks import (
     KINDS,
     check_durations,
     check_totals,
     explain_times,
     read_duration_ms,
 )
-from calibration.importers.npu_lines import (
+from calibration.importers.neural_art_lines import (
     EPOCH_LINES,
     MODEL_LINES,
     POOL_SECTIONS,
