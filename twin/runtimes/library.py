@@ -13,14 +13,7 @@ from functools import cache
 from importlib import import_module
 from pathlib import Path
 
-from twin.runtimes.lowering import Extension, Kernels, Lowering
-
-EXTENSIONS: Mapping[str, tuple[Extension, ...]] = {
-    "armv7e-m": ("dsp", "c"),
-    "armv8-m-dsp": ("dsp", "c"),
-    "armv8.1-m-mve": ("mve", "dsp", "c"),
-}
-"""Code a core can run, best first, by instruction set; plain C on all others."""
+from twin.runtimes.lowering import EXTENSIONS, Kernels, Lowering
 
 _TABLE = re.compile(r"^KERNELS: Kernels = \{$(.*?)^\}", re.MULTILINE | re.DOTALL)
 _OPERATOR = re.compile(r'^ {4}"(\w+)":', re.MULTILINE)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from importlib import import_module
@@ -60,3 +61,10 @@ def test_only_the_modules_of_operators_asked_for_are_imported() -> None:
                             check=True, cwd=FOLDER.parents[1]).stdout.split()
     assert loaded == ["twin.runtimes.cmsis_nn", *(f"twin.runtimes.cmsis_nn.{one}" for one in (
         "helium", "scalar", "softmax"))]
+
+
+def test_the_worked_example_of_the_docs_is_the_shipped_kernel() -> None:
+    page = (FOLDER.parents[1] / "docs" / "add-an-operator.md").read_text(encoding="utf-8")
+    (example,) = [text for text in re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+                  if '"abs":' in text]
+    assert example in (FOLDER / "reference" / "unary.py").read_text(encoding="utf-8")

@@ -16,7 +16,7 @@ from typing import Any
 from hwmodels.kernel import Block, Kernel
 from twin.network.graph import Graph, Layer
 from twin.runtimes.cmsis_nn.scalar import bookkeeping, entry
-from twin.runtimes.lowering import Kernels, Lowering, Site
+from twin.runtimes.lowering import Kernels, Lowering, Site, has_extension
 from twin.runtimes.lowering.blocks import (
     BRANCH,
     block,
@@ -55,7 +55,7 @@ _ELEMENT = {
 
 def _build(name: str, site: Site, *drafts: Any) -> tuple[Kernel, ...]:
     return (draft_kernel(name, "data_movement", site, *drafts,
-                         assumed=site.isa == "armv8.1-m-mve"),)
+                         assumed=has_extension(site.isa, "mve")),)
 
 
 def _runs(dialect: str, size_bytes: int, count: int) -> tuple[Block, ...]:

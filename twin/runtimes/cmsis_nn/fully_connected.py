@@ -34,7 +34,7 @@ from twin.runtimes.cmsis_nn.scalar import (
     requantise,
     requantise_tensor,
 )
-from twin.runtimes.lowering import Kernels, Lowering, Site
+from twin.runtimes.lowering import Kernels, Lowering, Site, has_extension
 from twin.runtimes.lowering.blocks import BRANCH, block, choose_dialect, draft_kernel, join
 from twin.runtimes.lowering.geometry import has_bias
 from twin.runtimes.lowering.nests import closing, load, repeat, step, store
@@ -122,7 +122,8 @@ def _lower_batch_matmul(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel,
     batches = max(1, right.elements // (rows * columns))
     shape = _Rows(left.elements // columns // batches, rows, columns, False, False,
                   "input2", batches)
-    return (_lower_rows("arm_batch_matmul_s8", shape, site, assumed=site.isa == "armv8.1-m-mve"),)
+    return (_lower_rows("arm_batch_matmul_s8", shape, site,
+                        assumed=has_extension(site.isa, "mve")),)
 
 
 def _lower_rows(name: str, shape: _Rows, site: Site, assumed: bool = False) -> Kernel:

@@ -159,7 +159,19 @@ def bias_load(dialect: str) -> str:
 
 
 def entry(dialect: str, instructions: int, calls: int, name: str = "call") -> Block:
-    """Return prologue and epilogue of a function: arguments, saved registers, set-up."""
+    """Return prologue and epilogue of a function: arguments, saved registers, set-up.
+
+    Parameters
+    ----------
+    dialect : str
+        Of the core.
+    instructions : int
+        Of both together, on Armv7-M.
+    calls : int
+        How often it is called.
+    name : str
+        Of the block.
+    """
     saved = (instructions - 2) // 4
     code = join(bookkeeping(dialect, saved, saved, instructions - 2 - 2 * saved), CALL[dialect],
                 RETURN[dialect])

@@ -67,5 +67,18 @@ class Lowering:
 Extension = Literal["c", "dsp", "mve"]
 """Code a library has of an operator: plain C, packed 16-bit multiplies, Helium vectors."""
 
+EXTENSIONS: Mapping[str, tuple[Extension, ...]] = {
+    "armv7e-m": ("dsp", "c"),
+    "armv8-m-dsp": ("dsp", "c"),
+    "armv8.1-m-mve": ("mve", "dsp", "c"),
+}
+"""Code a core can run, best first, by instruction set; plain C on all others."""
+
+
+def has_extension(isa: str, extension: Extension) -> bool:
+    """Whether a core can run such code."""
+    return extension in EXTENSIONS.get(isa, ("c",))
+
+
 Kernels = Mapping[str, Mapping[Extension, Lowering]]
 """By operator, what a file of a library has; `twin.runtimes.library` chooses from it."""

@@ -110,19 +110,54 @@ def join(*parts: str) -> str:
 
 def block(name: str, code: str, trips: int, entries: int | None = None,
           cause: str | None = None) -> Block:
-    """Return a block; straight (entries equal trips) unless entries are given."""
+    """Return a block; straight (entries equal trips) unless entries are given.
+
+    Parameters
+    ----------
+    name, code : str
+        What it does, and its instructions.
+    trips : int
+        How often it runs in all.
+    entries : int or None
+        How often it is entered from elsewhere, of a loop body; at most its trips.
+    cause : str or None
+        Cause all its issue slots belong to; None: by instruction class.
+    """
     return Block(name=name, code=code, trips=trips,
                  entries=trips if entries is None else min(entries, trips), cause=cause)
 
 
 def straight(name: str, code: str, trips: int, taken: int = 0, cause: str | None = None) -> Block:
-    """Return a straight block whose closing branch is taken `taken` times of its trips."""
+    """Return a straight block whose closing branch is taken `taken` times of its trips.
+
+    Parameters
+    ----------
+    name, code : str
+        What it does, and its instructions.
+    trips, taken : int
+        How often it runs, and how often its last branch is taken.
+    cause : str or None
+        Cause all its issue slots belong to.
+    """
     return block(name, code, trips, trips - taken, cause)
 
 
 def build_kernel(name: str, family: str, site: Site, blocks: tuple[Block, ...],
                  nests: tuple[Nest, ...], macs: int = 0, assumed: bool = False) -> Kernel:
     """Return a kernel with the operands its accesses name and its code's footprint.
+
+    Parameters
+    ----------
+    name, family : str
+        Function of the library, and operator family.
+    site : Site
+        Where it runs, with the operands it may touch.
+    blocks, nests : tuple
+        Instructions and accesses.
+    macs : int
+        Multiply-accumulates the result needs.
+    assumed : bool
+        No source and no data stands behind the structure.
 
     Notes
     -----
@@ -142,7 +177,21 @@ def build_kernel(name: str, family: str, site: Site, blocks: tuple[Block, ...],
 
 def draft_kernel(name: str, family: str, site: Site, *drafts: Any, macs: int = 0,
                  assumed: bool = False) -> Kernel:
-    """Return the kernel of loops in which instructions stand beside their accesses."""
+    """Return the kernel of loops in which instructions stand beside their accesses.
+
+    Parameters
+    ----------
+    name, family : str
+        Function of the library, and operator family.
+    site : Site
+        Where it runs, with the operands it may touch.
+    drafts : Repeat, Move, Step or Block
+        In program order.
+    macs : int
+        Multiply-accumulates the result needs.
+    assumed : bool
+        No source and no data stands behind the structure.
+    """
     return build_kernel(name, family, site, count_blocks(*drafts), resolve(*drafts), macs, assumed)
 
 

@@ -119,7 +119,17 @@ def split_copy(dialect: str, size_bytes: int) -> tuple[int, int, int]:
 
 
 def copy_blocks(dialect: str, size_bytes: int, calls: int) -> tuple[Block, ...]:
-    """Return the blocks of `calls` copies of `size_bytes` each."""
+    """Return the blocks of `calls` copies of `size_bytes` each.
+
+    Parameters
+    ----------
+    dialect : str
+        Of the core.
+    size_bytes : int
+        Of one copy.
+    calls : int
+        Copies.
+    """
     words, _, tail_bytes = split_copy(dialect, size_bytes)
     lines, singles = divmod(words, 4)
     if dialect in _PLAIN:
@@ -180,7 +190,17 @@ def fill_blocks(dialect: str, size_bytes: int, calls: int,
 
 
 def fill_moves(dialect: str, size_bytes: int, target: Move) -> tuple[Any, ...]:
-    """Return the stores of one fill."""
+    """Return the stores of one fill.
+
+    Parameters
+    ----------
+    dialect : str
+        Of the core.
+    size_bytes : int
+        Bytes filled.
+    target : Move
+        First store; width and inner steps are filled in.
+    """
     moves = copy_moves(dialect, size_bytes, target, target)
     return tuple(one._replace(body=one.body[1:]) for one in moves)
 

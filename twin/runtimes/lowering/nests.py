@@ -50,27 +50,71 @@ class Repeat(NamedTuple):
 
 
 def bound(offset: int, limit: int, /, **steps: int) -> Bound:
-    """Return a guard; steps by loop name."""
+    """Return a guard; steps by loop name.
+
+    Parameters
+    ----------
+    offset, limit : int
+        The access happens where 0 <= offset + sum(step * index) < limit.
+    steps : int
+        By loop name.
+    """
     return Bound(offset, limit, steps)
 
 
 def load(operand: str, width_bytes: int, offset_bytes: int = 0, /, **steps_bytes: int) -> Move:
-    """Return a load of `width_bytes`; steps in bytes by loop name."""
+    """Return a load of `width_bytes`; steps in bytes by loop name.
+
+    Parameters
+    ----------
+    operand : str
+        Name of the kernel's operand.
+    width_bytes, offset_bytes : int
+        Of one access, and of the first one in the operand.
+    steps_bytes : int
+        By loop name; 0 in loops not named.
+    """
     return Move(operand, False, width_bytes, offset_bytes, (), steps_bytes)
 
 
 def store(operand: str, width_bytes: int, offset_bytes: int = 0, /, **steps_bytes: int) -> Move:
-    """Return a store of `width_bytes`; steps in bytes by loop name."""
+    """Return a store of `width_bytes`; steps in bytes by loop name.
+
+    Parameters
+    ----------
+    operand : str
+        Name of the kernel's operand.
+    width_bytes, offset_bytes : int
+        Of one access, and of the first one in the operand.
+    steps_bytes : int
+        By loop name; 0 in loops not named.
+    """
     return Move(operand, True, width_bytes, offset_bytes, (), steps_bytes)
 
 
 def step(name: str, code: str, cause: str | None = None) -> Step:
-    """Return straight instructions, run whenever their place in the loops is reached."""
+    """Return straight instructions, run whenever their place in the loops is reached.
+
+    Parameters
+    ----------
+    name, code : str
+        What they do, and their assembly text.
+    cause : str or None
+        Cause all their issue slots belong to; None: by instruction class.
+    """
     return Step(name, code, False, cause)
 
 
 def closing(name: str, code: str, cause: str | None = None) -> Step:
-    """Return instructions of each iteration that end in the branch closing the loop around them."""
+    """Return instructions of each iteration that end in the branch closing the loop around them.
+
+    Parameters
+    ----------
+    name, code : str
+        What they do, and their assembly text.
+    cause : str or None
+        Cause all their issue slots belong to; None: by instruction class.
+    """
     return Step(name, code, True, cause)
 
 
@@ -80,7 +124,17 @@ def guarded(move: Move, *bounds: Bound) -> Move:
 
 
 def repeat(name: str, extent: int, /, *body: Any) -> Repeat:
-    """Return a loop of that name over what is inside; extent 0 makes it vanish."""
+    """Return a loop of that name over what is inside; extent 0 makes it vanish.
+
+    Parameters
+    ----------
+    name : str
+        As steps name it.
+    extent : int
+        Iterations.
+    body : Repeat, Move, Step or Block
+        In program order.
+    """
     return Repeat(name, extent, body)
 
 

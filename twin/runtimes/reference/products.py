@@ -90,7 +90,17 @@ def _lower_batch_matmul(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel,
 
 def product_blocks(machine: Machine, vectors: int, rows: int, columns: int, biased: bool
                    ) -> tuple[Block, ...]:
-    """Return the blocks of `vectors` x `rows` dot products of length `columns`."""
+    """Return the blocks of `vectors` x `rows` dot products of length `columns`.
+
+    Parameters
+    ----------
+    machine : Machine
+        What the C is compiled to.
+    vectors, rows, columns : int
+        Extents.
+    biased : bool
+        Whether a bias is added to each.
+    """
     outputs = vectors * rows
     code = _OFFSETS[machine.dialect] if machine.number == "int8" else multiply_loop(machine)
     return (

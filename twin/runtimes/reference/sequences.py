@@ -196,7 +196,17 @@ _STORES = {
 
 
 def load_text(machine: Machine, width_bytes: int, count: int = 1) -> str:
-    """Return loads of elements; into FPU registers where there are any."""
+    """Return loads of elements; into FPU registers where there are any.
+
+    Parameters
+    ----------
+    machine : Machine
+        What the C is compiled to.
+    width_bytes : int
+        Of an element: 1, 2 or 4.
+    count : int
+        Loads.
+    """
     if machine.number == "float" and width_bytes == 4:
         text = "flw fa4, 0(a1)" if machine.dialect == "rv32" else "vldmia r1!, {s14}"
     else:
@@ -212,16 +222,39 @@ def store_text(machine: Machine, width_bytes: int) -> str:
 
 
 def call_block(machine: Machine, counts: Counts = (34, 30, 46), calls: int = 1) -> Block:
-    """Return prologue, reading of the arguments and epilogue of a kernel."""
+    """Return prologue, reading of the arguments and epilogue of a kernel.
+
+    Parameters
+    ----------
+    machine : Machine
+        What the C is compiled to.
+    counts : tuple of int
+        Stack loads, stack stores and register instructions.
+    calls : int
+        How often it is called.
+    """
     return block("call", join(CALL[machine.dialect], spills(machine.dialect, *counts),
                               RETURN[machine.dialect]), calls, cause="kernel_call")
 
 
 def make_kernel(name: str, family: str, machine: Machine, site: Site, *drafts: Any, macs: int = 0,
                 assumed: bool = False) -> Kernel:
-    """Return the kernel of loops; software floating point and int16 are assumed.
+    """Return the kernel of loops; blocks without instructions are left out.
 
-    Blocks without instructions are left out.
+    Parameters
+    ----------
+    name, family : str
+        Function of the library, and operator family.
+    machine : Machine
+        What the C is compiled to; software floating point and int16 are assumed.
+    site : Site
+        Where it runs, with the operands it may touch.
+    drafts : Repeat, Move, Step or Block
+        In program order.
+    macs : int
+        Multiply-accumulates the result needs.
+    assumed : bool
+        No source and no data stands behind the structure.
     """
     blocks = tuple(one for one in count_blocks(*drafts) if one.code)
     return build_kernel(name, family, site, blocks, resolve(*drafts), macs,

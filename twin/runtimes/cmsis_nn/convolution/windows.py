@@ -159,62 +159,6 @@ def lower_windows(shape: Geometry, groups: int, site: Site) -> Kernel:
         macs=runs * shape.taps_inside * (shape.input_channels // groups) * filters)
 
 
-def _gather_blocks(dialect: str, shape: Geometry, groups: int, runs: int) -> tuple[Block, ...]:
-    """Collecting the window of every output pixel into a column, then widening it."""
-    channels = shape.input_channels // groups
-    columns = _columns(shape, groups)
-    pixels, inside = runs * shape.pixels, runs * shape.taps_inside
-    outside = runs * shape.taps - inside
-    quads, rest = in_fours(dialect, columns)
-    lines = pixels * shape.kernel_rows
-    return (
-        block("gather pixel", join(bookkeeping(dialect, *_PIXEL[dialect]), BRANCH[dialect]),
-              pixels, runs, _IM2COL),
-        block("gather line", join(bookkeeping(dialect, 8, 2, 9), BRANCH[dialect]), lines, pixels,
-              _IM2COL),
-        block("gather position", join(bookkeeping(dialect, *_POSITION[dialect]), BRANCH[dialect]),
-              inside, lines, _IM2COL),
-        block("pad position", join(bookkeeping(dialect, 2, 0, 11, 1), BRANCH[dialect]), outside,
-              cause=_IM2COL),
-        *copy_blocks(dialect, channels, inside),
-        *fill_blocks(dialect, channels, outside),
-        block("widen four", _WIDEN_4, pixels * quads, pixels, _IM2COL),
-        block("widen", _CODES[dialect].widen, pixels * rest, pixels, _IM2COL))
-
-
-def _pair_blocks(dialect: str, columns: int, filters: int, has_bias: bool,
-                 pairs: int) -> tuple[Block, ...]:
-    """Two columns by all weight rows, two rows at a time and a last one alone."""
-    codes = _CODES[dialect]
-    quads, rest = in_fours(dialect, columns)
-    bias = bias_load(dialect) if has_bias else ""
-    twice, odd = pairs * (filters // 2), pairs * (filters % 2)
-    jumps = 2 if dialect == "dsp" and not rest else 0  # round the leftover columns' loop
-    return (
-        block("4 columns 2x2", _MULTIPLY_4_2X2, twice * quads, twice),
-        block("column 2x2", codes.multiply_2x2, twice * rest, twice),
-        block("two rows", join(
-            *[bias] * 2, bookkeeping(dialect, *_ROWS[dialect], jumps),
-            requantise(dialect, 4), BRANCH[dialect]), twice, pairs),
-        block("4 columns 1x2", _MULTIPLY_4_1X2, odd * quads, odd),
-        block("column 1x2", codes.multiply_1x2, odd * rest, odd),
-        block("last row", join(bias, bookkeeping(dialect, 8, 3, 9),
-                               requantise(dialect, 2)), odd))
-
-
-def _single_blocks(dialect: str, columns: int, filters: int, has_bias: bool,
-                   pixels: int) -> tuple[Block, ...]:
-    """The odd pixel left over: one column by one weight row at a time."""
-    quads, rest = in_fours(dialect, columns)
-    bias = bias_load(dialect) if has_bias else ""
-    rows = pixels * filters
-    return (
-        block("4 columns 1x1", _MULTIPLY_4_1X1, rows * quads, rows),
-        block("column 1x1", _CODES[dialect].multiply_1x1, rows * rest, rows),
-        block("row of odd pixel", join(bias, bookkeeping(dialect, 5, 1, 8),
-                                       requantise(dialect, 1), BRANCH[dialect]), rows, pixels))
-
-
 def _general_drafts(dialect: str, shape: Geometry, groups: int) -> tuple[Any, ...]:
     """Accesses in program order; with odd rows a pair of pixels spans two of them."""
     half, odd = divmod(shape.output_columns, 2)
@@ -243,6 +187,29 @@ def _general_drafts(dialect: str, shape: Geometry, groups: int) -> tuple[Any, ..
             *((pairs(last, 0), *pixel(0, last, columns - 1), *product(1, last, columns - 1))
               if shape.output_rows % 2 else ()))
     return (repeat("batch", shape.batches, repeat("group", groups, *lines)),)
+
+
+def _gather_blocks(dialect: str, shape: Geometry, groups: int, runs: int) -> tuple[Block, ...]:
+    """Collecting the window of every output pixel into a column, then widening it."""
+    channels = shape.input_channels // groups
+    columns = _columns(shape, groups)
+    pixels, inside = runs * shape.pixels, runs * shape.taps_inside
+    outside = runs * shape.taps - inside
+    quads, rest = in_fours(dialect, columns)
+    lines = pixels * shape.kernel_rows
+    return (
+        block("gather pixel", join(bookkeeping(dialect, *_PIXEL[dialect]), BRANCH[dialect]),
+              pixels, runs, _IM2COL),
+        block("gather line", join(bookkeeping(dialect, 8, 2, 9), BRANCH[dialect]), lines, pixels,
+              _IM2COL),
+        block("gather position", join(bookkeeping(dialect, *_POSITION[dialect]), BRANCH[dialect]),
+              inside, lines, _IM2COL),
+        block("pad position", join(bookkeeping(dialect, 2, 0, 11, 1), BRANCH[dialect]), outside,
+              cause=_IM2COL),
+        *copy_blocks(dialect, channels, inside),
+        *fill_blocks(dialect, channels, outside),
+        block("widen four", _WIDEN_4, pixels * quads, pixels, _IM2COL),
+        block("widen", _CODES[dialect].widen, pixels * rest, pixels, _IM2COL))
 
 
 def _gather(dialect: str, shape: Geometry, groups: int, place: int, row: int, column: int,
@@ -277,6 +244,39 @@ def _gather(dialect: str, shape: Geometry, groups: int, place: int, row: int, co
                store("scratch", 4, wide, quad=8), store("scratch", 4, wide + 4, quad=8)),
         repeat("rest", rest, load("scratch", 1, staged + 4 * quads, rest=1),
                store("scratch", 2, wide + 8 * quads, rest=2)))
+
+
+def _pair_blocks(dialect: str, columns: int, filters: int, has_bias: bool,
+                 pairs: int) -> tuple[Block, ...]:
+    """Two columns by all weight rows, two rows at a time and a last one alone."""
+    codes = _CODES[dialect]
+    quads, rest = in_fours(dialect, columns)
+    bias = bias_load(dialect) if has_bias else ""
+    twice, odd = pairs * (filters // 2), pairs * (filters % 2)
+    jumps = 2 if dialect == "dsp" and not rest else 0  # round the leftover columns' loop
+    return (
+        block("4 columns 2x2", _MULTIPLY_4_2X2, twice * quads, twice),
+        block("column 2x2", codes.multiply_2x2, twice * rest, twice),
+        block("two rows", join(
+            *[bias] * 2, bookkeeping(dialect, *_ROWS[dialect], jumps),
+            requantise(dialect, 4), BRANCH[dialect]), twice, pairs),
+        block("4 columns 1x2", _MULTIPLY_4_1X2, odd * quads, odd),
+        block("column 1x2", codes.multiply_1x2, odd * rest, odd),
+        block("last row", join(bias, bookkeeping(dialect, 8, 3, 9),
+                               requantise(dialect, 2)), odd))
+
+
+def _single_blocks(dialect: str, columns: int, filters: int, has_bias: bool,
+                   pixels: int) -> tuple[Block, ...]:
+    """The odd pixel left over: one column by one weight row at a time."""
+    quads, rest = in_fours(dialect, columns)
+    bias = bias_load(dialect) if has_bias else ""
+    rows = pixels * filters
+    return (
+        block("4 columns 1x1", _MULTIPLY_4_1X1, rows * quads, rows),
+        block("column 1x1", _CODES[dialect].multiply_1x1, rows * rest, rows),
+        block("row of odd pixel", join(bias, bookkeeping(dialect, 5, 1, 8),
+                                       requantise(dialect, 1), BRANCH[dialect]), rows, pixels))
 
 
 def _multiply(dialect: str, shape: Geometry, groups: int, pixels: int, row: int, column: int,
