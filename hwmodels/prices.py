@@ -48,7 +48,6 @@ from collections.abc import Iterator
 from hwmodels.board.facts import Board, Cache, EventPrice, Memory, Power
 from hwmodels.counts import ISSUE_EVENTS, Price, Prices
 from hwmodels.errors import BoardError
-from hwmodels.npu.prices import derive_npu_prices
 from hwmodels.paths.lookup import code_cache, data_cache, lower_cache
 from hwmodels.paths.refill import (
     beat_bytes,
@@ -197,6 +196,8 @@ def _derive(board: Board) -> Iterator[Price]:
     yield from _hit_prices(board)
     yield from _lower_cache_prices(board)
     if board.npu is not None:
+        from hwmodels.npu.prices import derive_npu_prices
+
         yield from derive_npu_prices(board.npu)
 
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from hwmodels.board.facts import Board
-from hwmodels.bus.contention import Load, check_loads, count_waits, list_bursts
 from hwmodels.cache.set_associative import AccessCounts, CacheState
 from hwmodels.core.file import load_core
 from hwmodels.core.schedule import BlockCounts, count_block
@@ -19,6 +19,9 @@ from hwmodels.counts import COPYING, Bill, BillLine, CountLine, Counts, Prices, 
 from hwmodels.kernel import Kernel
 from hwmodels.paths.code import CodePath
 from hwmodels.paths.data import EXACT, DataPath
+
+if TYPE_CHECKING:
+    from hwmodels.bus.contention import Load
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,7 +85,10 @@ def simulate(kernels: Sequence[Kernel], board: Board, *, code_address: int, code
     `hwmodels.paths.code`, what other masters cost in `hwmodels.bus.contention`. Code and data of a
     unified cache share its lines.
     """
-    check_loads(board, loads)
+    if loads:
+        from hwmodels.bus.contention import check_loads
+
+        check_loads(board, loads)
     timing = load_core(board.core.model)
     states: dict[str, CacheState] = {}
     code = CodePath(kernels, board, code_address, code_memory, states)
@@ -164,7 +170,11 @@ def _run_kernel(kernel: Kernel, blocks: Sequence[BlockCounts], fetched: Sequence
                   occurred=count, exposed=count)
         for block in blocks for event, count in block.events))])
     core_cycles = math.fsum(block.cpu_cycles for block in blocks)
-    bursts = list_bursts(data.board, kernel, data.states) if loads else None
+    bursts = None
+    if loads:
+        from hwmodels.bus.contention import count_waits, list_bursts
+
+        bursts = list_bursts(data.board, kernel, data.states)
     run = data.access(kernel, core_cycles)
     waits = code.conflicts(kernel, run.counts, core_cycles)
     if bursts is not None:

@@ -15,7 +15,6 @@ from functools import lru_cache
 
 from hwmodels.board.facts import Board, Cache, Memory
 from hwmodels.board.memory import sequential_wait_cycles
-from hwmodels.cache.levels import look_below
 from hwmodels.cache.set_associative import (
     AccessCounts,
     CacheState,
@@ -143,6 +142,8 @@ class DataPath:
         below = self.board.cache(cache.below)
         if below is None or not below.enabled:
             return counts, {}
+        from hwmodels.cache.levels import look_below
+
         held = self.states.get(below.name) or new_state(below)
         lower, self.states[below.name] = look_below(self.board, cache, below, kernel, state, held,
                                                     chosen)

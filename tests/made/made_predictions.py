@@ -9,8 +9,7 @@ import numpy as np
 from hwmodels.board.file import load_board
 from hwmodels.counts import CountLine, Counts, Price, Prices, make_bill, merge_bills
 from twin.deployment.core import Core
-from twin.deployment.placement import ArenaSlot, Placement
-from twin.deployment.plan import Plan
+from twin.deployment.placement import ArenaSlot, Placement, Plan
 from twin.network.graph import Graph, Layer, Quantization, Tensor, Window
 from twin.prediction.prediction import LayerPrediction, Prediction
 

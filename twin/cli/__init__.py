@@ -6,35 +6,56 @@ Exit codes: 0 ok, 1 outside the asked limits, 2 usage, 3 a model, board or study
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Mapping
+from importlib import import_module
+from typing import Annotated, Any
 
 import typer
 
-from twin.cli import (
-    attribute,
-    boards,
-    cache,
-    calibrate,
-    check,
-    compare,
-    diagnose,
-    diff,
-    energy,
-    explain,
-    firmware,
-    imports,
-    measure,
-    models,
-    plan,
-    port,
-    predict,
-    runtimes,
-    whatif,
-)
 from twin.cli.ending import Verbs
 
+VERBS: Mapping[str, str] = {
+    "predict": "predict:predict", "check": "check:check", "compare": "compare:compare",
+    "attribute": "attribute:attribute", "diagnose": "diagnose:diagnose", "diff": "diff:diff",
+    "import": "imports:import_log", "measure": "measure:measure", "energy": "energy:energy",
+    "whatif": "whatif:whatif", "cache": "cache:cache", "calibrate": "calibrate:calibrate",
+    "port": "port:port", "plan": "plan:plan", "boards": "boards:app",
+    "runtimes": "runtimes:runtimes", "models": "models:app", "firmware": "firmware:app",
+    "explain": "explain:explain",
+}
+"""Where each verb is, "module:function" of this package; only the one that is named is loaded."""
+
+
+def load_verb(name: str) -> Any:
+    """Return the function of a verb, or the group of commands it is."""
+    module, _, verb = VERBS[name].partition(":")
+    return getattr(import_module(f"twin.cli.{module}"), verb)
+
+
+class LateVerbs(Verbs):
+    """The verbs by name, each loaded when it is asked for."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        self.commands: Any = dict.fromkeys(VERBS)  # For the help and for suggestions.
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """Load a verb; None where there is none of that name."""
+        if cmd_name not in VERBS:
+            return None
+        verb = load_verb(cmd_name)
+        if isinstance(verb, typer.Typer):
+            group = typer.main.get_group(verb)
+            group.name = cmd_name
+            return group
+        alone = typer.Typer(add_completion=False, rich_markup_mode=None,
+                            pretty_exceptions_enable=False)
+        alone.command(cmd_name)(verb)
+        return typer.main.get_command(alone)
+
+
 app = typer.Typer(
-    name="twin", cls=Verbs, no_args_is_help=True, add_completion=False, rich_markup_mode=None,
+    name="twin", cls=LateVerbs, no_args_is_help=True, add_completion=False, rich_markup_mode=None,
     pretty_exceptions_enable=False, context_settings={"help_option_names": ["-h", "--help"]},
     help="Predict what a neural network costs on a microcontroller: cycles, time and energy per "
          "layer, as an itemised bill.",
@@ -54,27 +75,6 @@ def _begin(version: Annotated[bool, typer.Option(
         "--version", is_eager=True, callback=_print_version,
         help="Show the version and exit.")] = False) -> None:
     """Options of the command itself."""
-
-
-app.command("predict")(predict.predict)
-app.command("check")(check.check)
-app.command("compare")(compare.compare)
-app.command("attribute")(attribute.attribute)
-app.command("diagnose")(diagnose.diagnose)
-app.command("diff")(diff.diff)
-app.command("import")(imports.import_log)
-app.command("measure")(measure.measure)
-app.command("energy")(energy.energy)
-app.command("whatif")(whatif.whatif)
-app.command("cache")(cache.cache)
-app.command("calibrate")(calibrate.calibrate)
-app.command("port")(port.port)
-app.command("plan")(plan.plan)
-app.add_typer(boards.app, name="boards")
-app.command("runtimes")(runtimes.runtimes)
-app.add_typer(models.app, name="models")
-app.add_typer(firmware.app, name="firmware")
-app.command("explain")(explain.explain)
 
 
 def main() -> None:

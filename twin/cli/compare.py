@@ -77,7 +77,7 @@ def compare_published(model: str, board: str, plot: str | None, calibration: str
     """Set predictions beside every published row of a network on a board."""
     from hwmodels.board.file import load_board
     from twin.learning import published
-    from twin.learning.calibrated import row_predictor
+    from twin.learning.published import row_predictor
     from twin.network.readers import read_model
     from twin.reports.tables.published import published_report
 

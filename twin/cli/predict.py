@@ -111,6 +111,8 @@ def is_compiled(path: str) -> bool:
 def explain_effects(plain: Deployment, prediction: Prediction, changes: Mapping[str, object],
                     cold: bool, calibration: str) -> list[str]:
     """Return what to know of paths that were set: which change nothing, which do the contrary."""
+    if not changes:
+        return []
     from twin.attribution.effects import list_effects
     from twin.learning.calibrated import predict_calibrated
 
@@ -118,8 +120,7 @@ def explain_effects(plain: Deployment, prediction: Prediction, changes: Mapping[
         return predict_calibrated(plain.replace(others), calibration=calibration,
                                   temperature="cold" if cold else "warm")
 
-    return list(list_effects(predict_with({}), prediction, changes, predict_with)) \
-        if changes else []
+    return list(list_effects(predict_with({}), prediction, changes, predict_with))
 
 
 def refuse_beside(model: str, options: Mapping[str, object]) -> None:

@@ -4,21 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
-from calibration.fitting.intervals import Interval
 from hwmodels.board.facts import Board
 from hwmodels.counts import Bill, Counts, Prices
 from hwmodels.kernel import Kernel
 from hwmodels.simulator import add_background
-from twin.deployment.changes import WhatIf
 from twin.deployment.costs import EpochPrediction, LayerCost
 from twin.deployment.deployment import Deployment, PriceOnCore
-from twin.deployment.memories import choose_memory
-from twin.deployment.plan import Plan
-from twin.deployment.room import find_roomy
+from twin.deployment.memories import choose_memory, find_roomy
+from twin.deployment.placement import Plan
 from twin.deployment.sites import lower_on_core
 from twin.network.graph import Graph
 from twin.runtimes import Runtime, list_compilers
+
+if TYPE_CHECKING:
+    from calibration.fitting.intervals import Interval
+    from twin.deployment.changes import WhatIf
 
 
 class Core:

@@ -11,46 +11,23 @@ from typing import TYPE_CHECKING, Protocol
 
 from hwmodels.board.facts import Board, Memory
 from hwmodels.board.file import change_board, load_board
-from hwmodels.bus.contention import Load
 from hwmodels.counts import Bill, Counts, Prices
 from hwmodels.kernel import Kernel
-from twin.deployment.changes import (
-    BringWeights,
-    Change,
-    ChangeBoard,
-    ChangeLoad,
-    ChangeRuntime,
-    Choose,
-    MoveArena,
-    MoveCode,
-    MoveWeights,
-    PlaceTiles,
-    WhatIf,
-    parse_changes,
-)
 from twin.deployment.costs import EpochPrediction, LayerCost
-from twin.deployment.memories import choose_memory, choose_pool
-from twin.deployment.placement import Placement, plan_placement
-from twin.deployment.plan import Plan
-from twin.deployment.room import check_room
-from twin.deployment.transfers import (
-    Buffers,
-    Transfers,
-    merge_loads,
-    plan_buffers,
-    tile_memory,
-)
+from twin.deployment.memories import check_room, choose_memory, choose_pool
+from twin.deployment.placement import Placement, Plan, plan_placement
 from twin.errors import PlacementError, UsageError
 from twin.network.graph import Graph
 from twin.network.readers import read_model
-from twin.network.rewrites.dead_channels import drop_dead_channels
-from twin.network.rewrites.fused_padding import fuse_padding
 from twin.runtimes import Runtime
 from twin.runtimes.choice import choose_runtime
 from twin.runtimes.targets import load_target
 
 if TYPE_CHECKING:
     from calibration.fitting.intervals import Interval
+    from hwmodels.bus.contention import Load
+    from twin.deployment.changes import Change, WhatIf
+    from twin.deployment.transfers import Buffers, Transfers
 
 FLASH_ROLES = ("flash", "external_flash", "rom")
 """Memories that are not written while a network runs."""
@@ -119,8 +96,12 @@ class Deployment:
         """The graph that runs: without dead channels where the runtime removes them."""
         graph = self.graph
         if self.runtime.drops_dead_channels:
+            from twin.network.rewrites.dead_channels import drop_dead_channels
+
             graph = drop_dead_channels(graph)
         if self.runtime.fuses_padding:
+            from twin.network.rewrites.fused_padding import fuse_padding
+
             graph = fuse_padding(graph)
         return self.target.rewrite(graph, self)
 
@@ -137,7 +118,11 @@ class Deployment:
     @cached_property
     def buffers(self) -> Buffers | None:
         """Where weights that come by DMA come to; None when they do not."""
-        return None if self.weights_via is None else plan_buffers(self.executed)
+        if self.weights_via is None:
+            return None
+        from twin.deployment.transfers import plan_buffers
+
+        return plan_buffers(self.executed)
 
     @property
     def tile_memory(self) -> Memory:
@@ -145,6 +130,8 @@ class Deployment:
         if self.target.offloads:
             raise UsageError(f"placement.weights_via: {self.runtime.identity} brings weights by "
                              "itself; accepted with a runtime of the core")
+        from twin.deployment.transfers import tile_memory
+
         return tile_memory(self.board, self.arena, self.tiles)
 
     @property
@@ -152,6 +139,8 @@ class Deployment:
         """What brings the weights; None where they are read in place."""
         if self.weights_via is None or self.buffers is None:
             return None
+        from twin.deployment.transfers import Transfers
+
         return Transfers(board=self.board, controller=self.board.dma_controller(self.weights_via),
                          source=self.board.memory(self.weights), target=self.tile_memory,
                          buffers=self.buffers)
@@ -207,6 +196,8 @@ class Deployment:
         TwinError
             When a path does not exist or the board forbids the value.
         """
+        from twin.deployment.changes import parse_changes
+
         changed = dataclasses.replace(self, **fields)  # type: ignore[arg-type]
         return _apply(changed, parse_changes(overrides or {}, changed.graph, changed.board,
                                              changed.runtime))
@@ -343,29 +334,32 @@ def place(graph: Graph, board: Board, runtime: Runtime, *, weights: str | None,
 
 def _apply(before: Deployment, changes: Sequence[Change]) -> Deployment:
     """Return a deployment with changes made, in their order, and placed anew."""
+    from twin.deployment import changes as asked
+    from twin.deployment.transfers import merge_loads
+
     after, loads = before, []
     weights, arena = before.weights_pool or before.weights, before.arena_pool or before.arena
     code = before.code
     for change in changes:
         match change:
-            case ChangeRuntime(runtime=runtime):
+            case asked.ChangeRuntime(runtime=runtime):
                 after = dataclasses.replace(after, runtime=runtime)
                 arena = _follow_arena(before, runtime)
-            case MoveWeights(memory=memory):
+            case asked.MoveWeights(memory=memory):
                 weights = memory
-            case MoveArena(memory=memory):
+            case asked.MoveArena(memory=memory):
                 arena = memory
-            case MoveCode(memory=memory):
+            case asked.MoveCode(memory=memory):
                 code = memory
-            case BringWeights(controller=controller):
+            case asked.BringWeights(controller=controller):
                 after = dataclasses.replace(after, weights_via=controller)
-            case PlaceTiles(memory=tiles):
+            case asked.PlaceTiles(memory=tiles):
                 after = dataclasses.replace(after, tiles=tiles)
-            case Choose(field=field, value=value):
+            case asked.Choose(field=field, value=value):
                 after = dataclasses.replace(after, **{field: value})  # type: ignore[arg-type]
-            case ChangeBoard(settings=settings):
+            case asked.ChangeBoard(settings=settings):
                 after = dataclasses.replace(after, board=change_board(after.board, settings))
-            case ChangeLoad():
+            case asked.ChangeLoad():
                 loads.append(change)
     placed = place(after.graph, after.board, after.runtime, weights=weights, arena=arena,
                    code=code, host=after.host, weight_bits=after.weight_bits)

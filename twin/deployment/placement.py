@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
-from twin.deployment.buffer import Buffer, align
-from twin.deployment.overlap import overlap_distance_bytes, place_overlapping
+from twin.deployment.buffer import Buffer, Home, align
 from twin.errors import DoesNotFitError
 from twin.network.graph import Graph, Layer, Tensor
 from twin.network.operators import is_alias
@@ -99,6 +98,42 @@ class Fusion:
     ends: Mapping[int, int] = field(default_factory=dict)
 
 
+class Plan:
+    """The plan of a core: one arena, every layer on the core, nothing placed by itself.
+
+    A target with a machine of its own derives from it; each part is worked out when first asked.
+    """
+
+    @property
+    def fusion(self) -> Fusion:
+        """What is taken off the memory plan."""
+        return Fusion()
+
+    @property
+    def homes(self) -> Mapping[int, Home]:
+        """Tensors placed by themselves, scratch by -1 - position; the arena has all others."""
+        return {}
+
+    @property
+    def used(self) -> tuple[tuple[str, int], ...]:
+        """Bytes in use of each pool of an accelerator."""
+        return ()
+
+    @property
+    def filled(self) -> Mapping[str, tuple[int, int]]:
+        """Bytes in use of each RAM that holds pools, and its size."""
+        return {}
+
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        """Why each layer stays on the host, "" where it does not; none without an accelerator."""
+        return ()
+
+    def held_bytes(self, placement: Placement) -> tuple[int, int]:
+        """Bytes of activations and of weights, the latter where they are kept in RAM."""
+        return placement.arena_bytes, placement.weights_bytes
+
+
 def requantisation_bytes(graph: Graph, layer: Layer) -> int:
     """Bytes of 32-bit requantisation multipliers and shifts a layer keeps.
 
@@ -151,6 +186,8 @@ def plan_placement(graph: Graph, runtime: Runtime, isa: str,
     """
     requests = _collect_requests(graph, runtime, isa, fusion or Fusion())
     if runtime.overlaps:
+        from twin.deployment.overlap import place_overlapping
+
         place_overlapping(requests, [align(request.size_bytes, runtime.alignment_bytes)
                                      for request in requests],
                           _overlap_distances(graph, runtime, requests))
@@ -278,6 +315,8 @@ def find_offset(buffer: Buffer, placed: Iterable[Buffer], alignment_bytes: int,
 def _overlap_distances(graph: Graph, runtime: Runtime,
                        buffers: list[Buffer]) -> dict[tuple[int, int], int]:
     """Pairs of (input, output) buffers that may share memory, and how far apart they start."""
+    from twin.deployment.overlap import overlap_distance_bytes
+
     holder = {tensor: i for i, buffer in enumerate(buffers) for tensor in buffer.tensors}
     distances = {}
     for position, layer in enumerate(graph.layers):

@@ -16,7 +16,6 @@ from pathlib import Path
 
 import numpy as np
 
-from calibration.datasets import PublishedRow
 from calibration.fitting.intervals import Band, Interval, bound
 from calibration.fitting.lineages import locate
 from calibration.fitting.overlay import Entry, Overlay, find_entry, read_overlay, read_shipped
@@ -27,7 +26,6 @@ from hwmodels.prices import derive_prices
 from twin.deployment.deployment import Deployment
 from twin.deployment.sites import lower_network
 from twin.errors import UsageError
-from twin.learning.published import RowPredictor, deploy_row
 from twin.learning.tally import (
     ENERGY_PRICES,
     FAMILIES_OF,
@@ -35,7 +33,6 @@ from twin.learning.tally import (
     TIME_PRICES,
     price_of_family,
 )
-from twin.network.graph import Graph
 from twin.prediction.certainty import Certainty, Draw, LayerCertainty
 from twin.prediction.host import CORE_EVENTS, family_of
 from twin.prediction.locality import ReplacementRange, replacement_range
@@ -290,16 +287,6 @@ def widen_interval(interval: Interval, policies: ReplacementRange) -> Interval:
     """Return an interval wider by what an unknown replacement policy may do."""
     return dataclasses.replace(interval, low=interval.low * policies.low,
                                high=interval.high * policies.high)
-
-
-def row_predictor(wanted: str) -> RowPredictor:
-    """Return how published rows are predicted with a choice of calibration."""
-    def predict_published(row: PublishedRow, graph: Graph) -> Prediction:
-        deployment = deploy_row(row, graph)
-        return predict_calibrated(
-            deployment, calibration=choose_calibration(deployment, wanted, runtime=row.runtime))
-
-    return predict_published
 
 
 def assure(prediction: Prediction, calibration: Calibration, temperature: str) -> Certainty:

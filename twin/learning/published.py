@@ -22,6 +22,7 @@ from hwmodels.board.file import load_board
 from hwmodels.errors import TwinError
 from twin.deployment.deployment import Deployment, deploy
 from twin.errors import PlacementError, RuntimeRefusedError
+from twin.learning.calibrated import choose_calibration, predict_calibrated
 from twin.network.graph import Graph
 from twin.network.operators import graph_macs
 from twin.prediction.prediction import Prediction, predict
@@ -257,3 +258,13 @@ def compare_rows(cases: Iterable[tuple[PublishedRow, Graph]], *,
             done[key] = compare_row(row, graph, predictor)
         compared.append(replace(done[key], row=row))
     return tuple(compared)
+
+
+def row_predictor(wanted: str) -> RowPredictor:
+    """Return how published rows are predicted with a choice of calibration."""
+    def predict_published(row: PublishedRow, graph: Graph) -> Prediction:
+        deployment = deploy_row(row, graph)
+        return predict_calibrated(
+            deployment, calibration=choose_calibration(deployment, wanted, runtime=row.runtime))
+
+    return predict_published

@@ -22,7 +22,6 @@ from hwmodels.simulator import KernelRun, simulate
 from twin.deployment.costs import LayerCost
 from twin.deployment.deployment import Deployment
 from twin.deployment.sites import code_address
-from twin.deployment.transfers import count_transfers
 from twin.runtimes import Runtime
 from twin.runtimes.runtime import COPY
 
@@ -79,6 +78,8 @@ def price_on_core(deployment: Deployment, groups: Sequence[tuple[Kernel, ...]], 
                   for group in groups)
     if deployment.transfers is None:
         return costs
+    from twin.deployment.transfers import count_transfers
+
     clock = deployment.board.core.clock
     added = count_transfers(deployment.transfers, [cost.bill.cycles(clock) for cost in costs])
     return tuple(replace(cost, bill=merge_bills([cost.bill, make_bill(more, prices)]),

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hwmodels.board.facts import Board, Cache
 from hwmodels.board.file import WHAT_IF_SOURCE
-from hwmodels.cache.geometries import Walked, fewest_sets, strip_touches, sweep_misses
 from hwmodels.cache.set_associative import new_state, simulate_nests
 from hwmodels.kernel import Kernel
 from hwmodels.paths.code import CodePath
@@ -23,6 +22,9 @@ from twin.deployment.sites import code_address, lower_network
 from twin.errors import UsageError
 from twin.network.operators import is_alias
 from twin.prediction.prediction import predict
+
+if TYPE_CHECKING:
+    from hwmodels.cache.geometries import Walked
 
 CANDIDATES = ("lru", "plru", "round_robin", "lfsr")
 """Replacement policies an undocumented cache may have; FIFO fills and leaves as round robin."""
@@ -215,6 +217,8 @@ def sweep_caches(deployment: Deployment, sizes_bytes: Sequence[int],
     tuple of SweepPoint
         Warm; by ways, then size.
     """
+    from hwmodels.cache.geometries import fewest_sets, strip_touches, sweep_misses
+
     kernels = [kernel for group in _lower(deployment) for kernel in group]
     measured = measure_locality(deployment)
     points = {(way, size): 0 for way in ways for size in sizes_bytes}
@@ -359,6 +363,8 @@ def _walk(deployment: Deployment, kernels: Sequence[Kernel], cache: Cache) -> li
 
     Stores are taken to allocate: caches that do not hold constants only.
     """
+    from hwmodels.cache.geometries import Walked
+
     board = deployment.board
     code = CodePath(kernels, board, code_address(deployment), deployment.code, {})
     walks = []

@@ -17,7 +17,6 @@ from twin.deployment.costs import (
 )
 from twin.deployment.deployment import FLASH_ROLES, Deployment
 from twin.deployment.placement import Placement, requantisation_bytes
-from twin.deployment.transfers import describe_transfers
 from twin.errors import UsageError
 from twin.network.graph import Layer
 from twin.network.operators import bytes_moved, is_alias, is_assumed, layer_macs
@@ -312,6 +311,8 @@ def _warnings(deployment: Deployment, layers: tuple[LayerPrediction, ...],
             warnings.append(f"dead channels dropped by {runtime.identity}: {live:,} of "
                             f"{nominal:,} MACs are computed")
     if deployment.transfers is not None:
+        from twin.deployment.transfers import describe_transfers
+
         clock = deployment.board.core.clock
         warnings.append(describe_transfers(
             deployment.transfers, sum(layer.bill.cycles(clock, "dma_wait") for layer in layers),

@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import yaml
 
@@ -18,8 +18,10 @@ from hwmodels.errors import did_you_mean
 from twin.errors import RuntimeRefusedError
 from twin.runtimes.library import find_lowering
 from twin.runtimes.lowering import Lowering
-from twin.runtimes.offload import Offload, read_offload
 from twin.runtimes.targets import CORE, check_target
+
+if TYPE_CHECKING:
+    from twin.runtimes.offload import Offload
 
 COPY = "copy"
 """What code that only copies is charged under, in kernels of any family."""
@@ -244,9 +246,12 @@ def _load(path: Path, version: str) -> Runtime:
             raise RuntimeRefusedError(f"{path}:efficiency.{family}: unknown family; "
                                       + did_you_mean(family, FAMILIES))
         efficiency[family] = _number(path, document, f"efficiency.{family}", leaf, facts)
-    offload = read_offload(
-        f"{path}:offload", offload_leaves,
-        lambda key, leaf: _number(path, document, key, leaf, facts)) if offload_leaves else None
+    offload = None
+    if offload_leaves:
+        from twin.runtimes.offload import read_offload
+
+        offload = read_offload(f"{path}:offload", offload_leaves,
+                               lambda key, leaf: _number(path, document, key, leaf, facts))
     return Runtime(
         name=path.stem, version=chosen, description=str(merged["description"]),
         library=merged["library"], dtypes=tuple(merged["dtypes"]),

@@ -76,10 +76,9 @@ def test_calibration_is_asked_for_by_name_or_file(made, verb):
 
 def test_every_verb_that_prices_has_one_option_and_one_default():
     from twin import verbs
-    from twin.cli import app, options
+    from twin.cli import VERBS, load_verb, options
 
-    functions = {command.callback.__name__: command.callback
-                 for command in app.registered_commands}
+    functions = {name: verb for name in VERBS if inspect.isfunction(verb := load_verb(name))}
     priced = {name: inspect.signature(function, eval_str=True).parameters["calibration"]
               for name, function in functions.items()
               if "calibration" in inspect.signature(function).parameters}

@@ -11,8 +11,7 @@ from twin.deployment.accelerator.pools import Demand, PoolPlan, Wish, plan_pools
 from twin.deployment.buffer import Home
 from twin.deployment.costs import Step
 from twin.deployment.deployment import FLASH_ROLES, Deployment
-from twin.deployment.placement import Fusion, Placement
-from twin.deployment.plan import Plan
+from twin.deployment.placement import Fusion, Placement, Plan
 
 
 class OffloadPlan(Plan):

@@ -36,7 +36,6 @@ from twin.prediction.ledger import (
     share_out,
 )
 from twin.prediction.prediction import LayerPrediction, Prediction
-from twin.reports.tables.coverage import coverage_pairs
 from twin.reports.tables.layout import (
     add_row,
     draw_bar,
@@ -110,11 +109,20 @@ def header_pairs(prediction: Prediction) -> list[tuple[str, str]]:
                 + f", most alive in layer {peak}"),
         ("", _ram_parts(prediction)),
         ("flash", _used(prediction.flash_bytes, prediction.flash_available_bytes)),
-        *coverage_pairs(prediction),
+        *_offloaded(prediction),
         *calibration_pairs(prediction),
         (prediction.kind, result_line(prediction)),
         *interval_pairs(prediction),
     ]
+
+
+def _offloaded(prediction: Prediction) -> list[tuple[str, str]]:
+    """What an accelerator takes; nothing without epochs."""
+    if not prediction.epochs:
+        return []
+    from twin.reports.tables.coverage import coverage_pairs
+
+    return coverage_pairs(prediction)
 
 
 def calibration_pairs(prediction: Prediction) -> list[tuple[str, str]]:
