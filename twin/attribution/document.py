@@ -13,7 +13,8 @@ from twin.attribution.difference import Account, Difference, Line, Row
 from twin.attribution.epochs import EpochReport, Figure
 from twin.attribution.idealisation import Split
 from twin.attribution.side import Side
-from twin.attribution.views import View, WhatIf
+from twin.attribution.views import PublishedView, View, WhatIf
+from twin.learning.published import describe_sealed
 from twin.prediction.document import to_document
 
 SCHEMA = 2
@@ -69,6 +70,21 @@ def view_document(view: View, kind: str) -> dict[str, Any]:
     if "as predicted" in view.splits:
         more["idealised"] = split_document(view.splits["as predicted"])
     return comparison_document(view.difference, kind, **more)
+
+
+def published_document(view: PublishedView) -> dict[str, Any]:
+    """Write open rows as comparisons, and what is said of the sealed ones together."""
+    rows: list[dict[str, Any]] = []
+    for place, one in enumerate(view.comparisons):
+        if one.sealed:
+            continue
+        difference = view.differences.get(place)
+        rows.append({
+            "published_by": f"{one.row.submitter} {one.row.edition}", "use": one.row.use,
+            "reason": one.reason or None, "comparison": None if difference is None else
+            comparison_document(difference, "comparison")})
+    return {"schema": SCHEMA, "kind": "published", "model": view.model, "board": view.board.name,
+            "rows": rows, "sealed": list(describe_sealed(view.comparisons))}
 
 
 def difference_document(difference: Difference, limit: float | None,

@@ -6,12 +6,13 @@ Each takes what a command was given, makes two sides, and leaves the rest to one
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from calibration.fitting.staleness import judge_interval
 from calibration.measurement.measurement import Measurement
+from hwmodels.board.facts import Board
 from hwmodels.board.file import change_board, load_board
 from hwmodels.errors import TwinError
 from twin.attribution.accounts import compare_sides
@@ -20,7 +21,12 @@ from twin.attribution.difference import Difference
 from twin.attribution.effects import list_effects
 from twin.attribution.epochs import EpochReport, find_gaps, report_epochs
 from twin.attribution.idealisation import Split, split_time
-from twin.attribution.measured import read_folder, read_side, side_of_measurement
+from twin.attribution.measured import (
+    read_folder,
+    read_side,
+    side_of_measurement,
+    side_of_published,
+)
 from twin.attribution.predicted import (
     read_document,
     side_of_compiled,
@@ -33,6 +39,8 @@ from twin.attribution.side import Side
 from twin.deployment.deployment import Deployment, deploy
 from twin.errors import UsageError
 from twin.learning import calibrated
+from twin.learning.published import Comparison, compare_published, row_predictor
+from twin.network.readers import read_model
 from twin.prediction.certainty import probability_faster
 from twin.prediction.prediction import Prediction
 from twin.runtimes.neural_art.compiler_output import is_compiled, read_compiled
@@ -103,6 +111,50 @@ def compare_measured(model: str, board: str, folder: str, *, runtime: str | None
         told += [f"{where}: {gap}" for gap in gaps]
     return View(difference=difference, epochs=report,
                 remarks=(*difference.warnings, *remarks, *told))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PublishedView:
+    """A network beside its published rows on a board.
+
+    Parameters
+    ----------
+    model : str
+        Name of the network.
+    board : Board
+        As it is; each row is predicted with its own clock and supply.
+    comparisons : tuple of Comparison
+        Every row; sealed ones are told together only.
+    differences : mapping of int to Difference
+        Of open rows with a prediction, by place.
+    """
+
+    model: str
+    board: Board
+    comparisons: tuple[Comparison, ...]
+    differences: Mapping[int, Difference]
+
+
+def compare_with_published(model: str, board: str, *,
+                           calibration: str = calibrated.AUTO) -> PublishedView:
+    """Set predictions beside every published row of a network on a board.
+
+    Parameters
+    ----------
+    model, board, calibration
+        What is predicted; runtime, clock and supply are those of each row.
+    """
+    graph, machine = read_model(model), load_board(board)
+    comparisons = compare_published(graph, machine.name,
+                                    predictor=row_predictor(calibration))
+    differences = {}
+    for place, one in enumerate(comparisons):
+        theirs = replace(side_of_published(one.row), architecture_id=graph.architecture_id)
+        if one.prediction is not None and not one.sealed and theirs.whole.amounts:
+            differences[place] = compare_sides(side_of_prediction(one.prediction), theirs,
+                                               anyway=True)
+    return PublishedView(model=graph.name, board=machine, comparisons=comparisons,
+                         differences=differences)
 
 
 def _side_of_compiler(model: str, board: str, clock_hz: float | None) -> Side:

@@ -44,10 +44,10 @@ def compare(model: Model, board: BoardName, published: Published = False,
                          if not published else "--published and --measured exclude each other")
     check_picture(plot)
     if measured is None:
-        if runtime is not None or clock is not None or as_json or anyway:
+        if runtime is not None or clock is not None or anyway:
             raise UsageError("--published predicts each row with its own runtime and clock; "
-                             "--runtime, --clock, --anyway and --json go with --measured")
-        compare_published(model, board, plot, calibration)
+                             "--runtime, --clock and --anyway go with --measured")
+        compare_published(model, board, plot, calibration, as_json=as_json)
         return
     from twin.attribution.views import compare_measured
 
@@ -73,27 +73,30 @@ def compare(model: Model, board: BoardName, published: Published = False,
         note_written(save_figure(draw_beside(view), plot))
 
 
-def compare_published(model: str, board: str, plot: str | None, calibration: str) -> None:
-    """Set predictions beside every published row of a network on a board."""
-    from hwmodels.board.file import load_board
-    from twin.learning import published
-    from twin.learning.published import row_predictor
-    from twin.network.readers import read_model
-    from twin.reports.tables.published import published_report
+def compare_published(model: str, board: str, plot: str | None, calibration: str, *,
+                      as_json: bool) -> None:
+    """Show predictions beside the open published rows of a network on a board."""
+    from twin.attribution.views import compare_with_published
 
-    graph, machine = read_model(model), load_board(board)
-    comparisons = published.compare_published(graph, machine.name,
-                                              predictor=row_predictor(calibration))
-    console = open_console()
-    if comparisons:
-        show(console, STATED if calibration == "none" else LEARNT.format(calibration))
-    show(console, published_report(graph.name, machine.name, comparisons))
-    predicted = [comparison for comparison in comparisons if comparison.predicted_ms is not None]
-    if plot is not None and predicted:
+    view = compare_with_published(model, board, calibration=calibration)
+    if as_json:
+        from twin.attribution.document import published_document
+        from twin.prediction.document import dump_document
+
+        sys.stdout.write(dump_document(published_document(view)))
+    else:
+        from twin.reports.tables.published import published_report
+
+        console = open_console()
+        if view.comparisons:
+            show(console, STATED if calibration == "none" else LEARNT.format(calibration))
+        show(console, published_report(view.model, view.board.name, view.comparisons))
+    drawn = [one for one in view.comparisons if one.prediction is not None and not one.sealed]
+    if plot is not None and drawn:
         from twin.reports.figures.beside import draw_published
         from twin.reports.figures.canvas import save_figure
 
-        note_written(save_figure(draw_published(graph.name, machine, predicted,
-                                               learnt=calibration != "none"), plot))
+        note_written(save_figure(draw_published(view.model, view.board, drawn,
+                                                learnt=calibration != "none"), plot))
     elif plot is not None:
         warn([f"{plot}: not written, nothing to set side by side"])

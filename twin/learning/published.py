@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
+from statistics import median
 
 import calibration.datasets
 from calibration.datasets import (
@@ -28,6 +29,9 @@ from twin.network.operators import graph_macs
 from twin.prediction.prediction import Prediction, predict
 from twin.runtimes import load_runtime
 
+FEWEST_SEALED = 5
+"""Fewer sealed rows have no median: it would tell a row."""
+
 LAYER_LISTS = Path(calibration.datasets.__file__).parent / "stm32_zoo" / "layers"
 """Layer lists of published networks whose model files are not ours to ship."""
 
@@ -40,22 +44,40 @@ class Comparison:
     ----------
     row : PublishedRow
         As published.
-    runtime : str or None
-        Identity of the runtime that predicted; None without a prediction.
-    predicted_ms, predicted_uj : float or None
-        One warm inference; energy None is not known.
-    predicted_arena_bytes : int or None
-        Activations and scratch at their peak.
+    prediction : Prediction or None
+        One warm inference.
     reason : str
         Why there is no prediction, "" when there is one.
     """
 
     row: PublishedRow
-    runtime: str | None = None
-    predicted_ms: float | None = None
-    predicted_uj: float | None = None
-    predicted_arena_bytes: int | None = None
+    prediction: Prediction | None = None
     reason: str = ""
+
+    @property
+    def runtime(self) -> str | None:
+        """Identity of the runtime that predicted; None without a prediction."""
+        return None if self.prediction is None else self.prediction.deployment.runtime.identity
+
+    @property
+    def predicted_ms(self) -> float | None:
+        """Time of an inference."""
+        return None if self.prediction is None else self.prediction.time_us / 1e3
+
+    @property
+    def predicted_uj(self) -> float | None:
+        """Energy of an inference; None is not known."""
+        return None if self.prediction is None else self.prediction.energy_uj
+
+    @property
+    def predicted_arena_bytes(self) -> int | None:
+        """Activations and scratch at their peak."""
+        return None if self.prediction is None else self.prediction.placement.arena_bytes
+
+    @property
+    def sealed(self) -> bool:
+        """Whether the row only judges: it is never shown singly."""
+        return self.row.use != "fit"
 
     @property
     def latency_ratio(self) -> float | None:
@@ -216,12 +238,9 @@ def compare_row(row: PublishedRow, graph: Graph,
                 predictor: RowPredictor = predict_row) -> Comparison:
     """Set a prediction beside one published row; a refusal becomes the reason."""
     try:
-        prediction = predictor(row, graph)
+        return Comparison(row=row, prediction=predictor(row, graph))
     except TwinError as error:
         return Comparison(row=row, reason=str(error))
-    return Comparison(row=row, runtime=prediction.deployment.runtime.identity,
-                      predicted_ms=prediction.time_us / 1e3, predicted_uj=prediction.energy_uj,
-                      predicted_arena_bytes=prediction.placement.arena_bytes)
 
 
 def compare_published(graph: Graph, board: str | None = None, *,
@@ -244,6 +263,34 @@ def compare_published(graph: Graph, board: str | None = None, *,
     """
     rows = match_rows(graph, board=board)
     return compare_rows(((row, graph) for row in rows), predictor=predictor)
+
+
+def describe_sealed(comparisons: Iterable[Comparison]) -> tuple[str, ...]:
+    """Say how far predictions are from sealed rows together; single rows are never shown.
+
+    Parameters
+    ----------
+    comparisons : iterable of Comparison
+        Of any use; those of use fit are left out.
+
+    Returns
+    -------
+    tuple of str
+        How many sealed rows there are, and the median error of a quantity where at least
+        `FEWEST_SEALED` of them have it.
+    """
+    sealed = [one for one in comparisons if one.sealed]
+    if not sealed:
+        return ()
+    found = []
+    for what, ratios in (("latency", [one.latency_ratio for one in sealed]),
+                         ("energy", [one.energy_ratio for one in sealed])):
+        errors = [abs(ratio - 1) for ratio in ratios if ratio is not None]
+        if len(errors) >= FEWEST_SEALED:
+            found.append(f"{what}: {len(errors)} sealed rows, median error "
+                         f"{100 * median(errors):.1f} %")
+    return (f"{len(sealed)} sealed rows only judge and are not shown"
+            + ("" if found else f"; a median needs {FEWEST_SEALED}"), *found)
 
 
 def compare_rows(cases: Iterable[tuple[PublishedRow, Graph]], *,

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
+import jsonschema
 import pytest
 from rich.console import Console
 
@@ -14,10 +16,14 @@ import twin
 from calibration.datasets import published_rows, stand_in
 from calibration.datasets.published import read_names
 from hwmodels.errors import TwinError
+from twin.attribution.document import load_schema, published_document
+from twin.attribution.views import compare_with_published
 from twin.learning.published import (
+    FEWEST_SEALED,
     Comparison,
     compare_published,
     compare_row,
+    describe_sealed,
     find_refusal,
     match_rows,
 )
@@ -33,13 +39,18 @@ def kws():
     return zoo.build("kws")
 
 
+def predicted_by(runtime):
+    """A prediction of 10 ms and 100 uJ."""
+    return SimpleNamespace(deployment=SimpleNamespace(runtime=SimpleNamespace(identity=runtime)),
+                           time_us=10_000.0, energy_uj=100.0,
+                           placement=SimpleNamespace(arena_bytes=1000))
+
+
 def fake_predictor(row, graph):
     """10 ms and 100 uJ for anything; refuses microTVM."""
     if row.runtime.startswith("microtvm"):
         raise TwinError("no such runtime here")
-    runtime = SimpleNamespace(identity=row.runtime)
-    return SimpleNamespace(deployment=SimpleNamespace(runtime=runtime), time_us=10_000.0,
-                           energy_uj=100.0, placement=SimpleNamespace(arena_bytes=1000))
+    return predicted_by(row.runtime)
 
 
 def test_rows_match_by_architecture_not_by_name(kws):
@@ -96,7 +107,7 @@ def test_a_row_says_at_which_settings_it_was_deployed():
     row = next(row for row in published_rows() if row.board == "nucleo_l4r5zi"
                and row.supply_v is not None and row.flash_banks == "single")
     table = published_report("kws", "nucleo_l4r5zi", [
-        Comparison(row=row, runtime=row.runtime, predicted_ms=1.0)])
+        Comparison(row=row, prediction=predicted_by(row.runtime))])
     console = Console(width=400)
     with console.capture() as captured:
         console.print(table)
@@ -106,9 +117,66 @@ def test_a_row_says_at_which_settings_it_was_deployed():
 
 def test_stand_ins_are_marked():
     row = next(row for row in published_rows(use="all") if row.runtime == "tflm-cmsis-nn@2021")
-    assert Comparison(row=row, runtime="tflm-cmsis-nn@2023", predicted_ms=1.0).stood_in
+    assert Comparison(row=row, prediction=predicted_by("tflm-cmsis-nn@2023")).stood_in
     assert not Comparison(row=replace(row, runtime="x-cube-ai@9.0.0"),
-                          runtime="x-cube-ai@9.0.0").stood_in
+                          prediction=predicted_by("x-cube-ai@9.0.0")).stood_in
+
+
+def judged(kws, count, use, ms):
+    """A prediction of 10 ms beside so many rows of a use, all published at `ms`."""
+    row = next(row for row in published_rows() if row.board == "nucleo_l4r5zi")
+    return [Comparison(row=replace(row, use=use, latency_ms=ms, energy_uj=None,
+                                   submitter=f"{use} {place}"), prediction=predicted_by("x"))
+            for place in range(count)]
+
+
+def shown(comparisons) -> str:
+    console = Console(width=400)
+    with console.capture() as captured:
+        console.print(published_report("kws", "nucleo_l4r5zi", comparisons))
+    return captured.get()
+
+
+def test_sealed_rows_are_never_shown_singly(kws):
+    """8 ms published, 10 ms predicted: 25 % off; open rows at 10 ms are not."""
+    text = shown([*judged(kws, 2, "fit", 10.0), *judged(kws, FEWEST_SEALED, "test", 8.0)])
+    assert "fit 0" in text and "fit 1" in text and "test 0" not in text
+    assert "n = 2" in text and "1.00 to 1.00" in text  # no ratio of a sealed row in the range
+    assert "5 sealed rows only judge and are not shown" in text
+    assert "latency: 5 sealed rows, median error 25.0 %" in text and "energy" not in text.split(
+        "latency: predicted")[1]
+
+
+def test_few_sealed_rows_have_no_figure_at_all(kws):
+    text = shown(judged(kws, FEWEST_SEALED - 1, "test", 8.0))
+    assert "4 sealed rows only judge and are not shown; a median needs 5" in text
+    assert "error" not in text and "%" not in text and "8.00" not in text
+    assert describe_sealed(judged(kws, 3, "fit", 8.0)) == ()
+
+
+@pytest.mark.parametrize("board", ["nucleo_l4r5zi", "nucleo_u575zi_q"])
+def test_the_command_shows_open_rows_only(kws, board):
+    rows = match_rows(kws, board=board)
+    told = {use: {f"{row.submitter} {row.edition}" for row in rows if row.use == use}
+            for use in ("fit", "test")}
+    view = compare_with_published("kws", board, calibration="none")
+    document = published_document(view)
+    assert len(document["rows"]) == sum(row.use == "fit" for row in rows)
+    assert {one["published_by"] for one in document["rows"]} == told["fit"]
+    text = json.dumps(document)
+    assert not any(who in text for who in told["test"] - told["fit"])
+    published = load_schema() | {"$ref": "#/$defs/published"}
+    for key in ("type", "required", "properties"):
+        del published[key]
+    for one in document["rows"]:
+        if one["comparison"]:
+            jsonschema.Draft202012Validator(load_schema()).validate(one["comparison"])
+        one["comparison"] = None
+    jsonschema.Draft202012Validator(published).validate(document)
+    for place, difference in view.differences.items():
+        one, time = view.comparisons[place], difference.account("time").total
+        assert not one.sealed
+        assert time.ratio == pytest.approx(one.latency_ratio, rel=1e-6)
 
 
 @pytest.mark.parametrize(("changes", "reason"), [

@@ -35,11 +35,14 @@ class Pair:
     first: float | None
     second: float | None
     stood_in: bool = False
+    comparable: bool = True
 
     @property
     def ratio(self) -> float | None:
-        """First over second; None when either is not known."""
-        return self.first / self.second if self.first is not None and self.second else None
+        """First over second; None when either is not known, or they are not of the same."""
+        if not self.comparable or self.first is None or not self.second:
+            return None
+        return self.first / self.second
 
 
 Panels = Sequence[tuple[str, Sequence[Pair]]]
@@ -90,10 +93,11 @@ def draw_published(model: str, board: Board, comparisons: Sequence[Comparison], 
     latencies = [Pair(label=label_row(item), second=item.row.latency_ms, first=item.predicted_ms,
                       stood_in=item.stood_in) for item in comparisons]
     energies = [Pair(label=label_row(item), second=_thousandth(item.row.energy_uj),
-                     first=_thousandth(item.predicted_uj), stood_in=item.stood_in)
+                     first=_thousandth(item.predicted_uj), stood_in=item.stood_in,
+                     comparable=item.energy_ratio is not None)
                 for item in comparisons]
     panels = [("latency of an inference, ms", latencies)]
-    if any(pair.ratio for pair in energies):
+    if any(pair.first and pair.second for pair in energies):
         panels.append(("energy of an inference, mJ", energies))
     return _draw_panels(
         panels, "published", f"{model} on {board.name}: predicted beside published",

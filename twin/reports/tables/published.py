@@ -10,6 +10,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from hwmodels.quantities import format_number
+from twin.learning.published import describe_sealed
 from twin.reports.tables.layout import add_row, new_table
 
 if TYPE_CHECKING:
@@ -19,9 +20,13 @@ if TYPE_CHECKING:
 
 def published_report(model: str, board: str,
                      comparisons: Sequence[Comparison]) -> RenderableType:
-    """Return predicted beside every published row, and how the ratios lie."""
+    """Return predicted beside every open row, how ratios lie, and sealed rows together only."""
     if not comparisons:
         return Text(f"no published result of {model} on {board} is known")
+    told = [Text(text) for text in describe_sealed(comparisons)]
+    comparisons = [item for item in comparisons if not item.sealed]
+    if not comparisons:
+        return Group(*told)
     headers = ("published by", "runtime", "MHz", "published, ms", "predicted, ms", "ratio",
                "published, uJ", "predicted, uJ", "ratio of uJ", "use", "note")
     table = new_table(headers, headers[2:9])
@@ -41,7 +46,7 @@ def published_report(model: str, board: str,
         if known:
             parts.append(Text(f"{what}: predicted/published {known[0]:.2f} to {known[-1]:.2f}, "
                               f"median {median(known):.2f}, n = {len(known)}"))
-    return Group(*parts[:1], Text(""), *parts[1:])
+    return Group(*parts[:1], Text(""), *parts[1:], *told)
 
 
 def _ratio(ratio: float | None) -> str:
