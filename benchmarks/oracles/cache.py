@@ -6,7 +6,7 @@ Shares nothing with the production code but the nouns; tests demand equal counts
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from hwmodels.board.facts import Cache
@@ -93,21 +93,21 @@ class ReferenceCache:
 
     def choose(self, index: int, mates: dict[int, Line]) -> Line:
         """Line a full set gives up."""
-        policy = self.cache.replacement
-        if policy == "lru":
-            return min(mates.values(), key=lambda line: line.touched)
-        if policy == "fifo":
-            return min(mates.values(), key=lambda line: line.filled)
-        if policy == "round_robin":
-            self.next_victim[index] += 1
-            return mates[(self.next_victim[index] - 1) % self.cache.ways]
-        if policy == "global_round_robin":
-            self.next_victim["all"] += 1
-            return mates[(self.next_victim["all"] - 1) % self.cache.ways]
-        if policy == "lfsr":
-            odd = self.seed % 2
-            self.seed = self.seed // 2 ^ (0xB400 if odd else 0)
-            return mates[self.seed % self.cache.ways]
+        return CHOICES[self.cache.replacement](self, index, mates)
+
+    def step(self, counter: int | str, mates: dict[int, Line]) -> Line:
+        """Line at the way a counter is at, which goes on by one."""
+        self.next_victim[counter] += 1
+        return mates[(self.next_victim[counter] - 1) % self.cache.ways]
+
+    def draw(self, mates: dict[int, Line]) -> Line:
+        """Line at the way the shift register draws."""
+        odd = self.seed % 2
+        self.seed = self.seed // 2 ^ (0xB400 if odd else 0)
+        return mates[self.seed % self.cache.ways]
+
+    def descend(self, index: int, mates: dict[int, Line]) -> Line:
+        """Line the tree points to."""
         low, high = 0, self.cache.ways
         while high - low > 1:
             middle = (low + high) // 2
@@ -132,6 +132,17 @@ class ReferenceCache:
                   for line in sorted(self.lines.values(), key=rank)
                   if line.number % self.cache.sets == index)
             for index in range(self.cache.sets))
+
+
+CHOICES: dict[str, Callable[[ReferenceCache, int, dict[int, Line]], Line]] = {
+    "lru": lambda cache, index, mates: min(mates.values(), key=lambda line: line.touched),
+    "fifo": lambda cache, index, mates: min(mates.values(), key=lambda line: line.filled),
+    "plru": ReferenceCache.descend,
+    "round_robin": lambda cache, index, mates: cache.step(index, mates),
+    "global_round_robin": lambda cache, index, mates: cache.step("all", mates),
+    "lfsr": lambda cache, index, mates: cache.draw(mates),
+}
+"""What each replacement policy gives up of a full set."""
 
 
 def walk_addresses(nests: Sequence[Nest],

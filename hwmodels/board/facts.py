@@ -34,16 +34,14 @@ from hwmodels.board.declaration import (
 from hwmodels.board.external import Sdram, SerialMemory
 from hwmodels.board.leaf import KINDS, Quantity
 from hwmodels.board.npu import Npu
+from hwmodels.board.policies import POLICIES
 from hwmodels.errors import BoardError, did_you_mean
 
-__all__ = ["KINDS", "MEMORY_ROLES", "REPLACEMENTS", "Board", "Bus", "Cache", "Clock", "Core",
+__all__ = ["KINDS", "MEMORY_ROLES", "Board", "Bus", "Cache", "Clock", "Core",
            "Counters", "Dma", "EventPrice", "Fact", "Memory", "Power"]
 
 MEMORY_ROLES = ("tcm", "sram", "flash", "external_ram", "external_flash", "npu_ram", "rom")
 """What `--weights` and `--arena` choose by."""
-
-REPLACEMENTS = ("lru", "plru", "round_robin", "global_round_robin", "fifo", "lfsr")
-"""Replacement policies the cache model knows."""
 
 REGULATORS = Choice(("ldo", "smps", "none"))
 
@@ -115,7 +113,8 @@ class Cache:
         SIZE, "Of a line; absent: one array read of the memory it serves.", required=False)]
     ways: Annotated[int, Key(COUNT, "Absent: fully associative.", required=False)]
     replacement: Annotated[str, Key(
-        Quantity(numeric=False, words=REPLACEMENTS), "Which line of a full set leaves.")] = "lru"
+        Quantity(numeric=False, words=tuple(POLICIES)), "Which line of a full set leaves: "
+        + "; ".join(f"{policy.name}, {policy.doc}" for policy in POLICIES.values()) + ".")] = "lru"
     write: Annotated[str, Key(
         Choice(("back", "through")), "When what is stored reaches memory.")] = "back"
     allocate: Annotated[str, Key(

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from hwmodels.board.facts import Cache, Memory
+from hwmodels.board.policies import MOST_TREE_WAYS, POLICIES, policy_of
 from hwmodels.errors import BoardError, KernelError, did_you_mean
 from hwmodels.kernel import Nest, Operand
 from hwmodels.nest.plan import plan_nests
@@ -23,7 +24,6 @@ from hwmodels.nest.program import (
     MAX_OWNERS,
     OPERAND_WORD,
     OWNERS_WORD,
-    POLICIES,
     POLICY_WORD,
     RECORD_WORDS,
     REPLACEMENT_WORD,
@@ -187,7 +187,8 @@ def new_state(cache: Cache, seed: int = SEED) -> CacheState:
         raise BoardError(f"cache {cache.name!r}: LFSR seed {seed}; accepted: 1 to 65535")
     entries = cache.sets * cache.ways
     words = np.zeros(STATE_HEAD + entries + cache.sets, dtype=np.int64)
-    words[0] = 0 if cache.replacement == "global_round_robin" else seed
+    start = POLICIES[cache.replacement].start
+    words[0] = seed if start is None else start
     words[STATE_HEAD:STATE_HEAD + entries] = -1
     words.flags.writeable = False
     return CacheState(shape=_shape(cache), words=words)
@@ -210,12 +211,9 @@ def check_cache(cache: Cache) -> None:
     if cache.size_bytes != cache.sets * cache.ways * cache.line_bytes:
         raise BoardError(f"{where}: {cache.size_bytes} bytes; accepted: a multiple of ways x "
                          f"line ({cache.ways * cache.line_bytes})")
-    if cache.replacement not in POLICIES:
-        raise BoardError(f"{where}: replacement {cache.replacement!r}; "
-                         + did_you_mean(cache.replacement, POLICIES))
-    if cache.replacement == "plru" and (cache.ways & (cache.ways - 1) or cache.ways > 32):
+    if not policy_of(cache.replacement, where).takes(cache.ways):
         raise BoardError(f"{where}: tree pseudo-LRU of {cache.ways} ways; accepted: a power of "
-                         "two up to 32")
+                         f"two up to {MOST_TREE_WAYS}")
     if cache.write not in ("back", "through"):
         raise BoardError(f"{where}: write {cache.write!r}; accepted: back, through")
     if cache.allocate not in ("read", "read_write"):
@@ -315,8 +313,8 @@ def clean_state(state: CacheState, invalidate: bool = False) -> tuple[AccessCoun
     if invalidate:
         entries[:] = -1
         words[STATE_HEAD + sets * ways:] = 0
-        if state.shape[3] == "global_round_robin":
-            words[0] = 0
+        start = POLICIES[state.shape[3]].start
+        words[0] = words[0] if start is None else start
     else:
         entries[dirty] -= 1
     words.flags.writeable = False

@@ -15,7 +15,8 @@ from functools import lru_cache
 import numpy as np
 
 from hwmodels.board.facts import Cache
-from hwmodels.cache.set_associative import POLICIES, CacheState
+from hwmodels.board.policies import POLICIES
+from hwmodels.cache.set_associative import CacheState
 from hwmodels.kernel import Nest, Operand
 from hwmodels.nest.stream import Repeat, Stream, Tree, check_nests, make_tree
 
@@ -111,7 +112,7 @@ def visit_touches(cache: Cache, nests: Sequence[Nest], operands: Sequence[Operan
 def describe_cache(cache: Cache) -> np.ndarray:
     """Return what the kernel needs to know of a cache, as `meet_touches` lays it out."""
     return np.array([cache.sets, cache.ways, cache.line_bytes.bit_length() - 1,
-                     POLICIES[cache.replacement], cache.write == "back",
+                     POLICIES[cache.replacement].number, cache.write == "back",
                      cache.allocate == "read_write"], dtype=np.int64)
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from hwmodels.board.facts import Cache
+from hwmodels.board.policies import POLICIES
 from hwmodels.cache.set_associative import CacheState, run_memory
 from hwmodels.errors import BoardError
 from hwmodels.kernel import Nest, Operand
@@ -83,7 +84,7 @@ def sweep_ways(cache: Cache, nests: Sequence[Nest], operands: Sequence[Operand],
     R. L. Mattson et al., Evaluation techniques for storage hierarchies, IBM Systems Journal
     9(2), 1970.
     """
-    if cache.replacement != "lru" or cache.allocate != "read_write":
+    if not POLICIES[cache.replacement].stack or cache.allocate != "read_write":
         raise BoardError(f"cache {cache.name!r}: replacement {cache.replacement!r}, allocate "
                          f"{cache.allocate!r}; a sweep over ways takes lru and read_write")
     looked_up = tuple(cached) if cached is not None else (True,) * len(operands)

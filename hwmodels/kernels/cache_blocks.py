@@ -14,6 +14,7 @@ from hwmodels.kernels.cache_words import (
     CHUNK,
     CLASHES,
     CLEAN,
+    COUPLED,
     ENTERED,
     ENTRY,
     FILLED,
@@ -22,12 +23,12 @@ from hwmodels.kernels.cache_words import (
     FIRST_STILL,
     FLAGS,
     HIGH,
+    HITS_CHANGE,
     INLINE,
     KIND,
     KNOWN,
     KNOWN_WORDS,
     LEAF,
-    LFSR,
     LINE,
     LISTED,
     LISTS,
@@ -42,11 +43,9 @@ from hwmodels.kernels.cache_words import (
     PART,
     PATIENCE,
     PLAIN,
-    PLRU,
     POLICY,
     REACH,
     RECORD,
-    ROUND_ROBIN,
     SEEN,
     SETS,
     SEVERAL,
@@ -107,10 +106,10 @@ def note_line(m, line, index, at, single, depth):
             m[listed] += 1
             m[listed + np.uint64(m[listed])] = np.int64(index)
     told = flags & (SEVERAL | MIXED)
-    if m[POLICY] >= ROUND_ROBIN:
+    if not m[HITS_CHANGE]:
         if find_way(m, s + ENTRY, line) == np.uint64(m[WAYS]):
             flags |= ABSENT
-        told = flags & STORES or (flags & ABSENT and (m[POLICY] >= LFSR or told))
+        told = flags & STORES or (flags & ABSENT and (m[COUPLED] or told))
     m[s + LINE], m[s + KIND], m[s + PART], m[s + FLAGS] = line, kind, part, flags
     if kind & 1:
         m[s + STORER] = kind
@@ -172,7 +171,7 @@ def settle_still(m, entered, depth, note):
         if m[known + STILL] == entered and m[clash + index] != stamp:
             line, s = m[known + STILL_LINE], record_of(m, index)
             if m[s + SEEN] == stamp or line < 0 or (
-                    m[POLICY] >= LFSR
+                    m[COUPLED]
                     and find_way(m, s + ENTRY, line) == np.uint64(m[WAYS])):
                 m[clash + index] = stamp
                 clashed += 1
@@ -229,7 +228,7 @@ def touch_notes(m, end, depth):
         if m[clash + index] != stamp:
             s = record_of(m, index)
             # Where hits change nothing, loads of what is there need not be made.
-            if m[POLICY] <= PLRU or m[at + WRITE] or m[s + FLAGS] & ABSENT:
+            if m[HITS_CHANGE] or m[at + WRITE] or m[s + FLAGS] & ABSENT:
                 touch(m, m[note], s, at)
         note += THREE
 

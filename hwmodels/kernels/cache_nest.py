@@ -3,9 +3,6 @@
 The array all of it works in is explained in `cache_words`.
 """
 
-import zlib
-from pathlib import Path
-
 import numba
 import numpy as np
 
@@ -59,7 +56,7 @@ from hwmodels.kernels.cache_words import (
     WORK,
     ZERO,
 )
-from hwmodels.kernels.compiled import compile_kept
+from hwmodels.kernels.compiled import compile_kept, fingerprint_sources
 
 
 @numba.njit(**PLAIN)
@@ -114,15 +111,8 @@ def run_loop(m, op, depth, turn, extent, allowed, own):
     return turn < extent
 
 
-def fingerprint_sources() -> int:
-    """Checksum of the modules the entry is compiled from."""
-    return zlib.crc32(b"".join(path.read_bytes() for path in sorted(
-        Path(__file__).parent.glob("cache_*.py"))))
-
-
 def make_entry(sources: int):  # type: ignore[no-untyped-def]
-    """Compile the entry; `sources` is part of it, for numba's cache of compiled code asks whether
-    this file changed and not those it imports."""
+    """Compile the entry; `sources` is part of it (`fingerprint_sources`)."""
     @compile_kept(**CACHED)
     def run_program(m):
         """Run a program through a cache.

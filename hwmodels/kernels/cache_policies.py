@@ -1,4 +1,9 @@
-"""Numba: a touch of a line in a set, by replacement policy."""
+"""Numba: a touch of a line in a set, by replacement policy.
+
+One function per policy says which way gives way, `choose_way` knows them by number; what a hit
+changes stands in `note_use`. Everything else asks for properties of the policy (HITS_CHANGE,
+COUPLED), which `hwmodels.board.policies` states.
+"""
 
 import numba
 import numpy as np
@@ -75,41 +80,80 @@ def find_way(m, base, line):
 
 
 @numba.njit(**INLINE)
+def choose_lru(m, base, ways):
+    """Way not touched for longest, by the times behind the entries; an empty one was never."""
+    times = base + ways
+    way, oldest = ZERO, m[times]
+    for other in range(ONE, ways):
+        older = m[times + other] < oldest
+        way = np.uint64(other) if older else way
+        oldest = m[times + other] if older else oldest
+    return way
+
+
+@numba.njit(**INLINE)
+def choose_plru(m, word, ways):
+    """Way the tree points to; node n has children 2n and 2n + 1, and a bit for the second."""
+    node = 1
+    while node < ways:
+        node = 2 * node + ((m[word] >> node) & 1)
+    return node - ways
+
+
+@numba.njit(**INLINE)
+def choose_round_robin(m, word, ways):
+    """Way the counter of the set, or of all sets, is at; it goes on by one."""
+    way = m[word]
+    m[word] = way + 1 if way + 1 < ways else 0
+    return way
+
+
+@numba.njit(**INLINE)
+def choose_lfsr(m, word, ways):
+    """Way drawn by the next step of a shift register (x^16 + x^14 + x^13 + x^11 + 1)."""
+    m[word] = (m[word] >> 1) ^ (0xB400 if m[word] & 1 else 0)
+    return np.int64(np.uint64(m[word]) % np.uint64(ways))
+
+
+@numba.njit(**INLINE)
+def choose_way(m, word, ways, policy):
+    """Way of a full set that gives way, where the order of touches is not kept (all but LRU).
+
+    `word` is the set's, the register of all sets the first of the array.
+    """
+    if policy == PLRU:
+        return choose_plru(m, word, ways)
+    if policy == ROUND_ROBIN:
+        return choose_round_robin(m, word, ways)
+    if policy == GLOBAL:
+        return choose_round_robin(m, REGISTER, ways)
+    return choose_lfsr(m, REGISTER, ways)
+
+
+@numba.njit(**INLINE)
 def choose_victim(m, base, word):
     """Way that gives way to a new line: the first empty one, else the policy's choice.
 
-    Ways fill from the first, so the last one tells whether there are empty ones; under LRU those
-    are the ones not touched for longest.
+    Ways fill from the first, so the last one tells whether there are empty ones.
     """
     ways = np.uint64(m[WAYS])
     if m[POLICY] == LRU:
-        times = base + ways
-        way, oldest = ZERO, m[times]
-        for other in range(ONE, ways):
-            older = m[times + other] < oldest
-            way = np.uint64(other) if older else way
-            oldest = m[times + other] if older else oldest
-        return way
+        return choose_lru(m, base, ways)
     if m[base + ways - ONE] < 0:
         way = ZERO
         while m[base + way] >= 0:
             way += ONE
         return way
-    if m[POLICY] == PLRU:
-        node = 1
-        while node < m[WAYS]:
-            node = 2 * node + ((m[word] >> node) & 1)
-        return np.uint64(node) - ways
-    if m[POLICY] == ROUND_ROBIN:
-        way = np.uint64(m[word])
-        m[word] = np.int64(way + ONE if way + ONE < ways else ZERO)
-        return way
-    if m[POLICY] == GLOBAL:
-        way = np.uint64(m[REGISTER])
-        m[REGISTER] = np.int64(way + ONE if way + ONE < ways else ZERO)
-        return way
-    m[REGISTER] = (m[REGISTER] >> 1) ^ (0xB400 if m[REGISTER] & 1 else 0)
-    return np.uint64(m[REGISTER]) % ways
+    return np.uint64(choose_way(m, word, m[WAYS], m[POLICY]))
+
+
+@numba.njit(**INLINE)
+def note_use(m, base, word, way):
+    """What a touch of a way does to its set's policy."""
+    if m[POLICY] == LRU:
+        m[base + np.uint64(m[WAYS]) + way] = m[CLOCK]
+    elif m[POLICY] == PLRU:
+        m[word] = (m[word] & m[TREE + TWO * way]) | m[TREE + TWO * way + ONE]
 
 
 @numba.njit(**INLINE)
@@ -129,10 +173,7 @@ def look_up(m, base, word, entry, write):
         way = choose_victim(m, base, word)
         result = m[base + way]
         m[base + way] = entry
-    if m[POLICY] == LRU:
-        m[base + ways + way] = m[CLOCK]
-    elif m[POLICY] == PLRU:
-        m[word] = (m[word] & m[TREE + TWO * way]) | m[TREE + TWO * way + ONE]
+    note_use(m, base, word, way)
     return result
 
 

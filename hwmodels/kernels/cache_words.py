@@ -21,14 +21,15 @@ CACHED: dict[str, Any] = {"error_model": "numpy", "_nrt": False}
 (REGISTER, SETS, MASK, WAYS, SHIFT, POLICY, ALLOCATE, STAMP, SET_WORDS, CODE, CODE_END, WORK,
  STEPS, DEPTHS, GUARDS, GUARD_WORDS, ROWS, CURSORS, LOOPS, LISTS, ACTIVE, MISSES, LEAVING, CLASHES,
  KNOWN, SET_0, CLOCK, NOTES, DEEP, SPARSE, OWNERS, INNER, PASS_0, PASS_WORDS, TALLY_WORDS,
- SNAPSHOTS, ROUND, SOURCES) = np.arange(38, dtype=np.uint64)
+ SNAPSHOTS, ROUND, SOURCES, HITS_CHANGE, COUPLED) = np.arange(40, dtype=np.uint64)
 """MASK is SETS - 1 where that is a mask, else -1; STAMP counts tries, CLOCK touches; LEAVING counts
-from MISSES; SPARSE says that few sets are looked at."""
+from MISSES; SPARSE says that few sets are looked at. Of the policy: HITS_CHANGE that a hit may
+change what leaves next, COUPLED that what one set evicts hangs on the others."""
 TREE = np.uint64(40)
 """Behind it, per way: bits of the tree a touch keeps, bits it sets."""
 SWEEP, LRU, PLRU, ROUND_ROBIN, LFSR, GLOBAL = -1, 0, 1, 2, 3, 4
-"""SWEEP: LRU for every number of ways at once, counting how deep each touch finds its line; GLOBAL:
-round robin with one counter for all sets."""
+"""Policies, as `hwmodels.board.policies` lists them. SWEEP: LRU for every number of ways at once,
+counting how deep each touch finds its line; GLOBAL: round robin with one counter for all sets."""
 
 # A set: what the try of stamp SEEN noted, when it was last filled, its policy's word, entries,
 # times of last touch (LRU). TALLY is where what leaves and misses it is counted.

@@ -5,6 +5,7 @@ What is compiled, and not found kept, is told to the logger `hwmodels.kernels` a
 
 import logging
 import os
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -40,6 +41,16 @@ def user_folder() -> Path:
     """Folder of kept machine code; NUMBA_CACHE_DIR goes before it."""
     cache = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
     return Path(cache, "embedded-twin", "kernels")
+
+
+def fingerprint_sources() -> int:
+    """Checksum of the modules of the cache simulation.
+
+    Numba's store of compiled code asks whether the file of an entry changed, and not those it
+    imports: an entry that imports them has this in its closure.
+    """
+    return zlib.crc32(b"".join(path.read_bytes() for path in sorted(
+        Path(__file__).parent.glob("cache_*.py"))))
 
 
 def compile_kept(**options: Any) -> Callable[[Callable[..., Any]], Any]:

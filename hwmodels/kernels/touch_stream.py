@@ -1,7 +1,7 @@
 """Numba: the touches of a loop nest one by one, in order, and a cache that says what each met.
 
-Slower than `cache_nest`, which is why only what needs the order uses it. State words, policies and
-their steps are those of `cache_nest`.
+Slower than `cache_nest`, which is why only what needs the order uses it. State words and policies
+are those of `cache_nest`; lines are kept in order of touch under LRU.
 """
 
 from typing import Any
@@ -9,14 +9,15 @@ from typing import Any
 import numba
 import numpy as np
 
-from hwmodels.kernels.compiled import compile_kept
+from hwmodels.kernels.cache_policies import choose_way
+from hwmodels.kernels.cache_words import LRU, PLRU
+from hwmodels.kernels.compiled import compile_kept, fingerprint_sources
 
 ENTRY: dict[str, Any] = {"_nrt": False}
 INLINE: dict[str, Any] = {"forceinline": True, "_nrt": False}
 
 LOOP, END, STREAM = 0, 1, 2
 ENTRIES = 8
-LRU, PLRU, ROUND_ROBIN, LFSR, GLOBAL = 0, 1, 2, 3, 4
 HIT, READ_FILL, WRITE_FILL, BYPASS = 0, 1, 2, 3
 EMPTY = -1
 
@@ -93,24 +94,6 @@ def fill_touches(code, streams, steps, values, limits, guard_steps, shift, curso
 
 
 @numba.njit(**INLINE)
-def choose_victim(state, word, ways, policy):
-    """Way a full set gives up; steps the counter or register of round robin and LFSR."""
-    if policy == PLRU:
-        node = 1
-        while node < ways:
-            node = 2 * node + ((state[word] >> node) & 1)
-        return node - ways
-    if policy in (ROUND_ROBIN, GLOBAL):
-        counter = word if policy == ROUND_ROBIN else 0
-        victim = state[counter]
-        state[counter] = victim + 1 if victim + 1 < ways else 0
-        return victim
-    register = state[0]
-    state[0] = (register >> 1) ^ (0xB400 if register & 1 else 0)
-    return state[0] % ways
-
-
-@numba.njit(**INLINE)
 def note_use(state, base, way, word, ways, policy):
     """Move an entry to the front under LRU; point the tree away from it under pseudo-LRU."""
     if policy == LRU:
@@ -131,51 +114,59 @@ def note_use(state, base, way, word, ways, policy):
             half >>= 1
 
 
-@compile_kept(**ENTRY)
-def meet_touches(count, lines, marks, owners, geometry, state, found, left):
-    """Look touches up one by one.
+def make_meeting(sources: int):  # type: ignore[no-untyped-def]
+    """Compile the entry; `sources` is part of it (`fingerprint_sources`)."""
+    @compile_kept(**ENTRY)
+    def meet_touches(count, lines, marks, owners, geometry, state, found, left):
+        """Look touches up one by one.
 
-    Parameters
-    ----------
-    count : int
-        Touches.
-    lines, marks : ndarray of int64, (count,) or longer
-        Line; operand << 1 | write.
-    owners : ndarray of int64, (operands,)
-        Owner number of each operand; -1: not looked up.
-    geometry : ndarray of int64
-        Sets, ways, log2 of the line, policy, write-back, stores allocate.
-    state : ndarray of int64
-        Changed in place.
-    found, left : ndarray of int64, (count,) or longer
-        HIT, READ_FILL, WRITE_FILL or BYPASS; the entry that had to leave, -1 for none.
-    """
-    sets, ways, policy = geometry[0], geometry[1], geometry[3]
-    back, allocate = geometry[4], geometry[5]
-    for touch in range(count):
-        line, write = lines[touch], marks[touch] & 1
-        owner = owners[marks[touch] >> 1]
-        found[touch], left[touch] = HIT, EMPTY
-        if owner < 0:
-            continue
-        index = line % sets
-        base, word = ENTRIES + index * ways, ENTRIES + sets * ways + index
-        entry = line << 8 | owner << 1 | (write & back)
-        way = 0
-        while way < ways and state[base + way] >> 8 != line:
-            way += 1
-        if way == ways:
-            if write and not allocate:
-                found[touch] = BYPASS
+        Parameters
+        ----------
+        count : int
+            Touches.
+        lines, marks : ndarray of int64, (count,) or longer
+            Line; operand << 1 | write.
+        owners : ndarray of int64, (operands,)
+            Owner number of each operand; -1: not looked up.
+        geometry : ndarray of int64
+            Sets, ways, log2 of the line, policy, write-back, stores allocate.
+        state : ndarray of int64
+            Changed in place.
+        found, left : ndarray of int64, (count,) or longer
+            HIT, READ_FILL, WRITE_FILL or BYPASS; the entry that had to leave, -1 for none.
+        """
+        _ = sources
+        sets, ways, policy = geometry[0], geometry[1], geometry[3]
+        back, allocate = geometry[4], geometry[5]
+        for touch in range(count):
+            line, write = lines[touch], marks[touch] & 1
+            owner = owners[marks[touch] >> 1]
+            found[touch], left[touch] = HIT, EMPTY
+            if owner < 0:
                 continue
-            found[touch] = WRITE_FILL if write else READ_FILL
+            index = line % sets
+            base, word = ENTRIES + index * ways, ENTRIES + sets * ways + index
+            entry = line << 8 | owner << 1 | (write & back)
             way = 0
-            while way < ways and state[base + way] >= 0:
+            while way < ways and state[base + way] >> 8 != line:
                 way += 1
             if way == ways:
-                way = ways - 1 if policy == LRU else choose_victim(state, word, ways, policy)
-                left[touch] = state[base + way]
-            state[base + way] = entry
-        elif write:
-            state[base + way] = entry
-        note_use(state, base, np.int64(way), word, ways, policy)
+                if write and not allocate:
+                    found[touch] = BYPASS
+                    continue
+                found[touch] = WRITE_FILL if write else READ_FILL
+                way = 0
+                while way < ways and state[base + way] >= 0:
+                    way += 1
+                if way == ways:
+                    way = ways - 1 if policy == LRU else choose_way(state, word, ways, policy)
+                    left[touch] = state[base + way]
+                state[base + way] = entry
+            elif write:
+                state[base + way] = entry
+            note_use(state, base, np.int64(way), word, ways, policy)
+
+    return meet_touches
+
+
+meet_touches = make_meeting(fingerprint_sources())

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from hwmodels.board.facts import Cache
+from hwmodels.board.policies import POLICIES
 from hwmodels.kernel import Nest, Operand
 from hwmodels.nest.guards import split_guards
 from hwmodels.nest.passes import mark_passes
@@ -13,9 +14,6 @@ from hwmodels.nest.phases import cut_tree
 from hwmodels.nest.program import Program, flatten_tree
 from hwmodels.nest.rewrite import compact_tree
 from hwmodels.nest.stream import Traffic, check_nests, make_tree, measure_traffic
-
-COUPLED = ("lfsr", "global_round_robin")
-"""Policies under which what one set evicts hangs on the others."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -43,7 +41,7 @@ def plan_nests(nests: tuple[Nest, ...], operands: tuple[Operand, ...],
         What they reach.
     method : str
         "accesses", "runs" or "phases" (with passes; they need stores that allocate and sets on
-        their own, phases LRU: else "runs").
+        their own, phases a stack of lines: else "runs").
 
     Returns
     -------
@@ -55,12 +53,13 @@ def plan_nests(nests: tuple[Nest, ...], operands: tuple[Operand, ...],
     allocates = cache.allocate == "read_write" or not any(
         operand.write_touches for operand, chosen in zip(traffic, looked_up, strict=True)
         if chosen)
+    policy = POLICIES[cache.replacement]
     tree = make_tree(nests, operands, looked_up, cache.line_bytes)
     if method != "accesses":
         tree = compact_tree(split_guards(tree), cache.line_bytes, allocates)
-    if method == "phases" and cache.replacement not in COUPLED and allocates:
+    if method == "phases" and policy.sets_apart and allocates:
         tree = mark_passes(tree, cache)
-    if method == "phases" and cache.replacement == "lru" and allocates:
+    if method == "phases" and policy.stack and allocates:
         tree = cut_tree(tree, cache, operands)
     program = flatten_tree(tree, cache, len(operands), allocates=allocates,
                            grouped=method != "accesses")

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from hwmodels.board.facts import Cache
+from hwmodels.board.policies import POLICIES
 from hwmodels.kernel import Guard
 from hwmodels.nest.blocks import (
     EVER,
@@ -30,18 +31,13 @@ close it."""
 FULL, MIDDLE = -1, -2
 """Extents that the row of the phase table in force gives."""
 
-POLICIES = {"lru": 0, "plru": 1, "round_robin": 2, "fifo": 2, "lfsr": 3,
-            "global_round_robin": 4}
-"""Replacement policies by the kernel's number; without invalidations a per-set round robin
-replaces in order of arrival, so it and FIFO are one."""
-
 MAX_OWNERS = 127
 MOST_SPARE_WORDS = 1 << 17
 """Size up to which the array of a finished run is kept: a megabyte for each of many programs."""
 
 HEADER_WORDS, TREE_WORDS, RECORD_WORDS, SET_WORDS = 40, 64, 16, 11
 MARK_WORD, OPERAND_WORD, WRITE_WORD, POLICY_WORD, TALLY_WORD = 5, 6, 4, 6, 8
-REPLACEMENT_WORD, STAMP_WORD, CLOCK_WORD, OWNERS_WORD = 5, 7, 26, 30
+REPLACEMENT_WORD, STAMP_WORD, CLOCK_WORD, OWNERS_WORD, HITS_CHANGE_WORD = 5, 7, 26, 30, 38
 """Places in a record and a set, and in the header, as the kernel has them."""
 
 OWNER_ROOM = 16
@@ -163,7 +159,7 @@ def flatten_tree(tree: Tree, cache: Cache, operands: int, *, allocates: bool = T
         "notes": 3 * (4 * cache.sets + 2 * len(records)),
     }
     tally = 3 * operands + 2 * OWNER_ROOM
-    snapshots = 2 if cache.replacement == "lru" else min(cache.ways, 8) + 1
+    snapshots = 2 if POLICIES[cache.replacement].stack else min(cache.ways, 8) + 1
     pass_words = 3 + tally + snapshots * (cache.ways + 1 + tally)
     if flat.passes:
         rooms["passes"] = cache.sets * pass_words
@@ -193,9 +189,10 @@ def _lay_out(cache: Cache, depths: int, allocates: bool, passes: tuple[int, int,
         places[name] = slice(end, end + size)
         end += size
     start = {name: place.start for name, place in places.items()}
+    policy = POLICIES[cache.replacement]
     mask = cache.sets - 1 if cache.sets & (cache.sets - 1) == 0 else -1
     header = [0, cache.sets, mask, cache.ways, cache.line_bytes.bit_length() - 1,
-              POLICIES[cache.replacement], allocates, 0, len(parts["sets"]) // cache.sets,
+              policy.number, allocates, 0, len(parts["sets"]) // cache.sets,
               start["code"], places["code"].stop, start["work"], start["steps"], depths,
               start["guards"], 2 + depths, start["rows"], start["cursors"], start["loops"],
               start["lists"], start["active"], start["misses"],
@@ -203,8 +200,8 @@ def _lay_out(cache: Cache, depths: int, allocates: bool, passes: tuple[int, int,
               start["clashes"], start["known"], start["sets"],
               0, start["notes"], start["deep"], 0, 0, start["inner"],
               start.get("passes", end), *passes]
-    header += [0] * (HEADER_WORDS - len(header)) + _tree_masks(
-        cache.ways if cache.replacement == "plru" else 1)
+    header += [0] * (HITS_CHANGE_WORD - len(header)) + [policy.hits_change, not policy.sets_apart]
+    header += _tree_masks(cache.ways if policy.tree else 1)
     # The outermost loop sees all sets: the first clashes are all stamped zero.
     parts["loops"][5] = start["clashes"]
     sets = parts["sets"].reshape(cache.sets, -1)

@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 from cache_cases import random_cache, random_kernel
 
+from hwmodels.board.policies import POLICIES
 from hwmodels.cache import touches
 from hwmodels.cache.set_associative import new_state, simulate_nests
 from hwmodels.cache.touches import BYPASS, READ_FILL, WRITE_FILL, visit_touches
 
 
-@pytest.mark.parametrize("policy", ["lru", "plru", "round_robin", "global_round_robin", "fifo",
-                                    "lfsr"])
+@pytest.mark.parametrize("policy", POLICIES)
 def test_touches_sum_to_the_counts(policy, monkeypatch):
     """40 random kernels a policy, in pieces of 64 touches, state carried through two kernels."""
     monkeypatch.setattr(touches, "PIECE", 64)

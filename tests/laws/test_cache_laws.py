@@ -9,10 +9,10 @@ import pytest
 from cache_layers import make_conv
 
 from hwmodels.board.facts import Cache
+from hwmodels.board.policies import POLICIES
 from hwmodels.cache.set_associative import clean_state, new_state, simulate_nests
 from hwmodels.kernel import Access, Guard, Loop, Operand
 
-POLICIES = ("lru", "plru", "round_robin", "global_round_robin", "fifo", "lfsr")
 SEEDS = range(12)
 L1D = Cache(name="l1d", size_bytes=2048, line_bytes=32, ways=4)
 

@@ -14,6 +14,7 @@ from cache_cases import random_cache, random_kernel
 
 from benchmarks.oracles.cache import ReferenceCache
 from hwmodels.board.facts import Cache
+from hwmodels.board.policies import POLICIES
 from hwmodels.cache.set_associative import STATE_HEAD, new_state, simulate_nests
 
 CASES = int(os.environ.get("TWIN_CACHE_CASES", "300"))
@@ -43,8 +44,7 @@ def compare(counts, oracle, note):
             note, event)
 
 
-@pytest.mark.parametrize("policy", ["lru", "plru", "round_robin", "global_round_robin", "fifo",
-                                    "lfsr"])
+@pytest.mark.parametrize("policy", POLICIES)
 def test_equals_time_stamps(policy):
     """Counts and contents by every method, state carried through two kernels."""
     accesses = 0

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from hwmodels.board.facts import Board, Cache
 from hwmodels.board.file import WHAT_IF_SOURCE
+from hwmodels.board.policies import POLICIES
 from hwmodels.cache.set_associative import new_state, simulate_nests
 from hwmodels.kernel import Kernel
 from hwmodels.paths.code import CodePath
@@ -26,8 +27,8 @@ from twin.prediction.prediction import predict
 if TYPE_CHECKING:
     from hwmodels.cache.geometries import Walked
 
-CANDIDATES = ("lru", "plru", "round_robin", "lfsr")
-"""Replacement policies an undocumented cache may have; FIFO fills and leaves as round robin."""
+CANDIDATES = tuple(name for name, policy in POLICIES.items() if policy.candidate)
+"""Replacement policies an undocumented cache may have."""
 
 SIZES_BYTES = tuple(1024 << power for power in range(8))
 WAYS = (1, 2, 4, 8)
@@ -267,8 +268,8 @@ def replacement_range(deployment: Deployment) -> ReplacementRange:
         return ReplacementRange(caches=(), time_us=((stated or "none", first),))
     times = [(open_caches[0].replacement, first)]
     for policy in CANDIDATES:
-        if policy == open_caches[0].replacement or (policy == "plru" and any(
-                cache.ways & (cache.ways - 1) or cache.ways > 32 for cache in open_caches)):
+        if policy == open_caches[0].replacement or not all(
+                POLICIES[policy].takes(cache.ways) for cache in open_caches):
             continue
         other = _with_caches(board, [replace(cache, replacement=policy)
                                      for cache in open_caches])
@@ -383,7 +384,7 @@ def _reshape(cache: Cache, size_bytes: int, ways: int) -> Cache | None:
     if size_bytes < cache.line_bytes * ways or size_bytes % (cache.line_bytes * ways):
         return None
     policy = cache.replacement
-    if policy == "plru" and (ways & (ways - 1) or ways > 32):
+    if not POLICIES[policy].takes(ways):
         policy = "lru"
     return replace(cache, size_bytes=size_bytes, ways=ways, replacement=policy)
 

@@ -21,6 +21,10 @@ DATA, FETCH = 32, 48
 """Offsets of the two caches in the head."""
 AT, SETS, WAYS, LINE_SHIFT, POLICY, BACK, ALLOCATE, SHIFT_REGISTER, LAST_LINE = range(9)
 LRU, PLRU, FIFO, LFSR = range(4)
+POLICIES = {"lru": LRU, "plru": PLRU, "fifo": FIFO, "round_robin": FIFO, "lfsr": LFSR}
+"""Replacement policies by the names of a board file: a new one is its number here and its way in
+`choose`. Nothing is invalidated singly, so ways in turn give up lines in the order they came."""
+
 
 SLOT = 4
 COUNT, AGAIN, TAKEN, BYTES = range(SLOT)
