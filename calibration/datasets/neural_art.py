@@ -22,7 +22,7 @@ BEAT_BYTES = 8
 """Of the NPU's interfaces and of its RAM pools."""
 
 RAM_BEAT_CYCLES = 1.25
-"""NPU cycles of a beat of NPU RAM in the compiler's rule (`n6_memory_pools`)."""
+"""NPU cycles of a beat of NPU RAM in the compiler's rule (`freqRatio` of its pools)."""
 
 DOCUMENT = "perlayer/n6_npu_profiler_document.yaml"
 

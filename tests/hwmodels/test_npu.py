@@ -153,7 +153,7 @@ def test_weights_from_flash_come_at_its_pace_and_are_what_is_waited_for():
         engine(0, "in", 784), engine(1, "in", 784000, pool="octoFlash", operand="weights"),
         engine(2, "out", 1000)))
     run = run_epoch(epoch, NPU)
-    # Eight lines at 200 MHz, both edges: 400 MB/s, so 2.5 cycles a byte; hw_facts: 399.5 measured.
+    # Eight lines at 200 MHz, both edges: 400 MB/s, so 2.5 cycles a byte; 399.5 measured.
     assert run.core_npu_cycles == pytest.approx(784000 * 2.5, rel=0.01)
     worst = max(run.exposed, key=lambda item: item.npu_cycles)
     assert (worst.resource, worst.cause) == ("octoFlash", "external_memory")

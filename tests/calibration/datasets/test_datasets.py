@@ -11,7 +11,7 @@ import pytest
 import calibration.datasets
 from calibration.datasets import as_measurement, list_tables, published_rows, read_table, stand_in
 from calibration.datasets.published import read_names
-from calibration.datasets.tables import parse_cell, read_csv
+from calibration.datasets.tables import parse_cell, read_csv, read_yaml
 from calibration.errors import MeasurementError
 from calibration.measurement.measurement import read_measurement, write_measurement
 
@@ -164,6 +164,16 @@ def test_tables_are_typed_and_name_their_source():
         table = read_table(name)
         assert table.rows and table.about and table.trust
         assert all(row.get("source") or row.get("repo") for row in table.rows), name
+
+
+def test_every_table_has_a_reader():
+    code = "".join(path.read_text(encoding="utf-8") for folder in ("calibration", "twin",
+                   "benchmarks") for path in (ROOT / folder).rglob("*.py"))
+    assert [name for name in list_tables() if f'"{name}"' not in code] == []
+    files = {path.relative_to(ROOT / "calibration" / "datasets").as_posix()
+             for path in (ROOT / "calibration" / "datasets").rglob("*.csv")}
+    named = {read_yaml("tables.yaml")["tables"][name]["file"] for name in list_tables()}
+    assert sorted(file for file in files - named if Path(file).name not in code) == []
 
 
 def test_pmu_table_keeps_counts_and_drops_stale_columns():
