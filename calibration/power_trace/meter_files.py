@@ -12,6 +12,7 @@ files are in SI units, and a column called Second, Volt or Watts names its own.
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -178,33 +179,42 @@ def _scale(quantity: str, column: _Column, si: bool, path: Path, line: int) -> f
 
 @dataclass(frozen=True, slots=True)
 class _Rows:
-    cells: list[list[str]]
+    lines: list[str]
+    separator: str
     path: Path
     first_line: int
-    decimal_comma: bool
 
     def numbers(self, place: int) -> np.ndarray:
-        try:
-            cells = [row[place] for row in self.cells]
-            if self.decimal_comma:
-                cells = [cell.replace(",", ".") for cell in cells]
-            return np.array(cells, dtype=np.float64)
-        except (IndexError, ValueError):
-            pass
-        for number, row in enumerate(self.cells, start=self.first_line):
+        """Return a column of numbers; refuses the first cell that is none, by its line."""
+        with contextlib.suppress(ValueError):
+            return self._column(place, np.float64)
+        for number, line in enumerate(self.lines, start=self.first_line):
             try:
-                float(row[place].replace(",", "."))
+                float(line.split(self.separator)[place])
             except (IndexError, ValueError) as error:
                 raise MeasurementError(f"{self.path}:{number}: column {place + 1} is no "
                                        "number") from error
-        raise MeasurementError(f"{self.path}: no rows")
+        raise MeasurementError(f"{self.path}: column {place + 1} is no column of numbers")
+
+    def words(self, place: int) -> np.ndarray:
+        """Return a column of text; a cell that is not there is "0"."""
+        with contextlib.suppress(ValueError):
+            return np.char.strip(self._column(place, np.str_))
+        rows = [line.split(self.separator) for line in self.lines]
+        return np.array([row[place].strip() if place < len(row) else "0" for row in rows])
+
+    def _column(self, place: int, kind: type[np.generic]) -> np.ndarray:
+        return np.loadtxt(self.lines, kind, delimiter=self.separator, usecols=place,
+                          comments=None, ndmin=1)
 
 
 def _read_rows(lines: Sequence[str], start: int, separator: str, path: Path) -> _Rows:
-    cells = [line.split(separator) for line in lines[start:] if line.strip()]
-    if len(cells) < 2:
-        raise MeasurementError(f"{path}: {len(cells)} samples; two or more are needed")
-    return _Rows(cells, path, start + 1, separator == ";" and "," in "".join(cells[0]))
+    filled = [line for line in lines[start:] if line.strip()]
+    if len(filled) < 2:
+        raise MeasurementError(f"{path}: {len(filled)} samples; two or more are needed")
+    if separator == ";" and "," in filled[0]:  # a decimal comma
+        filled = [line.replace(",", ".") for line in filled]
+    return _Rows(filled, separator, path, start + 1)
 
 
 def _find_edges(rows: _Rows, marks: Sequence[int], bit: int | None,
@@ -212,11 +222,17 @@ def _find_edges(rows: _Rows, marks: Sequence[int], bit: int | None,
     """Times at which the mark changed, in the middle between two samples."""
     lanes: list[np.ndarray] = []
     for place in marks:
-        cells = [row[place].strip() if place < len(row) else "0" for row in rows.cells]
-        if max(map(len, cells)) >= 8 and set("".join(cells)) <= set("01-"):  # D0 stands first
-            lanes += [np.array([cell[i:i + 1] == "1" for cell in cells]) for i in range(8)]
+        cells = rows.words(place)
+        width = cells.dtype.itemsize // np.dtype("U1").itemsize
+        letters = np.ascontiguousarray(cells).view("U1").reshape(len(cells), width)
+        if width >= 8 and np.isin(letters, ["0", "1", "-", ""]).all():  # D0 stands first
+            lanes += [letters[:, i] == "1" for i in range(8)]
         else:
-            words = np.array([int(float(cell or 0)) for cell in cells])
+            try:
+                words = np.where(cells == "", "0", cells).astype(np.float64).astype(np.int64)
+            except ValueError as error:
+                raise MeasurementError(f"{rows.path}: column {place + 1} is no digital "
+                                       f"input ({error})") from error
             lanes += [words != 0] if words.max(initial=0) <= 1 else \
                 [(words >> i & 1) != 0 for i in range(8)]
     moving = [lane for lane in lanes if lane.any() and not lane.all()]

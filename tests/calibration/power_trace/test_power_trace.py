@@ -348,6 +348,20 @@ def test_meter_files(tmp_path, meter):
         assert trace.marks_us == pytest.approx((25.0, 75.0))
 
 
+def test_digital_inputs_are_letters_words_or_missing(tmp_path):
+    path = tmp_path / "trace.csv"
+    lines = FILES["ppk2"].splitlines()
+    for replaced in (lambda line: line.replace("10000000", "1").replace("00000000", "0"),
+                     lambda line: line.replace("10000000", "9").replace("00000000", "8"),
+                     lambda line: line.replace(",00000000", "")):
+        path.write_text("\n".join(map(replaced, lines)))
+        trace = read_meter_file(path, "ppk2", supply_v=2.0)
+        assert trace.marks_us == pytest.approx((25.0, 75.0))
+    path.write_text(FILES["ppk2"].replace("10000000", "10000010"))
+    late = read_meter_file(path, "ppk2", supply_v=2.0, mark_bit=6)
+    assert late.marks_us == pytest.approx((25.0, 75.0))
+
+
 def test_meter_file_refusals(tmp_path):
     path = tmp_path / "trace.csv"
     path.write_text(FILES["ppk2"])
@@ -357,6 +371,12 @@ def test_meter_file_refusals(tmp_path):
         read_meter_file(path, "ppk")
     path.write_text(FILES["ppk2"].replace("5004.5", "x"))
     with pytest.raises(MeasurementError, match=r"trace\.csv:6"):
+        read_meter_file(path, "ppk2", supply_v=3.0)
+    path.write_text(FILES["ppk2"].replace("10000000", "on"))
+    with pytest.raises(MeasurementError, match="column 3 is no digital input"):
+        read_meter_file(path, "ppk2", supply_v=3.0)
+    path.write_text(FILES["ppk2"].replace(",5004.5,10000000", ""))
+    with pytest.raises(MeasurementError, match=r"trace\.csv:\d+: column 2 is no number"):
         read_meter_file(path, "ppk2", supply_v=3.0)
     path.write_text("a,b\n1,2\n")
     with pytest.raises(MeasurementError, match="no header"):

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from importlib import import_module
+from typing import Any
 
+from hwmodels.errors import extra_missing
 from hwmodels.isa.mnemonics import CONDITIONS
 from twin.errors import FirmwareError
 from twin.image.read.image import BuiltImage, Function, Listed
@@ -216,38 +219,22 @@ def _find_circles(blocks: Mapping[int, CodeBlock],
                   starts: frozenset[int]) -> dict[int, frozenset[int]]:
     """Blocks that reach themselves, each with all that it reaches and that reach it.
 
-    Strongly connected components by two searches (Kosaraju): in the order they are left, then
-    backwards.
+    Strongly connected components of the graph of `successors`.
     """
-    ways = {start: [one for one in successors(blocks[start]) if one in starts] for start in starts}
-    back: dict[int, list[int]] = {start: [] for start in starts}
-    for start, following in ways.items():
-        for one in following:
-            back[one].append(start)
-    order: list[int] = []
-    _search(ways, starts, order)
+    networkx = _import_networkx()
+    ways = networkx.DiGraph()
+    ways.add_nodes_from(starts)
+    ways.add_edges_from((start, one) for start in starts for one in successors(blocks[start])
+                        if one in starts)
     parts: dict[int, frozenset[int]] = {}
-    seen: set[int] = set()
-    for start in reversed(order):
-        if start not in seen:
-            part: list[int] = []
-            _search(back, (start,), part, seen)
-            if len(part) > 1 or start in ways[start]:
-                parts |= dict.fromkeys(part, frozenset(part))
+    for part in networkx.strongly_connected_components(ways):
+        if len(part) > 1 or any(ways.has_edge(one, one) for one in part):
+            parts |= dict.fromkeys(part, frozenset(part))
     return parts
 
 
-def _search(ways: Mapping[int, list[int]], roots: Iterable[int], order: list[int],
-            seen: set[int] | None = None) -> None:
-    """Search depth first; append each node when it is left."""
-    seen = set() if seen is None else seen
-    for root in roots:
-        waiting = [(root, False)]
-        while waiting:
-            node, left = waiting.pop()
-            if left:
-                order.append(node)
-            elif node not in seen:
-                seen.add(node)
-                waiting.append((node, True))
-                waiting += [(one, False) for one in ways[node] if one not in seen]
+def _import_networkx() -> Any:
+    try:
+        return import_module("networkx")
+    except ImportError as error:
+        raise extra_missing("loops of an image", "networkx", "boards") from error
