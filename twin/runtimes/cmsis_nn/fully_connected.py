@@ -29,13 +29,14 @@ from twin.runtimes.cmsis_nn.helium import (
 from twin.runtimes.cmsis_nn.scalar import (
     bias_load,
     bookkeeping,
+    column_loops,
     entry,
     in_fours,
     requantise,
     requantise_tensor,
 )
 from twin.runtimes.lowering import Kernels, Lowering, Site, has_extension
-from twin.runtimes.lowering.blocks import BRANCH, block, choose_dialect, draft_kernel, join
+from twin.runtimes.lowering.blocks import BRANCH, choose_dialect, draft_kernel, join
 from twin.runtimes.lowering.geometry import has_bias
 from twin.runtimes.lowering.nests import closing, load, repeat, step, store
 
@@ -183,16 +184,10 @@ def column_blocks(dialect: str, columns: int, entries: int, rows: int) -> tuple[
         Weight rows taken at once: 1, or the dialect's number (2 with DSP, 3 without).
     """
     several, single = _COLUMN[dialect]
-    column = single if rows == 1 else several
-    if dialect != "dsp":
-        return (block(f"column of {rows} rows", column, entries * columns, entries),)
     four = _STEP_1 if rows == 1 else _STEP_2
-    steps = columns // 4
-    return (
-        block(f"16 columns of {rows} rows", join(*[four] * 4, _UNROLLED_END),
-              entries * (steps // 4), entries),
-        block(f"4 columns of {rows} rows", join(four, _PEELED_END), entries * (steps % 4)),
-        block(f"column of {rows} rows", column, entries * (columns % 4)))
+    return column_loops(dialect, f"of {rows} rows", columns, entries, (
+        join(*[four] * 4, _UNROLLED_END), join(four, _PEELED_END),
+        single if rows == 1 else several), peeled=True)
 
 
 _ENTRY_MVE = (

@@ -181,3 +181,29 @@ def entry(dialect: str, instructions: int, calls: int, name: str = "call") -> Bl
 def in_fours(dialect: str, length: int) -> tuple[int, int]:
     """Return groups of four a core with DSP takes at once, and elements left to single steps."""
     return divmod(length, 4) if dialect == "dsp" else (0, length)
+
+
+def column_loops(dialect: str, name: str, columns: int, entries: int,
+                 codes: tuple[str, str, str], peeled: bool = False) -> tuple[Block, ...]:
+    """Return the loops over the columns of a product: by 16, 4 and 1 with DSP, else by 1.
+
+    Parameters
+    ----------
+    dialect : str
+        Of the core.
+    name : str
+        Of the product.
+    columns, entries : int
+        Length of the product, and how many there are.
+    codes : tuple of str
+        Sixteen, four and one column.
+    peeled : bool
+        What sixteen leave over is written out, no loop.
+    """
+    wide, four, one = codes
+    if dialect != "dsp":
+        return (block(f"column {name}", one, entries * columns, entries),)
+    looped = None if peeled else entries
+    return (block(f"16 columns {name}", wide, entries * (columns // 16), entries),
+            block(f"4 columns {name}", four, entries * (columns % 16 // 4), looped),
+            block(f"column {name}", one, entries * (columns % 4), looped))

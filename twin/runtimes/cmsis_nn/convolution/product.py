@@ -28,7 +28,7 @@ from twin.runtimes.cmsis_nn.helium import (
     row_load,
     vectors,
 )
-from twin.runtimes.cmsis_nn.scalar import bookkeeping, in_fours, requantise
+from twin.runtimes.cmsis_nn.scalar import bookkeeping, column_loops, in_fours, requantise
 from twin.runtimes.lowering.blocks import block, join, straight
 from twin.runtimes.lowering.nests import (
     Repeat,
@@ -132,16 +132,8 @@ def _closing(dialect: str) -> str:
     return "bne a2, a6, 0b" if dialect == "rv32" else "subs r3, #1; bne 0b"
 
 
-def _column_blocks(dialect: str, width: int, entries: int, codes: tuple[str, str],
-                   name: str) -> list[Block]:
-    four, column = codes
-    if dialect != "dsp":
-        return [block(f"column {name}", column, entries * width, entries)]
-    return [
-        block(f"16 columns {name}", join(*[four] * 4, _WIDE_END), entries * (width // 16),
-              entries),
-        block(f"4 columns {name}", join(four, _NARROW_END), entries * (width % 16 // 4), entries),
-        block(f"column {name}", column, entries * (width % 4), entries)]
+def _columns(four: str, one: str) -> tuple[str, str, str]:
+    return join(*[four] * 4, _WIDE_END), join(four, _NARROW_END), one
 
 
 def product_drafts(dialect: str, shape: Product, pixel_bytes: int, calls: int,
@@ -186,15 +178,15 @@ def product_drafts(dialect: str, shape: Product, pixel_bytes: int, calls: int,
                                         bookkeeping(dialect, 24, 12, 24))),
                *[load("bias", 4, 4 * k, rows=8) for k in range(2 if shape.has_bias else 0)],
                repeat("pixels", shape.pixels // 2,
-                      *_column_blocks(dialect, width, pairs * (shape.pixels // 2),
-                                      (_STEP_2X2, codes.column_2x2), "2x2"),
+                      *column_loops(dialect, "2x2", width, pairs * (shape.pixels // 2),
+                                    _columns(_STEP_2X2, codes.column_2x2)),
                       *pixels(2, 0, pixels=2 * pixel_bytes),
                       closing("finish 2x2", join(_set_up(dialect, width),
                                                  requantise(dialect, 2, 2), _closing(dialect))),
                       *results(2, 0, pixels=2 * rows)),
                repeat("odd", odd,
-                      *_column_blocks(dialect, width, pairs * odd,
-                                      (_STEP_2X1, codes.column_2x1), "2x1"),
+                      *column_loops(dialect, "2x1", width, pairs * odd,
+                                    _columns(_STEP_2X1, codes.column_2x1)),
                       *pixels(1, shape.pixels - 1),
                       step("finish 2x1", join(bookkeeping(dialect, 12, 5, 13),
                                               requantise(dialect, 2, 1))),
