@@ -158,7 +158,7 @@ def compare_with_published(model: str, board: str, *,
 
 
 def _side_of_compiler(model: str, board: str, clock_hz: float | None) -> Side:
-    from twin.prediction.accelerator.report import make_compiled_sheet
+    from twin.prediction.accelerator.compiled import make_compiled_sheet
 
     network, machine = read_compiled(model), load_board(board)
     if clock_hz is not None:

@@ -197,7 +197,7 @@ def show_report(prediction: Prediction, per_operand: bool, epochs: bool) -> None
 def predict_compiled(path: str, board: str) -> None:
     """Report the epochs of a network as its compiler laid it out."""
     from hwmodels.board.file import load_board
-    from twin.prediction.accelerator.report import make_compiled_sheet
+    from twin.prediction.accelerator.compiled import make_compiled_sheet
     from twin.reports.tables.epochs import epochs_part
     from twin.runtimes.neural_art.compiler_output import read_compiled
 

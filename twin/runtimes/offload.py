@@ -116,8 +116,12 @@ def _read_rules(kind: type[UnitRules], where: str, leaves: Mapping[str, Any],
     for part in dataclasses.fields(kind):
         accepted = part.metadata.get("accepted")
         if accepted is None:
-            value = number(f"offload.{part.name}", leaves[part.name])
-            values[part.name] = _CONVERT[str(part.type)](value)
+            convert = _CONVERT.get(part.type if isinstance(part.type, str) else part.type.__name__)
+            if convert is None:
+                raise RuntimeRefusedError(f"{where}.{part.name}: {kind.__name__} declares it as "
+                                          f"{part.type}; accepted: int, float, or a str with "
+                                          "metadata `accepted`")
+            values[part.name] = convert(number(f"offload.{part.name}", leaves[part.name]))
         elif leaves[part.name] in accepted:
             values[part.name] = leaves[part.name]
         else:

@@ -12,7 +12,7 @@ from hwmodels.board.file import load_board
 from hwmodels.npu.compiler import estimate_max_cycles
 from hwmodels.npu.run import run_epochs
 from twin.errors import ModelError, UsageError
-from twin.prediction.accelerator.report import make_compiled_sheet
+from twin.prediction.accelerator.compiled import make_compiled_sheet
 from twin.runtimes.neural_art.compiled import to_epochs
 from twin.runtimes.neural_art.compiler_output import is_compiled, read_compiled
 

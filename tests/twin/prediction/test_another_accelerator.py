@@ -2,6 +2,7 @@
 
 import json
 import re
+import textwrap
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,6 @@ from twin.deployment.deployment import deploy
 from twin.errors import RuntimeRefusedError
 from twin.prediction.prediction import predict
 from twin.runtimes import load_runtime
-from twin.runtimes.units import UnitRules
 
 ROOT = Path(__file__).parents[3]
 EXAMPLE = ROOT / "examples" / "another-accelerator"
@@ -135,25 +135,41 @@ def test_compilers_and_accelerators_must_be_of_a_kind():
         deploy("ic", "stm32n6570_dk", runtime=RUNTIME)
 
 
-class OneAtATime(UnitRules):
-    """A compiler that fuses nothing: rules of one's own, found by module and class."""
-
-    def follows(self, layer):
-        """Each layer is an epoch of its own."""
-        return False
-
-
 def runtime_file(folder, **offload):
     raw = yaml.safe_load((EXAMPLE / "runtimes" / f"{RUNTIME}.yaml").read_text())
     raw["offload"].update(offload)
     (folder / "own.yaml").write_text(yaml.safe_dump(raw))
 
 
+def documented_rules():
+    """The class `docs/add-an-accelerator.md` shows, as a reader would copy it."""
+    page = (ROOT / "docs" / "add-an-accelerator.md").read_text()
+    block = page[page.index("    from dataclasses import dataclass"):]
+    return textwrap.dedent(block[:block.index("\n\n`plan_work`")])
+
+
 def test_rules_of_one_s_own_are_a_class_the_runtime_names(tmp_path, monkeypatch):
+    (tmp_path / "my_rules.py").write_text(documented_rules())
+    monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setenv("TWIN_RUNTIMES", str(tmp_path))
-    runtime_file(tmp_path, rules=f"{__name__}:OneAtATime")
-    assert type(load_runtime("own").offload.rules).__name__ == "OneAtATime"
-    assert predict(deploy("kws", "tile_evk", runtime="own")).time_us > 0
+    runtime_file(tmp_path, rules="my_rules:OneAtATime",
+                 pool_window_elements=[20, "assumed", "made"])
+    rules = load_runtime("own").offload.rules
+    assert (type(rules).__name__, rules.pool_window_elements) == ("OneAtATime", 20)
+    plan = plan_of(deploy("ic", "tile_evk", runtime="own"))
+    assert "averages more than 20 elements" in plan.grouping.reasons
+    assert all(len(group.layers) == 1 for group in plan.grouping.groups)
+
+
+def test_a_field_of_rules_is_a_number_or_one_of_some_words(tmp_path, monkeypatch):
+    (tmp_path / "odd_rules.py").write_text(documented_rules().replace("elements: int",
+                                                                      "elements: bytes"))
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setenv("TWIN_RUNTIMES", str(tmp_path))
+    runtime_file(tmp_path, rules="odd_rules:OneAtATime",
+                 pool_window_elements=[20, "assumed", "made"])
+    with pytest.raises(RuntimeRefusedError, match="accepted: int, float, or a str"):
+        load_runtime("own")
 
 
 @pytest.mark.parametrize(("offload", "message"), [

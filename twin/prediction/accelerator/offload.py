@@ -26,7 +26,7 @@ from hwmodels.counts import (
 )
 from hwmodels.npu import EpochRun, Npu
 from hwmodels.npu.run import run_epochs
-from hwmodels.simulator import EXACT
+from hwmodels.paths.data import EXACT
 from twin.deployment.accelerator.plan import plan_of
 from twin.deployment.costs import (
     EpochPrediction,

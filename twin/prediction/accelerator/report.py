@@ -13,16 +13,12 @@ from dataclasses import dataclass, replace
 
 from calibration.importers.neural_art_lines import ENGINES, PHASES
 from calibration.measurement.measurement import Measurement
-from hwmodels.board.facts import Board
 from hwmodels.counts import apportion
 from hwmodels.npu import BURST_BEATS, EpochRun
-from hwmodels.npu.run import run_epochs
 from hwmodels.quantities import join_words
 from twin.deployment.costs import EpochPrediction
 from twin.errors import UsageError
 from twin.prediction.prediction import Prediction
-from twin.runtimes.neural_art.compiled import to_epochs
-from twin.runtimes.neural_art.compiler_output import CompiledNetwork
 
 Counters = Mapping[str, float]
 """Value by counter, as a measurement names it; one that is not known is left out."""
@@ -85,54 +81,13 @@ def make_sheet(prediction: Prediction) -> ModelSheet:
     """
     board = prediction.deployment.board
     assert board.npu is not None, "only an accelerator has epochs"
-    epochs = _round_phases(
+    epochs = round_phases(
         EpochSheet(index=epoch.index, title=epoch.name.replace("epoch_", "EpochBlock_"),
                    kind=epoch.kind.upper(), counters=_count_epoch(epoch))
         for epoch in prediction.epochs)
     return ModelSheet(host_hz=board.clock(board.core.clock).frequency_hz,
                       npu_hz=board.npu.frequency_hz, epochs=epochs,
                       totals=total_counters(epochs, prediction.time_us, board.npu.frequency_hz))
-
-
-def make_compiled_sheet(network: CompiledNetwork, board: Board) -> ModelSheet:
-    """Return what the profiler would report of a network as its compiler laid it out.
-
-    Parameters
-    ----------
-    network : CompiledNetwork
-        Read from the compiler's output.
-    board : Board
-        With the accelerator that has the network's pools.
-
-    Returns
-    -------
-    ModelSheet
-        Compiler lines are the compiler's own, target lines the hardware model's. What a software
-        epoch computes is not in the output: only its dispatch is counted.
-
-    Raises
-    ------
-    UsageError
-        When the board has no accelerator.
-    """
-    if board.npu is None:
-        raise UsageError(f"{board.name} has no accelerator to run {network.name}; see twin boards")
-    host_hz = board.clock(board.core.clock).frequency_hz
-    sheets, time_us = [], 0.0
-    for index, (compiled, run) in enumerate(zip(
-            network.epochs, run_epochs(to_epochs(network, board.npu), board.npu), strict=True)):
-        core_us = run.core_npu_cycles / board.npu.frequency_hz * 1e6
-        time_us += core_us + (run.pre_cpu_cycles + run.post_cpu_cycles) / host_hz * 1e6
-        counters = _count_run(run) | {
-            "ops": compiled.ops, "compute_cycles": compiled.compute_cycles,
-            "max_cycles": compiled.max_cycles, "pre_cycles": run.pre_cpu_cycles,
-            "core_cycles": core_us * 1e-6 * host_hz, "post_cycles": run.post_cpu_cycles}
-        sheets.append(EpochSheet(
-            index=index, title=compiled.name.replace("epoch_", "EpochBlock_"),
-            kind=compiled.kind.upper(), counters=counters))
-    epochs = _round_phases(sheets)
-    return ModelSheet(host_hz=host_hz, npu_hz=board.npu.frequency_hz, epochs=epochs,
-                      totals=total_counters(epochs, time_us, board.npu.frequency_hz))
 
 
 def read_sheet(measurement: Measurement) -> ModelSheet:
@@ -183,7 +138,7 @@ def total_counters(epochs: tuple[EpochSheet, ...], time_us: float, npu_hz: float
     return totals
 
 
-def _round_phases(epochs: Iterable[EpochSheet]) -> tuple[EpochSheet, ...]:
+def round_phases(epochs: Iterable[EpochSheet]) -> tuple[EpochSheet, ...]:
     """Round MCU cycles as a whole inference, so that what is printed of epochs sums to totals."""
     sheets = tuple(epochs)
     keys = [(place, name) for place, sheet in enumerate(sheets) for name in (
@@ -197,14 +152,15 @@ def _round_phases(epochs: Iterable[EpochSheet]) -> tuple[EpochSheet, ...]:
 
 def _count_epoch(epoch: EpochPrediction) -> Counters:
     run = epoch.run
-    return _count_run(run) | {
+    return count_run(run) | {
         "ops": float(sum(2 * unit.macs + unit.ops for unit in run.epoch.units)),
         "compute_cycles": run.compute_cycles, "max_cycles": run.max_cycles,
         "pre_cycles": epoch.pre_cpu_cycles, "core_cycles": epoch.core_cpu_cycles,
         "post_cycles": epoch.post_cpu_cycles}
 
 
-def _count_run(run: EpochRun) -> dict[str, float]:
+def count_run(run: EpochRun) -> dict[str, float]:
+    """Return what the profiler counts of an epoch the hardware model ran, by its names for it."""
     counters = _count_mapping(run)
     if not run.engines:
         return counters
