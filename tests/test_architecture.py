@@ -85,6 +85,26 @@ def test_the_order_holds_inside_functions_and_for_types(tmp_path) -> None:
         assert said in ended.stdout
 
 
+def test_predict_loads_what_it_uses() -> None:
+    code = ("import contextlib, io, sys\n"
+            "from twin.__main__ import main\n"
+            "sys.argv = ['twin', 'predict', 'kws', '-b', 'nucleo_l4r5zi']\n"
+            "with contextlib.redirect_stdout(io.StringIO()), contextlib.suppress(SystemExit):\n"
+            "    main()\n"
+            "print(*(name for name in sys.modules if name.split('.')[0] in"
+            f" {PACKAGES}))")
+    loaded = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True,
+                            text=True, check=True).stdout.split()
+    for part in ("twin.image", "twin.deployment.accelerator", "twin.prediction.accelerator",
+                 "twin.attribution", "twin.runtimes.offload", "hwmodels.npu", "hwmodels.bus",
+                 "calibration.datasets", "calibration.measurement", "twin.cli.measure"):
+        assert not [name for name in loaded if name == part or name.startswith(f"{part}.")]
+    files = [ROOT.joinpath(*name.split(".")) for name in loaded]
+    empty = [file for file in files if (file / "__init__.py").is_file()
+             and len(ast.parse((file / "__init__.py").read_text(encoding="utf-8")).body) < 2]
+    assert len(loaded) - len(empty) < 110  # Packages of nothing but a docstring load nothing.
+
+
 def test_numba_kernels_import_each_other_only() -> None:
     for path in (ROOT / "hwmodels" / "kernels").glob("*.py"):
         ours = {name for name, _ in imported_names(path) if name in PACKAGES}

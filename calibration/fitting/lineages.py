@@ -6,6 +6,7 @@ Releases share prices; kin are left out together when a fit is judged.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -13,11 +14,30 @@ from typing import Any
 import yaml
 
 from calibration.errors import FitError
-from calibration.fitting.prior import Cell
 
 SHIPPED = Path(__file__).parent / "shipped"
 LINEAGES_FILE = SHIPPED / "lineages.yaml"
 NETWORKS_FILE = SHIPPED / "networks.yaml"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cell:
+    """Where a set of prices holds.
+
+    Parameters
+    ----------
+    board, core : str
+        Board and model of its core; "" is none of those measured.
+    library : str
+        Kernel library, all releases together.
+    release : float
+        Position of the release in the library's history.
+    """
+
+    board: str
+    core: str
+    library: str
+    release: float
 
 
 def locate(board: str, core: str, runtime: str) -> Cell:

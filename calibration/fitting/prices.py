@@ -25,11 +25,15 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from calibration.errors import FitError
-from calibration.fitting.prior import Cell, Prior, relate
+
+if TYPE_CHECKING:
+    from calibration.fitting.lineages import Cell
+    from calibration.fitting.prior import Prior
 
 HUBER = 1.5
 """Standard deviations beyond which a residual pulls with constant force only."""
@@ -197,6 +201,8 @@ class Fit:
 
     def estimate(self, cell: Cell) -> Estimate:
         """Return the prices of any cell, measured or not."""
+        from calibration.fitting.prior import relate
+
         cross = np.zeros((len(self.evidence), len(self.prior.names)))
         for part in self.prior.parts:
             common = relate(part.level, self.evidence.cells, [cell])
@@ -252,6 +258,8 @@ def fit_prices(evidence: Evidence, prior: Prior, noise: Noise, start: Fit | None
     The equations of the module. A step moves no price by more than a factor e; prices stay within
     `BOUND` of their prior, or four of its standard deviations.
     """
+    from calibration.fitting.prior import relate
+
     _check(evidence, prior)
     related = [relate(part.level, evidence.cells, evidence.cells) for part in prior.parts]
     members = _membership(evidence.groups)

@@ -20,32 +20,13 @@ from dataclasses import dataclass, fields
 import numpy as np
 
 from calibration.errors import FitError
+from calibration.fitting.lineages import Cell
 
 RELEASES = 3.0
 """Releases of a library after which what two have in common has fallen to 1/e; assumed."""
 
 LEVELS = ("everything", "library", "core", "release", "board", "cell")
 """What two cells may have in common; "cell" is one board under one release."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Cell:
-    """Where a set of prices holds.
-
-    Parameters
-    ----------
-    board, core : str
-        Board and model of its core; "" is none of those measured.
-    library : str
-        Kernel library, all releases together.
-    release : float
-        Position of the release in the library's history.
-    """
-
-    board: str
-    core: str
-    library: str
-    release: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

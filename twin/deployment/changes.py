@@ -13,7 +13,7 @@ from hwmodels.board.facts import Board
 from hwmodels.errors import did_you_mean
 from twin.errors import UsageError
 from twin.network.graph import Graph
-from twin.runtimes import Runtime, load_runtime
+from twin.runtimes import Runtime, list_runtimes, load_runtime
 from twin.runtimes.targets import TARGETS, load_target
 
 
@@ -216,8 +216,10 @@ def _refuse_others(left: Mapping[str, object], runtime: Runtime) -> None:
     for target in TARGETS:
         for path in load_target(target).paths:
             if any(name in left for name in (path.name, *path.aliases)):
+                able = (one.name for one in map(load_runtime, list_runtimes())
+                        if one.target == target)
                 raise UsageError(f"{path.name}: runtime {runtime.identity} does not offload; "
-                                 f"accepted with a runtime that does, such as {target}")
+                                 f"accepted with a runtime that does, such as {next(able, '')}")
 
 
 def _read_load(path: str, given: str, board: Board) -> ChangeLoad:

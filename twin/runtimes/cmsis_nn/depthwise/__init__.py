@@ -12,13 +12,6 @@ from dataclasses import replace
 from hwmodels.kernel import Kernel
 from twin.network.graph import Graph, Layer
 from twin.runtimes.cmsis_nn.convolution.windows import lower_windows_mve, scratch_bytes_mve
-from twin.runtimes.cmsis_nn.depthwise.column import (
-    column_scratch_bytes,
-    column_scratch_bytes_mve,
-    lower_column,
-    lower_column_mve,
-)
-from twin.runtimes.cmsis_nn.depthwise.generic import lower_generic
 from twin.runtimes.cmsis_nn.depthwise.window_3x3 import lower_3x3
 from twin.runtimes.lowering import Kernels, Lowering, Site
 from twin.runtimes.lowering.blocks import block
@@ -43,19 +36,29 @@ def _is_3x3(shape: Geometry) -> bool:
 
 def _lower_c(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
     shape = read_geometry(graph, layer)
-    return ((lower_3x3 if _is_3x3(shape) else lower_generic)(shape, site),)
+    if _is_3x3(shape):
+        return (lower_3x3(shape, site),)
+    from twin.runtimes.cmsis_nn.depthwise.generic import lower_generic
+
+    return (lower_generic(shape, site),)
 
 
 def _lower_dsp(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
     shape = read_geometry(graph, layer)
     if _is_simple(shape) and not _is_3x3(shape):
+        from twin.runtimes.cmsis_nn.depthwise.column import lower_column
+
         return (lower_column(shape, site),)
     return _lower_c(graph, layer, site)
 
 
 def _scratch_bytes_dsp(graph: Graph, layer: Layer, isa: str) -> int:
     shape = read_geometry(graph, layer)
-    return column_scratch_bytes(shape) if _is_simple(shape) and not _is_3x3(shape) else 0
+    if not _is_simple(shape) or _is_3x3(shape):
+        return 0
+    from twin.runtimes.cmsis_nn.depthwise.column import column_scratch_bytes
+
+    return column_scratch_bytes(shape)
 
 
 def _lower_mve(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
@@ -63,7 +66,11 @@ def _lower_mve(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
     shape = read_geometry(graph, layer)
     if _is_convolution(shape):
         return (_lower_to_conv_mve(shape, site),)
-    return (lower_column_mve(shape, site),) if _is_simple(shape) else _lower_c(graph, layer, site)
+    if not _is_simple(shape):
+        return _lower_c(graph, layer, site)
+    from twin.runtimes.cmsis_nn.depthwise.column import lower_column_mve
+
+    return (lower_column_mve(shape, site),)
 
 
 def _scratch_bytes_mve(graph: Graph, layer: Layer, isa: str) -> int:
@@ -71,7 +78,11 @@ def _scratch_bytes_mve(graph: Graph, layer: Layer, isa: str) -> int:
     if _is_convolution(shape):  # columns, and the weights transposed
         taps = shape.kernel_rows * shape.kernel_columns
         return scratch_bytes_mve(shape, 1) + taps * shape.output_channels
-    return column_scratch_bytes_mve(shape) if _is_simple(shape) else 0
+    if not _is_simple(shape):
+        return 0
+    from twin.runtimes.cmsis_nn.depthwise.column import column_scratch_bytes_mve
+
+    return column_scratch_bytes_mve(shape)
 
 
 def _is_convolution(shape: Geometry) -> bool:

@@ -1,0 +1,100 @@
+"""What-if paths read once into typed changes, and where each is listed."""
+
+import pytest
+
+from hwmodels.board.file import load_board
+from twin.cli.options import SETTINGS_HELP
+from twin.deployment.changes import (
+    BringWeights,
+    ChangeBoard,
+    ChangeLoad,
+    ChangeRuntime,
+    Choose,
+    MoveArena,
+    MoveWeights,
+    list_paths,
+    parse_changes,
+)
+from twin.deployment.deployment import deploy
+from twin.errors import RuntimeRefusedError, UsageError
+from twin.network.readers import read_model
+from twin.runtimes import load_runtime
+from twin.runtimes.targets import TARGETS, check_target, load_target
+
+GRAPH, BOARD = read_model("kws"), load_board("nucleo_l4r5zi")
+
+
+def parse(overrides, runtime="cmsis-nn"):
+    return parse_changes(overrides, GRAPH, BOARD, load_runtime(runtime))
+
+
+def test_each_path_becomes_one_change_in_the_order_they_are_applied():
+    changes = parse({
+        "clocks.cpu.frequency_hz": "80MHz", "load.dma1.memory": "sram",
+        "load.dma1.bytes_per_second": "2e6", "placement.weights_via": "dma1",
+        "placement.arena": "sram", "placement.weights": "flash", "offload.host": "softmax, 2",
+        "runtime": "neural-art@3.0.0"})
+    assert changes == (
+        ChangeRuntime(runtime=load_runtime("neural-art@3.0.0")),
+        Choose(field="host", value=("softmax", "2")), MoveWeights(memory="flash"),
+        MoveArena(memory="sram"), BringWeights(controller="dma1"),
+        ChangeBoard(settings={"clocks.cpu.frequency_hz": "80MHz"}),
+        ChangeLoad(master="dma1", key="memory", value="sram"),
+        ChangeLoad(master="dma1", key="bytes_per_second", value=2e6))
+
+
+def test_a_path_of_another_target_names_a_runtime_that_has_it():
+    with pytest.raises(UsageError, match=r"cmsis-nn@6\.0 does not offload; accepted with a runtime "
+                                         "that does, such as neural-art"):
+        parse({"offload.weight_bits": "4"})
+
+
+def test_every_path_is_listed_with_what_it_accepts():
+    listed = {name: accepted for name, accepted, _ in list_paths()}
+    assert listed["placement.weight_bits"] == "4, 8"
+    assert {"runtime", "placement.weights", "placement.arena", "placement.code",
+            "placement.weights_via", "placement.tiles", "load.MASTER.bytes_per_second",
+            "offload.host"} <= listed.keys()
+    assert all(accepted and does for _, accepted, does in list_paths())
+    assert "placement.weights" in SETTINGS_HELP and "offload.host" in SETTINGS_HELP
+
+
+def test_a_runtime_file_may_name_a_target_of_its_own(tmp_path, monkeypatch):
+    text = (load_folder() / "cmsis-nn.yaml").read_text(encoding="utf-8")
+    (tmp_path / "mine.yaml").write_text(text + "target: my_target:Mine\n", encoding="utf-8")
+    (tmp_path / "my_target.py").write_text(
+        "from twin.deployment.core import Core\n"
+        "class Mine(Core):\n"
+        "    def remarks(self, deployment, temperature):\n"
+        "        yield 'runs on my machine'\n", encoding="utf-8")
+    monkeypatch.setenv("TWIN_RUNTIMES", str(tmp_path))
+    monkeypatch.syspath_prepend(str(tmp_path))
+    deployment = deploy("kws", BOARD, runtime="mine")
+    assert list(deployment.target.remarks(deployment, "warm")) == ["runs on my machine"]
+    (tmp_path / "lost.yaml").write_text(text + "target: acelerator\n", encoding="utf-8")
+    with pytest.raises(RuntimeRefusedError, match=r"lost\.yaml:target: no target 'acelerator'; "
+                                                  "did you mean accelerator"):
+        load_runtime("lost")
+
+
+def load_folder():
+    from twin.runtimes.runtime import runtime_folders
+
+    return runtime_folders()[-1]
+
+
+@pytest.mark.parametrize("name", TARGETS)
+def test_every_target_of_the_registry_loads(name):
+    check_target("made", name)
+    target = load_target(name)
+    assert isinstance(target.offloads, bool) and isinstance(target.paths, tuple)
+
+
+def test_a_target_that_cannot_be_loaded_is_refused_in_a_line():
+    with pytest.raises(RuntimeRefusedError, match=r"nowhere:Nothing.*cannot be loaded"):
+        load_target("nowhere:Nothing")
+
+
+def test_a_board_without_the_accelerator_is_refused_wherever_memories_are_asked():
+    with pytest.raises(RuntimeRefusedError, match="needs a neural-art accelerator"):
+        deploy("kws", BOARD, runtime="neural-art", arena="sram", weights="flash")
