@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import cache
 from importlib.resources import files
 from types import MappingProxyType
 
 from hwmodels.board.file import list_boards, load_board
+from hwmodels.board.policies import POLICIES
 from hwmodels.counts import EVENTS
 from hwmodels.errors import did_you_mean
 from twin.errors import UsageError
@@ -63,6 +64,10 @@ def load_glossary() -> Mapping[str, Entry]:
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     text = (files("twin") / "reports" / "glossary.yaml").read_text(encoding="utf-8")
     entries = {term: _make_entry(term, body) for term, body in yaml.load(text, loader).items()}
+    rule = entries["replacement"]
+    listed = "; ".join(f"{policy.name}: {policy.doc}" for policy in POLICIES.values())
+    entries["replacement"] = replace(rule, text=f"{rule.text} {listed}.",
+                                     aliases=(*rule.aliases, *POLICIES))
     for event in EVENTS.values():
         if event.name not in entries:
             entries[event.name] = Entry(
