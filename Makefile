@@ -56,6 +56,7 @@ bench: $(BENCH)
 	$(BIN)/python -m benchmarks.speed.calibration_speed
 	$(BIN)/python -m benchmarks.diagnosis
 	$(BIN)/python -m benchmarks.reliability --keep
+	$(BIN)/python -m benchmarks.mutation
 	$(BIN)/python -m benchmarks.exactness.binary --keep
 
 accuracy: $(TEST)

@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from made_bills import LEDGER
 
 from hwmodels.board.facts import EventPrice, Power
 from hwmodels.board.file import change_board, list_boards, load_board
 from hwmodels.core.file import load_core
-from hwmodels.counts import EVENTS, ISSUE_EVENTS, Prices
+from hwmodels.counts import EVENTS, ISSUE_EVENTS, Price, Prices
 from hwmodels.errors import BoardError
 from hwmodels.prices import (
     clock_tree_pj,
@@ -194,3 +195,118 @@ def test_a_stated_price_without_a_place_holds_everywhere():
     nothing = EventPrice(event="write_back", place="dtcm", cycles=None, clock="cpu", pj=None)
     with pytest.raises(BoardError, match="nothing to derive it from"):
         derive_prices(replace(board, prices=(nothing,)))
+
+
+# What the ledger board's file says above its first key: cycles and pJ by event and place. A line
+# of the flash is two array reads of 100 pJ, a waiting cycle 500 pJ, an issue slot 1000 pJ.
+EVERYWHERE = {
+    **dict.fromkeys(ISSUE_EVENTS, (1, 1000, "derived")),
+    **dict.fromkeys(("branch_refill", "pipeline_stall", "fetch_wait", "sram_conflict",
+                     "bus_contention", "dma_wait"), (1, 500, "derived")),
+    **dict.fromkeys(("tcm_access", "sram_access", "dcache_access", "kernel_dispatch"),
+                    (0, 0, "assumed")),
+    "sleep": (1, 0, "derived"), "clock_tree": (0, 200, "derived"), "leakage": (0, 2, "derived"),
+    "epoch_host_cycle": (1, 1000, "derived"), "cache_clean": (4, 4000, "assumed")}
+SDRAM = 2 * ((18 + 2 / 32) / 0.99 - 1), 2 * (16 + 2 / 32) / 0.99  # read less its own cycle, written
+AT_PLACES = {
+    "flash_wait": dict.fromkeys(("tcm", "near", "ram", "flash", "psram", "sdram"), (1, 500)),
+    "sram_wait": {"tcm": (0, 0), "near": (0, 0), "ram": (6, 3000), "flash": (4, 2000),
+                  "psram": (18, 9000), "sdram": (4, 2000)},
+    "write_through": {"tcm": (1, 500), "near": (1, 500), "ram": (8, 4000), "flash": (6, 3000),
+                      "psram": (20, 10_000), "sdram": (6, 3000)},
+    "external_wait": {"tcm": (0, 0), "near": (0, 0), "ram": (6, 3000), "flash": (14, 7000),
+                      "psram": (24, 12_000), "sdram": (4, 2000)},
+    "dma_byte": {"tcm": (0, 0), "near": (0, 0), "ram": (0, 0), "flash": (0, 6.25),
+                 "psram": (0, 0), "sdram": (0, 0)},
+    "icache_refill": {"ram": (12, 6000), "flash": (24, 12_200), "psram": (48, 24_000),
+                      "sdram": (SDRAM[0], 500 * SDRAM[0]), "l2": (5, 2500)},
+    "write_back": {"ram": (14, 7000), "flash": (12, 6000), "psram": (40, 20_000),
+                   "sdram": (SDRAM[1], 500 * SDRAM[1]), "l2": (5, 2500)},
+    "dcache_access": {"l2": (1, 2500)}}
+AT_PLACES["dcache_read_refill"] = AT_PLACES["dcache_write_refill"] = {
+    **AT_PLACES["icache_refill"], "flash": (10, 5200)}
+
+
+def test_every_price_of_the_ledger_board_by_hand():
+    table = derive_prices(change_board(LEDGER, {"caches.l2.enabled": True})).table
+    expected = {(event, ""): price for event, price in EVERYWHERE.items()} | {
+        (event, place): (*price, "derived") for event, places in AT_PLACES.items()
+        for place, price in places.items()}
+    assert set(table) == set(expected)
+    for (event, place), (cycles, pj, kind) in expected.items():
+        price = table[event, place]
+        assert (price.event, price.place, price.clock, price.kind) == (event, place, "cpu", kind)
+        assert (price.cycles, price.pj) == pytest.approx((cycles, pj)), (event, place)
+        assert price.source and price.rel_sd is None
+
+
+def test_a_second_level_that_is_off_has_no_price():
+    assert not any(place == "l2" for _, place in derive_prices(LEDGER).table
+                   if _ != "dcache_access")
+
+
+def test_without_currents_there_are_cycles_and_no_joules():
+    unknown = derive_prices(change_board(LEDGER, {
+        "power.activity_ma_per_mhz.default": None, "power.clock_tree_ma_per_mhz.default": None,
+        "power.leakage_ma.default": None}))
+    known = derive_prices(LEDGER)
+    assert set(unknown.table) == set(known.table)
+    for key, price in unknown.table.items():
+        assert price == replace(known.table[key], pj=None)
+
+
+@pytest.mark.parametrize("place", ["ram", "flash"])
+def test_a_stated_price_is_told_whole(place):
+    stated = EventPrice(event="write_back", place=place, cycles=5, clock="axi", pj=7.0)
+    table = derive_prices(replace(LEDGER, prices=(stated,))).table
+    assert table["write_back", place] == Price(
+        event="write_back", place=place, cycles=10.0, clock="cpu", pj=7.0, kind="assumed",
+        source=f"prices.write_back@{place} of the board file")
+    untouched = {key: price for key, price in derive_prices(LEDGER).table.items()
+                 if key != ("write_back", place)}
+    assert {key: table[key] for key in untouched} == untouched
+    everywhere = EventPrice(event="branch_refill", place="", cycles=None, clock="cpu", pj=3.0)
+    assert derive_prices(replace(LEDGER, prices=(everywhere,))).table["branch_refill", ""] == Price(
+        event="branch_refill", place="", cycles=1.0, clock="cpu", pj=3.0, kind="assumed",
+        source="prices.branch_refill of the board file")
+
+
+def test_a_stated_place_takes_from_everywhere_what_it_leaves_open():
+    stated = EventPrice(event="pipeline_stall", place="copying", cycles=None, clock="cpu", pj=None)
+    assert derive_prices(replace(LEDGER, prices=(stated,))).price(
+        "pipeline_stall", "copying") == Price(
+            event="pipeline_stall", place="copying", cycles=1.0, clock="cpu", pj=500.0,
+            kind="assumed", source="prices.pipeline_stall@copying of the board file")
+    new = EventPrice(event="write_back", place="tcm", cycles=3, clock="cpu", pj=None)
+    assert derive_prices(replace(LEDGER, prices=(new,))).price("write_back", "tcm").pj is None
+    nothing = replace(new, cycles=None)
+    with pytest.raises(BoardError, match=r"ledger:prices\.write_back@tcm\.cycles: nothing"):
+        derive_prices(replace(LEDGER, prices=(nothing,)))
+
+
+@pytest.mark.parametrize("missing", ["core_voltage_v", "reference_efficiency"])
+def test_a_charge_that_came_through_an_smps_needs_what_it_went_through(missing):
+    back = replace(UNIT, voltage_v=3.0, reference_regulator="smps", reference_efficiency=0.8,
+                   core_voltage_v=1.2)
+    assert rail_mw_per_ma(back) == pytest.approx(1.0 * 0.8 / 1.2 * 3.0)
+    assert rail_mw_per_ma(replace(back, **{missing: None})) is None
+
+
+@pytest.mark.parametrize("missing", ["efficiency", "reference_efficiency"])
+def test_an_smps_of_unknown_efficiency_is_taken_as_at_the_reference(missing):
+    power = replace(UNIT, regulator="smps", reference_voltage_v=3.3, efficiency=0.8,
+                    reference_efficiency=0.9)
+    assert rail_mw_per_ma(power) == pytest.approx(3.3 * 0.9 / 0.8)
+    assert rail_mw_per_ma(replace(power, **{missing: None})) == 3.3
+
+
+def test_what_is_not_known_leaves_its_price_unknown():
+    assert stall_pj(replace(UNIT, stall_share=None)) is None
+    assert stall_pj(replace(UNIT, activity_ma_per_mhz=None)) is None
+    assert issue_pj(replace(UNIT, stall_share=None, reference_ipc=0.5)) == 2000
+    assert issue_pj(replace(UNIT, reference_ipc=None)) is None
+    assert issue_pj(replace(UNIT, activity_ma_per_mhz=None)) is None
+    assert leakage_pj(replace(UNIT, leakage_ma=None)) is None
+    assert clock_tree_pj(replace(UNIT, clock_tree_ma_per_mhz=None)) is None
+    lost = replace(UNIT, regulator="smps", reference_regulator="ldo", efficiency=None)
+    assert {leakage_pj(lost), clock_tree_pj(lost), stall_pj(lost), issue_pj(lost)} == {None}

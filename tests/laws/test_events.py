@@ -11,7 +11,7 @@ import math
 import pytest
 from event_table import BUS, CODE, CORE, DATA
 from event_table_npu import EPOCHS
-from made_bills import LEDGER, ROUND, Case, Line, busy, kernel, list_lines
+from made_bills import LEDGER, ROUND, Case, Line, busy, kernel, list_lines, walk
 from made_graphs import one_layer, tensor
 
 from hwmodels.counts import CAUSE_GROUPS, CAUSES, EVENTS, Bill, make_bill
@@ -38,6 +38,13 @@ def test_a_bill_has_the_lines_worked_out_by_hand(case: Case):
     assert sorted(found) == sorted((line.event, line.place) for line in case.lines)
     for line in case.lines:
         assert agrees(found[line.event, line.place], line), (found[line.event, line.place], line)
+
+
+@pytest.mark.parametrize("case", (*DATA, *BUS), ids=[case.name for case in (*DATA, *BUS)])
+def test_what_an_access_costs_belongs_to_its_operand(case: Case):
+    """The core's own lines belong to none, lines of a memory or cache to the data walked."""
+    for line in case.bill().lines:
+        assert line.operand == ("input" if line.place else ""), line
 
 
 @pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
@@ -83,6 +90,15 @@ def check(bill: Bill, *lines: Line) -> None:
     found = list_lines(bill)
     for line in lines:
         assert agrees(found[line.event, line.place], line), (found[line.event, line.place], line)
+
+
+def test_lines_that_leave_the_first_level_go_to_the_second_behind_the_core():
+    """64 lines stored through 32: 32 go below, five cycles each that nobody waits for."""
+    bill = Case(name="", work=kernel(data=walk("ram", 512, write=True)), lines=(),
+                changes={"caches.l2.enabled": True}).bill()
+    check(bill, Line("dcache_refill", "dcache_write_refill", "l2", 64, 0, 0, 160_000),
+          Line("write_back", "write_back", "l2", 32, 0, 0, 80_000))
+    assert {line.operand for line in bill.lines} == {"input"}
 
 
 def test_calls_and_transfers_of_a_prediction():

@@ -1,0 +1,1 @@
+"""Mutation testing of the modules a bill is made of."""

@@ -1,0 +1,163 @@
+"""Changes the code of the modules a bill is made of, one place at a time: do the tests notice?
+
+    python -m benchmarks.mutation [--module M]... [--sample N] [--seed S] [--together] [--show]
+
+Mutants are mutmut's: another number, operator, comparison, string, argument, branch. Each runs in
+a process forked from one that has imported everything, against the tests that reach its function.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from benchmarks.mutation.modules import (
+    MODULES,
+    NOT_MUTATED,
+    ROOT,
+    Module,
+    explain,
+    list_files,
+)
+
+LEAST_SHARE = 0.95
+"""Share of the mutants that can be told at all which tests must kill."""
+
+KILLED = ("killed", "timeout", "caught by type check", "segfault", "suspicious")
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of a module's mutants.
+
+    Parameters
+    ----------
+    mutants : int
+        There are in all.
+    counts : Counter of str
+        Of those run, by status; "equivalent" are survivors a rule explains.
+    survivors : tuple of (str, str)
+        Name and diff.
+    """
+
+    mutants: int
+    counts: Counter[str]
+    survivors: tuple[tuple[str, str], ...]
+
+    @property
+    def share(self) -> float:
+        """Killed of those that can be."""
+        told = self.counts.total() - self.counts["equivalent"]
+        return sum(self.counts[status] for status in KILLED) / told if told else 1.0
+
+
+def join_modules(names: Sequence[str]) -> Module:
+    """Return modules as one, so that what a run takes before its first mutant is paid once."""
+    chosen = [MODULES[name] for name in names]
+    return Module(tuple(dict.fromkeys(file for one in chosen for file in one.files)),
+                  tuple(dict.fromkeys(test for one in chosen for test in one.tests)))
+
+
+def run_module(name: str, module: Module, *, sample: int, seed: int, children: int) -> Outcome:
+    """Mutate one module and run its tests.
+
+    Parameters
+    ----------
+    name : str
+        Of the folder it is done in, below `out/mutation`.
+    module : Module
+        Files and tests.
+    sample : int
+        Mutants to run, drawn at random; 0 is all.
+    seed : int
+        Of the draw.
+    children : int
+        Processes at once.
+    """
+    folder = ROOT / "out" / "mutation" / name
+    _prepare(folder, module)
+    environment = os.environ | {"NUMBA_DISABLE_JIT": "1", "PYTHONDONTWRITEBYTECODE": "1"}
+    done = subprocess.run(
+        [sys.executable, str(Path(__file__).with_name("worker.py")), str(children), str(sample),
+         str(seed)], cwd=folder, env=environment, capture_output=True, text=True, check=False)
+    results = folder / "mutants" / "results.json"
+    if not results.exists():
+        sys.exit(f"{name}: mutmut could not run\n{done.stdout[-3000:]}\n{done.stderr[-3000:]}")
+    return _read(json.loads(results.read_text(encoding="utf-8")))
+
+
+def _prepare(folder: Path, module: Module) -> None:
+    """Make a folder with what mutmut reads: the packages, the tests, and what to do."""
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    for name in ("hwmodels", "calibration", "twin", "tests", "firmware", "pyproject.toml"):
+        (folder / name).symlink_to(ROOT / name)
+    (folder / "setup.cfg").write_text("\n".join([
+        "[mutmut]", _option("source_paths", ("hwmodels", "calibration", "twin")),
+        _option("only_mutate", list_files(module.files)),
+        _option("also_copy", ("firmware",)),
+        _option("do_not_mutate_patterns", NOT_MUTATED),
+        _option("pytest_add_cli_args", ("-p", "no:cacheprovider", "-p", "no:xdist")),
+        _option("pytest_add_cli_args_test_selection", list_files(module.tests)), ""]),
+        encoding="utf-8")
+
+
+def _option(name: str, values: object) -> str:
+    return f"{name} =\n" + "\n".join(f"    {value}" for value in values)  # type: ignore[attr-defined]
+
+
+def _read(document: dict[str, object]) -> Outcome:
+    counts: Counter[str] = Counter()
+    survivors = []
+    for result in document["results"]:  # type: ignore[attr-defined]
+        status, diff = result["status"], result["diff"]
+        if status not in KILLED:
+            changed = [line for line in diff.splitlines()
+                       if line[:1] in "+-" and line[:3] not in ("+++", "---")]
+            if explain("\n".join(changed)) is not None:
+                status = "equivalent"
+            else:
+                survivors.append((result["name"], "\n".join(changed)))
+        counts[status] += 1
+    return Outcome(int(document["mutants"]), counts, tuple(survivors))  # type: ignore[call-overload]
+
+
+def main() -> int:
+    """Run the modules asked for; 1 when fewer are killed than must be."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])  # type: ignore[union-attr]
+    parser.add_argument("--module", action="append", choices=list(MODULES))
+    parser.add_argument("--sample", type=int, default=0, help="of each module; all without it")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--children", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--together", action="store_true", help="sample the modules as one")
+    parser.add_argument("--show", action="store_true", help="what survived, line by line")
+    asked = parser.parse_args()
+    failed = False
+    print(f"{'module':<10} {'mutants':>8} {'run':>6} {'killed':>7} {'timeout':>8} {'survived':>9} "
+          f"{'equivalent':>11} {'share':>7}")
+    names = asked.module or list(MODULES)
+    chosen = {"together": join_modules(names)} if asked.together else {
+        name: MODULES[name] for name in names}
+    for name, module in chosen.items():
+        outcome = run_module(name, module, sample=asked.sample, seed=asked.seed,
+                             children=asked.children)
+        counts = outcome.counts
+        print(f"{name:<10} {outcome.mutants:>8} {counts.total():>6} {counts['killed']:>7} "
+              f"{counts['timeout']:>8} {len(outcome.survivors):>9} {counts['equivalent']:>11} "
+              f"{outcome.share:>7.1%}", flush=True)
+        for survivor, diff in outcome.survivors if asked.show else ():
+            print(f"  {survivor}\n{diff}", flush=True)
+        failed |= outcome.share < LEAST_SHARE
+    return int(failed)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,80 @@
+"""What is mutated, which tests judge it, and which mutants nothing could tell from the original."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+
+
+@dataclass(frozen=True, slots=True)
+class Module:
+    """Files under mutation and the tests that judge them; globs from the root."""
+
+    files: tuple[str, ...]
+    tests: tuple[str, ...]
+
+
+TABLE = "tests/laws/test_events.py"
+
+MODULES: Mapping[str, Module] = {
+    "counts": Module(("hwmodels/counts.py",), (
+        TABLE, "tests/hwmodels/test_counts.py", "tests/hwmodels/test_simulator.py",
+        "tests/twin/prediction/test_document.py")),
+    "prices": Module(("hwmodels/prices.py",), (TABLE, "tests/hwmodels/test_prices.py")),
+    "paths": Module(("hwmodels/paths/*.py",), (
+        TABLE, "tests/hwmodels/test_simulator_paths.py", "tests/hwmodels/test_simulator.py",
+        "tests/hwmodels/test_prices.py")),
+    "npu": Module(("hwmodels/npu/*.py",), (TABLE, "tests/hwmodels/test_npu.py",
+                                           "tests/laws/test_npu_laws.py")),
+    "placement": Module(("twin/deployment/placement.py",), (
+        "tests/twin/deployment/test_placement.py",)),
+    "sides": Module(("twin/attribution/side*.py",), ("tests/twin/attribution/*.py",)),
+    "collector": Module(("calibration/collecting/collector.py",), (
+        "tests/calibration/collecting/test_collector*.py",)),
+}
+"""By the name `--module` takes."""
+
+NOT_MUTATED = (r"^\s*raise ",)
+"""Lines left alone: how an error is worded. Whether it is raised is up to the line before."""
+
+STRICT = re.compile(r"\bstrict=")
+LITERAL = re.compile(r"""(?:"[^"]*"|'[^']*')""")
+
+
+def explain(changed: str) -> str | None:
+    """Say why no test is to tell a mutant from the original; None when one should.
+
+    Parameters
+    ----------
+    changed : str
+        Lines of its diff, with their signs.
+
+    Returns
+    -------
+    str or None
+        `strict=` of a zip only guards against a mistake elsewhere; the case of a sentence, or
+        letters around it, is wording.
+    """
+    gone = [line[1:] for line in changed.splitlines() if line[0] == "-"]
+    come = [line[1:] for line in changed.splitlines() if line[0] == "+"]
+    if STRICT.search(changed) and re.sub(r",?\s*strict=\w+", "", "".join(gone)) == re.sub(
+            r",?\s*(strict=\w+|(?=\)))", "", "".join(come)):
+        return "strict= of a zip whose parts are of equal length"
+    said, says = (LITERAL.findall("".join(lines)) for lines in (gone, come))
+    rest, same = (LITERAL.sub("", "".join(lines)) for lines in (gone, come))
+    moved = [(one, other) for one, other in zip(said, says, strict=False) if one != other]
+    if rest == same and moved and all(
+            " " in one and one.lower() == other.replace("XX", "").lower()
+            for one, other in moved):
+        return "wording of a sentence"
+    return None
+
+
+def list_files(patterns: tuple[str, ...]) -> list[str]:
+    """Return the files some globs stand for, from the root, sorted."""
+    return sorted(str(path.relative_to(ROOT)) for pattern in patterns
+                  for path in ROOT.glob(pattern))

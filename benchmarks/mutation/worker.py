@@ -1,0 +1,37 @@
+"""Runs in a folder of its own: makes the mutants of one module, runs all or a sample of them.
+
+    python worker.py CHILDREN SAMPLE SEED    (0 is all) writes mutants/results.json
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import sys
+from pathlib import Path
+
+
+def main(children: int, sample: int, seed: int) -> None:
+    """Generate, choose, run, and write name, status and diff of each mutant."""
+    from mutmut import __main__ as mutmut
+    from mutmut.mutation.trampoline import set_mutant_under_test
+
+    set_mutant_under_test("mutant_generation")
+    Path("mutants").mkdir(exist_ok=True)
+    mutmut.copy_src_dir()
+    mutmut.copy_also_copy_files()
+    mutmut.create_mutants(children)
+    known, _ = mutmut.collect_source_file_mutation_data(mutant_names=())
+    names = sorted(name for _, name, _ in known)
+    chosen = sorted(random.Random(seed).sample(names, min(sample, len(names)))) if sample else names
+    mutmut._run(chosen, children)
+    told, _ = mutmut.collect_source_file_mutation_data(mutant_names=chosen)
+    Path("mutants/results.json").write_text(json.dumps({
+        "mutants": len(names), "results": [
+            {"name": name, "status": mutmut.status_by_exit_code[code],
+             "diff": "" if code == 1 else mutmut.get_diff_for_mutant(name, path=data.path)}
+            for data, name, code in told]}), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main(*map(int, sys.argv[1:]))
