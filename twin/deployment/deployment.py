@@ -103,6 +103,10 @@ class Deployment:
             from twin.network.rewrites.fused_padding import fuse_padding
 
             graph = fuse_padding(graph)
+        if self.runtime.copies_shapes:
+            from twin.network.rewrites.copied_shapes import copy_shapes
+
+            graph = copy_shapes(graph)
         return self.target.rewrite(graph, self)
 
     @property

@@ -181,6 +181,7 @@ OPERATORS: Mapping[str, Operator] = {operator.name: operator for operator in (
         "space_to_batch_nd", "batch_to_space_nd", "tile", "broadcast_to")),
     _operator("pad"),
     _operator("reshape", alias=True),
+    _operator("reshape_copy"),
     _operator("transpose"),
     _operator("softmax"),
     _operator("logistic"),

@@ -76,6 +76,10 @@ class Runtime:
         What it hands to an accelerator; None: everything runs on the core.
     target : str
         How its kernels get onto hardware: a name of `twin.runtimes.targets`.
+    counted : (str, str) or None
+        Kernels and compiler level whose instructions were counted; None: as lowered from source.
+    copies_shapes : bool
+        Whether an operator that only renames its input copies it.
     """
 
     name: str
@@ -100,6 +104,8 @@ class Runtime:
     facts: tuple[Fact, ...] = field(default=(), repr=False)
     offload: Offload | None = None
     target: str = CORE
+    counted: tuple[str, str] | None = None
+    copies_shapes: bool = False
 
     @property
     def identity(self) -> str:
@@ -132,6 +138,10 @@ class Runtime:
         if self.is_compiled:
             names = (self.library,)
         lowering = find_lowering(names, op, dtype, isa)
+        if self.counted is not None:
+            from twin.runtimes.counted.lower import lower_counted
+
+            return lower_counted(*self.counted, lowering)
         if lowering is None:
             raise RuntimeRefusedError(f"runtime {self.identity} has no kernel for {op!r}")
         return lowering
@@ -213,7 +223,7 @@ def _read(path: Path) -> dict[str, Any]:
 
 _PLAIN = ("description", "library", "dtypes", "structure", "drops_dead_channels",
           "dispatches_aliases", "in_place", "parameters_in")
-_SWITCHES = ("fuses_padding", "overlaps")
+_SWITCHES = ("fuses_padding", "overlaps", "copies_shapes")
 """False where a file does not say."""
 _NUMBERS = ("dispatch_cycles", "setup_cycles_per_op", "setup_cycles_per_channel", "code_bytes",
             "ram_bytes", "alignment_bytes")
@@ -228,7 +238,7 @@ def _load(path: Path, version: str) -> Runtime:
     changes = dict(document["versions"][chosen] or {})
     offload_leaves = {**merged.pop("offload", {}), **changes.pop("offload", {})}
     merged.update(changes)
-    known = (*_PLAIN, *_SWITCHES, *_NUMBERS, "efficiency", "target")
+    known = (*_PLAIN, *_SWITCHES, *_NUMBERS, "efficiency", "target", "counted")
     unknown = set(merged) - set(known)
     if unknown:
         key = sorted(unknown)[0]
@@ -266,7 +276,17 @@ def _load(path: Path, version: str) -> Runtime:
         code_bytes=int(numbers["code_bytes"]), ram_bytes=int(numbers["ram_bytes"]),
         alignment_bytes=int(numbers["alignment_bytes"]), efficiency=efficiency,
         facts=tuple(facts), offload=offload, target=str(merged.get("target", CORE)),
+        copies_shapes=bool(merged.get("copies_shapes", False)),
+        counted=_read_counted(path, merged.get("counted")),
     )
+
+
+def _read_counted(path: Path, told: Any) -> tuple[str, str] | None:
+    if told is None:
+        return None
+    if not (isinstance(told, dict) and set(told) == {"kernels", "level"}):
+        raise RuntimeRefusedError(f"{path}:counted: kernels and level are expected")
+    return str(told["kernels"]), str(told["level"])
 
 
 def _choose_version(path: Path, document: dict[str, Any], version: str) -> str:

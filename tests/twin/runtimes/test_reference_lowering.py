@@ -9,6 +9,7 @@ from hwmodels.core.file import load_core
 from hwmodels.core.schedule import count_block
 from hwmodels.kernel import Kernel, Loop, Operand
 from hwmodels.nest.stream import check_nests, measure_traffic
+from twin.deployment.sites import NAMES
 from twin.errors import RuntimeRefusedError
 from twin.network.graph import Graph, Layer, Tensor, Window
 from twin.network.operators import OPERATORS, PAIRED, UNARY
@@ -58,8 +59,7 @@ def find(op: str) -> Lowering:
 def lower(graph: Graph, layer: Layer, core: str = "thumb2", fpu: str | None = "") -> Kernel:
     isa, own_fpu, _ = CORES[core]
     lowering = find(layer.op)
-    names = ("input", "weights", "bias") if OPERATORS[layer.op].parameters or layer.op in (
-        "svdf", "lstm", "gru") else tuple("input" if i == 0 else f"input{i + 1}" for i in range(9))
+    names = NAMES.get(layer.op, tuple("input" if i == 0 else f"input{i + 1}" for i in range(9)))
     sizes = [(name, graph.tensors[place].size_bytes) for name, place in zip(
         names, layer.inputs, strict=False)]
     out = graph.tensors[layer.outputs[0]]
@@ -212,7 +212,7 @@ def test_every_operator_lowers_everywhere(op: str, core: str, dtype: str) -> Non
 READ_ONLY = {
     *UNARY, *PAIRED, "reduce_min", "sum", "arg_max", "arg_min", "pack", "unpack", "gather",
     "space_to_depth", "depth_to_space", "space_to_batch_nd", "batch_to_space_nd", "tile",
-    "broadcast_to", "select", "cast", "log_softmax", "l2_normalization"} - {"abs"}
+    "broadcast_to", "reshape_copy", "select", "cast", "log_softmax", "l2_normalization"} - {"abs"}
 """Operators models are read and verified with, which no library lowers: they are refused."""
 
 

@@ -35,7 +35,9 @@ def kws():
 def test_the_default_of_every_runtime_is_its_latest_release():
     names = {identity.partition("@")[0] for identity in list_runtimes()}
     for name in names - {"firmware"}:  # its versions are levels of optimisation
-        latest = [one for one in list_runtimes() if one.startswith(f"{name}@")][-1]
+        releases = [one for one in list_runtimes() if one.startswith(f"{name}@")]
+        # Counted releases have no learnt prices yet: asked for by name.
+        latest = [one for one in releases if load_runtime(one).counted is None][-1]
         assert load_runtime(name).identity == latest
     assert load_runtime("x-cube-ai").version == "10.2.0"
 

@@ -261,8 +261,11 @@ def _strided_slice(node: Node) -> Layer:
             start = 0 if stride > 0 else shape[axis] - 1
         begin.append(start % shape[axis])
     rest = len(shape) - len(begin)
-    return node.layer("slice", node.inputs[:1], begin=(*begin, *(0,) * rest),
-                      strides=(*strides, *(1,) * rest))
+    # Another operator of the file than SLICE, even where its strides are one.
+    layer = node.layer("slice", node.inputs[:1], begin=(*begin, *(0,) * rest),
+                       strides=(*strides, *(1,) * rest))
+    return layer if set(strides) != {1} else replace(
+        layer, options=tuple(sorted((*layer.options, ("strided", True)))))
 
 
 def _pad(mode: str) -> Callable[[Node], Layer]:
@@ -276,7 +279,9 @@ def _pad(mode: str) -> Callable[[Node], Layer]:
 
 
 def _reshape(node: Node) -> Layer:
-    return node.layer("reshape", node.inputs[:1])
+    if node.builtin == "RESHAPE":
+        return node.layer("reshape", node.inputs[:1])
+    return node.layer("reshape", node.inputs[:1], of=node.builtin.lower())
 
 
 def _transpose(node: Node) -> Layer:

@@ -174,7 +174,8 @@ def _slice(graph: Graph, layer: Layer, add: AddConstant) -> Encoded:
     begin, strides = layer.option("begin"), layer.option("strides")
     source = graph.tensors[layer.inputs[0]].shape
     output = graph.tensors[layer.outputs[0]].shape
-    if set(strides) == {1} and len(output) == len(source):
+    boxed = set(strides) == {1} and not layer.option("strided", False)
+    if boxed and len(output) == len(source):
         inputs = (layer.inputs[0], add(f"{layer.name}/begin", _int32(begin)),
                   add(f"{layer.name}/size", _int32(output)))
         return _encoded(layer, "SLICE", "SliceOptions", inputs)

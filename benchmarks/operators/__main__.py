@@ -1,0 +1,104 @@
+"""Operators as lowered beside operators as counted: `python -m benchmarks.operators [--fit]`.
+
+Each counted row is deployed as a network of one layer on a board of its core, under the runtime of
+its kernels and level, and predicted at stated prices. Instructions, loads and stores are those of
+the prediction; `--fit` first learns the coefficients of `twin/runtimes/counted/counts` again and
+says how far each row is when its code's other rows predict it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks.operators.fit import group_rows, leave_one_out, write_tables
+from benchmarks.operators.table import Counted, read_graphs, read_rows
+from hwmodels.errors import TwinError
+from hwmodels.isa.instruction import parse_code
+from hwmodels.simulator import simulate
+from twin.deployment.deployment import deploy
+from twin.deployment.sites import code_address, lower_network
+from twin.runtimes.counted.table import FOLDER
+
+BOARDS = {"cortex-m4": "nucleo_l4r5zi", "cortex-m7": "nucleo_h7a3zi_q",
+          "cortex-m0plus": "rpi_pico", "cortex-m55": "apollo510_evb"}
+LEVELS = {"O2": "2026", "Os": "2026-os", "O2-dcheck": "2026-dcheck"}
+LIBRARIES = {"cmsis-nn": "tflm-cmsis-nn", "reference": "tflm-reference"}
+
+
+def execute(row: Counted) -> tuple[int, int, int]:
+    """Return instructions, loads and stores of a row as the twin lowers it."""
+    runtime = f"{LIBRARIES[row.kernels]}@{LEVELS[row.level]}"
+    deployment = deploy(read_graphs()[row.model], BOARDS[row.core], runtime=runtime)
+    kernels = [kernel for group in lower_network(deployment) for kernel in group]
+    runs = simulate(kernels, deployment.board, code_address=code_address(deployment),
+                    code_memory=deployment.code, cold=True)
+    moved = {"load": 0, "store": 0}
+    for kernel in kernels:
+        for block in kernel.blocks:
+            for one in parse_code(block.code):
+                if one.kind in moved:
+                    moved[one.kind] += one.transfers * block.trips
+    return sum(run.instructions for run in runs), moved["load"], moved["store"]
+
+
+def describe_errors(name: str, errors: Iterable[float]) -> str:
+    """Return a line: how many, median, 90 % and largest of absolute relative errors."""
+    found = np.abs(np.array(list(errors)))
+    return (f"{name:44} {len(found):5} {np.median(found):7.1%} {np.quantile(found, 0.9):7.1%} "
+            f"{found.max():8.1%}")
+
+
+def judge(rows: Iterable[Counted]) -> int:
+    """Print errors by core, level and operator; returns how many rows were refused."""
+    found: list[tuple[Counted, str, float, float, float]] = []
+    refused: list[str] = []
+    for row in rows:
+        try:
+            counts = execute(row)
+        except TwinError as refusal:
+            refused.append(f"{row.model} on {row.core}: {refusal}")
+            continue
+        wanted = (row.instructions, row.loads, row.stores)
+        found.append((row, read_graphs()[row.model].layers[0].op, *(
+            said / max(1, told) - 1 for said, told in zip(counts, wanted, strict=True))))
+        if len(found) % 200 == 0:
+            print(f"\r{len(found)} rows", end="", file=sys.stderr, flush=True)
+    print(f"{'instructions':44} {'rows':>5} {'median':>7} {'90 %':>7} {'largest':>8}")
+    for key in dict.fromkeys((one[0].kernels, one[0].core, one[0].level) for one in found):
+        print(describe_errors(" ".join(key), (
+            one[2] for one in found if (one[0].kernels, one[0].core, one[0].level) == key)))
+    for op in sorted({one[1] for one in found}):
+        print(describe_errors(op, (one[2] for one in found if one[1] == op)))
+    scalar = [one for one in found if one[0].core != "cortex-m55"]
+    if scalar:
+        print(describe_errors("loads, scalar cores", (one[3] for one in scalar)))
+        print(describe_errors("stores, scalar cores", (one[4] for one in scalar)))
+    print(describe_errors("instructions, all", (one[2] for one in found)))
+    for line in sorted(set(refused))[:20]:
+        print("refused:", line)
+    return len(refused)
+
+
+def main() -> int:
+    """Fit if asked, then judge."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.operators")
+    parser.add_argument("--fit", action="store_true", help="learn the coefficients again")
+    parser.add_argument("--core", action="append", help="judge this core only")
+    parser.add_argument("--level", action="append", help="judge this level only")
+    asked = parser.parse_args()
+    if asked.fit:
+        groups = group_rows()
+        write_tables(groups, Path(FOLDER))
+        errors = leave_one_out(groups)
+        print(describe_errors("left out, from its code's other rows", (one for _, one in errors)))
+    return 1 if judge(row for row in read_rows() if (not asked.core or row.core in asked.core)
+                      and (not asked.level or row.level in asked.level)) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

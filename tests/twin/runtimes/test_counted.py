@@ -1,0 +1,86 @@
+"""Counted kernels: exact mixtures, coefficients that give back the counts, what stands in."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from made_graphs import one_layer, tensor
+
+from benchmarks.operators.__main__ import execute
+from benchmarks.operators.table import read_graphs, read_rows
+from hwmodels.isa.instruction import parse_code
+from twin.deployment.deployment import deploy
+from twin.deployment.sites import lower_network
+from twin.network.graph import Window
+from twin.prediction.prediction import predict
+from twin.runtimes.counted.describe import describe
+from twin.runtimes.counted.mixture import CLASSES, mix, widen
+from twin.runtimes.counted.table import look_up
+
+BOARD = "nucleo_l4r5zi"
+ROWS = [row for row in read_rows() if (row.core, row.level) == ("cortex-m4", "O2")]
+CORES = [row for row in read_rows() if row.core != "cortex-m4" or row.level != "O2"]
+
+
+@given(st.dictionaries(st.sampled_from(CLASSES), st.integers(0, 200_000)),
+       st.sampled_from(["thumb2", "thumb1", "rv32"]))
+def test_a_mixture_executes_what_is_asked(amounts, dialect):
+    blocks = mix(dialect, amounts)
+    assert sum(len(parse_code(block.code)) * block.trips for block in blocks) == sum(
+        amounts.values())
+    assert all(block.entries == block.trips for block in blocks)
+
+
+@given(st.integers(0, 5_000), st.integers(0, 20_000))
+def test_wide_accesses_move_the_registers_asked_for(instructions, moved):
+    parted = widen({"load": instructions, "alu": 7}, moved, 0)
+    kinds = [parted["load"], parted["load pair"], parted["load multiple"]]
+    assert sum(kinds) == instructions and min(kinds) >= 0 and parted["alu"] == 7
+    said = kinds[0] + 2 * kinds[1] + 4 * kinds[2]
+    assert said == min(max(moved, instructions), 4 * instructions)
+
+
+@pytest.mark.parametrize("row", ROWS[::9], ids=lambda row: f"{row.kernels} {row.model}")
+def test_operators_execute_what_was_counted(row):
+    instructions, _, _ = execute(row)
+    assert instructions == pytest.approx(row.instructions, rel=0.05)
+
+
+@pytest.mark.parametrize(
+    "row", CORES[::97], ids=lambda row: f"{row.kernels} {row.core} {row.level} {row.model}")
+def test_other_cores_and_levels_have_their_own_counts(row):
+    instructions, _, _ = execute(row)
+    assert instructions == pytest.approx(row.instructions, rel=0.10)
+
+
+def test_every_counted_operator_is_described():
+    assert all(describe(graph, graph.layers[0]) is not None for graph in read_graphs().values())
+
+
+def test_what_was_never_counted_stands_in_and_is_assumed():
+    graph = one_layer("abs", [tensor((1, 10), dtype="int32")], [tensor((1, 10), dtype="int32")])
+    amounts = look_up("reference", "m4", "O2", "abs", describe(graph, graph.layers[0]))
+    assert amounts is not None and amounts.stands_in
+    made = predict(deploy(graph, BOARD, runtime="tflm-reference@2026"))
+    assert made.layers[0].assumed
+
+
+def test_a_change_of_shape_is_a_copy_in_its_own_place():
+    graph = one_layer("reshape", [tensor((1, 8, 8, 4))], [tensor((1, 256))])
+    old, new = (deploy(graph, BOARD, runtime=f"tflm-cmsis-nn@{release}")
+                for release in ("2023", "2026"))
+    assert lower_network(old) == ((),)
+    (kernel,), = lower_network(new)
+    assert {operand.name for operand in kernel.operands} == {"input", "output"}
+    assert new.placement.arena_bytes >= 2 * 256 > old.placement.arena_bytes
+    assert predict(new).layers[0].instructions < 300  # 130 of the call, then word by word.
+
+
+def test_float_runs_under_the_integer_library_too():
+    window = Window(kernel=(1, 1))
+    graph = one_layer(
+        "max_pool_2d", [tensor((1, 4, 4, 3), dtype="float32")],
+        [tensor((1, 4, 4, 3), dtype="float32")], window=window)
+    made = predict(deploy(graph, BOARD, runtime="tflm-cmsis-nn@2026"))
+    assert made.layers[0].instructions > 100

@@ -1,0 +1,35 @@
+"""The work of a layer, by operator."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+
+from twin.network.graph import Graph, Layer
+from twin.runtimes.counted.terms import (
+    elementwise,
+    movement,
+    products,
+    reductions,
+    rows,
+    windows,
+)
+from twin.runtimes.counted.work import Describe, Work
+
+
+@cache
+def _terms() -> Mapping[str, tuple[str, Describe]]:
+    return {op: (module.FAMILY, told)
+            for module in (elementwise, movement, products, reductions, rows, windows)
+            for op, told in module.TERMS.items()}
+
+
+def describe(graph: Graph, layer: Layer) -> Work | None:
+    """Return the work of a layer; None for an operator nobody counted."""
+    told = _terms().get(layer.op)
+    return None if told is None else told[1](graph, layer)
+
+
+def family_of(op: str) -> str:
+    """Return the family a described operator belongs to."""
+    return _terms()[op][0]

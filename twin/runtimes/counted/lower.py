@@ -1,0 +1,159 @@
+"""A counted operator as a kernel: its instructions from the table, its accesses from its loops.
+
+Where the library's own loops are lowered from source, their blocks are kept, as a core schedules
+them better than a mixture; they are only brought to the counted number of instructions. Operators
+without such a lowering read each operand once, in order, and are a mixture of classes.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+
+from hwmodels.isa.instruction import parse_code
+from hwmodels.kernel import Block, Kernel
+from twin.errors import RuntimeRefusedError
+from twin.network.graph import DTYPE_BITS, Graph, Layer
+from twin.runtimes.counted.describe import describe, family_of
+from twin.runtimes.counted.mixture import mix, widen
+from twin.runtimes.counted.table import Amounts, choose_core, look_up
+from twin.runtimes.lowering import Lowering, Site, no_scratch
+from twin.runtimes.lowering.blocks import build_kernel, choose_dialect, count_instructions, plain
+from twin.runtimes.lowering.nests import load, repeat, resolve, store
+
+KEPT = frozenset((
+    "conv_2d", "depthwise_conv_2d", "transpose_conv_2d", "fully_connected", "batch_matmul", "svdf",
+    "lstm", "average_pool_2d", "max_pool_2d"))
+"""Operators whose lowered loops are kept: a core's pipeline and MAC units see their order."""
+
+CLOSE = 0.25
+"""How far apart the counted and the lowered loops may be for that, relative."""
+
+
+def lower_counted(kernels: str, level: str, base: Lowering | None) -> Lowering:
+    """Return how an operator runs, with the instructions that were counted of it.
+
+    Parameters
+    ----------
+    kernels, level : str
+        Columns of the table: "cmsis-nn"; "O2".
+    base : Lowering or None
+        What the library's loops are lowered to, where they are.
+    """
+    return Lowering(lower=partial(_lower, kernels, level, base),
+                    scratch_bytes=no_scratch if base is None else base.scratch_bytes)
+
+
+def _lower(kernels: str, level: str, base: Lowering | None, graph: Graph, layer: Layer,
+           site: Site) -> tuple[Kernel, ...]:
+    work = describe(graph, layer)
+    amounts = None if work is None else look_up(
+        kernels, choose_core(site.isa, site.fpu), level, layer.op, work)
+    lowered = _try_base(base, graph, layer, site)
+    if amounts is None:
+        if lowered is None:
+            raise RuntimeRefusedError(f"layer {layer.index} {layer.op} {layer.name!r}: no kernel "
+                                      "of this library was counted or lowered")
+        return lowered
+    if lowered is None:
+        return (_read_once(graph, layer, site, amounts),)
+    if layer.op in KEPT and abs(_count(lowered) / amounts.total - 1) <= CLOSE:
+        return _bring_to(lowered, amounts, site)
+    return (_replace_blocks(lowered, amounts, site),)
+
+
+def _try_base(base: Lowering | None, graph: Graph, layer: Layer,
+              site: Site) -> tuple[Kernel, ...] | None:
+    if base is None:
+        return None
+    try:
+        return base.lower(graph, layer, site) or None
+    except RuntimeRefusedError:
+        return None
+
+
+def _count(kernels: Sequence[Kernel]) -> int:
+    return sum(count_instructions(block.code) * block.trips
+               for kernel in kernels for block in kernel.blocks)
+
+
+def _bring_to(lowered: tuple[Kernel, ...], amounts: Amounts,
+              site: Site) -> tuple[Kernel, ...]:
+    """Return lowered kernels with as many instructions as were counted."""
+    total, kinds = amounts.total, _count_kinds(lowered)
+    missing = total - sum(kinds.values())
+    if missing < 0:
+        scale = total / (total - missing)
+        lowered = tuple(replace(kernel, blocks=tuple(
+            _scale(block, scale) for block in kernel.blocks)) for kernel in lowered)
+        kinds = _count_kinds(lowered)
+        missing = max(0, total - sum(kinds.values()))
+    lacking = {name: max(0, amounts.instructions[name] - kinds.get(name, 0))
+               for name in ("load", "store", "branch", "alu")}
+    whole = sum(lacking.values()) or 1
+    share = {name: count * missing // whole for name, count in lacking.items()}
+    share["alu"] += missing - sum(share.values())
+    last = lowered[-1]
+    rest = mix(plain(choose_dialect(site.isa)), share)
+    return (*lowered[:-1], replace(last, blocks=(*last.blocks, *rest)))
+
+
+def _count_kinds(lowered: Sequence[Kernel]) -> Counter[str]:
+    """Return instructions by kind over all blocks."""
+    kinds: Counter[str] = Counter()
+    for kernel in lowered:
+        for block in kernel.blocks:
+            for one in parse_code(block.code):
+                kinds[one.kind] += block.trips
+    return kinds
+
+
+def _mix(amounts: Amounts, site: Site) -> tuple[Block, ...]:
+    return mix(plain(choose_dialect(site.isa)),
+               widen(amounts.instructions, amounts.loads, amounts.stores))
+
+
+def _scale(block: Block, scale: float) -> Block:
+    """Return a block run so much less often; blocks that are rarely run stay."""
+    if block.trips < 16:
+        return block
+    trips = round(block.trips * scale)
+    return replace(block, trips=trips, entries=min(block.entries, trips))
+
+
+def _replace_blocks(lowered: tuple[Kernel, ...], amounts: Amounts, site: Site) -> Kernel:
+    """Return one kernel with the accesses of the lowered ones and the counted instructions."""
+    first = lowered[0]
+    operands = {operand.name: operand for kernel in lowered for operand in kernel.operands}
+    return replace(
+        first, blocks=_mix(amounts, site),
+        nests=tuple(nest for kernel in lowered for nest in kernel.nests),
+        operands=tuple(operands.values()), assumed=amounts.stands_in,
+        useful_macs=sum(kernel.useful_macs for kernel in lowered))
+
+
+def _read_once(graph: Graph, layer: Layer, site: Site, amounts: Amounts) -> Kernel:
+    """Return a kernel that reads every operand once, in order, and writes every result."""
+    moves = []
+    for operand in site.operands:
+        if operand.role in ("scratch", "parameters"):
+            continue
+        write = operand.role == "output"
+        width = _width(graph, layer, operand.name)
+        trips = operand.size_bytes // width
+        step = store if write else load
+        moves.append(repeat("element", trips, step(operand.name, width, 0, element=width)))
+    return build_kernel(
+        layer.op, family_of(layer.op), site,
+        _mix(amounts, site), resolve(*moves),
+        assumed=amounts.stands_in)
+
+
+def _width(graph: Graph, layer: Layer, operand: str) -> int:
+    """Bytes of one element of an operand."""
+    number = int(operand.lstrip("abcdefghijklmnopqrstuvwxyz") or 1) - 1
+    ids = layer.outputs if operand.startswith("output") else layer.inputs
+    place = ids[number] if operand.startswith(("input", "output")) and number < len(ids) else ids[0]
+    return max(1, DTYPE_BITS[graph.tensors[place].dtype] // 8)

@@ -1,0 +1,119 @@
+"""The coefficients: what one term of a kernel executes, by kernels, core and compiler level."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+from twin.runtimes.counted.mixture import CLASSES
+from twin.runtimes.counted.work import Work
+
+FOLDER = Path(__file__).parent / "counts"
+
+CORES = {"armv6-m": "m0plus", "armv8.1-m-mve": "m55"}
+"""Core whose counts stand for an instruction set, where it is not the Cortex-M4's."""
+
+ALIASES = {"reshape_copy": "reshape"}
+"""Operators counted under another name."""
+
+REFERENCE = "reference"
+"""Kernels every library falls back to; a table of others holds only what differs from them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Amounts:
+    """What a call of a kernel executes.
+
+    Parameters
+    ----------
+    instructions : mapping of str to int
+        By class of `CLASSES`.
+    loads, stores : int
+        Accesses; on a vector core each element of a vector is one.
+    load_bytes, store_bytes : int
+        What they move.
+    stands_in : bool
+        Counted on another core, or another variant of the operator.
+    """
+
+    instructions: Mapping[str, int]
+    loads: int
+    stores: int
+    load_bytes: int
+    store_bytes: int
+    stands_in: bool
+
+    @property
+    def total(self) -> int:
+        """All instructions."""
+        return sum(self.instructions.values())
+
+
+_COLUMNS = ("instructions", *CLASSES, "loads", "stores", "load_bytes", "store_bytes")
+_Rows = Mapping[tuple[str, str], Mapping[str, Mapping[str, float]]]
+
+
+def choose_core(isa: str, fpu: str | None) -> str:
+    """Return the core whose counts stand for a core."""
+    return CORES.get(isa, "m7" if fpu == "double" else "m4")
+
+
+@lru_cache(maxsize=8)
+def _read(kernels: str, core: str, level: str) -> _Rows:
+    table: dict[tuple[str, str], dict[str, dict[str, float]]] = {}
+    path = FOLDER / f"{kernels}-{core}-{level}.csv"
+    if not path.is_file():  # Some levels were counted on one core only.
+        path = FOLDER / f"{kernels}-{core}-O2.csv"
+    with path.open(encoding="utf-8") as file:
+        for row in csv.DictReader(file):
+            terms = table.setdefault((row["operator"], row["variant"]), {})
+            terms[row["term"]] = {name: float(row[name] or 0) for name in _COLUMNS}
+    return table
+
+
+def look_up(kernels: str, core: str, level: str, op: str, work: Work) -> Amounts | None:
+    """Return what a layer executes; None for an operator nobody counted.
+
+    Parameters
+    ----------
+    kernels : str
+        "cmsis-nn" or "reference".
+    core, level : str
+        "m4"; "O2", "Os" or "O2-dcheck".
+    op : str
+        Canonical operator.
+    work : Work
+        Of the layer.
+
+    Notes
+    -----
+    A variant nobody counted takes the coefficients of the operator's nearest: the same types
+    first.
+    """
+    op = ALIASES.get(op, op)
+    for library in dict.fromkeys((kernels, REFERENCE)):
+        rows = _read(library, core, level)
+        terms = rows.get((op, work.code(library)))
+        if terms is not None:
+            return _sum_up(terms, work, stands_in=False)
+    near = [(variant, terms) for (name, variant), terms in _read(REFERENCE, core, level).items()
+            if name == op]
+    if not near:
+        return None
+    types = work.variant.split(" ")[0]
+    same = [terms for variant, terms in near if variant.split(" ")[0] == types]
+    return _sum_up((same or [terms for _, terms in near])[0], work, stands_in=True)
+
+
+def _sum_up(terms: Mapping[str, Mapping[str, float]], work: Work, *, stands_in: bool) -> Amounts:
+    sums = {name: sum(told[name] * work.terms.get(term, 0.0) for term, told in terms.items())
+            for name in _COLUMNS}
+    whole = max(1, round(sums["instructions"]))
+    spread = sum(sums[name] for name in CLASSES) or 1.0
+    counts = {name: int(sums[name] / spread * whole) for name in CLASSES}
+    counts["alu"] += whole - sum(counts.values())
+    return Amounts(instructions=counts, stands_in=stands_in, **{
+        name: round(sums[name]) for name in ("loads", "stores", "load_bytes", "store_bytes")})

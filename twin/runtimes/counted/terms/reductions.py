@@ -1,0 +1,47 @@
+"""Many elements to one: mean, sum, extremes and their places.
+
+Each input element is visited by an odometer over all dimensions, and its place in the output is
+worked out from the axes that stay.
+
+References
+----------
+tensorflow/tflite-micro, tensorflow/lite/kernels/internal/reference/reduce.h, arg_min_max.h.
+"""
+
+from __future__ import annotations
+
+import math
+
+from twin.network.graph import Graph, Layer
+from twin.runtimes.counted.work import Terms, Work
+
+
+def describe_reduction(graph: Graph, layer: Layer) -> Work:
+    """Return the work of a reduction over axes."""
+    source, target = graph.tensors[layer.inputs[0]], graph.tensors[layer.outputs[0]]
+    axes, rank = tuple(layer.option("axes", ())), len(source.shape)
+    keeps = layer.option("keep_dims", False)
+    if layer.op == "mean" and source.dtype == "float32" and keeps and axes == (1, 2) and rank == 4:
+        return Work(variant="float32 over an image", terms={
+            "call": 1, "element": source.elements, "output": target.elements})
+    return Work(variant=source.dtype, terms={
+        "call": 1, "element": source.elements, "element dimension": source.elements * rank,
+        "element axis": source.elements * len(axes), "output": target.elements,
+        "row": source.elements // source.shape[-1]})
+
+
+def describe_choice(graph: Graph, layer: Layer) -> Work:
+    """Return the work of finding the place of an extreme along an axis."""
+    source, target = graph.tensors[layer.inputs[0]], graph.tensors[layer.outputs[0]]
+    axis = layer.option("axis", 0)
+    outer = math.prod(source.shape[:axis])
+    return Work(variant=source.dtype, terms={
+        "call": 1, "outer": outer, "output": target.elements, "element": source.elements})
+
+
+FAMILY = "reduce"
+
+TERMS: Terms = {
+    **dict.fromkeys(("mean", "sum", "reduce_max", "reduce_min"), describe_reduction),
+    **dict.fromkeys(("arg_max", "arg_min"), describe_choice),
+}
