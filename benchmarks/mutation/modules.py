@@ -32,7 +32,8 @@ MODULES: Mapping[str, Module] = {
                                            "tests/laws/test_npu_laws.py")),
     "placement": Module(("twin/deployment/placement.py",), (
         "tests/twin/deployment/test_placement.py",)),
-    "sides": Module(("twin/attribution/side*.py",), ("tests/twin/attribution/*.py",)),
+    "sides": Module(("twin/attribution/side*.py",), (
+        "tests/twin/attribution/test_[acsv]*.py",)),
     "collector": Module(("calibration/collecting/collector.py",), (
         "tests/calibration/collecting/test_collector*.py",)),
 }
