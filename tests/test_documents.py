@@ -37,9 +37,10 @@ def test_files_a_page_names_are_there(page: Path) -> None:
 @pytest.mark.parametrize(("page", "line"), LINES, ids=lambda one: str(one)[-60:])
 def test_commands_and_their_options_exist(page: Path, line: str) -> None:
     words = shlex.split(line, comments=True)[1:]
-    command = typer.main.get_command(app)
-    assert words[0] in command.commands, f"{page.name}: {line}"
-    known, inside = {"--help", "-h"}, [command]
+    command = typer.main.get_command(app).get_command(None, words[0])
+    assert command is not None, f"{page.name}: {line}"
+    words, known = words[1:], {"--help", "-h"}
+    inside = [command, *getattr(command, "commands", {}).values()]
     while words and words[0] in getattr(command, "commands", {}):
         command = command.commands[words.pop(0)]
         # A group may hand what is no command of its own to one of them: `twin boards NAME`.
