@@ -5,13 +5,14 @@ What is compiled, and not found kept, is told to the logger `hwmodels.kernels` a
 
 import logging
 import os
+import uuid
 import zlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numba
-from numba.core import event
+from numba.core import caching, event
 
 TOLD = "compiling simulation kernels, once: {name}"
 
@@ -53,6 +54,47 @@ def fingerprint_sources() -> int:
         Path(__file__).parent.glob("cache_*.py"))))
 
 
+class Store(caching.IndexDataCacheFile):
+    """Kept machine code of one function, several processes at a time.
+
+    Notes
+    -----
+    Numba numbers files of code. Of two processes that compile a function for different types at
+    a time each would call its file the first, and the index name the other's code. Here a name is
+    never given twice, and in the index only when its file is there. At worst an entry is lost, and
+    compiled again.
+    """
+
+    def save(self, key: Any, data: Any) -> None:
+        """Keep an entry; those of sources that have changed go.
+
+        Parameters
+        ----------
+        key : tuple
+            Types, machine and byte code of the function.
+        data : tuple
+            Machine code, as numba packs it.
+        """
+        if Path(self._index_path).exists() and not self._load_index():
+            stem = self._index_name.removesuffix(".nbi")
+            for file in Path(self._cache_path).iterdir():
+                if file.name.startswith(f"{stem}.") and file.suffix == ".nbc":
+                    file.unlink(missing_ok=True)
+        name = self._data_name(uuid.uuid4().int)
+        self._save_data(name, data)
+        self._save_index({**self._load_index(), key: name})
+
+
+def keep(function: Any) -> Any:
+    """Have a function that numba keeps kept in a `Store`, and return it."""
+    cache = getattr(function, "_cache", None)
+    if cache is not None:  # None: compilation is switched off
+        kept = cache._cache_file
+        cache._cache_file = Store(cache_path=kept._cache_path, source_stamp=kept._source_stamp,
+                                  filename_base=kept._index_name.removesuffix(".nbi"))
+    return function
+
+
 def compile_kept(**options: Any) -> Callable[[Callable[..., Any]], Any]:
     """`numba.njit` that keeps what it compiles.
 
@@ -76,7 +118,7 @@ def compile_kept(**options: Any) -> Callable[[Callable[..., Any]], Any]:
         named = config.CACHE_DIR
         config.CACHE_DIR = named or str(user_folder())
         try:
-            return numba.njit(cache=True, **options)(function)
+            return keep(numba.njit(cache=True, **options)(function))
         finally:
             config.CACHE_DIR = named
 
