@@ -14,6 +14,9 @@ from calibration.measurement.counters import ALIASES
 from hwmodels.counts import CAUSES
 from twin.attribution.side import Part
 
+SOFTWARE = "SW"
+"""What logs call an epoch that runs on the host alone; they count no accelerator cycles of it."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CounterGroup:
@@ -73,7 +76,12 @@ class CounterGroup:
 
 
 def read_part(group: CounterGroup, part: Part) -> float | None:
-    """Return what a group's counters say of a part; None where they do not tell."""
+    """Return what a group's counters say of a part; None where they do not tell.
+
+    An epoch whose log calls it one of software uses no accelerator: its cycles there are none.
+    """
+    if part.op == SOFTWARE and group.clock == "npu":
+        return group.read(dict.fromkeys(group.terms, 0.0) | dict(part.counts), None)
     return group.read(part.counts, part.amounts.get("cycles"))
 
 

@@ -18,7 +18,7 @@ from twin.prediction.prediction import Prediction
 
 if TYPE_CHECKING:
     from hwmodels.board.facts import Board
-    from twin.prediction.accelerator.report import ModelSheet
+    from twin.runtimes.neural_art.compiler_output import CompiledNetwork
 
 LARGEST = 1e15
 """Largest amount a document may hold, in its own unit."""
@@ -34,11 +34,17 @@ def side_of_prediction(prediction: Prediction) -> Side:
         input_elements=tuple(sorted(math.prod(graph.tensors[index].shape)
                                     for index in graph.inputs)))
     side = replace(side, work=work, clocks_hz=dict(side.clocks_hz) | _name_clocks(board))
-    if not prediction.epochs:
+    npu = board.npu
+    if not prediction.epochs or npu is None:
         return side
-    from twin.prediction.accelerator.report import make_sheet
+    from twin.prediction.accelerator.report import count_epochs, total_counters
 
-    return _add_sheet(side, make_sheet(prediction))
+    counted = count_epochs(prediction)
+    totals = total_counters(counted, prediction.time_us, npu.frequency_hz)
+    parts = tuple(replace(part, counts=counts)
+                  for part, counts in zip(side.parts, counted, strict=True))
+    return replace(side, parts=parts, whole=replace(side.whole, counts=totals),
+                   work=replace(work, operations=totals["ops"]))
 
 
 def _name_clocks(board: Board) -> dict[str, float]:
@@ -47,30 +53,54 @@ def _name_clocks(board: Board) -> dict[str, float]:
     return found if board.npu is None else found | {"npu": board.npu.frequency_hz}
 
 
-def _add_sheet(side: Side, sheet: ModelSheet) -> Side:
-    """Give epochs what an accelerator's profiler would count of them."""
-    parts = tuple(replace(part, name=epoch.title, op=epoch.kind, counts=epoch.counters)
-                  for part, epoch in zip(side.parts, sheet.epochs, strict=True))
-    return replace(side, parts=parts, whole=replace(side.whole, counts=sheet.totals),
-                   work=replace(side.work, operations=sheet.totals["ops"]))
+def side_of_compiled(network: CompiledNetwork, board: Board) -> Side:
+    """Return a network as its compiler laid it out, run by the hardware model, without causes.
 
+    Parameters
+    ----------
+    network : CompiledNetwork
+        Read from the compiler's output.
+    board : Board
+        With the accelerator that has the network's pools.
 
-def side_of_compiled(name: str, board: Board, sheet: ModelSheet) -> Side:
-    """Return a compiler's epochs, run by the hardware model, as a side without causes."""
-    clocks = {"cpu": sheet.host_hz, "npu": sheet.npu_hz}
-    parts = []
-    for epoch in sheet.epochs:
-        around = epoch.counters.get("pre_cycles", 0.0) + epoch.counters.get("post_cycles", 0.0)
-        time_ns = 1e9 * (around / sheet.host_hz
-                         + epoch.counters.get("core_npu_cycles", 0.0) / sheet.npu_hz)
-        parts.append(Part(index=epoch.index, name=epoch.title, op=epoch.kind,
-                          amounts={"time": round(time_ns)}, counts=epoch.counters))
+    Returns
+    -------
+    Side
+        Compiler lines are the compiler's own, target lines the hardware model's. What a software
+        epoch computes is not in the output: only its dispatch is counted.
+
+    Raises
+    ------
+    UsageError
+        When the board has no accelerator.
+    """
+    from hwmodels.npu.run import run_epochs
+    from twin.prediction.accelerator.report import count_run, round_phases, total_counters
+    from twin.runtimes.neural_art.compiled import to_epochs
+
+    if board.npu is None:
+        raise UsageError(f"{board.name} has no accelerator to run {network.name}; see twin boards")
+    clocks = _name_clocks(board)
+    runs = run_epochs(to_epochs(network, board.npu), board.npu)
+    cores_us = [run.core_npu_cycles / clocks["npu"] * 1e6 for run in runs]
+    counted = round_phases(count_run(run) | {
+        "ops": one.ops, "compute_cycles": one.compute_cycles, "max_cycles": one.max_cycles,
+        "pre_cycles": run.pre_cpu_cycles, "core_cycles": core_us * 1e-6 * clocks["cpu"],
+        "post_cycles": run.post_cpu_cycles}
+        for one, run, core_us in zip(network.epochs, runs, cores_us, strict=True))
+    parts = [Part(index=index, name=_title(one.name), op=one.kind.upper(), counts=counts,
+                  amounts={"time": round(1e9 * (
+                      (counts["pre_cycles"] + counts["post_cycles"]) / clocks["cpu"]
+                      + counts.get("core_npu_cycles", 0.0) / clocks["npu"]))})
+             for index, (one, counts) in enumerate(zip(network.epochs, counted, strict=True))]
+    time_us = sum(core_us + (run.pre_cpu_cycles + run.post_cpu_cycles) / clocks["cpu"] * 1e6
+                  for run, core_us in zip(runs, cores_us, strict=True))
+    totals = total_counters(counted, time_us, clocks["npu"])
     return Side(
-        kind="predicted", source="", model=name, model_sha256=None, architecture_id=None,
+        kind="predicted", source="", model=network.name, model_sha256=None, architecture_id=None,
         board=board.name, runtime="neural-art", temperature="warm", clocks_hz=clocks, placement={},
-        part="epoch", parts=tuple(parts),
-        whole=replace(sum_parts(parts), counts=sheet.totals),
-        work=Work(operations=sheet.totals["ops"]))
+        part="epoch", parts=tuple(parts), whole=replace(sum_parts(parts), counts=totals),
+        work=Work(operations=totals["ops"]))
 
 
 def side_of_document(document: Mapping[str, Any], source: str) -> Side:

@@ -158,12 +158,10 @@ def compare_with_published(model: str, board: str, *,
 
 
 def _side_of_compiler(model: str, board: str, clock_hz: float | None) -> Side:
-    from twin.prediction.accelerator.compiled import make_compiled_sheet
-
     network, machine = read_compiled(model), load_board(board)
     if clock_hz is not None:
         machine = change_board(machine, {f"clocks.{machine.core.clock}.frequency_hz": clock_hz})
-    return side_of_compiled(network.name, machine, make_compiled_sheet(network, machine))
+    return side_of_compiled(network, machine)
 
 
 def attribute(predicted: Side, measured: Side, *, anyway: bool = False) -> Difference:

@@ -187,22 +187,22 @@ def show_report(prediction: Prediction, per_operand: bool, epochs: bool) -> None
         show(console, "")
         show(console, operand_table(prediction))
     if epochs and prediction.epochs:
-        from twin.prediction.accelerator.report import make_sheet
+        from twin.attribution.predicted import side_of_prediction
         from twin.reports.tables.epochs import epochs_part
 
         show(console, "")
-        show(console, epochs_part(make_sheet(prediction)))
+        show(console, epochs_part(side_of_prediction(prediction)))
 
 
 def predict_compiled(path: str, board: str) -> None:
     """Report the epochs of a network as its compiler laid it out."""
     from hwmodels.board.file import load_board
-    from twin.prediction.accelerator.compiled import make_compiled_sheet
+    from twin.attribution.predicted import side_of_compiled
     from twin.reports.tables.epochs import epochs_part
     from twin.runtimes.neural_art.compiler_output import read_compiled
 
     network, machine = read_compiled(path), load_board(board)
-    show(open_console(), epochs_part(make_compiled_sheet(network, machine)))
+    show(open_console(), epochs_part(side_of_compiled(network, machine)))
     if any(epoch.kind != "hw" for epoch in network.epochs):
         warn(["what software and hybrid epochs compute is not in the compiler's output: only "
               "their dispatch is counted"])

@@ -16,12 +16,13 @@ from calibration.measurement.measurement import Measurement
 from calibration.measurement.sample import Sample
 from hwmodels.counts import CAUSES
 from twin.attribution.accounts import CLOCK, OUTSIDE
-from twin.attribution.counter_causes import load_groups
+from twin.attribution.counter_causes import load_groups, read_part
 from twin.attribution.document import comparison_document, comparison_rows, load_schema
 from twin.attribution.idealisation import RESOURCES, shapley, split_time
 from twin.attribution.measured import side_of_measurement
 from twin.attribution.predicted import side_of_document, side_of_prediction
 from twin.attribution.rounding import round_signed
+from twin.attribution.side import Part
 from twin.attribution.views import attribute
 from twin.deployment.deployment import deploy
 from twin.errors import NotTheSameError, UsageError
@@ -207,6 +208,19 @@ def test_an_accelerators_epochs_are_set_side_by_side():
     assert gaps["host, around epochs and in software ones"] == pytest.approx(expected, rel=0.01)
     assert abs(gaps["accelerator, inside epochs"]) < 0.01 * total.first
     assert attribution.account("cycles") is None  # two clocks are never added
+
+
+def test_a_software_epoch_has_no_cycles_on_the_accelerator_though_its_log_has_no_such_line():
+    group = next(one for one in load_groups() if one.clock == "npu")
+    counted = {"pre_cycles": 7.0, "core_cycles": 900.0, "post_cycles": 5.0}
+
+    def read(op: str, **more: float) -> float | None:
+        return read_part(group, Part(index=1, op=op, amounts={"time": 9}, counts=counted | more))
+
+    assert (read("SW"), read("HW"), read("HYBRID"), read("")) == (0.0, None, None, None)
+    assert read("SW", core_npu_cycles=3.0) == read("HW", core_npu_cycles=3.0) == 3.0
+    around = next(one for one in load_groups() if one.clock == "cpu")
+    assert read_part(around, Part(index=1, op="SW", amounts={}, counts={})) is None
 
 
 # --- the idealised view ------------------------------------------------------------------------

@@ -23,7 +23,6 @@ from twin.attribution.views import View
 from twin.deployment.deployment import deploy
 from twin.errors import NotTheSameError
 from twin.network.operators import layer_macs
-from twin.prediction.accelerator.report import make_sheet
 from twin.prediction.prediction import predict
 from twin.reports.figures.beside import draw_beside
 from twin.reports.tables.difference import epochs_beside, layers_beside
@@ -269,7 +268,7 @@ def test_pictures_have_a_pair_of_bars_each(prediction, epochs, side):
 def test_a_measurement_that_is_not_whole_says_so_and_only_shared_epochs_are_summed(npu, epochs):
     console = Console(width=300)
     with console.capture() as captured:
-        console.print(epochs_part(make_sheet(npu)))
+        console.print(epochs_part(side_of_prediction(npu)))
     whole = read_log(Log(where="log", text=captured.get()))
     assert find_gaps(whole) == ()
     cut = replace(whole, samples=whole.samples[:300])

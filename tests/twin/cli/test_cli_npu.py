@@ -8,9 +8,9 @@ from made_info import made_info
 from rich.console import Console
 from typer.testing import CliRunner
 
+from twin.attribution.predicted import side_of_prediction
 from twin.cli import app
 from twin.deployment.deployment import deploy
-from twin.prediction.accelerator.report import make_sheet
 from twin.prediction.prediction import predict
 from twin.reports.tables.epochs import epochs_part
 
@@ -24,7 +24,7 @@ def run(*arguments):
 def write_log(path):
     """A profiler's log as our own report prints one."""
     console = Console(width=400, file=path.open("w"), force_terminal=False)
-    console.print(epochs_part(make_sheet(predict(
+    console.print(epochs_part(side_of_prediction(predict(
         deploy("kws", "stm32n6570_dk", runtime="neural-art")))))
     console.file.close()
     return path

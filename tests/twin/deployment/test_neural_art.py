@@ -11,8 +11,8 @@ from calibration.datasets.tables import read_csv
 from hwmodels.board.file import load_board
 from hwmodels.npu.compiler import estimate_max_cycles
 from hwmodels.npu.run import run_epochs
+from twin.attribution.predicted import side_of_compiled
 from twin.errors import ModelError, UsageError
-from twin.prediction.accelerator.compiled import make_compiled_sheet
 from twin.runtimes.neural_art.compiled import to_epochs
 from twin.runtimes.neural_art.compiler_output import is_compiled, read_compiled
 
@@ -121,8 +121,8 @@ def test_columns_by_pool_are_read(tmp_path):
 
 def test_a_compiled_network_needs_a_board_with_an_accelerator(tmp_path):
     network = read_compiled(write(tmp_path, made_info()))
-    sheet = make_compiled_sheet(network, BOARD)
-    assert sheet.totals["max_cycles"] == 49152 + 245760 + 522
-    assert sheet.epochs[2].counters.get("core_npu_cycles") is None
+    sheet = side_of_compiled(network, BOARD)
+    assert sheet.whole.counts["max_cycles"] == 49152 + 245760 + 522
+    assert sheet.parts[2].counts.get("core_npu_cycles") is None
     with pytest.raises(UsageError, match="no accelerator"):
-        make_compiled_sheet(network, load_board("nucleo_l4r5zi"))
+        side_of_compiled(network, load_board("nucleo_l4r5zi"))

@@ -9,9 +9,10 @@ from calibration.importers.log import Log
 from calibration.importers.neural_art_profiler import read_log
 from calibration.measurement.measurement import Measurement
 from hwmodels.npu import BURST_BEATS
+from twin.attribution.measured import side_of_measurement
+from twin.attribution.predicted import side_of_prediction
 from twin.deployment.deployment import deploy
 from twin.errors import UsageError
-from twin.prediction.accelerator.report import make_sheet, read_sheet
 from twin.prediction.prediction import predict
 from twin.reports.tables.epochs import epochs_part, model_lines
 
@@ -34,7 +35,7 @@ def prediction():
 def text(prediction):
     console = Console(width=300, file=None, record=True, force_terminal=False)
     with console.capture() as captured:
-        console.print(epochs_part(make_sheet(prediction)))
+        console.print(epochs_part(side_of_prediction(prediction)))
     return captured.get()
 
 
@@ -47,49 +48,49 @@ def test_every_line_of_the_report_is_there(text, prediction):
     compiler, target = first.split("[target]")
     assert labels(compiler.splitlines()) == list(COMPILER)
     assert set(TARGET) <= set(labels(target.splitlines()))
-    assert set(MODEL) <= set(labels(model_lines(make_sheet(prediction))))
+    assert set(MODEL) <= set(labels(model_lines(side_of_prediction(prediction))))
 
 
 def test_mcu_and_npu_cycles_give_the_same_time(prediction):
-    sheet = make_sheet(prediction)
-    hardware = [epoch for epoch in sheet.epochs if epoch.kind == "HW"]
+    sheet = side_of_prediction(prediction)
+    hardware = [epoch for epoch in sheet.parts if epoch.op == "HW"]
     for epoch in hardware:
-        waited_s = epoch.counters["core_cycles"] / sheet.host_hz
-        assert waited_s == pytest.approx(epoch.counters["core_npu_cycles"] / sheet.npu_hz,
-                                         abs=1 / sheet.host_hz)  # whole cycles of both
-    totals = sheet.totals
+        waited_s = epoch.counts["core_cycles"] / sheet.clocks_hz["cpu"]
+        assert waited_s == pytest.approx(epoch.counts["core_npu_cycles"] / sheet.clocks_hz["npu"],
+                                         abs=1 / sheet.clocks_hz["cpu"])  # whole cycles of both
+    totals = sheet.whole.counts
     assert totals["cpu_cycles"] / 800 == pytest.approx(prediction.time_us)
     assert totals["npu_cycles"] / 1000 == pytest.approx(prediction.time_us)
     assert sum(totals[f"{phase}_share"] for phase in ("pre", "core", "post")) == pytest.approx(100)
 
 
 def test_bursts_sum_to_the_bytes_of_an_interface(prediction):
-    for epoch in make_sheet(prediction).epochs:
-        for name in [key for key in epoch.counters if key.endswith(("_read_bytes", "_write_bytes"))
+    for epoch in side_of_prediction(prediction).parts:
+        for name in [key for key in epoch.counts if key.endswith(("_read_bytes", "_write_bytes"))
                      and key.startswith("busif")]:
             stem = name.removesuffix("_bytes")
-            bursts = sum(8 * beats * epoch.counters[f"{stem}_bursts_{beats}"]
+            bursts = sum(8 * beats * epoch.counts[f"{stem}_bursts_{beats}"]
                          for beats in BURST_BEATS)
-            assert bursts == epoch.counters[name]
+            assert bursts == epoch.counts[name]
 
 
 def test_the_importer_reads_the_predicted_report_back(text, prediction):
-    sheet = make_sheet(prediction)
+    sheet = side_of_prediction(prediction)
     measurement = read_log(Log(where="predicted.log", text=text))
     assert measurement.header.kind == "predicted"
-    assert measurement.layers == tuple(epoch.index for epoch in sheet.epochs)
+    assert measurement.layers == tuple(epoch.index for epoch in sheet.parts)
     for counter in ("cpu_cycles", "core_npu_cycles", "max_cycles"):
-        assert measurement.values(counter)[0] == round(sheet.totals[counter])
-    for epoch in sheet.epochs:
-        for counter, expected in epoch.counters.items():
+        assert measurement.values(counter)[0] == round(sheet.whole.counts[counter])
+    for epoch in sheet.parts:
+        for counter, expected in epoch.counts.items():
             (value,) = measurement.values(counter, epoch.index)
-            assert value == round(expected), (epoch.title, counter)
+            assert value == round(expected), (epoch.name, counter)
 
 
 def test_a_measurement_becomes_the_same_sheet(text):
     measurement = read_log(Log(where="predicted.log", text=text))
-    sheet = read_sheet(measurement)
-    assert (sheet.host_hz, sheet.npu_hz) == (800e6, 1e9)
+    sheet = side_of_measurement(measurement)
+    assert (sheet.clocks_hz["cpu"], sheet.clocks_hz["npu"]) == (800e6, 1e9)
     console = Console(width=300)
     with console.capture() as captured:
         console.print(epochs_part(sheet))
@@ -101,8 +102,8 @@ def test_a_measurement_becomes_the_same_sheet(text):
 def test_a_measurement_without_epochs_is_refused(text):
     measurement = read_log(Log(where="predicted.log", text=text))
     whole = Measurement(header=measurement.header)
-    with pytest.raises(UsageError, match="npu-profiler"):
-        read_sheet(whole)
+    with pytest.raises(UsageError, match="has no cycles, time"):
+        side_of_measurement(whole)
 
 
 def test_weights_moved_and_clocks_changed_move_the_report():
@@ -138,24 +139,24 @@ def test_weights_moved_and_clocks_changed_move_the_report():
 
 
 def test_totals_are_the_sums_of_epochs(prediction):
-    sheet = make_sheet(prediction)
+    sheet = side_of_prediction(prediction)
     for counter in ("core_npu_cycles", "max_cycles", "ops", "pool_octoFlash_read_bytes"):
-        assert sheet.totals[counter] == pytest.approx(math.fsum(
-            epoch.counters.get(counter, 0.0) for epoch in sheet.epochs))
+        assert sheet.whole.counts[counter] == pytest.approx(math.fsum(
+            epoch.counts.get(counter, 0.0) for epoch in sheet.parts))
 
 
 @pytest.mark.parametrize(("model", "changes"), [
     ("ic", {}), ("vww", {"clocks.cpu.frequency_hz": "100.3MHz"}),
     ("ad", {"npu.epoch_controller": "true"})])
 def test_what_is_printed_of_epochs_sums_to_what_is_printed_of_the_whole(model, changes):
-    sheet = make_sheet(predict(deploy(model, "stm32n6570_dk", runtime="neural-art")
+    sheet = side_of_prediction(predict(deploy(model, "stm32n6570_dk", runtime="neural-art")
                                .replace(changes)))
     for total, parts in (("cpu_cycles", ("pre_cycles", "core_cycles", "post_cycles")),
                          ("core_cycles", ("core_cycles",)),
                          ("core_npu_cycles", ("core_npu_cycles",))):
-        printed = [epoch.counters.get(part, 0) for epoch in sheet.epochs for part in parts]
+        printed = [epoch.counts.get(part, 0) for epoch in sheet.parts for part in parts]
         assert all(value == round(value) for value in printed)
-        assert sum(printed) == sheet.totals[total]
+        assert sum(printed) == sheet.whole.counts[total]
     console = Console(width=400)
     with console.capture() as captured:
         console.print(epochs_part(sheet))

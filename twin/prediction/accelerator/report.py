@@ -8,66 +8,20 @@ added across them, cycles never.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
 
 from calibration.importers.neural_art_lines import ENGINES, PHASES
-from calibration.measurement.measurement import Measurement
 from hwmodels.counts import apportion
 from hwmodels.npu import BURST_BEATS, EpochRun
-from hwmodels.quantities import join_words
 from twin.deployment.costs import EpochPrediction
-from twin.errors import UsageError
 from twin.prediction.prediction import Prediction
 
 Counters = Mapping[str, float]
 """Value by counter, as a measurement names it; one that is not known is left out."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EpochSheet:
-    """One epoch, predicted or measured.
-
-    Parameters
-    ----------
-    index : int
-        Place in the inference: the profiler's c_idx.
-    title : str
-        Its name.
-    kind : str
-        "HW", "SW", "HYBRID" or "COPY".
-    counters : mapping
-        What was counted.
-    """
-
-    index: int
-    title: str
-    kind: str
-    counters: Counters
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ModelSheet:
-    """A whole inference: its epochs and their totals.
-
-    Parameters
-    ----------
-    host_hz, npu_hz : float
-        Clocks of the host core and of the accelerator.
-    epochs : tuple of EpochSheet
-        In order.
-    totals : mapping
-        Counters of the whole network.
-    """
-
-    host_hz: float
-    npu_hz: float
-    epochs: tuple[EpochSheet, ...]
-    totals: Counters
-
-
-def make_sheet(prediction: Prediction) -> ModelSheet:
-    """Return what the profiler would report of a predicted inference.
+def count_epochs(prediction: Prediction) -> tuple[Counters, ...]:
+    """Return what the profiler would count of each epoch of a predicted inference.
 
     Parameters
     ----------
@@ -76,51 +30,16 @@ def make_sheet(prediction: Prediction) -> ModelSheet:
 
     Returns
     -------
-    ModelSheet
-        Ops count a multiply-accumulate as two, as the tool does.
+    tuple of Counters
+        In order; ops count a multiply-accumulate as two, as the tool does.
     """
-    board = prediction.deployment.board
-    assert board.npu is not None, "only an accelerator has epochs"
-    epochs = round_phases(
-        EpochSheet(index=epoch.index, title=epoch.name.replace("epoch_", "EpochBlock_"),
-                   kind=epoch.kind.upper(), counters=_count_epoch(epoch))
-        for epoch in prediction.epochs)
-    return ModelSheet(host_hz=board.clock(board.core.clock).frequency_hz,
-                      npu_hz=board.npu.frequency_hz, epochs=epochs,
-                      totals=total_counters(epochs, prediction.time_us, board.npu.frequency_hz))
+    return round_phases(_count_epoch(epoch) for epoch in prediction.epochs)
 
 
-def read_sheet(measurement: Measurement) -> ModelSheet:
-    """Return the report a measurement was taken from, its counters by epoch.
-
-    Raises
-    ------
-    UsageError
-        When it has no epochs or names no clocks.
-    """
-    clocks = dict(measurement.header.clocks_hz)
-    missing = [name for name in ("cpu", "npu") if name not in clocks]
-    if not measurement.layers or missing:
-        lacks = "has no epochs" if not measurement.layers else \
-            f"does not say at what {join_words(missing)} clock it ran"
-        raise UsageError(f"{measurement.header.source}: {lacks}; accepted: a log of "
-                         "npu_profiler.py that does, by `twin import npu-profiler LOG`")
-    names = dict(measurement.header.environment)
-    counted: dict[int | None, dict[str, float]] = {}
-    for sample in measurement.samples:
-        counted.setdefault(sample.layer, {})[sample.counter] = sample.value
-    epochs = []
-    for index in measurement.layers:
-        title, _, kind = names.get(f"epoch {index}", f"epoch {index} HW").rpartition(" ")
-        epochs.append(EpochSheet(index=index, title=title, kind=kind, counters=counted[index]))
-    return ModelSheet(host_hz=clocks["cpu"], npu_hz=clocks["npu"], epochs=tuple(epochs),
-                      totals=counted.get(None, {}))
-
-
-def total_counters(epochs: tuple[EpochSheet, ...], time_us: float, npu_hz: float) -> Counters:
+def total_counters(epochs: Sequence[Counters], time_us: float, npu_hz: float) -> Counters:
     """Sum the counters of epochs to those of the whole network."""
     def total(*names: str) -> float:
-        return math.fsum(sheet.counters.get(name, 0.0) for sheet in epochs for name in names)
+        return math.fsum(counters.get(name, 0.0) for counters in epochs for name in names)
 
     totals = {
         "max_cycles": total("max_cycles"), "compute_cycles": total("compute_cycles"),
@@ -132,22 +51,21 @@ def total_counters(epochs: tuple[EpochSheet, ...], time_us: float, npu_hz: float
     }
     totals |= {f"{phase}_share": 100 * total(f"{phase}_cycles") / totals["cpu_cycles"]
                for phase in PHASES if totals["cpu_cycles"]}
-    for name in dict.fromkeys(name for sheet in epochs for name in sheet.counters
+    for name in dict.fromkeys(name for counters in epochs for name in counters
                               if name.startswith("pool_")):
         totals[name] = total(name)
     return totals
 
 
-def round_phases(epochs: Iterable[EpochSheet]) -> tuple[EpochSheet, ...]:
+def round_phases(epochs: Iterable[Counters]) -> tuple[Counters, ...]:
     """Round MCU cycles as a whole inference, so that what is printed of epochs sums to totals."""
-    sheets = tuple(epochs)
-    keys = [(place, name) for place, sheet in enumerate(sheets) for name in (
-        f"{phase}_cycles" for phase in PHASES) if name in sheet.counters]
-    whole = dict(zip(keys, apportion([sheets[place].counters[name] for place, name in keys]),
+    counted = tuple(epochs)
+    keys = [(place, f"{phase}_cycles") for place, counters in enumerate(counted)
+            for phase in PHASES if f"{phase}_cycles" in counters]
+    whole = dict(zip(keys, apportion([counted[place][name] for place, name in keys]),
                      strict=True))
-    return tuple(replace(sheet, counters={
-        name: float(whole.get((place, name), value)) for name, value in sheet.counters.items()})
-        for place, sheet in enumerate(sheets))
+    return tuple({name: float(whole.get((place, name), value))
+                  for name, value in counters.items()} for place, counters in enumerate(counted))
 
 
 def _count_epoch(epoch: EpochPrediction) -> Counters:

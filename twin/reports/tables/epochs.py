@@ -1,4 +1,4 @@
-"""The profiler's report as text, of a sheet predicted or measured."""
+"""The profiler's report as text, of a side whose parts are epochs."""
 
 from __future__ import annotations
 
@@ -9,23 +9,24 @@ from collections.abc import Iterator
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from twin.prediction.accelerator.report import Counters, EpochSheet, ModelSheet
+from twin.attribution.side import Part, Side
+from twin.prediction.accelerator.report import Counters
 from twin.reports.tables.layout import spaced
 
 BURST_BEATS = (1, 2, 4, 8)
 _ENGINE = re.compile(r"engine_(\d+)_(in|out)_(busif\d+)_(\w+)_active_cycles")
 
 
-def epochs_part(sheet: ModelSheet) -> RenderableType:
+def epochs_part(side: Side) -> RenderableType:
     """Return every epoch and the whole model, line by line as the profiler prints them."""
     parts: list[RenderableType] = []
-    for epoch in sheet.epochs:
-        number = epoch.title.rpartition("_")[2]
-        lines = [f"{epoch.title} (c_idx={epoch.index}, num={number}:{number}, c_type={epoch.kind}, "
+    for epoch in side.parts:
+        number = epoch.name.rpartition("_")[2]
+        lines = [f"{epoch.name} (c_idx={epoch.index}, num={number}:{number}, c_type={epoch.op}, "
                  "extra=0)", "[compiler]", *_compiler_lines(epoch), "[target]",
-                 *_target_lines(epoch, sheet)]
+                 *_target_lines(epoch, side)]
         parts.append(Group(Text(lines[0], style="bold"), *(Text(line) for line in lines[1:])))
-    parts.append(Group(*(Text(line) for line in model_lines(sheet))))
+    parts.append(Group(*(Text(line) for line in model_lines(side))))
     return spaced(parts)
 
 
@@ -33,9 +34,9 @@ def _field(label: str, text: str) -> str:
     return f"  {label:22} : {text}"
 
 
-def _compiler_lines(epoch: EpochSheet) -> Iterator[str]:
-    counters = epoch.counters
-    yield _field("epoch type", f"EpochType.{epoch.kind}")
+def _compiler_lines(epoch: Part) -> Iterator[str]:
+    counters = epoch.counts
+    yield _field("epoch type", f"EpochType.{epoch.op}")
     yield _field("operations", str(_listed(counters, "operation_")))
     yield _field("processor units", str(_listed(counters, "unit_")))
     yield _field("ops", f"{_whole(counters, 'ops')}")
@@ -49,24 +50,24 @@ def _compiler_lines(epoch: EpochSheet) -> Iterator[str]:
                                           for name, (reads, writes) in pools.items()) or "none")
 
 
-def _target_lines(epoch: EpochSheet, sheet: ModelSheet) -> Iterator[str]:
-    counters = epoch.counters
+def _target_lines(epoch: Part, side: Side) -> Iterator[str]:
+    counters, host_hz, npu_hz = epoch.counts, side.clocks_hz["cpu"], side.clocks_hz["npu"]
     phases = [counters.get(f"{phase}_cycles", 0.0) for phase in ("pre", "core", "post")]
-    times = [cycles / sheet.host_hz * 1e3 for cycles in phases]
-    total_ms = sheet.totals.get("duration", 0.0) / 1e3
+    times = [cycles / host_hz * 1e3 for cycles in phases]
+    total_ms = side.whole.counts.get("duration", 0.0) / 1e3
     share = 100 * sum(times) / total_ms if total_ms else 0.0
     yield _field("duration", f"{sum(times):.3f}ms ({share:.1f}%) total={total_ms:.3f}ms")
     yield _field("mcu cycles", f"[{', '.join(f'{cycles:.0f}' for cycles in phases)}] -> "
                  f"{','.join(f'{time:.3f}' for time in times)} ms (mcu_freq="
-                 f"{sheet.host_hz / 1e6:.0f}MHz), {sum(times):.3f}ms")
+                 f"{host_hz / 1e6:.0f}MHz), {sum(times):.3f}ms")
     core = counters.get("core_npu_cycles")
     if core is None:
         yield _field("npu cycles", "n.a.")
         return
-    yield from _core_lines(counters, core, sum(times), sheet)
-    yield from _interface_lines(counters, core / sheet.npu_hz)
+    yield from _core_lines(counters, core, sum(times), npu_hz)
+    yield from _interface_lines(counters, core / npu_hz)
     ops = counters.get("ops", 0.0)
-    whole = sum(times) / 1e3 * sheet.npu_hz
+    whole = sum(times) / 1e3 * npu_hz
     yield _field("ops/cycle", f"{ops / whole:.1f} GOPS (core only: {ops / core:.1f})"
                  if ops and core and whole else "<no ops available>")
     yield from _engine_lines(counters, core)
@@ -80,18 +81,18 @@ def _target_lines(epoch: EpochSheet, sheet: ModelSheet) -> Iterator[str]:
     pools = _pools(counters, "pool_")
     for name, (reads, writes) in (pools | _sum_pools(pools)).items():
         yield _field(f" {name}", f"r={reads:<10.0f} w={writes:<10.0f} -> "
-                     f"{_rate(reads + writes, core / sheet.npu_hz)}")
+                     f"{_rate(reads + writes, core / npu_hz)}")
 
 
 def _core_lines(counters: Counters, core: float, whole_ms: float,
-                sheet: ModelSheet) -> Iterator[str]:
+                npu_hz: float) -> Iterator[str]:
     compute, maximum = counters.get("compute_cycles", 0.0), counters.get("max_cycles", 0.0)
     off = core - maximum
     percent = f" ({100 * off / core:.2f}%)" if core else ""
-    yield _field("core npu cycles", f"{core:.0f} -> {core / sheet.npu_hz * 1e3:.3f} ms (npu_freq="
-                 f"{sheet.npu_hz / 1e6:.0f}MHz) diff. vs max_cycles from compiler: {off:+.0f}"
+    yield _field("core npu cycles", f"{core:.0f} -> {core / npu_hz * 1e3:.3f} ms (npu_freq="
+                 f"{npu_hz / 1e6:.0f}MHz) diff. vs max_cycles from compiler: {off:+.0f}"
                  f"{percent}")
-    whole = whole_ms / 1e3 * sheet.npu_hz
+    whole = whole_ms / 1e3 * npu_hz
     yield _field("compute cycles ratio", f"{100 * compute / whole:.2f}% (core only: "
                  f"{100 * compute / core:.2f}%)" if compute and whole and core
                  else "<no compute cycles available>")
@@ -114,7 +115,8 @@ def _interface_lines(counters: Counters, core_s: float) -> Iterator[str]:
 
 
 def _engine_lines(counters: Counters, core: float) -> Iterator[str]:
-    found = [(match, counters[name]) for name in counters if (match := _ENGINE.fullmatch(name))]
+    found = sorted(((match, counters[name]) for name in counters
+                    if (match := _ENGINE.fullmatch(name))), key=lambda pair: int(pair[0][1]))
     if not found or not core:
         yield _field("strg engines", "0.00% (id=-1)")
         return
@@ -126,27 +128,27 @@ def _engine_lines(counters: Counters, core: float) -> Iterator[str]:
                      f"{cycles:.0f} cycles, [{match[4]}:{size:.0f}], {100 * cycles / core:.0f}%")
 
 
-def model_lines(sheet: ModelSheet) -> list[str]:
+def model_lines(side: Side) -> list[str]:
     """Return the final part of the profiler's report: compiler, target, memory bandwidth."""
-    totals = sheet.totals
+    totals, npu_hz = side.whole.counts, side.clocks_hz["npu"]
     ops, maximum, compute = (totals.get(name, 0.0) for name in (
         "ops", "max_cycles", "compute_cycles"))
     duration_s = totals.get("duration", 0.0) * 1e-6
     core = totals.get("core_npu_cycles", 0.0)
     shares = [totals.get(f"{phase}_share", 0.0) for phase in ("pre", "core", "post")]
-    npu_cycles = totals.get("npu_cycles", duration_s * sheet.npu_hz)
+    npu_cycles = totals.get("npu_cycles", duration_s * npu_hz)
     lines = ["Compiler",
              _field("cycles", f"{maximum:.0f} (total max_cycles)"),
              _field("ideal cycles", f"{compute:.0f} (total compute_cycles)"),
              _field("ops", f"{ops:.0f}"),
              _field("ops/cycle", _ratio(ops, maximum)),
-             _field("inf/s", f"{_ratio(sheet.npu_hz, maximum, 1)} (based on estimated total "
+             _field("inf/s", f"{_ratio(npu_hz, maximum, 1)} (based on estimated total "
                              "max_cycles)"),
              _field("ideal ops/cycle", _ratio(ops, compute)),
-             _field("ideal inf/s", _ratio(sheet.npu_hz, compute, 1)),
+             _field("ideal inf/s", _ratio(npu_hz, compute, 1)),
              "Target",
              _field("total duration", f"{duration_s * 1e3:.3f}ms, npu_core:"
-                    f"{core / sheet.npu_hz * 1e3:.3f}ms ({_ratio(100 * core, npu_cycles, 2)}%), "
+                    f"{core / npu_hz * 1e3:.3f}ms ({_ratio(100 * core, npu_cycles, 2)}%), "
                     f"mcu_cycles=[{', '.join(f'{share:.2f}' for share in shares)}]%"),
              _field("mcu cycles", f"{totals.get('cpu_cycles', 0.0):.0f} (core only = "
                                   f"{totals.get('core_cycles', 0.0):.0f})"),
@@ -160,7 +162,7 @@ def model_lines(sheet: ModelSheet) -> list[str]:
     pools = _pools(totals, "pool_")
     for name, (reads, writes) in (pools | _sum_pools(pools)).items():
         lines.append(_field(name, f"r={reads:<10.0f} w={writes:<10.0f} -> "
-                            f"{_rate(reads + writes, core / sheet.npu_hz)} (peak), "
+                            f"{_rate(reads + writes, core / npu_hz)} (peak), "
                             f"{_rate(reads + writes, duration_s)} (average)"))
     return lines
 
