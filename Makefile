@@ -16,7 +16,7 @@ TOOL_COMMANDS := arm-none-eabi-gcc riscv64-unknown-elf-gcc qemu-system-arm qemu-
 # Tests of what numba compiles; those with "interpreted" in their name compare both by themselves.
 KERNEL_TESTS := tests/laws/test_events.py tests/oracles/test_bus_oracles.py tests/oracles/test_npu_oracle.py \
 	tests/oracles/test_cache_oracle.py tests/hwmodels/test_cache.py tests/hwmodels/test_touches.py \
-	tests/hwmodels/test_cache_sweep.py tests/hwmodels/test_bus.py tests/hwmodels/test_npu.py
+	tests/hwmodels/test_bus.py tests/hwmodels/test_npu.py
 
 .PHONY: demo test lint bench accuracy tools clean
 

@@ -15,13 +15,11 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from functools import partial
 
 from hwmodels.board.facts import Cache
 from hwmodels.board.file import change_board, load_board
 from hwmodels.cache.set_associative import new_state, simulate_nests
-from hwmodels.cache.ways import sweep_ways
 from hwmodels.kernel import Kernel
 from twin.deployment.deployment import deploy
 from twin.deployment.sites import lower_network
@@ -102,25 +100,6 @@ def time_network(network: str) -> None:
               f"{ratio}")
 
 
-def time_sweep(network: str) -> None:
-    """Sixteen associativities in one pass, beside one run of the largest cache."""
-    kernels = lower(network)
-    cache = replace(make_cache("lru"), ways=16, size_bytes=16 * 128 * 32)
-
-    def sweep() -> None:
-        state = new_state(cache)
-        for kernel in kernels:
-            _, state = sweep_ways(cache, kernel.nests, kernel.operands, state)
-
-    run(kernels, cache)
-    sweep()
-    single, runs = (median_s(partial(run, kernels, cache, None, method))
-                    for method in ("auto", "runs"))
-    many = median_s(sweep)
-    print(f"{network:24}1 to 16 ways in one pass {many * 1e3:.2f} ms: {many / single:.1f} times "
-          f"one run ({many / runs:.1f} times one without phases)")
-
-
 def time_pycachesim() -> tuple[float, float] | None:
     """Million lines a second of pycachesim's C core in its best case, one call and hits only, and
     million accesses by calls from Python; None where it is not installed."""
@@ -167,8 +146,6 @@ def main() -> None:
           f"{'warm ms':>9}{'M acc/s':>9}{'by access':>10}" + ("  x their C" if theirs else ""))
     for network in networks:
         time_network(network)
-    for network in networks[:3]:
-        time_sweep(network)
 
 
 if __name__ == "__main__":

@@ -26,7 +26,6 @@ from hwmodels.nest.program import (
     OWNERS_WORD,
     POLICY_WORD,
     RECORD_WORDS,
-    REPLACEMENT_WORD,
     SET_WORDS,
     WRITE_WORD,
     Program,
@@ -345,7 +344,7 @@ def _number_owners(known: tuple[tuple[str, str], ...], operands: Sequence[Operan
 
 
 def run_memory(program: Program, cache: Cache, owners: np.ndarray, known: int,
-               words: np.ndarray, policy: int | None = None) -> tuple[np.ndarray, np.ndarray]:
+               words: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Run a program.
 
     Parameters
@@ -360,8 +359,6 @@ def run_memory(program: Program, cache: Cache, owners: np.ndarray, known: int,
         Owners there are, those of earlier kernels included.
     words : ndarray of int64
         State before.
-    policy : int, optional
-        Instead of the cache's.
 
     Returns
     -------
@@ -371,8 +368,6 @@ def run_memory(program: Program, cache: Cache, owners: np.ndarray, known: int,
     from hwmodels.kernels.cache_nest import run_program
 
     memory = program.take_memory()
-    if policy is not None:
-        memory[REPLACEMENT_WORD] = policy
     records = memory[program.records].reshape(-1, RECORD_WORDS)
     records[:, MARK_WORD] = owners[records[:, OPERAND_WORD]] << 1
     if cache.write == "back":

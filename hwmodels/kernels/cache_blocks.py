@@ -43,7 +43,6 @@ from hwmodels.kernels.cache_words import (
     PART,
     PATIENCE,
     PLAIN,
-    POLICY,
     REACH,
     RECORD,
     SEEN,
@@ -58,7 +57,6 @@ from hwmodels.kernels.cache_words import (
     STILL_LINE,
     STORER,
     STORES,
-    SWEEP,
     THREE,
     TURNED,
     TWO,
@@ -247,9 +245,6 @@ def try_chunk(m, op, depth, turn, extent, size, entered, allowed, own):
     first, block = np.uint64(m[op + FIRST]), np.uint64(m[op + FIRST_BLOCK])
     still = np.uint64(m[op + FIRST_STILL])
     loop = np.uint64(m[LOOPS]) + (depth + ONE) * LOOP_WORDS
-    if m[POLICY] == SWEEP:
-        # What is a hit in many ways is none in few: nothing may be taken to stay.
-        entered = 0
     end = work + (still if entered else first) * RECORD
     begin = work + block * RECORD
     while True:

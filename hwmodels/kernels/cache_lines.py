@@ -7,7 +7,6 @@ from hwmodels.kernels.cache_policies import record_of, set_of, touch
 from hwmodels.kernels.cache_words import (
     ACTIVE,
     ADDRESS,
-    DEEPER,
     DEPTHS,
     FIRST_GUARD,
     FOLLOWS,
@@ -23,14 +22,12 @@ from hwmodels.kernels.cache_words import (
     NEXT,
     ONE,
     PLAIN,
-    POLICY,
     RECORD,
     ROUND,
     SHIFT,
     STEP,
     STEPS,
     STIRRED,
-    SWEEP,
     TWO,
     WORK,
     ZERO,
@@ -149,7 +146,7 @@ def run_rounds(m, start, stop, at, end, allowed, own):
             count += ONE
         at += RECORD
     turn = start
-    everything = m[POLICY] == SWEEP
+    everything = False
     while count and turn < stop:
         m[ROUND] += 1
         upcoming = stop
@@ -179,8 +176,6 @@ def run_rounds(m, start, stop, at, end, allowed, own):
                 while other < place and not again:
                     again = m[np.uint64(m[active + other]) + HERE] == left >> 8
                     other += ONE
-            elif left == DEEPER:
-                again = True
         everything = again
         turn = turn + 1 if again else upcoming
 

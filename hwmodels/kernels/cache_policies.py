@@ -10,11 +10,8 @@ import numpy as np
 
 from hwmodels.kernels.cache_words import (
     ALLOCATE,
-    B_KIND,
     BYPASS,
     CLOCK,
-    DEEP,
-    DEEPER,
     ENTRY,
     FILLED,
     FOUR,
@@ -36,7 +33,6 @@ from hwmodels.kernels.cache_words import (
     SET_WORDS,
     SETS,
     STAMP,
-    SWEEP,
     TALLY,
     THREE,
     TREE,
@@ -178,37 +174,16 @@ def look_up(m, base, word, entry, write):
 
 
 @numba.njit(**INLINE)
-def sink(m, base, entry, counts):
-    """Bring a line to the front of its set and count where it was (Mattson's stack)."""
-    ways = np.uint64(m[WAYS])
-    at, moved = base, entry
-    while at < base + ways:
-        held = m[at]
-        m[at] = moved
-        if held >> 8 == entry >> 8:
-            break
-        moved = held
-        at += ONE
-    m[counts + at - base] += 1
-    return HIT if at == base else DEEPER
-
-
-@numba.njit(**INLINE)
 def touch(m, line, s, at):
     """Touch a line of set `s` for the stream or block `at`, and count.
 
     Returns
     -------
     int
-        HIT, BYPASS (a store that does not allocate), FILL, or the entry evicted; counting
-        depths: HIT for the line touched last, else DEEPER.
+        HIT, BYPASS (a store that does not allocate), FILL, or the entry evicted.
     """
     write = m[at + WRITE]
     entry = line << 8 | m[at + MARK]
-    if m[POLICY] == SWEEP:
-        m[CLOCK] += 1
-        return sink(m, s + ENTRY, entry, np.uint64(m[DEEP]) + np.uint64(m[at + B_KIND])
-                    * np.uint64(m[WAYS] + 1))
     left = look_up(m, s + ENTRY, s + WORD, entry, write)
     if left != HIT:
         counts = np.uint64(m[s + TALLY]) + THREE * np.uint64(m[at + OPERAND])

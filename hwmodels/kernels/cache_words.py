@@ -20,16 +20,16 @@ CACHED: dict[str, Any] = {"error_model": "numpy", "_nrt": False}
 # Header: the LFSR or the next way of all sets, geometry, then where each part begins.
 (REGISTER, SETS, MASK, WAYS, SHIFT, POLICY, ALLOCATE, STAMP, SET_WORDS, CODE, CODE_END, WORK,
  STEPS, DEPTHS, GUARDS, GUARD_WORDS, ROWS, CURSORS, LOOPS, LISTS, ACTIVE, MISSES, LEAVING, CLASHES,
- KNOWN, SET_0, CLOCK, NOTES, DEEP, SPARSE, OWNERS, INNER, PASS_0, PASS_WORDS, TALLY_WORDS,
- SNAPSHOTS, ROUND, SOURCES, HITS_CHANGE, COUPLED) = np.arange(40, dtype=np.uint64)
+ KNOWN, SET_0, CLOCK, NOTES, SPARSE, OWNERS, INNER, PASS_0, PASS_WORDS, TALLY_WORDS,
+ SNAPSHOTS, ROUND, SOURCES, HITS_CHANGE, COUPLED) = np.arange(39, dtype=np.uint64)
 """MASK is SETS - 1 where that is a mask, else -1; STAMP counts tries, CLOCK touches; LEAVING counts
 from MISSES; SPARSE says that few sets are looked at. Of the policy: HITS_CHANGE that a hit may
 change what leaves next, COUPLED that what one set evicts hangs on the others."""
-TREE = np.uint64(40)
+TREE = np.uint64(39)
 """Behind it, per way: bits of the tree a touch keeps, bits it sets."""
-SWEEP, LRU, PLRU, ROUND_ROBIN, LFSR, GLOBAL = -1, 0, 1, 2, 3, 4
-"""Policies, as `hwmodels.board.policies` lists them. SWEEP: LRU for every number of ways at once,
-counting how deep each touch finds its line; GLOBAL: round robin with one counter for all sets."""
+LRU, PLRU, ROUND_ROBIN, LFSR, GLOBAL = 0, 1, 2, 3, 4
+"""Policies, as `hwmodels.board.policies` lists them; GLOBAL: round robin with one counter for all
+sets."""
 
 # A set: what the try of stamp SEEN noted, when it was last filled, its policy's word, entries,
 # times of last touch (LRU). TALLY is where what leaves and misses it is counted.
@@ -60,7 +60,7 @@ LOOP_WORDS = np.uint64(9)
 LOOP, END, LEAF, PHASE, PHASE_END, PASSES, PASSES_END = 0, 1, 2, 3, 4, 5, 6
 FULL, MIDDLE = -1, -2
 
-HIT, BYPASS, DEEPER, FILL = -4, -3, -2, -1
+HIT, BYPASS, FILL = -3, -2, -1
 NEVER = 1 << 60
 ANY = 1 << 30
 """Part of a block that several parts of a loop's body make up."""

@@ -35,9 +35,9 @@ MAX_OWNERS = 127
 MOST_SPARE_WORDS = 1 << 17
 """Size up to which the array of a finished run is kept: a megabyte for each of many programs."""
 
-HEADER_WORDS, TREE_WORDS, RECORD_WORDS, SET_WORDS = 40, 64, 16, 11
+HEADER_WORDS, TREE_WORDS, RECORD_WORDS, SET_WORDS = 39, 64, 16, 11
 MARK_WORD, OPERAND_WORD, WRITE_WORD, POLICY_WORD, TALLY_WORD = 5, 6, 4, 6, 8
-REPLACEMENT_WORD, STAMP_WORD, CLOCK_WORD, OWNERS_WORD, HITS_CHANGE_WORD = 5, 7, 26, 30, 38
+STAMP_WORD, CLOCK_WORD, OWNERS_WORD, HITS_CHANGE_WORD = 7, 26, 29, 37
 """Places in a record and a set, and in the header, as the kernel has them."""
 
 OWNER_ROOM = 16
@@ -58,8 +58,8 @@ class Program:
         their stamps.
     records : slice
         The records, `RECORD_WORDS` each.
-    misses, leaving, deep, sets : slice
-        Three counters per operand, two per owner, two for each depth per operand, and the sets.
+    misses, leaving, sets : slice
+        Three counters per operand, two per owner, and the sets.
     passes : bool
         Some loop is run as passes.
     spare : list of ndarray
@@ -71,7 +71,6 @@ class Program:
     records: slice
     misses: slice
     leaving: slice
-    deep: slice
     sets: slice
     passes: bool
     spare: list[np.ndarray] = field(default_factory=list)
@@ -148,7 +147,6 @@ def flatten_tree(tree: Tree, cache: Cache, operands: int, *, allocates: bool = T
         "cursors": [[row] for row in itertools.accumulate(map(len, flat.phases), initial=0)],
         "loops": [[0] * 9] * (depths + 1),
         "misses": [[0] * 3] * operands, "leaving": [[0] * 2] * (MAX_OWNERS + 1),
-        "deep": [[0] * 2 * (cache.ways + 1)] * operands,
         # Entries come most recent first; the kernel keeps times of touch.
         "sets": [[0] * (SET_WORDS + cache.ways) + [-way for way in range(cache.ways)]]
                 * cache.sets,
@@ -198,7 +196,7 @@ def _lay_out(cache: Cache, depths: int, allocates: bool, passes: tuple[int, int,
               start["lists"], start["active"], start["misses"],
               start["leaving"] - start["misses"],
               start["clashes"], start["known"], start["sets"],
-              0, start["notes"], start["deep"], 0, 0, start["inner"],
+              0, start["notes"], 0, 0, start["inner"],
               start.get("passes", end), *passes]
     header += [0] * (HITS_CHANGE_WORD - len(header)) + [policy.hits_change, not policy.sets_apart]
     header += _tree_masks(cache.ways if policy.tree else 1)
@@ -208,7 +206,7 @@ def _lay_out(cache: Cache, depths: int, allocates: bool, passes: tuple[int, int,
     sets[:, TALLY_WORD] = start["misses"]
     return Program(front=np.concatenate([np.array(header, dtype=np.int64), *parts.values()]),
                    words=end, records=places["work"], misses=places["misses"],
-                   leaving=places["leaving"], deep=places["deep"], sets=places["sets"],
+                   leaving=places["leaving"], sets=places["sets"],
                    passes="passes" in rooms)
 
 
