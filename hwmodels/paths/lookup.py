@@ -25,6 +25,12 @@ def data_cache(board: Board, memory: Memory) -> Cache | None:
     return _first(board, (board.core.dcache, *board.core.data_caches), memory)
 
 
+def data_caches(board: Board) -> tuple[Cache, ...]:
+    """Return the caches loads and stores of a board look up first."""
+    found = dict.fromkeys(data_cache(board, memory) for memory in board.memories)
+    return tuple(cache for cache in found if cache is not None)
+
+
 def code_cache(board: Board, memory: Memory) -> Cache | None:
     """Return the cache instructions of a memory are fetched through, None for none."""
     return _first(board, (board.core.icache,), memory)

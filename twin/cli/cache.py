@@ -27,7 +27,8 @@ from twin.cli.output import note_written, open_console, show, warn
 from twin.errors import UsageError
 
 if TYPE_CHECKING:
-    from twin.prediction.locality import Locality, SweepPoint
+    from twin.prediction.locality import Locality
+    from twin.studies.caches import SweepPoint
 
 Sweep = Annotated[str | None, typer.Option(
     "--sweep", metavar="size,ways", help="Miss ratios over cache sizes, ways, or both.")]
@@ -52,7 +53,8 @@ def cache(model: Model, board: BoardName, runtime: RuntimeName = None, clock: Cl
         raise UsageError(f"--plot {plot}: is a file; accepted: a folder, for there are several "
                          "pictures")
     from twin.learning.calibrated import apply_calibration, choose_calibration
-    from twin.prediction.locality import measure_locality, replacement_range, to_locality_document
+    from twin.prediction.locality import measure_locality
+    from twin.prediction.replacement import replacement_range
 
     deployment = deploy(model, board, runtime=runtime, clock=clock, weights=weights, arena=arena,
                         assume_unsupported=assume_unsupported)
@@ -69,6 +71,7 @@ def cache(model: Model, board: BoardName, runtime: RuntimeName = None, clock: Cl
     points = _sweep(locality, axes)
     if as_json:
         from twin.prediction.document import dump_document
+        from twin.studies.caches import to_locality_document
 
         sys.stdout.write(dump_document(to_locality_document(
             locality, points, policies, prices)))
@@ -91,7 +94,7 @@ def _parse_sweep(text: str | None) -> tuple[str, ...]:
 
 
 def _sweep(locality: Locality, axes: tuple[str, ...]) -> tuple[SweepPoint, ...]:
-    from twin.prediction.locality import SIZES_BYTES, WAYS, sweep_caches
+    from twin.studies.caches import SIZES_BYTES, WAYS, sweep_caches
 
     if not axes or not locality.caches:
         return ()

@@ -35,8 +35,8 @@ from twin.learning.tally import (
 )
 from twin.prediction.certainty import Certainty, Draw, LayerCertainty
 from twin.prediction.host import CORE_EVENTS, family_of
-from twin.prediction.locality import ReplacementRange, replacement_range
 from twin.prediction.prediction import Prediction, predict
+from twin.prediction.replacement import ReplacementRange, replacement_range
 
 AUTO, NONE = "auto", "none"
 """Values of `calibration`: the shipped overlay that matches, or stated prices; else a file."""

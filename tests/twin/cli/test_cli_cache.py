@@ -11,14 +11,11 @@ from typer.testing import CliRunner
 from hwmodels.board.file import load_board
 from twin.cli import app
 from twin.deployment.deployment import deploy
-from twin.prediction.locality import (
-    measure_locality,
-    replacement_range,
-    sweep_caches,
-    to_locality_document,
-)
+from twin.prediction.locality import measure_locality
 from twin.prediction.prediction import predict
+from twin.prediction.replacement import replacement_range
 from twin.reports.tables.locality import header_pairs
+from twin.studies.caches import to_locality_document
 
 
 def run(*words: str):
@@ -48,23 +45,6 @@ def test_a_working_set_is_what_a_cold_roomy_cache_fills(deployment):
     first = measure_locality(replace(deployment, board=roomy), cold=True).layers[0]
     own = measure_locality(deployment).layers[0]
     assert own.working_set_bytes == 32 * first.misses
-
-
-def test_sweeping_meets_the_boards_own_cache(deployment):
-    board = deployment.board
-    quiet = replace(deployment, board=replace(board, caches=tuple(
-        replace(cache, streaming_lines=0) for cache in board.caches)))
-    own = quiet.board.cache("l1d")
-    point, = sweep_caches(quiet, [own.size_bytes], [own.ways])
-    assert point.misses == measure_locality(quiet).misses
-
-
-def test_sweeping_a_unified_cache_counts_data_only():
-    pico = deploy("kws", "rpi_pico")
-    own = pico.board.cache("xip")
-    point, = sweep_caches(pico, [own.size_bytes], [own.ways])
-    assert (point.misses, point.accesses) == (
-        measure_locality(pico).misses, measure_locality(pico).accesses)
 
 
 def test_undocumented_policies_span_a_range(deployment):
@@ -138,14 +118,6 @@ def test_a_policy_that_was_set_is_no_longer_assumed():
     asked = deployment.replace({"caches.l1i.replacement": "plru", "caches.l1d.replacement": "lru"})
     assert replacement_range(asked).caches == ()
     assert replacement_range(asked).time_us == (("lru", predict(asked).time_us),)
-
-
-def test_any_cache_can_be_swept_at_what_it_is():
-    deployment = deploy("ad", "nucleo_h7a3zi_q").replace(
-        {"caches.l1d.ways": 3, "caches.l1d.size_bytes": "12KiB"})
-    points = sweep_caches(deployment, [8192, 12288], [3, 4])
-    assert {(point.size_bytes, point.ways) for point in points} == {
-        (8192, 4), (12288, 3), (12288, 4)}
 
 
 def test_a_narrow_table_loses_columns_and_splits_no_number():

@@ -26,8 +26,8 @@ from twin.learning.observations import observe_any, observe_folder, observe_rows
 from twin.learning.overlays import learn, learn_own, make_overlays
 from twin.learning.tally import TIME_PRICES, make_tally
 from twin.prediction.certainty import probability_faster
-from twin.prediction.locality import replacement_range
 from twin.prediction.prediction import predict
+from twin.prediction.replacement import replacement_range
 
 BOARD, RUNTIME = "nucleo_l4r5zi", "x-cube-ai@9.0.0"
 

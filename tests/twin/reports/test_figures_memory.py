@@ -11,7 +11,7 @@ from hwmodels.bus.events import GRANT
 from twin.deployment.deployment import deploy
 from twin.errors import UsageError
 from twin.prediction.access_sample import run_layer_bus, sample_accesses
-from twin.prediction.locality import measure_locality, sweep_caches
+from twin.prediction.locality import measure_locality
 from twin.reports.figures.access_map import draw_access_map_figure
 from twin.reports.figures.cache_layers import (
     draw_miss_rate_figure,
@@ -21,6 +21,7 @@ from twin.reports.figures.cache_layers import (
 )
 from twin.reports.figures.cache_sweep import draw_miss_curve_figure
 from twin.reports.figures.canvas import new_figure
+from twin.studies.caches import sweep_caches
 
 
 @pytest.fixture(scope="module")

@@ -27,8 +27,8 @@ from twin.learning.portability.probes import find_rooms, list_benchmarks
 from twin.learning.portability.rows import expected_rows
 from twin.learning.tally import TIME_PRICES
 from twin.prediction.certainty import Certainty
-from twin.prediction.locality import replacement_range
 from twin.prediction.prediction import Prediction, predict
+from twin.prediction.replacement import replacement_range
 
 NETWORKS = ("ad", "kws", "ic", "vww")
 """Networks anyone can run under a library, as further candidates."""

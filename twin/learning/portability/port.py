@@ -36,8 +36,8 @@ from twin.learning.observations import (
 from twin.learning.overlays import Learning, learn, make_entry
 from twin.learning.portability.plan import Ranking, rank_benchmarks
 from twin.learning.tally import ENERGY_PRICES, TIME_PRICES
-from twin.prediction.locality import replacement_range
 from twin.prediction.prediction import Prediction, predict
+from twin.prediction.replacement import replacement_range
 
 SEEN_SHARE = 0.02
 """An operator family with less of the time than this may be one nobody measured."""

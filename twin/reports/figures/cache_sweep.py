@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from twin.prediction.locality import Locality, SweepPoint
+    from twin.prediction.locality import Locality
+    from twin.studies.caches import SweepPoint
 
 COLOURS = (BLUE, ORANGE, GREEN, PURPLE, SKY, WINE, DARK_GREY)
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")

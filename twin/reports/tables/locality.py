@@ -9,7 +9,8 @@ from rich.table import Table
 from rich.text import Text
 
 from hwmodels.quantities import format_frequency, format_size, format_time, significant
-from twin.prediction.locality import LayerLocality, Locality, ReplacementRange, SweepPoint
+from twin.prediction.locality import LayerLocality, Locality
+from twin.prediction.replacement import ReplacementRange
 from twin.reports.tables.layout import (
     add_row,
     draw_bar,
@@ -18,6 +19,7 @@ from twin.reports.tables.layout import (
     new_table,
     spaced,
 )
+from twin.studies.caches import SweepPoint
 
 WORRYING = 0.10
 """Miss rate from which a layer is marked."""

@@ -1,0 +1,1 @@
+"""Many deployments of one network, side by side."""

@@ -1,0 +1,132 @@
+"""A network in caches of many sizes and associativities, and what `twin cache` says as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from hwmodels.board.facts import Cache
+from hwmodels.board.policies import POLICIES
+from hwmodels.cache.geometries import Walked, fewest_sets, strip_touches, sweep_misses
+from hwmodels.kernel import Kernel
+from hwmodels.paths.code import CodePath
+from hwmodels.paths.lookup import data_cache
+from twin.deployment.deployment import Deployment
+from twin.deployment.sites import code_address
+from twin.prediction.locality import Locality, lower_kernels, measure_locality
+from twin.prediction.replacement import ReplacementRange
+
+SIZES_BYTES = tuple(1024 << power for power in range(8))
+WAYS = (1, 2, 4, 8)
+"""Geometries of a sweep, beside the cache's own."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SweepPoint:
+    """The network in caches of another geometry."""
+
+    size_bytes: int
+    ways: int
+    accesses: int
+    misses: int
+
+    @property
+    def miss_ratio(self) -> float:
+        """Misses per line looked up."""
+        return self.misses / self.accesses if self.accesses else 0.0
+
+
+def sweep_caches(deployment: Deployment, sizes_bytes: Sequence[int],
+                 ways: Sequence[int]) -> tuple[SweepPoint, ...]:
+    """Run a deployment with its data caches at other sizes and associativities.
+
+    Parameters
+    ----------
+    deployment : Deployment
+        Of a runtime of the core.
+    sizes_bytes, ways : sequence of int
+        Every pair that makes whole sets is run; line and policy stay (tree pseudo-LRU
+        becomes LRU at ways that are no power of two).
+
+    Returns
+    -------
+    tuple of SweepPoint
+        Warm; by ways, then size.
+    """
+    kernels = [kernel for group in lower_kernels(deployment) for kernel in group]
+    measured = measure_locality(deployment)
+    points = {(way, size): 0 for way in ways for size in sizes_bytes}
+    for cache in measured.caches:
+        shapes = {key: _reshape(cache, key[1], key[0]) for key in points}
+        possible = {key: shape for key, shape in shapes.items() if shape is not None}
+        points = {key: points[key] for key in possible}
+        if not possible:
+            continue
+        stripped = strip_touches(_walk(deployment, kernels, cache), cache.line_bytes,
+                                 fewest_sets([*possible.values()]))
+        for key, misses in zip(possible, sweep_misses(stripped, [*possible.values()]),
+                               strict=True):
+            points[key] += misses
+    return tuple(SweepPoint(size_bytes=size, ways=way, accesses=measured.accesses, misses=misses)
+                 for (way, size), misses in points.items())
+
+
+def to_locality_document(locality: Locality, sweep: Sequence[SweepPoint],
+                         policies: ReplacementRange, prices: str = "stated") -> dict[str, Any]:
+    """Return everything `twin cache` says as plain JSON types; `prices` are those of its times."""
+    deployment = locality.deployment
+    return {
+        "schema": 1, "kind": "cache", "temperature": locality.temperature,
+        "model": deployment.graph.name, "board": deployment.board.name,
+        "runtime": deployment.runtime.identity,
+        "placement": {"weights": deployment.weights, "arena": deployment.arena,
+                      "code": deployment.code},
+        "caches": [{"name": cache.name, "size_bytes": cache.size_bytes,
+                    "line_bytes": cache.line_bytes, "ways": cache.ways,
+                    "replacement": cache.replacement, "below": cache.below}
+                   for cache in locality.caches],
+        "lower": {name: {"accesses": looked_up, "misses": filled}
+                  for name, (looked_up, filled) in locality.lower.items()},
+        "layers": [{"index": layer.index, "name": layer.name, "op": layer.op,
+                    "accesses": layer.accesses, "misses": layer.misses,
+                    "miss_rate": layer.miss_rate, "write_backs": layer.write_backs,
+                    "working_set_bytes": layer.working_set_bytes,
+                    "direct_accesses": layer.direct} for layer in locality.layers],
+        "total": {"accesses": locality.accesses, "misses": locality.misses,
+                  "miss_rate": locality.miss_rate, "write_backs": locality.write_backs},
+        "prices": prices,
+        "replacement": {"assumed_of": list(policies.caches), "low": policies.low,
+                        "high": policies.high, "time_us": dict(policies.time_us)},
+        "sweep": [{"size_bytes": point.size_bytes, "ways": point.ways,
+                   "accesses": point.accesses, "misses": point.misses,
+                   "miss_ratio": point.miss_ratio} for point in sweep],
+    }
+
+
+def _walk(deployment: Deployment, kernels: Sequence[Kernel], cache: Cache) -> list[Walked]:
+    """Return what reaches a data cache, in order: code of kernels where it is unified, operands.
+
+    Stores are taken to allocate: caches that do not hold constants only.
+    """
+    board = deployment.board
+    code = CodePath(kernels, board, code_address(deployment), deployment.code, {})
+    walks = []
+    for kernel in kernels:
+        walk = code.walk(kernel) if code.cache is cache else None
+        if walk is not None:
+            walks.append(Walked(nests=(walk[0],), operands=(walk[1],), chosen=(True,),
+                                counted=False))
+        walks.append(Walked(nests=kernel.nests, operands=kernel.operands, chosen=tuple(
+            data_cache(board, board.memory(operand.memory)) is cache
+            for operand in kernel.operands)))
+    return walks
+
+
+def _reshape(cache: Cache, size_bytes: int, ways: int) -> Cache | None:
+    if size_bytes < cache.line_bytes * ways or size_bytes % (cache.line_bytes * ways):
+        return None
+    policy = cache.replacement
+    if not POLICIES[policy].takes(ways):
+        policy = "lru"
+    return replace(cache, size_bytes=size_bytes, ways=ways, replacement=policy)
