@@ -11,6 +11,7 @@ import contextlib
 import os
 import re
 import select
+import socket
 import tempfile
 import time
 from collections.abc import Iterator
@@ -43,6 +44,16 @@ def _serial():  # type: ignore[no-untyped-def]
     except ImportError as error:
         raise extra_missing("serial lines", "pyserial", "boards") from error
     return serial
+
+
+def _is_own_echo(stream: Any) -> bool:
+    """Whether a socket is connected to itself.
+
+    TCP does that when the port asked for has no listener and is one the system gives to callers,
+    and gives to this one: rare, but a lost line is looked for many times a second.
+    """
+    with socket.socket(fileno=os.dup(stream.fileno())) as same:
+        return bool(same.getsockname() == same.getpeername())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -169,6 +180,9 @@ class Link:
                 self.port, baudrate=self.baud, timeout=0, write_timeout=patient(WRITE_TIMEOUT_S))
         except (serial.SerialException, OSError, ValueError) as error:
             raise LinkLostError(f"{self.port} cannot be opened: {error}") from error
+        if self.port.startswith("socket:") and _is_own_echo(self._stream):
+            self._drop()
+            raise LinkLostError(f"{self.port} cannot be opened: nothing listens there")
 
     def read(self, timeout_s: float) -> bytes:
         """Return what has come, waiting at most `timeout_s` for the first byte.

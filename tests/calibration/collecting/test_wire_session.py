@@ -247,7 +247,11 @@ def test_a_socket_is_a_link(monkeypatch):
     import select
     import socket
 
-    with MadeBoard() as board, socket.create_server(("127.0.0.1", 0)) as server:
+    # The port stays bound when nothing listens on it any more: it becomes nobody else's.
+    with MadeBoard() as board, socket.socket() as held:
+        held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        held.bind(("127.0.0.1", 0))
+        server = socket.create_server(held.getsockname())
         ended = threading.Event()
 
         def bridge() -> None:
@@ -274,6 +278,26 @@ def test_a_socket_is_a_link(monkeypatch):
             monkeypatch.setenv("TWIN_PATIENCE", "1")
             with pytest.raises(LinkLostError):
                 session.identify()
+
+
+def test_a_socket_that_met_itself_is_no_board(monkeypatch):
+    import socket
+
+    with socket.socket() as free:
+        free.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        free.bind(("127.0.0.1", 0))
+        address = free.getsockname()
+
+        def connect(asked, timeout):
+            line = socket.socket()
+            line.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            line.bind(asked)
+            line.connect(asked)  # what the system does at times with a port nobody listens on
+            return line
+
+        monkeypatch.setattr(socket, "create_connection", connect)
+        with pytest.raises(LinkLostError, match="nothing listens there"):
+            Link(f"socket://127.0.0.1:{address[1]}")
 
 
 def test_the_only_board_is_found_by_its_usb_id(monkeypatch):
