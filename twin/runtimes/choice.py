@@ -26,14 +26,32 @@ def choose_runtime(graph: Graph, name: str | None) -> tuple[Runtime, tuple[str, 
     """
     check_layers(graph)
     if name:
-        return load_runtime(name), ()
+        return _check_types(graph, load_runtime(name)), ()
     runtime = default_runtime(graph)
     return runtime, note_float_island(graph, runtime)
 
 
 def default_runtime(graph: Graph) -> Runtime:
     """Return the runtime that suits the model: CMSIS-NN for integers, plain C for float."""
-    return load_runtime("float-reference" if float_layers(graph) else "tflm-cmsis-nn")
+    floating = len(float_layers(graph))
+    return load_runtime("float-reference" if floating and floating >= len(computing_layers(graph))
+                        else "tflm-cmsis-nn")
+
+
+def computing_layers(graph: Graph) -> list[Layer]:
+    """Return the layers that do more than change a type."""
+    return [layer for layer in graph.layers if layer.op not in ("quantize", "dequantize")]
+
+
+def _check_types(graph: Graph, runtime: Runtime) -> Runtime:
+    """Refuse a runtime none of whose types a network computes in."""
+    types = {graph.tensors[layer.outputs[0]].dtype: layer for layer in computing_layers(graph)}
+    if types and not set(types) & set(runtime.dtypes):
+        dtype, layer = next(iter(types.items()))
+        raise RuntimeRefusedError(
+            f"runtime {runtime.identity} does not run {dtype} {layer.op}; it runs "
+            f"{', '.join(runtime.dtypes)}; see `twin runtimes`")
+    return runtime
 
 
 def check_layers(graph: Graph) -> None:
@@ -73,7 +91,7 @@ def float_layers(graph: Graph) -> list[Layer]:
 
 
 def note_float_island(graph: Graph, runtime: Runtime) -> tuple[str, ...]:
-    """Say why a network of integers got the float runtime: which layers compute in float.
+    """Say which layers of a network of integers compute in float, and what they run on.
 
     Parameters
     ----------
@@ -88,11 +106,10 @@ def note_float_island(graph: Graph, runtime: Runtime) -> tuple[str, ...]:
         One note, or none where all layers compute in one type.
     """
     floating = float_layers(graph)
-    computing = [layer for layer in graph.layers if layer.op not in ("quantize", "dequantize")]
+    computing = computing_layers(graph)
     if not floating or len(floating) >= len(computing):
         return ()
     shown = ", ".join(f"{layer.index} {layer.op}" for layer in floating[:SHOWN])
     more = f" and {len(floating) - SHOWN} more" if len(floating) > SHOWN else ""
     return (f"runtime: {len(floating)} of {len(computing)} layers compute in float32 ({shown}"
-            f"{more}), so the whole network is priced on {runtime.identity}, plain C; --runtime "
-            "tflm-reference or x-cube-ai runs integers as integers",)
+            f"{more}): they run on portable float kernels beside {runtime.identity}, assumed",)

@@ -17,7 +17,7 @@ from hwmodels.board.facts import KINDS, Fact
 from hwmodels.errors import did_you_mean
 from twin.errors import RuntimeRefusedError
 from twin.runtimes.library import find_lowering
-from twin.runtimes.lowering import Lowering
+from twin.runtimes.lowering import Lowering, assume
 from twin.runtimes.targets import CORE, check_target
 
 if TYPE_CHECKING:
@@ -123,28 +123,32 @@ class Runtime:
         Raises
         ------
         RuntimeRefusedError
-            When it has no kernel for the operator or the type.
+            When neither it nor the portable kernels have the operator.
 
         Notes
         -----
         Float operators, and operators its own library lacks, run on the portable reference
-        kernels, as TFLite Micro does.
+        kernels, as TFLite Micro does. Types it does not name, and operators only counted of
+        another library, are priced by themselves and marked `assumed`.
         """
-        if dtype not in self.dtypes and op not in _ANY_TYPE:
-            raise RuntimeRefusedError(
-                f"runtime {self.identity} does not run {dtype} {op}; it runs "
-                f"{', '.join(self.dtypes)}; see `twin runtimes`")
-        names = ("reference",) if dtype == "float32" else (self.library, "reference")
         if self.is_compiled:
-            names = (self.library,)
+            found = find_lowering((self.library,), op, dtype, isa)
+            if found is None or (dtype not in self.dtypes and op not in _ANY_TYPE):
+                raise RuntimeRefusedError(f"runtime {self.identity} has no kernel for {dtype} "
+                                          f"{op}; it runs {', '.join(self.dtypes)}")
+            return found
+        foreign = dtype not in self.dtypes and op not in _ANY_TYPE
+        names = ("reference",) if foreign or dtype == "float32" else (self.library, "reference")
         lowering = find_lowering(names, op, dtype, isa)
         if self.counted is not None:
             from twin.runtimes.counted.lower import lower_counted
 
             return lower_counted(*self.counted, lowering)
         if lowering is None:
-            raise RuntimeRefusedError(f"runtime {self.identity} has no kernel for {op!r}")
-        return lowering
+            from twin.runtimes.counted.lower import lower_stand_in
+
+            return lower_stand_in(self.identity, op)
+        return assume(lowering) if foreign else lowering
 
 
 def runtime_folders() -> tuple[Path, ...]:

@@ -84,3 +84,11 @@ def test_float_runs_under_the_integer_library_too():
         [tensor((1, 4, 4, 3), dtype="float32")], window=window)
     made = predict(deploy(graph, BOARD, runtime="tflm-cmsis-nn@2026"))
     assert made.layers[0].instructions > 100
+
+
+def test_a_library_without_an_operator_borrows_the_portable_one_as_assumed():
+    graph = one_layer("exp", [tensor((1, 64), dtype="float32")], [tensor((1, 64), dtype="float32")])
+    made = predict(deploy(graph, BOARD, runtime="float-reference"))
+    assert made.layers[0].assumed and made.layers[0].instructions > 64 * 10
+    pair = one_layer("squared_difference", [tensor((1, 64)), tensor((1, 64))], [tensor((1, 64))])
+    assert predict(deploy(pair, BOARD, runtime="x-cube-ai@9.0")).layers[0].assumed

@@ -58,7 +58,11 @@ def test_a_float_island_is_told_with_its_layers(kws):
     prediction = predict(deploy(island, BOARD))
     assert "2 of 13 layers compute in float32 (11 fully_connected, 12 softmax)" in \
         prediction.warnings[0]
-    assert prediction.deployment.runtime.name == "float-reference"
+    assert prediction.deployment.runtime.name == "tflm-cmsis-nn"
+    assert [layer.index for layer in prediction.layers if layer.assumed] == [11, 12]
+    whole = predict(deploy(kws, BOARD))
+    assert [layer.cycles for layer in prediction.layers[:10]] == [
+        layer.cycles for layer in whole.layers[:10]]
     assert not deploy(kws, BOARD).notes
     assert not deploy(island, BOARD, runtime="float-reference").notes
 

@@ -33,3 +33,8 @@ def describe(graph: Graph, layer: Layer) -> Work | None:
 def family_of(op: str) -> str:
     """Return the family a described operator belongs to."""
     return _terms()[op][0]
+
+
+def is_described(op: str) -> bool:
+    """Whether an operator was counted."""
+    return op in _terms()

@@ -16,10 +16,10 @@ from hwmodels.isa.instruction import parse_code
 from hwmodels.kernel import Block, Kernel
 from twin.errors import RuntimeRefusedError
 from twin.network.graph import DTYPE_BITS, Graph, Layer
-from twin.runtimes.counted.describe import describe, family_of
+from twin.runtimes.counted.describe import describe, family_of, is_described
 from twin.runtimes.counted.mixture import mix, widen
-from twin.runtimes.counted.table import Amounts, choose_core, look_up
-from twin.runtimes.lowering import Lowering, Site, no_scratch
+from twin.runtimes.counted.table import REFERENCE, Amounts, choose_core, look_up
+from twin.runtimes.lowering import Lowering, Site, assume, no_scratch
 from twin.runtimes.lowering.blocks import build_kernel, choose_dialect, count_instructions, plain
 from twin.runtimes.lowering.nests import load, repeat, resolve, store
 
@@ -44,6 +44,19 @@ def lower_counted(kernels: str, level: str, base: Lowering | None) -> Lowering:
     """
     return Lowering(lower=partial(_lower, kernels, level, base),
                     scratch_bytes=no_scratch if base is None else base.scratch_bytes)
+
+
+def lower_stand_in(runtime: str, op: str) -> Lowering:
+    """Return the portable kernel that was counted, for a library that has none, as assumed.
+
+    Raises
+    ------
+    RuntimeRefusedError
+        When nobody counted it either.
+    """
+    if not is_described(op):
+        raise RuntimeRefusedError(f"runtime {runtime} has no kernel for {op!r}")
+    return assume(lower_counted(REFERENCE, "O2", None))
 
 
 def _lower(kernels: str, level: str, base: Lowering | None, graph: Graph, layer: Layer,

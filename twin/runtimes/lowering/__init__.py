@@ -7,7 +7,7 @@ Beside it stand what the libraries share: `blocks` (instructions and how often t
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from hwmodels.errors import KernelError
@@ -62,6 +62,14 @@ class Lowering:
 
     lower: Callable[[Graph, Layer, Site], tuple[Kernel, ...]]
     scratch_bytes: Callable[[Graph, Layer, str], int] = no_scratch
+
+
+def assume(lowering: Lowering) -> Lowering:
+    """Return the same kernels, marked as having nothing behind them for this library."""
+    def lower(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
+        return tuple(replace(kernel, assumed=True) for kernel in lowering.lower(graph, layer, site))
+
+    return replace(lowering, lower=lower)
 
 
 Extension = Literal["c", "dsp", "mve"]
