@@ -19,6 +19,10 @@ CORES = {"armv6-m": "m0plus", "armv8.1-m-mve": "m55"}
 ALIASES = {"reshape_copy": "reshape"}
 """Operators counted under another name."""
 
+NEAREST = {"exp": "log", "neg": "abs", "sin": "cos", "gelu": "logistic", "tile": "slice",
+           "broadcast_to": "slice", "floor_mod": "floor_div"}
+"""Operators nobody counted, and the one that does most alike (assumed)."""
+
 REFERENCE = "reference"
 """Kernels every library falls back to; a table of others holds only what differs from them."""
 
@@ -99,6 +103,8 @@ def look_up(kernels: str, core: str, level: str, op: str, work: Work) -> Amounts
         terms = rows.get((op, work.code(library)))
         if terms is not None:
             return _sum_up(terms, work, stands_in=False)
+    if op in NEAREST and not any(name == op for name, _ in _read(REFERENCE, core, level)):
+        op = NEAREST[op]
     near = [(variant, terms) for (name, variant), terms in _read(REFERENCE, core, level).items()
             if name == op]
     if not near:

@@ -48,7 +48,7 @@ def describe_selection(graph: Graph, layer: Layer) -> Work:
 
 
 UNARY = ("abs", "neg", "exp", "log", "sqrt", "rsqrt", "square", "sin", "cos", "floor", "ceil",
-         "round", "elu", "logical_not", "relu", "relu6", "leaky_relu", "logistic", "tanh",
+         "round", "elu", "gelu", "logical_not", "relu", "relu6", "leaky_relu", "logistic", "tanh",
          "hard_swish", "cast", "quantize", "dequantize")
 PAIRED = ("add", "sub", "mul", "div", "minimum", "maximum", "squared_difference", "floor_div",
           "floor_mod", "equal", "not_equal", "greater", "greater_equal", "less", "less_equal",

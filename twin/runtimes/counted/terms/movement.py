@@ -142,7 +142,7 @@ FAMILY = "data_movement"
 
 TERMS: Terms = {
     "reshape": describe_reshape, "reshape_copy": describe_reshape, "pad": describe_pad,
-    "slice": describe_slice,
+    **dict.fromkeys(("slice", "tile", "broadcast_to"), describe_slice),
     "concatenation": describe_concatenation, "split": describe_split, "pack": describe_stack,
     "unpack": describe_stack, "gather": describe_gather, "transpose": describe_transpose,
     **dict.fromkeys(("space_to_depth", "depth_to_space"), describe_blocks),
