@@ -18,6 +18,10 @@ KERNEL_TESTS := tests/laws/test_events.py tests/oracles/test_bus_oracles.py test
 	tests/oracles/test_cache_oracle.py tests/hwmodels/test_cache.py tests/hwmodels/test_touches.py \
 	tests/hwmodels/test_bus.py tests/hwmodels/test_npu.py
 
+# Byte code is written when a module is first imported, for those only that are.
+export PYTHONDONTWRITEBYTECODE :=
+INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile
+
 .PHONY: demo test lint bench accuracy tools clean
 
 demo: $(CORE)
@@ -67,15 +71,15 @@ $(BIN)/python:
 	$(PYTHON) -m venv --clear $(VENV) || { $(SUDO_APT) update && $(SUDO_APT) install -y python3-venv && $(PYTHON) -m venv --clear $(VENV); }
 
 $(CORE): $(BIN)/python pyproject.toml
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[plot]'
+	$(INSTALL) -e '.[plot]'
 	touch $@
 
 $(TEST): $(CORE)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[test]'
+	$(INSTALL) -e '.[test]'
 	touch $@
 
 $(BENCH): $(TEST)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[bench]'
+	$(INSTALL) -e '.[bench]'
 	touch $@
 
 clean:
