@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from decimal import Decimal
 
 UNITS: dict[str, dict[str, str]] = {
@@ -123,3 +123,9 @@ def _with_unit(value: float | None, units: tuple[tuple[float, str], ...], gap: s
     factor, unit = next((pair for pair in units if float(f"{abs(value) / pair[0]:.3g}") >= 1),
                         units[-1])
     return f"{significant(value / factor)}{gap}{unit}".strip()
+
+
+def list_first(names: Iterable[object], most: int) -> str:
+    """List the first names and say how many more there are."""
+    told = [str(name) for name in names]
+    return ", ".join(told[:most]) + (f" and {len(told) - most} more" if len(told) > most else "")

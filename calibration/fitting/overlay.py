@@ -272,4 +272,3 @@ def read_shipped(library: str, board: str) -> Overlay | None:
 def pack_covariance(covariance: np.ndarray) -> tuple[float, ...]:
     """Return the lower triangle, row by row, to six significant digits."""
     return tuple(float(f"{value:.6g}") for value in covariance[np.tril_indices(len(covariance))])
-

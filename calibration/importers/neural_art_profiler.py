@@ -308,4 +308,3 @@ class _Report:
                 raise self.log.refuse(number, f"gives {name}_freq as {mhz} MHz, lines above as "
                                               f"{clocks[clock] / 1e6:g} MHz")
         return {name: hertz for name, hertz in clocks.items() if hertz}
-

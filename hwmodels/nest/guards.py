@@ -124,4 +124,3 @@ def _find_marks(repeat: Repeat, around: tuple[int, ...]) -> list[int]:
     if len(inside) >= extent // 2 + 2 or streams * (len(inside) + 1) > MAX_STREAMS:
         inside = []
     return [0, *inside, extent]
-

@@ -403,5 +403,3 @@ def explain_rows(diagnosis: Diagnosis, finding: Finding) -> dict[int | None, flo
     declared = next(one for one in diagnosis.findings if one.fault.kind == DECLARED)
     return {index: finding.predicted[index] / declared.predicted[index] - 1
             for index in diagnosis.layers}
-
-

@@ -14,12 +14,14 @@ from dataclasses import dataclass
 
 from calibration.importers.neural_art_lines import ENGINES
 from calibration.measurement.measurement import Measurement
+from hwmodels.npu import BURST_BEATS
 from twin.attribution.pairing import Pair, pair_parts
 from twin.attribution.side import Part, Side
 
 Counters = Mapping[str, float]
 PHASES = ("pre", "core", "post")
 _ENGINE = re.compile(r"engine_(\d+)_(in|out)_(busif\d+)_(\w+)_active_cycles")
+_POOLS = (r"pool_\w+?", "pools (total)")
 _CACHE = tuple(f"npu_cache_{name}" for name in (
     "read_hit", "read_miss", "read_alloc_miss", "read_evict",
     "write_hit", "write_miss", "write_alloc_miss", "write_through"))
@@ -185,26 +187,28 @@ def _describe(counters: Counters) -> Iterator[tuple[str, float]]:
     if counters.get("core_npu_cycles") and "compute_cycles" in counters:
         yield "compute cycles ratio (core only), %", \
             100 * counters["compute_cycles"] / counters["core_npu_cycles"]
-    yield from _describe_traffic(counters)
+    yield from _describe_moves(counters, r"busif\d+", "busif (total)", BURST_BEATS)
     yield from _describe_engines(counters)
     for name in _CACHE:
         if name in counters:
             yield f"NPU cache, {name.removeprefix('npu_cache_').replace('_', ' ')}", counters[name]
-    yield from _describe_pools(counters)
+    yield from _describe_moves(counters, *_POOLS)
 
 
-def _describe_traffic(counters: Counters) -> Iterator[tuple[str, float]]:
-    names = sorted({match[1] for name in counters
-                    if (match := re.fullmatch(r"(busif\d+)_(read|write)_bytes", name))})
-    for way in ("read", "write"):
-        moved = [counters.get(f"{name}_{way}_bytes", 0.0) for name in names]
-        for name, amount in zip(names, moved, strict=True):
-            yield f"{name}, {way}, bytes", amount
-            for beats in (1, 2, 4, 8):
-                yield f"{name}, {way}, bursts of {beats}", counters.get(
-                    f"{name}_{way}_bursts_{beats}", 0.0)
-        if names:
-            yield f"busif (total), {way}, bytes", math.fsum(moved)
+def _describe_moves(counters: Counters, pattern: str, total: str,
+                    bursts: Sequence[int] = ()) -> Iterator[tuple[str, float]]:
+    """Bytes each interface or pool moved, its bursts where they are counted, and all together."""
+    stems = sorted({match[1] for name in counters
+                    if (match := re.fullmatch(f"({pattern})_(?:read|write)_bytes", name))})
+    for way in ("read", "write") if stems else ():
+        moved = {stem: counters.get(f"{stem}_{way}_bytes", 0.0) for stem in stems}
+        for stem, amount in moved.items():
+            label = stem.replace("pool_", "pool ", 1)
+            yield f"{label}, {way}, bytes", amount
+            for beats in bursts:
+                yield f"{label}, {way}, bursts of {beats}", counters.get(
+                    f"{stem}_{way}_bursts_{beats}", 0.0)
+        yield f"{total}, {way}, bytes", math.fsum(moved.values())
 
 
 def _describe_engines(counters: Counters) -> Iterator[tuple[str, float]]:
@@ -221,15 +225,6 @@ def _describe_engines(counters: Counters) -> Iterator[tuple[str, float]]:
         yield "stream engines", count
 
 
-def _describe_pools(counters: Counters) -> Iterator[tuple[str, float]]:
-    names = sorted({match[1] for name in counters
-                    if (match := re.fullmatch(r"pool_(\w+)_(?:read|write)_bytes", name))})
-    for way in ("read", "write") if names else ():
-        moved = {name: counters.get(f"pool_{name}_{way}_bytes", 0.0) for name in names}
-        yield from ((f"pool {name}, {way}, bytes", amount) for name, amount in moved.items())
-        yield f"pools (total), {way}, bytes", math.fsum(moved.values())
-
-
 def _describe_totals(totals: Counters) -> Iterator[tuple[str, float]]:
     for name, label, factor in (("duration", "duration, ms", 1e-3),
                                 ("npu_core_duration", "NPU core, ms", 1e-3),
@@ -243,4 +238,4 @@ def _describe_totals(totals: Counters) -> Iterator[tuple[str, float]]:
     if totals.get("duration"):
         yield "inf/s", 1e6 / totals["duration"]
     # Of all epochs, software ones too, whose own pools no profiler prints.
-    yield from _describe_pools(totals)
+    yield from _describe_moves(totals, *_POOLS)

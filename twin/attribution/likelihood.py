@@ -41,7 +41,6 @@ def sum_errors(fault: Fault, effect: np.ndarray, core_share: np.ndarray, familie
     return matrix + fault.slowdown_sd**2 * np.outer(slower, slower)
 
 
-
 def shift_errors(fault: Fault, marks: Marks, layers: int) -> np.ndarray:
     """Covariance of the time that drift or interrupts took even in the least of the runs.
 
@@ -50,7 +49,6 @@ def shift_errors(fault: Fault, marks: Marks, layers: int) -> np.ndarray:
     seen = max(abs(marks.drift or 0.0) if fault.drifts else 0.0,
                marks.scatter or 0.0 if fault.scatters else 0.0)
     return seen**2 * np.ones((layers, layers)) + (0.2 * seen) ** 2 * np.eye(layers)
-
 
 
 def _errors_of(fault: Fault, errors: ErrorModel,
@@ -66,7 +64,6 @@ def _errors_of(fault: Fault, errors: ErrorModel,
     return (errors, 1.0), (MOVED, min(1.0, float(np.abs(effect).max()) / FULL_EFFECT))
 
 
-
 def log_student(residual: np.ndarray, covariance: np.ndarray) -> float:
     """Logarithm of a multivariate Student density whose scale matrix is the covariance."""
     count = len(residual)
@@ -76,4 +73,3 @@ def log_student(residual: np.ndarray, covariance: np.ndarray) -> float:
     return (math.lgamma((FREEDOM + count) / 2) - math.lgamma(FREEDOM / 2)
             - 0.5 * (count * math.log(FREEDOM * math.pi) + determinant)
             - 0.5 * (FREEDOM + count) * math.log1p(distance / FREEDOM))
-

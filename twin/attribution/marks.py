@@ -37,10 +37,8 @@ class Marks:
     scatter: float | None
 
 
-
 def clock_hz_of(deployment: Deployment) -> float:
     return deployment.board.clock(deployment.board.core.clock).frequency_hz
-
 
 
 def is_clock_own(measurement: Measurement) -> bool:
@@ -82,7 +80,6 @@ def read_marks(measurement: Measurement, deployment: Deployment) -> Marks:
     return Marks(clock_log=clock_log, drift=drift, scatter=float(high - low) / middle)
 
 
-
 def weigh_marks(fault: Fault, marks: Marks) -> float:
     """Log likelihood of clock, drift and scatter."""
     total = 0.0
@@ -97,12 +94,10 @@ def weigh_marks(fault: Fault, marks: Marks) -> float:
     return total
 
 
-
 def _log_normal(value: float, sd: float) -> float:
     """Logarithm of a normal density with tails no thinner than ten standard deviations'."""
     away = min(abs(value) / sd, 10.0)
     return -0.5 * away * away - math.log(sd * math.sqrt(2 * math.pi))
-
 
 
 def describe_marks(marks: Marks) -> tuple[str, ...]:
@@ -115,7 +110,6 @@ def describe_marks(marks: Marks) -> tuple[str, ...]:
     return tuple(found)
 
 
-
 def notes_of(measurement: Measurement) -> tuple[str, ...]:
     """Return drift and two kinds of runs, in words."""
     counter = next((name for name in ("latency", "timer_ticks", "cpu_cycles")
@@ -124,4 +118,3 @@ def notes_of(measurement: Measurement) -> tuple[str, ...]:
         return ()
     values = measurement.values(counter)
     return tuple(str(one) for one in (find_drift(values), find_modes(values)) if one is not None)
-

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from calibration.measurement.counters import (
@@ -91,7 +92,7 @@ class MeasuredNetwork:
     overhead_share: float
 
 
-def find_limits(board: Board | None, dtype: str = "int8") -> Limits:
+def find_limits(board: Board | None) -> Limits:
     """Return what a board's core and the memory of the weights can do; None, the host: unknown."""
     if board is None:
         return Limits()
@@ -104,7 +105,7 @@ def find_limits(board: Board | None, dtype: str = "int8") -> Limits:
         refill = (derive_prices(board).price("dcache_read_refill", weights).cycles
                   + line_wait_cycles(board, memory, cache.line_bytes))
     return Limits(max_ipc=load_core(board.core.model).max_ipc,
-                  macs_per_cycle=peak_macs_per_cycle(board, dtype), refill_cycles=refill,
+                  macs_per_cycle=peak_macs_per_cycle(board, "int8"), refill_cycles=refill,
                   bytes_per_cycle=memory_bytes_per_second(board, memory) / hertz)
 
 
@@ -131,21 +132,20 @@ def describe_network(measurement: Measurement, graph: Graph, limits: Limits,
     counter = next(name for name in MAIN_COUNTERS if name in measurement.counters)
     layers = [index for index in measurement.layers if measurement.count(counter, index)]
     total = sum(measurement.percentile(counter, 50, index) for index in layers)
-    predicted = {layer.index: layer for layer in prediction.layers} if prediction else {}
+    modelled = {layer.index: _model(layer) for layer in prediction.layers} if prediction else {}
     described = tuple(_describe(measurement, graph, limits, counter, index, total,
-                                predicted.get(index)) for index in layers)
+                                modelled.get(index, {})) for index in layers)
     inference = measurement.percentile(counter, 50)
     overhead = max(1 - total / inference, 0.0) if inference and layers else 0.0
-    whole = _describe(measurement, graph, limits, counter, None, inference, None, overhead,
-                      _sum_figures(prediction))
+    whole = _describe(measurement, graph, limits, counter, None, inference,
+                      _sum_figures(list(modelled.values())), overhead)
     return MeasuredNetwork(measurement=measurement, counter=counter, layers=described,
                            whole=whole, overhead_share=overhead)
 
 
 def _describe(measurement: Measurement, graph: Graph, limits: Limits, counter: str,
-              index: int | None, total: float, predicted: LayerPrediction | None,
-              overhead: float | None = None,
-              figures_of_all: dict[str, float] | None = None) -> MeasuredLayer:
+              index: int | None, total: float, modelled: Mapping[str, float],
+              overhead: float | None = None) -> MeasuredLayer:
     origin = "measured" if measurement.header.kind == "measured" else "simulated"
     counted = {name: measurement.percentile(name, 50, index) for name in measurement.counters
                if measurement.count(name, index)}
@@ -154,7 +154,7 @@ def _describe(measurement: Measurement, graph: Graph, limits: Limits, counter: s
     figures = Figures().add(counted, origin)
     figures.add({} if time_us is None else {"time_us": time_us}, origin)
     figures.add(_nominal(graph, index), "modelled")
-    figures.add(figures_of_all or (_modelled(predicted) if predicted else {}), "modelled")
+    figures.add(modelled, "modelled")
     metrics = {metric.name: metric for metric in derive_metrics(figures, limits)}
     p50 = counted[counter]
     layer = graph.layers[index] if index is not None else None
@@ -179,7 +179,7 @@ def _nominal(graph: Graph, index: int | None) -> dict[str, float]:
             "bytes_moved": float(sum(bytes_moved(graph, layer) for layer in layers))}
 
 
-def _modelled(layer: LayerPrediction) -> dict[str, float]:
+def _model(layer: LayerPrediction) -> dict[str, float]:
     memory = sum(layer.bill.cycles(layer.clock, cause) for cause in CAUSE_GROUPS["memory"])
     found = {"cpu_cycles": layer.cycles, "instructions": float(layer.instructions),
              "memory_cycles": memory, "time_us": layer.time_us}
@@ -190,12 +190,9 @@ def _modelled(layer: LayerPrediction) -> dict[str, float]:
     return found
 
 
-def _sum_figures(prediction: Prediction | None) -> dict[str, float]:
-    if prediction is None:
-        return {}
-    parts = [_modelled(layer) for layer in prediction.layers]
-    names = set().union(*parts)
-    return {name: sum(part[name] for part in parts) for name in names
+def _sum_figures(parts: Sequence[Mapping[str, float]]) -> dict[str, float]:
+    """Add the figures every layer has."""
+    return {name: sum(part[name] for part in parts) for name in set().union(*parts)
             if all(name in part for part in parts)}
 
 

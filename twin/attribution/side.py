@@ -9,7 +9,6 @@ UNITS = {"cycles": "cycles", "instructions": "instructions", "time": "ns", "ener
 """Quantities two sides are compared in, and their unit: whole numbers, so that sums are exact."""
 
 
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
     """A layer, an epoch, or the whole network, on one side.

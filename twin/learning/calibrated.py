@@ -418,4 +418,3 @@ def _find_extrapolation(prediction: Prediction, entry: Entry, temperature: str,
             reasons.append(f"{prediction.cycles:,.0f} cycles; networks measured took "
                            f"{low:,.0f} to {high:,.0f}")
     return tuple(reasons)
-

@@ -126,9 +126,9 @@ def line_energy_uj(bill: Bill, clock: str, cause: str) -> float | None:
     return math.fsum(known) * 1e-6 if len(known) == len(energies) else None
 
 
-def bill_energy_uj(bill: Bill, cause: str | None = None) -> float | None:
-    """Energy of a bill, or of one cause of it, in microjoules; None when not known."""
-    energy_pj = bill.energy_pj(cause)
+def bill_energy_uj(bill: Bill) -> float | None:
+    """Energy of a bill, in microjoules; None when not known."""
+    energy_pj = bill.energy_pj()
     return None if energy_pj is None else energy_pj * 1e-6
 
 

@@ -19,15 +19,13 @@ UNREAD = ("cortex-m0", "cortex-m0plus")
 Network = tuple[tuple[Kernel, ...], ...]
 
 
-def read_network(deployment: Deployment, *, port: Port | None = None) -> Network:
+def read_network(deployment: Deployment) -> Network:
     """Return the kernels of every layer from the image of a deployment.
 
     Parameters
     ----------
     deployment : Deployment
         With runtime firmware.
-    port : Port, optional
-        The image's; by default the board's.
 
     Returns
     -------
@@ -41,7 +39,7 @@ def read_network(deployment: Deployment, *, port: Port | None = None) -> Network
     ToolMissingError
         When the cross compiler or make is not there.
     """
-    port = port_of(deployment.board) if port is None else port
+    port = port_of(deployment.board)
     if port.arch != "arm" or port.core in UNREAD:
         raise RuntimeRefusedError("runtime firmware: the machine code of a "
                                   f"{port.core or port.arch} is not read; accepted: Cortex-M3, "

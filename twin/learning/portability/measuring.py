@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from calibration.collecting.collector import Campaign, Progress
+from calibration.collecting.collector import Campaign
 from calibration.collecting.link import open_link
 from calibration.collecting.plan import Pass, Plan
 from calibration.collecting.wire.session import RETURN_S, Session
@@ -80,8 +80,7 @@ def build_job(job: Job, folder: Path) -> Build:
 
 def run_job(job: Job, line: str, folder: Path, *, baud: int = 115200, runs: int = 5,
             made: Launched | None = None, supply_v: float | None = None, power_runs: int = 0,
-            on_event: Callable[[str], None] = lambda event: None,
-            on_progress: Callable[[Progress], None] = lambda progress: None) -> Measurement:
+            on_event: Callable[[str], None] = lambda event: None) -> Measurement:
     """Run a job on a board that holds its image.
 
     Parameters
@@ -100,8 +99,8 @@ def run_job(job: Job, line: str, folder: Path, *, baud: int = 115200, runs: int 
         For the record.
     power_runs : int
         Then so many silent runs, the mark toggled at every probe, for a power meter.
-    on_event, on_progress : callable
-        Told of trouble on the line, and after each block.
+    on_event : callable
+        Told of trouble on the line.
 
     Returns
     -------
@@ -120,7 +119,7 @@ def run_job(job: Job, line: str, folder: Path, *, baud: int = 115200, runs: int 
                 source="twin measure --plan", model_sha256=hash_probes(job.probes),
                 placement=(("weights", job.rooms.weights), ("arena", job.rooms.arena),
                            ("code", job.rooms.code)),
-                supply_v=supply_v, environment=told, on_progress=on_progress,
+                supply_v=supply_v, environment=told,
                 scales=made.scales(timer_hz) if made and timer_hz else {})
             campaign.prepare()
             measured = campaign.collect(Plan(temperature=FOLDER, warmup=1, most_runs=runs,

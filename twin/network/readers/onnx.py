@@ -67,8 +67,6 @@ def read_onnx(path: str | Path, *, assume_unsupported: str | None = None) -> Gra
     return verify_graph(reader.finish())
 
 
-
-
 def _add_group(reader: OnnxReader, group: Group) -> None:
     if group.node.op == "QuantizeLinear":
         reader.add_quantizer(group)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from functools import partial
 
 import numpy as np
 
@@ -218,9 +219,9 @@ def _check_pool(graph: Graph, layer: Layer) -> None:
     _expect("output channels", output[3], inputs[0][3])
 
 
-def _check_broadcast(graph: Graph, layer: Layer) -> None:
+def _check_broadcast(graph: Graph, layer: Layer, *, count: int = 2) -> None:
     inputs, output = _shapes(graph, layer)
-    _expect("number of inputs", len(inputs), 2)
+    _expect("number of inputs", len(inputs), count)
     try:
         shape = np.broadcast_shapes(*inputs)
     except ValueError:
@@ -310,16 +311,6 @@ def _check_recurrent(graph: Graph, layer: Layer) -> None:
     _need(math.prod(output) in (hidden, steps * hidden), f"output {output}")
 
 
-def _check_selection(graph: Graph, layer: Layer) -> None:
-    inputs, output = _shapes(graph, layer)
-    _expect("number of inputs", len(inputs), 3)
-    try:
-        shape = np.broadcast_shapes(*inputs)
-    except ValueError:
-        raise _Mismatch(f"shapes {inputs} do not broadcast") from None
-    _expect("output shape", output, shape)
-
-
 def _check_choice(graph: Graph, layer: Layer) -> None:
     inputs, output = _shapes(graph, layer)
     axis = layer.option("axis", 0)
@@ -363,7 +354,7 @@ CHECKS: Mapping[str, Callable[[Graph, Layer], None]] = {
                      "hard_swish", "tanh", "quantize", "dequantize", "cast", "log_softmax",
                      "l2_normalization", "space_to_depth", "depth_to_space", *UNARY),
                     _check_same_elements),
-    "select": _check_selection, "gather": _check_gather,
+    "select": partial(_check_broadcast, count=3), "gather": _check_gather,
     "arg_max": _check_choice, "arg_min": _check_choice,
     "pack": _check_pieces, "unpack": _check_pieces,
     "tile": _check_repetition, "broadcast_to": _check_repetition,

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
+from hwmodels.quantities import list_first
 from twin.deployment.accelerator.grouping import Grouping
 from twin.deployment.accelerator.plan import plan_of
 from twin.deployment.deployment import Deployment
@@ -77,15 +78,11 @@ def _say_left_out(deployment: Deployment, grouping: Grouping) -> Iterator[str]:
     wide = [index for index, reason in reasons.items() if OTHER_TYPE in reason]
     if wide:
         runs = any(group.kind in ("epoch", "move") for group in grouping.groups)
-        yield (f"on the host: {'layers ' + _list(wide) if runs else 'every layer'}, as the NPU "
-               "computes 8-bit integers only; quantise the model to use it")
+        which = f"layers {list_first(wide, 8)}" if runs else "every layer"
+        yield (f"on the host: {which}, as the NPU computes 8-bit integers only; quantise the "
+               "model to use it")
     for mark in SHORTAGES:
         short = [index for index, reason in reasons.items() if mark in reason]
         if short:
-            yield (f"on the host: layers {_list(short)}, for which the NPU is too small: "
+            yield (f"on the host: layers {list_first(short, 8)}, for which the NPU is too small: "
                    + reasons[short[0]])
-
-
-def _list(indices: Iterable[int], most: int = 8) -> str:
-    names = [str(index) for index in indices]
-    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")

@@ -4,8 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from hwmodels.quantities import format_frequency, format_share, format_size
-from twin.reports.figures.canvas import HEADING_IN, new_figure, rule_values, write_heading
+from hwmodels.quantities import format_share, format_size
+from twin.reports.figures.canvas import (
+    HEADING_IN,
+    describe_deployment,
+    new_figure,
+    rule_values,
+    write_heading,
+)
 from twin.reports.figures.palette import BLUE, DARK_GREY, GREEN, ORANGE, VERMILION
 
 if TYPE_CHECKING:
@@ -23,15 +29,10 @@ WORRYING = 0.10
 
 def describe_caches(locality: Locality) -> str:
     """Say what a picture shows: model, board, core, runtime, caches, temperature."""
-    deployment, board = locality.deployment, locality.deployment.board
-    clock = board.clock(board.core.clock)
     caches = ", ".join(
         f"{cache.name} {format_size(cache.size_bytes)}, {cache.ways} ways of "
         f"{cache.line_bytes} B, {cache.replacement}" for cache in locality.caches)
-    caches = caches or "no data cache"
-    return (f"predicted · {deployment.graph.name} on {board.name} ({board.core.model}, "
-            f"{format_frequency(clock.frequency_hz)}) · {deployment.runtime.identity} · {caches} "
-            f"· {locality.temperature}")
+    return describe_deployment(locality, caches or "no data cache")
 
 
 def draw_working_set_figure(locality: Locality) -> Figure:

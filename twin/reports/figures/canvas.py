@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+    from twin.prediction.locality import Locality
     from twin.prediction.prediction import Prediction
 
 SUFFIXES = (".png", ".svg", ".pdf")
@@ -53,14 +54,15 @@ def new_figure(width_in: float, height_in: float) -> Iterator[Figure]:
         yield Figure(figsize=(width_in, height_in), layout="constrained")
 
 
-def describe_deployment(prediction: Prediction) -> str:
-    """Say what a picture shows: kind, model, board, core, clock, runtime, temperature."""
-    deployment = prediction.deployment
+def describe_deployment(shown: Prediction | Locality, *more: str) -> str:
+    """Say what a picture shows: model, board, core, clock, runtime, more, temperature."""
+    deployment = shown.deployment
     board = deployment.board
     clock = board.clock(board.core.clock)
-    return (f"{prediction.kind} · {deployment.graph.name} on {board.name} "
-            f"({board.core.model}, {format_frequency(clock.frequency_hz)}) · "
-            f"{deployment.runtime.identity} · {prediction.temperature}")
+    return " · ".join((
+        "predicted", f"{deployment.graph.name} on {board.name} "
+        f"({board.core.model}, {format_frequency(clock.frequency_hz)})",
+        deployment.runtime.identity, *more, shown.temperature))
 
 
 def write_heading(figure: Figure, title: str, description: str) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hwmodels.quantities import format_energy, significant
+from hwmodels.quantities import format_energy, list_first, significant
 from twin.prediction.ledger import percentages
 from twin.prediction.prediction import Prediction
 
@@ -51,6 +51,6 @@ def _host_pairs(prediction: Prediction) -> list[tuple[str, str]]:
         if reason:
             found.setdefault((layer.op, reason), []).append(str(layer.index))
     return [("on the host" if place == 0 else "",
-             f"{op}: {reason}; layer{'s' if len(where) > 1 else ''} {', '.join(where[:_LISTED])}"
-             + (f" and {len(where) - _LISTED} more" if len(where) > _LISTED else ""))
+             f"{op}: {reason}; layer{'s' if len(where) > 1 else ''} "
+             + list_first(where, _LISTED))
             for place, ((op, reason), where) in enumerate(found.items())]

@@ -9,11 +9,11 @@ from collections.abc import Iterator
 from rich.console import Group, RenderableType
 from rich.text import Text
 
+from hwmodels.npu import BURST_BEATS
 from twin.attribution.side import Part, Side
 from twin.prediction.accelerator.report import Counters
 from twin.reports.tables.layout import spaced
 
-BURST_BEATS = (1, 2, 4, 8)
 _ENGINE = re.compile(r"engine_(\d+)_(in|out)_(busif\d+)_(\w+)_active_cycles")
 
 

@@ -33,12 +33,11 @@ def requirement_table(requirements: Sequence[Requirement]) -> Table:
     return table
 
 
-def format_interval(interval: Interval | None, decimals: int, scale: float = 1.0) -> str:
-    """Return the ends of an interval, times `scale`; "" for none."""
+def format_interval(interval: Interval | None, decimals: int) -> str:
+    """Return the ends of an interval; "" for none."""
     if interval is None:
         return ""
-    return (f"{format_number(interval.low * scale, decimals)} to "
-            f"{format_number(interval.high * scale, decimals)}")
+    return f"{format_number(interval.low, decimals)} to {format_number(interval.high, decimals)}"
 
 
 def format_chance(chance: float | None) -> str:

@@ -140,5 +140,3 @@ def sweep_table(sweep: Sequence[SweepPoint], caches: Sequence[str]) -> Table:
     table.caption = Text(f"size and ways of {each}{', '.join(caches)}", style="dim")
     table.caption_justify = "left"
     return table
-
-

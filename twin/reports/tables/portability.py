@@ -9,7 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from calibration.fitting.intervals import Interval
-from hwmodels.quantities import significant
+from hwmodels.quantities import list_first, significant
 from twin.learning.portability.plan import RUN, Expected, Ranking
 from twin.learning.portability.port import Ported
 from twin.prediction.prediction import Prediction
@@ -74,7 +74,7 @@ def ported_report(ported: Ported) -> RenderableType:
                       "Rests on")
     for one in ported.behind:
         add_row(table, (one.board, one.core, one.runtime, one.kind, str(one.rows),
-                        _few(one.networks) or "layers"))
+                        list_first(one.networks, 5) or "layers"))
     parts: list[RenderableType] = [pairs, table]
     if ported.ranking is not None:
         parts.append(narrowing_table(ported.ranking))
@@ -90,11 +90,6 @@ def _what(prediction: Prediction) -> list[tuple[str, str]]:
     deployment = prediction.deployment
     return [("network", deployment.graph.name), ("board", deployment.board.name),
             ("runtime", deployment.runtime.identity), ("kind", "predicted, warm")]
-
-
-def _few(names: tuple[str, ...], most: int = 5) -> str:
-    more = f" and {len(names) - most} more" if len(names) > most else ""
-    return ", ".join(names[:most]) + more
 
 
 def _ms(time_us: float) -> str:

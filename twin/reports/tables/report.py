@@ -365,4 +365,3 @@ def _energy_decimals(total_uj: float | None) -> int:
     if not total_uj:
         return 3
     return min(6, max(1, 3 - math.floor(math.log10(total_uj))))
-
