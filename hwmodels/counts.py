@@ -136,6 +136,7 @@ class CountLine:
     exposed: float
 
     def __post_init__(self) -> None:
+        """Refuse an event that is not known and negative counts."""
         if self.event not in EVENTS:
             raise KernelError(f"event {self.event!r} is not known")
         if not (self.occurred >= 0 and self.exposed >= 0):
@@ -149,6 +150,7 @@ class Counts:
     lines: tuple[CountLine, ...] = ()
 
     def __add__(self, other: Counts) -> Counts:
+        """Return the events of both."""
         return merge_counts((self, other))
 
     def occurred(self, event: str) -> float:
@@ -264,6 +266,7 @@ class Bill:
     lines: tuple[BillLine, ...] = ()
 
     def __add__(self, other: Bill) -> Bill:
+        """Return the lines of both."""
         return merge_bills((self, other))
 
     def cycles(self, clock: str, cause: str | None = None) -> float:

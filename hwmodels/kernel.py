@@ -39,6 +39,7 @@ class Block:
     cause: str | None = None
 
     def __post_init__(self) -> None:
+        """Refuse more entries than trips."""
         if not 0 <= self.entries <= self.trips:
             raise ValueError(f"block {self.name!r}: {self.entries} entries of {self.trips} trips")
 
@@ -170,5 +171,5 @@ def _walk(nest: Nest, extents: tuple[int, ...]) -> Iterator[tuple[tuple[int, ...
 
 
 def count_accesses(nests: tuple[Nest, ...]) -> int:
-    """Accesses of a nest when no guard holds one back (an upper bound when some do)."""
+    """Return the accesses of a nest when no guard holds one back (an upper bound when some do)."""
     return sum(math.prod(extents) for extents, _ in walk_accesses(nests))

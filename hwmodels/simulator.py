@@ -1,7 +1,7 @@
 """The one place that composes parts: kernels through a core, its caches and its memories.
 
-    runs = simulate(kernels, board, ...)      counts per kernel, in order
-    bill = make_bill(runs[0].counts, derive_prices(board))
+runs = simulate(kernels, board, ...)      counts per kernel, in order
+bill = make_bill(runs[0].counts, derive_prices(board))
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Collects samples from a board, appends each to its folder as it comes, and loses none.
 
-    campaign = Campaign(session, folder=..., board=..., model=..., ...)
-    campaign.prepare(input_data); campaign.collect(plan)
+campaign = Campaign(session, folder=..., board=..., model=..., ...)
+campaign.prepare(input_data); campaign.collect(plan)
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Deadlines of a line: how long an answer is waited for before a board counts as silent.
 
-    deadline = Deadline(5.0)
-    while not deadline.passed:
-        data = link.read(deadline.left_s)
+deadline = Deadline(5.0)
+while not deadline.passed:
+data = link.read(deadline.left_s)
 """
 
 from __future__ import annotations

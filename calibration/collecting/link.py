@@ -1,8 +1,8 @@
 """Links to boards: serial devices, sockets and ptys, every call with a deadline.
 
-    link = open_link("/dev/ttyACM0")          also socket://HOST:PORT and any pty
-    link.write(b"...")
-    data = link.read(timeout_s=0.5)           b"" when nothing came
+link = open_link("/dev/ttyACM0")          also socket://HOST:PORT and any pty
+link.write(b"...")
+data = link.read(timeout_s=0.5)           b"" when nothing came
 """
 
 from __future__ import annotations
@@ -261,9 +261,11 @@ class Link:
         self._drop()
 
     def __enter__(self) -> Link:
+        """Return the link itself: it is open from its making on."""
         return self
 
     def __exit__(self, *reason: object) -> None:
+        """Close the port, whatever happened."""
         self.close()
 
 

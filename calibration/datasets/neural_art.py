@@ -282,7 +282,7 @@ def _table_epoch(name: str, row: Mapping[str, Cell], compute: int, maximum: int)
 
 def _build_epoch(name: str, operations: Mapping[str, int], units: Mapping[str, int],
                  pools: Mapping[str, tuple[int, int]], compute: int, maximum: int) -> Epoch:
-    """An epoch of the profiler's columns: copies side by side, then one chain of units.
+    """Return an epoch of the profiler's columns: copies side by side, then one chain of units.
 
     Operations that a page cut off are those of the epoch with the same bytes and cycles.
     """

@@ -37,6 +37,7 @@ class Interval:
     level: float
 
     def __post_init__(self) -> None:
+        """Refuse ends in the wrong order and a level outside 0 to 1."""
         if not (self.low <= self.high and 0 < self.level < 1):
             raise FitError(f"interval {self.low} to {self.high} at level {self.level}")
 

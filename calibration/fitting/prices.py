@@ -79,6 +79,7 @@ class Evidence:
     doubt: np.ndarray = field(default_factory=lambda: np.ones(0))
 
     def __post_init__(self) -> None:
+        """Refuse arrays without one entry per row and price; doubt is 1 where not given."""
         rows = len(self.cells)
         if not self.doubt.size:
             object.__setattr__(self, "doubt", np.ones(rows))
@@ -94,6 +95,7 @@ class Evidence:
                 raise FitError(f"{label}: measured is {measured}; accepted: above 0")
 
     def __len__(self) -> int:
+        """Count the rows."""
         return len(self.cells)
 
     @property

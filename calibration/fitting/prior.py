@@ -37,6 +37,7 @@ class Part:
     covariance: np.ndarray
 
     def __post_init__(self) -> None:
+        """Refuse a level that is not known."""
         if self.level not in LEVELS:
             raise FitError(f"level {self.level!r}; accepted: {', '.join(LEVELS)}")
 
@@ -60,6 +61,7 @@ class Prior:
     parts: tuple[Part, ...]
 
     def __post_init__(self) -> None:
+        """Refuse a mean or covariance that is not of every price."""
         count = len(self.names)
         if self.mean.shape != (count,):
             raise FitError(f"prior mean of shape {self.mean.shape} for {count} prices")
@@ -104,6 +106,7 @@ class Spread:
     row: float = 0.02
 
     def __post_init__(self) -> None:
+        """Refuse a spread that is not above 0 and finite."""
         for field in fields(self):
             if not 0 < getattr(self, field.name) < math.inf:
                 raise FitError(f"spread {field.name} is {getattr(self, field.name)}; accepted: "

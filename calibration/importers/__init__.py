@@ -1,7 +1,7 @@
 """Public log formats read into measurements, one module per format.
 
-    imported = import_log("npu-profiler", path)
-    imported.measurement, imported.unread
+imported = import_log("npu-profiler", path)
+imported.measurement, imported.unread
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ Found = Iterator[tuple[str, str | None, float, str]]
 
 
 def read_groups(pattern: str, text: str) -> tuple[str, ...]:
-    """What a pattern finds in a value; a ValueError when it is not there."""
+    """Return what a pattern finds in a value; a ValueError when it is not there."""
     found = re.search(pattern, text)
     if found is None:
         raise ValueError(pattern)

@@ -83,6 +83,7 @@ class Measurement:
         init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
+        """Refuse a counter given in two units or clocks; group the values by counter and layer."""
         seen: dict[str, tuple[str, str | None]] = {}
         groups: dict[tuple[str, int | None], list[float]] = {}
         for sample in self.samples:
@@ -122,7 +123,7 @@ class Measurement:
         return max(int(asked) - self.count("output_checksum"), 0) if asked.isdecimal() else 0
 
     def count(self, counter: str, layer: int | None = None) -> int:
-        """Samples of a counter, for one layer or (None) the whole network."""
+        """Return the samples of a counter, for one layer or (None) the whole network."""
         return len(self._values.get((counter, layer), ()))
 
     def values(self, counter: str, layer: int | None = None) -> np.ndarray:

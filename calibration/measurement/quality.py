@@ -50,6 +50,7 @@ class Finding:
     serious: bool = False
 
     def __str__(self) -> str:
+        """Return name, evidence and remedy as one line."""
         return f"{self.name}: {self.evidence}. {self.remedy}"
 
 

@@ -77,6 +77,7 @@ class Header:
     schema: int = SCHEMA
 
     def __post_init__(self) -> None:
+        """Refuse what the schema does not accept, and put pairs in order."""
         check_header({field.name: getattr(self, field.name) for field in fields(self)}, "header")
         for name in PAIRS:
             object.__setattr__(self, name, tuple(sorted(getattr(self, name))))
@@ -110,6 +111,7 @@ class Sample:
     unit: str
 
     def __post_init__(self) -> None:
+        """Refuse what the schema does not accept."""
         check_sample({field.name: getattr(self, field.name) for field in fields(self)}, "sample")
 
 

@@ -203,7 +203,7 @@ def _typical(costs: Mapping[int, float], sizes: Sequence[int]) -> float:
 
 
 def _find_line(strides: Mapping[int, float], hit: float, rise: float) -> tuple[int | None, float]:
-    """The stride from which on every access misses, and what a miss waits for."""
+    """Return the stride from which on every access misses, and what a miss waits for."""
     miss = max(strides.values()) - hit
     if miss < NOTICED or miss < (rise - 1) * hit:
         return None, 0.0

@@ -62,6 +62,7 @@ class ProbeRow:
     whole: bool = False
 
     def __post_init__(self) -> None:
+        """Refuse a reach outside 0 to 1 and a noise that is not above 0."""
         if not (0 <= self.reach <= 1 and self.noise_sd > 0):
             raise FitError(f"{self.name}: reach {self.reach}, noise {self.noise_sd}; accepted: 0 "
                            "to 1, above 0")
@@ -75,7 +76,7 @@ class Believed:
     covariance: np.ndarray
 
     def sd(self, shares: np.ndarray) -> float:
-        """Standard deviation of the log of a total with these shares of price."""
+        """Return the standard deviation of the log of a total with these shares of price."""
         return math.sqrt(max(float(shares @ self.covariance @ shares), 0.0))
 
 

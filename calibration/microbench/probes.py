@@ -75,6 +75,7 @@ class Probe:
     many: int = 8
 
     def __post_init__(self) -> None:
+        """Refuse a group that is not known and laps that do not grow."""
         if self.group not in GROUPS:
             raise MeasurementError(f"probe group {self.group!r}; accepted: {', '.join(GROUPS)}")
         if not 0 < self.few < self.many:

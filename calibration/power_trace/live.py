@@ -35,11 +35,13 @@ class LiveTrace:
             self.failure = error
 
     def __enter__(self) -> LiveTrace:
+        """Begin to read the meter, in a thread."""
         self._thread.start()
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
                  trace: TracebackType | None) -> None:
+        """Read no more, and wait for the thread to end."""
         self._ended.set()
         self._thread.join(patient(5.0))
 

@@ -219,7 +219,7 @@ def _read_rows(lines: Sequence[str], start: int, separator: str, path: Path) -> 
 
 def _find_edges(rows: _Rows, marks: Sequence[int], bit: int | None,
                 time_s: np.ndarray) -> np.ndarray:
-    """Times at which the mark changed, in the middle between two samples."""
+    """Return the times at which the mark changed, in the middle between two samples."""
     lanes: list[np.ndarray] = []
     for place in marks:
         cells = rows.words(place)

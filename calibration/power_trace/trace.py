@@ -41,6 +41,7 @@ class Meter:
     offset_mw: float = 0.0
 
     def __post_init__(self) -> None:
+        """Refuse a kind that is not known and errors below 0."""
         if self.kind not in KINDS:
             raise MeasurementError(f"meter {self.name!r}: kind {self.kind!r}; accepted: "
                                    f"{', '.join(KINDS)}")
@@ -140,6 +141,7 @@ class PowerTrace:
     mark_sd_us: float = 0.0
 
     def __post_init__(self) -> None:
+        """Copy the samples; refuse those that are not finite or not in order of time."""
         time_us = np.array(self.time_us, dtype=np.float64)
         power_mw = np.array(self.power_mw, dtype=np.float64)
         where = f"trace of {self.meter.name}"

@@ -91,7 +91,7 @@ class Disturbance:
 
 @lru_cache(maxsize=4)
 def _arrivals(gap_cycles: float, seed: int) -> np.ndarray:
-    """Times of 2^16 interrupts, in cycles of work; none come after."""
+    """Return the times of 2^16 interrupts, in cycles of work; none come after."""
     return np.cumsum(np.random.default_rng(seed).exponential(gap_cycles, 1 << 16))
 
 
@@ -124,6 +124,7 @@ class Costs:
     disturbance: Disturbance = Disturbance()
 
     def __post_init__(self) -> None:
+        """Refuse a cached span without a cache and a buffer that is no power of two."""
         for span in self.spans:
             if (span.cached and self.data is None) or (span.fetch_cached and self.code is None):
                 raise MeasurementError(f"span 0x{span.base:08x} is cached, and there is no cache")

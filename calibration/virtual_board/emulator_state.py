@@ -58,6 +58,7 @@ class EmulatorState:
         self._known = np.zeros((0, 4))
 
     def __getattr__(self, name: str) -> int:
+        """Return a counter of the state by its name in small letters."""
         field = {"traced": "TRACE_COUNT"}.get(name, name.upper())
         if name.startswith("_") or not hasattr(self._names, field):
             raise AttributeError(name)

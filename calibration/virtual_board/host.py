@@ -53,6 +53,7 @@ class HostGauges:
     _total_uj: float = 0.0
 
     def __post_init__(self) -> None:
+        """Open every event and every file of energy the machine has; note what is missing."""
         for name, (kind, config) in EVENTS.items():
             try:
                 self._events[name] = _open_event(kind, config, self.pid)

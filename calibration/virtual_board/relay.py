@@ -1,8 +1,8 @@
 """A pty between host and board that loses, spoils, repeats, delays and cuts, as told.
 
-    with Relay("/dev/pts/3", Faults(flip=1e-4, seed=1)) as relay:
-        link = Link(relay.port)
-        relay.cut(); ...; relay.restore()
+with Relay("/dev/pts/3", Faults(flip=1e-4, seed=1)) as relay:
+link = Link(relay.port)
+relay.cut(); ...; relay.restore()
 """
 
 from __future__ import annotations
@@ -56,6 +56,7 @@ class Spoiler:
     _random: np.random.Generator = field(init=False)
 
     def __post_init__(self) -> None:
+        """Draw the first byte at which each fault comes."""
         self._random = np.random.default_rng((self.faults.seed, self.direction))
         self._next = {kind: self._gap(kind) for kind in ("drop", "flip", "duplicate", "stall")}
 
@@ -169,7 +170,9 @@ class Relay:
         self._folder.cleanup()
 
     def __enter__(self) -> Relay:
+        """Return the relay itself: it is open from its making on."""
         return self
 
     def __exit__(self, *reason: object) -> None:
+        """Close both ends, whatever happened."""
         self.close()

@@ -1,6 +1,6 @@
 """Every fact a board file may hold, as rows, and the page docs/boards.md made of them.
 
-    python -m hwmodels.board.catalogue > docs/boards.md
+python -m hwmodels.board.catalogue > docs/boards.md
 """
 
 from __future__ import annotations

@@ -147,6 +147,7 @@ class SerialMemory:
     longest_select_cycles: int = 0
 
     def __post_init__(self) -> None:
+        """Refuse a mode that is not known and a select time that leaves no room for data."""
         if not MODE.fullmatch(self.mode):
             raise BoardError(f"serial memory: mode {self.mode!r}; accepted: lines 1, 2, 4, 8 or 16 "
                              "and edges S or D of command, address and data, as in '8D-8D-8D'")

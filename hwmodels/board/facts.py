@@ -73,8 +73,7 @@ class Fact:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Clock:
-    """A clock domain; every cycle count names one. Its frequency may be worked out from another's.
-    """
+    """A clock domain, which cycle counts name; its frequency may be derived from another's."""
 
     name: str
     frequency_hz: Annotated[float, Key(

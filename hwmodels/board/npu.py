@@ -67,6 +67,7 @@ class UnitKind:
         WHOLE_CYCLES, "From the first element in to the first element out.")] = 0
 
     def __post_init__(self) -> None:
+        """Refuse a role that is not known."""
         for role in self.roles:
             if role not in ROLES:
                 raise BoardError(f"npu unit {self.kind!r}: role {role!r} is not known; "

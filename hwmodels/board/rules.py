@@ -249,7 +249,7 @@ def _memories(section: Section) -> Iterator[Broken]:
 
 
 def _external_timings(name: str, memory: Section) -> Iterator[Broken]:
-    """A serial or row-and-bank memory is outside the chip, and its latency covers its phases."""
+    """Check that serial or row-and-bank memories are off the chip and state latencies that fit."""
     stated = [key for key in ("serial", "sdram") if getattr(memory, key) is not None]
     if not stated:
         return

@@ -40,7 +40,8 @@ class Section(BaseModel):
 
     if TYPE_CHECKING:
         # The fields are those its nouns declare.
-        def __getattr__(self, name: str) -> Any: ...
+        def __getattr__(self, name: str) -> Any:
+            """Tell type checkers that keys of the file are attributes."""
 
     @model_validator(mode="before")
     @classmethod

@@ -300,7 +300,7 @@ def count_waits(board: Board, loads: Sequence[Load], bursts: CoreBursts, core_cy
 
 def _core_stream(board: Board, interconnect: Interconnect, bursts: CoreBursts, mine: np.ndarray,
                  pace: float) -> Stream:
-    """The core's bursts on one bus: each after the cycles its accesses take."""
+    """Return the core's bursts on one bus: each after the cycles its accesses take."""
     names = [slave.name for slave in interconnect.slaves]
     slave = np.array([names.index(memory) if memory in names else 0
                       for memory, _ in bursts.owners], dtype=np.int64)[bursts.owner[mine]]

@@ -116,6 +116,7 @@ class Interconnect:
     arbitration: str = "round_robin"
 
     def __post_init__(self) -> None:
+        """Refuse an arbitration that is not known, names given twice and clocks not above 0."""
         if self.arbitration not in ARBITRATIONS:
             raise BoardError(f"bus: arbitration {self.arbitration!r}; "
                              + did_you_mean(self.arbitration, ARBITRATIONS))
@@ -198,6 +199,7 @@ class Stream:
     count: int | None = None
 
     def __len__(self) -> int:
+        """Count the bursts."""
         if self.count is not None:
             return self.count
         return max(np.size(part) for part in (

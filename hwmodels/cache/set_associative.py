@@ -62,12 +62,14 @@ class CacheState:
     owners: tuple[tuple[str, str], ...] = ()
 
     def __eq__(self, other: object) -> bool:
+        """Whether shape, owners and every word of both are the same."""
         if not isinstance(other, CacheState):
             return NotImplemented
         return (self.shape == other.shape and self.owners == other.owners
                 and np.array_equal(self.words, other.words))
 
     def __hash__(self) -> int:
+        """Hash what equality compares."""
         return hash((self.shape, self.owners, self.words.tobytes()))
 
 

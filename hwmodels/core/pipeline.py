@@ -183,6 +183,7 @@ class Pass:
     cycle: int = -1
 
     def add(self, cycle: int, kind: int, beats: int) -> None:
+        """Note an instruction of a kind that issues in a cycle; the group before is settled."""
         if cycle != self.cycle:
             self.settle()
             self.cycle = cycle

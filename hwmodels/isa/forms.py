@@ -60,7 +60,7 @@ def _form_pack(operands: list[Operand]) -> tuple[Reads, tuple[str, ...]]:
 
 
 def _form_vmov(operands: list[Operand]) -> tuple[Reads, tuple[str, ...]]:
-    """Moves between files: two registers at a time, or one lane kept beside the others."""
+    """Return moves between files: two registers at a time, or one lane kept beside the others."""
     first = operands[0]
     pair = len(operands) == 4 or (len(operands) == 3 and len(operands[2].registers) == 2)
     count = 2 if pair else 1

@@ -246,7 +246,7 @@ def _build_access(line: str, word: Word, operands: list[Operand]) -> Instruction
 
 
 def _access_class(spec: Mnemonic, place: _Place, transfers: int) -> str:
-    """Timing class of an access: gathers by their offsets, doubles as multiples."""
+    """Return the timing class of an access: gathers by their offsets, doubles as multiples."""
     if spec.timing in ("f_load", "f_store") and transfers > 1:
         return f"{spec.timing}_multi"
     if spec.timing.startswith("v_") and any(name[0] == "s" and name != "sp"

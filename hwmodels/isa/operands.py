@@ -56,7 +56,7 @@ class Operand:
     lane: bool = False
 
     def reads(self) -> tuple[tuple[str, str], ...]:
-        """Registers with the port they enter by."""
+        """Return the registers with the port they enter by."""
         port = "shift" if self.shift else "value"
         return tuple((name, port) for name in self.registers)
 

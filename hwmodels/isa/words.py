@@ -63,7 +63,7 @@ def read_word(head: str, vector: bool, line: str) -> Word:
 
 
 def _spellings(name: str, vector: bool) -> Iterator[tuple[str, bool, bool, bool]]:
-    """Readings of a name: base, sets flags, conditional, predicated; the plainest first."""
+    """Return readings of a name: base, sets flags, conditional, predicated; plainest first."""
     yield name, False, False, False
     if vector or name.startswith("v"):
         if name[-1:] in ("t", "e"):

@@ -1,1 +1,1 @@
-
+"""Loops of the simulations that numba compiles, and the meaning of their arrays."""

@@ -9,12 +9,12 @@ any other port could start need not look at the others at all.
 Indices are uint64: a signed index costs a test for negatives, three times the whole loop.
 """
 
-from typing import Any
+from typing import Any, TypeAlias
 
-import numba
 import numpy as np
+from numpy.typing import NDArray
 
-from hwmodels.kernels.compiled import compile_kept
+from hwmodels.kernels.compiled import Integer, Words, compile_kept, compile_part
 
 NEVER = 1 << 62
 FIXED, ROUND_ROBIN, WEIGHTED, FIRST_COME = 0, 1, 2, 3
@@ -31,11 +31,14 @@ THINK, TARGET, SERVICE, DELAY = np.arange(4, dtype=np.uint64)
 ISSUE, GRANT, FINISH, WAIT = np.arange(4, dtype=np.uint64)
 """Columns of `times`: WAIT is time from arrival to grant in which others held the slave."""
 
+Slaves: TypeAlias = NDArray[np.uint64]
+"""Numbers of slaves or bursts by port."""
+
 INLINE: Any = {"forceinline": True, "error_model": "numpy", "_nrt": False}
 
 
-@numba.njit(**INLINE)
-def align(ticks, period):
+@compile_part(**INLINE)
+def align(ticks: Integer, period: Integer) -> Integer:
     """Next edge of a clock, at or after a time."""
     if period == 1:
         return ticks
@@ -43,8 +46,9 @@ def align(ticks, period):
     return ticks + period - over if over else ticks
 
 
-@numba.njit(**INLINE)
-def present(burst, ports, port, bus_period, bursts, after, credit, times):
+@compile_part(**INLINE)
+def present(burst: Integer, ports: Words, port: Integer, bus_period: Integer, bursts: Words,
+            after: Words, credit: Integer, times: Words) -> Integer:
     """Arrival of a burst at its arbiter; -1 - b when it has to wait for burst b first."""
     period, pacing = ports[port, PERIOD], ports[port, PACING]
     ready = bursts[burst, THINK]
@@ -67,8 +71,8 @@ def present(burst, ports, port, bus_period, bursts, after, credit, times):
     return align(issue, bus_period) + ports[port, REQUEST]
 
 
-@numba.njit(**INLINE)
-def credit_of(burst, ports, port, times):
+@compile_part(**INLINE)
+def credit_of(burst: Integer, ports: Words, port: Integer, times: Words) -> Integer:
     """When the burst that has to finish before this one may be issued finished; 0: none has."""
     back = np.uint64(ports[port, OUTSTANDING])
     if burst < np.uint64(ports[port, FIRST]) + back:
@@ -76,12 +80,29 @@ def credit_of(burst, ports, port, times):
     return times[burst - back, FINISH]
 
 
-@numba.njit(**INLINE)
-def arbitrate(slave, now, arbitration, first, ports, arrival, target, turn, credits):
+@compile_part(**INLINE)
+def weigh(slave: Integer, now: Integer, first: Integer, ports: Words, arrival: Words,
+          target: Slaves, credits: Words) -> Integer:
+    """Port with the most credit of its weight among those waiting for a slave."""
+    total, most, chosen = 0, -NEVER, first
+    for port in range(len(arrival)):
+        if target[port] == slave and arrival[port] <= now:
+            weight = ports[port, WEIGHT]
+            total += weight
+            credits[slave, port] += weight
+            if credits[slave, port] > most:
+                most, chosen = credits[slave, port], port
+    credits[slave, chosen] -= total
+    return chosen
+
+
+@compile_part(**INLINE)
+def arbitrate(slave: Integer, now: Integer, arbitration: Integer, first: Integer, ports: Words,
+              arrival: Words, target: Slaves, turn: Words, credits: Words) -> Integer:
     """Port granted among those waiting for a slave; `first` is the lowest of them."""
     count = len(arrival)
     if arbitration == ROUND_ROBIN:
-        port = turn[slave]
+        port: Integer = turn[slave]
         while True:
             port = port + 1 if port + 1 < count else 0
             if target[port] == slave and arrival[port] <= now:
@@ -93,22 +114,55 @@ def arbitrate(slave, now, arbitration, first, ports, arrival, target, turn, cred
                 chosen = port
         return chosen
     if arbitration == WEIGHTED:
-        total, most, chosen = 0, -NEVER, first
-        for port in range(count):
-            if target[port] == slave and arrival[port] <= now:
-                weight = ports[port, WEIGHT]
-                total += weight
-                credits[slave, port] += weight
-                if credits[slave, port] > most:
-                    most, chosen = credits[slave, port], port
-        credits[slave, chosen] -= total
-        return chosen
+        return weigh(slave, now, first, ports, arrival, target, credits)
     return first
 
 
+@compile_part(**INLINE)
+def begin(ports: Words, bus_period: Integer, bursts: Words, after: Words, times: Words, at: Slaves,
+          target: Slaves, waits_for: Words, arrival: Words) -> None:
+    """Present the first burst of every port."""
+    for port in range(len(ports)):
+        at[port] = ports[port, FIRST]
+        if ports[port, FIRST] < ports[port, LAST]:
+            came = present(at[port], ports, port, bus_period, bursts, after, 0, times)
+            target[port] = bursts[at[port], TARGET]
+            waits_for[port] = -1 - came
+            arrival[port] = came if came >= 0 else NEVER
+
+
+@compile_part(**INLINE)
+def find_grant(arrival: Words, free: Words, target: Slaves) -> tuple[Integer, Integer, Integer]:
+    """Time of the next grant, the earliest of the ports behind it, and the port it goes to."""
+    now, rest, port = NEVER, NEVER, 0
+    for other in range(len(arrival)):
+        start = max(arrival[other], free[target[other]])
+        if start < now:
+            now, rest, port = start, now, other
+        elif start < rest:
+            rest = start
+    return now, rest, port
+
+
+@compile_part(**INLINE)
+def wake(burst: Integer, ports: Words, bus_period: Integer, bursts: Words, after: Words,
+         times: Words, at: Slaves, waits_for: Words, arrival: Words) -> bool:
+    """Present the bursts that waited for a burst, now that it is granted; whether there are any."""
+    woken = False
+    for other in range(len(ports)):
+        if waits_for[other] == burst:
+            waits_for[other] = -1
+            credit = credit_of(at[other], ports, other, times)
+            arrival[other] = present(at[other], ports, other, bus_period, bursts, after, credit,
+                                     times)
+            woken = True
+    return woken
+
+
 @compile_kept(error_model="numpy")
-def run_bursts(ports, bursts, transfer, pages, page_ticks, after, bus_period, arbitration, times,
-               busy):
+def run_bursts(ports: Words, bursts: Words, transfer: Words, pages: Words, page_ticks: Words,
+               after: Words, bus_period: Integer, arbitration: Integer, times: Words,
+               busy: Words) -> Integer:
     """Run every burst.
 
     Parameters
@@ -144,25 +198,13 @@ def run_bursts(ports, bursts, transfer, pages, page_ticks, after, bus_period, ar
     free, turn = np.zeros(slaves, np.int64), np.full(slaves, count - 1, np.int64)
     opened, delivered = np.full(slaves, -1, np.int64), np.zeros(count, np.int64)
     credits, own = np.zeros((slaves, count), np.int64), np.zeros((slaves, count), np.int64)
-    for port in range(count):
-        at[port] = ports[port, FIRST]
-        if ports[port, FIRST] < ports[port, LAST]:
-            came = present(at[port], ports, port, bus_period, bursts, after, 0, times)
-            target[port] = bursts[at[port], TARGET]
-            waits_for[port] = -1 - came
-            arrival[port] = came if came >= 0 else NEVER
+    begin(ports, bus_period, bursts, after, times, at, target, waits_for, arrival)
     granted = 0
     while True:
-        now, rest, port = NEVER, NEVER, 0
-        for other in range(count):
-            start = max(arrival[other], free[target[other]])
-            if start < now:
-                now, rest, port = start, now, other
-            elif start < rest:
-                rest = start
+        now, rest, port = find_grant(arrival, free, target)
         if now == NEVER:
             return granted
-        slave = target[port]
+        slave: Integer = target[port]
         if rest == now:
             port = arbitrate(slave, now, arbitration, port, ports, arrival, target, turn, credits)
         burst, came = at[port], arrival[port]
@@ -184,14 +226,9 @@ def run_bursts(ports, bursts, transfer, pages, page_ticks, after, bus_period, ar
             finish = align(done, ports[port, PERIOD])
             times[burst, GRANT], times[burst, FINISH], times[burst, WAIT] = now, finish, wait
             granted += 1
-            if len(after):
-                for other in range(count):
-                    if waits_for[other] == burst:
-                        waits_for[other] = -1
-                        credit = credit_of(at[other], ports, other, times)
-                        arrival[other] = present(at[other], ports, other, bus_period, bursts,
-                                                 after, credit, times)
-                        rest = 0
+            if len(after) and wake(burst, ports, bus_period, bursts, after, times, at, waits_for,
+                                   arrival):
+                rest = 0
             burst += ONE
             arrival[port], at[port] = NEVER, burst
             if burst == last:

@@ -1,6 +1,5 @@
 """Numba: iterations of a loop dealt with at once in all sets where order does not tell."""
 
-import numba
 import numpy as np
 
 from hwmodels.kernels.cache_policies import find_way, record_of, set_of, touch
@@ -65,16 +64,18 @@ from hwmodels.kernels.cache_words import (
     WRITE,
     ZERO,
 )
+from hwmodels.kernels.compiled import Integer, Words, compile_part
 
 
-@numba.njit(**INLINE)
-def clash_of(m, depth):
+@compile_part(**INLINE)
+def clash_of(m: Words, depth: Integer) -> Integer:
     """Where the stamps of the sets that the loop at a depth leaves to its body begin."""
     return np.uint64(m[CLASHES]) + (depth + ONE) * np.uint64(m[SETS])
 
 
-@numba.njit(**INLINE)
-def note_line(m, line, index, at, single, depth):
+@compile_part(**INLINE)
+def note_line(m: Words, line: Integer, index: Integer, at: Integer, single: Integer,
+              depth: Integer) -> Integer:
     """Note a line a block touches; list its set, and stamp its clash where order tells.
 
     Order does not tell in a set that sees one line only, touched in one manner or in manners
@@ -119,8 +120,8 @@ def note_line(m, line, index, at, single, depth):
     return 0
 
 
-@numba.njit(**PLAIN)
-def keep_listed(m, last, depth):
+@compile_part(**PLAIN)
+def keep_listed(m: Words, last: Integer, depth: Integer) -> None:
     """Keep on a loop's list the sets its blocks moved in, or that were filled, since `last`."""
     listed = np.uint64(m[LISTS]) + depth * np.uint64(m[SETS] + 1)
     count = ZERO
@@ -134,8 +135,9 @@ def keep_listed(m, last, depth):
     m[listed] = np.int64(count)
 
 
-@numba.njit(**PLAIN)
-def note_still(m, at, end, entered, depth, allowed, own):
+@compile_part(**PLAIN)
+def note_still(m: Words, at: Integer, end: Integer, entered: Integer, depth: Integer,
+               allowed: Integer, own: Integer) -> None:
     """Note, for a loop entered at a stamp, what the blocks it does not move leave in each set."""
     while at < end:
         line, high = m[at + ADDRESS] >> m[SHIFT], (m[at + ADDRESS] + m[at + REACH]) >> m[SHIFT]
@@ -153,8 +155,9 @@ def note_still(m, at, end, entered, depth, allowed, own):
         at += RECORD
 
 
-@numba.njit(**PLAIN)
-def settle_still(m, entered, depth, note):
+@compile_part(**PLAIN)
+def settle_still(m: Words, entered: Integer, depth: Integer,
+                 note: Integer) -> tuple[Integer, Integer]:
     """Deal with the listed sets that still blocks use, too: some clash, in others a line is noted.
 
     In a set that no block moved in, neither now nor in the iterations before, and that was not
@@ -181,8 +184,9 @@ def settle_still(m, entered, depth, note):
     return clashed, note
 
 
-@numba.njit(**PLAIN)
-def note_blocks(m, start, stop, at, end, allowed, own, depth):
+@compile_part(**PLAIN)
+def note_blocks(m: Words, start: Integer, stop: Integer, at: Integer, end: Integer,
+                allowed: Integer, own: Integer, depth: Integer) -> tuple[Integer, Integer]:
     """Note the lines that iterations [start, stop) of blocks touch in sets stamped `own`.
 
     Returns how many sets clash, and where the list of (line, set, block) noted ends.
@@ -216,8 +220,8 @@ def note_blocks(m, start, stop, at, end, allowed, own, depth):
     return clashed, note
 
 
-@numba.njit(**PLAIN)
-def touch_notes(m, end, depth):
+@compile_part(**PLAIN)
+def touch_notes(m: Words, end: Integer, depth: Integer) -> None:
     """Touch the lines noted in sets where order does not tell."""
     stamp, clash = m[STAMP], clash_of(m, depth)
     note = np.uint64(m[NOTES])
@@ -231,8 +235,9 @@ def touch_notes(m, end, depth):
         note += THREE
 
 
-@numba.njit(**PLAIN)
-def try_chunk(m, op, depth, turn, extent, size, entered, allowed, own):
+@compile_part(**PLAIN)
+def try_chunk(m: Words, op: Integer, depth: Integer, turn: Integer, extent: Integer, size: Integer,
+              entered: Integer, allowed: Integer, own: Integer) -> tuple[Integer, Integer, Integer]:
     """Deal with iterations of a loop in all sets where order does not tell.
 
     Returns

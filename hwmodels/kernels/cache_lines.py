@@ -1,6 +1,5 @@
 """Numba: streams line by line, in program order, in the sets that are looked at."""
 
-import numba
 import numpy as np
 
 from hwmodels.kernels.cache_policies import record_of, set_of, touch
@@ -32,10 +31,12 @@ from hwmodels.kernels.cache_words import (
     WORK,
     ZERO,
 )
+from hwmodels.kernels.compiled import Integer, Words, compile_part
 
 
-@numba.njit(**PLAIN)
-def set_ranges(m, start, stop, depth, at, end):
+@compile_part(**PLAIN)
+def set_ranges(m: Words, start: Integer, stop: Integer, depth: Integer, at: Integer,
+               end: Integer) -> None:
     """Note in which of the iterations [start, stop) each stream and block of a leaf is made."""
     words = np.uint64(m[GUARD_WORDS])
     while at < end:
@@ -58,8 +59,9 @@ def set_ranges(m, start, stop, depth, at, end):
         at += RECORD
 
 
-@numba.njit(**PLAIN)
-def run_lines(m, start, stop, at, end, allowed, own):
+@compile_part(**PLAIN)
+def run_lines(m: Words, start: Integer, stop: Integer, at: Integer, end: Integer, allowed: Integer,
+              own: Integer) -> None:
     """Touch every line of iterations [start, stop) of streams, one stream after the other."""
     shift = m[SHIFT]
     line = -1
@@ -87,9 +89,10 @@ def run_lines(m, start, stop, at, end, allowed, own):
         at += RECORD
 
 
-@numba.njit(**INLINE)
-def line_run(address, line, shift, step, log_step):
-    """Iterations for which a stream stays in its line."""
+@compile_part(**INLINE)
+def line_run(address: Integer, line: Integer, shift: Integer, step: Integer,
+             log_step: Integer) -> Integer:
+    """Return the iterations for which a stream stays in its line."""
     if step == 0:
         return NEVER
     if step > 0:
@@ -98,10 +101,13 @@ def line_run(address, line, shift, step, log_step):
     return (address - (line << shift)) // -step + 1
 
 
-@numba.njit(**PLAIN)
-def find_next(m, at, turn, stop, allowed, own):
-    """Note the line a stream is in at an iteration, if it is in a set stamped `own`, and the
-    next iteration at which that changes."""
+@compile_part(**PLAIN)
+def find_next(m: Words, at: Integer, turn: Integer, stop: Integer, allowed: Integer,
+              own: Integer) -> None:
+    """Note the line a stream is in at an iteration, and the next at which that changes.
+
+    Only lines in sets stamped `own` are noted.
+    """
     here, following = -1, stop
     if turn < m[at + LOW]:
         following = min(stop, m[at + LOW])
@@ -129,14 +135,10 @@ def find_next(m, at, turn, stop, allowed, own):
     m[at + HERE], m[at + NEXT] = here, following
 
 
-@numba.njit(**PLAIN)
-def run_rounds(m, start, stop, at, end, allowed, own):
-    """Run iterations [start, stop) of streams in program order, in sets stamped `own`.
-
-    While no stream comes into such a set or leaves its line, every round touches the same lines
-    in the same order; after a round that evicts none of them further ones change nothing: what a
-    hit does depends on its way only. (Stores allocate here.)
-    """
+@compile_part(**INLINE)
+def list_active(m: Words, start: Integer, stop: Integer, at: Integer, end: Integer,
+                allowed: Integer, own: Integer) -> Integer:
+    """List the streams that come into a set stamped `own` in iterations [start, stop)."""
     active = np.uint64(m[ACTIVE])
     count = ZERO
     while at < end:
@@ -145,20 +147,55 @@ def run_rounds(m, start, stop, at, end, allowed, own):
             m[active + count] = np.int64(at)
             count += ONE
         at += RECORD
+    return count
+
+
+@compile_part(**INLINE)
+def stir_sets(m: Words, count: Integer, turn: Integer, start: Integer, stop: Integer,
+              allowed: Integer, own: Integer) -> Integer:
+    """Mark the sets that streams leave or come into; return when that happens next."""
+    active = np.uint64(m[ACTIVE])
+    upcoming = stop
+    for place in range(count):
+        at = np.uint64(m[active + place])
+        if m[at + NEXT] <= turn or turn == start:
+            for _ in range(2):
+                if m[at + HERE] >= 0:
+                    m[record_of(m, set_of(m, m[at + HERE])) + STIRRED] = m[ROUND]
+                if m[at + NEXT] <= turn:
+                    find_next(m, at, turn, stop, allowed, own)
+        upcoming = min(upcoming, m[at + NEXT])
+    return upcoming
+
+
+@compile_part(**INLINE)
+def is_met(m: Words, line: Integer, place: Integer) -> bool:
+    """Whether an active stream before a place is in a line."""
+    active = np.uint64(m[ACTIVE])
+    met = False
+    other = ZERO
+    while other < place and not met:
+        met = m[np.uint64(m[active + other]) + HERE] == line
+        other += ONE
+    return met
+
+
+@compile_part(**PLAIN)
+def run_rounds(m: Words, start: Integer, stop: Integer, at: Integer, end: Integer, allowed: Integer,
+               own: Integer) -> None:
+    """Run iterations [start, stop) of streams in program order, in sets stamped `own`.
+
+    While no stream comes into such a set or leaves its line, every round touches the same lines
+    in the same order; after a round that evicts none of them further ones change nothing: what a
+    hit does depends on its way only. (Stores allocate here.)
+    """
+    active = np.uint64(m[ACTIVE])
+    count = list_active(m, start, stop, at, end, allowed, own)
     turn = start
     everything = False
     while count and turn < stop:
         m[ROUND] += 1
-        upcoming = stop
-        for place in range(count):
-            at = np.uint64(m[active + place])
-            if m[at + NEXT] <= turn or turn == start:
-                for _ in range(2):
-                    if m[at + HERE] >= 0:
-                        m[record_of(m, set_of(m, m[at + HERE])) + STIRRED] = m[ROUND]
-                    if m[at + NEXT] <= turn:
-                        find_next(m, at, turn, stop, allowed, own)
-            upcoming = min(upcoming, m[at + NEXT])
+        upcoming = stir_sets(m, count, turn, start, stop, allowed, own)
         again = False
         before, line = ZERO, np.int64(-1)
         for place in range(count):
@@ -171,17 +208,14 @@ def run_rounds(m, start, stop, at, end, allowed, own):
             if m[s + STIRRED] != m[ROUND] and not everything:
                 continue
             left = touch(m, line, s, at)
-            if left >= 0:
-                other = ZERO
-                while other < place and not again:
-                    again = m[np.uint64(m[active + other]) + HERE] == left >> 8
-                    other += ONE
+            if left >= 0 and not again and is_met(m, left >> 8, place):
+                again = True
         everything = again
         turn = turn + 1 if again else upcoming
 
 
-@numba.njit(**PLAIN)
-def shift_streams(m, amount, depth, first, last):
+@compile_part(**PLAIN)
+def shift_streams(m: Words, amount: Integer, depth: Integer, first: Integer, last: Integer) -> None:
     """Move streams and their guards by a number of iterations of the loop at a depth."""
     depths = np.uint64(m[DEPTHS])
     step = np.uint64(m[STEPS]) + np.uint64(first) * depths + depth

@@ -3,7 +3,8 @@
 The array all of it works in is explained in `cache_words`.
 """
 
-import numba
+from collections.abc import Callable
+
 import numpy as np
 
 from hwmodels.kernels.cache_blocks import clash_of, try_chunk
@@ -25,6 +26,7 @@ from hwmodels.kernels.cache_words import (
     FIRST_BLOCK,
     FOUR,
     FULL,
+    INLINE,
     LAST,
     LEAF,
     LOOP_WORDS,
@@ -56,11 +58,18 @@ from hwmodels.kernels.cache_words import (
     WORK,
     ZERO,
 )
-from hwmodels.kernels.compiled import compile_kept, fingerprint_sources
+from hwmodels.kernels.compiled import (
+    Integer,
+    Words,
+    compile_kept,
+    compile_part,
+    fingerprint_sources,
+)
 
 
-@numba.njit(**PLAIN)
-def run_leaf(m, op, depth, turn, extent, allowed, own):
+@compile_part(**PLAIN)
+def run_leaf(m: Words, op: Integer, depth: Integer, turn: Integer, extent: Integer,
+             allowed: Integer, own: Integer) -> None:
     """Run a loop that holds nothing but streams."""
     work = np.uint64(m[WORK])
     first, last = np.uint64(m[op + FIRST]) * RECORD, np.uint64(m[op + LAST]) * RECORD
@@ -86,8 +95,9 @@ def run_leaf(m, op, depth, turn, extent, allowed, own):
         turn = stop
 
 
-@numba.njit(**PLAIN)
-def run_loop(m, op, depth, turn, extent, allowed, own):
+@compile_part(**PLAIN)
+def run_loop(m: Words, op: Integer, depth: Integer, turn: Integer, extent: Integer,
+             allowed: Integer, own: Integer) -> bool:
     """Enter or go on with a loop; return whether its body is to be run."""
     loop = np.uint64(m[LOOPS]) + (depth + ONE) * LOOP_WORDS
     position, tried, size, entered = np.int64(0), turn, m[op + CHUNK], np.int64(0)
@@ -108,13 +118,24 @@ def run_loop(m, op, depth, turn, extent, allowed, own):
     m[loop + POSITION] = turn if turn < extent else 0
     if m[loop + POSITION] != position:
         shift_streams(m, m[loop + POSITION] - position, depth, m[op + FIRST], m[op + LAST])
-    return turn < extent
+    goes_on: bool = turn < extent
+    return goes_on
 
 
-def make_entry(sources: int):  # type: ignore[no-untyped-def]
+@compile_part(**INLINE)
+def iterations_of(m: Words, row: Integer, extent: Integer) -> tuple[Integer, Integer]:
+    """First iteration of a loop and how many: all, or those a row of a phase tells."""
+    if extent == FULL:
+        return m[row], 1
+    if extent == MIDDLE:
+        return m[row + ONE], m[row + TWO]
+    return 0, extent
+
+
+def make_entry(sources: int) -> Callable[[Words], None]:
     """Compile the entry; `sources` is part of it (`fingerprint_sources`)."""
     @compile_kept(**CACHED)
-    def run_program(m):
+    def run_program(m: Words) -> None:
         """Run a program through a cache.
 
         Parameters
@@ -149,11 +170,7 @@ def make_entry(sources: int):  # type: ignore[no-untyped-def]
                 # Sets to look at: those the loop around left to its body.
                 outer = np.uint64(m[LOOPS]) + depth * LOOP_WORDS
                 allowed, own = np.uint64(m[outer + ALLOWED]), m[outer + OWN]
-                turn = 0
-                if extent == FULL:
-                    turn, extent = m[row], 1
-                elif extent == MIDDLE:
-                    turn, extent = m[row + ONE], m[row + TWO]
+                turn, extent = iterations_of(m, row, extent)
                 if operation == LEAF:
                     run_leaf(m, op, depth, turn, turn + extent, allowed, own)
                 else:

@@ -1,6 +1,5 @@
 """Numba: loops run as passes; a set that repeats a pass is not simulated again."""
 
-import numba
 import numpy as np
 
 from hwmodels.kernels.cache_blocks import clash_of
@@ -60,23 +59,24 @@ from hwmodels.kernels.cache_words import (
     WORK,
     ZERO,
 )
+from hwmodels.kernels.compiled import Integer, Words, compile_part
 
 
-@numba.njit(**INLINE)
-def pass_of(m, index):
-    """What the loop of passes knows of a set."""
+@compile_part(**INLINE)
+def pass_of(m: Words, index: Integer) -> Integer:
+    """Return what the loop of passes knows of a set."""
     return np.uint64(m[PASS_0]) + index * np.uint64(m[PASS_WORDS])
 
 
-@numba.njit(**INLINE)
-def snapshot_of(m, known, number):
+@compile_part(**INLINE)
+def snapshot_of(m: Words, known: Integer, number: Integer) -> Integer:
     """Where a state that passes know of a set is kept, and the counters with it."""
     tally = np.uint64(m[TALLY_WORDS])
     return known + COUNTERS + tally + np.uint64(number) * (np.uint64(m[WAYS]) + ONE + tally)
 
 
-@numba.njit(**PLAIN)
-def find_snapshot(m, s, known):
+@compile_part(**PLAIN)
+def find_snapshot(m: Words, s: Integer, known: Integer) -> Integer:
     """How many passes ago a set was in the state it is in; zero if it is not known to have."""
     ways = np.uint64(m[WAYS])
     for age in range(1, m[known + TAKEN] + 1):
@@ -89,8 +89,8 @@ def find_snapshot(m, s, known):
     return 0
 
 
-@numba.njit(**PLAIN)
-def take_snapshot(m, s, known):
+@compile_part(**PLAIN)
+def take_snapshot(m: Words, s: Integer, known: Integer) -> None:
     """Keep the state of a set and its counters."""
     ways = np.uint64(m[WAYS])
     if m[known + TAKEN] == m[SNAPSHOTS]:
@@ -105,8 +105,8 @@ def take_snapshot(m, s, known):
     m[known + TAKEN] += 1
 
 
-@numba.njit(**PLAIN)
-def settle_passes(m, s, known, turn):
+@compile_part(**PLAIN)
+def settle_passes(m: Words, s: Integer, known: Integer, turn: Integer) -> None:
     """Count the passes a set went round its known states, and put it into the last of them."""
     ways = np.uint64(m[WAYS])
     period, passes = m[s + PERIOD], turn - m[known + SINCE]
@@ -126,8 +126,9 @@ def settle_passes(m, s, known, turn):
     m[s + PERIOD] = m[known + TAKEN] = 0
 
 
-@numba.njit(**INLINE)
-def note_change(m, turn, line, depth, allowed, own):
+@compile_part(**INLINE)
+def note_change(m: Words, turn: Integer, line: Integer, depth: Integer, allowed: Integer,
+                own: Integer) -> None:
     """Note that a pass sees the set of a line differently than the pass before."""
     index = set_of(m, line)
     known = pass_of(m, index)
@@ -142,8 +143,9 @@ def note_change(m, turn, line, depth, allowed, own):
         m[known + TAKEN] = 0
 
 
-@numba.njit(**PLAIN)
-def note_moves(m, turn, at, end, depth, allowed, own):
+@compile_part(**PLAIN)
+def note_moves(m: Words, turn: Integer, at: Integer, end: Integer, depth: Integer, allowed: Integer,
+               own: Integer) -> None:
     """Note the sets in which a pass does not touch the lines of the pass before."""
     shift = m[SHIFT]
     while at < end:
@@ -164,8 +166,8 @@ def note_moves(m, turn, at, end, depth, allowed, own):
         at += RECORD
 
 
-@numba.njit(**PLAIN)
-def start_passes(m, depth, allowed, own):
+@compile_part(**PLAIN)
+def start_passes(m: Words, depth: Integer, allowed: Integer, own: Integer) -> None:
     """List every set and give it counters of its own."""
     listed = np.uint64(m[LISTS]) + depth * np.uint64(m[SETS] + 1)
     m[listed] = 0
@@ -180,8 +182,8 @@ def start_passes(m, depth, allowed, own):
                 m[known + COUNTERS + word] = 0
 
 
-@numba.njit(**PLAIN)
-def finish_passes(m, turn, allowed, own):
+@compile_part(**PLAIN)
+def finish_passes(m: Words, turn: Integer, allowed: Integer, own: Integer) -> None:
     """Settle every set and add its counters to those of the run."""
     total = np.uint64(m[MISSES])
     for index in range(np.uint64(m[SETS])):
@@ -194,8 +196,9 @@ def finish_passes(m, turn, allowed, own):
             m[s + TALLY] = np.int64(total)
 
 
-@numba.njit(**PLAIN)
-def choose_sets(m, turn, at, end, depth, allowed, own):
+@compile_part(**PLAIN)
+def choose_sets(m: Words, turn: Integer, at: Integer, end: Integer, depth: Integer,
+                allowed: Integer, own: Integer) -> Integer:
     """Stamp the sets that a pass does not repeat for the loop's body; return how many."""
     m[STAMP] += 1
     clash = clash_of(m, depth)
@@ -218,8 +221,9 @@ def choose_sets(m, turn, at, end, depth, allowed, own):
     return np.int64(chosen)
 
 
-@numba.njit(**PLAIN)
-def run_passes(m, op, depth, turn, extent, allowed, own):
+@compile_part(**PLAIN)
+def run_passes(m: Words, op: Integer, depth: Integer, turn: Integer, extent: Integer,
+               allowed: Integer, own: Integer) -> bool:
     """Enter or go on with a loop of passes; return whether its body is to be run."""
     loop = np.uint64(m[LOOPS]) + (depth + ONE) * LOOP_WORDS
     at = np.uint64(m[WORK]) + np.uint64(m[op + FIRST_BLOCK]) * RECORD
@@ -244,4 +248,5 @@ def run_passes(m, op, depth, turn, extent, allowed, own):
     m[loop + POSITION] = turn if turn < extent else 0
     if m[loop + POSITION] != position:
         shift_streams(m, m[loop + POSITION] - position, depth, m[op + FIRST], m[op + LAST])
-    return turn < extent
+    goes_on: bool = turn < extent
+    return goes_on

@@ -2,17 +2,16 @@
 
 from typing import Any
 
-import numba
-
-from hwmodels.kernels.compiled import compile_kept
+from hwmodels.kernels.compiled import Integer, Words, compile_kept, compile_part
 
 # Nothing here allocates, and counting references to the arrays would cost 20 ns a call.
 ENTRY: dict[str, Any] = {"_nrt": False}
 INLINE: dict[str, Any] = {"forceinline": True, "_nrt": False}
 
 
-@numba.njit(**INLINE)
-def add_lines(first, last, origin, stamps, counts, sets, ways, phase):
+@compile_part(**INLINE)
+def add_lines(first: Integer, last: Integer, origin: Integer, stamps: Words, counts: Words,
+              sets: Integer, ways: Integer, phase: Integer) -> bool:
     """Note lines of a phase; False when a set would hold more of them than it has ways."""
     for line in range(first, last + 1):
         if stamps[line - origin] != phase:
@@ -23,16 +22,65 @@ def add_lines(first, last, origin, stamps, counts, sets, ways, phase):
     return True
 
 
-@numba.njit(**INLINE)
-def clear(counts):
+@compile_part(**INLINE)
+def clear(counts: Words) -> None:
     """Set counts to zero (a loop compiles ten times faster than a slice)."""
     for index in range(len(counts)):
         counts[index] = 0
 
 
+@compile_part(**INLINE)
+def add_iteration(spans: Words, steps: Words, windows: Words, bases: Words, shift: Integer,
+                  turn: Integer, alone: Integer, stamps: Words, counts: Words, sets: Integer,
+                  ways: Integer, phase: Integer) -> bool:
+    """Note lines of an iteration; False when one does not fit. Not `alone`: the one before is."""
+    loop = steps.shape[1] - 1
+    for span in range(len(spans)):
+        operand = spans[span, 2]
+        step = steps[span, loop]
+        base = bases[span] + turn * step
+        first = max(windows[operand, 0], (spans[span, 0] + base) >> shift)
+        last = min(windows[operand, 1], (spans[span, 1] + base) >> shift)
+        if not alone:
+            # Lines of the iteration before are noted already.
+            if step == 0:
+                continue
+            if step > 0:
+                first = max(first, ((spans[span, 1] + base - step) >> shift) + 1)
+            else:
+                last = min(last, ((spans[span, 0] + base - step) >> shift) - 1)
+        if not add_lines(first, last, windows[operand, 0] - windows[operand, 2], stamps, counts,
+                         sets, ways, phase):
+            return False
+    return True
+
+
+@compile_part(**INLINE)
+def place_spans(spans: Words, steps: Words, index: Words, bases: Words) -> None:
+    """Work out where each span begins for the indices of the loops around."""
+    for span in range(len(spans)):
+        bases[span] = 0
+        for loop in range(steps.shape[1] - 1):
+            bases[span] += steps[span, loop] * index[loop]
+
+
+@compile_part(**INLINE)
+def enter_next(index: Words, extents: Words, loops: Integer) -> bool:
+    """Go on to the next entry of the loop; False when the loops around are over."""
+    loop = loops - 1
+    while loop >= 0 and index[loop] + 1 == extents[loop]:
+        index[loop] = 0
+        loop -= 1
+    if loop < 0:
+        return False
+    index[loop] += 1
+    return True
+
+
 @compile_kept(**ENTRY)
-def cut_phases(spans, steps, windows, extents, shift, sets, ways, rows, index, bases, counts,
-               stamps):
+def cut_phases(spans: Words, steps: Words, windows: Words, extents: Words, shift: Integer,
+               sets: Integer, ways: Integer, rows: Words, index: Words, bases: Words, counts: Words,
+               stamps: Words) -> Integer:
     """Cut every entry of a loop into phases, greedily.
 
     Parameters
@@ -62,33 +110,13 @@ def cut_phases(spans, steps, windows, extents, shift, sets, ways, rows, index, b
     phase = 0
     filled = 0
     while True:
-        for span in range(len(spans)):
-            bases[span] = 0
-            for loop in range(loops):
-                bases[span] += steps[span, loop] * index[loop]
+        place_spans(spans, steps, index, bases)
         start, turn = 0, 0
         phase += 1
         clear(counts)
         while turn < extents[loops]:
-            fits = True
-            for span in range(len(spans)):
-                operand = spans[span, 2]
-                step = steps[span, loops]
-                base = bases[span] + turn * step
-                first = max(windows[operand, 0], (spans[span, 0] + base) >> shift)
-                last = min(windows[operand, 1], (spans[span, 1] + base) >> shift)
-                if turn > start:
-                    # Lines of the iteration before are noted already.
-                    if step == 0:
-                        continue
-                    if step > 0:
-                        first = max(first, ((spans[span, 1] + base - step) >> shift) + 1)
-                    else:
-                        last = min(last, ((spans[span, 0] + base - step) >> shift) - 1)
-                if not add_lines(first, last, windows[operand, 0] - windows[operand, 2], stamps,
-                                 counts, sets, ways, phase):
-                    fits = False
-                    break
+            fits = add_iteration(spans, steps, windows, bases, shift, turn, turn == start, stamps,
+                                 counts, sets, ways, phase)
             if fits:
                 turn += 1
             if not fits or turn == extents[loops]:
@@ -104,10 +132,5 @@ def cut_phases(spans, steps, windows, extents, shift, sets, ways, rows, index, b
                 phase += 1
                 clear(counts)
         rows[filled - 1, 3] = 1
-        loop = loops - 1
-        while loop >= 0 and index[loop] + 1 == extents[loop]:
-            index[loop] = 0
-            loop -= 1
-        if loop < 0:
+        if not enter_next(index, extents, loops):
             return filled
-        index[loop] += 1

@@ -5,7 +5,6 @@ changes stands in `note_use`. Everything else asks for properties of the policy 
 COUPLED), which `hwmodels.board.policies` states.
 """
 
-import numba
 import numpy as np
 
 from hwmodels.kernels.cache_words import (
@@ -42,22 +41,23 @@ from hwmodels.kernels.cache_words import (
     WRITE,
     ZERO,
 )
+from hwmodels.kernels.compiled import Integer, Words, compile_part
 
 
-@numba.njit(**INLINE)
-def set_of(m, line):
+@compile_part(**INLINE)
+def set_of(m: Words, line: Integer) -> Integer:
     """Set a line maps to."""
     return np.uint64(line & m[MASK] if m[MASK] >= 0 else line % m[SETS])
 
 
-@numba.njit(**INLINE)
-def record_of(m, index):
+@compile_part(**INLINE)
+def record_of(m: Words, index: Integer) -> Integer:
     """Where the record of a set begins."""
     return np.uint64(m[SET_0]) + index * np.uint64(m[SET_WORDS])
 
 
-@numba.njit(**INLINE)
-def find_way(m, base, line):
+@compile_part(**INLINE)
+def find_way(m: Words, base: Integer, line: Integer) -> Integer:
     """Way that holds a line; the number of ways when none does.
 
     Four ways are looked at without a branch: which one it is cannot be predicted.
@@ -75,8 +75,8 @@ def find_way(m, base, line):
     return way
 
 
-@numba.njit(**INLINE)
-def choose_lru(m, base, ways):
+@compile_part(**INLINE)
+def choose_lru(m: Words, base: Integer, ways: Integer) -> Integer:
     """Way not touched for longest, by the times behind the entries; an empty one was never."""
     times = base + ways
     way, oldest = ZERO, m[times]
@@ -87,32 +87,32 @@ def choose_lru(m, base, ways):
     return way
 
 
-@numba.njit(**INLINE)
-def choose_plru(m, word, ways):
+@compile_part(**INLINE)
+def choose_plru(m: Words, word: Integer, ways: Integer) -> Integer:
     """Way the tree points to; node n has children 2n and 2n + 1, and a bit for the second."""
-    node = 1
+    node: Integer = 1
     while node < ways:
         node = 2 * node + ((m[word] >> node) & 1)
     return node - ways
 
 
-@numba.njit(**INLINE)
-def choose_round_robin(m, word, ways):
+@compile_part(**INLINE)
+def choose_round_robin(m: Words, word: Integer, ways: Integer) -> Integer:
     """Way the counter of the set, or of all sets, is at; it goes on by one."""
     way = m[word]
     m[word] = way + 1 if way + 1 < ways else 0
     return way
 
 
-@numba.njit(**INLINE)
-def choose_lfsr(m, word, ways):
+@compile_part(**INLINE)
+def choose_lfsr(m: Words, word: Integer, ways: Integer) -> Integer:
     """Way drawn by the next step of a shift register (x^16 + x^14 + x^13 + x^11 + 1)."""
     m[word] = (m[word] >> 1) ^ (0xB400 if m[word] & 1 else 0)
     return np.int64(np.uint64(m[word]) % np.uint64(ways))
 
 
-@numba.njit(**INLINE)
-def choose_way(m, word, ways, policy):
+@compile_part(**INLINE)
+def choose_way(m: Words, word: Integer, ways: Integer, policy: Integer) -> Integer:
     """Way of a full set that gives way, where the order of touches is not kept (all but LRU).
 
     `word` is the set's, the register of all sets the first of the array.
@@ -126,8 +126,8 @@ def choose_way(m, word, ways, policy):
     return choose_lfsr(m, REGISTER, ways)
 
 
-@numba.njit(**INLINE)
-def choose_victim(m, base, word):
+@compile_part(**INLINE)
+def choose_victim(m: Words, base: Integer, word: Integer) -> Integer:
     """Way that gives way to a new line: the first empty one, else the policy's choice.
 
     Ways fill from the first, so the last one tells whether there are empty ones.
@@ -143,19 +143,21 @@ def choose_victim(m, base, word):
     return np.uint64(choose_way(m, word, m[WAYS], m[POLICY]))
 
 
-@numba.njit(**INLINE)
-def note_use(m, base, word, way):
-    """What a touch of a way does to its set's policy."""
+@compile_part(**INLINE)
+def note_use(m: Words, base: Integer, word: Integer, way: Integer) -> None:
+    """Note what a touch of a way does to its set's policy."""
     if m[POLICY] == LRU:
         m[base + np.uint64(m[WAYS]) + way] = m[CLOCK]
     elif m[POLICY] == PLRU:
         m[word] = (m[word] & m[TREE + TWO * way]) | m[TREE + TWO * way + ONE]
 
 
-@numba.njit(**INLINE)
-def look_up(m, base, word, entry, write):
-    """Look a line up and update the set: HIT, BYPASS (a store that does not allocate), FILL, or
-    the entry evicted. `entry` is what a fill or a store leaves."""
+@compile_part(**INLINE)
+def look_up(m: Words, base: Integer, word: Integer, entry: Integer, write: Integer) -> Integer:
+    """Look a line up and update its set; `entry` is what a fill or a store leaves.
+
+    Returns HIT, BYPASS (a store that does not allocate), FILL, or the entry evicted.
+    """
     ways = np.uint64(m[WAYS])
     m[CLOCK] += 1
     way = find_way(m, base, entry >> 8)
@@ -173,8 +175,8 @@ def look_up(m, base, word, entry, write):
     return result
 
 
-@numba.njit(**INLINE)
-def touch(m, line, s, at):
+@compile_part(**INLINE)
+def touch(m: Words, line: Integer, s: Integer, at: Integer) -> Integer:
     """Touch a line of set `s` for the stream or block `at`, and count.
 
     Returns
@@ -199,8 +201,8 @@ def touch(m, line, s, at):
     return left
 
 
-@numba.njit(**PLAIN)
-def order_set(m, base):
+@compile_part(**PLAIN)
+def order_set(m: Words, base: Integer) -> None:
     """Order the entries of a set by time of touch, most recent first (LRU)."""
     ways = np.uint64(m[WAYS])
     for way in range(ONE, ways):
@@ -212,8 +214,8 @@ def order_set(m, base):
         m[at], m[at + ways] = entry, time
 
 
-@numba.njit(**PLAIN)
-def order_ways(m):
+@compile_part(**PLAIN)
+def order_ways(m: Words) -> None:
     """Order the entries of all sets (LRU)."""
     base = np.uint64(m[SET_0]) + ENTRY
     for _ in range(m[SETS]):

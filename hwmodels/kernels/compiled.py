@@ -9,10 +9,19 @@ import uuid
 import zlib
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias, TypeVar
 
 import numba
+import numpy as np
 from numba.core import caching, event
+from numpy.typing import NDArray
+
+Words: TypeAlias = NDArray[np.int64]
+"""Array of a kernel, of any shape."""
+Integer: TypeAlias = Any
+"""Whole number of a kernel: int64, uint64 or Python's, which numba tells apart by use and checkers
+of types cannot."""
+Loop = TypeVar("Loop", bound=Callable[..., Any])
 
 TOLD = "compiling simulation kernels, once: {name}"
 
@@ -35,7 +44,7 @@ class Teller(event.Listener):
         self.depth -= 1
 
 
-event.register("numba:compile", Teller())
+event.register("numba:compile", Teller())  # type: ignore[no-untyped-call]
 
 
 def user_folder() -> Path:
@@ -85,7 +94,7 @@ class Store(caching.IndexDataCacheFile):
         self._save_index({**self._load_index(), key: name})
 
 
-def keep(function: Any) -> Any:
+def keep(function: Loop) -> Loop:
     """Have a function that numba keeps kept in a `Store`, and return it."""
     cache = getattr(function, "_cache", None)
     if cache is not None:  # None: compilation is switched off
@@ -95,7 +104,43 @@ def keep(function: Any) -> Any:
     return function
 
 
-def compile_kept(**options: Any) -> Callable[[Callable[..., Any]], Any]:
+def compile_part(**options: Any) -> Callable[[Loop], Loop]:
+    """`numba.njit` with a type; of the parts that a kernel calls.
+
+    Parameters
+    ----------
+    **options
+        Of `numba.njit`.
+
+    Returns
+    -------
+    callable
+        A decorator, which leaves the function's type as it is.
+    """
+    decorator: Callable[[Loop], Loop] = numba.njit(**options)
+    return decorator
+
+
+def compile_callback(signature: Any, **options: Any) -> Callable[[Callable[..., None]], Any]:
+    """`numba.cfunc` with a type.
+
+    Parameters
+    ----------
+    signature
+        Of numba, of what C calls.
+    **options
+        Of `numba.cfunc`.
+
+    Returns
+    -------
+    callable
+        A decorator; what it makes has an `address`.
+    """
+    decorator: Callable[[Callable[..., None]], Any] = numba.cfunc(signature, **options)
+    return decorator
+
+
+def compile_kept(**options: Any) -> Callable[[Loop], Loop]:
     """`numba.njit` that keeps what it compiles.
 
     Parameters
@@ -113,12 +158,12 @@ def compile_kept(**options: Any) -> Callable[[Callable[..., Any]], Any]:
     Numba would keep it beside the sources. An installer takes away only what it brought, so the
     next installation would meet a package of nothing but a cache, and could load that one.
     """
-    def decorate(function: Callable[..., Any]) -> Any:
+    def decorate(function: Loop) -> Loop:
         config: Any = numba.config
         named = config.CACHE_DIR
         config.CACHE_DIR = named or str(user_folder())
         try:
-            return keep(numba.njit(cache=True, **options)(function))
+            return keep(compile_part(cache=True, **options)(function))
         finally:
             config.CACHE_DIR = named
 

@@ -8,7 +8,7 @@ first. Times are int64 ticks.
 
 import numpy as np
 
-from hwmodels.kernels.compiled import compile_kept
+from hwmodels.kernels.compiled import Integer, Words, compile_kept
 
 NEVER = 1 << 62
 
@@ -33,13 +33,14 @@ waited for it, and latency."""
 
 
 @compile_kept()
-def part(total, steps, step):
+def part(total: Integer, steps: Integer, step: Integer) -> Integer:
     """Share of a total that falls on one step; shares add up to the total."""
     return (step + 1) * total // steps - step * total // steps
 
 
 @compile_kept()
-def find_ready(node, step, nodes, links, done, log):
+def find_ready(node: Integer, step: Integer, nodes: Words, links: Words, done: Words,
+               log: Words) -> tuple[Integer, Integer, Integer, Integer]:
     """Least start but for channel and pool, what set it, and the step that did."""
     ready, why, who, when = 0, BY_BEGIN, -1, 0
     if step > 0:
@@ -63,7 +64,8 @@ def find_ready(node, step, nodes, links, done, log):
 
 
 @compile_kept()
-def find_end(node, step, start, nodes, links, log):
+def find_end(node: Integer, step: Integer, start: Integer, nodes: Words, links: Words,
+             log: Words) -> tuple[Integer, Integer, Integer]:
     """End of a step, and the node and step whose data it waited for, -1 for its own work."""
     end = start + max(part(nodes[node, OWN_TICKS], nodes[node, STEPS], step), 1)
     late, when = -1, 0
@@ -78,7 +80,7 @@ def find_end(node, step, start, nodes, links, log):
 
 
 @compile_kept()
-def charge(node, since, until, nodes, blame):
+def charge(node: Integer, since: Integer, until: Integer, nodes: Words, blame: Words) -> None:
     """Blame a stretch of a node's work on the slowest of pool, channel and the node itself."""
     own = nodes[node, OWN_TICKS]
     if nodes[node, POOL] >= 0 and nodes[node, POOL_TICKS] >= own:
@@ -90,7 +92,7 @@ def charge(node, since, until, nodes, blame):
 
 
 @compile_kept()
-def walk_back(node, time, nodes, log, blame):
+def walk_back(node: Integer, time: Integer, nodes: Words, log: Words, blame: Words) -> None:
     """Follow what each step waited for from the last end to the beginning."""
     step = nodes[node, STEPS] - 1
     while True:
@@ -123,7 +125,8 @@ def walk_back(node, time, nodes, log, blame):
 
 
 @compile_kept()
-def find_next(ready, nodes, channel_free, pool_free, served):
+def find_next(ready: Words, nodes: Words, channel_free: Words, pool_free: Words,
+              served: Words) -> tuple[Integer, Integer]:
     """Return the node to start next and when: the earliest, then the least recently served."""
     best, best_start = -1, NEVER
     for node in range(nodes.shape[0]):
@@ -139,7 +142,36 @@ def find_next(ready, nodes, channel_free, pool_free, served):
 
 
 @compile_kept()
-def run_streams(nodes, links, channels, pools):
+def wake_linked(node: Integer, nodes: Words, links: Words, done: Words, ready: Words,
+                log: Words) -> None:
+    """Work out the least start of the nodes linked to one that just started, if it is known now.
+
+    Once known, a start's constraints are all in the past and stay as they are.
+    """
+    for link in range(links.shape[0]):
+        other = -1
+        if links[link, SOURCE] == node:
+            other = links[link, SINK]
+        elif links[link, SINK] == node:
+            other = links[link, SOURCE]
+        if other >= 0 and ready[other] == NEVER and done[other] < nodes[other, STEPS]:
+            ready[other] = find_ready(other, done[other], nodes, links, done, log)[0]
+
+
+@compile_kept()
+def find_last(nodes: Words, log: Words) -> tuple[Integer, Integer]:
+    """Return the node whose data come last, and when."""
+    last, until = 0, -1
+    for node in range(nodes.shape[0]):
+        time = log[node, nodes[node, STEPS] - 1, END] + nodes[node, LATENCY]
+        if time > until:
+            last, until = node, time
+    return last, until
+
+
+@compile_kept()
+def run_streams(nodes: Words, links: Words, channels: Integer,
+                pools: Integer) -> tuple[Integer, Integer, Integer]:
     """Run an epoch.
 
     Arguments are the columns above and the number of channels and pools. Returns the log, the
@@ -180,19 +212,7 @@ def run_streams(nodes, links, channels, pools):
         ready[node] = NEVER
         if done[node] < steps:
             ready[node] = find_ready(node, done[node], nodes, links, done, log)[0]
-        for link in range(links.shape[0]):
-            other = -1
-            if links[link, SOURCE] == node:
-                other = links[link, SINK]
-            elif links[link, SINK] == node:
-                other = links[link, SOURCE]
-            # Once known, a start's constraints are all in the past and stay as they are.
-            if other >= 0 and ready[other] == NEVER and done[other] < nodes[other, STEPS]:
-                ready[other] = find_ready(other, done[other], nodes, links, done, log)[0]
-    last, until = 0, -1
-    for node in range(count):
-        time = log[node, nodes[node, STEPS] - 1, END] + nodes[node, LATENCY]
-        if time > until:
-            last, until = node, time
+        wake_linked(node, nodes, links, done, ready, log)
+    last, until = find_last(nodes, log)
     walk_back(last, until, nodes, log, blame)
     return log, until, blame

@@ -4,14 +4,20 @@ Slower than `cache_nest`, which is why only what needs the order uses it. State 
 are those of `cache_nest`; lines are kept in order of touch under LRU.
 """
 
+from collections.abc import Callable
 from typing import Any
 
-import numba
 import numpy as np
 
 from hwmodels.kernels.cache_policies import choose_way
 from hwmodels.kernels.cache_words import LRU, PLRU
-from hwmodels.kernels.compiled import compile_kept, fingerprint_sources
+from hwmodels.kernels.compiled import (
+    Integer,
+    Words,
+    compile_kept,
+    compile_part,
+    fingerprint_sources,
+)
 
 ENTRY: dict[str, Any] = {"_nrt": False}
 INLINE: dict[str, Any] = {"forceinline": True, "_nrt": False}
@@ -22,8 +28,9 @@ HIT, READ_FILL, WRITE_FILL, BYPASS = 0, 1, 2, 3
 EMPTY = -1
 
 
-@numba.njit(**INLINE)
-def holds(first, last, indices, values, limits, guard_steps):
+@compile_part(**INLINE)
+def holds(first: Integer, last: Integer, indices: Words, values: Words, limits: Words,
+          guard_steps: Words) -> bool:
     """Whether all guards of a stream hold."""
     for guard in range(first, last):
         value = values[guard]
@@ -35,8 +42,9 @@ def holds(first, last, indices, values, limits, guard_steps):
 
 
 @compile_kept(**ENTRY)
-def fill_touches(code, streams, steps, values, limits, guard_steps, shift, cursor, indices,
-                 accesses, lines, marks):
+def fill_touches(code: Words, streams: Words, steps: Words, values: Words, limits: Words,
+                 guard_steps: Words, shift: Integer, cursor: Words, indices: Words, accesses: Words,
+                 lines: Words, marks: Words) -> Integer:
     """Write touches to a buffer until it is full or the nest is over; return how many.
 
     Parameters
@@ -93,8 +101,9 @@ def fill_touches(code, streams, steps, values, limits, guard_steps, shift, curso
     return count
 
 
-@numba.njit(**INLINE)
-def note_use(state, base, way, word, ways, policy):
+@compile_part(**INLINE)
+def note_use(state: Words, base: Integer, way: Integer, word: Integer, ways: Integer,
+             policy: Integer) -> None:
     """Move an entry to the front under LRU; point the tree away from it under pseudo-LRU."""
     if policy == LRU:
         entry = state[base + way]
@@ -114,10 +123,11 @@ def note_use(state, base, way, word, ways, policy):
             half >>= 1
 
 
-def make_meeting(sources: int):  # type: ignore[no-untyped-def]
+def make_meeting(sources: int) -> Callable[..., None]:
     """Compile the entry; `sources` is part of it (`fingerprint_sources`)."""
     @compile_kept(**ENTRY)
-    def meet_touches(count, lines, marks, owners, geometry, state, found, left):
+    def meet_touches(count: Integer, lines: Words, marks: Words, owners: Words, geometry: Words,
+                     state: Words, found: Words, left: Words) -> None:
         """Look touches up one by one.
 
         Parameters

@@ -120,7 +120,7 @@ def _count_lines(blocks: Iterable[Block], line_bytes: int) -> int:
 
 
 def choose_chunk(blocks: Sequence[Block], geometry: Geometry) -> int:
-    """Iterations that touch about half as many lines as there are sets, at least one."""
+    """Return the iterations that touch about half as many lines as there are sets, at least one."""
     moving = moving_lines(blocks, geometry.line_bytes)
     if not moving:
         return EVER
@@ -155,7 +155,7 @@ def _blocks_of(stream: Stream, part: int, depth: int, extents: tuple[int, ...],
 
 
 def block_of(stream: Stream, depth: int) -> Block:
-    """The block one stream touches in an iteration of its leaf."""
+    """Return the block one stream touches in an iteration of its leaf."""
     return Block(part=0, operand=stream.operand, write=stream.write, address=stream.address,
                  reach_bytes=0, guards=stream.guards,
                  steps_bytes=stream.steps_bytes + (0,) * (depth + 1 - len(stream.steps_bytes)))

@@ -92,7 +92,7 @@ def _guard_range(guard: Guard, extents: tuple[int, ...]) -> tuple[int, int]:
 
 
 def _find_marks(repeat: Repeat, around: tuple[int, ...]) -> list[int]:
-    """Indices at which a loop is to be split, its ends included."""
+    """Return the indices at which a loop is to be split, its ends included."""
     depth, extent = len(around), repeat.extent
     marks: set[int] = set()
     streams = 0

@@ -244,7 +244,7 @@ def _meets_constants(access: Access) -> bool:
 
 
 def _offsets(access, extents, group, line_bytes):  # type: ignore[no-untyped-def]
-    """Executions, extreme offsets and residue histogram of a group of loops; None when empty."""
+    """Return executions, extreme offsets and residues of a group of loops; None when empty."""
     guards = [guard for guard in access.guards if any(guard.steps[loop] for loop in group)]
     if not guards:
         (loop,) = group

@@ -1,6 +1,6 @@
 """Neural processing units: stream engines, pools, epochs.
 
-    runs = run_epochs(epochs, board.npu)      core cycles, engines, bursts, pools, and the bill
+runs = run_epochs(epochs, board.npu)      core cycles, engines, bursts, pools, and the bill
 """
 
 from hwmodels.board.npu import (

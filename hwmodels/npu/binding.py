@@ -10,7 +10,7 @@ from hwmodels.npu.epoch import StreamEngine
 
 
 def bind_engines(engines: Sequence[StreamEngine], npu: Npu) -> tuple[StreamEngine, ...]:
-    """Number engines and spread them over the interfaces, the largest first, by beats.
+    """Give engines numbers and spread them over the interfaces, the largest first, by beats.
 
     Parameters
     ----------

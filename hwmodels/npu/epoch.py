@@ -47,6 +47,7 @@ class UnitWork:
     compute_cycles: int | None = None
 
     def __post_init__(self) -> None:
+        """Refuse work without a unit and negative work."""
         if not self.kind or self.count < 1 or min(self.ops, self.macs) < 0:
             raise KernelError(f"unit work of kind {self.kind!r}, count {self.count}: accepted: "
                               "the name of a unit, count at least 1, no negative work")
@@ -104,6 +105,7 @@ class StreamEngine:
     encoded: bool = False
 
     def __post_init__(self) -> None:
+        """Refuse a direction or pattern that is not known and what no engine can do."""
         where = f"stream engine {self.index}"
         if self.direction not in ("in", "out"):
             raise KernelError(f"{where}: direction {self.direction!r}; accepted: in, out")
@@ -118,8 +120,7 @@ class StreamEngine:
 
 
     def bound(self, index: int, interface: str) -> StreamEngine:
-        """Return it with an index and an interface; `dataclasses.replace`, at a third of the time.
-        """
+        """Return it with index and interface; `dataclasses.replace`, at a third of the time."""
         return StreamEngine(
             index=index, direction=self.direction, interface=interface, pool=self.pool,
             bytes=self.bytes, element_bytes=self.element_bytes, pattern=self.pattern,
@@ -168,6 +169,7 @@ class Epoch:
     layers: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
+        """Refuse a kind that is not known and an engine listed twice."""
         if self.kind not in EPOCH_KINDS:
             raise KernelError(f"epoch {self.name}: kind {self.kind!r}; accepted: "
                               + ", ".join(EPOCH_KINDS))

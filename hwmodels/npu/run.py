@@ -191,7 +191,7 @@ def trace_epoch(epoch: Epoch, npu: Npu) -> tuple[Span, ...]:
 
 
 def _run_engine(stream: Stream, core: int, compute: int, npu: Npu) -> EngineRun:
-    """An engine's counters.
+    """Return an engine's counters.
 
     Notes
     -----

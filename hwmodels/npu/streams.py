@@ -133,7 +133,7 @@ def form_streams(engines: Iterable[StreamEngine], npu: Npu) -> tuple[Stream, ...
 
 
 def _window_bytes(engine: StreamEngine, cache: NpuCache) -> int:
-    """What of a walk must stay in the cache for each line to be fetched once a pass."""
+    """Return what of a walk must stay in the cache for each line to be fetched once a pass."""
     if engine.pattern == "contiguous":
         return cache.line_bytes
     return engine.window_bytes or engine.bytes

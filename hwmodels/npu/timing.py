@@ -179,7 +179,7 @@ def _runs_forward(epoch: Epoch, pairs: Sequence[tuple[int, int]]) -> bool:
 
 
 def _cut(links: Sequence[tuple[int, int]], pieces: Sequence[int]) -> list[int]:
-    """Steps of each node: the same for nodes that are joined."""
+    """Return the steps of each node: the same for nodes that are joined."""
     group = list(range(len(pieces)))
     for a, b in links:
         old, new = group[a], group[b]
@@ -192,7 +192,7 @@ def _cut(links: Sequence[tuple[int, int]], pieces: Sequence[int]) -> list[int]:
 
 def _finish_link(source: int, sink: int, epoch: Epoch, streams: Sequence[Stream],
                  nodes: Sequence[Sequence[int]], npu: Npu) -> tuple[int, int, int, int]:
-    """A link with the steps its source may be ahead, and must be."""
+    """Return a link with the steps its source may be ahead, and must be."""
     steps, own, latency = nodes[source][0], nodes[source][5], nodes[source][6]
     ahead, unit = 0, sink - len(streams)
     if (source < len(streams) and streams[source].engine.operand == "weights" and unit >= 0

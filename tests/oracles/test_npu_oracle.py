@@ -38,7 +38,8 @@ def test_kernel_interpreted_equals_compiled(monkeypatch):
     plan = plan_case(3)
     arguments = (plan.nodes, plan.links, len(plan.channels), len(plan.pools))
     log, ticks, blame = compiled(*arguments)
-    for name in ("part", "find_ready", "find_end", "charge", "walk_back", "find_next"):
+    for name in ("part", "find_ready", "find_end", "charge", "walk_back", "find_next",
+                 "wake_linked", "find_last"):
         monkeypatch.setattr(npu_streams, name, getattr(npu_streams, name).py_func)
     plain_log, plain_ticks, plain_blame = compiled.py_func(*arguments)
     assert plain_ticks == ticks

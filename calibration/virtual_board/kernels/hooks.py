@@ -9,9 +9,11 @@ set after the entries holds the tree of pseudo-LRU.
 
 from typing import Any
 
-import numba
 import numpy as np
-from numba import carray, types
+from numba import types
+from numba.np.numpy_support import carray
+
+from hwmodels.kernels.compiled import Integer, Words, compile_callback, compile_part
 
 HEAD = 64
 (SCRATCH, CODE_BASE, CODE_SLOTS, SEEN_COUNT, LAST_SLOT, LAST_END, LOADS, STORES, STALL, READ_MISSES,
@@ -44,8 +46,9 @@ WORDS = (1 << 40,)
 """A view over all of the memory behind the pointer; its real size is the head's business."""
 
 
-@numba.njit(inline="always")
-def touch(words, cache, line, dirty, allocate):
+@compile_part(inline="always")
+def touch(words: Words, cache: Integer, line: Integer, dirty: Integer,
+          allocate: Integer) -> Integer:
     """Look a line up: 0 hit, 1 filled, 2 filled over a dirty line, 3 missed and not allocated."""
     sets, ways, policy = words[cache + SETS], words[cache + WAYS], words[cache + POLICY]
     index = line % sets
@@ -77,11 +80,11 @@ def touch(words, cache, line, dirty, allocate):
     return met
 
 
-@numba.njit(inline="always")
-def choose(words, cache, bits, ways, policy):
+@compile_part(inline="always")
+def choose(words: Words, cache: Integer, bits: Integer, ways: Integer, policy: Integer) -> Integer:
     """Way a full set gives up."""
     if policy == PLRU:
-        node = 1
+        node: Integer = 1
         while node < ways:
             node = 2 * node + (words[bits] >> node & 1)
         return node - ways
@@ -93,8 +96,8 @@ def choose(words, cache, bits, ways, policy):
     return ways - 1
 
 
-@numba.njit(inline="always")
-def point_away(words, bits, place, ways):
+@compile_part(inline="always")
+def point_away(words: Words, bits: Integer, place: Integer, ways: Integer) -> None:
     """Turn every node of the tree above a way towards its other half."""
     node, half = 1, ways >> 1
     while half:
@@ -104,8 +107,8 @@ def point_away(words, bits, place, ways):
         half >>= 1
 
 
-@numba.njit(inline="always")
-def find_region(words, address):
+@compile_part(inline="always")
+def find_region(words: Words, address: Integer) -> Integer:
     """Offset of the region that holds an address, -1 for none (peripherals)."""
     at = words[REGIONS_AT]
     for _ in range(words[REGION_COUNT]):
@@ -115,8 +118,8 @@ def find_region(words, address):
     return -1
 
 
-@numba.njit(inline="always")
-def fetch(words, address, size):
+@compile_part(inline="always")
+def fetch(words: Words, address: Integer, size: Integer) -> None:
     """Charge the lines of code a block lies in."""
     region = find_region(words, address)
     if region < 0:
@@ -134,8 +137,8 @@ def fetch(words, address, size):
             words[FETCH_STALL] += words[region + FETCH_MISS]
 
 
-@numba.njit(inline="always")
-def look_up(words, region, address, size, write):
+@compile_part(inline="always")
+def look_up(words: Words, region: Integer, address: Integer, size: Integer, write: Integer) -> None:
     """Look up the lines of an access in the data cache."""
     shift, back = words[DATA + LINE_SHIFT], words[DATA + BACK]
     for line in range(address >> shift, ((address + size - 1) >> shift) + 1):
@@ -156,8 +159,8 @@ def look_up(words, region, address, size, write):
             words[STALL] += words[WRITE_BACK_COST]
 
 
-@numba.cfunc(types.void(types.voidptr, types.uint64, types.uint32, types.voidptr), cache=True)
-def on_block(_, address, size, data):
+@compile_callback(types.void(types.voidptr, types.uint64, types.uint32, types.voidptr), cache=True)
+def on_block(_: Integer, address: Integer, size: Integer, data: Integer) -> None:
     """Count a block, whether it follows itself, and whether the one before was left by a branch."""
     words = carray(data, WORDS, np.int64)
     slot = (np.int64(address) - words[CODE_BASE]) >> 1
@@ -182,9 +185,10 @@ def on_block(_, address, size, data):
     fetch(words, np.int64(address), np.int64(size))
 
 
-@numba.cfunc(types.void(types.voidptr, types.int32, types.uint64, types.int32, types.int64,
+@compile_callback(types.void(types.voidptr, types.int32, types.uint64, types.int32, types.int64,
                         types.voidptr), cache=True)
-def on_access(machine, kind, address, size, _, data):
+def on_access(machine: Integer, kind: Integer, address: Integer, size: Integer, _: Integer,
+              data: Integer) -> None:
     """Count an access, write it down if asked, and charge what it waits for.
 
     Inside an IT block Unicorn 2.1 saves the IT state before it calls a hook and never clears it:
@@ -222,8 +226,8 @@ def on_access(machine, kind, address, size, _, data):
     words[STALL] += words[region + (WRITE_COST if write else READ_COST)]
 
 
-@numba.njit(cache=True)
-def run_accesses(words, accesses):
+@compile_part(cache=True)
+def run_accesses(words: Words, accesses: Words) -> None:
     """Make accesses written down, rows of (address, bytes, 1 for a store), as the core made them.
 
     Regions, caches and counters are those of `words`; nothing but loads and stores is counted.

@@ -68,6 +68,7 @@ class Wanted:
     run_ma_per_mhz: float | None = None
 
     def __post_init__(self) -> None:
+        """Refuse a core that is not known, a name no file can have and a model that is no board."""
         if self.core not in CORES:
             raise UsageError(f"--core {self.core!r}; {did_you_mean(self.core, CORES)}")
         check_name(self.name)
