@@ -38,7 +38,7 @@ PROBES = {
 """USB vendor and product (None: any) of what boards and serial adapters show themselves as."""
 
 
-def _serial():  # type: ignore[no-untyped-def]
+def _serial() -> Any:
     try:
         import serial
     except ImportError as error:

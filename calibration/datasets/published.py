@@ -152,7 +152,8 @@ def refuse_sealed(rows: Sequence[PublishedRow]) -> None:
 
 def stand_in(runtime: str) -> str:
     """Return the runtime that predicts this one: itself, or the nearest of names.yaml."""
-    return read_names()["stand_ins"].get(runtime, runtime)
+    nearest: str = read_names()["stand_ins"].get(runtime, runtime)
+    return nearest
 
 
 def board_settings(row: PublishedRow) -> dict[str, object]:
@@ -275,7 +276,8 @@ def _core(core: str) -> str:
 
 
 def _precision(precision: str) -> str:
-    return read_names()["precisions"].get(precision, "other")
+    known: str = read_names()["precisions"].get(precision, "other")
+    return known
 
 
 def _flags(text: str) -> tuple[str, ...]:

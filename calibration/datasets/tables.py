@@ -56,7 +56,9 @@ class Table:
 def read_yaml(relative: str) -> Mapping[str, Any]:
     """Read a YAML file of this folder."""
     text = (FOLDER / relative).read_text(encoding="utf-8")
-    return yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    document: Mapping[str, Any] = yaml.load(text, Loader=loader)
+    return document
 
 
 def read_csv(relative: str) -> tuple[dict[str, str], ...]:

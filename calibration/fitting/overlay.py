@@ -231,7 +231,7 @@ def dump_overlay(overlay: Overlay) -> str:
 class _Dumper(yaml.SafeDumper):
     """Blocks for what has parts, one line for what is a list of numbers or words."""
 
-    def represent_sequence(self, tag: str, sequence: Iterable[object],  # type: ignore[override]
+    def represent_sequence(self, tag: str, sequence: Iterable[object],
                            flow_style: bool | None = None) -> yaml.SequenceNode:
         items = list(sequence)
         flat = all(not isinstance(item, dict) for item in items)

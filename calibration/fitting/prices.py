@@ -144,7 +144,8 @@ class Estimate:
     @property
     def factors(self) -> np.ndarray:
         """What stated prices are multiplied by."""
-        return np.exp(self.log)
+        factors: np.ndarray = np.exp(self.log)
+        return factors
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -185,12 +186,14 @@ class Fit:
     @property
     def residuals(self) -> np.ndarray:
         """log(measured / fitted) of each row."""
-        return np.log(self.evidence.measured / self.fitted)
+        logs: np.ndarray = np.log(self.evidence.measured / self.fitted)
+        return logs
 
     @property
     def leverage(self) -> np.ndarray:
         """How much of each row's own value its fit repeats, 0 to 1; sums to the parameters used."""
-        return np.einsum("ij,ji->i", self.explained, self.precision)
+        leverage: np.ndarray = np.einsum("ij,ji->i", self.explained, self.precision)
+        return leverage
 
     @property
     def log_evidence(self) -> float:
@@ -334,8 +337,10 @@ def _bounded(log: np.ndarray, prior: Prior) -> np.ndarray:
 
 def _covary(related: Sequence[np.ndarray], prior: Prior, shares: np.ndarray) -> np.ndarray:
     """Return K: how much the prior lets two rows' log totals move together."""
-    return np.sum([common * (shares @ part.covariance @ shares.T)
-                   for common, part in zip(related, prior.parts, strict=True)], axis=0)
+    parts = [common * (shares @ part.covariance @ shares.T)
+             for common, part in zip(related, prior.parts, strict=True)]
+    shared: np.ndarray = np.sum(parts, axis=0)
+    return shared
 
 
 def _membership(groups: Sequence[tuple[str, str]]) -> np.ndarray:
@@ -347,9 +352,11 @@ def _membership(groups: Sequence[tuple[str, str]]) -> np.ndarray:
 def _errors(members: np.ndarray, network_sd: float, row_sds: np.ndarray, trust: np.ndarray,
             group_trust: np.ndarray) -> np.ndarray:
     """Return N, the covariance of what prices do not explain."""
-    return (members * (network_sd**2 / group_trust)) @ members.T + np.diag(row_sds**2 / trust)
+    shared: np.ndarray = (members * (network_sd**2 / group_trust)) @ members.T
+    return shared + np.diag(row_sds**2 / trust)
 
 
 def _trust(residuals: np.ndarray, sd: float | np.ndarray) -> np.ndarray:
     """Huber's weights: 1 within the bound, falling as 1 / residual beyond it."""
-    return np.minimum(1.0, HUBER * sd / np.maximum(np.abs(residuals), 1e-12))
+    weights: np.ndarray = np.minimum(1.0, HUBER * sd / np.maximum(np.abs(residuals), 1e-12))
+    return weights

@@ -73,7 +73,8 @@ class Prior:
     @property
     def covariance(self) -> np.ndarray:
         """Of one cell on its own: the sum of its parts."""
-        return np.sum([part.covariance for part in self.parts], axis=0)
+        total: np.ndarray = np.sum([part.covariance for part in self.parts], axis=0)
+        return total
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -169,7 +170,8 @@ def relate(level: str, left: Sequence[Cell], right: Sequence[Cell]) -> np.ndarra
     def same(name: str) -> np.ndarray:
         here = np.array([getattr(cell, name) for cell in left], dtype=object)
         there = np.array([getattr(cell, name) for cell in right], dtype=object)
-        return ((here[:, None] == there[None, :]) & (here[:, None] != "")).astype(np.float64)
+        equal: np.ndarray = (here[:, None] == there[None, :]) & (here[:, None] != "")
+        return equal.astype(np.float64)
 
     if level == "everything":
         return np.ones((len(left), len(right)))
@@ -178,4 +180,5 @@ def relate(level: str, left: Sequence[Cell], right: Sequence[Cell]) -> np.ndarra
     distance = np.abs(np.array([cell.release for cell in left])[:, None]
                       - np.array([cell.release for cell in right])[None, :])
     shared = same("library") * np.exp(-distance / RELEASES)
-    return shared if level == "release" else shared * same("board")
+    related: np.ndarray = shared if level == "release" else shared * same("board")
+    return related

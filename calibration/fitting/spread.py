@@ -22,8 +22,9 @@ from dataclasses import fields, replace
 
 import numpy as np
 
+from calibration.fitting.lineages import Cell
 from calibration.fitting.prices import Evidence, Fit, Noise, fit_prices
-from calibration.fitting.prior import Cell, Prior, Spread, pool_prior, relate
+from calibration.fitting.prior import Prior, Spread, pool_prior, relate
 from hwmodels.errors import extra_missing
 
 NAMES = tuple(field.name for field in fields(Spread))
@@ -53,7 +54,8 @@ def one_thread() -> AbstractContextManager[object]:
         from threadpoolctl import threadpool_limits
     except ImportError:
         return nullcontext()
-    return threadpool_limits(1)
+    limits: AbstractContextManager[object] = threadpool_limits(1)
+    return limits
 
 
 def noise_of(spread: Spread) -> Noise:

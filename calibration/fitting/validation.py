@@ -36,7 +36,8 @@ class HeldOut:
     @property
     def scores(self) -> np.ndarray:
         """Errors over their stated standard deviation."""
-        return self.log_errors / self.sds
+        scores: np.ndarray = self.log_errors / self.sds
+        return scores
 
 
 def leave_out_closely(fit: Fit, keys: Sequence[Hashable]) -> HeldOut:

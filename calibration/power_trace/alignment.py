@@ -183,7 +183,8 @@ def _sample_profile(profile: np.ndarray, period_us: float) -> np.ndarray:
 
 def _resample(trace: PowerTrace, period_us: float) -> np.ndarray:
     grid = np.arange(trace.time_us[0], trace.time_us[-1] + period_us * 0.5, period_us)
-    return np.interp(grid, trace.time_us, trace.power_mw)
+    power: np.ndarray = np.interp(grid, trace.time_us, trace.power_mw)
+    return power
 
 
 def _correlation(power: np.ndarray, shape: np.ndarray) -> np.ndarray:

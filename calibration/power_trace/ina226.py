@@ -112,7 +112,8 @@ class Ina226:
         except OSError as error:
             raise LinkError(f"I2C address 0x{self.address:02x} does not answer ({error})") \
                 from error
-        return (word & 0xFF) << 8 | word >> 8  # the chip sends the high byte first
+        value: int = (word & 0xFF) << 8 | word >> 8  # the chip sends the high byte first
+        return value
 
     def _write(self, register: int, value: int) -> None:
         try:

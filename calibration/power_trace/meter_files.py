@@ -244,7 +244,8 @@ def _find_edges(rows: _Rows, marks: Sequence[int], bit: int | None,
     if not moving:
         return np.array([])
     places = np.flatnonzero(np.diff(moving[0].astype(int)))
-    return (time_s[places] + time_s[places + 1]) / 2
+    between: np.ndarray = (time_s[places] + time_s[places + 1]) / 2
+    return between
 
 
 def _is_stream(data: bytes) -> bool:

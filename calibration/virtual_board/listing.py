@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from hwmodels.core.schedule import schedule
 from hwmodels.core.timing import CoreTiming
 from hwmodels.errors import KernelError, extra_missing
+
+if TYPE_CHECKING:
+    from capstone import Cs
 
 M_CLASS = 1 << 5
 THUMB = 1 << 4
@@ -87,7 +91,7 @@ class Listing:
             taken_cycles=self.timing.refills.taken_cycles if timed.closes_loop else 0.0)
 
 
-def _disassembler():  # type: ignore[no-untyped-def]
+def _disassembler() -> Cs:
     try:
         import capstone
     except ImportError as error:

@@ -216,4 +216,5 @@ def serial_cycles(part: SerialMemory, size_bytes: np.ndarray | int,
     if part.longest_select_cycles:
         cuts = np.maximum(cuts, -(-data // (part.longest_select_cycles - lead)) - 1)
     commands = cuts + np.where(continues, 0, 1)
-    return commands * (part.select_cycles + lead) + data
+    cycles: np.ndarray = commands * (part.select_cycles + lead) + data
+    return cycles

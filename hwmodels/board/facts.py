@@ -6,8 +6,9 @@ keys when a file is read (`assembly`).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Annotated
+from typing import Annotated, TypeVar
 
 from hwmodels.board.declaration import (
     ADDRESS,
@@ -380,7 +381,10 @@ class Board:
         return _find(self.dma, name, f"{self.name}: DMA controller")
 
 
-def _find(parts, name, what):  # type: ignore[no-untyped-def]
+Named = TypeVar("Named", Clock, Cache, Memory, Bus, Dma)
+
+
+def _find(parts: Sequence[Named], name: str, what: str) -> Named:
     for part in parts:
         if part.name == name:
             return part

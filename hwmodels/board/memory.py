@@ -47,7 +47,8 @@ def burst_cycles(memory: Memory, size_bytes: np.ndarray | int, moved_bytes: floa
     array = (np.ceil(size / memory.read_bytes) * (1 + memory.wait_states)
              + np.ceil(np.minimum(memory.read_bytes, size) / moved) - 2)
     bus = memory.wait_states + np.ceil(size / moved) - 1
-    return 1 + memory.latency_cycles + np.maximum(array, bus)
+    cycles: np.ndarray = 1 + memory.latency_cycles + np.maximum(array, bus)
+    return cycles
 
 
 def sequential_wait_cycles(memory: Memory, consume_cycles: float, accesses: int = 1) -> float:

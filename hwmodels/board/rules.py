@@ -59,16 +59,16 @@ def frequency_of(section: Section, name: str) -> float:
 def clock_of(section: Section, memory: Section) -> str:
     """Return the clock a memory's latency and wait states are in."""
     if memory.clock is not None:
-        return memory.clock
+        return str(memory.clock)
     if memory.bus is not None:
-        return section.buses[memory.bus].clock
+        return str(section.buses[memory.bus].clock)
     return main_core_clock(section)
 
 
 def main_core_clock(section: Section) -> str:
     """Return the clock of the core that runs the network."""
     core = section.cores.get("main") or next(iter(section.cores.values()))
-    return core.clock
+    return str(core.clock)
 
 
 def demanded_wait_states(section: Section, memory: Section) -> int | None:
@@ -340,6 +340,12 @@ def _npu(section: Section) -> Iterator[Broken]:
         if npu.cache.size_bytes.value % way_bytes:
             yield ("npu.cache.size_bytes", f"no whole number of sets; accepted: multiples of "
                    f"{way_bytes}")
+    yield from _npu_pools(section)
+
+
+def _npu_pools(section: Section) -> Iterator[Broken]:
+    """Check that the pools are of the memories they lie in, together and singly."""
+    npu = section.npu
     for name, pool in npu.pools.items():
         if pool.burst_max_beats is not None and pool.burst_max_beats.value not in BURST_BEATS:
             yield (f"npu.pools.{name}.burst_max_beats", "accepted: "

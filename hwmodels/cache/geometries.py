@@ -153,7 +153,8 @@ def _missed(stripped: Stripped, cache: Cache) -> np.ndarray:
     touch_stream.meet_touches(
         len(stripped.lines), stripped.lines, np.zeros_like(stripped.lines),
         np.zeros(1, np.int64), describe_cache(cache), new_state(cache).words.copy(), found, left)
-    return found != HIT
+    missed: np.ndarray = found != HIT
+    return missed
 
 
 def _keep(pieces: list[np.ndarray]) -> Callable[[Touches], None]:

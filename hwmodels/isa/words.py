@@ -105,6 +105,12 @@ def is_narrow(word: Word, operands: list[Operand]) -> bool:
         return False
     if any(operand.shift for operand in operands):
         return False
+    return _is_short(word, operands)
+
+
+def _is_short(word: Word, operands: list[Operand]) -> bool:
+    """Judge whether a 16-bit encoding has room for the constant, and for the third register."""
+    spec = word.spec
     immediate = next((o.immediate for o in operands if o.immediate is not None), None)
     same = len(operands) < 3 or operands[0].registers == operands[1].registers
     if spec.form in ("load", "store"):

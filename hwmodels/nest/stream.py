@@ -7,7 +7,7 @@ tree to arrays.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -243,7 +243,8 @@ def _meets_constants(access: Access) -> bool:
     return all(0 <= guard.offset < guard.limit for guard in access.guards if not any(guard.steps))
 
 
-def _offsets(access, extents, group, line_bytes):  # type: ignore[no-untyped-def]
+def _offsets(access: Access, extents: Sequence[int], group: Sequence[int], line_bytes: int,
+             ) -> tuple[int, int, int, Callable[[], np.ndarray]] | None:
     """Return executions, extreme offsets and residues of a group of loops; None when empty."""
     guards = [guard for guard in access.guards if any(guard.steps[loop] for loop in group)]
     if not guards:
@@ -280,7 +281,8 @@ def _residues_of_step(step: int, extent: int, line_bytes: int) -> np.ndarray:
 def _convolve(first: np.ndarray, second: np.ndarray) -> np.ndarray:
     """Circular convolution of two histograms of equal length, in integers."""
     index = np.arange(len(first))
-    return second[(index[:, None] - index[None, :]) % len(first)] @ first
+    counted: np.ndarray = second[(index[:, None] - index[None, :]) % len(first)] @ first
+    return counted
 
 
 def make_tree(nests: Sequence[Nest], operands: Sequence[Operand], chosen: Sequence[bool],

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from hwmodels.board.npu import Npu
 from hwmodels.counts import CountLine, Counts
@@ -96,6 +96,19 @@ def _useful_share(work: UnitWork, npu: Npu) -> float:
     return min(1.0, work.macs / (rate * work.count * cycles)) if rate else 1.0
 
 
+def _work_of(epoch: Epoch, streams: Sequence[Stream]) -> Iterator[tuple[str, str, str, float]]:
+    """Return event, place, operand and amount of what takes energy and no time of its own."""
+    for work in epoch.units:
+        if work.macs:
+            yield "npu_mac", name_width(work), "", work.macs
+        if work.ops:
+            yield "npu_op", "", "", work.ops
+    for stream in streams:
+        if stream.pool_bytes:
+            yield ("npu_external_byte" if stream.pool.external else "npu_ram_byte",
+                   stream.engine.pool, stream.engine.operand, stream.pool_bytes)
+
+
 def count_epoch(epoch: Epoch, streams: Sequence[Stream], exposed: Sequence[Exposed], core: int,
                 host: tuple[int, int], npu: Npu) -> Counts:
     """Return the events of an epoch.
@@ -125,15 +138,8 @@ def count_epoch(epoch: Epoch, streams: Sequence[Stream], exposed: Sequence[Expos
 
     for item in exposed:
         add(EVENT_OF_CAUSE[item.cause], item.resource, "", item.npu_cycles, item.npu_cycles)
-    for work in epoch.units:
-        if work.macs:
-            add("npu_mac", name_width(work), "", work.macs, 0.0)
-        if work.ops:
-            add("npu_op", "", "", work.ops, 0.0)
-    for stream in streams:
-        if stream.pool_bytes:
-            add("npu_external_byte" if stream.pool.external else "npu_ram_byte", stream.engine.pool,
-                stream.engine.operand, stream.pool_bytes, 0.0)
+    for event, place, operand, occurred in _work_of(epoch, streams):
+        add(event, place, operand, occurred, 0.0)
     if core:
         add("npu_active", "", "", core, 0.0)
     for place, cycles in zip(("pre", "post"), host, strict=True):

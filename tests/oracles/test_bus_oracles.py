@@ -50,7 +50,8 @@ def test_equals_the_ticked_specification(arbitration):
 def test_compiled_equals_interpreted(monkeypatch):
     _, interconnect, streams = next(cases("fixed"))
     run_bursts(merge_streams(interconnect, streams))  # compiled before its parts are not
-    for name in ("align", "present", "credit_of", "weigh", "arbitrate", "begin", "find_grant", "wake"):
+    for name in ("align", "present", "credit_of", "weigh", "arbitrate", "begin",
+                 "find_grant", "wake"):
         monkeypatch.setattr(bus_events, name, getattr(bus_events, name).py_func)
     for arbitration, number in ARBITRATIONS.items():
         for _, interconnect, streams in list(cases(arbitration))[:6]:

@@ -6,6 +6,7 @@ import struct
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import Any
 
 from hwmodels.errors import extra_missing
 
@@ -62,7 +63,8 @@ def encode_frame(frame: Frame) -> bytes:
     head = HEADER.pack(frame.type, frame.flags, frame.sequence, frame.reply_to,
                        len(frame.payload))
     body = head + frame.payload
-    return _cobs().encode(body + CHECKSUM.pack(zlib.crc32(body))) + b"\0"
+    packed: bytes = _cobs().encode(body + CHECKSUM.pack(zlib.crc32(body)))
+    return packed + b"\0"
 
 
 def decode_frame(line: bytes) -> Frame:
@@ -91,7 +93,7 @@ def decode_frame(line: bytes) -> Frame:
                  payload=bytes(body[HEADER.size:-CHECKSUM.size]))
 
 
-def _cobs():  # type: ignore[no-untyped-def]
+def _cobs() -> Any:
     try:
         from cobs import cobs
     except ImportError as error:
