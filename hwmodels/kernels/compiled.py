@@ -9,7 +9,7 @@ import uuid
 import zlib
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar, cast
 
 import numba
 import numpy as np
@@ -44,7 +44,7 @@ class Teller(event.Listener):
         self.depth -= 1
 
 
-event.register("numba:compile", Teller())  # type: ignore[no-untyped-call]
+event.register("numba:compile", Teller())
 
 
 def user_folder() -> Path:
@@ -84,22 +84,23 @@ class Store(caching.IndexDataCacheFile):
         data : tuple
             Machine code, as numba packs it.
         """
-        if Path(self._index_path).exists() and not self._load_index():
-            stem = self._index_name.removesuffix(".nbi")
-            for file in Path(self._cache_path).iterdir():
+        parent: Any = self  # Numba has no types.
+        if Path(parent._index_path).exists() and not parent._load_index():
+            stem = parent._index_name.removesuffix(".nbi")
+            for file in Path(parent._cache_path).iterdir():
                 if file.name.startswith(f"{stem}.") and file.suffix == ".nbc":
                     file.unlink(missing_ok=True)
-        name = self._data_name(uuid.uuid4().int)
-        self._save_data(name, data)
-        self._save_index({**self._load_index(), key: name})
+        name = parent._data_name(uuid.uuid4().int)
+        parent._save_data(name, data)
+        parent._save_index({**parent._load_index(), key: name})
 
 
 def keep(function: Loop) -> Loop:
     """Have a function that numba keeps kept in a `Store`, and return it."""
     cache = getattr(function, "_cache", None)
     if cache is not None:  # None: compilation is switched off
-        kept = cache._cache_file
-        cache._cache_file = Store(cache_path=kept._cache_path, source_stamp=kept._source_stamp,
+        kept, store = cache._cache_file, cast(Any, Store)
+        cache._cache_file = store(cache_path=kept._cache_path, source_stamp=kept._source_stamp,
                                   filename_base=kept._index_name.removesuffix(".nbi"))
     return function
 
