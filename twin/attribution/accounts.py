@@ -80,7 +80,7 @@ class _Table:
 
 
 def _usable_groups(first: Side, second: Side, pairs: Sequence[Pair]) -> list[_Group]:
-    """Groups counted in every part or in the whole only, none overlapping."""
+    """Return groups counted in every part or in the whole only, none overlapping."""
     def tells(group: CounterGroup, ours: Part, theirs: Part) -> bool:
         counted = not first.counted or (not group.events and read_part(group, ours) is not None)
         return counted and read_part(group, theirs) is not None
@@ -171,7 +171,7 @@ _LACKS = Part(index=None, amounts={})
 
 
 def _nothing(quantity: str) -> Part:
-    """A part that came or went, where it is not."""
+    """Return a part that came or went, where it is not."""
     return Part(index=None, amounts={quantity: 0}, causes={quantity: {}})
 
 
@@ -206,7 +206,7 @@ def _list_lines(table: _Table, quantity: str, ours: Part, theirs: Part,
 
 def _list_counted(table: _Table, quantity: str, ours: Part, theirs: Part,
                   groups: Sequence[CounterGroup], scale: _Scale) -> tuple[Line, ...]:
-    """What both of two measurements counted, and what neither did."""
+    """Return what both of two measurements counted, and what neither did."""
     own, found = _Scale.of(quantity, table.first, table.first), []
     for group in groups:
         amounts = (own.convert(group, read_part(group, ours)), scale.convert(group,
@@ -229,7 +229,7 @@ def _merge_clocks(causes: Mapping[str, int]) -> dict[str, int]:
 
 def _measure(group: CounterGroup, ours: Part, theirs: Part, first: int,
              scale: _Scale) -> int | None:
-    """What a group took by its counters, at the predicted clock: the clock's share is its own."""
+    """Return what a group's counters took at the predicted clock, whose share is its own."""
     counted = read_part(group, theirs)
     amount = scale.convert(group, counted)
     if counted is None or amount is None:

@@ -173,7 +173,7 @@ def _reference(deployment: Deployment) -> Iterator[Fault]:
 
 
 def _lowered(deployment: Deployment) -> Deployment | None:
-    """The deployment under a library whose kernels are lowered, not read from an image."""
+    """Return the deployment under a library whose kernels are lowered, not read from an image."""
     if not deployment.runtime.is_compiled:
         return deployment
     return _try(deployment, {"runtime": "cmsis-nn"})

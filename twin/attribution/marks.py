@@ -38,6 +38,7 @@ class Marks:
 
 
 def clock_hz_of(deployment: Deployment) -> float:
+    """Return the clock of the core that runs the network, in Hz."""
     return deployment.board.clock(deployment.board.core.clock).frequency_hz
 
 
@@ -101,6 +102,7 @@ def _log_normal(value: float, sd: float) -> float:
 
 
 def describe_marks(marks: Marks) -> tuple[str, ...]:
+    """Return what the marks tell, a phrase each."""
     found = []
     if marks.clock_log is not None:
         found.append(f"clock at {100 * math.exp(marks.clock_log):.1f} % of the one asked for")

@@ -75,7 +75,7 @@ def side_of_measurement(measurement: Measurement, source: str = "",
 
 
 def _read_work(measurement: Measurement) -> Work:
-    """What a log says of the network besides its name."""
+    """Return what a log says of the network besides its name."""
     header = measurement.header
     told = dict(header.environment)
     named = header.runtime.partition("@")[0] in LISTED and told.get("operators")

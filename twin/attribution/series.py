@@ -1,7 +1,7 @@
 """Measurements of one board in time order: did their level move, and since which run.
 
-    verdict = follow_series([("monday", monday), ("friday", friday)])
-    verdict.change      None while the level holds
+verdict = follow_series([("monday", monday), ("friday", friday)])
+verdict.change      None while the level holds
 """
 
 from __future__ import annotations

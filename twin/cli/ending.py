@@ -97,7 +97,7 @@ class _Remarks(logging.Handler):
 
 @contextlib.contextmanager
 def _progress_told() -> Iterator[None]:
-    """What takes seconds the first time only is told on stderr: kernels that are compiled."""
+    """Tell on stderr what takes seconds the first time only: kernels that are compiled."""
     log, remarks = logging.getLogger("hwmodels.kernels"), _Remarks()
     level = log.level
     log.addHandler(remarks)

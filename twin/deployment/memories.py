@@ -100,5 +100,5 @@ def check_room(network: str, board: Board, arena: str, needs: Mapping[str, int],
 
 
 def _fold(name: str) -> str:
-    """A name as it is compared: npu_ram, NPU-RAM and npuRAM are one."""
+    """Return a name as it is compared: npu_ram, NPU-RAM and npuRAM are one."""
     return name.lower().replace("-", "").replace("_", "")

@@ -76,7 +76,7 @@ class Window:
 
 
 def same_padding(size: int, kernel: int, stride: int, dilation: int) -> tuple[int, int]:
-    """Padding before and after that TensorFlow calls SAME: output = ceil(size / stride)."""
+    """Return padding before and after that TensorFlow calls SAME: output = ceil(size / stride)."""
     total = max(0, (-(-size // stride) - 1) * stride + (kernel - 1) * dilation + 1 - size)
     return total // 2, total - total // 2
 

@@ -83,7 +83,7 @@ def is_assumed(layer: Layer) -> bool:
 
 
 def bytes_moved(graph: Graph, layer: Layer) -> int:
-    """Inputs, weights and outputs of a layer in bytes, each once at its stored width."""
+    """Return inputs, weights and outputs of a layer in bytes, each once at its stored width."""
     if is_alias(layer):
         return 0
     read = {i for i in layer.inputs if i >= 0}

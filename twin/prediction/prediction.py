@@ -250,7 +250,7 @@ def predict(deployment: Deployment, *, temperature: str = "warm") -> Prediction:
 
 
 def _main_clock(deployment: Deployment, cycles: Mapping[str, float]) -> str:
-    """The clock most time passes in; the core's where none passes."""
+    """Return the clock most time passes in; the core's where none passes."""
     board = deployment.board
     return max((board.core.clock, *cycles),
                key=lambda clock: cycles.get(clock, 0.0) / board.clock(clock).frequency_hz)

@@ -115,7 +115,7 @@ def layerwise_breakdown(prediction: Prediction) -> list[dict[str, Cell]]:
 
 
 def precision_tradeoffs(prediction: Prediction) -> list[dict[str, Cell]]:
-    """The one row this model contributes to a table by precision.
+    """Return the one row this model contributes to a table by precision.
 
     Notes
     -----
@@ -137,7 +137,7 @@ def precision_tradeoffs(prediction: Prediction) -> list[dict[str, Cell]]:
 
 
 def hardware_summary(prediction: Prediction) -> list[dict[str, Cell]]:
-    """The one row of bytes, MACs, bandwidth and throughput.
+    """Return the one row of bytes, MACs, bandwidth and throughput.
 
     Notes
     -----

@@ -113,7 +113,7 @@ def find_entry(term: str) -> Entry:
 
 
 def _name_units() -> set[str]:
-    """What makers call the units of the accelerators of all boards."""
+    """Return what makers call the units of the accelerators of all boards."""
     boards = [load_board(name) for name in list_boards()]
     return {_fold(unit.kind) for board in boards if board.npu is not None
             for unit in board.npu.units}

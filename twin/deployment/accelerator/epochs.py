@@ -1,6 +1,6 @@
 """From a graph to the steps of an inference: epochs on the accelerator, operators on the host.
 
-    steps = plan_steps(graph, planner)      what runs where, in execution order
+steps = plan_steps(graph, planner)      what runs where, in execution order
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class _Plan:
         self.named = 0
 
     def next_name(self) -> str:
-        """Number what is not an alias from 1, as the compiler does, host operators included."""
+        """Count what is not an alias from 1, as the compiler does, host operators included."""
         self.named += 1
         return f"epoch_{self.named}"
 
@@ -164,7 +164,7 @@ class _Plan:
             operations=((layer.op, 1),), layers=(layer.index,)))
 
     def stage_weights(self, group: Group) -> list[Step]:
-        """Copies of a chain's weights to the pool they are staged in, one epoch each."""
+        """Return copies of a chain's weights to the pool they are staged in, one epoch each."""
         steps = []
         for position in group.chain if group.kind == "epoch" else ():
             layer, work = self.graph.layers[position], self.grouping.works[position]

@@ -89,7 +89,7 @@ class Grouping:
     reasons: tuple[str, ...]
 
     def fusion(self, graph: Graph) -> Fusion:
-        """What of the graph needs no memory of its own, and what lives as long as its epoch."""
+        """Find what of the graph needs no memory of its own and what lives as long as its epoch."""
         epochs = [group for group in self.groups if group.kind in ("epoch", "move")]
         return Fusion(
             offloaded=frozenset(i for group in epochs for i in group.layers),
@@ -156,7 +156,7 @@ def explain_host(graph: Graph, layer: Layer, planner: Planner) -> str:
 
 
 def _needed_engines(layer: Layer, npu: Npu) -> int:
-    """The fewest engines a layer runs with: input, result, and weights or a second operand."""
+    """Count the engines a layer needs: input, result, and weights or a second operand."""
     second = (multiplies(layer) and npu.staging is None) or (
         layer.op in SECOND_OPERAND and len(layer.inputs) > 1 and layer.inputs[1] >= 0)
     return 3 if second else 2
@@ -200,7 +200,7 @@ class _Cut:
         return Grouping(groups=tuple(groups), works=self.works, reasons=self.reasons)
 
     def work(self, position: int) -> Work:
-        """What a layer asks of the units."""
+        """Return what a layer asks of the units."""
         if position not in self.works:
             self.works[position] = self.rules.plan_work(
                 self.graph, self.graph.layers[position], self.planner.npu)

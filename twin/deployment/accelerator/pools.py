@@ -266,7 +266,7 @@ def _gather(slots: Iterable[ArenaSlot]) -> list[Buffer]:
 
 def _find_room(buffer: Buffer, windows: Iterable[_Window],
                alignment_bytes: int) -> _Region | None:
-    """The region of the first window with room, the buffer's offset set; None without one."""
+    """Set a buffer's offset in the first window with room; return its region, None without one."""
     for window in windows:
         offset = find_offset(buffer, window.region.placed, alignment_bytes, window.start)
         if offset + buffer.size_bytes <= window.end:

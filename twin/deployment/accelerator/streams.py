@@ -28,7 +28,7 @@ def pool_of(npu: Npu, memory: str, *, beside: str = "") -> Pool:
 
 
 def read_activation(tensor: Tensor, pool: str, *, scattered: bool, rows: int = 1) -> StreamEngine:
-    """An engine that reads a tensor; `scattered`: channel by channel, an element at a time.
+    """Return an engine that reads a tensor; `scattered`: channel by channel, an element at a time.
 
     Outside the chip the compiler is taken to walk all channels of `rows` rows before the next, so
     that lines of the NPU cache are used up; on it the order is of no account.
@@ -37,7 +37,7 @@ def read_activation(tensor: Tensor, pool: str, *, scattered: bool, rows: int = 1
 
 
 def write_activation(tensor: Tensor, pool: str, *, scattered: bool) -> StreamEngine:
-    """An engine that writes a tensor."""
+    """Return an engine that writes a tensor."""
     return _activation(tensor, pool, "out", scattered, 1)
 
 
@@ -51,7 +51,7 @@ def read_weights(work: Work, pool: str, *, encoded: bool) -> list[StreamEngine]:
 
 
 def stage_weights(work: Work, pool: str) -> list[StreamEngine]:
-    """A pair of engines that brings a layer's weights from a pool to where they are staged."""
+    """Return two engines that bring a layer's weights from a pool to where they are staged."""
     return [StreamEngine(index=0, direction=direction, interface="", pool=name,
                          bytes=work.weight_bytes, buffer_bytes=work.weight_bytes,
                          operand="weights")

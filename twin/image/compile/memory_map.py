@@ -66,7 +66,7 @@ def _region(name: str) -> str:
 
 
 def choose_sample_capacity(deployment: Deployment, arena_bytes: int, input_bytes: int) -> int:
-    """Samples that fit beside arena and input, at least the fewest."""
+    """Return samples that fit beside arena and input, at least the fewest."""
     room = (deployment.board.memory(deployment.arena).size_bytes - arena_bytes - input_bytes
             - HARNESS_BYTES)
     return next((count for count in SAMPLES if SAMPLE_BYTES * count <= room), SAMPLES[-1])

@@ -132,7 +132,7 @@ def _section(memory: str) -> str:
 
 
 def _write_mac_code(probes: Sequence[Probe]) -> str:
-    """The sequences of multiply-accumulates, with the registers each changes."""
+    """Return the sequences of multiply-accumulates, with the registers each changes."""
     lines = ["/* Written with the list of probes. */\n"]
     for probe in probes:
         if probe.group == "mac":

@@ -1,7 +1,7 @@
 """Generated C as a library of this machine, run layer by layer in a Python process.
 
-    library = build_library(graph, folder)
-    for layer, output in zip(called_layers(graph), run_library(graph, values, library)): ...
+library = build_library(graph, folder)
+for layer, output in zip(called_layers(graph), run_library(graph, values, library)): ...
 """
 
 from __future__ import annotations

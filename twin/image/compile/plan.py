@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from twin.deployment.placement import Placement, align, requantisation_bytes
+from twin.deployment.buffer import align
+from twin.deployment.placement import Placement, requantisation_bytes
 from twin.network.arithmetic import parameters
 from twin.network.arithmetic.requantisation import weighted
 from twin.network.graph import Graph, Layer

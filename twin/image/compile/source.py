@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from twin.deployment.placement import Placement, align, plan_placement
+from twin.deployment.buffer import align
+from twin.deployment.placement import Placement, plan_placement
 from twin.errors import RuntimeRefusedError
 from twin.image.compile.calls import Context, emit_layer
 from twin.image.compile.plan import FIRMWARE, Image, lay_out_constants
@@ -105,7 +106,7 @@ def _one_line(text: str) -> str:
 
 
 def _quoted(text: str, most: int) -> str:
-    """A C string of the ASCII part of a text."""
+    """Return a C string of the ASCII part of a text."""
     kept = "".join(c for c in text if " " <= c <= "~" and c not in '"\\?')
     return f'"{kept[:most]}"'
 
@@ -137,7 +138,7 @@ def _working_bytes(graph: Graph, layer: Layer) -> int:
 
 
 def _text_fields(graph: Graph) -> dict[str, int]:
-    """What the text mode of the protocol needs to know of the input."""
+    """Return what the text mode of the protocol needs to know of the input."""
     data, output = graph.tensors[graph.inputs[0]], graph.tensors[graph.outputs[0]]
     name = _TEXT_SHAPES.get((data.shape, output.shape), "")
     floats = int(name == "ad" and data.dtype == "int8")

@@ -77,7 +77,7 @@ class Near:
 
 
 def near(base: Value) -> Value | Near:
-    """An address data decide, in a table whose place is known if it is."""
+    """Return an address data decide, in a table whose place is known if it is."""
     return Near(base) if type(base) in (int, tuple) else base
 
 
@@ -147,7 +147,7 @@ def _block(base: str, tokens: list[str], listed: Listed) -> Operation:
 
 
 def _vector(word: Word, tokens: list[str], listed: Listed) -> Operation:
-    """Loads and stores of float and vector registers."""
+    """Return loads and stores of float and vector registers."""
     try:
         one = parse_code(listed.text)[0]
     except KernelError as error:

@@ -204,7 +204,7 @@ def _return(one: Listed, tokens: list[str]) -> Ending | None:
 
 
 def successors(block: CodeBlock) -> tuple[int, ...]:
-    """Starts of the blocks that may follow within the function."""
+    """Return starts of the blocks that may follow within the function."""
     kind, target = block.ending.kind, block.ending.target
     if kind == "jump":
         return (target,)

@@ -121,7 +121,7 @@ def count_steps(events: Iterable[Event], times: int, trips: dict[CodeBlock, list
 
 
 def _make_blocks(image: BuiltImage, block: CodeBlock, trips: int, taken: int) -> Iterator[Block]:
-    """A loop of one block as one; else the runs left by a branch apart, as ending in a jump."""
+    """Split off runs of a loop left by a branch, ending in a jump; a loop of one block is one."""
     function, ending = image.function_at(block.start), block.ending
     cause = next((cause for start, cause in _CAUSES.items() if function.name.startswith(start)),
                  None)

@@ -136,7 +136,7 @@ def _unsigned_quotient(scope: Any, left: Value, right: Value) -> Value:
     if type(left) in (int, tuple) and type(right) in (int, tuple) \
             and base_of(left) >= 0 and base_of(right) >= 0:
         scope.require(left)
-        return scope.divide(left, right)  # type: ignore[no-any-return]
+        return scope.divide(left, right)
     return lost(left, right)
 
 
@@ -290,15 +290,16 @@ def _select(base: str, tokens: list[str]) -> Operation:
         elif base == "cinc":
             yes, no = add(values[0], 1), values[0]
         else:
-            change = {"csinc": lambda v: add(v, 1), "csneg": lambda v: times(v, -1),
-                      "csinv": _inverted}.get(base, lambda v: v)
+            change: Callable[[Value], Value] = {
+                "csinc": lambda v: add(v, 1), "csneg": lambda v: times(v, -1),
+                "csinv": _inverted}.get(base, lambda v: v)
             yes, no = values[0], change(values[1])
         state[target] = lost(yes, no) if decided is None else yes if decided else no
     return run
 
 
 def _between_files(tokens: list[str]) -> Operation:
-    """Moves between general and single registers, which compilers use to keep values."""
+    """Return moves between general and single registers, which compilers use to keep values."""
     places = [REGISTERS[token] if token in REGISTERS
               else SINGLES + int(token[1:]) if re.fullmatch(r"s\d+", token) else -1
               for token in tokens]
@@ -311,7 +312,7 @@ def _between_files(tokens: list[str]) -> Operation:
 
 
 def _blind(listed: Listed) -> Operation:
-    """An instruction of which only is known what it reads and writes."""
+    """Return an instruction of which only is known what it reads and writes."""
     try:
         one: Instruction = parse_code(listed.text)[0]
     except KernelError as error:

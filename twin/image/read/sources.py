@@ -36,7 +36,7 @@ def split_operands(text: str) -> list[str]:
 
 
 def number(text: str) -> int | None:
-    """An immediate, as 32 bits hold it."""
+    """Return an immediate, as 32 bits hold it."""
     text = text.lstrip("#")
     try:
         return wrap(int(text, 0))
@@ -60,7 +60,7 @@ def register_list(text: str) -> list[int]:
 
 
 def source_of(tokens: list[str], listed: Listed) -> Source:
-    """The last operand: a constant, a register, or a register shifted."""
+    """Return the last operand: a constant, a register, or a register shifted."""
     value = number(tokens[0])
     if value is not None:
         return lambda machine: value
@@ -78,7 +78,7 @@ def source_of(tokens: list[str], listed: Listed) -> Source:
 
 
 def shift(scope: Any, kind: str, value: Value, amount: Value) -> Value:
-    """A value shifted; rotations and shifts that data decide give data."""
+    """Return a value shifted; rotations and shifts that data decide give data."""
     if type(amount) not in (int, tuple) or type(value) not in (int, tuple):
         return 0 if value == 0 else lost(value, amount)
     bits = scope.pin(amount) & 0xFF

@@ -21,12 +21,12 @@ ENDLESS = 1 << 40
 
 
 def wrap(number: int) -> int:
-    """A number as 32 bits hold it, signed."""
+    """Return a number as 32 bits hold it, signed."""
     return ((number + 0x80000000) & 0xFFFFFFFF) - 0x80000000
 
 
 def lost(*values: Value) -> Value:
-    """What comes of values at least one of which is not known."""
+    """Return what comes of values at least one of which is not known."""
     return STALE if STALE in values else DATA
 
 
@@ -49,7 +49,7 @@ def add(left: Value, right: Value) -> Value:
 
 
 def line(base: int, terms: dict[int, int]) -> Value:
-    """A value from a base and coefficients by index; a plain number when none is left."""
+    """Return a value from a base and coefficients by index; a plain number when none is left."""
     kept = tuple(sorted((index, c) for index, c in terms.items() if c))
     return (wrap(base), kept) if kept else wrap(base)
 
@@ -73,7 +73,7 @@ def subtract(left: Value, right: Value) -> Value:
 
 
 def at(value: Value, index: int, turn: int) -> Value:
-    """A value in one turn of a loop."""
+    """Return a value in one turn of a loop."""
     if type(value) is not tuple or all(i != index for i, _ in value[1]):
         return value
     base, terms = value[0], {}
@@ -86,7 +86,7 @@ def at(value: Value, index: int, turn: int) -> Value:
 
 
 def base_of(value: Value) -> int:
-    """A known value in the first turn of every loop."""
+    """Return a known value in the first turn of every loop."""
     assert type(value) in (int, tuple), value
     return value if type(value) is int else value[0]  # type: ignore[return-value,index]
 
@@ -131,7 +131,7 @@ class Scope:
             self._require(worst, terms[:-1], place)
 
     def mark(self) -> list[tuple[int, int, int, int, int]]:
-        """What `reset` goes back to."""
+        """Return what `reset` goes back to."""
         return [(index, frame.limit, frame.source, frame.others, len(frame.open))
                 for index, frame in self.frames.items()]
 
@@ -311,7 +311,7 @@ class Scope:
         return subtract(value, times(self.halve(value, bits), 1 << bits))
 
     def narrow(self, value: Value, bits: int) -> Value:
-        """The low bits of a value, sign extended."""
+        """Return the low bits of a value, sign extended."""
         if type(value) not in (int, tuple):
             return value
         half = 1 << (bits - 1)

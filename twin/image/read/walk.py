@@ -318,7 +318,7 @@ class Walker:
         return right
 
     def _leave_at_once(self, index: int, log: list[Event], start: int) -> tuple[int, int]:
-        """A turn that leaves its loop is the only one."""
+        """Take a turn that leaves its loop for the only one."""
         log.append(Turns(index, 1, tuple(self.log)))
         self.log = log
         self._fix(index, 0)
@@ -359,7 +359,7 @@ class Walker:
         return goes == header
 
     def _fix(self, index: int, turn: int) -> None:
-        """The state in one turn of a loop."""
+        """Return the state in one turn of a loop."""
         self.state = {place: at(value, index, turn) for place, value in self.state.items()}
         left, right, carries = self.flags
         self.flags = at(left, index, turn), at(right, index, turn), carries

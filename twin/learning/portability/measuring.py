@@ -133,6 +133,6 @@ def run_job(job: Job, line: str, folder: Path, *, baud: int = 115200, runs: int 
 
 
 def _purpose(plan: PlanFile) -> Mapping[str, str]:
-    """What the header says of whose prediction is to be narrowed."""
+    """Return what the header says of whose prediction is to be narrowed."""
     return {key: value for key, value in (("for_runtime", plan.runtime),
                                           ("for_model", plan.model)) if value}

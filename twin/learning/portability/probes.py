@@ -178,7 +178,7 @@ def _latency(memory: str, size: int, *, hosted: bool) -> tuple[Probe, ...]:
 
 
 def _power(board: Board, rooms: Rooms, found: Iterable[Benchmark]) -> tuple[Probe, ...]:
-    """The same as elsewhere for `STEP_S`: computing, loading, waiting for the weights, looping."""
+    """Do the same as elsewhere for `STEP_S`: compute, load, wait for the weights, loop."""
     hertz = board.clock(board.core.clock).frequency_hz
     chosen = [("loop", 8.0), ("mac", 1.0), ("read", 0.5), ("chase", 12.0)]
     steps = []
@@ -197,7 +197,7 @@ def _power(board: Board, rooms: Rooms, found: Iterable[Benchmark]) -> tuple[Prob
 
 
 def _repeat(group: str, memory: str, extent: int, stride: int, steps: int) -> Probe:
-    """A chase of at least so many steps, after as many laps that settle a cache.
+    """Return a chase of at least so many steps, after as many laps that settle a cache.
 
     A cache that evicts at random takes several laps to hold what it can.
     """

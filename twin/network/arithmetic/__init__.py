@@ -1,6 +1,6 @@
 """What a network computes: int8 bit for bit as our kernels do, float up to rounding.
 
-    arrays = run_network(graph, [image])    arrays[graph.outputs[0]]
+arrays = run_network(graph, [image])    arrays[graph.outputs[0]]
 """
 
 from __future__ import annotations

@@ -179,7 +179,7 @@ def check_concatenation(graph: Graph, layer: Layer) -> None:
 
 
 def rename(graph: Graph, layer: Layer, inputs: list[np.ndarray]) -> np.ndarray:
-    """The same values under another shape."""
+    """Return the same values under another shape."""
     return inputs[0].reshape(_shape(graph, layer))
 
 

@@ -134,7 +134,7 @@ def single(tensor: Tensor) -> tuple[float, int]:
 
 
 def activation_range(layer: Layer, tensor: Tensor) -> tuple[int, int]:
-    """Stored values the fused activation of a layer lets through.
+    """Return stored values the fused activation of a layer lets through.
 
     References
     ----------

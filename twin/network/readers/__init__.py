@@ -1,6 +1,6 @@
 """Read a model file, or build a zoo network by name, into a `Graph`.
 
-    read_model("kws.tflite")    read_model("net.onnx")    read_model("kws")    read_model("zoo:ic")
+read_model("kws.tflite")    read_model("net.onnx")    read_model("kws")    read_model("zoo:ic")
 """
 
 from __future__ import annotations

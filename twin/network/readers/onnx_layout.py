@@ -37,7 +37,7 @@ def stored_shape(shape: tuple[int, ...], layout: str) -> tuple[int, ...]:
 
 
 def stored_axis(axis: int, rank: int, layout: str) -> int:
-    """Stored axis of a file axis, which may be negative."""
+    """Return stored axis of a file axis, which may be negative."""
     return stored_axes(rank, layout).index(axis % rank)
 
 

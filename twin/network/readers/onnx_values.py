@@ -274,7 +274,7 @@ class OnnxReader:
             else self._real[name].inputs[0]
 
     def _quantizer(self, name: str) -> Node | None:
-        """The QuantizeLinear that alone reads a value."""
+        """Return the QuantizeLinear that alone reads a value."""
         readers = self._consumers.get(name, [])
         alone = len(readers) == 1 and name not in self.model.outputs
         return readers[0] if alone and readers[0].op == "QuantizeLinear" else None

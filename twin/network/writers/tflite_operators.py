@@ -62,7 +62,7 @@ def _activation(layer: Layer) -> int:
 
 
 def _padding(graph: Graph, layer: Layer, size: tuple[int, ...]) -> int:
-    """Number of SAME or VALID for a window sliding over an input of that size."""
+    """Return number of SAME or VALID for a window sliding over an input of that size."""
     window = layer.window
     assert window is not None, f"layer {layer.index} has no window"
     same = (*same_padding(size[0], window.kernel[0], window.stride[0], window.dilation[0]),
@@ -85,7 +85,7 @@ def _window_options(graph: Graph, layer: Layer, place: tuple[int, ...]) -> dict[
 
 
 def _with_bias(graph: Graph, layer: Layer, add: AddConstant) -> tuple[int, ...]:
-    """Inputs of a convolution; one without bias gets zeros, which interpreters insist on."""
+    """Return inputs of a convolution; one without bias gets zeros, which interpreters insist on."""
     if len(layer.inputs) > 2:
         return layer.inputs
     data, weights, output = (graph.tensors[i] for i in (*layer.inputs, *layer.outputs))

@@ -1,6 +1,6 @@
 """Reference networks built in code: known architectures with seeded random int8 weights.
 
-    build("kws")    build("mobilenet_v2_0.35_96")    build("squeezenet1.1_128")
+build("kws")    build("mobilenet_v2_0.35_96")    build("squeezenet1.1_128")
 """
 
 from __future__ import annotations

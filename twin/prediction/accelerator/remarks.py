@@ -38,7 +38,7 @@ def list_remarks(deployment: Deployment, temperature: str) -> Iterator[str]:
 
 
 def _say_outside(deployment: Deployment) -> Iterator[str]:
-    """What is assumed of memory outside the chip: activations, weights read in turns, no cache."""
+    """Say what is assumed of memory off the chip: activations, weights read in turns, no cache."""
     board, npu, homes = deployment.board, deployment.board.npu, deployment.plan.homes
     assert npu is not None, "a runtime that offloads has an accelerator"
     outside = [tensor for tensor, home in homes.items()

@@ -218,7 +218,7 @@ def _add_legend(figure: Figure) -> None:
 
 def _group_labels(points: list[tuple[LayerPrediction, float]],
                   ) -> dict[tuple[float, float], list[int]]:
-    """Indices of the costliest layers by where they are drawn; those on one spot share a label."""
+    """Group the costliest layers' indices by where they are drawn; one spot has one label."""
     costly = sorted(points, key=lambda point: -point[0].time_us)[:LABELLED]
     spots: dict[tuple[int, int], tuple[float, float]] = {}
     labels: dict[tuple[float, float], list[int]] = {}

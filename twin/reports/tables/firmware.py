@@ -14,7 +14,7 @@ from twin.reports.tables.layout import add_row, new_pairs, new_table
 
 
 def build_report(build: Build) -> RenderableType:
-    """What was built, and its sizes beside the predicted ones."""
+    """Return what was built, and its sizes beside the predicted ones."""
     sizes, placement = build.sizes, build.source.placement
     table = new_table(("bytes", "image", "predicted"), ("image", "predicted"))
     rows = (

@@ -62,7 +62,7 @@ def _note(item: Comparison) -> str:
 
 
 def _settings(row: PublishedRow) -> list[str]:
-    """What the row states of its board, and it is therefore deployed with."""
+    """Return what the row states of its board, and it is therefore deployed with."""
     from calibration.datasets import board_settings
 
     told = []

@@ -117,7 +117,7 @@ def header_pairs(prediction: Prediction) -> list[tuple[str, str]]:
 
 
 def _offloaded(prediction: Prediction) -> list[tuple[str, str]]:
-    """What an accelerator takes; nothing without epochs."""
+    """Return what an accelerator takes; nothing without epochs."""
     if not prediction.epochs:
         return []
     from twin.reports.tables.coverage import coverage_pairs
@@ -292,7 +292,7 @@ def _with_epochs(columns: Sequence[_Column], prediction: Prediction) -> list[_Co
 
 
 def _clock_label(prediction: Prediction, clock: str) -> str:
-    """A clock as its cycles are called: of an NPU they are those of its epochs' cores."""
+    """Return a clock as its cycles are called: of an NPU they are those of its epochs' cores."""
     npu = prediction.deployment.board.npu
     return f"{clock} core" if npu is not None and clock == npu.clock else clock
 
@@ -337,7 +337,7 @@ def _marks(layer: LayerPrediction) -> str:
 
 
 def _ram_parts(prediction: Prediction) -> str:
-    """What the RAM is made of; the parts sum to it."""
+    """Return what the RAM is made of; the parts sum to it."""
     scratch = prediction.placement.scratch_bytes
     parts = []
     for name, size_bytes in prediction.deployment.ram_parts.items():

@@ -93,7 +93,7 @@ def _lower_c(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
 
 
 def _lower_dsp(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
-    """Sums of all channels of a position in a buffer of 32-bit words."""
+    """Return sums of all channels of a position in a buffer of 32-bit words."""
     shape, dialect = read_geometry(graph, layer), choose_dialect(site.isa)
     channels, end = shape.input_channels, BRANCH[dialect]
     pixels = shape.batches * shape.pixels
@@ -120,7 +120,7 @@ def _lower_dsp(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
 
 
 def _scratch_bytes_dsp(graph: Graph, layer: Layer, isa: str) -> int:
-    """A 32-bit sum per channel."""
+    """Return a 32-bit sum per channel."""
     return 4 * read_geometry(graph, layer).input_channels
 
 
@@ -212,7 +212,7 @@ def _lower_mve(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
 
 
 def _vector(shape: Geometry, width_bytes: int, offset_bytes: int) -> list[Any]:
-    """Accesses of up to sixteen channels from `offset_bytes` on."""
+    """Return accesses of up to sixteen channels from `offset_bytes` on."""
     source = window_load(shape, window_bounds(shape), width_bytes, 1, vector=16)
     return [
         over_window(shape, source._replace(offset_bytes=source.offset_bytes + offset_bytes)),

@@ -84,7 +84,7 @@ def _lower_svdf(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
 
 
 def _scratch_bytes_svdf(graph: Graph, layer: Layer, isa: str) -> int:
-    """The state, a 32-bit sum per filter and one per unit."""
+    """Return the state, a 32-bit sum per filter and one per unit."""
     filters = graph.tensors[layer.inputs[1]].shape[0]
     memory = graph.tensors[layer.inputs[2]].elements // filters
     units = graph.tensors[layer.outputs[0]].shape[-1]

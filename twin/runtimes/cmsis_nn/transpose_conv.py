@@ -29,7 +29,7 @@ def _buffer_extents(shape: Geometry) -> tuple[int, int]:
 
 
 def _scratch_bytes(graph: Graph, layer: Layer, isa: str) -> int:
-    """The rolling buffer: one 32-bit sum for each of its positions."""
+    """Return the rolling buffer: one 32-bit sum for each of its positions."""
     shape = read_geometry(graph, layer)
     rows, columns = _buffer_extents(shape)
     return 4 * rows * columns * shape.output_channels

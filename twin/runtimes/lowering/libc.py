@@ -20,7 +20,7 @@ _COPY_TAIL = {
 }
 
 def _copy_entry(size_bytes: int, words: bool) -> str:
-    """The path through newlib's Armv7-M memcpy besides its loops; branches taken as jumps."""
+    """Return the path of newlib's Armv7-M memcpy besides its loops; branches taken as jumps."""
     if not words:
         short = "b 2f; subs r2, #4;" + ("bcc 3f" if size_bytes >= 4 else "b 3f")
         return ("bl memcpy; mov r12, r0; orr r3, r1, r0; ands r3, r3, #3; b 1f; cmp r2, #8;"

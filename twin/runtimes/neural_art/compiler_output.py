@@ -140,7 +140,7 @@ def read_compiled(path: str | Path) -> CompiledNetwork:
 
 
 def _tell(error: Exception) -> str:
-    """A missing key by its name, anything else by what Python says of it."""
+    """Return a missing key by its name, anything else by what Python says of it."""
     return repr(error.args[0]) if isinstance(error, KeyError) and error.args else str(error)
 
 
@@ -179,7 +179,7 @@ def _read_info(path: Path, document: Mapping[str, Any]) -> CompiledNetwork:
 
 
 def _access_entries(document: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
-    """The list of bytes by node and pool, whatever the schema calls it."""
+    """Return the list of bytes by node and pool, whatever the schema calls it."""
     for value in document.values():
         if isinstance(value, list) and value and isinstance(value[0], dict) and {
                 "node_id", "mpool_id", "reads", "writes"} <= value[0].keys():
@@ -210,7 +210,7 @@ def _info_epoch(node: Mapping[str, Any], kind: str, estimate: Mapping[str, Any],
 
 
 def _unit(part: Mapping[str, Any]) -> str | None:
-    """Unit of a node: as it says, else by its type, else by the name the compiler gave it."""
+    """Return a node's unit: as it says, else by its type, else by the compiler's name for it."""
     stated = str(part.get("attributes", {}).get("HWUnit", ""))
     found = re.match(r"(CONV_ACC|ARITH_ACC|ACTIV_ACC|POOL_ACC|DECUN_ACC|NULL)", stated)
     if found:

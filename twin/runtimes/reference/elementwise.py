@@ -199,7 +199,7 @@ def _lower_elements(name: str, machine: Machine, site: Site, code: str, counts: 
 
 def _drafts(shape: tuple[int, ...], reads: tuple[tuple[str, int, tuple[int, ...]], ...],
             write_bytes: int) -> tuple[Any, ...]:
-    """Reads (operand, width, shape) and the store of every output element.
+    """Return reads (operand, width, shape) and the store of every output element.
 
     Where shapes differ, axes of extent one are read again.
     """

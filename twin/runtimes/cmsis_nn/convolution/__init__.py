@@ -35,7 +35,7 @@ from twin.runtimes.lowering.nests import count_blocks, repeat, resolve
 
 
 def _lower(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
-    """The wrapper's choice in C and with DSP."""
+    """Return the wrapper's choice in C and with DSP."""
     shape = read_geometry(graph, layer)
     if shape.is_pointwise and layer.groups == 1:
         return (_lower_pointwise(shape, site),)
@@ -49,7 +49,7 @@ def _scratch_bytes(graph: Graph, layer: Layer, isa: str) -> int:
 
 
 def _lower_mve(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
-    """The wrapper's choice with Helium."""
+    """Return the wrapper's choice with Helium."""
     shape = read_geometry(graph, layer)
     if shape.is_pointwise and layer.groups == 1:
         return (_build_pointwise(shape, site, *_plan_pointwise_mve(shape)),)
@@ -65,7 +65,7 @@ def _scratch_bytes_mve(graph: Graph, layer: Layer, isa: str) -> int:
 
 
 def _is_one_row(shape: Geometry) -> bool:
-    """The library's condition for its 1xN function, which needs no gathering."""
+    """Apply the library's condition for its 1xN function, which needs no gathering."""
     window = shape.window
     return (shape.input_rows == 1 and shape.kernel_rows == 1 and window.dilation[1] == 1
             and window.stride[1] * shape.input_channels % 4 == 0)

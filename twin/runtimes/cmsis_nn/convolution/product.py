@@ -198,7 +198,7 @@ def product_drafts(dialect: str, shape: Product, pixel_bytes: int, calls: int,
 
 def _last_row(dialect: str, shape: Product, pixel_bytes: int, move_in: dict[str, int],
               move_out: dict[str, int]) -> tuple[Any, ...]:
-    """The odd weight row left over, times one pixel."""
+    """Return the odd weight row left over, times one pixel."""
     width, last = shape.columns, shape.rows - 1
     bias = "lw a2, 0(a4)" if dialect == "rv32" else "ldr r4, [r2]"
     return (
@@ -214,7 +214,7 @@ def _last_row(dialect: str, shape: Product, pixel_bytes: int, move_in: dict[str,
 
 def _two_rows(dialect: str, shape: Product, pixel_bytes: int, count: int, first: int,
               steps: dict[str, int], move_in: dict[str, int]) -> tuple[Any, ...]:
-    """Accesses of two weight rows times `count` pixels: words with DSP, the rest bytes."""
+    """Return accesses of two weight rows times `count` pixels: words with DSP, the rest bytes."""
     width = shape.columns
     quads, rest = in_fours(dialect, width)
     lines = []
@@ -432,7 +432,7 @@ def _weights_and_rows(shape: ProductMve, rows: list[Any], first: int = 0,
 
 def _overreaching(weights: Any, offset_bytes: int, width_bytes: int, inside_bytes: int,
                   depth: int, channels: int, first: int, steps: dict[str, int]) -> list[Any]:
-    """An access that may reach beyond its row; narrowed to `inside_bytes` near the tensor's end."""
+    """Return an access that may leave its row; near the tensor's end `inside_bytes` wide."""
     rows_needed = -(-(offset_bytes + width_bytes) // depth)
     limit = channels - rows_needed + 1  # channels below it have enough rows behind them
     move = weights._replace(offset_bytes=weights.offset_bytes + offset_bytes)

@@ -160,7 +160,7 @@ def lower_windows(shape: Geometry, groups: int, site: Site) -> Kernel:
 
 
 def _general_drafts(dialect: str, shape: Geometry, groups: int) -> tuple[Any, ...]:
-    """Accesses in program order; with odd rows a pair of pixels spans two of them."""
+    """Return accesses in program order; with odd rows a pair of pixels spans two of them."""
     half, odd = divmod(shape.output_columns, 2)
     columns = shape.output_columns
 
@@ -190,7 +190,7 @@ def _general_drafts(dialect: str, shape: Geometry, groups: int) -> tuple[Any, ..
 
 
 def _gather_blocks(dialect: str, shape: Geometry, groups: int, runs: int) -> tuple[Block, ...]:
-    """Collecting the window of every output pixel into a column, then widening it."""
+    """Collect the window of every output pixel into a column, then widen it."""
     channels = shape.input_channels // groups
     columns = _columns(shape, groups)
     pixels, inside = runs * shape.pixels, runs * shape.taps_inside
@@ -214,7 +214,7 @@ def _gather_blocks(dialect: str, shape: Geometry, groups: int, runs: int) -> tup
 
 def _gather(dialect: str, shape: Geometry, groups: int, place: int, row: int, column: int,
             steps: dict[str, tuple[int, int]]) -> tuple[Any, ...]:
-    """Accesses that fill column `place` for the output pixel at (row, column) + steps."""
+    """Return accesses that fill column `place` for the output pixel at (row, column) + steps."""
     window = shape.window
     channels, total = shape.input_channels // groups, shape.input_channels
     line_bytes = shape.input_columns * total
@@ -268,7 +268,7 @@ def _pair_blocks(dialect: str, columns: int, filters: int, has_bias: bool,
 
 def _single_blocks(dialect: str, columns: int, filters: int, has_bias: bool,
                    pixels: int) -> tuple[Block, ...]:
-    """The odd pixel left over: one column by one weight row at a time."""
+    """Return the odd pixel left over: one column by one weight row at a time."""
     quads, rest = in_fours(dialect, columns)
     bias = bias_load(dialect) if has_bias else ""
     rows = pixels * filters
@@ -281,7 +281,7 @@ def _single_blocks(dialect: str, columns: int, filters: int, has_bias: bool,
 
 def _multiply(dialect: str, shape: Geometry, groups: int, pixels: int, row: int, column: int,
               steps: dict[str, tuple[int, int]]) -> tuple[Any, ...]:
-    """Accesses of the product of one or two columns with all weight rows."""
+    """Return accesses of the product of one or two columns with all weight rows."""
     length, total = _columns(shape, groups), shape.output_channels
     filters = total // groups
     first = (row * shape.output_columns + column) * total

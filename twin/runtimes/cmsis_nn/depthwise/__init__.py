@@ -23,7 +23,7 @@ _TO_CONV_ABOVE = 8
 
 
 def _is_simple(shape: Geometry) -> bool:
-    """The wrapper's condition for a fast function: multiplier one, batch one, no dilation."""
+    """Apply the wrapper's condition for a fast function: multiplier one, batch one, no dilation."""
     return (shape.output_channels == shape.input_channels and shape.batches == 1
             and shape.window.dilation == (1, 1))
 
@@ -62,7 +62,7 @@ def _scratch_bytes_dsp(graph: Graph, layer: Layer, isa: str) -> int:
 
 
 def _lower_mve(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
-    """A dilated window or a channel multiplier above one runs in scalar code, like elsewhere."""
+    """Choose scalar code for a dilated window or a channel multiplier above one, like elsewhere."""
     shape = read_geometry(graph, layer)
     if _is_convolution(shape):
         return (_lower_to_conv_mve(shape, site),)

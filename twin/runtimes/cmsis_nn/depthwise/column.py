@@ -102,7 +102,7 @@ def lower_column(shape: Geometry, site: Site) -> Kernel:
 
 
 def _gather(dialect: str, shape: Geometry) -> tuple[Any, ...]:
-    """A position's window widened into the column; positions outside filled."""
+    """Return a position's window widened into the column; positions outside filled."""
     channels, pixels, wide = shape.input_channels, shape.pixels, 2 * shape.input_channels
     rows, inside = shape.window_rows, shape.taps_inside
     outside = rows * shape.kernel_columns - inside
@@ -129,7 +129,7 @@ def _gather(dialect: str, shape: Geometry) -> tuple[Any, ...]:
 
 
 def _multiply(dialect: str, shape: Geometry) -> tuple[Any, ...]:
-    """The column times the weights: four channels at a time, two positions each, then one."""
+    """Multiply the column by the weights: four channels at a time, two positions each, then one."""
     channels, taps = shape.input_channels, shape.kernel_rows * shape.kernel_columns
     wide, (quads, rest) = 2 * channels, divmod(channels, 4)
     done, last = 4 * quads, taps // 2 * 2
@@ -320,7 +320,7 @@ def _slice_blocks(columns: Columns, slices: int) -> tuple[Block, ...]:
 
 
 def _slice_drafts(columns: Columns) -> list[Any]:
-    """Accesses of one channel block; the enclosing loop over blocks is named "slice"."""
+    """Return accesses of one channel block; the enclosing loop over blocks is named "slice"."""
     shape = columns.shape
     first, step = columns.input_offset_bytes, columns.input_step_bytes
     left = shape.pixels % 4
@@ -348,7 +348,7 @@ def _product_drafts(columns: Columns, first: int, step: int, positions: int, pos
 
 def _four_channels(columns: Columns, first: int, step: int, positions: int, position: int,
                    steps: dict[str, int], slot: int, lanes: int) -> list[Any]:
-    """Accesses of up to four channels; narrower where fewer are left (the library overreads)."""
+    """Return accesses of up to four channels, narrower for the last (the library overreads)."""
     shape = columns.shape
     channels = shape.output_channels
     taps = shape.kernel_rows * shape.kernel_columns

@@ -143,7 +143,7 @@ def _four_channels(dialect: str, shape: Geometry, multiplier: int) -> tuple[Any,
 
 
 def _tile(shape: Geometry, multiplier: int, count: int, store_bytes: int) -> tuple[Any, ...]:
-    """Accesses of `count` output channels of one input channel."""
+    """Return accesses of `count` output channels of one input channel."""
     outputs, inside = shape.output_channels, needed_bounds(shape)
     words = {"channel": 4 * multiplier, "tile": 4 * count}
     return (

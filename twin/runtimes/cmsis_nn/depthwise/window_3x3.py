@@ -157,7 +157,7 @@ def _finish(shape: Geometry, start: int, count: int, width: int, name: str) -> l
 
 def _taps(shape: Geometry, width: int, times: int, start: int, name: str,
           step: int) -> Repeat:
-    """Loads of the three window rows; edge columns are skipped, rows outside are not visited."""
+    """Return loads of the three window rows, without edge columns and rows outside."""
     channels, window = shape.input_channels, shape.window
     line_bytes = shape.input_columns * channels
     top, first = -window.padding[0], -window.padding[2]
