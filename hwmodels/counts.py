@@ -354,7 +354,12 @@ def apportion(values: Iterable[float], total: int | None = None) -> list[int]:
     Returns
     -------
     list of int
-        As many as values, summing to `total`; a zero stays zero where it can.
+        As many as values, none below zero, summing to `total`; a zero stays zero where it can.
+
+    Raises
+    ------
+    ValueError
+        When the total is negative.
     """
     numbers = list(values)
     floors = [math.floor(number) for number in numbers]
@@ -365,6 +370,9 @@ def apportion(values: Iterable[float], total: int | None = None) -> list[int]:
         for turn in range(short):
             floors[by_remainder[turn % len(numbers)]] += 1
     elif numbers and short < 0:
+        if target < 0:
+            raise ValueError(f"no non-negative integers sum to {target}")
         for _ in range(-short):
-            floors[max(range(len(numbers)), key=lambda i: (floors[i] - numbers[i], -i))] -= 1
+            floors[max((i for i, floor in enumerate(floors) if floor),
+                       key=lambda i: (floors[i] - numbers[i], -i))] -= 1
     return floors

@@ -51,8 +51,9 @@ def look_below(board: Board, upper: Cache, lower: Cache, kernel: Kernel, state: 
 
     Notes
     -----
-    A line filled above is read below before the one that makes room for it is written there. A
-    store that bypasses or writes through the upper cache is a store below.
+    A line filled above is read below before the one that makes room for it is written there; a
+    miss of that read is of a store where it is a store that fills the line above. A store that
+    bypasses or writes through the upper cache is a store below.
     """
     from hwmodels.kernels import touch_stream
 
@@ -60,12 +61,12 @@ def look_below(board: Board, upper: Cache, lower: Cache, kernel: Kernel, state: 
     geometry, run = describe_cache(lower), _Below(board, upper, lower, kernel, state, held, chosen)
 
     def visit(touches: Touches) -> None:
-        lines, owners, writes = run.select(touches)
+        lines, owners, writes, filling = run.select(touches)
         marks = owners << 1 | writes
         found, left = np.empty_like(lines), np.empty_like(lines)
         touch_stream.meet_touches(len(lines), lines, marks, run.numbers, geometry, words, found,
                                   left)
-        run.count(owners, writes, found, left)
+        run.count(owners, writes, filling, found, left)
 
     visit_touches(upper, kernel.nests, kernel.operands, state, visit, chosen)
     words.flags.writeable = False
@@ -93,8 +94,8 @@ class _Below:
         self.sums = np.zeros((len(self.owners), 5), dtype=np.int64)
         self.leaving = np.zeros((len(self.owners), 2), dtype=np.int64)
 
-    def select(self, touches: Touches) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return lines, owners and directions of the touches below, in order."""
+    def select(self, touches: Touches) -> tuple[np.ndarray, ...]:
+        """Return lines, owners, directions of the touches below, and which fill for a store."""
         down = touches.found != HIT
         if self.through:
             down = down | touches.writes
@@ -105,13 +106,16 @@ class _Below:
                                                           len(self.of_upper) - 1)]], axis=1)
         writes = np.stack([stored, np.ones_like(stored)], axis=1).astype(np.int64)
         kept = np.stack([down, touches.left >= 0], axis=1) & (self.numbers[both] >= 0)
-        return lines[kept] >> self.shift, both[kept], writes[kept]
+        filling = np.stack([touches.found == WRITE_FILL, np.zeros_like(stored)], axis=1)
+        return lines[kept] >> self.shift, both[kept], writes[kept], filling[kept]
 
-    def count(self, owners: np.ndarray, writes: np.ndarray, found: np.ndarray,
-              left: np.ndarray) -> None:
+    def count(self, owners: np.ndarray, writes: np.ndarray, filling: np.ndarray,
+              found: np.ndarray, left: np.ndarray) -> None:
         """Add up what touches met."""
-        for column, chosen in enumerate((writes == 0, writes == 1, found == READ_FILL,
-                                         found == WRITE_FILL, found == BYPASS)):
+        filled_for_store = (found == WRITE_FILL) | filling & (found == READ_FILL)
+        for column, chosen in enumerate((writes == 0, writes == 1,
+                                         (found == READ_FILL) & ~filling, filled_for_store,
+                                         found == BYPASS)):
             self.sums[:, column] += np.bincount(owners[chosen], minlength=len(self.owners))
         gone = left[left >= 0]
         for column, entries in enumerate((gone, gone[gone & 1 == 1])):

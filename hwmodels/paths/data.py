@@ -109,12 +109,12 @@ class DataPath:
                   for operand in kernel.operands]
         rows: dict[int, OperandCounts] = {}
         owners: list[OwnerCounts] = []
-        lower: dict[Cache, AccessCounts] = {}
+        lower: dict[Cache, tuple[Cache, AccessCounts]] = {}
         for cache in dict.fromkeys(caches):
             chosen = tuple(one is cache for one in caches)
             counts, below = self._look_up(cache, kernel, chosen, core_cycles)
             owners += counts.owners
-            lower |= below
+            lower |= {under: (cache, of_it) for under, of_it in below.items() if cache}
             rows |= {row: counts.operands[row] for row, mine in enumerate(chosen) if mine}
         merged = AccessCounts(operands=tuple(rows[row] for row in sorted(rows)),
                               owners=tuple(owners))
@@ -124,10 +124,10 @@ class DataPath:
                  for line in (self._direct(operand, kernel) if cache is None
                               else self._looked_up(operand, cache, budget))]
         lines += self._write_backs(merged, budget)
-        for cache, counts in lower.items():
-            lines += self._below(cache, counts, budget)
+        for cache, (first, counts) in lower.items():
+            lines += self._below(cache, counts, budget, first)
         return DataRun(counts=merged, lines=tuple(lines), lower=tuple(
-            (cache.name, counts) for cache, counts in lower.items()))
+            (cache.name, counts) for cache, (_, counts) in lower.items()))
 
     def _look_up(self, cache: Cache | None, kernel: Kernel, chosen: tuple[bool, ...],
                  core_cycles: float) -> tuple[AccessCounts, dict[Cache, AccessCounts]]:
@@ -177,24 +177,26 @@ class DataPath:
             lines.append(count_line("write_through", place, role, operand.write_throughs, 0))
         below = lower_cache(self.board, cache, self.board.memory(place))
         if below is None:
-            return lines + self._refills(operand, cache, budget)
+            return lines + self._refills(operand, cache, budget, cache)
         for event, misses in (("dcache_read_refill", operand.read_misses),
                               ("dcache_write_refill", operand.write_misses)):
             if misses:
-                hidden = event == "dcache_write_refill" and cache.write == "back"
-                lines.append(count_line(event, below.name, role, misses, 0 if hidden else misses))
+                waited = event == "dcache_read_refill" or _waits_for_stores(cache)
+                lines.append(count_line(event, below.name, role, misses, misses if waited else 0))
         return lines
 
-    def _refills(self, operand: OperandCounts, cache: Cache,
-                 budget: _Budget) -> list[CountLine]:
-        """Lines filled from memory: their beats, and wait states apart."""
+    def _refills(self, operand: OperandCounts, cache: Cache, budget: _Budget,
+                 first: Cache) -> list[CountLine]:
+        """Lines filled from memory: their beats, and wait states apart.
+
+        `first` is the cache the core looks up, which says whether a store waits for its line.
+        """
         board, memory = self.board, self.board.memory(operand.memory)
         place, role = operand.memory, operand.role
         lines = []
         if operand.write_misses:
-            # A write-back cache takes a store that misses into its buffer.
             lines.append(count_line("dcache_write_refill", place, role, operand.write_misses,
-                                    0 if cache.write == "back" else operand.write_misses))
+                                    operand.write_misses if _waits_for_stores(first) else 0))
         if not operand.read_misses:
             return lines
         waits = line_wait_cycles(board, memory, cache.line_bytes)
@@ -203,9 +205,9 @@ class DataPath:
         waited = min(waits, self._read_ahead(cache, memory, budget))
         hidden = 0.0
         if cache.critical_word_first:
-            first = refill_cycles(board, memory, min(
+            word = refill_cycles(board, memory, min(
                 cache.line_bytes, max(WORD_BYTES, math.ceil(beat_bytes(board, memory)))))
-            hidden = budget.hide(operand.read_misses, max(0.0, base + waited - first))
+            hidden = budget.hide(operand.read_misses, max(0.0, base + waited - word))
         exposed = base + waited - hidden
         waited = min(waited, exposed)
         lines.append(count_line("dcache_read_refill", place, role, operand.read_misses,
@@ -246,11 +248,12 @@ class DataPath:
         return count_line("write_back", memory.name, owner.role, owner.write_backs,
                           owner.write_backs * (1 - hidden / cost) if cost else 0)
 
-    def _below(self, cache: Cache, counts: AccessCounts, budget: _Budget) -> list[CountLine]:
+    def _below(self, cache: Cache, counts: AccessCounts, budget: _Budget,
+               first: Cache) -> list[CountLine]:
         """Events of the cache below: its own misses and the lines it writes back."""
         lines = [line for operand in counts.operands
                  if operand.read_misses or operand.write_misses
-                 for line in self._refills(operand, cache, budget)]
+                 for line in self._refills(operand, cache, budget, first)]
         return lines + [self._write_back(owner, self.board.memory(owner.memory), cache, budget)
                         for owner in counts.owners if owner.write_backs]
 
@@ -282,6 +285,15 @@ class DataPath:
             buffer, kernel.nests, kernel.operands, state,
             tuple(operand.name == name for operand in kernel.operands))
         return counts.total("read_misses")
+
+
+def _waits_for_stores(first: Cache) -> bool:
+    """Whether the core waits while a line is filled for a store, at whatever level.
+
+    A write-back cache takes a store that misses into its buffer; one that does not allocate
+    passes it on behind the core.
+    """
+    return first.write == "through" and first.allocate == "read_write"
 
 
 class _Budget:

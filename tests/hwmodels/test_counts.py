@@ -163,16 +163,22 @@ def test_bills_add_line_by_line():
     ([0.0, 1.0], 4, [2, 2]),
     ([3.0, 3.5], 5, [2, 3]),                   # less than the whole parts: the least loses most
     ([3.0, 3.0], 5, [2, 3]),
+    ([5.0, 1.0], 1, [1, 0]), ([5.0, 1.0], 0, [0, 0]),    # nothing goes below zero
     ([1.5, 1.5], 2, [1, 1]), ([], None, []), ([], 3, []), ([2.5], None, [2])])
 def test_values_are_rounded_so_that_they_sum(values, total, parts):
     assert apportion(values, total) == parts
     assert apportion(iter(values), total) == parts
 
 
+def test_a_negative_total_is_refused():
+    with pytest.raises(ValueError, match="sum to -1"):
+        apportion([5.0, 1.0], -1)
+
+
 @settings(max_examples=60, deadline=None)
 @given(st.lists(st.floats(0, 1e6), min_size=1, max_size=8), st.integers(-9, 20))
 def test_any_total_is_reached(values, more):
-    total = int(sum(values)) + more
+    total = max(0, int(sum(values)) + more)
     parts = apportion(values, total)
-    assert sum(parts) == total and len(parts) == len(values)
+    assert sum(parts) == total and len(parts) == len(values) and min(parts) >= 0
     assert sum(apportion(values)) == pytest.approx(sum(values), abs=0.5 + 1e-6)

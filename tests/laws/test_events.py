@@ -92,15 +92,6 @@ def check(bill: Bill, *lines: Line) -> None:
         assert agrees(found[line.event, line.place], line), (found[line.event, line.place], line)
 
 
-def test_lines_that_leave_the_first_level_go_to_the_second_behind_the_core():
-    """64 lines stored through 32: 32 go below, five cycles each that nobody waits for."""
-    bill = Case(name="", work=kernel(data=walk("ram", 512, write=True)), lines=(),
-                changes={"caches.l2.enabled": True}).bill()
-    check(bill, Line("dcache_refill", "dcache_write_refill", "l2", 64, 0, 0, 160_000),
-          Line("write_back", "write_back", "l2", 32, 0, 0, 80_000))
-    assert {line.operand for line in bill.lines} == {"input"}
-
-
 def test_calls_and_transfers_of_a_prediction():
     """Three bursts of 64 bytes: read in 2 (1 + 2 + 20) core cycles, written in 16, set up in 10.
 

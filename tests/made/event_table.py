@@ -188,6 +188,28 @@ DATA = (
          changes={"caches.l2.enabled": True}, lines=(
         LOOKED_UP, Line("dcache_refill", "dcache_read_refill", "l2", 8, 8, 40, 20_000),
         Line("dcache_refill", "dcache_read_refill", "ram", 8, 8, 96, 48_000))),
+    # 64 lines stored through 32: filled through both levels and 32 written to the second, all
+    # behind the core, for the first level's buffer has taken the stores.
+    Case(name="stores through two levels", work=kernel(data=walk("ram", 512, write=True)),
+         changes={"caches.l2.enabled": True}, lines=(
+        Line("load_store", "dcache_access", "l1d", 512, 0, 0, 0),
+        Line("dcache_refill", "dcache_write_refill", "l2", 64, 0, 0, 160_000),
+        Line("dcache_refill", "dcache_write_refill", "ram", 64, 0, 0, 384_000),
+        Line("write_back", "write_back", "l2", 32, 0, 0, 80_000))),
+    # A first level that writes through waits for the line of a store, from wherever it comes.
+    Case(name="stores written through to a second level",
+         work=kernel(data=walk("ram", 64, write=True)),
+         changes={"caches.l2.enabled": True, "caches.l1d.write": "through"}, lines=(
+        LOOKED_UP, Line("dcache_refill", "dcache_write_refill", "l2", 8, 8, 40, 20_000),
+        Line("dcache_refill", "dcache_write_refill", "ram", 8, 8, 96, 48_000),
+        Line("write_back", "write_through", "ram", 64, 0, 0, 256_000))),
+    # What the first level does not allocate is passed on: the second fills the line meanwhile.
+    Case(name="stores passed on to a second level",
+         work=kernel(data=walk("ram", 64, write=True)),
+         changes={"caches.l2.enabled": True, "caches.l1d.write": "through",
+                  "caches.l1d.allocate": "read", "caches.l2.write": "through"}, lines=(
+        LOOKED_UP, Line("dcache_refill", "dcache_write_refill", "ram", 8, 0, 0, 48_000),
+        Line("write_back", "write_through", "ram", 64, 0, 0, 256_000))),
 )
 """Where data come from and go to."""
 
