@@ -32,10 +32,12 @@ MODULES: Mapping[str, Module] = {
                                            "tests/laws/test_npu_laws.py")),
     "placement": Module(("twin/deployment/placement.py",), (
         "tests/twin/deployment/test_placement.py",)),
-    "sides": Module(("twin/attribution/side*.py",), (
-        "tests/twin/attribution/test_[acsv]*.py",)),
+    "sides": Module(tuple(f"twin/attribution/{name}.py" for name in (
+        "side", "predicted", "measured", "sameness", "difference", "accounts", "pairing")), (
+        "tests/twin/attribution/test_side*.py", "tests/twin/attribution/test_comparison.py",
+        "tests/twin/attribution/test_change.py", "tests/twin/attribution/test_attribution.py")),
     "collector": Module(("calibration/collecting/collector.py",), (
-        "tests/calibration/collecting/test_collector*.py",)),
+        "tests/calibration/collecting/test_collector_steps.py",)),
 }
 """By the name `--module` takes."""
 

@@ -11,13 +11,14 @@ import math
 import pytest
 from event_table import BUS, CODE, CORE, DATA
 from event_table_npu import EPOCHS
-from made_bills import LEDGER, ROUND, Case, Line, busy, kernel, list_lines, walk
-from made_graphs import one_layer, tensor
+from made_bills import LEDGER, ROUND, Case, Line, busy, kernel, list_lines
+from made_graphs import conv_graph, one_layer, tensor
 
 from hwmodels.counts import CAUSE_GROUPS, CAUSES, EVENTS, Bill, make_bill
 from hwmodels.prices import derive_prices
 from hwmodels.simulator import add_background
 from twin.deployment.deployment import deploy
+from twin.deployment.sites import lower_network
 from twin.network.graph import Graph, Layer
 from twin.prediction.prediction import Prediction, predict
 
@@ -90,6 +91,44 @@ def check(bill: Bill, *lines: Line) -> None:
     found = list_lines(bill)
     for line in lines:
         assert agrees(found[line.event, line.place], line), (found[line.event, line.place], line)
+
+
+def test_collecting_windows_is_copying_block_by_block():
+    """3x3 over 8x6x3, padded: 48 pixels, 352 of 432 positions inside, 27 elements each.
+
+    A window is six times four elements and three; all instructions up to there are `data_copy`.
+    """
+    deployment = deploy(conv_graph(), LEDGER, runtime="cmsis-nn")
+    (conv,), = lower_network(deployment)
+    trips = {one.name: one.trips for one in conv.blocks if one.cause == "data_copy"}
+    assert trips == {
+        "gather pixel": 48, "gather line": 144, "gather position": 352, "pad position": 80,
+        "copy call": 352, "fill call": 80, "fill byte": 80, "widen four": 288, "widen": 144}
+    apart = Case(name="", lines=(), work=kernel(
+        *(one for one in conv.blocks if one.cause == "data_copy"))).bill()
+    copied, = (line for line in apart.lines if line.cause == "data_copy")
+    assert copied.exposed == copied.cycles == copied.occurred
+    check(predict(deployment).bill, Line(
+        "data_copy", "copy_issue", "copying", copied.occurred, copied.occurred, copied.occurred,
+        1000 * copied.occurred))
+    rest = kernel(*(one for one in conv.blocks if one.cause != "data_copy"))
+    assert not Case(name="", work=rest, lines=()).bill().cycles("cpu", "data_copy")
+
+
+def test_stepping_an_operator_whose_data_engines_move():
+    """Two copies of 96 bytes side by side: four engines handed over, 5000 host cycles to step."""
+    first = one_layer("fully_connected", [
+        tensor((1, 16)), tensor((96, 16), data="random"), tensor((96,), "int32", "random")],
+        [tensor((1, 96))])
+    last = Layer(index=1, name="twice", op="concatenation", inputs=(3, 3), outputs=(4,),
+                 options=(("axis", 1),))
+    graph = Graph(name="made", source="made", sha256="0" * 64, layers=(*first.layers, last),
+                  tensors=(*first.tensors, tensor((1, 192))), inputs=(0,), outputs=(4,))
+    _, stepped = predict(deploy(graph, ROUND, runtime="neural-art")).epochs
+    check(stepped.bill, Line("launch", "epoch_host_cycle", "pre", 140, 140, 140, 140_000),
+          Line("launch", "epoch_host_cycle", "post", 70, 70, 70, 70_000),
+          Line("launch", "epoch_host_cycle", "stepping", 5000, 5000, 5000, 5_000_000),
+          Line("sram_wait", "npu_ram_byte", "npuRAM3", 384, 0, 0, 1152))
 
 
 def test_calls_and_transfers_of_a_prediction():

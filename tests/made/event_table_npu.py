@@ -6,9 +6,11 @@ one of the flash 275. The host takes 100 + 10 cycles an engine before an epoch a
 it, an issue slot of 1000 pJ each.
 """
 
+from dataclasses import replace
+
 from made_bills import Case, Line, engine
 
-from hwmodels.npu import Epoch, UnitWork
+from hwmodels.npu import Epoch, StreamEngine, UnitWork
 
 START = Line("launch", "npu_start", "start", 10, 10, 10, 0)
 DISPATCH = Line("launch", "epoch_host_cycle", "pre", 159, 159, 159, 159_000)
@@ -26,14 +28,26 @@ def moved(size_bytes: int, pool: str = "npuRAM4") -> Line:
     return Line("sram_wait", "npu_ram_byte", pool, size_bytes, 0, 0, 3 * size_bytes)
 
 
-def units(*work: UnitWork) -> Epoch:
+def units(*work: UnitWork) -> tuple[Epoch, ...]:
     """Units alone, as a hand-over to software sees them."""
-    return Epoch(name="units", units=work)
+    return (Epoch(name="units", units=work),)
 
 
-def streams(*engines) -> Epoch:
+def streams(*engines: StreamEngine) -> tuple[Epoch, ...]:
     """Engines alone."""
-    return Epoch(name="streams", kind="copy", engines=engines)
+    return (Epoch(name="streams", kind="copy", engines=engines),)
+
+
+def times(count: int, line: Line) -> Line:
+    """A line so many times."""
+    return replace(line, **{key: count * getattr(line, key) for key in (
+        "occurred", "exposed", "cycles", "pj")})
+
+
+SLOW_POOL = {"npu.pools.npuRAM4.bytes_per_cycle": 4}
+CONTROLLED = {**SLOW_POOL, "npu.epoch_controller": True, "npu.controller_engine_cycles": 7}
+WAITED = Line("sram_wait", "npu_ram_wait", "npuRAM4", 120, 120, 120, 0)
+STEPPED = (Epoch(name="stepped", kind="hybrid", engines=(engine(0, "in", 480),)),)
 
 
 EPOCHS = (
@@ -55,9 +69,32 @@ EPOCHS = (
         Line("alu", "npu_op", "", 300, 0, 0, 900), active(310), DISPATCH)),
     # 480 bytes at four a cycle: the pool is slower than interface and engine.
     Case(name="a slow pool", work=streams(engine(0, "in", 480)),
-         changes={"npu.pools.npuRAM4.bytes_per_cycle": 4}, lines=(
-        START, Line("sram_wait", "npu_ram_wait", "npuRAM4", 120, 120, 120, 0), moved(480),
-        active(130), BEFORE, AFTER)),
+         changes=SLOW_POOL, lines=(START, WAITED, moved(480), active(130), BEFORE, AFTER)),
+    # One after another, each handed over and back by the host.
+    Case(name="two epochs", work=2 * streams(engine(0, "in", 480)), changes=SLOW_POOL, lines=(
+        times(2, START), times(2, WAITED), moved(960), active(260), times(2, BEFORE),
+        times(2, AFTER))),
+    # The controller sets the second one's engine up in seven cycles; the host comes before the
+    # first and after the last.
+    Case(name="an epoch controller", work=3 * streams(engine(0, "in", 480)), changes=CONTROLLED,
+         lines=(Line("launch", "npu_start", "start", 44, 44, 44, 0), times(3, WAITED),
+                moved(1440), active(404), BEFORE, AFTER)),
+    # What the host steps it hands over itself, and what is beside it, too.
+    Case(name="a controller and a stepped operator", changes=CONTROLLED,
+         work=streams(engine(0, "in", 480)) + STEPPED + streams(engine(0, "in", 480)), lines=(
+        times(3, START), times(3, WAITED), moved(1440), active(390), times(3, BEFORE),
+        times(3, AFTER))),
+    # 192 beats in, 1536 elements at one a cycle, 192 beats out, all in 48 steps: the first step of
+    # the way in and the last of the way out, four cycles each, are waited for beside the unit.
+    # The unit is set up in 123 host cycles and taken down in 339.
+    Case(name="engines and a unit", work=(Epoch(name="both", units=(
+        UnitWork(kind="ARITH_ACC", ops=1536),), engines=(
+        engine(0, "in", 1536), engine(1, "out", 1536, operand="output"))),), lines=(
+        START, Line("alu", "npu_alu_cycle", "ARITH_ACC", 1536, 1536, 1536, 0),
+        Line("sram_wait", "npu_ram_wait", "npuRAM4", 8, 8, 8, 0),
+        Line("alu", "npu_op", "", 1536, 0, 0, 4608), moved(3072), active(1554),
+        Line("launch", "epoch_host_cycle", "pre", 243, 243, 243, 243_000),
+        Line("launch", "epoch_host_cycle", "post", 399, 399, 399, 399_000))),
     # 480 bytes at two a cycle: the engine itself.
     Case(name="a slow engine", work=streams(engine(0, "in", 480)),
          changes={"npu.engine_bytes_per_cycle": 2}, lines=(

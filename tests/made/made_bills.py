@@ -8,7 +8,7 @@ from pathlib import Path
 
 from hwmodels.board.file import change_board, load_board
 from hwmodels.bus.contention import Load
-from hwmodels.counts import Bill, Counts, Prices, make_bill
+from hwmodels.counts import Bill, Counts, Prices, make_bill, merge_counts
 from hwmodels.kernel import Access, Block, Kernel, Loop, Operand
 from hwmodels.npu import Epoch, StreamEngine
 from hwmodels.npu.run import run_epochs
@@ -51,12 +51,12 @@ class Line:
 class Case:
     """What is run, and every line its bill has.
 
-    A kernel runs on the ledger board, an epoch on the round NPU; `changes` are paths of the
+    A kernel runs on the ledger board, epochs on the round NPU; `changes` are paths of the
     board's file; code that lies in tightly coupled memory is never waited for.
     """
 
     name: str
-    work: Kernel | Epoch
+    work: Kernel | tuple[Epoch, ...]
     lines: tuple[Line, ...]
     changes: Mapping[str, object] = field(default_factory=dict)
     code: str = "tcm"
@@ -65,11 +65,11 @@ class Case:
 
     def run(self) -> tuple[Counts, Prices]:
         """Count the work on the changed board."""
-        if isinstance(self.work, Epoch):
+        if isinstance(self.work, tuple):
             board = change_board(ROUND, self.changes)
             assert board.npu is not None
-            run, = run_epochs([self.work], board.npu)
-            return run.counts, derive_prices(board)
+            runs = run_epochs(self.work, board.npu)
+            return merge_counts(run.counts for run in runs), derive_prices(board)
         board = change_board(LEDGER, self.changes)
         done, = simulate([self.work], board, code_memory=self.code, cold=self.cold,
                          code_address=board.memory(self.code).address,

@@ -84,3 +84,15 @@ def assert_same_graph(left: Graph, right: Graph) -> None:
         assert one.is_constant == other.is_constant
         if one.is_constant:
             np.testing.assert_array_equal(one.data, other.data)
+
+
+def chain(sizes: list[int], op: str = "relu", links: list[int] | None = None) -> Graph:
+    """A network of element-wise layers; layer i reads tensor links[i] and writes tensor i + 1."""
+    tensors = tuple(Tensor(name=f"t{i}", shape=(1, size), dtype="int8",
+                           quantization=Quantization(scales=(1.0,), zero_points=(0,)))
+                    for i, size in enumerate(sizes))
+    links = links or list(range(len(sizes) - 1))
+    layers = tuple(Layer(index=i, name=f"l{i}", op=op, inputs=(links[i],), outputs=(i + 1,))
+                   for i in range(len(sizes) - 1))
+    return Graph(name="chain", source="test", sha256="0", tensors=tensors, layers=layers,
+                 inputs=(0,), outputs=(len(sizes) - 1,))

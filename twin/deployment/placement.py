@@ -149,8 +149,7 @@ def requantisation_bytes(graph: Graph, layer: Layer) -> int:
         return 0
     if layer.op in ("conv_2d", "depthwise_conv_2d", "transpose_conv_2d"):
         return 8 * graph.tensors[layer.outputs[0]].shape[-1]
-    channels = len(weights.quantization.scales)
-    return 8 * channels if channels > 1 else 8
+    return 8 * max(1, len(weights.quantization.scales))
 
 
 def plan_placement(graph: Graph, runtime: Runtime, isa: str,
@@ -256,10 +255,13 @@ def _scratch(graph: Graph, layer: Layer, runtime: Runtime, isa: str) -> int:
 
 
 def layer_dtype(graph: Graph, layer: Layer) -> str:
-    """Type of the activations a layer works on: float32 if it reads or writes any."""
+    """Type of the activations a layer works on: float32 if it reads or writes any.
+
+    Dequantising works on what it reads.
+    """
     tensors: list[Tensor] = [graph.tensors[i] for i in (layer.inputs[0], layer.outputs[0])]
-    return "float32" if any(t.dtype == "float32" for t in tensors) and layer.op not in (
-        "quantize", "dequantize") else tensors[0].dtype
+    return "float32" if any(t.dtype == "float32" for t in tensors) and (
+        layer.op != "dequantize") else tensors[0].dtype
 
 
 def _last_readers(graph: Graph, ends: Mapping[int, int]) -> dict[int, int]:
