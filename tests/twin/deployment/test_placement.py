@@ -175,7 +175,7 @@ def test_an_alias_lives_as_long_as_what_it_renames():
 
 def test_only_the_first_output_is_written_in_place():
     graph = made([tensor((1, 16)) for _ in range(4)], ("relu", (0,), (1,)),
-                 ("relu", (1,), (2, 3)))
+                 ("relu", (1,), (2, 3)), outputs=(2,))
     plan = plan_placement(graph, MadeRuntime(in_place=("relu",)), ISA)
     first, second, third = (plan.slot(i).offset_bytes for i in (1, 2, 3))
     assert first == second != third
