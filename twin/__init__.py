@@ -16,23 +16,90 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from hwmodels.errors import TwinError
     from twin.deployment.deployment import Deployment, deploy
+    from twin.learning.portability.new_board import Wanted
     from twin.network.readers import read_model
     from twin.prediction.prediction import Prediction
-    from twin.verbs import attribute, calibrate, diagnose, port, predict
-
-__all__ = ["Deployment", "Prediction", "TwinError", "attribute", "calibrate", "deploy", "diagnose",
-           "port", "predict", "read_model"]
+    from twin.reports.documents import to_document
+    from twin.verbs.attribute import attribute
+    from twin.verbs.boards import list_boards, list_virtual_boards, new_board, show_board
+    from twin.verbs.cache import cache
+    from twin.verbs.calibrate import calibrate, calibrate_published
+    from twin.verbs.check import check
+    from twin.verbs.compare import compare, compare_published
+    from twin.verbs.compiled import predict_compiled
+    from twin.verbs.diagnose import diagnose
+    from twin.verbs.diff import diff, diff_series
+    from twin.verbs.energy import energy
+    from twin.verbs.explain import explain, list_terms
+    from twin.verbs.firmware import (
+        build_firmware,
+        compare_firmware,
+        flash_firmware,
+        run_firmware,
+    )
+    from twin.verbs.importing import import_log
+    from twin.verbs.measure import measure
+    from twin.verbs.measuring import MeasureOptions, PowerRuns, Watcher
+    from twin.verbs.microbench import measure_plan
+    from twin.verbs.models import export_model, list_models
+    from twin.verbs.plan import plan
+    from twin.verbs.port import port
+    from twin.verbs.predict import predict
+    from twin.verbs.runtimes import list_runtimes, show_runtime
+    from twin.verbs.whatif import what_if
 
 _HOMES = {
-    "Deployment": "twin.deployment.deployment", "deploy": "twin.deployment.deployment",
-    "Prediction": "twin.prediction.prediction", "TwinError": "hwmodels.errors",
-    "read_model": "twin.network.readers",
-    **dict.fromkeys(("attribute", "calibrate", "diagnose", "port", "predict"), "twin.verbs"),
+    "hwmodels.errors": ("TwinError",),
+    "twin.deployment.deployment": ("Deployment", "deploy"),
+    "twin.learning.portability.new_board": ("Wanted",),
+    "twin.network.readers": ("read_model",),
+    "twin.prediction.prediction": ("Prediction",),
+    "twin.reports.documents": ("to_document",),
+    "twin.verbs.attribute": ("attribute",),
+    "twin.verbs.boards": ("list_boards", "list_virtual_boards", "new_board", "show_board"),
+    "twin.verbs.cache": ("cache",),
+    "twin.verbs.calibrate": ("calibrate", "calibrate_published"),
+    "twin.verbs.check": ("check",),
+    "twin.verbs.compare": ("compare", "compare_published"),
+    "twin.verbs.compiled": ("predict_compiled",),
+    "twin.verbs.diagnose": ("diagnose",),
+    "twin.verbs.diff": ("diff", "diff_series"),
+    "twin.verbs.energy": ("energy",),
+    "twin.verbs.explain": ("explain", "list_terms"),
+    "twin.verbs.firmware": ("build_firmware", "compare_firmware", "flash_firmware",
+                            "run_firmware"),
+    "twin.verbs.importing": ("import_log",),
+    "twin.verbs.measure": ("measure",),
+    "twin.verbs.measuring": ("MeasureOptions", "PowerRuns", "Watcher"),
+    "twin.verbs.microbench": ("measure_plan",),
+    "twin.verbs.models": ("export_model", "list_models"),
+    "twin.verbs.plan": ("plan",),
+    "twin.verbs.port": ("port",),
+    "twin.verbs.predict": ("predict",),
+    "twin.verbs.runtimes": ("list_runtimes", "show_runtime"),
+    "twin.verbs.whatif": ("what_if",),
 }
+"""Where each name is; a module is imported when one of its names is first used."""
+
+_HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
+
+__all__ = [
+    "Deployment", "MeasureOptions", "PowerRuns", "Prediction", "TwinError", "Wanted", "Watcher",
+    "attribute", "build_firmware", "cache", "calibrate", "calibrate_published", "check",
+    "compare", "compare_firmware", "compare_published", "deploy", "diagnose", "diff",
+    "diff_series", "energy", "explain", "export_model", "flash_firmware", "import_log",
+    "list_boards", "list_models", "list_runtimes", "list_terms", "list_virtual_boards",
+    "measure", "measure_plan", "new_board", "plan", "port", "predict", "predict_compiled",
+    "read_model", "run_firmware", "show_board", "show_runtime", "to_document", "what_if"]
 
 
 def __getattr__(name: str) -> Any:
     """Import on first use, so that `import twin` and `twin --help` stay light."""
-    if name in _HOMES:
-        return getattr(import_module(_HOMES[name]), name)
+    if name in _HOME_OF:
+        return getattr(import_module(_HOME_OF[name]), name)
     raise AttributeError(f"module 'twin' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    """Return the names of this package, those not imported yet too."""
+    return sorted({*globals(), *__all__})

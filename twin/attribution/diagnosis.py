@@ -103,6 +103,8 @@ class Diagnosis:
         Evidence outside the pattern.
     indistinct : tuple of str
         Faults that change nothing here: they are neither found nor ruled out.
+    remarks : tuple of str
+        What to warn of.
     """
 
     findings: tuple[Finding, ...]
@@ -111,6 +113,7 @@ class Diagnosis:
     errors: ErrorModel
     observations: tuple[str, ...]
     indistinct: tuple[str, ...]
+    remarks: tuple[str, ...] = ()
 
     @property
     def kinds(self) -> dict[str, float]:

@@ -62,6 +62,8 @@ class View:
         The predicted time shared over idealised resources.
     remarks : tuple of str
         What to warn of.
+    kind : str
+        "comparison" or "attribution".
     """
 
     difference: Difference
@@ -69,6 +71,7 @@ class View:
     diagnosis: Diagnosis | None = None
     splits: Mapping[str, Split] = field(default_factory=dict)
     remarks: tuple[str, ...] = ()
+    kind: str = "comparison"
 
 
 def compare_measured(model: str, board: str, folder: str, *, runtime: str | None = None,
@@ -186,7 +189,7 @@ def attribute(predicted: Side, measured: Side, *, anyway: bool = False) -> Diffe
     return compare_sides(predicted, measured, anyway=anyway)
 
 
-def attribute_measured(predicted: str, folder: str, *, options: Mapping[str, Any],
+def attribute_measured(predicted: str | Prediction, folder: str, *, options: Mapping[str, Any],
                        calibration: str = calibrated.AUTO, healthy: str | None = None,
                        verdicts: bool = True, shapley: bool = False,
                        anyway: bool = False) -> View:
@@ -194,8 +197,8 @@ def attribute_measured(predicted: str, folder: str, *, options: Mapping[str, Any
 
     Parameters
     ----------
-    predicted : str
-        A prediction's JSON, or a model.
+    predicted : str or Prediction
+        A prediction, its JSON, or a model.
     folder : str
         Of the measurement.
     options : mapping
@@ -207,7 +210,8 @@ def attribute_measured(predicted: str, folder: str, *, options: Mapping[str, Any
     verdicts, shapley : bool
         Whether to weigh faults; whether to share the time over idealised resources.
     """
-    _refuse_swapped(predicted, folder)
+    if isinstance(predicted, str):
+        _refuse_swapped(predicted, folder)
     measurement, where = read_folder(folder)
     theirs = side_of_measurement(measurement, str(where))
     ours, deployment, remarks = _predict_beside(predicted, measurement, options, calibration)
@@ -219,7 +223,7 @@ def attribute_measured(predicted: str, folder: str, *, options: Mapping[str, Any
                              healthy=read_folder(healthy)[0] if healthy else None,
                              stands_in=is_stand_in(deployment, measurement),
                              calibration=calibration)
-    return View(difference=difference, diagnosis=diagnosis,
+    return View(kind="attribution", difference=difference, diagnosis=diagnosis,
                 splits=_split(deployment, diagnosis, ours, calibration) if shapley else {},
                 remarks=(*difference.warnings, *remarks, *_judge_overlay(ours, theirs)))
 
@@ -234,10 +238,15 @@ def _refuse_swapped(predicted: str, folder: str) -> None:
                      f"second: twin attribute {folder} {predicted}")
 
 
-def _predict_beside(predicted: str, measurement: Measurement, options: Mapping[str, Any],
-                    calibration: str) -> tuple[Side, Deployment | None, list[str]]:
+def _predict_beside(predicted: str | Prediction, measurement: Measurement,
+                    options: Mapping[str, Any], calibration: str,
+                    ) -> tuple[Side, Deployment | None, list[str]]:
     """Return the prediction as a side, what it is of where that can be told, and remarks."""
     given = [name.removesuffix("_hz") for name, value in options.items() if value is not None]
+    if isinstance(predicted, Prediction):
+        if given:
+            raise UsageError(f"--{given[0]} is for a model; a prediction is made already")
+        return side_of_prediction(predicted), predicted.deployment, list(predicted.warnings)
     if Path(predicted).suffix == ".json" and "epochs" not in Path(predicted).stem:
         if given:
             raise UsageError(f"--{given[0]} is for a model; {predicted} is a prediction already")

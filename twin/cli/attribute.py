@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+import twin
 from twin.cli.options import (
     AUTO,
     Anyway,
@@ -52,28 +53,23 @@ def attribute(predicted: Predicted, measured: Measured, board: MeasuredBoard = N
         from twin.reports.export import check_place
 
         check_place(csv_file)
-    from twin.attribution.views import attribute_measured
-
-    view = attribute_measured(
-        predicted, measured, calibration=calibration, healthy=healthy, verdicts=verdicts,
-        shapley=shapley, anyway=anyway, options={
-            "board": board, "runtime": runtime, "clock_hz": parse_clock(clock),
-            "weights": weights, "arena": arena})
+    view = twin.attribute(
+        predicted, measured, board=board, runtime=runtime, clock_hz=parse_clock(clock),
+        weights=weights, arena=arena, calibration=calibration, healthy=healthy, verdicts=verdicts,
+        shapley=shapley, anyway=anyway)
     if as_json:
-        from twin.attribution.document import view_document
-        from twin.prediction.document import dump_document
+        from twin.reports.documents import write_json
 
-        sys.stdout.write(dump_document(view_document(view, "attribution")))
+        sys.stdout.write(write_json(view))
     else:
         from twin.reports.tables.difference import attribute_report
 
         show(open_console(), attribute_report(view))
     warn(view.remarks)
     if csv_file is not None:
-        from twin.attribution.document import comparison_rows
-        from twin.reports.export import to_csv, write_file
+        from twin.reports.export import write_comparison
 
-        note_written(write_file(csv_file, to_csv(comparison_rows(view.difference)).encode()))
+        note_written(write_comparison(view.difference, csv_file))
     if plot is not None:
         from twin.reports.figures.beside import draw_attribution
         from twin.reports.figures.canvas import save_figure

@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperGroup
 
+import twin
 from twin.cli.options import parse_quantity
 from twin.cli.output import note_written, open_console, show, warn
 from twin.errors import UsageError
 
 if TYPE_CHECKING:
-    from twin.learning.portability.new_board import Wanted
+    from twin import Wanted
 
 Name = Annotated[str | None, typer.Argument(metavar="[NAME]", help="A board to show in full.")]
 Sources = Annotated[bool, typer.Option(
@@ -72,16 +73,15 @@ def new(name: NewName, like: Like = None, core: CoreName = None, clock: Clock = 
         flash_read: ReadSize = None, cache: CacheSize = None, supply: Volts = None,
         run_current: RunCurrent = None, output: BoardFile = None) -> None:
     """Write a board file from what a datasheet's first page says; guesses are marked as such."""
-    from hwmodels.board.file import load_board
-    from twin.learning.portability.new_board import Wanted, check_name, write_board
     from twin.reports.tables.catalogue import board_report
+    from twin.verbs.boards import check_new
 
-    check_name(name)
-    model = None if like is None else load_board(like)
+    check_new(name)
+    model = None if like is None else twin.show_board(like)
     asked = {"--core": core or (None if model is None else model.core.model), "--clock": clock,
              "--flash": flash, "--sram": sram}
     told = _ask_missing(asked)
-    wanted = Wanted(
+    wanted = twin.Wanted(
         name=name, core=told["--core"], like=model, wait_states=wait_states, supply_v=supply,
         clock_hz=parse_quantity(told["--clock"], "hz", "--clock"),
         flash_bytes=_size(told["--flash"], "--flash"), sram_bytes=_size(told["--sram"], "--sram"),
@@ -89,7 +89,7 @@ def new(name: NewName, like: Like = None, core: CoreName = None, clock: Clock = 
         cache_bytes=None if cache is None else 0 if cache in ("0", "0B") else
         _size(cache, "--cache"),
         run_ma_per_mhz=None if run_current is None else run_current / 1e3)
-    path, board = write_board(_ask_guesses(wanted), output or f"{name}.yaml")
+    path, board = twin.new_board(_ask_guesses(wanted), output)
     show(open_console(), board_report(board, sources=True))
     assumed = [fact.path for fact in board.facts if fact.kind == "assumed"]
     warn([f"{len(assumed)} facts are assumed: {', '.join(assumed)}"])
@@ -110,11 +110,11 @@ def _ask_missing(asked: dict[str, str | None]) -> dict[str, str]:
 
 def _ask_guesses(wanted: Wanted) -> Wanted:
     """Offer each guess that matters for time; without a terminal they stand."""
-    from twin.learning.portability.new_board import guess
+    from twin.verbs.boards import guess_board
 
     if not sys.stdin.isatty():
         return wanted
-    guesses = guess(wanted.core, wanted.clock_hz, wanted.like)
+    guesses = guess_board(wanted)
     found: dict[str, Any] = {}
     for key, text in (("wait_states", "flash wait states"), ("read_bytes", "flash read, bytes"),
                       ("cache_bytes", "cache, bytes")):
@@ -136,29 +136,18 @@ def boards(name: Name = None, sources: Sources = False, virtual: Virtual = False
     if virtual:
         if name is not None or sources:
             raise UsageError("--virtual lists emulated boards and goes with nothing else")
-        from calibration.virtual_board import list_virtual_boards
-        from twin.image.compile.build import find_missing
         from twin.reports.tables.measured import virtual_boards_table
 
-        show(open_console(), virtual_boards_table(
-            [replace(one, missing=one.missing or find_missing(one.name))
-             for one in list_virtual_boards()]))
+        show(open_console(), virtual_boards_table(twin.list_virtual_boards()))
         return
     if sources and name is None:
         raise UsageError("--sources needs the NAME of a board, such as "
                          "`twin boards nucleo_l4r5zi --sources`")
-    from hwmodels.board.file import list_boards, load_board
-    from hwmodels.errors import BoardError
     from twin.reports.tables.catalogue import board_report, boards_table
 
     if name is None:
-        found, broken = [], []
-        for board in list_boards():
-            try:
-                found.append(load_board(board))
-            except BoardError as error:
-                broken.append((board, str(error)))
-        show(open_console(), boards_table(found, broken=[board for board, _ in broken]))
-        warn(f"broken: {why}" for _, why in broken)
+        found = twin.list_boards()
+        show(open_console(), boards_table(found.boards, broken=found.broken))
+        warn(f"broken: {why}" for why in found.broken.values())
     else:
-        show(open_console(), board_report(load_board(name), sources=sources))
+        show(open_console(), board_report(twin.show_board(name), sources=sources))

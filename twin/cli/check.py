@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import math
-from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
+import twin
 from twin.cli.options import (
     AUTO,
     ArenaRole,
@@ -23,10 +22,7 @@ from twin.cli.options import (
     parse_quantity,
 )
 from twin.cli.output import open_console, show, warn
-
-if TYPE_CHECKING:
-    from twin.prediction.limits import Requirement
-    from twin.prediction.prediction import Prediction
+from twin.errors import DoesNotFitError
 
 MaxMs = Annotated[float | None, typer.Option(
     "--max-ms", min=0.0, metavar="MS", help="Longest time of an inference, in milliseconds.")]
@@ -45,13 +41,10 @@ def check(model: Model, board: BoardName, max_ms: MaxMs = None, max_uj: MaxUj = 
           assume_unsupported: AssumeUnsupported = None,
           calibration: CalibrationChoice = AUTO, sure: Sure = False) -> None:
     """Say whether a model fits a board and meets limits."""
-    from twin.errors import DoesNotFitError, UsageError
-    from twin.learning.calibrated import predict_calibrated
     from twin.reports.tables.limits import requirement_table
+    from twin.verbs.check import check_limits
 
-    for option, limit in (("--max-ms", max_ms), ("--max-uj", max_uj)):
-        if limit is not None and not 0 < limit < math.inf:
-            raise UsageError(f"{option} {limit}: is no limit; accepted: a number above 0")
+    check_limits(max_ms, max_uj)
     max_ram_bytes = None if max_ram is None else parse_quantity(max_ram, "bytes", "--max-ram")
     console = open_console()
     try:
@@ -60,56 +53,9 @@ def check(model: Model, board: BoardName, max_ms: MaxMs = None, max_uj: MaxUj = 
     except DoesNotFitError as error:
         show(console, str(error))
         raise typer.Exit(1) from error
-    prediction = predict_calibrated(deployment, temperature="cold" if cold else "warm",
-                                    calibration=calibration)
-    requirements = list_requirements(prediction, max_ms, max_uj, max_ram_bytes)
-    if sure:
-        require_intervals(requirements)
-    show(console, requirement_table(requirements))
-    warn(prediction.warnings)
-    if sure:
-        warn(f"--sure: {one.name} may exceed its limit" for one in requirements
-             if one.met and not one.surely_met)
-    if not all(one.surely_met if sure else one.met for one in requirements):
+    found = twin.check(deployment, max_ms=max_ms, max_uj=max_uj, max_ram_bytes=max_ram_bytes,
+                       temperature="cold" if cold else "warm", calibration=calibration, sure=sure)
+    show(console, requirement_table(found.requirements))
+    warn(found.remarks)
+    if not found.met:
         raise typer.Exit(1)
-
-
-def require_intervals(requirements: list[Requirement]) -> None:
-    """Refuse to be sure of a time or an energy that is a point."""
-    from twin.errors import UsageError
-
-    for one in requirements:
-        if one.unit != "bytes" and one.predicted is not None and one.interval is None:
-            raise UsageError(f"--sure: no interval of {one.name} is known, for no measurement "
-                             "stands behind it; accepted: a board, runtime or --calibration "
-                             f"with one of {one.name}")
-
-
-def list_requirements(prediction: Prediction, max_ms: float | None, max_uj: float | None,
-                      max_ram_bytes: float | None) -> list[Requirement]:
-    """Return what a deployment must meet: its memories, and the limits that were asked."""
-    from twin.prediction.limits import Requirement
-
-    certainty = prediction.certainty
-    ram = prediction.deployment.plan.filled or {
-        "RAM": (prediction.ram_bytes, prediction.ram_available_bytes)}
-    requirements = [
-        *(Requirement(name=f"fits {name}", unit="bytes", predicted=used, limit=size)
-          for name, (used, size) in ram.items()),
-        Requirement(name="fits flash", unit="bytes", predicted=prediction.flash_bytes,
-                    limit=prediction.flash_available_bytes),
-    ]
-    if max_ms is not None:
-        requirements.append(Requirement(
-            name="time", unit="ms", limit=max_ms, decimals=3, predicted=prediction.time_us / 1e3,
-            interval=None if certainty is None else replace(
-                certainty.time_us, low=certainty.time_us.low / 1e3,
-                high=certainty.time_us.high / 1e3)))
-    if max_uj is not None:
-        requirements.append(Requirement(
-            name="energy", unit="uJ", limit=max_uj, decimals=1, predicted=prediction.energy_uj,
-            interval=None if certainty is None else certainty.energy_uj))
-    if max_ram_bytes is not None:
-        requirements.append(Requirement(name="RAM", unit="bytes", limit=max_ram_bytes,
-                                        predicted=prediction.ram_bytes))
-    return requirements

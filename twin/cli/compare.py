@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+import twin
 from twin.cli.options import (
     AUTO,
     Anyway,
@@ -49,16 +50,13 @@ def compare(model: Model, board: BoardName, published: Published = False,
                              "--runtime, --clock and --anyway go with --measured")
         compare_published(model, board, plot, calibration, as_json=as_json)
         return
-    from twin.attribution.views import compare_measured
-
-    view = compare_measured(model, board, measured, runtime=runtime, clock_hz=parse_clock(clock),
-                            calibration=calibration, anyway=anyway)
+    view = twin.compare(model, board, measured, runtime=runtime, clock_hz=parse_clock(clock),
+                        calibration=calibration, anyway=anyway)
     warn(view.remarks)
     if as_json:
-        from twin.attribution.document import view_document
-        from twin.prediction.document import dump_document
+        from twin.reports.documents import write_json
 
-        sys.stdout.write(dump_document(view_document(view, "comparison")))
+        sys.stdout.write(write_json(view))
     else:
         from twin.reports.tables.difference import compare_report
 
@@ -76,14 +74,11 @@ def compare(model: Model, board: BoardName, published: Published = False,
 def compare_published(model: str, board: str, plot: str | None, calibration: str, *,
                       as_json: bool) -> None:
     """Show predictions beside the open published rows of a network on a board."""
-    from twin.attribution.views import compare_with_published
-
-    view = compare_with_published(model, board, calibration=calibration)
+    view = twin.compare_published(model, board, calibration=calibration)
     if as_json:
-        from twin.attribution.document import published_document
-        from twin.prediction.document import dump_document
+        from twin.reports.documents import write_json
 
-        sys.stdout.write(dump_document(published_document(view)))
+        sys.stdout.write(write_json(view))
     else:
         from twin.reports.tables.published import published_report
 

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-import math
 import re
 import sys
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+import twin
 from twin.cli.options import Anyway, AsJson
 from twin.cli.output import note_written, open_console, show, warn
 from twin.errors import UsageError
+
+if TYPE_CHECKING:
+    from twin.attribution.difference import Difference
 
 Before = Annotated[str, typer.Argument(
     metavar="A", help="Before: a prediction's JSON, or a measurement folder.")]
@@ -45,53 +48,46 @@ def diff(before: Before, after: After, later: Later = None, max_increase: Increa
     limit = None if max_increase is None else parse_percent(max_increase)
     if layers and limit is None:
         raise UsageError("--layers needs --max-increase PERCENT")
-    from twin.attribution.ci import describe_increase, to_bencher, write_junit
-    from twin.attribution.document import difference_document
-    from twin.attribution.views import diff_files
-    from twin.prediction.document import dump_document
-    from twin.reports.export import check_place, write_file
+    from twin.reports.ci import judge_limit
+    from twin.reports.export import check_place
 
     for place in (junit, bencher):
         if place is not None:
             check_place(place)
-    difference = diff_files(before, after, anyway=anyway)
-    exceeding = () if limit is None else difference.exceeding(limit, with_parts=layers)
+    difference = twin.diff(before, after, anyway=anyway)
     if as_json:
-        sys.stdout.write(dump_document(difference_document(difference, limit, exceeding)))
+        from twin.reports.documents import write_json
+
+        sys.stdout.write(write_json(difference, limit=limit, with_parts=layers))
     else:
         from twin.reports.tables.difference import difference_report
 
         show(open_console(), difference_report(difference, limit))
-    if junit is not None:
-        note_written(write_file(junit, write_junit(
-            difference, math.inf if limit is None else limit, with_parts=layers)))
-    if bencher is not None:
-        note_written(write_file(bencher, dump_document(to_bencher(difference.second)).encode()))
-    warn(difference.warnings)
-    spread = max(difference.first.spread, difference.second.spread)
-    if limit is not None and spread > limit:
-        warn([f"runs scatter by {100 * spread:.1f} % (p95 / p50), more than the limit: a change of "
-              "that size may be noise"])
-    if exceeding:
-        assert limit is not None
-        warn(describe_increase(row, limit) for row in exceeding)
+    write_reports(difference, limit, layers, junit, bencher)
+    remarks, exceeds = judge_limit(difference, limit, with_parts=layers)
+    warn((*difference.warnings, *remarks))
+    if exceeds:
         raise typer.Exit(1)
+
+
+def write_reports(difference: Difference, limit: float | None, with_parts: bool,
+                  junit: str | None, bencher: str | None) -> None:
+    """Write the files a build server reads."""
+    from twin.reports.ci import write_bencher, write_junit_file
+
+    if junit is not None:
+        note_written(write_junit_file(difference, junit, limit, with_parts=with_parts))
+    if bencher is not None:
+        note_written(write_bencher(difference, bencher))
 
 
 def follow(places: list[str], as_json: bool) -> None:
     """Say whether the level of measurements in time order moved; exit 1 when it did."""
-    from dataclasses import asdict
-    from pathlib import Path
-
-    from calibration.measurement.measurement import read_measurement
-    from twin.attribution.series import follow_series
-    from twin.learning.folders import find_folder
-    from twin.prediction.document import dump_document
-
-    folders = [find_folder(Path(place)) for place in places]
-    found = follow_series([(str(folder), read_measurement(folder)) for folder in folders])
+    found = twin.diff_series(places)
     if as_json:
-        sys.stdout.write(dump_document({"schema": 1, "kind": "series", **asdict(found)}))
+        from twin.reports.documents import write_json
+
+        sys.stdout.write(write_json(found))
     else:
         from twin.reports.tables.series import series_report
 

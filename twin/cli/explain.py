@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+import twin
 from twin.cli.output import open_console, show
 
 Words = Annotated[list[str] | None, typer.Argument(
@@ -14,10 +15,9 @@ Words = Annotated[list[str] | None, typer.Argument(
 
 def explain(words: Words = None) -> None:
     """Explain a term of the reports; without one, list them."""
-    from twin.reports.glossary import find_entry, load_glossary
     from twin.reports.tables.catalogue import entry_report, terms_table
 
     if words:
-        show(open_console(), entry_report(find_entry(" ".join(words))))
+        show(open_console(), entry_report(twin.explain(" ".join(words))))
     else:
-        show(open_console(), terms_table(load_glossary()))
+        show(open_console(), terms_table(twin.list_terms()))

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+import twin
 from twin.errors import UsageError
 
 if TYPE_CHECKING:
-    from twin.deployment.deployment import Deployment
+    from twin import Deployment
 
 Model = Annotated[str, typer.Argument(
     metavar="MODEL", help="A .tflite or .onnx file, or a network of `twin models`.")]
@@ -53,10 +54,8 @@ def deploy(model: str, board: str, *, runtime: str | None, clock: str | None, we
            arena: str | None, assume_unsupported: str | None) -> Deployment:
     """Put a model on a board as the options of a command say."""
     clock_hz = parse_clock(clock)
-    from twin.deployment import deployment
-
-    return deployment.deploy(model, board, runtime=runtime, clock_hz=clock_hz, weights=weights,
-                             arena=arena, assume_unsupported=assume_unsupported)
+    return twin.deploy(model, board, runtime=runtime, clock_hz=clock_hz, weights=weights,
+                       arena=arena, assume_unsupported=assume_unsupported)
 
 
 def parse_quantity(text: str, dimension: str, option: str) -> float:

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+import sys
+from typing import Annotated
 
 import typer
 
+import twin
 from twin.cli.options import ArenaRole, AsJson, ClockText, Model, RuntimeName, WeightsRole, deploy
-from twin.cli.output import open_console, show, warn
-from twin.cli.plan import PlanOutput, ranking_document, write_best
+from twin.cli.output import note_written, open_console, show, warn
+from twin.cli.plan import PlanOutput
 from twin.errors import UsageError
-
-if TYPE_CHECKING:
-    from twin.learning.portability.port import Ported
 
 From = Annotated[list[str], typer.Option(
     "--from", metavar="BOARD|DIR", help="What to learn from: a measured board, or a measurement "
@@ -32,43 +29,21 @@ def port(model: Model, source: From, to: To, runtime: RuntimeName = None, clock:
          weights: WeightsRole = None, arena: ArenaRole = None, networks: Networks = None,
          cache: Cache = None, output: PlanOutput = None, as_json: AsJson = False) -> None:
     """Predict for a board nobody measured: physics first, what other boards taught second."""
-    from twin.learning.portability import port as portability
     from twin.reports.tables.portability import ported_report
+    from twin.verbs.plan import write_best
 
     deployment = deploy(model, to, runtime=runtime, clock=clock, weights=weights, arena=arena,
                         assume_unsupported=None)
     names = [] if networks is None else [name.strip() for name in networks.split(",")]
-    observations = portability.gather(source, names, cache=None if cache is None else Path(cache))
-    ported = portability.predict_unmeasured(deployment, observations)
+    ported = twin.port(deployment, source, networks=names, cache=cache)
     if as_json:
-        import json
+        from twin.reports.documents import write_json
 
-        typer.echo(json.dumps(ported_document(ported), indent=2))
+        sys.stdout.write(write_json(ported))
     else:
         show(open_console(), ported_report(ported))
     warn(ported.prediction.warnings)
     if output is not None:
         if ported.ranking is None:
             raise UsageError("--output: no micro-benchmark tells of a price this network has")
-        write_best(ported.ranking, output)
-
-
-def ported_document(ported: Ported) -> dict[str, object]:
-    """Return a ported prediction as JSON has it."""
-    prediction, certainty = ported.prediction, ported.prediction.certainty
-    assert certainty is not None
-    shipped = ported.shipped
-    return {
-        "kind": "predicted", "model": prediction.deployment.graph.name,
-        "board": prediction.deployment.board.name,
-        "runtime": prediction.deployment.runtime.identity, "physics_us": ported.physics_us,
-        "time_us": prediction.time_us, "time_interval_us": asdict(certainty.time_us),
-        "energy_uj": prediction.energy_uj,
-        "energy_interval_uj": None if certainty.energy_uj is None else asdict(certainty.energy_uj),
-        "shipped": {"time_us": shipped.time_us, "why_it_differs": ported.difference,
-                    "time_interval_us": None if shipped.certainty is None else asdict(
-                        shipped.certainty.time_us)},
-        "basis": certainty.basis, "makeup": asdict(ported.makeup),
-        "extrapolating": list(certainty.extrapolating),
-        "behind": [asdict(one) for one in ported.behind],
-        "narrowing": None if ported.ranking is None else ranking_document(ported.ranking)}
+        note_written(write_best(ported.ranking, output))

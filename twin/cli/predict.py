@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+import twin
 from twin.cli.options import (
     AUTO,
     SETTINGS_HELP,
@@ -25,11 +26,11 @@ from twin.cli.options import (
     parse_settings,
 )
 from twin.cli.output import note_written, open_console, show, warn
+from twin.errors import UsageError
 
 if TYPE_CHECKING:
     from calibration.microbench.machine import Machine
-    from twin.deployment.deployment import Deployment
-    from twin.prediction.prediction import Prediction
+    from twin import Prediction
 
 CsvFolder = Annotated[str | None, typer.Option(
     "--csv", metavar="DIR", help="Write the tables as CSV files into a folder.")]
@@ -63,32 +64,36 @@ def predict(model: Model, board: BoardName, runtime: RuntimeName = None, clock: 
     if model.endswith((".json", ".csv")) and is_compiled(model):
         refuse_beside(model, {"--json": as_json, "--csv": csv_folder, "--plot": plot,
                               "--trace": trace, "--set": settings})
-        predict_compiled(model, board)
+        show_compiled(model, board)
         return
     check_targets(csv_folder, plot)
-    measured = None if roofs is None else read_roofs(roofs, board, plot)
-    from twin.learning.calibrated import predict_calibrated
-
+    roofline = None if roofs is None else read_roofline(roofs, board, plot)
     deployment = deploy(model, board, runtime=runtime, clock=clock, weights=weights, arena=arena,
                         assume_unsupported=assume_unsupported)
     changes = parse_settings(settings) if settings else {}
-    plain, deployment = deployment, deployment.replace(changes) if changes else deployment
     if trace is not None:
         from twin.reports.trace import check_trace
 
-        check_trace(deployment, trace)
-    prediction = predict_calibrated(deployment, temperature="cold" if cold else "warm",
-                                    calibration=calibration)
+        check_trace(deployment.replace(changes) if changes else deployment, trace)
+    effects: tuple[str, ...] = ()
+    temperature = "cold" if cold else "warm"
+    if changes:
+        changed = twin.what_if(deployment, changes, temperature=temperature,
+                               calibration=calibration)
+        prediction, effects = changed.after, changed.effects
+    else:
+        prediction = twin.predict(deployment, temperature=temperature, calibration=calibration)
     if as_json:
-        write_document(prediction, per_operand)
+        from twin.reports.documents import write_json
+
+        sys.stdout.write(write_json(prediction, per_operand=per_operand))
     else:
         show_report(prediction, per_operand, epochs)
     if trace is not None:
         from twin.reports.trace import write_trace
 
         note_written(write_trace(prediction, trace))
-    warn(dict.fromkeys((*prediction.warnings, *explain_effects(
-        plain, prediction, changes, cold, calibration))))
+    warn(dict.fromkeys((*prediction.warnings, *effects)))
     if csv_folder is not None:
         from twin.reports.export import write_csv_files
 
@@ -97,58 +102,33 @@ def predict(model: Model, board: BoardName, runtime: RuntimeName = None, clock: 
     if plot is not None:
         from twin.reports.figures.sheet import write_pictures
 
-        for path in write_pictures(prediction, plot, measured):
+        for path in write_pictures(prediction, plot, roofline):
             note_written(path)
 
 
 def is_compiled(path: str) -> bool:
     """Whether a file is what an accelerator's compiler wrote, not a model."""
-    from twin.runtimes.neural_art import compiler_output
+    from twin.verbs import compiled
 
-    return compiler_output.is_compiled(path)
-
-
-def explain_effects(plain: Deployment, prediction: Prediction, changes: Mapping[str, object],
-                    cold: bool, calibration: str) -> list[str]:
-    """Return what to know of paths that were set: which change nothing, which do the contrary."""
-    if not changes:
-        return []
-    from twin.attribution.effects import list_effects
-    from twin.learning.calibrated import predict_calibrated
-
-    def predict_with(others: Mapping[str, object]) -> Prediction:
-        return predict_calibrated(plain.replace(others), calibration=calibration,
-                                  temperature="cold" if cold else "warm")
-
-    return list(list_effects(predict_with({}), prediction, changes, predict_with))
+    return compiled.is_compiled(path)
 
 
 def refuse_beside(model: str, options: Mapping[str, object]) -> None:
     """Refuse options that mean nothing beside a compiler's output."""
-    from twin.errors import UsageError
-
     given = [name for name, value in options.items() if value]
     if given:
         raise UsageError(f"{given[0]}: not with a compiler's output such as {model}; accepted: "
                          "a network")
 
 
-def read_roofs(folder: str, board: str, plot: str | None) -> Machine:
-    """Read micro-benchmarks for the roofline; refuse those of another board or without cycles."""
-    from calibration.measurement.measurement import read_measurement
-    from calibration.microbench.machine import describe_machine
-    from hwmodels.board.file import load_board
-    from twin.errors import UsageError
+def read_roofline(folder: str, board: str, plot: str | None) -> Machine:
+    """Read micro-benchmarks for the roofline, which is one of several pictures."""
     from twin.reports.figures.sheet import is_folder
+    from twin.verbs.roofs import read_roofs
 
     if plot is None or not is_folder(plot):
         raise UsageError("--roofs needs --plot DIR/: the roofline is one of its pictures")
-    measurement = read_measurement(folder)
-    machine, name = describe_machine(measurement, folder), load_board(board).name
-    if measurement.header.board != name or machine.counter != "cpu_cycles":
-        raise UsageError(f"--roofs {folder}: {machine.counter} of {measurement.header.board}; "
-                         f"accepted: cpu_cycles of {name}")
-    return machine
+    return read_roofs(folder, board)
 
 
 def check_targets(csv_folder: str | None, plot: str | None) -> None:
@@ -163,18 +143,6 @@ def check_targets(csv_folder: str | None, plot: str | None) -> None:
         check_place(csv_folder, folder=True)
 
 
-def write_document(prediction: Prediction, per_operand: bool) -> None:
-    """Write the JSON document to stdout."""
-    from twin.prediction.document import dump_document, to_document
-
-    document = to_document(prediction)
-    if per_operand:
-        from twin.prediction.operands import split_document
-
-        document = split_document(document, prediction)
-    sys.stdout.write(dump_document(document))
-
-
 def show_report(prediction: Prediction, per_operand: bool, epochs: bool) -> None:
     """Print the report, and the bill by operand and the epochs where they are asked for."""
     from twin.reports.tables.report import report
@@ -187,22 +155,16 @@ def show_report(prediction: Prediction, per_operand: bool, epochs: bool) -> None
         show(console, "")
         show(console, operand_table(prediction))
     if epochs and prediction.epochs:
-        from twin.attribution.predicted import side_of_prediction
-        from twin.reports.tables.epochs import epochs_part
+        from twin.reports.tables.epochs import epochs_report
 
         show(console, "")
-        show(console, epochs_part(side_of_prediction(prediction)))
+        show(console, epochs_report(prediction))
 
 
-def predict_compiled(path: str, board: str) -> None:
+def show_compiled(path: str, board: str) -> None:
     """Report the epochs of a network as its compiler laid it out."""
-    from hwmodels.board.file import load_board
-    from twin.attribution.predicted import side_of_compiled
     from twin.reports.tables.epochs import epochs_part
-    from twin.runtimes.neural_art.compiler_output import read_compiled
 
-    network, machine = read_compiled(path), load_board(board)
-    show(open_console(), epochs_part(side_of_compiled(network, machine)))
-    if any(epoch.kind != "hw" for epoch in network.epochs):
-        warn(["what software and hybrid epochs compute is not in the compiler's output: only "
-              "their dispatch is counted"])
+    sheet, remarks = twin.predict_compiled(path, board)
+    show(open_console(), epochs_part(sheet))
+    warn(remarks)

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+import twin
 from twin.cli.output import open_console, show
 
 Name = Annotated[str | None, typer.Argument(
@@ -15,9 +16,8 @@ Name = Annotated[str | None, typer.Argument(
 def runtimes(name: Name = None) -> None:
     """List the runtimes, or show one with every number and its source."""
     from twin.reports.tables.catalogue import runtime_report, runtimes_table
-    from twin.runtimes import list_runtimes, load_runtime
 
     if name is None:
-        show(open_console(), runtimes_table([load_runtime(one) for one in list_runtimes()]))
+        show(open_console(), runtimes_table(twin.list_runtimes()))
     else:
-        show(open_console(), runtime_report(load_runtime(name)))
+        show(open_console(), runtime_report(twin.show_runtime(name)))

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+import twin
 from twin.cli.options import (
     AUTO,
     SETTINGS_HELP,
@@ -36,17 +37,14 @@ def whatif(model: Model, board: BoardName, settings: Settings = None, runtime: R
            calibration: CalibrationChoice = AUTO) -> None:
     """Predict before and after a change, and say which causes moved."""
     changes = parse_settings(settings or [])
-    from twin.attribution.views import what_if
-
     deployment = deploy(model, board, runtime=runtime, clock=clock, weights=weights, arena=arena,
                         assume_unsupported=assume_unsupported)
-    changed = what_if(deployment, changes, temperature="cold" if cold else "warm",
-                      calibration=calibration)
+    changed = twin.what_if(deployment, changes, temperature="cold" if cold else "warm",
+                           calibration=calibration)
     if as_json:
-        from twin.attribution.document import what_if_document
-        from twin.prediction.document import dump_document
+        from twin.reports.documents import write_json
 
-        sys.stdout.write(dump_document(what_if_document(changed)))
+        sys.stdout.write(write_json(changed))
     else:
         from twin.reports.tables.difference import what_if_report
 

@@ -9,6 +9,7 @@ import os
 import tempfile
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from hwmodels.quantities import Cell
 from twin.errors import UsageError
@@ -16,6 +17,9 @@ from twin.network.graph import Graph, Layer
 from twin.prediction.ledger import cycles_by_clock, line_energy_uj, line_time_us, make_ledger
 from twin.prediction.prediction import Prediction
 from twin.prediction.roofs import memory_bytes_per_second
+
+if TYPE_CHECKING:
+    from twin.attribution.difference import Difference
 
 
 def write_csv_files(prediction: Prediction, folder: str | Path) -> tuple[Path, ...]:
@@ -208,6 +212,13 @@ def _precision(graph: Graph) -> str:
     types = {tensor.dtype for layer in graph.layers for tensor in graph.layer_inputs(layer)[1:2]
              if tensor is not None and tensor.is_constant and len(tensor.shape) > 1}
     return types.pop() if len(types) == 1 else "mixed" if types else "none"
+
+
+def write_comparison(difference: Difference, path: str | Path) -> Path:
+    """Write every row and cause of a difference as CSV; returns the file."""
+    from twin.attribution.document import comparison_rows
+
+    return write_file(path, to_csv(comparison_rows(difference)).encode())
 
 
 def to_csv(rows: Sequence[dict[str, Cell]]) -> str:

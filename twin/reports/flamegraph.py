@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from html import escape
+from pathlib import Path
 
 WIDTH, ROW = 1200, 18
 CHARACTER = 6.6
@@ -56,3 +57,11 @@ def _draw(frame: _Frame, total: float, left: float, top: float) -> Iterator[str]
     for callee in frame.callees.values():
         yield from _draw(callee, total, left, top - ROW)
         left += WIDTH * callee.weight / total
+
+
+def write_flamegraph(stacks: list[str], path: str | Path) -> Path:
+    """Write stacks as a picture (.svg), or folded for any viewer; returns the file."""
+    path = Path(path)
+    text = draw_flamegraph(stacks) if path.suffix == ".svg" else "".join(stacks)
+    path.write_text(text, encoding="utf-8")
+    return path

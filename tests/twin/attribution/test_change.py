@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from made_measurements import measure
 from made_predictions import make_prediction
 
-from twin.attribution.ci import to_bencher, write_junit
 from twin.attribution.measured import side_of_measurement
 from twin.attribution.predicted import side_of_prediction
 from twin.attribution.side import Part, sum_parts
@@ -20,6 +19,7 @@ from twin.cli.diff import parse_percent
 from twin.deployment.deployment import deploy
 from twin.errors import NotTheSameError, UsageError
 from twin.prediction.prediction import predict
+from twin.reports.ci import to_bencher, write_junit
 
 BMF = {"type": "object", "minProperties": 1, "additionalProperties": {
     "type": "object", "minProperties": 1, "additionalProperties": {

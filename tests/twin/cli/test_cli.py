@@ -75,7 +75,7 @@ def test_calibration_is_asked_for_by_name_or_file(made, verb):
 
 
 def test_every_verb_that_prices_has_one_option_and_one_default():
-    from twin import verbs
+    import twin
     from twin.cli import VERBS, load_verb, options
 
     functions = {name: verb for name in VERBS if inspect.isfunction(verb := load_verb(name))}
@@ -86,7 +86,8 @@ def test_every_verb_that_prices_has_one_option_and_one_default():
             "plan"} <= set(priced)
     assert {one.default for one in priced.values()} == {options.AUTO}
     assert all(one.annotation == options.CalibrationChoice for one in priced.values())
-    for verb in (verbs.predict, verbs.diagnose):
+    for name in priced:
+        verb = getattr(twin, name.replace("whatif", "what_if"))
         assert inspect.signature(verb).parameters["calibration"].default == options.AUTO
 
 

@@ -56,7 +56,7 @@ def test_the_lines_of_the_page_run(where, monkeypatch, capsys) -> None:
     assert abs(own.time_us / measured_us - 1) < 0.02 < abs(shipped.time_us / measured_us - 1)
     ported = names["ported"].prediction
     assert ported.certainty.time_us.holds(ported.time_us)
-    total = twin.attribute(own, "out/m").main.total
+    total = twin.attribute(own, "out/m").difference.main.total
     assert total.second == pytest.approx(SLOWER * stated.cycles, rel=1e-4)
 
 

@@ -10,6 +10,8 @@ from rich.table import Table
 from rich.text import Text
 
 from hwmodels.quantities import NOT_KNOWN, format_frequency, format_number, format_size
+from twin.network.graph import Graph
+from twin.network.operators import graph_macs, graph_parameters
 from twin.reports.tables.layout import add_row, new_pairs, new_table, spaced
 
 if TYPE_CHECKING:
@@ -89,12 +91,13 @@ def runtime_report(runtime: Runtime) -> RenderableType:
     ])
 
 
-def models_table(rows: Iterable[tuple[str, int, int, int]]) -> Table:
+def models_table(graphs: Mapping[str, Graph]) -> Table:
     """Return one row per network of the zoo: name, layers, MACs, parameters."""
     headers = ("model", "layers", "MACs", "parameters")
     table = new_table(headers, headers[1:])
-    for name, layers, macs, parameters in rows:
-        add_row(table, (name, str(layers), f"{macs:,}", f"{parameters:,}"))
+    for name, graph in graphs.items():
+        add_row(table, (name, str(len(graph.layers)), f"{graph_macs(graph):,}",
+                        f"{graph_parameters(graph):,}"))
     return table
 
 

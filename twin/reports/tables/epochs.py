@@ -10,11 +10,18 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from hwmodels.npu import BURST_BEATS
+from twin.attribution.predicted import side_of_prediction
 from twin.attribution.side import Part, Side
 from twin.prediction.accelerator.report import Counters
+from twin.prediction.prediction import Prediction
 from twin.reports.tables.layout import spaced
 
 _ENGINE = re.compile(r"engine_(\d+)_(in|out)_(busif\d+)_(\w+)_active_cycles")
+
+
+def epochs_report(prediction: Prediction) -> RenderableType:
+    """Return the epochs of a prediction with an accelerator."""
+    return epochs_part(side_of_prediction(prediction))
 
 
 def epochs_part(side: Side) -> RenderableType:

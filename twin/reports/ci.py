@@ -9,12 +9,16 @@ value, lower_value, upper_value; its built-in measure `latency` is in nanosecond
 
 from __future__ import annotations
 
+import math
+from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
 from twin.attribution.difference import Difference, Row
 from twin.attribution.sameness import NOTE
 from twin.attribution.side import Side
+from twin.prediction.document import dump_document
+from twin.reports.export import write_file
 
 MEASURES = {"time": "latency", "cycles": "cycles", "instructions": "instructions",
             "energy": "energy"}
@@ -84,3 +88,42 @@ def to_bencher(side: Side) -> dict[str, Any]:
     measures |= {name.replace("_bytes", "-size"): {"value": float(size)}
                  for name, size in side.sizes.items()}
     return {f"{side.model}/{side.board}/{side.runtime}": measures}
+
+
+def write_junit_file(difference: Difference, path: str | Path, limit: float | None, *,
+                     with_parts: bool = False) -> Path:
+    """Write JUnit XML, as of `write_junit`; without a limit no test fails."""
+    return write_file(path, write_junit(difference, math.inf if limit is None else limit,
+                                        with_parts=with_parts))
+
+
+def write_bencher(difference: Difference, path: str | Path) -> Path:
+    """Write the second side in Bencher's metric format."""
+    return write_file(path, dump_document(to_bencher(difference.second)).encode())
+
+
+def judge_limit(difference: Difference, limit: float | None, *,
+                with_parts: bool = False) -> tuple[list[str], bool]:
+    """Say what grew beyond a limit.
+
+    Parameters
+    ----------
+    difference : Difference
+        As compared.
+    limit : float or None
+        Largest relative increase.
+    with_parts : bool
+        Of every part, too.
+
+    Returns
+    -------
+    tuple of (list of str, bool)
+        What to warn of, and whether anything did.
+    """
+    if limit is None:
+        return [], False
+    spread = max(difference.first.spread, difference.second.spread)
+    doubt = [f"runs scatter by {100 * spread:.1f} % (p95 / p50), more than the limit: a change of "
+             "that size may be noise"] if spread > limit else []
+    exceeding = difference.exceeding(limit, with_parts=with_parts)
+    return [*doubt, *(describe_increase(row, limit) for row in exceeding)], bool(exceeding)

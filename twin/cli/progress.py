@@ -1,0 +1,87 @@
+"""A measurement's progress on a terminal: bars that name the bottleneck so far, and remarks."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+from rich.progress import Progress as Bars
+
+from twin.cli.output import note_written, open_console, show, warn
+from twin.verbs.measuring import Watcher
+
+if TYPE_CHECKING:
+    from calibration.collecting.collector import Progress
+    from calibration.measurement.measurement import Measurement
+    from twin.attribution.measured_layers import MeasuredNetwork
+
+
+class Terminal(Watcher):
+    """Shows a measurement as it goes on; bars only where stderr is a terminal."""
+
+    def __init__(self) -> None:
+        self._bars: Bars | None = None
+        self._temperature = ""
+        self._task: Any = None
+        self._due_s = 0.0
+
+    def __enter__(self) -> Terminal:
+        return self
+
+    def __exit__(self, *how: object) -> None:
+        self._stop()
+
+    def progress(self, progress: Progress, describe: Callable[[], MeasuredNetwork] | None) -> None:
+        """Move the bar; now and then, in a tenth of the time, say what bounds the network."""
+        if describe is None or not sys.stderr.isatty():
+            return
+        bars = self._start(progress)
+        bars.update(self._task, completed=progress.done, total=progress.total)
+        begin = time.monotonic()
+        if begin >= self._due_s:
+            worst = describe().whole.bottleneck
+            bars.update(self._task, bound=f"{worst.kind} {worst.severity:.0%}: {worst.evidence} "
+                                          f"[{worst.origin}]" if worst.kind else worst.evidence)
+            self._due_s = time.monotonic() + 10 * (time.monotonic() - begin)
+        if progress.done >= progress.total:
+            self._stop()
+
+    def remark(self, text: str) -> None:
+        """Write a warning."""
+        warn([text])
+
+    def keep(self, folder: Path, resumable: bool) -> None:
+        """Say where samples are."""
+        self._stop()
+        note_written(f"{folder}, as far as it came"
+                     + ("; --resume goes on with it" if resumable else ""))
+
+    def energy(self, measurement: Measurement, folder: Path) -> None:
+        """Print energy by layer."""
+        from twin.reports.tables.measured import energy_table
+
+        show(open_console(), energy_table(measurement))
+        note_written(folder)
+
+    def _start(self, progress: Progress) -> Bars:
+        """Return the bar of a temperature, begun with its first block."""
+        if self._bars is None or self._temperature != progress.temperature:
+            self._stop()
+            self._bars = Bars(
+                TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(),
+                TimeRemainingColumn(), TextColumn("{task.fields[bound]}", markup=False),
+                console=Console(file=sys.stderr))
+            self._task = self._bars.add_task(progress.temperature, total=progress.total, bound="")
+            self._temperature, self._due_s = progress.temperature, 0.0
+            self._bars.start()
+        return self._bars
+
+    def _stop(self) -> None:
+        if self._bars is not None:
+            self._bars.stop()
+            self._bars = None

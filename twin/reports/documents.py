@@ -1,0 +1,139 @@
+"""What verbs return, as JSON: the documents their --json writes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from hwmodels.errors import TwinError
+from twin.prediction.document import dump_document
+
+if TYPE_CHECKING:
+    from twin.attribution.difference import Difference
+    from twin.attribution.series import Series
+    from twin.learning.portability.plan import Ranking
+    from twin.learning.portability.port import Ported
+    from twin.prediction.prediction import Prediction
+
+
+def to_document(result: Any, **more: Any) -> Mapping[str, Any]:
+    """Return what a verb found as plain JSON types.
+
+    Parameters
+    ----------
+    result : Prediction, WhatIf, View, PublishedView, Diagnosis, Difference, Series, CacheReport, \
+Ranking or Ported
+        As a verb returned it.
+    more
+        Of a prediction, `per_operand`: split its bill; of a difference, `limit`: the share
+        nothing may grow by, and `with_parts`: no layer either.
+
+    Returns
+    -------
+    mapping
+        The document the verb's --json writes.
+
+    Raises
+    ------
+    TwinError
+        For what has no document.
+    """
+    write = _WRITERS.get(type(result).__name__)
+    if write is None:
+        raise TwinError(f"{type(result).__name__}: has no JSON document; accepted: "
+                        f"{', '.join(_WRITERS)}")
+    return write(result, **more)
+
+
+def write_json(result: Any, **more: Any) -> str:
+    """Return the document of a result as text: the same result gives the same bytes."""
+    return dump_document(to_document(result, **more))
+
+
+def _predicted(prediction: Prediction, per_operand: bool = False) -> Mapping[str, Any]:
+    from twin.prediction import document
+
+    written = document.to_document(prediction)
+    if per_operand:
+        from twin.prediction.operands import split_document
+
+        written = split_document(written, prediction)
+    return written
+
+
+def _compared(name: str) -> Callable[..., Mapping[str, Any]]:
+    """Return a writer of comparisons by name, loaded when it is needed."""
+    def write(result: Any) -> Mapping[str, Any]:
+        from twin.attribution import document
+
+        return getattr(document, name)(result)
+
+    return write
+
+
+def _viewed(view: Any) -> Mapping[str, Any]:
+    from twin.attribution.document import view_document
+
+    return view_document(view, view.kind)
+
+
+def _differing(difference: Difference, limit: float | None = None,
+               with_parts: bool = False) -> Mapping[str, Any]:
+    from twin.attribution.document import difference_document
+
+    exceeding = () if limit is None else difference.exceeding(limit, with_parts=with_parts)
+    return difference_document(difference, limit, exceeding)
+
+
+def _followed(series: Series) -> Mapping[str, Any]:
+    return {"schema": 1, "kind": "series", **asdict(series)}
+
+
+def _cached(report: Any) -> Mapping[str, Any]:
+    from twin.studies.caches import to_locality_document
+
+    return to_locality_document(report.locality, report.points, report.policies, report.prices)
+
+
+def _ranked(ranking: Ranking) -> dict[str, Any]:
+    def one(names: tuple[str, ...], low: float, high: float, narrowing: float) -> dict[str, Any]:
+        return {"run": list(names), "low_us": low, "high_us": high, "narrowing": narrowing}
+
+    before = ranking.certainty.time_us
+    return {
+        "kind": "predicted", "time_us": ranking.prediction.time_us, "low_us": before.low,
+        "high_us": before.high, "level": before.level,
+        "best": one(ranking.best.names, ranking.best.time_us.low, ranking.best.time_us.high,
+                    ranking.best.narrowing),
+        "candidates": [one(c.names, c.time_us.low, c.time_us.high, c.narrowing)
+                       for c in (*ranking.single, *ranking.runs)],
+        "silent": list(ranking.silent)}
+
+
+def _ported(ported: Ported) -> dict[str, Any]:
+    prediction, certainty = ported.prediction, ported.prediction.certainty
+    assert certainty is not None
+    shipped = ported.shipped
+    return {
+        "kind": "predicted", "model": prediction.deployment.graph.name,
+        "board": prediction.deployment.board.name,
+        "runtime": prediction.deployment.runtime.identity, "physics_us": ported.physics_us,
+        "time_us": prediction.time_us, "time_interval_us": asdict(certainty.time_us),
+        "energy_uj": prediction.energy_uj,
+        "energy_interval_uj": None if certainty.energy_uj is None else asdict(certainty.energy_uj),
+        "shipped": {"time_us": shipped.time_us, "why_it_differs": ported.difference,
+                    "time_interval_us": None if shipped.certainty is None else asdict(
+                        shipped.certainty.time_us)},
+        "basis": certainty.basis, "makeup": asdict(ported.makeup),
+        "extrapolating": list(certainty.extrapolating),
+        "behind": [asdict(one) for one in ported.behind],
+        "narrowing": None if ported.ranking is None else _ranked(ported.ranking)}
+
+
+_WRITERS: Mapping[str, Callable[..., Mapping[str, Any]]] = {
+    "Prediction": _predicted, "WhatIf": _compared("what_if_document"), "View": _viewed,
+    "PublishedView": _compared("published_document"), "Difference": _differing,
+    "Diagnosis": _compared("diagnosis_document"), "Series": _followed, "CacheReport": _cached,
+    "Ranking": _ranked, "Ported": _ported}
+"""By class, whose modules are loaded only where one was used."""

@@ -1,0 +1,104 @@
+"""`twin boards`: the boards there are, one in full, and a file for a new one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from os import PathLike, fspath
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hwmodels.board import file
+from hwmodels.board.facts import Board
+from hwmodels.errors import BoardError
+from twin.learning.portability import new_board as boards
+from twin.learning.portability.new_board import Guesses, Wanted
+
+if TYPE_CHECKING:
+    from calibration.virtual_board import VirtualBoard
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Boards:
+    """The boards there are.
+
+    Parameters
+    ----------
+    boards : tuple of Board
+        Those that can be read.
+    broken : mapping of str to str
+        Name to reason of those that cannot.
+    """
+
+    boards: tuple[Board, ...]
+    broken: Mapping[str, str]
+
+
+def list_boards() -> Boards:
+    """Read every board that is shipped.
+
+    Returns
+    -------
+    Boards
+        By name.
+    """
+    found, broken = [], {}
+    for name in file.list_boards():
+        try:
+            found.append(file.load_board(name))
+        except BoardError as error:
+            broken[name] = str(error)
+    return Boards(boards=tuple(found), broken=broken)
+
+
+def show_board(name: str | PathLike[str]) -> Board:
+    """Read a board.
+
+    Parameters
+    ----------
+    name : str or path
+        Of `list_boards`, or a board file.
+
+    Returns
+    -------
+    Board
+        Whose `facts` have every number with its kind and source.
+    """
+    return file.load_board(fspath(name))
+
+
+def list_virtual_boards() -> tuple[VirtualBoard, ...]:
+    """Return the boards one can run today: emulators, and what each still needs."""
+    from calibration import virtual_board
+    from twin.image.compile.build import find_missing
+
+    return tuple(replace(one, missing=one.missing or find_missing(one.name))
+                 for one in virtual_board.list_virtual_boards())
+
+
+def new_board(wanted: Wanted, output: str | PathLike[str] | None = None) -> tuple[Path, Board]:
+    """Write a board file from what a datasheet's first page says; guesses are marked as such.
+
+    Parameters
+    ----------
+    wanted : Wanted
+        What is known; the rest is guessed.
+    output : str or path, optional
+        File; by default NAME.yaml. An existing one is never replaced.
+
+    Returns
+    -------
+    tuple of (Path, Board)
+        The file, and what it says.
+    """
+    return boards.write_board(wanted, Path(output or f"{wanted.name}.yaml"))
+
+
+def check_new(name: str) -> None:
+    """Refuse a board name no file can have, or that is taken; raises `UsageError`."""
+    boards.check_name(name)
+
+
+def guess_board(wanted: Wanted) -> Guesses:
+    """Return what would be guessed of a new board."""
+    return boards.guess(wanted.core, wanted.clock_hz, wanted.like)

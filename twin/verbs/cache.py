@@ -1,0 +1,93 @@
+"""`twin cache`: how a network fares in the caches of a core."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from os import PathLike, fspath
+
+from twin.deployment.deployment import Deployment
+from twin.errors import UsageError
+from twin.learning.calibrated import AUTO, apply_calibration, choose_calibration
+from twin.prediction.locality import Locality, measure_locality
+from twin.prediction.replacement import ReplacementRange, replacement_range
+from twin.studies.caches import SIZES_BYTES, WAYS, SweepPoint, sweep_caches
+
+AXES = ("size", "ways")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CacheReport:
+    """What a network's accesses meet in the data caches.
+
+    Parameters
+    ----------
+    locality : Locality
+        Layer by layer.
+    policies : ReplacementRange
+        Times under other replacement policies, where the board's is assumed.
+    prices : str
+        Of those times.
+    points : tuple of SweepPoint
+        Miss ratios over other caches.
+    """
+
+    locality: Locality
+    policies: ReplacementRange
+    prices: str
+    points: tuple[SweepPoint, ...]
+
+
+def cache(deployment: Deployment, *, temperature: str = "warm", sweep: Sequence[str] = (),
+          calibration: str | PathLike[str] = AUTO) -> CacheReport:
+    """Show what a network's accesses meet in the data caches, layer by layer.
+
+    Parameters
+    ----------
+    deployment : Deployment
+        From `twin.deploy`.
+    temperature, calibration
+        As for `predict`.
+    sweep : sequence of str
+        Miss ratios over cache sizes ("size"), ways ("ways"), or both.
+
+    Returns
+    -------
+    CacheReport
+        Without caches where no data cache is in use.
+
+    Raises
+    ------
+    UsageError
+        For another axis.
+    """
+    check_axes(sweep)
+    locality = measure_locality(deployment, cold=temperature == "cold")
+    chosen = choose_calibration(deployment, fspath(calibration))
+    policies = replacement_range(
+        deployment if chosen is None else apply_calibration(deployment, chosen))
+    return CacheReport(locality=locality, policies=policies, points=sweep_axes(locality, sweep),
+                       prices="stated" if chosen is None else chosen.description)
+
+
+def check_axes(axes: Sequence[str]) -> None:
+    """Refuse axes nothing can be swept over; raises `UsageError`."""
+    if any(axis not in AXES for axis in axes):
+        raise UsageError(f"--sweep {','.join(axes)!r}; accepted: size, ways, or size,ways")
+
+
+def check_layer(locality: Locality, index: int | None) -> None:
+    """Refuse the index of a layer there is not; raises `UsageError`."""
+    known = [each.index for each in locality.layers]
+    if index is not None and index not in known:
+        raise UsageError(f"--layer {index}; accepted: {', '.join(map(str, known))}")
+
+
+def sweep_axes(locality: Locality, axes: Sequence[str] = AXES) -> tuple[SweepPoint, ...]:
+    """Return miss ratios over usual sizes, ways or both, and the cache's own."""
+    if not axes or not locality.caches:
+        return ()
+    own = locality.caches[0]
+    ways = sorted({*WAYS, own.ways}) if "ways" in axes else [own.ways]
+    sizes = sorted({*SIZES_BYTES, own.size_bytes}) if "size" in axes else [own.size_bytes]
+    return sweep_caches(locality.deployment, sizes, ways)

@@ -1,0 +1,99 @@
+"""`twin calibrate`: measurements become prices, written as an overlay."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from os import PathLike, fspath
+from pathlib import Path
+
+from calibration.fitting.overlay import Overlay, write_overlay
+from hwmodels.board.file import load_board
+from twin.errors import UsageError
+from twin.learning.folders import warm_of_campaign
+from twin.learning.observations import observe_folder
+from twin.learning.portability.probed import learn_all, learn_probes, split_folders
+
+
+def calibrate(folders: Sequence[str | PathLike[str]], board: str, *, runtime: str | None = None,
+              output: str | PathLike[str] | None = None, cache: str | PathLike[str] | None = None,
+              on_remark: Callable[[str], None] = lambda remark: None) -> Overlay:
+    """Learn prices of one's own board from measurements.
+
+    Parameters
+    ----------
+    folders : sequence of str or path
+        Measurements of networks, of micro-benchmarks, or of both.
+    board : str
+        Name or file of the board they were measured on.
+    runtime : str, optional
+        Whose prices micro-benchmarks correct; by default that of their plan.
+    output : str or path, optional
+        File to write the overlay to, for `predict`.
+    cache : str or path, optional
+        Folder to keep counts in, by content, for the next time.
+    on_remark : callable
+        Told what to know of the micro-benchmarks.
+
+    Returns
+    -------
+    Overlay
+        Prices, their covariance, and what they rest on.
+
+    Raises
+    ------
+    UsageError
+        For a folder without a measurement, or a runtime without micro-benchmarks.
+    """
+    machine = load_board(board)
+    probes, networks = split_folders(warm_of_campaign(fspath(one)) for one in folders)
+    if runtime is not None and not probes:
+        raise UsageError("--runtime is for micro-benchmarks; a network's folder names its own")
+    probed = learn_probes(probes, machine, runtime) if probes else None
+    kept = None if cache is None else Path(cache)
+    observations = [one for folder in networks for one in observe_folder(folder, board, cache=kept)]
+    for remark in () if probed is None else probed.remarks:
+        on_remark(remark)
+    overlay = learn_all(observations, probed, machine)
+    if output is not None:
+        write_overlay(Path(output), overlay)
+    return overlay
+
+
+def calibrate_published(output: str | PathLike[str] | None = None, *,
+                        cache: str | PathLike[str] | None = None,
+                        on_overlay: Callable[[Overlay, str | None, Path | None], None] =
+                        lambda overlay, board, path: None) -> dict[str, Overlay]:
+    """Learn from every published row that may be learnt from.
+
+    Parameters
+    ----------
+    output : str or path, optional
+        Folder to write the overlays to, as they are shipped.
+    cache : str or path, optional
+        Folder to keep counts in, by content, for the next time.
+    on_overlay : callable
+        Told of each overlay, its board (None: boards not measured) and where it was written.
+
+    Returns
+    -------
+    dict of str to Overlay
+        By name as shipped; those of a library on no known board are named by the library alone.
+    """
+    from calibration.datasets import published_rows
+    from calibration.fitting.lineages import SHIPPED
+    from calibration.fitting.overlay import shipped_path
+    from twin.learning.observations import observe_pmu_layers, observe_rows
+    from twin.learning.overlays import learn, make_overlays
+
+    kept = None if cache is None else Path(cache)
+    observations = (*observe_rows(published_rows(), cache=kept), *observe_pmu_layers(cache=kept))
+    found = {}
+    for (library, board), overlay in make_overlays(learn(observations)).items():
+        name = shipped_path(library, board).relative_to(SHIPPED)
+        path = None if output is None else Path(fspath(output)) / name
+        if path is not None:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            write_overlay(path, overlay)
+        on_overlay(overlay, board, path)
+        found[str(name)] = overlay
+    return found

@@ -1,0 +1,125 @@
+"""`twin check`: does it fit, and does it meet the limits."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from os import PathLike, fspath
+
+from twin.deployment.deployment import Deployment
+from twin.errors import UsageError
+from twin.learning import calibrated
+from twin.learning.calibrated import AUTO
+from twin.prediction.limits import Requirement
+from twin.prediction.prediction import Prediction
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Check:
+    """A prediction held to limits.
+
+    Parameters
+    ----------
+    prediction : Prediction
+        What is held to them.
+    requirements : tuple of Requirement
+        Its memories, and the limits that were asked.
+    sure : bool
+        Whether the whole interval has to meet them.
+    """
+
+    prediction: Prediction
+    requirements: tuple[Requirement, ...]
+    sure: bool = False
+
+    @property
+    def met(self) -> bool:
+        """Whether every requirement is met."""
+        return all(one.surely_met if self.sure else one.met for one in self.requirements)
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """What to warn of."""
+        doubtful = (one for one in self.requirements if one.met and not one.surely_met)
+        return (*self.prediction.warnings,
+                *(f"--sure: {one.name} may exceed its limit" for one in doubtful if self.sure))
+
+
+def check(deployment: Deployment, *, max_ms: float | None = None, max_uj: float | None = None,
+          max_ram_bytes: float | None = None, temperature: str = "warm",
+          calibration: str | PathLike[str] = AUTO, sure: bool = False) -> Check:
+    """Say whether a model fits a board and meets limits.
+
+    Parameters
+    ----------
+    deployment : Deployment
+        From `twin.deploy`, which raises `DoesNotFitError` where a memory is too small.
+    max_ms, max_uj, max_ram_bytes : float, optional
+        Longest time (ms), most energy (uJ), most RAM (bytes).
+    temperature, calibration
+        As for `predict`.
+    sure : bool
+        Limits are met only where the whole interval meets them.
+
+    Returns
+    -------
+    Check
+        Requirements and whether they are `met`.
+
+    Raises
+    ------
+    UsageError
+        For a limit that is none, or when to be sure of what has no interval.
+    """
+    check_limits(max_ms, max_uj)
+    prediction = calibrated.predict_calibrated(deployment, temperature=temperature,
+                                               calibration=fspath(calibration))
+    requirements = _list_requirements(prediction, max_ms, max_uj, max_ram_bytes)
+    if sure:
+        _require_intervals(requirements)
+    return Check(prediction=prediction, requirements=requirements, sure=sure)
+
+
+def check_limits(max_ms: float | None, max_uj: float | None) -> None:
+    """Refuse limits of time and energy nothing can meet; raises `UsageError`."""
+    for option, limit in (("--max-ms", max_ms), ("--max-uj", max_uj)):
+        if limit is not None and not 0 < limit < math.inf:
+            raise UsageError(f"{option} {limit}: is no limit; accepted: a number above 0")
+
+
+def _require_intervals(requirements: Sequence[Requirement]) -> None:
+    """Refuse to be sure of a time or an energy that is a point."""
+    for one in requirements:
+        if one.unit != "bytes" and one.predicted is not None and one.interval is None:
+            raise UsageError(f"--sure: no interval of {one.name} is known, for no measurement "
+                             "stands behind it; accepted: a board, runtime or --calibration "
+                             f"with one of {one.name}")
+
+
+def _list_requirements(prediction: Prediction, max_ms: float | None, max_uj: float | None,
+                       max_ram_bytes: float | None) -> tuple[Requirement, ...]:
+    """Return what a deployment must meet: its memories, and the limits that were asked."""
+    certainty = prediction.certainty
+    ram = prediction.deployment.plan.filled or {
+        "RAM": (prediction.ram_bytes, prediction.ram_available_bytes)}
+    requirements = [
+        *(Requirement(name=f"fits {name}", unit="bytes", predicted=used, limit=size)
+          for name, (used, size) in ram.items()),
+        Requirement(name="fits flash", unit="bytes", predicted=prediction.flash_bytes,
+                    limit=prediction.flash_available_bytes),
+    ]
+    if max_ms is not None:
+        requirements.append(Requirement(
+            name="time", unit="ms", limit=max_ms, decimals=3, predicted=prediction.time_us / 1e3,
+            interval=None if certainty is None else replace(
+                certainty.time_us, low=certainty.time_us.low / 1e3,
+                high=certainty.time_us.high / 1e3)))
+    if max_uj is not None:
+        requirements.append(Requirement(
+            name="energy", unit="uJ", limit=max_uj, decimals=1, predicted=prediction.energy_uj,
+            interval=None if certainty is None else certainty.energy_uj))
+    if max_ram_bytes is not None:
+        requirements.append(Requirement(name="RAM", unit="bytes", limit=max_ram_bytes,
+                                        predicted=prediction.ram_bytes))
+    return tuple(requirements)

@@ -1,0 +1,69 @@
+"""`twin diagnose`: which fault of a set-up explains a measurement."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from os import PathLike, fspath
+
+from twin.attribution import diagnosis
+from twin.attribution.diagnosis import Diagnosis
+from twin.attribution.marks import notes_of
+from twin.attribution.measured import read_folder, side_of_measurement
+from twin.attribution.predicted import side_of_prediction
+from twin.attribution.sameness import agree
+from twin.attribution.setup import deploy_measured, is_stand_in
+from twin.errors import UsageError
+from twin.learning.calibrated import AUTO, choose_calibration
+from twin.prediction.prediction import predict
+
+
+def diagnose(folder: str | PathLike[str], *, model: str | None = None, board: str | None = None,
+             runtime: str | None = None, clock_hz: float | None = None,
+             weights: str | None = None, arena: str | None = None,
+             healthy: str | PathLike[str] | None = None,
+             calibration: str | PathLike[str] = AUTO) -> Diagnosis:
+    """Weigh which fault of the set-up explains a measurement.
+
+    Parameters
+    ----------
+    folder : str or path
+        Of the measurement, whose header names model, board and runtime.
+    model, board, runtime, weights, arena : str, optional
+        Instead of the header's.
+    clock_hz : float, optional
+        Instead of the header's.
+    healthy : str or path, optional
+        A measurement of the same kernels known to be right.
+    calibration : str or path
+        As for `predict`; learnt prices are those of the runtime that was measured.
+
+    Returns
+    -------
+    Diagnosis
+        Faults by probability, with remarks.
+
+    Raises
+    ------
+    UsageError
+        For a prediction, or a runtime on an accelerator.
+    """
+    measurement, where = read_folder(fspath(folder))
+    if measurement.header.kind == "predicted":
+        raise UsageError(f"{where} holds a prediction; a measurement is diagnosed")
+    deployment, stand_in = deploy_measured(
+        measurement, model=model, board=board, runtime=runtime, weights=weights, arena=arena,
+        clock_hz=clock_hz)
+    if deployment.runtime.offload is not None:
+        raise UsageError(f"{deployment.runtime.identity} runs on an accelerator: faults are told "
+                         "of cores only; `twin attribute` sets its epochs side by side")
+    stands_in = is_stand_in(deployment, measurement)
+    chosen = choose_calibration(deployment, fspath(calibration),
+                                runtime=measurement.header.runtime if stands_in else None)
+    found = diagnosis.diagnose(deployment, measurement, stands_in=stands_in, calibration=chosen,
+                               healthy=read_folder(fspath(healthy))[0] if healthy else None)
+    findings = agree(side_of_prediction(predict(deployment)),
+                     side_of_measurement(measurement, str(where)))
+    return replace(found, remarks=(
+        *([stand_in] if stand_in else []),
+        *([f"calibrated: {chosen.description}"] if chosen else []), *notes_of(measurement),
+        *map(str, findings)))

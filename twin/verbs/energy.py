@@ -1,0 +1,112 @@
+"""`twin energy`: a recording of a power meter becomes energy per layer and inference."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from os import PathLike, fspath
+from pathlib import Path
+
+from calibration.measurement.measurement import Measurement, read_measurement, write_measurement
+from calibration.microbench.probes import PowerStep, is_microbench, read_power
+from calibration.power_trace import energy_samples, read_meter_file
+from calibration.power_trace.board_energy import idle_power, judge_power
+from twin.errors import UsageError
+from twin.learning.folders import find_folder
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Energy:
+    """Energy as a power meter saw it.
+
+    Parameters
+    ----------
+    measurement : Measurement
+        Energy per layer and inference, as written.
+    folder : Path
+        Where.
+    doubt : str or None
+        Why the power cannot be right.
+    steps : tuple of PowerStep or None
+        Of micro-benchmarks: what the machine draws while it does one thing.
+    idle_mw : float or None
+        While it waits, where the marks tell.
+    """
+
+    measurement: Measurement
+    folder: Path
+    doubt: str | None
+    steps: tuple[PowerStep, ...] | None = None
+    idle_mw: float | None = None
+
+
+def energy(folder: str | PathLike[str], trace: str | PathLike[str], meter: str, *,
+           supply_v: float | None = None, shunt_ohm: float | None = None,
+           mark_bit: int | None = None, runs: int | None = None, by_shape: bool = False,
+           sample_hz: float | None = None, output: str | PathLike[str] | None = None) -> Energy:
+    """Integrate a recording over the marks of the board; intervals say what the meter can tell.
+
+    Parameters
+    ----------
+    folder : str or path
+        A measurement of the same image: its times.
+    trace : str or path
+        The meter's recording.
+    meter : str
+        "ppk2", "joulescope", "lpm01a", "stlink_v3pwr" or "scope".
+    supply_v, shunt_ohm : float, optional
+        Supply voltage where the recording has none; resistance the scope is across.
+    mark_bit : int, optional
+        Digital input of the mark; by default the one that moves.
+    runs : int, optional
+        Inferences between the two edges of a window.
+    by_shape : bool
+        No mark: find one inference by the shape of its power.
+    sample_hz : float, optional
+        Of a stream without time stamps.
+    output : str or path, optional
+        Folder to write; by default energy-TRACE beside the measurement.
+
+    Returns
+    -------
+    Energy
+        As written.
+
+    Raises
+    ------
+    UsageError
+        When runs are given without a window, or the measurement has no times of layers.
+    """
+    if by_shape and runs is not None:
+        raise UsageError("--by-shape finds one inference; --runs is for a window between two marks")
+    source, trace = find_folder(Path(folder)), fspath(trace)
+    measured = read_measurement(source)
+    recording = read_meter_file(trace, meter, supply_v=supply_v, shunt_ohm=shunt_ohm,
+                                mark_bit=mark_bit, sample_hz=sample_hz)
+    layers, times_us = _layer_times(measured)
+    samples = energy_samples(recording, layers, times_us, runs=runs, by_shape=by_shape)
+    environment = {**dict(measured.header.environment), "meter": meter, "trace": trace,
+                   "alignment": "shape" if by_shape else f"{len(recording.marks_us)} marks"}
+    found = Measurement(samples=tuple(samples), header=replace(
+        measured.header, environment=tuple(environment.items()),
+        supply_v=supply_v or measured.header.supply_v, source=f"twin energy of {trace}"))
+    target = Path(output) if output else source.parent / f"energy-{Path(trace).stem}"
+    write_measurement(target, found)
+    cpu_hz = dict(measured.header.clocks_hz).get("cpu")
+    doubt = judge_power(found.percentile("power_mean", 50), cpu_hz) if cpu_hz else None
+    if not is_microbench(measured):
+        return Energy(measurement=found, folder=target, doubt=doubt)
+    return Energy(
+        measurement=found, folder=target, doubt=doubt,
+        steps=tuple(read_power(measured, found, str(source))),
+        idle_mw=None if by_shape or not recording.marks_us else idle_power(recording))
+
+
+def _layer_times(measured: Measurement) -> tuple[list[int], list[float]]:
+    """Return layers and how long each takes, in us, from cycles or ticks."""
+    clocks = dict(measured.header.clocks_hz)
+    for counter, clock in (("cpu_cycles", "cpu"), ("timer_ticks", "timer")):
+        layers = [index for index in measured.layers if measured.count(counter, index)]
+        if layers and clock in clocks:
+            return layers, [measured.percentile(counter, 50, index) / clocks[clock] * 1e6
+                            for index in layers]
+    raise UsageError("the measurement has no times of layers; measure with a real clock first")

@@ -1,0 +1,144 @@
+"""`twin measure`: run a network on a board, real or virtual, and keep every sample."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from dataclasses import dataclass
+from os import PathLike, fspath
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from twin.errors import UsageError
+from twin.network.readers import read_model
+from twin.verbs.campaign import Run
+from twin.verbs.measuring import HOST, MeasureOptions, Watcher, aim, find_machine
+
+if TYPE_CHECKING:
+    from twin.attribution.measured_layers import MeasuredNetwork
+    from twin.network.graph import Graph
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measured:
+    """What a board did.
+
+    Parameters
+    ----------
+    folder : Path
+        With a folder of samples per temperature.
+    networks : tuple of MeasuredNetwork
+        What each says, the warm one last.
+    graph : Graph
+        What ran.
+    virtual : str or None
+        Where, if not on a real board.
+    """
+
+    folder: Path
+    networks: tuple[MeasuredNetwork, ...]
+    graph: Graph
+    virtual: str | None
+
+
+def measure(model: str | PathLike[str], board: str, options: MeasureOptions | None = None, *,
+            watcher: Watcher | None = None) -> Measured:
+    """Measure a network on a board, or on this machine: raw samples and what they say.
+
+    Parameters
+    ----------
+    model : str or path
+        A model file or a network of the zoo.
+    board : str
+        Name or file of the board, or "host".
+    options : MeasureOptions, optional
+        How, and on what; by default on the board that is plugged in.
+    watcher : Watcher, optional
+        Told of progress and trouble.
+
+    Returns
+    -------
+    Measured
+        Every layer's cycles, time, counters and bottleneck; samples are in its folder.
+
+    Raises
+    ------
+    UsageError
+        When options contradict each other, or the folder holds a measurement.
+    LinkError
+        When the board does not answer.
+    """
+    options, watcher = aim(board, options), watcher or Watcher()
+    if options.resume and options.output is None:
+        raise UsageError("--resume needs the -o DIR of a network's measurement")
+    machine = find_machine(board, options)
+    graph = read_model(fspath(model))
+    name = machine.name if machine is not None else HOST
+    folder = Path(options.output) if options.output else _default_folder(graph.name, name)
+    _check_folder(folder, options.resume)
+    data = None if options.input_file is None else _read_input(Path(options.input_file), graph)
+    fresh = not folder.exists()
+    run = Run(graph=graph, board=machine, options=options, folder=folder, data=data,
+              watcher=watcher)
+    try:
+        networks = run.measure()
+    except BaseException:
+        if any(folder.glob("*/samples.jsonl")):
+            watcher.keep(folder, True)
+        elif fresh:  # an image and no sample: the same command is to work again
+            shutil.rmtree(folder, ignore_errors=True)
+        raise
+    return Measured(folder=folder, networks=networks, graph=graph, virtual=options.virtual)
+
+
+def _check_folder(folder: Path, resume: bool) -> None:
+    """Refuse to write over a measurement, or to go on with none."""
+    begun = any((folder / part / "header.json").exists() for part in ("cold", "warm"))
+    if begun and not resume:
+        raise UsageError(f"{folder} holds a measurement, and none is written over; give another "
+                         "-o, or --resume to go on with it")
+    if resume and not begun:
+        raise UsageError(f"{folder}: holds no measurement to go on with")
+
+
+def _read_input(path: Path, graph: Graph) -> bytes:
+    """Read the network's input, and refuse another length before anything is built."""
+    from twin.image.compile.verification import random_input
+
+    data = path.read_bytes()
+    wanted = random_input(graph).nbytes
+    if len(data) != wanted:
+        raise UsageError(f"{path}: has {len(data)} bytes; {graph.name} takes {wanted}")
+    return data
+
+
+def _default_folder(model: str, board: str) -> Path:
+    return Path("out") / "measurements" / f"{model}-{board}-{time.strftime('%Y%m%d-%H%M%S')}"
+
+
+def fold_stacks(measured: Measured) -> tuple[list[str], str | None]:
+    """Return where the time goes as folded stacks, and what they lack.
+
+    Parameters
+    ----------
+    measured : Measured
+        Of `measure`.
+
+    Returns
+    -------
+    tuple of (list of str, str or None)
+        One line per stack: frames by semicolon, then its weight. Layers as measured; on the host
+        functions, where py-spy is installed, and else a remark.
+    """
+    sampled = measured.virtual == HOST
+    if sampled:
+        from twin.image.compile.profile import find_profiler, sample_stacks
+
+        if find_profiler() is not None:
+            return sample_stacks(measured.graph), None
+    network = measured.networks[-1]
+    model = network.measurement.header.model
+    return [f"{model};{layer.op};{layer.index} {layer.name.replace(';', ',')} {layer.p50:.0f}\n"
+            for layer in network.layers], (
+        "the flamegraph shows layers only; functions need py-spy: pip install py-spy"
+        if sampled else None)

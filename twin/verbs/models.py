@@ -1,0 +1,46 @@
+"""`twin models`: the networks of the zoo, and writing one to a file."""
+
+from __future__ import annotations
+
+from os import PathLike
+from pathlib import Path
+
+from twin.errors import UsageError
+from twin.network import zoo
+from twin.network.graph import Graph
+
+
+def list_models() -> dict[str, Graph]:
+    """Build every network of the zoo, by name."""
+    return {name: zoo.build(name) for name in zoo.NAMES}
+
+
+def export_model(name: str, file: str | PathLike[str]) -> Path:
+    """Write a network of the zoo as a real .tflite or .onnx file.
+
+    Parameters
+    ----------
+    name : str
+        Of `list_models`.
+    file : str or path
+        Where to: .tflite or .onnx.
+
+    Returns
+    -------
+    Path
+        The file.
+
+    Raises
+    ------
+    UsageError
+        For another ending.
+    """
+    from twin.network.writers.onnx import write_onnx
+    from twin.network.writers.tflite import write_tflite
+
+    target = Path(file)
+    writers = {".tflite": write_tflite, ".onnx": write_onnx}
+    if target.suffix.lower() not in writers:
+        raise UsageError(f"{file}: a model file ends in .tflite or .onnx")
+    writers[target.suffix.lower()](zoo.build(name), target)
+    return target

@@ -1,0 +1,54 @@
+"""`twin plan`: which micro-benchmarks most narrow a prediction's interval."""
+
+from __future__ import annotations
+
+from os import PathLike, fspath
+from pathlib import Path
+
+from twin.deployment.deployment import Deployment
+from twin.errors import UsageError
+from twin.learning.calibrated import AUTO, apply_calibration, choose_calibration
+from twin.learning.portability.plan import Ranking, rank_benchmarks
+from twin.prediction.prediction import predict
+
+
+def plan(deployment: Deployment, *, calibration: str | PathLike[str] = AUTO) -> Ranking:
+    """Rank micro-benchmarks by how much they would narrow a prediction; name the best two.
+
+    Parameters
+    ----------
+    deployment : Deployment
+        What is to be known better.
+    calibration : str or path
+        As for `predict`; "none" has no interval to narrow.
+
+    Returns
+    -------
+    Ranking
+        Best first; `write_best` makes a plan of it for `measure`.
+
+    Raises
+    ------
+    UsageError
+        Without learnt prices.
+    """
+    chosen = choose_calibration(deployment, fspath(calibration))
+    if chosen is None:
+        raise UsageError(f"no learnt prices for {deployment.runtime.identity} on "
+                         f"{deployment.board.name}, so no interval to narrow; accepted: "
+                         "--calibration FILE, or a runtime that was measured somewhere")
+    return rank_benchmarks(predict(apply_calibration(deployment, chosen)), chosen,
+                           deployment.board)
+
+
+def write_best(ranking: Ranking, path: str | PathLike[str]) -> Path:
+    """Write the best two micro-benchmarks as a plan file; returns where."""
+    from twin.learning.portability.plan_file import PlanFile, write_plan
+    from twin.reports.tables.portability import interval_text
+
+    deployment, best = ranking.prediction.deployment, ranking.best
+    return write_plan(Path(path), PlanFile(
+        board=deployment.board.name, benchmarks=best.names, runtime=deployment.runtime.identity,
+        model=deployment.graph.name,
+        expected=f"from {interval_text(ranking.certainty.time_us)} to "
+                 f"{interval_text(best.time_us)}"))

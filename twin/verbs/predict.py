@@ -1,0 +1,33 @@
+"""`twin predict`: cycles, time and energy of one inference, and why."""
+
+from __future__ import annotations
+
+from os import PathLike, fspath
+
+from twin.deployment.deployment import Deployment
+from twin.learning import calibrated
+from twin.learning.calibrated import AUTO
+from twin.prediction.prediction import Prediction
+
+
+def predict(deployment: Deployment, *, temperature: str = "warm",
+            calibration: str | PathLike[str] = AUTO) -> Prediction:
+    """Predict cycles, time and energy of one inference, why, and how sure that is.
+
+    Parameters
+    ----------
+    deployment : Deployment
+        From `twin.deploy`.
+    temperature : str
+        "warm" (after at least one inference) or "cold" (caches empty).
+    calibration : str or path
+        "auto": learnt prices that are shipped for this board and runtime; "none": stated prices;
+        else an overlay file of `calibrate`.
+
+    Returns
+    -------
+    Prediction
+        With `certainty` where learnt prices were used.
+    """
+    return calibrated.predict_calibrated(deployment, temperature=temperature,
+                                         calibration=fspath(calibration))
