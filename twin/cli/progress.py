@@ -31,9 +31,11 @@ class Terminal(Watcher):
         self._due_s = 0.0
 
     def __enter__(self) -> Terminal:
+        """Show nothing until there is something to show."""
         return self
 
     def __exit__(self, *how: object) -> None:
+        """Take the bar away."""
         self._stop()
 
     def progress(self, progress: Progress, describe: Callable[[], MeasuredNetwork] | None) -> None:

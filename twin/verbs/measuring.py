@@ -46,6 +46,7 @@ class PowerRuns:
     shunt_ohm: float | None = None
 
     def __post_init__(self) -> None:
+        """Refuse meters that exclude each other."""
         check_power(self.runs, self.bus, self.shunt_ohm, repeat=self.repeat)
 
 
