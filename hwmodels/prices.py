@@ -48,7 +48,7 @@ from collections.abc import Iterator
 from hwmodels.board.facts import Board, Cache, EventPrice, Memory, Power
 from hwmodels.counts import ISSUE_EVENTS, Price, Prices
 from hwmodels.errors import BoardError
-from hwmodels.paths.lookup import code_cache, data_cache, lower_cache
+from hwmodels.paths.data import code_cache, data_cache, lower_cache
 from hwmodels.paths.refill import (
     beat_bytes,
     clock_ratio,

@@ -99,10 +99,7 @@ def test_predict_loads_what_it_uses() -> None:
                  "twin.attribution", "twin.runtimes.offload", "hwmodels.npu", "hwmodels.bus",
                  "calibration.datasets", "calibration.measurement", "twin.cli.measure"):
         assert not [name for name in loaded if name == part or name.startswith(f"{part}.")]
-    files = [ROOT.joinpath(*name.split(".")) for name in loaded]
-    empty = [file for file in files if (file / "__init__.py").is_file()
-             and len(ast.parse((file / "__init__.py").read_text(encoding="utf-8")).body) < 2]
-    assert len(loaded) - len(empty) < 110  # Packages of nothing but a docstring load nothing.
+    assert len(loaded) < 110  # Packages that only say what they are count, too.
 
 
 def test_numba_kernels_import_each_other_only() -> None:

@@ -18,7 +18,7 @@ from benchmarks.accuracy.specifications import Baselines, count_macs, fit_baseli
 from calibration.datasets import PublishedRow, published_rows
 from calibration.fitting.bands import choose_band
 from calibration.fitting.intervals import Band
-from calibration.fitting.lineages import name_family
+from calibration.fitting.overlay import name_family
 from calibration.fitting.prices import Fit, log_total, predict_totals
 from calibration.fitting.validation import HeldOut, total_error
 from twin.learning.observations import (

@@ -20,8 +20,8 @@ from benchmarks.operators.table import Counted, read_graphs, read_rows
 from hwmodels.errors import TwinError
 from hwmodels.isa.instruction import parse_code
 from hwmodels.simulator import simulate
+from twin.deployment.core import code_address, lower_network
 from twin.deployment.deployment import deploy
-from twin.deployment.sites import code_address, lower_network
 from twin.runtimes.counted.table import FOLDER
 
 BOARDS = {"cortex-m4": "nucleo_l4r5zi", "cortex-m7": "nucleo_h7a3zi_q",

@@ -7,7 +7,7 @@ from collections.abc import Hashable, Iterable, Sequence
 import numpy as np
 
 from calibration.fitting.intervals import CONFORMAL_ROWS, Band, make_band, student_band, widest
-from calibration.fitting.lineages import Cell
+from calibration.fitting.overlay import Cell
 from calibration.fitting.prices import Fit
 from calibration.fitting.validation import HeldOut, stranger_scale
 

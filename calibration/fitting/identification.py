@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from calibration.fitting.lineages import Cell
-from calibration.fitting.prices import Estimate, Fit
+from calibration.fitting.overlay import Cell, Estimate
+from calibration.fitting.prices import Fit
 
 TOLD = 0.5
 """A direction counts as told when data halve its variance."""

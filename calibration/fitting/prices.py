@@ -30,9 +30,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from calibration.errors import FitError
+from calibration.fitting.overlay import Estimate
 
 if TYPE_CHECKING:
-    from calibration.fitting.lineages import Cell
+    from calibration.fitting.overlay import Cell
     from calibration.fitting.prior import Prior
 
 HUBER = 1.5
@@ -120,32 +121,6 @@ class Noise:
 
     network_sd: float
     row_sd: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Estimate:
-    """Prices of one cell.
-
-    Parameters
-    ----------
-    names : tuple of str
-        Prices.
-    log : numpy.ndarray
-        Shape (names,): log of the factor on the stated price.
-    covariance, prior_covariance : numpy.ndarray
-        Shape (names, names): after and before the data.
-    """
-
-    names: tuple[str, ...]
-    log: np.ndarray
-    covariance: np.ndarray
-    prior_covariance: np.ndarray
-
-    @property
-    def factors(self) -> np.ndarray:
-        """What stated prices are multiplied by."""
-        factors: np.ndarray = np.exp(self.log)
-        return factors
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any, TypeVar
 
-from hwmodels.board.declaration import ByScale, Part, Table, keys_of
+from hwmodels.board.declaration import PLAIN, ByScale, Leaf, Part, Quantity, Table, keys_of
 from hwmodels.board.facts import (
     Board,
     Bus,
@@ -20,7 +20,6 @@ from hwmodels.board.facts import (
     Memory,
     Power,
 )
-from hwmodels.board.leaf import PLAIN, Leaf, Quantity
 from hwmodels.board.npu import (
     HandOver,
     Interface,

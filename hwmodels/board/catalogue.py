@@ -16,13 +16,13 @@ from hwmodels.board.declaration import (
     Kind,
     Part,
     Plain,
+    Quantity,
     Reference,
     Several,
     Table,
     keys_of_part,
 )
-from hwmodels.board.layout import BOARD_FILE
-from hwmodels.board.leaf import Quantity
+from hwmodels.board.schema import BOARD_FILE
 from hwmodels.quantities import UNITS
 
 HEADING = """# What a board file holds

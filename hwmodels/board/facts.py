@@ -18,6 +18,7 @@ from hwmodels.board.declaration import (
     CURRENT_PER_MHZ,
     ENERGY,
     FREQUENCY,
+    KINDS,
     RATE,
     SHARE,
     SIZE,
@@ -29,11 +30,11 @@ from hwmodels.board.declaration import (
     Choice,
     Key,
     Part,
+    Quantity,
     Reference,
     Several,
 )
 from hwmodels.board.external import Sdram, SerialMemory
-from hwmodels.board.leaf import KINDS, Quantity
 from hwmodels.board.npu import Npu
 from hwmodels.board.policies import POLICIES
 from hwmodels.errors import BoardError, did_you_mean

@@ -94,7 +94,7 @@ def change_board(board: Board, overrides: Mapping[str, object]) -> Board:
 
 def _make(document: dict[str, Any], file: str, overrides: Mapping[str, object]) -> Board:
     from hwmodels.board.assembly import assemble, to_plain
-    from hwmodels.board.leaf import WHAT_IF
+    from hwmodels.board.declaration import WHAT_IF
     from hwmodels.board.rules import find_broken
     from hwmodels.board.schema import validate
 
@@ -113,7 +113,7 @@ def _make(document: dict[str, Any], file: str, overrides: Mapping[str, object]) 
 
 def _set(section: Section, plain: Any, path: str, value: object, file: str) -> None:
     """Write one what-if into the plain form of a board file."""
-    from hwmodels.board.leaf import WHAT_IF, Leaf, Quantity
+    from hwmodels.board.declaration import WHAT_IF, Leaf, Quantity
     from hwmodels.board.schema import Section
 
     *parents, last = path.split(".")

@@ -19,11 +19,11 @@ from hwmodels.board.declaration import (
     TEXT,
     WHOLE_CYCLES,
     Key,
+    Quantity,
     Reference,
     Several,
     Table,
 )
-from hwmodels.board.leaf import Quantity
 from hwmodels.errors import BoardError, did_you_mean
 
 ROLES = ("convolution", "depthwise", "pooling", "arithmetic", "activation", "weight_decode")

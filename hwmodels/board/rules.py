@@ -5,9 +5,8 @@ from __future__ import annotations
 import itertools
 from collections.abc import Collection, Iterable, Iterator
 
-from hwmodels.board.declaration import Reference, Several
+from hwmodels.board.declaration import Leaf, Reference, Several
 from hwmodels.board.external import MODE
-from hwmodels.board.leaf import Leaf
 from hwmodels.board.npu import BURST_BEATS, ROLES, THROUGH
 from hwmodels.board.schema import Section
 from hwmodels.counts import EVENTS

@@ -33,7 +33,7 @@ from hwmodels.cache.touches import BYPASS, HIT, Touches, visit_touches
 from hwmodels.counts import CountLine
 from hwmodels.errors import BoardError
 from hwmodels.kernel import Kernel
-from hwmodels.paths.lookup import data_cache
+from hwmodels.paths.data import data_cache
 
 MOST_BURSTS = 1 << 17
 """Bursts of a kernel that are run; the rest is taken to wait like them."""

@@ -17,7 +17,6 @@ from hwmodels.board.facts import Cache, Memory
 from hwmodels.board.policies import MOST_TREE_WAYS, POLICIES, policy_of
 from hwmodels.errors import BoardError, KernelError, did_you_mean
 from hwmodels.kernel import Nest, Operand
-from hwmodels.nest.plan import plan_nests
 from hwmodels.nest.program import (
     CLOCK_WORD,
     MARK_WORD,
@@ -29,6 +28,7 @@ from hwmodels.nest.program import (
     SET_WORDS,
     WRITE_WORD,
     Program,
+    plan_nests,
 )
 from hwmodels.nest.stream import Traffic
 

@@ -13,10 +13,16 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from hwmodels.errors import KernelError
-from hwmodels.isa.forms import FLAGS, FORMS, LEAST_OPERANDS, PREDICATE, Reads
-from hwmodels.isa.mnemonics import Mnemonic
-from hwmodels.isa.operands import Operand, read_operands
-from hwmodels.isa.words import Word, is_narrow, read_word
+from hwmodels.isa.mnemonics import Mnemonic, Word, is_narrow, read_word
+from hwmodels.isa.operands import (
+    FLAGS,
+    FORMS,
+    LEAST_OPERANDS,
+    PREDICATE,
+    Operand,
+    Reads,
+    read_operands,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -29,8 +29,7 @@ from hwmodels.core.timing import CoreTiming
 from hwmodels.counts import CountLine
 from hwmodels.isa.instruction import parse_code
 from hwmodels.kernel import Access, Block, Kernel, Loop, Operand
-from hwmodels.paths.data import count_line, run_nests
-from hwmodels.paths.lookup import code_cache
+from hwmodels.paths.data import code_cache, count_line, run_nests
 from hwmodels.paths.refill import beat_bytes, clock_ratio, line_wait_cycles, refill_cycles
 
 HALFWORD = 2

@@ -12,9 +12,15 @@ import pytest
 from hwmodels.board import facts
 from hwmodels.board.assembly import read
 from hwmodels.board.catalogue import list_facts, write_reference
-from hwmodels.board.declaration import WHOLE_CYCLES, Key, Part, Reference, keys_of
+from hwmodels.board.declaration import (
+    WHOLE_CYCLES,
+    Key,
+    Part,
+    Reference,
+    RefusedValueError,
+    keys_of,
+)
 from hwmodels.board.file import list_boards, load_board
-from hwmodels.board.leaf import RefusedValueError
 from hwmodels.board.schema import section_of
 
 PAGE = Path(__file__).parents[2] / "docs" / "boards.md"

@@ -14,8 +14,7 @@ from hwmodels.counts import Counts, make_bill
 from hwmodels.isa.instruction import parse_code
 from hwmodels.kernel import Access, Block, Kernel, Loop, Operand
 from hwmodels.paths.code import CodePath
-from hwmodels.paths.data import DataPath
-from hwmodels.paths.lookup import data_cache
+from hwmodels.paths.data import DataPath, data_cache
 from hwmodels.paths.refill import beat_bytes, clock_ratio, refill_cycles
 from hwmodels.prices import derive_prices
 from hwmodels.simulator import simulate

@@ -1,4 +1,4 @@
-"""The target of a runtime whose kernels run on the board's main core."""
+"""The core as a target: where a kernel's operands are, the kernels of a network, their price."""
 
 from __future__ import annotations
 
@@ -8,19 +8,201 @@ from typing import TYPE_CHECKING
 
 from hwmodels.board.facts import Board
 from hwmodels.counts import Bill, Counts, Prices
-from hwmodels.kernel import Kernel
+from hwmodels.errors import KernelError
+from hwmodels.kernel import Kernel, Operand
 from hwmodels.simulator import add_background
+from twin.deployment.buffer import align
 from twin.deployment.costs import EpochPrediction, LayerCost
 from twin.deployment.deployment import Deployment, PriceOnCore
 from twin.deployment.memories import choose_memory, find_roomy
-from twin.deployment.placement import Plan
-from twin.deployment.sites import lower_on_core
-from twin.network.graph import Graph
+from twin.deployment.placement import ArenaSlot, Plan, layer_dtype, requantisation_bytes
+from twin.errors import RuntimeRefusedError
+from twin.network.graph import Graph, Layer
+from twin.network.operators import is_alias
 from twin.runtimes import Runtime, list_compilers
+from twin.runtimes.lowering import Site
 
 if TYPE_CHECKING:
     from calibration.fitting.intervals import Interval
     from twin.deployment.changes import WhatIf
+
+_PLAIN = ("input", "weights", "bias")
+NAMES = {
+    "conv_2d": _PLAIN, "depthwise_conv_2d": _PLAIN, "transpose_conv_2d": _PLAIN,
+    "fully_connected": _PLAIN, "prelu": _PLAIN,
+    "svdf": ("input", "weights", "weights2", "bias", "state"),
+    "lstm": ("input", "weights", "weights2", "bias", "state", "state2"),
+    "gru": ("input", "weights", "weights2", "bias", "state"),
+}
+"""Operand names of the inputs of weighted operators; all others read "input", "input2", ..."""
+
+_LINE_BYTES = 32
+
+
+def lower_network(deployment: Deployment) -> tuple[tuple[Kernel, ...], ...]:
+    """Return the kernels of every layer, in execution order, as the runtime's target has them.
+
+    Parameters
+    ----------
+    deployment : Deployment
+        Placed network.
+
+    Returns
+    -------
+    tuple of tuple of Kernel
+        One tuple per layer of `deployment.executed`; of an alias none.
+
+    Raises
+    ------
+    RuntimeRefusedError
+        When the runtime has no kernel for an operator or its type.
+    """
+    return deployment.target.lower(deployment)
+
+
+def lower_on_core(deployment: Deployment) -> tuple[tuple[Kernel, ...], ...]:
+    """Return what the runtime's library makes of every layer that runs on the core.
+
+    Raises
+    ------
+    RuntimeRefusedError
+        When it has no kernel for an operator or its type.
+    """
+    graph = deployment.executed
+    core, offloaded = deployment.board.core, deployment.plan.fusion.offloaded
+    parameter_offset = 0
+    lowered: list[tuple[Kernel, ...]] = []
+    weight_offsets = dict(deployment.placement.weight_offsets)
+    for position, layer in enumerate(graph.layers):
+        if is_alias(layer) or position in offloaded:
+            lowered.append(())
+            parameter_offset += requantisation_bytes(graph, layer)
+            continue
+        operands = _operands(deployment, layer, position, weight_offsets, parameter_offset)
+        parameter_offset += requantisation_bytes(graph, layer)
+        site = Site(isa=core.isa, fpu=core.fpu, operands=operands)
+        lowering = deployment.runtime.lowering(
+            layer.op, layer_dtype(graph, layer), core.isa)
+        try:
+            lowered.append(lowering.lower(graph, layer, site))
+        except KernelError as error:
+            raise RuntimeRefusedError(
+                f"{graph.source}: layer {layer.index} {layer.op} {layer.name!r} does not fit the "
+                f"kernels of {deployment.runtime.identity}: {error}") from error
+    return tuple(lowered)
+
+
+def code_address(deployment: Deployment) -> int:
+    """First byte of the kernels' code."""
+    return deployment.board.memory(deployment.code).address
+
+
+def weights_address(deployment: Deployment) -> int:
+    """First byte of the weights: behind the code where both share a memory."""
+    base = deployment.board.memory(deployment.constants).address
+    if deployment.constants == deployment.code:
+        base += align(deployment.runtime.code_bytes, _LINE_BYTES)
+    return base
+
+
+def arena_address(deployment: Deployment) -> int:
+    """First byte of the arena: behind weights and code where they share its memory."""
+    base = deployment.board.memory(deployment.arena).address
+    if deployment.arena == deployment.weights:
+        base = weights_address(deployment) + align(deployment.placement.weights_bytes, _LINE_BYTES)
+    elif deployment.arena == deployment.code:
+        base += align(deployment.runtime.code_bytes, _LINE_BYTES)
+    return base
+
+
+def _operands(deployment: Deployment, layer: Layer, position: int,
+              weight_offsets: dict[int, int], parameter_offset: int) -> tuple[Operand, ...]:
+    graph = deployment.executed
+    operands = [
+        _tensor_operand(deployment, position, name, role, tensor_id, weight_offsets)
+        for name, role, tensor_id in _named_tensors(graph, layer)
+    ]
+    parameter_bytes = requantisation_bytes(graph, layer)
+    if parameter_bytes:
+        operands.append(_parameter_operand(deployment, parameter_offset, parameter_bytes))
+    scratch = deployment.placement.slot(-1 - position)
+    if scratch is not None:
+        memory, address = _locate(deployment, scratch)
+        operands.append(Operand(name="scratch", role="scratch", memory=memory, address=address,
+                                size_bytes=scratch.size_bytes))
+    return tuple(operands)
+
+
+def _named_tensors(graph: Graph, layer: Layer) -> list[tuple[str, str, int]]:
+    """(operand name, role, tensor index) of every tensor a layer touches."""
+    names = NAMES.get(layer.op) or tuple(
+        _numbered("input", place) for place in range(len(layer.inputs)))
+    named = [(name, name.rstrip("0123456789"), tensor_id)
+             for name, tensor_id in zip(names, layer.inputs, strict=False) if tensor_id >= 0]
+    named += [(_numbered("output", place), "output", tensor_id)
+              for place, tensor_id in enumerate(layer.outputs)]
+    return named
+
+
+def _numbered(name: str, place: int) -> str:
+    return name if place == 0 else f"{name}{place + 1}"
+
+
+def buffers_address(deployment: Deployment) -> int:
+    """First byte of the buffers weights are copied to: behind the arena where they share RAM."""
+    memory = deployment.tile_memory
+    if memory.name != deployment.arena:
+        return memory.address
+    used = deployment.placement.arena_bytes + deployment.placement.parameter_bytes
+    return arena_address(deployment) + align(used, _LINE_BYTES)
+
+
+def _tensor_operand(deployment: Deployment, position: int, name: str, role: str, tensor_id: int,
+                    weight_offsets: dict[int, int]) -> Operand:
+    tensor = deployment.executed.tensors[tensor_id]
+    buffers = deployment.buffers
+    if buffers is not None and (position, tensor_id) in buffers.offsets:
+        return Operand(name=name, role=role, memory=deployment.tile_memory.name,
+                       address=buffers_address(deployment) + buffers.offsets[position, tensor_id],
+                       size_bytes=tensor.size_bytes)
+    home = deployment.plan.homes.get(tensor_id)
+    if home is not None:
+        return Operand(name=name, role=role, memory=home.memory, address=home.address,
+                       size_bytes=tensor.size_bytes)
+    if tensor_id in weight_offsets:
+        return Operand(name=name, role=role, memory=deployment.constants,
+                       address=weights_address(deployment) + weight_offsets[tensor_id],
+                       size_bytes=tensor.size_bytes)
+    slot = deployment.placement.slot(tensor_id)
+    assert slot is not None, f"{tensor.name} has no place"
+    memory, address = _locate(deployment, slot)
+    return Operand(name=name, role=role, memory=memory, address=address,
+                   size_bytes=tensor.size_bytes)
+
+
+def _locate(deployment: Deployment, slot: ArenaSlot) -> tuple[str, int]:
+    """Memory and first byte of a buffer of the arena."""
+    home = deployment.plan.homes.get(slot.tensor)
+    if home is not None:
+        return home.memory, home.address
+    return deployment.arena, arena_address(deployment) + slot.offset_bytes
+
+
+def _parameter_operand(deployment: Deployment, offset: int, size_bytes: int) -> Operand:
+    placement = deployment.placement
+    if deployment.runtime.parameters_in == "arena":
+        memory = deployment.arena
+        base = arena_address(deployment) + placement.arena_bytes
+    else:
+        memory = deployment.constants
+        base = weights_address(deployment) + placement.weights_bytes - _all_parameters(deployment)
+    return Operand(name="parameters", role="parameters", memory=memory, address=base + offset,
+                   size_bytes=size_bytes)
+
+
+def _all_parameters(deployment: Deployment) -> int:
+    graph = deployment.executed
+    return sum(requantisation_bytes(graph, layer) for layer in graph.layers)
 
 
 class Core:

@@ -17,14 +17,20 @@ from pathlib import Path
 import numpy as np
 
 from calibration.fitting.intervals import Band, Interval, bound
-from calibration.fitting.lineages import locate
-from calibration.fitting.overlay import Entry, Overlay, find_entry, read_overlay, read_shipped
-from calibration.fitting.prices import Estimate
+from calibration.fitting.overlay import (
+    Entry,
+    Estimate,
+    Overlay,
+    find_entry,
+    locate,
+    read_overlay,
+    read_shipped,
+)
 from hwmodels.board.facts import Board, EventPrice
 from hwmodels.counts import ISSUE_EVENTS, Bill
 from hwmodels.prices import derive_prices
+from twin.deployment.core import lower_network
 from twin.deployment.deployment import Deployment
-from twin.deployment.sites import lower_network
 from twin.errors import UsageError
 from twin.learning.tally import (
     ENERGY_PRICES,

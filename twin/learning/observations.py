@@ -14,7 +14,7 @@ import numpy as np
 from calibration.datasets import PublishedRow, read_table
 from calibration.datasets.published import refuse_sealed
 from calibration.errors import MeasurementError
-from calibration.fitting.lineages import Cell, locate, name_network
+from calibration.fitting.overlay import Cell, locate, name_network
 from calibration.fitting.prices import Evidence, Fit
 from calibration.measurement.measurement import Measurement, read_measurement
 from hwmodels.errors import TwinError

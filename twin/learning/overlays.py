@@ -13,17 +13,19 @@ from calibration.errors import FitError
 from calibration.fitting.bands import choose_band
 from calibration.fitting.identification import identify
 from calibration.fitting.intervals import Band
-from calibration.fitting.lineages import Cell, list_releases
 from calibration.fitting.overlay import (
     BandModel,
+    Cell,
     Data,
     Entry,
+    Estimate,
     Learnt,
     Overlay,
     Support,
+    list_releases,
     pack_covariance,
 )
-from calibration.fitting.prices import Estimate, Fit, fit_prices
+from calibration.fitting.prices import Fit, fit_prices
 from calibration.fitting.prior import Prior, Spread, known_prior, pool_prior
 from calibration.fitting.spread import (
     claim_fewer,

@@ -19,8 +19,8 @@ import numpy as np
 import hwmodels
 from hwmodels.counts import Counts, Prices
 from hwmodels.simulator import simulate
+from twin.deployment.core import code_address, lower_network
 from twin.deployment.deployment import Deployment
-from twin.deployment.sites import code_address, lower_network
 from twin.errors import UsageError
 from twin.prediction.host import CORE_EVENTS, family_of, runtime_prices
 from twin.runtimes.runtime import COPY, FAMILIES
@@ -38,7 +38,7 @@ ENERGY_PRICES = ("activity", "stall", "memory", "clock_tree", "leakage")
 STALL_EVENTS = ("pipeline_stall", "branch_refill")
 """Core events in which nothing issues."""
 
-_SOURCES = ("hwmodels", "twin/runtimes", "twin/prediction/host.py", "twin/deployment/sites.py",
+_SOURCES = ("hwmodels", "twin/runtimes", "twin/prediction/host.py", "twin/deployment/core.py",
             "twin/deployment/placement.py", "twin/network/operators.py",
             "twin/network/rewrites/dead_channels.py", "twin/learning/tally.py")
 

@@ -14,12 +14,12 @@ from hwmodels.counts import Bill, Counts
 from hwmodels.npu import EpochRun
 from twin.deployment.costs import EpochPrediction
 from twin.network.operators import graph_macs, graph_parameters
-from twin.prediction.explanation import explain_time
 from twin.prediction.ledger import (
     Line,
     bill_energy_uj,
     bill_time_us,
     cycles_by_clock,
+    explain_time,
     line_energy_uj,
     line_time_us,
     make_ledger,

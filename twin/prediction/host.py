@@ -19,9 +19,9 @@ from hwmodels.counts import (
 from hwmodels.kernel import Kernel
 from hwmodels.prices import derive_prices
 from hwmodels.simulator import KernelRun, simulate
+from twin.deployment.core import code_address
 from twin.deployment.costs import LayerCost
 from twin.deployment.deployment import Deployment
-from twin.deployment.sites import code_address
 from twin.runtimes import Runtime
 from twin.runtimes.runtime import COPY
 

@@ -13,10 +13,10 @@ from typing import Any
 from hwmodels.board.facts import Board, Cache
 from hwmodels.cache.set_associative import new_state, simulate_nests
 from hwmodels.kernel import Kernel
-from hwmodels.paths.lookup import data_cache, data_caches
+from hwmodels.paths.data import data_cache, data_caches
 from hwmodels.simulator import KernelRun, simulate
+from twin.deployment.core import code_address, lower_network
 from twin.deployment.deployment import Deployment
-from twin.deployment.sites import code_address, lower_network
 from twin.errors import UsageError
 from twin.network.operators import is_alias
 

@@ -80,8 +80,7 @@ def calibrate_published(output: str | PathLike[str] | None = None, *,
         By name as shipped; those of a library on no known board are named by the library alone.
     """
     from calibration.datasets import published_rows
-    from calibration.fitting.lineages import SHIPPED
-    from calibration.fitting.overlay import shipped_path
+    from calibration.fitting.overlay import SHIPPED, shipped_path
     from twin.learning.observations import observe_pmu_layers, observe_rows
     from twin.learning.overlays import learn, make_overlays
 

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from calibration.errors import FitError
-from calibration.fitting.lineages import list_releases, locate, name_family, name_network
 from calibration.fitting.overlay import (
     BandModel,
     Data,
@@ -16,7 +15,11 @@ from calibration.fitting.overlay import (
     Support,
     dump_overlay,
     find_entry,
+    list_releases,
     list_shipped,
+    locate,
+    name_family,
+    name_network,
     pack_covariance,
     read_overlay,
     read_shipped,

@@ -8,7 +8,7 @@ from made_predictions import make_prediction
 
 from hwmodels.counts import CAUSE_GROUPS, CAUSES, EVENTS
 from twin.errors import UsageError
-from twin.prediction.explanation import explain_time, group_percentages, mac_utilisation, miss_rate
+from twin.prediction.ledger import explain_time, group_percentages, mac_utilisation, miss_rate
 from twin.reports.glossary import find_entry, load_glossary
 
 

@@ -10,8 +10,8 @@ from made_graphs import one_layer, tensor
 from benchmarks.operators.__main__ import execute
 from benchmarks.operators.table import read_graphs, read_rows
 from hwmodels.isa.instruction import parse_code
+from twin.deployment.core import lower_network
 from twin.deployment.deployment import deploy
-from twin.deployment.sites import lower_network
 from twin.network.graph import Window
 from twin.prediction.prediction import predict
 from twin.runtimes.counted.describe import describe

@@ -9,7 +9,7 @@ from hwmodels.core.file import load_core
 from hwmodels.core.schedule import count_block
 from hwmodels.kernel import Kernel, Loop, Operand
 from hwmodels.nest.stream import check_nests, measure_traffic
-from twin.deployment.sites import NAMES
+from twin.deployment.core import NAMES
 from twin.errors import RuntimeRefusedError
 from twin.network.graph import Graph, Layer, Tensor, Window
 from twin.network.operators import OPERATORS, PAIRED, UNARY

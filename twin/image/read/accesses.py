@@ -8,7 +8,7 @@ from typing import Any
 
 from hwmodels.errors import KernelError
 from hwmodels.isa.instruction import parse_code
-from hwmodels.isa.words import Word
+from hwmodels.isa.mnemonics import Word
 from twin.errors import FirmwareError
 from twin.image.read.image import Listed
 from twin.image.read.sources import (

@@ -14,7 +14,7 @@ from typing import Any
 
 from hwmodels.errors import KernelError
 from hwmodels.isa.instruction import Instruction, parse_code
-from hwmodels.isa.words import Word, read_word
+from hwmodels.isa.mnemonics import Word, read_word
 from twin.errors import FirmwareError
 from twin.image.read.accesses import compile_access
 from twin.image.read.image import Listed

@@ -11,17 +11,17 @@ from importlib.metadata import version
 import numpy as np
 
 from calibration.fitting.intervals import student_band
-from calibration.fitting.lineages import locate
 from calibration.fitting.overlay import (
     BandModel,
     Data,
     Entry,
+    Estimate,
     Learnt,
     Overlay,
     Support,
+    locate,
     pack_covariance,
 )
-from calibration.fitting.prices import Estimate
 from calibration.fitting.prior import Spread, pool_prior
 from calibration.measurement.measurement import Measurement, read_header, read_measurement
 from calibration.microbench.probe_rows import Belief, Believed, ProbeRow, learn_rows

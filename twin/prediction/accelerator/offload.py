@@ -28,6 +28,7 @@ from hwmodels.npu import EpochRun, Npu
 from hwmodels.npu.run import run_epochs
 from hwmodels.paths.data import EXACT
 from twin.deployment.accelerator.plan import plan_of
+from twin.deployment.core import lower_network
 from twin.deployment.costs import (
     EpochPrediction,
     LayerCost,
@@ -36,7 +37,6 @@ from twin.deployment.costs import (
     sum_cycles,
 )
 from twin.deployment.deployment import Deployment, PriceOnCore
-from twin.deployment.sites import lower_network
 from twin.network.operators import is_alias
 
 

@@ -17,7 +17,7 @@ from twin.attribution.faults import DECLARED
 from twin.attribution.sameness import NOTE
 from twin.attribution.side import Side
 from twin.attribution.views import View, WhatIf
-from twin.prediction.explanation import explain_time
+from twin.prediction.ledger import explain_time
 from twin.reports.tables.diagnosis import diagnosis_report, split_table
 from twin.reports.tables.layout import add_row, new_pairs, new_table, spaced
 from twin.reports.tables.limits import format_chance

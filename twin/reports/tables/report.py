@@ -23,12 +23,12 @@ from hwmodels.quantities import (
     significant,
 )
 from twin.network.operators import graph_macs, graph_parameters
-from twin.prediction.explanation import explain_time
 from twin.prediction.ledger import (
     Ledger,
     bill_energy_uj,
     bill_time_us,
     cycles_by_clock,
+    explain_time,
     line_energy_uj,
     line_time_us,
     make_ledger,

@@ -14,8 +14,7 @@ from typing import Any
 
 from hwmodels.kernel import Kernel
 from twin.network.graph import Graph, Layer
-from twin.runtimes.cmsis_nn.helium import floor_width, row_store, vectors
-from twin.runtimes.cmsis_nn.scalar import bookkeeping, entry
+from twin.runtimes.cmsis_nn.sequences import bookkeeping, entry, floor_width, row_store, vectors
 from twin.runtimes.lowering import Kernels, Lowering, Site
 from twin.runtimes.lowering.blocks import BRANCH, block, choose_dialect, draft_kernel, join
 from twin.runtimes.lowering.geometry import (

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from hwmodels.kernel import Block
-from twin.runtimes.cmsis_nn.helium import copy_loop, fill_loop, row_load, row_moves, row_store
+from twin.runtimes.cmsis_nn.sequences import copy_loop, fill_loop, row_load, row_moves, row_store
 from twin.runtimes.lowering.blocks import block, straight
 from twin.runtimes.lowering.geometry import Geometry
 from twin.runtimes.lowering.nests import bound, guarded, repeat

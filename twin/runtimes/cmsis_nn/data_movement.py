@@ -15,7 +15,7 @@ from typing import Any
 
 from hwmodels.kernel import Block, Kernel
 from twin.network.graph import Graph, Layer
-from twin.runtimes.cmsis_nn.scalar import bookkeeping, entry
+from twin.runtimes.cmsis_nn.sequences import bookkeeping, entry
 from twin.runtimes.lowering import Kernels, Lowering, Site, has_extension
 from twin.runtimes.lowering.blocks import (
     BRANCH,

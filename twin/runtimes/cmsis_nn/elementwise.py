@@ -13,8 +13,14 @@ from typing import Any, NamedTuple
 
 from hwmodels.kernel import Kernel
 from twin.network.graph import Graph, Layer
-from twin.runtimes.cmsis_nn.helium import lane_moves
-from twin.runtimes.cmsis_nn.scalar import CLAMP, SCALE_HOISTED, bookkeeping, entry, in_fours
+from twin.runtimes.cmsis_nn.sequences import (
+    CLAMP,
+    SCALE_HOISTED,
+    bookkeeping,
+    entry,
+    in_fours,
+    lane_moves,
+)
 from twin.runtimes.lowering import Kernels, Lowering, Site
 from twin.runtimes.lowering.blocks import (
     BRANCH,

@@ -17,16 +17,11 @@ from typing import Any, NamedTuple
 
 from hwmodels.kernel import Block, Kernel
 from twin.network.graph import Graph, Layer
-from twin.runtimes.cmsis_nn.helium import (
-    CLAMP,
+from twin.runtimes.cmsis_nn.sequences import (
+    CLAMP_VECTOR,
     SCALE_ONE,
     SCALE_SCALAR,
     SCALE_VECTOR,
-    row_load,
-    row_moves,
-    vectors,
-)
-from twin.runtimes.cmsis_nn.scalar import (
     bias_load,
     bookkeeping,
     column_loops,
@@ -34,6 +29,9 @@ from twin.runtimes.cmsis_nn.scalar import (
     in_fours,
     requantise,
     requantise_tensor,
+    row_load,
+    row_moves,
+    vectors,
 )
 from twin.runtimes.lowering import Kernels, Lowering, Site, has_extension
 from twin.runtimes.lowering.blocks import BRANCH, choose_dialect, draft_kernel, join
@@ -234,12 +232,13 @@ _GATHER_4_MVE = (
     "strd r8, r12, [sp, #64]; add r3, sp, #56; vldrw.u32 q3, [r3]; ldr r6, [sp, #32];"
     "ldr r2, [sp, #212]")
 _FINISH_4_MVE = join(
-    SCALE_SCALAR, CLAMP,
+    SCALE_SCALAR, CLAMP_VECTOR,
     "ldr r3, [sp]; adds r6, #1; add r3, r0; str r3, [sp]; ldr r3, [sp, #8]; add r11, r0;"
     "add r3, r0; str r3, [sp, #8]; ldr r3, [sp, #204]; add r9, r0; vstrb.32 q3, [r4, q0];"
     "ldr r3, [sp, #40]; add r4, r3; ldr r3, [sp, #36]; cmp r3, r6; bgt 0b")
 _FINISH_4_PER_CHANNEL_MVE = join(
-    "vldrw.u32 q1, [r6], #16; vldrw.u32 q0, [r7], #16; vcmp.s32 gt, q1, r2", SCALE_VECTOR, CLAMP,
+    "vldrw.u32 q1, [r6], #16; vldrw.u32 q0, [r7], #16; vcmp.s32 gt, q1, r2", SCALE_VECTOR,
+    CLAMP_VECTOR,
     "ldr r3, [sp]; adds r6, #1; add r3, r0; str r3, [sp]; ldr r3, [sp, #8]; add r3, r0;"
     "str r3, [sp, #8]; add r9, r0; vstrb.32 q3, [r4, q0]; ldr r3, [sp, #36]; cmp r3, r6; bgt 0b")
 _ROW_1_MVE = ("ldr r5, [sp, #44]; ldr r10, [r7], #4; cmp r12, #0; mov lr, r11; mov r3, r12;"

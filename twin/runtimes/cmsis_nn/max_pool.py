@@ -9,8 +9,14 @@ from __future__ import annotations
 
 from hwmodels.kernel import Kernel
 from twin.network.graph import Graph, Layer
-from twin.runtimes.cmsis_nn.helium import row_load, row_moves, row_store, vectors
-from twin.runtimes.cmsis_nn.scalar import bookkeeping, entry
+from twin.runtimes.cmsis_nn.sequences import (
+    bookkeeping,
+    entry,
+    row_load,
+    row_moves,
+    row_store,
+    vectors,
+)
 from twin.runtimes.lowering import Kernels, Lowering, Site
 from twin.runtimes.lowering.blocks import (
     BRANCH,

@@ -16,7 +16,7 @@ from typing import Any
 from hwmodels.kernel import Block, Kernel
 from twin.network.graph import Graph, Layer
 from twin.runtimes.cmsis_nn.fully_connected import column_blocks
-from twin.runtimes.cmsis_nn.scalar import bookkeeping, entry, requantise_tensor
+from twin.runtimes.cmsis_nn.sequences import bookkeeping, entry, requantise_tensor
 from twin.runtimes.lowering import Kernels, Lowering, Site
 from twin.runtimes.lowering.blocks import BRANCH, block, choose_dialect, draft_kernel, join
 from twin.runtimes.lowering.libc import copy_blocks

@@ -11,8 +11,15 @@ from __future__ import annotations
 
 from hwmodels.kernel import Kernel
 from twin.network.graph import Graph, Layer
-from twin.runtimes.cmsis_nn.helium import lane_moves, row_load, row_moves, vectors
-from twin.runtimes.cmsis_nn.scalar import LONG_MULTIPLY, bookkeeping, entry
+from twin.runtimes.cmsis_nn.sequences import (
+    LONG_MULTIPLY,
+    bookkeeping,
+    entry,
+    lane_moves,
+    row_load,
+    row_moves,
+    vectors,
+)
 from twin.runtimes.lowering import Kernels, Lowering, Site
 from twin.runtimes.lowering.blocks import (
     BRANCH,

@@ -13,7 +13,7 @@ from __future__ import annotations
 from hwmodels.kernel import Kernel
 from twin.network.graph import Graph, Layer
 from twin.runtimes.cmsis_nn.fully_connected import column_blocks
-from twin.runtimes.cmsis_nn.scalar import bookkeeping, entry, in_fours, requantise
+from twin.runtimes.cmsis_nn.sequences import bookkeeping, entry, in_fours, requantise
 from twin.runtimes.lowering import Kernels, Lowering, Site
 from twin.runtimes.lowering.blocks import BRANCH, block, choose_dialect, draft_kernel, join
 from twin.runtimes.lowering.geometry import Geometry, output_steps, read_geometry

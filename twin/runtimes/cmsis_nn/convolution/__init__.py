@@ -27,7 +27,7 @@ from twin.runtimes.cmsis_nn.convolution.windows import (
     scratch_bytes,
     scratch_bytes_mve,
 )
-from twin.runtimes.cmsis_nn.scalar import entry
+from twin.runtimes.cmsis_nn.sequences import entry
 from twin.runtimes.lowering import Kernels, Lowering, Site
 from twin.runtimes.lowering.blocks import block, build_kernel, choose_dialect
 from twin.runtimes.lowering.geometry import Geometry, read_geometry

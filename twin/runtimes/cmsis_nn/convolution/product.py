@@ -17,18 +17,21 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from hwmodels.kernel import Block
-from twin.runtimes.cmsis_nn.helium import (
-    CLAMP,
+from twin.runtimes.cmsis_nn.sequences import (
+    CLAMP_VECTOR,
     SCALE_ONE,
     SCALE_SCALAR,
     SCALE_VECTOR,
     VECTOR_BYTES,
+    bookkeeping,
+    column_loops,
     floor_width,
+    in_fours,
     lane_moves,
+    requantise,
     row_load,
     vectors,
 )
-from twin.runtimes.cmsis_nn.scalar import bookkeeping, column_loops, in_fours, requantise
 from twin.runtimes.lowering.blocks import block, join, straight
 from twin.runtimes.lowering.nests import (
     Repeat,
@@ -267,7 +270,7 @@ _FINISH_4_MVE = ("ldr r3, [sp]; strd r8, r12, [sp, #72]; strd r10, r6, [sp, #80]
 _BIAS_4_MVE = "ldr r1, [sp, #4]; ldr r3, [r3, r1]; add r2, r3"
 _SCALE_4_MVE = join(
     "ldr r3, [sp, #4]; ldr r1, [sp, #8]; adds r3, #4; vadd.i32 q3, q3, r2; str r3, [sp, #4];"
-    "ldr r2, [r1, #4]!; ldr r3, [r9, #4]!; str r1, [sp, #8]", SCALE_SCALAR, CLAMP,
+    "ldr r2, [r1, #4]!; ldr r3, [r9, #4]!; str r1, [sp, #8]", SCALE_SCALAR, CLAMP_VECTOR,
     "vstrb.32 q3, [r11, q5]; ldr r3, [sp, #12]; add r11, r11, #1; cmp r3, r11; bne 0b")
 _SINGLE_MVE = ("mov r11, #0; ldr r2, [sp, #252]; str r3, [sp, #4]; vdup.32 q6, r2;"
                "ldr r2, [sp, #256]; ldr r7, [sp, #68]; vdup.32 q5, r2; ldr r2, [sp, #236];"
@@ -285,7 +288,7 @@ _KEEP_1_MVE = ("add r2, sp, #120; add r2, r2, r1, lsl #2; cmp r1, #3; add r12, r
                "str r0, [r2, #-16]; bne 2f")
 _NEXT_1_MVE = "ldr r2, [sp, #236]; cmp r2, r12; bne 0b"
 _SCALE_1_MVE = join("vldrw.u32 q1, [r9], #16; vcmp.s32 gt, q1, r11; add r2, sp, #104;"
-                "vldrw.u32 q3, [r2]; vldrw.u32 q0, [r6], #16", SCALE_VECTOR, CLAMP,
+                "vldrw.u32 q3, [r2]; vldrw.u32 q0, [r6], #16", SCALE_VECTOR, CLAMP_VECTOR,
                 "vstrb.32 q3, [r5], #4")
 _TAIL_1_MVE = join("ldr r4, [r1], #4; ldr r3, [r6], #4; ldr r6, [r9], #4", SCALE_ONE,
                "strb r1, [r5], #1; subs r7, #1; bne 0b")

@@ -23,7 +23,7 @@ from twin.runtimes.cmsis_nn.convolution.product import (
     quad_drafts,
     single_drafts,
 )
-from twin.runtimes.cmsis_nn.scalar import bias_load, bookkeeping, entry, in_fours, requantise
+from twin.runtimes.cmsis_nn.sequences import bias_load, bookkeeping, entry, in_fours, requantise
 from twin.runtimes.lowering import Site
 from twin.runtimes.lowering.blocks import BRANCH, block, build_kernel, choose_dialect, join
 from twin.runtimes.lowering.geometry import Geometry

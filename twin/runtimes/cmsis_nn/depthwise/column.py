@@ -21,14 +21,16 @@ from twin.runtimes.cmsis_nn.columns import (
     gather_blocks,
     gather_drafts,
 )
-from twin.runtimes.cmsis_nn.helium import (
-    CLAMP,
+from twin.runtimes.cmsis_nn.sequences import (
+    CLAMP_VECTOR,
     PREDICATE,
     SCALE_VECTOR,
+    bookkeeping,
+    entry,
     floor_width,
     lane_moves,
+    requantise,
 )
-from twin.runtimes.cmsis_nn.scalar import bookkeeping, entry, requantise
 from twin.runtimes.lowering import Site
 from twin.runtimes.lowering.blocks import (
     BRANCH,
@@ -254,7 +256,7 @@ _LAST_INNER_MVE = ("vldrb.s32 q3, [r1], #124; vldrb.s32 q1, [r2]; vadd.i32 q3, q
 _LAST_FINISH_MVE = join(
     "ldr r2, [sp, #88]; vctp.32 r0; add r2, r4; vldrw.u32 q1, [r2]; ldr r2, [sp, #92];"
     "vmrs r1, p0; add r2, r4; vldrw.u32 q0, [r2]; movs r2, #0; vcmp.s32 gt, q1, r2",
-    SCALE_VECTOR, CLAMP, PREDICATE,
+    SCALE_VECTOR, CLAMP_VECTOR, PREDICATE,
     "ldr r2, [sp, #44]; adds r5, #1; cmp r2, r5; vpst; vstrbt.32 q3, [r6]; add r4, r4, #16;"
     "sub r0, r0, #4; bgt 0b")
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from hwmodels.kernel import Kernel
-from twin.runtimes.cmsis_nn.scalar import bookkeeping, entry, finish_four, requantise
+from twin.runtimes.cmsis_nn.sequences import bookkeeping, entry, finish_four, requantise
 from twin.runtimes.lowering import Site
 from twin.runtimes.lowering.blocks import (
     BRANCH,
