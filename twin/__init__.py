@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from twin.verbs.diagnose import diagnose
     from twin.verbs.diff import diff, diff_series
     from twin.verbs.energy import energy
-    from twin.verbs.explain import explain, list_terms
+    from twin.verbs.explain import explain, list_paths, list_terms
     from twin.verbs.firmware import (
         build_firmware,
         compare_firmware,
@@ -65,7 +65,7 @@ _HOMES = {
     "twin.verbs.diagnose": ("diagnose",),
     "twin.verbs.diff": ("diff", "diff_series"),
     "twin.verbs.energy": ("energy",),
-    "twin.verbs.explain": ("explain", "list_terms"),
+    "twin.verbs.explain": ("explain", "list_paths", "list_terms"),
     "twin.verbs.firmware": ("build_firmware", "compare_firmware", "flash_firmware",
                             "run_firmware"),
     "twin.verbs.importing": ("import_log",),
@@ -88,7 +88,8 @@ __all__ = [
     "attribute", "build_firmware", "cache", "calibrate", "calibrate_published", "check",
     "compare", "compare_firmware", "compare_published", "deploy", "diagnose", "diff",
     "diff_series", "energy", "explain", "export_model", "flash_firmware", "import_log",
-    "list_boards", "list_models", "list_runtimes", "list_terms", "list_virtual_boards",
+    "list_boards", "list_models", "list_paths", "list_runtimes", "list_terms",
+    "list_virtual_boards",
     "measure", "measure_plan", "new_board", "plan", "port", "predict", "predict_compiled",
     "read_model", "run_firmware", "show_board", "show_runtime", "to_document", "what_if"]
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from hwmodels.board.declaration import (
     ByScale,
@@ -22,6 +22,7 @@ from hwmodels.board.declaration import (
     Table,
     keys_of_part,
 )
+from hwmodels.board.facts import Board
 from hwmodels.board.schema import BOARD_FILE
 from hwmodels.quantities import UNITS
 
@@ -62,6 +63,11 @@ class FactRow:
     absent: str
     doc: str
 
+    @property
+    def takes(self) -> str:
+        """What is accepted, units included."""
+        return self.accepted + (f"; in {', '.join(self.units)}" if self.units else "")
+
 
 def list_facts() -> tuple[FactRow, ...]:
     """Return every key a board file may hold, in the order of the file.
@@ -74,6 +80,35 @@ def list_facts() -> tuple[FactRow, ...]:
     return tuple(_rows(BOARD_FILE, ""))
 
 
+def list_facts_of(board: Board) -> tuple[FactRow, ...]:
+    """Return every key the file of a board may hold, with the board's own names in the paths.
+
+    Parameters
+    ----------
+    board : Board
+        Whose caches, memories, clocks ... the words in capitals stand for.
+
+    Returns
+    -------
+    tuple of FactRow
+        In the order of the file; of what the board has none of, nothing.
+    """
+    known = [fact.path.split(".") for fact in board.facts]
+    return tuple(one for row in list_facts() for one in _name(row, known, 0))
+
+
+def _name(row: FactRow, known: list[list[str]], start: int) -> Iterator[FactRow]:
+    parts = row.path.split(".")
+    at = next((at for at in range(start, len(parts)) if parts[at].isupper()), None)
+    if at is None:
+        yield row
+        return
+    for name in dict.fromkeys(path[at] for path in known
+                              if len(path) > at and path[:at] == parts[:at]):
+        path = ".".join((*parts[:at], name, *parts[at + 1:]))
+        yield from _name(replace(row, path=path), known, at + 1)
+
+
 def write_reference() -> str:
     """Return the page of all facts, as docs/boards.md holds it."""
     sections = {key.name: key.doc for key in keys_of_part(BOARD_FILE)}
@@ -82,8 +117,7 @@ def write_reference() -> str:
         lines += ["", f"## `{name}`", "", " ".join(sections[name].split()), "",
                   "| key | takes | left out | meaning |", "|---|---|---|---|"]
         for row in rows:
-            takes = row.accepted + (f"; in {', '.join(row.units)}" if row.units else "")
-            lines.append(f"| `{row.path}` | {takes} | {row.absent} | {row.doc} |")
+            lines.append(f"| `{row.path}` | {row.takes} | {row.absent} | {row.doc} |")
     return "\n".join(lines) + "\n"
 
 

@@ -8,16 +8,22 @@ import typer
 
 import twin
 from twin.cli.output import open_console, show
+from twin.errors import UsageError
 
 Words = Annotated[list[str] | None, typer.Argument(
-    metavar="[TERM]", help="A cause, event or metric, such as flash_wait or IPC.")]
+    metavar="[TERM]", help="A cause, event or metric, such as flash_wait or IPC; "
+                               "`paths BOARD`: what --set takes.")]
 
 
 def explain(words: Words = None) -> None:
     """Explain a term of the reports; without one, list them."""
-    from twin.reports.tables.catalogue import entry_report, terms_table
+    from twin.reports.tables.catalogue import entry_report, paths_table, terms_table
 
-    if words:
+    if words and words[0] == "paths":
+        if len(words) > 2:
+            raise UsageError(f"{' '.join(words)}: accepted: one board")
+        show(open_console(), paths_table(twin.list_paths(*words[1:])))
+    elif words:
         show(open_console(), entry_report(twin.explain(" ".join(words))))
     else:
         show(open_console(), terms_table(twin.list_terms()))

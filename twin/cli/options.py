@@ -47,7 +47,8 @@ Anyway = Annotated[bool, typer.Option(
 
 SETTINGS_HELP = (
     "A path of the board file, `runtime`, `placement.weights`, `placement.arena` or, with an "
-    "accelerator, `placement.weight_bits` and `offload.host`; may be given several times.")
+    "accelerator, `placement.weight_bits` and `offload.host`; `twin explain paths BOARD` lists "
+    "them all; may be given several times.")
 
 
 def deploy(model: str, board: str, *, runtime: str | None, clock: str | None, weights: str | None,

@@ -163,6 +163,28 @@ def list_paths() -> Iterator[tuple[str, str, str]]:
             yield path.name, path.accepted, path.does
 
 
+def list_paths_of(board: Board) -> Iterator[tuple[str, str, str]]:
+    """Yield every path a board has, those of its file included.
+
+    Parameters
+    ----------
+    board : Board
+        Whose DMA controllers, caches, memories ... stand in the paths.
+
+    Yields
+    ------
+    tuple of str
+        Name, accepted values with their units, what it changes.
+    """
+    from hwmodels.board.catalogue import list_facts_of
+
+    for name, accepted, does in list_paths():
+        named = [dma.name for dma in board.dma] if "MASTER" in name else [""]
+        yield from ((name.replace("MASTER", one), accepted, does) for one in named)
+    for row in list_facts_of(board):
+        yield row.path, row.takes, row.doc
+
+
 def parse_changes(overrides: Mapping[str, object], graph: Graph, board: Board,
                   runtime: Runtime) -> tuple[Change, ...]:
     """Read dotted paths and their values.

@@ -1,5 +1,8 @@
 """What-if paths read once into typed changes, and where each is listed."""
 
+import re
+from pathlib import Path
+
 import pytest
 
 from hwmodels.board.file import load_board
@@ -13,6 +16,7 @@ from twin.deployment.changes import (
     MoveArena,
     MoveWeights,
     list_paths,
+    list_paths_of,
     parse_changes,
 )
 from twin.deployment.deployment import deploy
@@ -57,6 +61,27 @@ def test_every_path_is_listed_with_what_it_accepts():
             "offload.host"} <= listed.keys()
     assert all(accepted and does for _, accepted, does in list_paths())
     assert "placement.weights" in SETTINGS_HELP and "offload.host" in SETTINGS_HELP
+
+
+def test_paths_of_a_board_carry_its_own_names():
+    listed = {name: accepted for name, accepted, _ in list_paths_of(load_board("stm32n6570_dk"))}
+    assert {"load.hpdma1.bank", "npu.units.CONV_ACC.count", "caches.l1d.size_bytes"} <= set(listed)
+    assert "KiB" in listed["caches.l1d.size_bytes"]
+    assert "plru" in listed["caches.l1d.replacement"]
+    assert not [name for name in listed if ".NAME" in name or "MASTER" in name]
+
+
+def test_the_page_of_paths_names_none_that_is_not_listed():
+    page = (Path(__file__).parents[3] / "docs" / "what-if.md").read_text(encoding="utf-8")
+    board = load_board("stm32n6570_dk")
+    listed = [name for name, *_ in (*list_paths(), *list_paths_of(board))]
+    rows = [line.split("|")[1] for line in page.splitlines() if line.startswith("| `")]
+    for row in rows:
+        first, *others = re.findall(r"`([^`]+)`", row)
+        stem = first.rpartition(".")[0]
+        for path in (first, *(stem + one if one.startswith(".") else one for one in others)):
+            pattern = re.sub(r"NAME|DMA", r"\\w+", re.escape(path))
+            assert any(re.fullmatch(pattern, name) for name in listed), path
 
 
 def test_a_runtime_file_may_name_a_target_of_its_own(tmp_path, monkeypatch):

@@ -132,6 +132,14 @@ def terms_table(glossary: Mapping[str, Entry]) -> Table:
     return new_pairs((kind, ", ".join(terms)) for kind, terms in kinds.items())
 
 
+def paths_table(paths: Iterable[tuple[str, str, str]]) -> Table:
+    """Return one row per what-if path: its name, what it takes, what it changes."""
+    table = new_table(("path", "takes", "changes"))
+    for path in paths:
+        add_row(table, path)
+    return table
+
+
 def _memories_table(memories: Sequence[Memory]) -> Table:
     table = new_table(("memory", "role", "address", "size", "wait states", "read, bytes", "cached"),
                       ("size", "wait states", "read, bytes"))
