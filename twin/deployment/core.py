@@ -11,10 +11,9 @@ from hwmodels.counts import Bill, Counts, Prices
 from hwmodels.errors import KernelError
 from hwmodels.kernel import Kernel, Operand
 from hwmodels.simulator import add_background
-from twin.deployment.buffer import align
 from twin.deployment.costs import EpochPrediction, LayerCost
 from twin.deployment.deployment import Deployment, PriceOnCore
-from twin.deployment.memories import choose_memory, find_roomy
+from twin.deployment.memories import align, choose_memory, find_roomy
 from twin.deployment.placement import ArenaSlot, Plan, layer_dtype, requantisation_bytes
 from twin.errors import RuntimeRefusedError
 from twin.network.graph import Graph, Layer

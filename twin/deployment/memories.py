@@ -3,12 +3,52 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from hwmodels.board.facts import MEMORY_ROLES, Board, Memory
 from hwmodels.errors import did_you_mean
 from hwmodels.quantities import join_words
-from twin.deployment.placement import check_fit
-from twin.errors import PlacementError, UsageError
+from twin.errors import DoesNotFitError, PlacementError, UsageError
+
+
+@dataclass(slots=True, kw_only=True)
+class Buffer:
+    """A buffer waiting for its place; grows as aliases and in-place outputs join it."""
+
+    name: str
+    tensors: list[int]
+    size_bytes: int
+    first: int
+    last: int
+    offset_bytes: int = -1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Home:
+    """Where a tensor is that is placed by itself: pool, memory, address."""
+
+    pool: str
+    memory: str
+    address: int
+
+
+def align(size_bytes: int, alignment_bytes: int) -> int:
+    """Round a size up to a multiple of the alignment."""
+    return -(-size_bytes // alignment_bytes) * alignment_bytes
+
+
+def check_fit(what: str, needed_bytes: int, memory: str, available_bytes: int) -> None:
+    """Refuse a placement that does not fit.
+
+    Raises
+    ------
+    DoesNotFitError
+        Naming what, how much it needs and how much there is.
+    """
+    if needed_bytes > available_bytes:
+        raise DoesNotFitError(
+            f"does not fit: {what} needs {needed_bytes:,} bytes, "
+            f"{memory} has {available_bytes:,} bytes")
 
 
 def choose_memory(board: Board, wanted: str) -> Memory:

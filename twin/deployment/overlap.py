@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from twin.deployment.buffer import Buffer
+from twin.deployment.memories import Buffer
 from twin.network.graph import Graph, Layer
 from twin.network.operators import is_alias
 

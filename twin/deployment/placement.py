@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
-from twin.deployment.buffer import Buffer, Home, align
-from twin.errors import DoesNotFitError
+from twin.deployment.memories import Buffer, Home, align
 from twin.network.graph import Graph, Layer, Tensor
 from twin.network.operators import is_alias
 from twin.runtimes.runtime import Runtime
@@ -356,17 +355,3 @@ def _lay_out_constants(graph: Graph) -> tuple[tuple[tuple[int, int], ...], int]:
                 # FlatBuffers and linkers both align constant buffers to 16 bytes.
                 offset += align(graph.tensors[tensor_id].size_bytes, 16)
     return tuple(offsets), offset
-
-
-def check_fit(what: str, needed_bytes: int, memory: str, available_bytes: int) -> None:
-    """Refuse a placement that does not fit.
-
-    Raises
-    ------
-    DoesNotFitError
-        Naming what, how much it needs and how much there is.
-    """
-    if needed_bytes > available_bytes:
-        raise DoesNotFitError(
-            f"does not fit: {what} needs {needed_bytes:,} bytes, "
-            f"{memory} has {available_bytes:,} bytes")

@@ -17,8 +17,8 @@ from hwmodels.bus.contention import Load, check_loads
 from hwmodels.bus.transfer import copy_cycles
 from hwmodels.counts import CountLine, Counts
 from hwmodels.paths.data import data_cache
-from twin.deployment.buffer import align
 from twin.deployment.changes import LOAD_KEYS, ChangeLoad
+from twin.deployment.memories import align
 from twin.errors import UsageError
 from twin.network.graph import Graph
 

@@ -51,5 +51,5 @@ def list_paths(board: str | None = None) -> Sequence[tuple[str, str, str]]:
     from twin.deployment import changes
 
     if board is not None:
-        return changes.list_paths_of(load_board(board))
+        return list(changes.list_paths_of(load_board(board)))
     return [*changes.list_paths(), *((row.path, row.takes, row.doc) for row in list_facts())]

@@ -8,9 +8,9 @@ from functools import cached_property
 from twin.deployment.accelerator.epochs import plan_steps
 from twin.deployment.accelerator.grouping import Grouping, Planner, plan_groups
 from twin.deployment.accelerator.pools import Demand, PoolPlan, Wish, plan_pools
-from twin.deployment.buffer import Home
 from twin.deployment.costs import Step
 from twin.deployment.deployment import FLASH_ROLES, Deployment
+from twin.deployment.memories import Home
 from twin.deployment.placement import Fusion, Placement, Plan
 
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 
 from hwmodels.board.facts import Board
 from hwmodels.npu import Npu, Pool
-from twin.deployment.buffer import Buffer, Home
+from twin.deployment.memories import Buffer, Home
 from twin.deployment.placement import ArenaSlot, find_offset
 from twin.errors import DoesNotFitError
 

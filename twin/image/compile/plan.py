@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from twin.deployment.buffer import align
+from twin.deployment.memories import align
 from twin.deployment.placement import Placement, requantisation_bytes
 from twin.network.arithmetic import parameters
 from twin.network.arithmetic.requantisation import weighted

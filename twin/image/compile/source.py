@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from twin.deployment.buffer import align
+from twin.deployment.memories import align
 from twin.deployment.placement import Placement, plan_placement
 from twin.errors import RuntimeRefusedError
 from twin.image.compile.calls import Context, emit_layer

@@ -18,7 +18,7 @@ from twin.deployment.changes import Choose, WhatIf
 from twin.deployment.core import Core
 from twin.deployment.costs import EpochPrediction, LayerCost
 from twin.deployment.deployment import FLASH_ROLES, Deployment, PriceOnCore
-from twin.deployment.placement import check_fit
+from twin.deployment.memories import check_fit
 from twin.errors import PlacementError, RuntimeRefusedError, UsageError
 from twin.network.graph import Graph
 from twin.network.operators import OPERATORS

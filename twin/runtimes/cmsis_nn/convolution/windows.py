@@ -13,10 +13,9 @@ arm_nn_mat_mult_kernel_s8_s16.c, arm_convolve_get_buffer_sizes_s8.c.
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from hwmodels.kernel import Block, Kernel, Nest
-from twin.runtimes.cmsis_nn.columns import CONV_GATHER, Columns, gather_blocks, gather_drafts
 from twin.runtimes.cmsis_nn.convolution.product import (
     ProductMve,
     product_blocks_mve,
@@ -39,6 +38,9 @@ class _Codes(NamedTuple):
     multiply_1x2: str
     multiply_1x1: str
 
+
+if TYPE_CHECKING:
+    from twin.runtimes.cmsis_nn.columns import Columns
 
 _WIDEN_4 = (  # four int8 of a column to int16 with the offset added, even and odd bytes apart
     "ldr r12, [r0], #4; add lr, lr, #8; cmp r0, r5; ror r4, r12, #8; sxtab16 r12, r6, r12;"
@@ -356,7 +358,10 @@ def lower_windows_mve(shape: Geometry, groups: int, site: Site) -> Kernel:
 
 @lru_cache(maxsize=256)
 def _plan_mve(shape: Geometry, groups: int) -> tuple[tuple[Block, ...], tuple[Nest, ...]]:
-    """Blocks and accesses; they depend on the shape alone, and networks repeat shapes."""
+    """Return blocks and accesses; they depend on the shape alone, and networks repeat shapes."""
+    # Gathering columns is Helium's: no other core loads it.
+    from twin.runtimes.cmsis_nn.columns import CONV_GATHER, Columns, gather_blocks
+
     channels = shape.input_channels // groups
     depth = shape.kernel_rows * shape.kernel_columns * channels
     repeats = shape.batches * groups
@@ -374,6 +379,8 @@ def _plan_mve(shape: Geometry, groups: int) -> tuple[tuple[Block, ...], tuple[Ne
 
 
 def _drafts_mve(shape: Geometry, groups: int, columns: Columns, product: ProductMve) -> Any:
+    from twin.runtimes.cmsis_nn.columns import gather_drafts
+
     depth = product.depth
     outer = {"slice": product.channels, "batch": shape.pixels * shape.output_channels}
 
