@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 from made_graphs import chain, tensor
 
+from twin.deployment.memories import check_fit
 from twin.deployment.placement import (
     ArenaSlot,
     Fusion,
     Placement,
     align,
-    check_fit,
     layer_dtype,
     plan_placement,
     requantisation_bytes,
