@@ -177,13 +177,17 @@ def _causes(difference: Difference) -> Table:
     total = account.total
     energies = {} if energy is None else {one.causes: one.gap for one in energy.total.lines}
     lines = [*total.moved, *(line for line in total.lines
-                             if not line.gap and (line.first or line.second)
-                             and (not billed or energies.get(line.causes)))]
+                             if not line.gap and (energies.get(line.causes) if billed
+                                                  else line.first or line.second))]
     for line in lines:
         style = "" if not billed else "green" if (line.gap or 0) < 0 else "red"
         spent = [f"{energies.get(line.causes) or 0:+,}" for _ in more]
         add_row(table, (line.label or "not itemised", *_line_cells(line, total), *spent,
                         line.counter), style)
+    shown = {line.causes for line in lines}
+    for line in energy.total.lines if more and energy is not None else ():
+        if line.gap and line.causes not in shown:  # Costs energy and no time: the clock tree.
+            add_row(table, (line.label or "not itemised", "0", "0", "0", "", f"{line.gap:+,}", ""))
     for line in difference.counters:
         add_row(table, (line.counter, f"{line.first:,}", f"{line.second:,}", f"{line.gap:+,}",
                         "", "events"))
