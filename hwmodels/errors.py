@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
+from typing import ClassVar
+
+from hwmodels.terminal import escape, tell_in_one_line
 
 
 class TwinError(Exception):
@@ -17,10 +20,16 @@ class TwinError(Exception):
     Notes
     -----
     `exit_code` is what the command line ends with: 2 usage, 3 a model, board or study refused,
-    4 link, 5 a tool is missing.
+    4 link, 5 a tool is missing. The message is one line of printable characters, however long or
+    strange what it quotes; where `quotes_lines`, it holds the output of a program, line by line.
     """
 
     exit_code = 3
+    quotes_lines: ClassVar[bool] = False
+
+    def __init__(self, message: str = "") -> None:
+        super().__init__(escape(message, keep="\n\t") if self.quotes_lines
+                         else tell_in_one_line(message))
 
 
 class BoardError(TwinError):

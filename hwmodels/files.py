@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import stat
 from pathlib import Path
 
 LARGEST_BYTES = (1 << 31) - 1
@@ -31,17 +32,26 @@ def read_regular(path: str | Path, largest_bytes: int = LARGEST_BYTES) -> bytes:
         When it is missing, a folder, a pipe, a device or too large; `strerror` says which.
     """
     try:
-        found = os.stat(path)
+        descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0)
+                             | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0))
     except ValueError as error:  # a null byte in the name
         raise OSError(errno.EINVAL, str(error), str(path)) from error
-    file = Path(path)
-    if not file.is_file():
-        what = "is a directory" if file.is_dir() else "is not a regular file"
-        raise OSError(errno.EINVAL, what, str(path))
-    if found.st_size > largest_bytes:
-        raise OSError(errno.EFBIG, f"has {found.st_size:,} bytes; at most {largest_bytes:,} are "
-                      "read", str(path))
-    return file.read_bytes()
+    except OSError:
+        if Path(path).is_dir():  # not opened on Windows
+            raise OSError(errno.EISDIR, "is a directory", str(path)) from None
+        raise
+    try:
+        found = os.fstat(descriptor)
+        if not stat.S_ISREG(found.st_mode):
+            what = "is a directory" if stat.S_ISDIR(found.st_mode) else "is not a regular file"
+            raise OSError(errno.EINVAL, what, str(path))
+        if found.st_size > largest_bytes:
+            raise OSError(errno.EFBIG, f"has {found.st_size:,} bytes; at most {largest_bytes:,} "
+                          "are read", str(path))
+        with open(descriptor, "rb", closefd=False) as stream:
+            return stream.read(min(max(found.st_size, 1 << 20), largest_bytes))
+    finally:
+        os.close(descriptor)
 
 
 def read_regular_text(path: str | Path, largest_bytes: int = LARGEST_BYTES) -> str:

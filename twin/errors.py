@@ -24,6 +24,8 @@ class RuntimeRefusedError(TwinError):
 class FirmwareError(TwinError):
     """An image cannot be built, or a board does not compute what it should."""
 
+    quotes_lines = True
+
 
 class UsageError(TwinError):
     """An option or argument that means nothing here."""

@@ -8,12 +8,12 @@ measured ones; what they do not tell is taken as contiguous and shared equally.
 from __future__ import annotations
 
 import itertools
-import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from calibration.datasets.tables import Cell, read_table, read_yaml
+from hwmodels.documents import parse_json
 from hwmodels.npu import Epoch, Link, StreamEngine, UnitWork
 
 Bursts = tuple[int, int, int, int]
@@ -164,7 +164,7 @@ def read_document_epoch() -> MeasuredEpoch:
 
 
 def _compiled(row: Mapping[str, Cell]) -> CompiledEpoch:
-    amounts = json.loads(str(row["mem_json"]))
+    amounts = parse_json(str(row["mem_json"]))
     pools = dict.fromkeys(key.rsplit("_", 1)[0] for key in amounts if key.endswith("s")
                           and not key.endswith("cycles"))
     moved = {pool: (amounts.get(f"{pool}_reads", 0), amounts.get(f"{pool}_writes", 0))

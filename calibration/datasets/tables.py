@@ -10,9 +10,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from calibration.errors import MeasurementError
+from hwmodels import documents
 from hwmodels.errors import did_you_mean
 
 FOLDER = Path(__file__).parent
@@ -55,9 +54,7 @@ class Table:
 
 def read_yaml(relative: str) -> Mapping[str, Any]:
     """Read a YAML file of this folder."""
-    text = (FOLDER / relative).read_text(encoding="utf-8")
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    document: Mapping[str, Any] = yaml.load(text, Loader=loader)
+    document: Mapping[str, Any] = documents.read_yaml(FOLDER / relative)
     return document
 
 

@@ -21,7 +21,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from calibration.errors import FitError
 from calibration.fitting.intervals import Band
-from hwmodels.files import read_regular_text
+from hwmodels.documents import DocumentError, read_yaml
 
 SHIPPED = Path(__file__).parent / "shipped"
 LINEAGES_FILE = SHIPPED / "lineages.yaml"
@@ -95,7 +95,7 @@ def locate(board: str, core: str, runtime: str) -> Cell:
 
 @lru_cache(maxsize=1)
 def _positions() -> Mapping[str, tuple[str, float]]:
-    document: Mapping[str, Any] = yaml.safe_load(LINEAGES_FILE.read_text(encoding="utf-8"))
+    document: Mapping[str, Any] = read_yaml(LINEAGES_FILE)
     positions: dict[str, tuple[str, float]] = {}
     for library, facts in document["libraries"].items():
         if facts["source"] not in document["sources"]:
@@ -124,7 +124,7 @@ def name_family(network: str) -> str:
 
 @lru_cache(maxsize=1)
 def _networks() -> Mapping[str, Mapping[str, str]]:
-    document: Mapping[str, Any] = yaml.safe_load(NETWORKS_FILE.read_text(encoding="utf-8"))
+    document: Mapping[str, Any] = read_yaml(NETWORKS_FILE)
     return document
 
 
@@ -303,12 +303,13 @@ def read_overlay(path: str | Path) -> Overlay:
     """
     path = Path(path)
     try:
-        loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-        document = yaml.load(read_regular_text(path), Loader=loader)
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        document = read_yaml(path)
+    except DocumentError as error:
         raise FitError(f"{path}: cannot be read: {error}") from error
     try:
         return Overlay.model_validate(document)
+    except OverflowError as error:
+        raise FitError(f"{path}: a number is out of range: {error}") from error
     except ValidationError as error:
         first = error.errors()[0]
         key = ".".join(str(part) for part in first["loc"]) or "document"

@@ -11,13 +11,13 @@ tools/perf/Documentation/perf-stat.txt of the Linux kernel: CSV FORMAT, JSON FOR
 
 from __future__ import annotations
 
-import json
 import re
 from dataclasses import dataclass
 
 from calibration.importers.log import Log, measurement_of, number_of
 from calibration.measurement.measurement import Measurement
 from calibration.measurement.sample import Sample
+from hwmodels.documents import DocumentError, parse_json
 
 EXPECTED = "lines of perf stat, such as `1,234,567  cycles`"
 
@@ -142,7 +142,7 @@ def _read_row(log: Log, number: int, line: str) -> _Row | None:
 
 def _read_json(log: Log, number: int, line: str) -> _Row:
     try:
-        told = json.loads(line)
+        told = parse_json(line)
         if "interval" in told or any(key in told for key in ("core", "die", "socket", "node",
                                                              "cpu", "thread")):
             raise log.refuse(number, "counts over intervals or per core are not one run's; run "
@@ -152,7 +152,7 @@ def _read_json(log: Log, number: int, line: str) -> _Row:
         if unit not in _UNITS or not isinstance(event, str) or not event \
                 or not isinstance(share, int | float | None):
             raise ValueError(f"unit {unit!r}")
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, DocumentError) as error:
         raise log.refuse(number, f"no line of perf stat -j ({error})") from error
     return _Row(event=event, value=value, unit=unit, share=share)
 

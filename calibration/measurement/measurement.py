@@ -29,6 +29,7 @@ from calibration.measurement.sample import (
     check_sample,
     parse_object,
 )
+from hwmodels.documents import DocumentError, parse_json
 from hwmodels.errors import did_you_mean
 from hwmodels.files import read_regular, read_regular_text
 
@@ -319,8 +320,8 @@ def _mend_end(path: Path) -> str:
 
 def _is_whole(line: bytes) -> bool:
     try:
-        return isinstance(json.loads(line), dict)
-    except (ValueError, RecursionError):
+        return isinstance(parse_json(line.decode()), dict)
+    except (DocumentError, UnicodeDecodeError):
         return False
 
 

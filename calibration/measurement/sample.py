@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
 from calibration.errors import MeasurementError
+from hwmodels.documents import DocumentError, parse_json
 from hwmodels.errors import did_you_mean
 
 SCHEMA = 1
@@ -124,9 +124,9 @@ def parse_object(text: str, where: str) -> dict[str, Any]:
         return document
 
     try:
-        document = json.loads(text, object_pairs_hook=unique)
-    except (ValueError, RecursionError) as error:
-        raise MeasurementError(f"{where}: not JSON ({error})") from error
+        document = parse_json(text, pairs=unique)
+    except DocumentError as error:
+        raise MeasurementError(f"{where}: {error}") from error
     if not isinstance(document, dict):
         raise MeasurementError(f"{where}: a JSON object is expected")
     return document

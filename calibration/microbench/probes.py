@@ -16,6 +16,7 @@ import numpy as np
 
 from calibration.errors import MeasurementError
 from calibration.measurement.measurement import Measurement
+from hwmodels.documents import DocumentError, parse_json
 
 RUNTIME = "microbench"
 """Runtime a measurement of micro-benchmarks names in its header."""
@@ -136,12 +137,12 @@ def unpack_probes(text: str, where: str) -> tuple[Probe, ...]:
     """
     known = {field.name for field in fields(Probe)}
     try:
-        entries = json.loads(text)
+        entries = parse_json(text)
         if not isinstance(entries, list) or not all(
                 isinstance(entry, dict) and set(entry) <= known for entry in entries):
             raise ValueError("not a list of probes")
         return tuple(Probe(**entry) for entry in entries)
-    except (ValueError, TypeError) as error:
+    except (DocumentError, ValueError, TypeError) as error:
         raise MeasurementError(f"{where}: {PROBES_KEY} cannot be read ({error})") from error
 
 

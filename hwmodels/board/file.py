@@ -6,16 +6,14 @@ Boards are YAML files shipped in `hwmodels/boards`, in the folders of the enviro
 
 from __future__ import annotations
 
-import functools
-import json
 import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hwmodels.board.facts import Board
+from hwmodels.documents import DocumentError, parse_json, parse_yaml, read_yaml
 from hwmodels.errors import BoardError, did_you_mean
-from hwmodels.files import read_regular_text
 
 if TYPE_CHECKING:
     from hwmodels.board.schema import Section
@@ -89,7 +87,13 @@ def change_board(board: Board, overrides: Mapping[str, object]) -> Board:
     BoardError
         On an unknown path or a value the part cannot have, naming the rule.
     """
-    return _make(json.loads(board.document), board.name, overrides) if overrides else board
+    if not overrides:
+        return board
+    try:
+        document = parse_json(board.document)
+    except DocumentError as error:  # a number of the file in another unit has too many digits
+        raise BoardError(f"{board.name}: {error}") from error
+    return _make(document, board.name, overrides)
 
 
 def _make(document: dict[str, Any], file: str, overrides: Mapping[str, object]) -> Board:
@@ -140,11 +144,9 @@ def _read_value(value: object) -> object:
     """Read a word of the command line as the file would: `false`, `null`, `[1, 2]`, `240MHz`."""
     if not isinstance(value, str):
         return list(value) if isinstance(value, tuple) else value
-    import yaml
-
     try:
-        return yaml.safe_load(value)
-    except yaml.YAMLError:
+        return parse_yaml(value)
+    except DocumentError:
         return value
 
 
@@ -199,36 +201,12 @@ def _fold(name: str) -> str:
 
 def _parse(path: Path) -> dict[str, Any]:
     """Return the YAML of a file; duplicate keys are refused, not overwritten."""
-    import yaml
-
     try:
-        document = yaml.load(read_regular_text(path, LARGEST_BYTES), Loader=_strict_loader())
-    except (OSError, UnicodeDecodeError) as error:
-        why = getattr(error, "strerror", None) or error
-        raise BoardError(f"{path}: cannot be read ({why}); accepted: a board file in YAML, or "
+        document = read_yaml(path, LARGEST_BYTES, keys_once=True)
+    except DocumentError as error:
+        raise BoardError(f"{path}: cannot be read ({error}); accepted: a board file in YAML, or "
                          "a name of `twin boards`") from error
-    except (yaml.YAMLError, RecursionError) as error:
-        raise BoardError(f"{path}: is not YAML: {' '.join(str(error).split())}") from error
     if not isinstance(document, dict):
         raise BoardError(f"{path}: holds no sections; accepted: a board file in YAML with "
                          "schema, sources, board, supply, clocks, cores, memories, power")
     return document
-
-
-@functools.cache
-def _strict_loader() -> Any:
-    import yaml
-
-    class StrictLoader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
-        """Safe, and refuses a key given twice."""
-
-        def construct_mapping(self, node: Any, deep: bool = False) -> Any:
-            mapping = super().construct_mapping(node, deep)
-            if len(mapping) < len(node.value):
-                names = [key.value for key, _ in node.value]
-                twice = next((name for name in names if names.count(name) > 1), "a key")
-                raise yaml.constructor.ConstructorError(
-                    None, None, f"key {twice!r} is given twice", node.start_mark)
-            return mapping
-
-    return StrictLoader

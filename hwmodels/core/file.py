@@ -16,6 +16,7 @@ from hwmodels.core.timing import (
     PortRule,
     Refills,
 )
+from hwmodels.documents import DocumentError, read_yaml
 from hwmodels.errors import BoardError, did_you_mean
 
 if TYPE_CHECKING:
@@ -73,12 +74,9 @@ def read_core(path: Path) -> CoreTiming:
     BoardError
         `file:key: reason; accepted ...`.
     """
-    import yaml
-
     try:
-        document = yaml.load(path.read_text(encoding="utf-8"),
-                             Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as problem:
+        document = read_yaml(path)
+    except DocumentError as problem:
         raise BoardError(f"{path.name}: not a readable YAML file: {problem}") from None
     section = _validate(path.name, document)
     facts = tuple(_list_facts(path.name, document, section.sources, ""))

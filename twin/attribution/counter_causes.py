@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from importlib.resources import files
+from pathlib import Path
 from typing import Any
-
-import yaml
 
 from calibration.measurement.counters import ALIASES
 from hwmodels.counts import CAUSES
+from hwmodels.documents import read_yaml
 from twin.attribution.side import Part
 
 SOFTWARE = "SW"
@@ -93,8 +92,7 @@ def _find(name: str, counts: Mapping[str, float]) -> float | None:
 @lru_cache(maxsize=1)
 def load_groups() -> tuple[CounterGroup, ...]:
     """Return the table, in its order."""
-    text = (files("twin") / "attribution" / "counters.yaml").read_text(encoding="utf-8")
-    document = yaml.safe_load(text)
+    document = read_yaml(Path(__file__).with_name("counters.yaml"))
     return tuple(CounterGroup(
         name=entry["name"], terms=dict(entry["sum"]), causes=_causes(entry),
         events=tuple(entry.get("events", ())), bits=entry.get("bits", 64),

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
-from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
+from hwmodels.documents import read_json
 from hwmodels.quantities import Cell
 from twin.attribution.diagnosis import Diagnosis, explain_rows
 from twin.attribution.difference import Account, Difference, Line, Row
@@ -25,8 +25,7 @@ DIAGNOSIS_SCHEMA = 1
 
 def load_schema() -> dict[str, Any]:
     """Return the JSON Schema (draft 2020-12) comparisons conform to."""
-    text = (files("twin") / "schema" / "comparison.schema.json").read_text(encoding="utf-8")
-    return json.loads(text)
+    return read_json(Path(__file__).parents[1] / "schema" / "comparison.schema.json")
 
 
 def comparison_document(difference: Difference, kind: str,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping
 from dataclasses import replace
@@ -10,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hwmodels.counts import apportion
+from hwmodels.documents import DocumentError, read_json
 from twin.attribution.side import Part, Side, Work, sum_parts
 from twin.errors import UsageError
 from twin.network.operators import graph_macs, layer_macs
@@ -250,11 +250,9 @@ def read_document(path: Path) -> Mapping[str, Any]:
     if not path.exists():
         raise UsageError(f"{path}: there is no such file or folder")
     try:
-        document = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise UsageError(f"{path}: cannot be read: {error.strerror}") from error
-    except (ValueError, RecursionError) as error:
-        raise UsageError(f"{path}: not a prediction: not JSON ({error}); accepted: what `twin "
+        document = read_json(path)
+    except DocumentError as error:
+        raise UsageError(f"{path}: not a prediction: {error}; accepted: what `twin "
                          "predict MODEL -b BOARD --json` writes, or a measurement folder"
                          ) from error
     if not isinstance(document, dict):

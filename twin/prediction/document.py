@@ -6,11 +6,12 @@ import json
 import math
 from collections.abc import Mapping
 from dataclasses import asdict
-from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
 from calibration.fitting.intervals import Interval
 from hwmodels.counts import Bill, Counts
+from hwmodels.documents import read_json
 from hwmodels.npu import EpochRun
 from twin.deployment.costs import EpochPrediction
 from twin.network.operators import graph_macs, graph_parameters
@@ -32,8 +33,7 @@ SCHEMA = 1
 
 def load_schema() -> dict[str, Any]:
     """Return the JSON Schema (draft 2020-12) predictions conform to."""
-    text = (files("twin") / "schema" / "prediction.schema.json").read_text(encoding="utf-8")
-    return json.loads(text)
+    return read_json(Path(__file__).parents[1] / "schema" / "prediction.schema.json")
 
 
 def to_document(prediction: Prediction) -> dict[str, Any]:

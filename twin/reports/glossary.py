@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from functools import cache
-from importlib.resources import files
+from pathlib import Path
 from types import MappingProxyType
 
 from hwmodels.board.file import list_boards, load_board
 from hwmodels.board.policies import POLICIES
 from hwmodels.counts import EVENTS
+from hwmodels.documents import read_yaml
 from hwmodels.errors import did_you_mean
 from twin.errors import UsageError
 
@@ -59,11 +60,8 @@ def load_glossary() -> Mapping[str, Entry]:
     mapping of str to Entry
         In the order of the file; an event that shares its name with a cause is told there.
     """
-    import yaml
-
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    text = (files("twin") / "reports" / "glossary.yaml").read_text(encoding="utf-8")
-    entries = {term: _make_entry(term, body) for term, body in yaml.load(text, loader).items()}
+    written = read_yaml(Path(__file__).with_name("glossary.yaml"))
+    entries = {term: _make_entry(term, body) for term, body in written.items()}
     rule = entries["replacement"]
     listed = "; ".join(f"{policy.name}: {policy.doc}" for policy in POLICIES.values())
     entries["replacement"] = replace(rule, text=f"{rule.text} {listed}.",

@@ -12,9 +12,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import yaml
-
 from hwmodels.board.facts import KINDS, Fact
+from hwmodels.documents import DocumentError, read_yaml
 from hwmodels.errors import did_you_mean
 from twin.errors import RuntimeRefusedError
 from twin.runtimes.library import find_lowering
@@ -256,9 +255,8 @@ def load_runtime(name: str) -> Runtime:
 @lru_cache(maxsize=32)
 def _read(path: Path) -> dict[str, Any]:
     try:
-        loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-        document = yaml.load(path.read_text(encoding="utf-8"), Loader=loader)
-    except (OSError, yaml.YAMLError) as error:
+        document = read_yaml(path)
+    except DocumentError as error:
         raise RuntimeRefusedError(f"{path}: cannot be read: {error}") from error
     if not isinstance(document, dict) or not isinstance(document.get("versions"), dict):
         raise RuntimeRefusedError(f"{path}: a mapping with a 'versions' mapping is expected")

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from hwmodels.documents import DocumentError, read_yaml
 from hwmodels.errors import did_you_mean
-from hwmodels.files import read_regular_text
 from twin.errors import UsageError
 
 SCHEMA = 1
@@ -79,12 +79,10 @@ def read_plan(text: str) -> PlanFile:
             raise UsageError(f"--plan {text!r} names nothing; accepted: a file of `twin plan`, "
                              "names such as latency:flash,mac:int8, or all")
         return PlanFile(board=None, benchmarks=asked)
-    import yaml
-
     try:
-        document = yaml.safe_load(read_regular_text(Path(text)))
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        raise UsageError(f"{text}: cannot be read ({' '.join(str(error).split())})") from error
+        document = read_yaml(text)
+    except DocumentError as error:
+        raise UsageError(f"{text}: cannot be read ({error})") from error
     if not isinstance(document, Mapping):
         raise UsageError(f"{text}: is no plan; accepted: what `twin plan -o` writes")
     for key in document:

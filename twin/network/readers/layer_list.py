@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import itertools
-import json
 import math
 import zlib
 from dataclasses import replace
@@ -18,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from hwmodels.documents import DocumentError, parse_json
 from twin.errors import ModelError
 from twin.network.graph import Graph
 from twin.network.operators import graph_macs
@@ -80,12 +80,15 @@ def read_layer_list(path: str | Path, *, assume_unsupported: str | None = None) 
     path = str(path)
     content = read_bytes(path)
     try:
-        document = json.loads(content)
+        document = parse_json(content.decode("utf-8"))
         graph = _Reader(path, document).read(assume_unsupported)
         stated_macs = document["macs"]
     except ModelError:
         raise
-    except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
+    except DocumentError as error:
+        raise ModelError(f"{path}: not a layer list: {error}") from None
+    except (KeyError, IndexError, TypeError, ValueError, AttributeError,
+            OverflowError) as error:
         raise ModelError(f"{path}: not a layer list: {type(error).__name__} {error}") from None
     graph = replace(graph, source=path, sha256=hashlib.sha256(content).hexdigest())
     verify_graph(graph)

@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from hwmodels.documents import DocumentError, parse_json
 from hwmodels.files import read_regular_text
 from twin.errors import ModelError
 
@@ -133,7 +133,7 @@ def read_compiled(path: str | Path) -> CompiledNetwork:
     document = _parse(path, text)
     try:
         return _read_info(path, document)
-    except (KeyError, TypeError, IndexError, ValueError) as error:
+    except (KeyError, TypeError, IndexError, ValueError, OverflowError) as error:
         raise ModelError(f"{path}: not a c_info.json of the Neural-ART compiler: {_tell(error)} is "
                          "missing or of another form; accepted: what `stedgeai generate` writes, "
                          "with memory_pools, buffers and graphs") from error
@@ -146,9 +146,9 @@ def _tell(error: Exception) -> str:
 
 def _parse(path: Path, text: str) -> Any:
     try:
-        return json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise ModelError(f"{path}: not JSON ({error})") from error
+        return parse_json(text)
+    except DocumentError as error:
+        raise ModelError(f"{path}: {error}") from error
 
 
 def _read_info(path: Path, document: Mapping[str, Any]) -> CompiledNetwork:
@@ -253,14 +253,14 @@ def _read_table(path: Path, text: str) -> CompiledNetwork:
         try:
             if kind is not None:
                 epochs.append(_row_epoch(row, kind))
-        except ValueError as error:
+        except (DocumentError, ValueError, TypeError, AttributeError, OverflowError) as error:
             raise ModelError(f"{path}:{line}: {error}") from error
     kept = tuple(epoch for epoch in epochs if epoch.kind != "hw" or epoch.accesses)
     return CompiledNetwork(name=models[0], tool=str(rows[0].get("source") or path), epochs=kept)
 
 
 def _row_epoch(row: Mapping[str, str], kind: str) -> CompiledEpoch:
-    moved: Mapping[str, Any] = json.loads(row["mem_json"]) if row.get("mem_json") else row
+    moved: Mapping[str, Any] = parse_json(row["mem_json"]) if row.get("mem_json") else row
     pools = [match[1] for name in moved if (match := re.fullmatch(r"(\w+)_(?:read|write)s", name))]
 
     def amount(pool: str, what: str) -> float:
@@ -270,7 +270,7 @@ def _row_epoch(row: Mapping[str, str], kind: str) -> CompiledEpoch:
         pool=pool, read_bytes=int(amount(pool, "reads")), read_cycles=amount(pool, "read_cycles"),
         write_bytes=int(amount(pool, "writes")), write_cycles=amount(pool, "write_cycles"))
         for pool in dict.fromkeys(pools)]
-    operations = tuple((str(name), int(count)) for name, count in json.loads(
+    operations = tuple((str(name), int(count)) for name, count in parse_json(
         row.get("op_kinds") or "{}").items() if not str(name).startswith("NODE_"))
     units = [unit for name, count in operations
              for unit in [_UNIT_OF_TYPE.get(name)] * count if unit]
