@@ -1,11 +1,18 @@
-"""Files read whole: never a pipe one would wait for, never more than there should be."""
+"""Files of the user: regular ones only, read within bounds; YAML and JSON through one guard."""
 
 from __future__ import annotations
 
 import errno
+import functools
+import json
 import os
+import re
 import stat
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
+
+from hwmodels.errors import TwinError, tell_in_one_line
 
 LARGEST_BYTES = (1 << 31) - 1
 """What no file this project reads is near, unless it is another kind of file."""
@@ -57,3 +64,188 @@ def read_regular(path: str | Path, largest_bytes: int = LARGEST_BYTES) -> bytes:
 def read_regular_text(path: str | Path, largest_bytes: int = LARGEST_BYTES) -> str:
     """Read a regular file of UTF-8 text; raises as `read_regular`, and UnicodeDecodeError."""
     return read_regular(path, largest_bytes).decode("utf-8")
+
+
+DEEPEST = 64
+"""Lists and mappings inside each other; no file of the project has ten."""
+
+LARGEST_YAML_BYTES = 1 << 21
+"""A node of YAML takes up to 200 times the memory of its text."""
+
+LARGEST_JSON_BYTES = 1 << 26
+MOST_ELEMENTS = 3_000_000
+"""Of a JSON document, or of a YAML document with its aliases written out."""
+
+_NUMBER_BITS = 1024
+"""Of a whole number: one of 1,025 is too large for a float."""
+
+_DIGITS = re.compile(r"\d{19}")
+_ESCAPED = re.compile(r"\\.", re.DOTALL)
+_NOT_BRACKETS = bytes(code for code in range(128) if chr(code) not in "[]{}")
+
+
+class DocumentError(TwinError):
+    """A document cannot be read; the message is the reason alone, whoever reads names the file."""
+
+
+def read_yaml(path: str | Path, largest_bytes: int = LARGEST_YAML_BYTES, *,
+              keys_once: bool = False) -> Any:
+    """Read a YAML file.
+
+    Parameters
+    ----------
+    path : str or Path
+        Of a regular file.
+    largest_bytes : int
+        A larger one is refused unread.
+    keys_once : bool
+        A key given twice is refused, not overwritten.
+
+    Raises
+    ------
+    DocumentError
+        When it cannot be read, is no YAML, or is too large or too deep.
+    """
+    return parse_yaml(_read(path, largest_bytes), keys_once=keys_once)
+
+
+def read_json(path: str | Path, largest_bytes: int = LARGEST_JSON_BYTES) -> Any:
+    """Read a JSON file; parameters and errors as those of `read_yaml`."""
+    return parse_json(_read(path, largest_bytes))
+
+
+def _read(path: str | Path, largest_bytes: int) -> str:
+    try:
+        return read_regular_text(path, largest_bytes)
+    except OSError as error:
+        raise DocumentError(error.strerror or str(error)) from error
+    except UnicodeDecodeError as error:
+        raise DocumentError(f"not UTF-8 text: {error}") from error
+
+
+def parse_yaml(text: str, *, keys_once: bool = False) -> Any:
+    """Parse YAML text; parameters and errors as those of `read_yaml`."""
+    import yaml
+
+    if len(text) > LARGEST_YAML_BYTES:
+        raise DocumentError(f"not YAML: {len(text):,} characters; at most "
+                            f"{LARGEST_YAML_BYTES:,} are read")
+    try:
+        loader = _guarded_loader(keys_once)(text)
+        try:
+            node = loader.get_single_node()
+            if "*" in text:
+                _count_nodes(node, {})
+            return None if node is None else loader.construct_document(node)
+        finally:
+            loader.dispose()
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        place = f" in line {mark.line + 1}, column {mark.column + 1}" if mark else ""
+        said = ", ".join(part for part in (error.context, error.problem) if part)
+        raise DocumentError(f"not YAML: {said}{place}") from error
+    except (yaml.YAMLError, ValueError, ArithmeticError, LookupError, AttributeError, TypeError,
+            RecursionError) as error:  # what its readers of dates, numbers and tags let through
+        raise DocumentError(f"not YAML: {tell_in_one_line(str(error))}") from error
+
+
+@functools.cache
+def _guarded_loader(keys_once: bool) -> Any:
+    import yaml
+
+    class GuardedLoader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
+        """Safe, and refuses what is too deep, too large a number or a key given twice."""
+
+        def __init__(self, text: str) -> None:
+            super().__init__(text)
+            self.depth = 0
+
+        def descend_resolver(self, parent: Any, index: Any) -> None:
+            """Begin a node; the composer calls this before it goes deeper."""
+            self.depth += 1
+            if self.depth > DEEPEST:
+                raise ValueError(f"deeper than {DEEPEST} lists and mappings")
+
+        def ascend_resolver(self) -> None:
+            """End it."""
+            self.depth -= 1
+
+        def construct_mapping(self, node: Any, deep: bool = False) -> Any:
+            """Construct a mapping, of which every key is given once."""
+            mapping = super().construct_mapping(node, deep)
+            if keys_once and len(mapping) < len(node.value):
+                names = [key.value for key, _ in node.value]
+                twice = next((name for name in names if names.count(name) > 1), "a key")
+                raise yaml.constructor.ConstructorError(
+                    None, None, f"key {twice!r} is given twice", node.start_mark)
+            return mapping
+
+        def construct_number(self, node: Any) -> int:
+            """Construct an integer of a length that a float can have."""
+            return _bound(super().construct_yaml_int(node))
+
+    GuardedLoader.add_constructor("tag:yaml.org,2002:int", GuardedLoader.construct_number)
+    return GuardedLoader
+
+
+def _count_nodes(node: Any, counted: dict[int, int]) -> int:
+    """Return how many nodes there are with each alias written out; refuse too many, or a circle."""
+    if node is None or isinstance(node.value, str):
+        return 1
+    if id(node) not in counted:
+        counted[id(node)] = MOST_ELEMENTS  # until it is known: it would have to hold itself
+        counted[id(node)] = 1 + sum(
+            _count_nodes(part, counted) for entry in node.value
+            for part in (entry if isinstance(entry, tuple) else (entry,)))
+    if counted[id(node)] >= MOST_ELEMENTS:
+        raise ValueError(f"its aliases make more than {MOST_ELEMENTS:,} values")
+    return counted[id(node)]
+
+
+def _bound(number: int) -> int:
+    if number.bit_length() > _NUMBER_BITS:
+        raise ValueError("a whole number of more than 300 digits")
+    return number
+
+
+def parse_json(text: str, *, pairs: Callable[[list[tuple[str, Any]]], Any] | None = None) -> Any:
+    """Parse JSON text.
+
+    Parameters
+    ----------
+    text : str
+        One document.
+    pairs : callable, optional
+        Makes an object of its keys and values.
+
+    Raises
+    ------
+    DocumentError
+        When it is no JSON, or is too large or too deep.
+    """
+    opened = text.count("[") + text.count("{")
+    if opened + text.count(",") > MOST_ELEMENTS:
+        raise DocumentError(f"not JSON: more than {MOST_ELEMENTS:,} values")
+    if opened > DEEPEST and _is_deep(text):
+        raise DocumentError(f"not JSON: deeper than {DEEPEST} lists and objects, or not closed")
+    try:
+        return json.loads(text, object_pairs_hook=pairs,
+                          parse_int=_read_number if _DIGITS.search(text) else None)
+    except (ValueError, RecursionError) as error:
+        raise DocumentError(f"not JSON: {tell_in_one_line(str(error))}") from error
+
+
+def _is_deep(text: str) -> bool:
+    """Whether brackets stand deeper than `DEEPEST`: pairs are taken out from the innermost on."""
+    if "\\" in text:
+        text = _ESCAPED.sub("", text)
+    left = "".join(text.split('"')[::2]).encode("ascii", "ignore").translate(None, _NOT_BRACKETS)
+    for _ in range(DEEPEST):
+        if not left:
+            return False
+        left = left.replace(b"[]", b"").replace(b"{}", b"")
+    return bool(left)
+
+
+def _read_number(digits: str) -> int:
+    return _bound(int(digits))

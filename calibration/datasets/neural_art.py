@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from calibration.datasets.tables import Cell, read_table, read_yaml
-from hwmodels.documents import parse_json
+from hwmodels.files import parse_json
 from hwmodels.npu import Epoch, Link, StreamEngine, UnitWork
 
 Bursts = tuple[int, int, int, int]

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from calibration.errors import MeasurementError
-from hwmodels import documents
+from hwmodels import files
 from hwmodels.errors import did_you_mean
 
 FOLDER = Path(__file__).parent
@@ -54,7 +54,7 @@ class Table:
 
 def read_yaml(relative: str) -> Mapping[str, Any]:
     """Read a YAML file of this folder."""
-    document: Mapping[str, Any] = documents.read_yaml(FOLDER / relative)
+    document: Mapping[str, Any] = files.read_yaml(FOLDER / relative)
     return document
 
 

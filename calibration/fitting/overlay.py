@@ -21,7 +21,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from calibration.errors import FitError
 from calibration.fitting.intervals import Band
-from hwmodels.documents import DocumentError, read_yaml
+from hwmodels.files import DocumentError, read_yaml
 
 SHIPPED = Path(__file__).parent / "shipped"
 LINEAGES_FILE = SHIPPED / "lineages.yaml"

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from calibration.importers.log import Log, measurement_of, number_of
 from calibration.measurement.measurement import Measurement
 from calibration.measurement.sample import Sample
-from hwmodels.documents import DocumentError, parse_json
+from hwmodels.files import DocumentError, parse_json
 
 EXPECTED = "lines of perf stat, such as `1,234,567  cycles`"
 

@@ -29,9 +29,8 @@ from calibration.measurement.sample import (
     check_sample,
     parse_object,
 )
-from hwmodels.documents import DocumentError, parse_json
 from hwmodels.errors import did_you_mean
-from hwmodels.files import read_regular, read_regular_text
+from hwmodels.files import DocumentError, parse_json, read_regular, read_regular_text
 
 HEADER_FILE = "header.json"
 SAMPLES_FILE = "samples.jsonl"

@@ -8,8 +8,8 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from calibration.errors import MeasurementError
-from hwmodels.documents import DocumentError, parse_json
 from hwmodels.errors import did_you_mean
+from hwmodels.files import DocumentError, parse_json
 
 SCHEMA = 1
 KINDS = ("predicted", "simulated", "measured", "published")

@@ -16,7 +16,7 @@ import numpy as np
 
 from calibration.errors import MeasurementError
 from calibration.measurement.measurement import Measurement
-from hwmodels.documents import DocumentError, parse_json
+from hwmodels.files import DocumentError, parse_json
 
 RUNTIME = "microbench"
 """Runtime a measurement of micro-benchmarks names in its header."""

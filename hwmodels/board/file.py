@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hwmodels.board.facts import Board
-from hwmodels.documents import DocumentError, parse_json, parse_yaml, read_yaml
 from hwmodels.errors import BoardError, did_you_mean
+from hwmodels.files import DocumentError, parse_json, parse_yaml, read_yaml
 
 if TYPE_CHECKING:
     from hwmodels.board.schema import Section

@@ -16,8 +16,8 @@ from hwmodels.core.timing import (
     PortRule,
     Refills,
 )
-from hwmodels.documents import DocumentError, read_yaml
 from hwmodels.errors import BoardError, did_you_mean
+from hwmodels.files import DocumentError, read_yaml
 
 if TYPE_CHECKING:
     from hwmodels.core.schema import CoreFile

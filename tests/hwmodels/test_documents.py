@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from hwmodels.board.file import load_board
-from hwmodels.documents import (
+from hwmodels.errors import LONGEST_REFUSAL, TwinError, escape, tell_in_one_line
+from hwmodels.files import (
     DEEPEST,
     LARGEST_YAML_BYTES,
     DocumentError,
@@ -16,8 +17,6 @@ from hwmodels.documents import (
     read_json,
     read_yaml,
 )
-from hwmodels.errors import TwinError
-from hwmodels.terminal import LONGEST_REFUSAL, escape, tell_in_one_line
 
 ROOT = Path(__file__).parents[2]
 LAUGHS = "\n".join(["a0: &a0 [x, x]", *(
@@ -86,7 +85,7 @@ def test_whatif_words_that_are_no_yaml_are_refused_by_the_board():
 
 
 def test_nobody_else_parses_or_reads_text_of_a_user():
-    homes = {"hwmodels/documents.py"}
+    homes = {"hwmodels/files.py"}
     parsers = {("yaml", "load"), ("yaml", "safe_load"), ("yaml", "load_all"),
                ("yaml", "safe_load_all"), ("yaml", "unsafe_load"), ("json", "load"),
                ("json", "loads"), ("pickle", "load"), ("pickle", "loads")}
@@ -101,6 +100,6 @@ def test_nobody_else_parses_or_reads_text_of_a_user():
                     continue
                 owner = node.func.value.id if isinstance(node.func.value, ast.Name) else ""
                 assert (owner, node.func.attr) not in parsers or name in homes, \
-                    f"{name}:{node.lineno}: hwmodels.documents parses"
+                    f"{name}:{node.lineno}: hwmodels.files parses"
                 assert node.func.attr != "read_text" or name in reads_text, \
                     f"{name}:{node.lineno}: hwmodels.files reads"

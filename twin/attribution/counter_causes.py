@@ -10,7 +10,7 @@ from typing import Any
 
 from calibration.measurement.counters import ALIASES
 from hwmodels.counts import CAUSES
-from hwmodels.documents import read_yaml
+from hwmodels.files import read_yaml
 from twin.attribution.side import Part
 
 SOFTWARE = "SW"

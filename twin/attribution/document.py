@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from hwmodels.documents import read_json
+from hwmodels.files import read_json
 from hwmodels.quantities import Cell
 from twin.attribution.diagnosis import Diagnosis, explain_rows
 from twin.attribution.difference import Account, Difference, Line, Row

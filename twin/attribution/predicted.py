@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hwmodels.counts import apportion
-from hwmodels.documents import DocumentError, read_json
+from hwmodels.files import DocumentError, read_json
 from twin.attribution.side import Part, Side, Work, sum_parts
 from twin.errors import UsageError
 from twin.network.operators import graph_macs, layer_macs

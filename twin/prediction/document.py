@@ -11,7 +11,7 @@ from typing import Any
 
 from calibration.fitting.intervals import Interval
 from hwmodels.counts import Bill, Counts
-from hwmodels.documents import read_json
+from hwmodels.files import read_json
 from hwmodels.npu import EpochRun
 from twin.deployment.costs import EpochPrediction
 from twin.network.operators import graph_macs, graph_parameters

@@ -11,8 +11,8 @@ from types import MappingProxyType
 from hwmodels.board.file import list_boards, load_board
 from hwmodels.board.policies import POLICIES
 from hwmodels.counts import EVENTS
-from hwmodels.documents import read_yaml
 from hwmodels.errors import did_you_mean
+from hwmodels.files import read_yaml
 from twin.errors import UsageError
 
 

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hwmodels.board.facts import KINDS, Fact
-from hwmodels.documents import DocumentError, read_yaml
 from hwmodels.errors import did_you_mean
+from hwmodels.files import DocumentError, read_yaml
 from twin.errors import RuntimeRefusedError
 from twin.runtimes.library import find_lowering
 from twin.runtimes.lowering import Lowering, assume

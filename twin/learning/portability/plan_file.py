@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from hwmodels.documents import DocumentError, read_yaml
 from hwmodels.errors import did_you_mean
+from hwmodels.files import DocumentError, read_yaml
 from twin.errors import UsageError
 
 SCHEMA = 1

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from hwmodels.documents import DocumentError, parse_json
+from hwmodels.files import DocumentError, parse_json
 from twin.errors import ModelError
 from twin.network.graph import Graph
 from twin.network.operators import graph_macs

@@ -16,8 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from hwmodels.documents import DocumentError, parse_json
-from hwmodels.files import read_regular_text
+from hwmodels.files import DocumentError, parse_json, read_regular_text
 from twin.errors import ModelError
 
 MAPPINGS = {"NODE_HW": "hw", "NODE_SW": "sw", "NODE_HYBRID": "hybrid", "HW": "hw", "SW": "sw",
