@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
 import shutil
 import subprocess
@@ -30,6 +31,9 @@ from benchmarks.mutation.modules import (
 
 LEAST_SHARE = 0.95
 """Share of the mutants that can be told at all which tests must kill."""
+
+SURE = 0.01
+"""How improbable a sample must be to say that the share is not reached."""
 
 KILLED = ("killed", "timeout", "caught by type check", "segfault", "suspicious")
 
@@ -130,6 +134,24 @@ def _read(document: dict[str, object]) -> Outcome:
     return Outcome(int(document["mutants"]), counts, tuple(survivors))  # type: ignore[call-overload]
 
 
+def refutes(run: int, survived: int) -> bool:
+    """Whether so many survivors of a sample are too many for `LEAST_SHARE`, at `SURE`.
+
+    Parameters
+    ----------
+    run, survived : int
+        Mutants of the sample that can be told, and those tests let live.
+
+    Notes
+    -----
+    P(at least so many survive) if each did with probability 1 - `LEAST_SHARE`, binomial.
+    """
+    lives = 1 - LEAST_SHARE
+    fewer = sum(math.comb(run, count) * lives**count * (1 - lives)**(run - count)
+                for count in range(survived))
+    return 1 - fewer < SURE
+
+
 def main() -> int:
     """Run the modules asked for; 1 when fewer are killed than must be."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])  # type: ignore[union-attr]
@@ -155,7 +177,8 @@ def main() -> int:
               f"{outcome.share:>7.1%}", flush=True)
         for survivor, diff in outcome.survivors if asked.show else ():
             print(f"  {survivor}\n{diff}", flush=True)
-        failed |= outcome.share < LEAST_SHARE
+        failed |= (refutes(counts.total() - counts["equivalent"], len(outcome.survivors))
+                   if asked.sample else outcome.share < LEAST_SHARE)
     return int(failed)
 
 

@@ -1,4 +1,4 @@
-"""A few dozen mutants of bills, plans and the collector: tests kill 95 % of those to be told."""
+"""A few dozen mutants of bills, plans and the collector: that tests kill 95 % is not refuted."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.mutation.__main__ import refutes
 from benchmarks.mutation.modules import MODULES, ROOT, explain, list_files
 
 
@@ -22,6 +23,11 @@ def test_a_sample_of_mutants_is_killed():
         cwd=ROOT, text=True, capture_output=True, check=False,
         env={name: value for name, value in os.environ.items() if name != "PYTEST_CURRENT_TEST"})
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_a_sample_refutes_what_chance_does_not_explain():
+    assert [survived for survived in range(41) if not refutes(40, survived)] == [0, 1, 2, 3, 4, 5]
+    assert not refutes(0, 0) and refutes(1000, 75) and not refutes(1000, 50)
 
 
 @pytest.mark.parametrize("name", MODULES)
