@@ -13,11 +13,11 @@ from event_table import BUS, CODE, CORE, DATA
 from event_table_npu import EPOCHS
 from made_bills import LEDGER, ROUND, Case, Line, busy, kernel, list_lines
 from made_graphs import conv_graph, one_layer, tensor
-from twin.deployment.sites import lower_network
 
 from hwmodels.counts import CAUSE_GROUPS, CAUSES, EVENTS, Bill, make_bill
 from hwmodels.prices import derive_prices
 from hwmodels.simulator import add_background
+from twin.deployment.core import lower_network
 from twin.deployment.deployment import deploy
 from twin.network.graph import Graph, Layer
 from twin.prediction.prediction import Prediction, predict
