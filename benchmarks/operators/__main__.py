@@ -16,6 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.operators.fit import group_rows, leave_one_out, write_tables
+from benchmarks.operators.networks import execute_network, read_layers
 from benchmarks.operators.table import Counted, read_graphs, read_rows
 from hwmodels.errors import TwinError
 from hwmodels.isa.instruction import parse_code
@@ -84,13 +85,34 @@ def judge(rows: Iterable[Counted]) -> int:
     return len(refused)
 
 
+def judge_networks() -> None:
+    """Print errors of whole networks and of their layers, by library, core and level."""
+    found: dict[tuple[str, str, str, str], dict[str, int]] = {}
+    for row in read_layers():
+        key = (row.kernels, row.core, row.level, row.network)
+        found.setdefault(key, {})[row.layer] = row.instructions
+    print(f"{'layers of networks, instructions':44} {'rows':>5} {'median':>7} {'90 %':>7} "
+          f"{'largest':>8} {'network':>8}")
+    for key, counts in found.items():
+        kernels, core, level, network = key
+        said = execute_network(network, BOARDS[core], f"{LIBRARIES[kernels]}@{LEVELS[level]}")
+        told = [counts[str(place)] for place in range(len(said))]
+        line = describe_errors(" ".join(key), (
+            one / other - 1 for one, other in zip(said, told, strict=True)))
+        print(f"{line} {sum(said) / sum(told) - 1:+8.1%}")
+
+
 def main() -> int:
     """Fit if asked, then judge."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.operators")
     parser.add_argument("--fit", action="store_true", help="learn the coefficients again")
     parser.add_argument("--core", action="append", help="judge this core only")
     parser.add_argument("--level", action="append", help="judge this level only")
+    parser.add_argument("--networks", action="store_true", help="judge whole networks only")
     asked = parser.parse_args()
+    if asked.networks:
+        judge_networks()
+        return 0
     if asked.fit:
         groups = group_rows()
         write_tables(groups, Path(FOLDER))

@@ -29,6 +29,15 @@ that are told)."""
 TRUST = 2e-3
 """Weight of that beside a row's relative error: it rules only where shapes are all large."""
 
+BASE = ("cortex-m4", "O2")
+"""The build most shapes were counted on: others take from it what their own rows cannot tell."""
+
+BORROWED = 0.02
+"""Weight of a coefficient so taken beside a row's relative error."""
+
+MANY = 6
+"""Rows from which a third is kept to tell whether the terms are right."""
+
 EXACT = 1e-3
 """Relative error below which no further term is sought."""
 
@@ -74,15 +83,23 @@ def group_rows() -> dict[Key, list[Row]]:
     return groups
 
 
+class Prior(NamedTuple):
+    """What another build of the same code says of a code: its rows there, and its terms."""
+
+    rows: Sequence[Row]
+    names: tuple[str, ...]
+
+
 def choose_terms(rows: Sequence[Row]) -> tuple[str, ...]:
-    """Return the terms that explain the instructions of rows, fewest first."""
+    """Return the terms that tell the instructions of rows from each other, fewest first."""
     names = list(dict.fromkeys(name for row in rows for name in row.work.terms))
     if len(rows) == 1:
         terms = rows[0].work.terms
         return ("call", max((name for name in names if name != "call"), key=terms.__getitem__))
     chosen, error = ["call"], _error(rows, ["call"])
     # The prior of a call's fixed cost is one row more.
-    while len(chosen) < len(rows) and error > EXACT:
+    most = len(rows) if len(rows) < MANY else max(MANY - 1, len(rows) * 2 // 3)
+    while len(chosen) < most and error > EXACT:
         tried = {name: _error(rows, [*chosen, name]) for name in names if name not in chosen}
         if not tried:
             break
@@ -102,44 +119,68 @@ def _matrix(rows: Sequence[Row], names: Iterable[str]) -> np.ndarray:
     return np.array([[row.work.terms.get(name, 0.0) for name in names] for row in rows], float)
 
 
-def _solve(matrix: np.ndarray, values: np.ndarray, scale: np.ndarray) -> np.ndarray:
-    """Return coefficients >= 0; what the rows cannot tell of a call's fixed cost is the prior."""
+def _column(rows: Sequence[Row], name: str) -> np.ndarray:
+    """Return one count of each row: a column of the table, or a class."""
+    return np.array([row.counted.classes[name] if name in CLASSES
+                     else getattr(row.counted, name) for row in rows], float)
+
+
+def _solve(matrix: np.ndarray, values: np.ndarray, scale: np.ndarray,
+           expected: np.ndarray | None = None) -> np.ndarray:
+    """Return coefficients >= 0; what the rows cannot tell is as expected.
+
+    Without expectations a call's fixed cost is the mean of those that are told.
+    """
     from scipy.optimize import nnls
 
-    share = float(np.median(values / scale))
-    known = np.zeros((1, matrix.shape[1]))
-    known[0, 0] = TRUST / (FIXED * max(share, 1e-3))
+    if expected is None:
+        share = float(np.median(values / scale))
+        known = np.zeros((1, matrix.shape[1]))
+        known[0, 0] = TRUST / (FIXED * max(share, 1e-3))
+        told = np.array([TRUST])
+    else:
+        weight = BORROWED * np.median(matrix / scale[:, None], axis=0)
+        known, told = np.diag(weight), weight * expected
     return nnls(np.vstack([matrix / scale[:, None], known]),
-                np.append(values / scale, TRUST), maxiter=1000)[0]
+                np.append(values / scale, told), maxiter=1000)[0]
 
 
 def _error(rows: Sequence[Row], names: Sequence[str]) -> float:
     """Return the root mean square of the relative errors."""
-    matrix = _matrix(rows, names)
-    counts = np.array([row.counted.instructions for row in rows], float)
-    solved = _solve(matrix, counts, counts)
-    return float(np.sqrt(np.mean((matrix @ solved / counts - 1) ** 2)))
+    matrix, counts = _matrix(rows, names), _column(rows, "instructions")
+    return float(np.sqrt(np.mean((matrix @ _solve(matrix, counts, counts) / counts - 1) ** 2)))
 
 
-def fit(rows: Sequence[Row], names: Sequence[str]) -> dict[str, dict[str, float]]:
+def fit(rows: Sequence[Row], names: Sequence[str],
+        prior: Prior | None = None) -> dict[str, dict[str, float]]:
     """Return coefficients by term: instructions, their classes, bytes loaded and stored."""
-    counts = np.array([row.counted.instructions for row in rows], float)
+    counts = _column(rows, "instructions")
     matrix = _matrix(rows, names)
-
-    def solve(values: Sequence[float]) -> np.ndarray:
-        whole = np.array(values, float)
-        if len(rows) == 1:
-            return _part(matrix[0], whole[0], counts[0])
-        return _solve(matrix, whole, counts)
-
-    columns = {"instructions": solve(counts.tolist())}
-    for name in CLASSES:
-        if all(row.counted.classes for row in rows):
-            columns[name] = solve([row.counted.classes[name] for row in rows])
-    for name in ("loads", "stores", "load_bytes", "store_bytes"):
-        columns[name] = solve([getattr(row.counted, name) for row in rows])
+    columns = {}
+    for name in ("instructions", *CLASSES, "loads", "stores", "load_bytes", "store_bytes"):
+        if name in CLASSES and not all(row.counted.classes for row in rows):
+            continue
+        values = _column(rows, name)
+        if prior is not None:
+            columns[name] = _solve(matrix, values, counts, _expect(rows, name, names, prior))
+        elif len(rows) == 1:
+            columns[name] = _part(matrix[0], values[0], counts[0])
+        else:
+            columns[name] = _solve(matrix, values, counts)
     return {term: {column: float(values[place]) for column, values in columns.items()}
             for place, term in enumerate(names)}
+
+
+def _expect(rows: Sequence[Row], column: str, names: Sequence[str], prior: Prior) -> np.ndarray:
+    """Return the coefficients of the other build, in proportion to what both have counted."""
+    there = _solve(_matrix(prior.rows, names), _column(prior.rows, column),
+                   _column(prior.rows, "instructions"))
+    said = _matrix(rows, names) @ there
+    values = _column(rows, column)
+    if not said.sum():
+        return np.where(there > 0, there, 0.0)
+    ratios = values[said > 0] / said[said > 0]
+    return there * float(np.median(ratios))
 
 
 def _part(terms: np.ndarray, value: float, instructions: float) -> np.ndarray:
@@ -148,26 +189,52 @@ def _part(terms: np.ndarray, value: float, instructions: float) -> np.ndarray:
     return np.array([fixed, (value - fixed) / max(terms[1], 1.0)])
 
 
-def leave_one_out(groups: Mapping[Key, Sequence[Row]]) -> list[tuple[Key, float]]:
-    """Return relative errors of rows predicted from the others of their code, where there are."""
-    errors = []
+def find_priors(groups: Mapping[Key, Sequence[Row]]) -> dict[Key, Prior]:
+    """Return, of each code, how it was built for the core most rows are counted on."""
+    bases = {key: rows for key, rows in groups.items() if (key.core, key.level) == BASE}
+    told = {key: Prior(rows, choose_terms(rows)) for key, rows in bases.items()}
+    found = {}
     for key, rows in groups.items():
-        if len(rows) < 3:
+        base = key._replace(core=BASE[0], level=BASE[1])
+        if key != base and base in told and len(told[base].rows) >= len(rows):
+            found[key] = told[base]
+    return found
+
+
+def leave_one_out(groups: Mapping[Key, Sequence[Row]]) -> list[tuple[Key, float]]:
+    """Return relative errors of rows predicted from the others of their code, where there are.
+
+    The same model counted on other builds is left out with it; terms are those of all rows.
+    """
+    errors = []
+    priors = find_priors(groups)
+    for key, rows in groups.items():
+        whole = priors.get(key)
+        if len(rows if whole is None else whole.rows) < 3 or len(rows) < 2:
             continue
+        names = choose_terms(rows) if whole is None else whole.names
         for place, row in enumerate(rows):
             rest = [*rows[:place], *rows[place + 1:]]
-            names = choose_terms(rest)
-            table = fit(rest, names)
-            said = sum(table[name]["instructions"] * row.work.terms.get(name, 0.0)
-                       for name in names)
+            prior = whole
+            if whole is not None:
+                prior = Prior([one for one in whole.rows
+                               if one.counted.model != row.counted.model], whole.names)
+            table = fit(rest, names, prior)
+            said = sum(told["instructions"] * row.work.terms.get(name, 0.0)
+                       for name, told in table.items())
             errors.append((key, said / row.counted.instructions - 1))
     return errors
 
 
 def write_tables(groups: Mapping[Key, Sequence[Row]], folder: Path) -> None:
     """Write the coefficients: one file for kernels, core and level."""
-    fitted = {key: (fit(rows, choose_terms(rows)), len(rows)) for key, rows in groups.items()
-              if not _same_code(key, rows, groups)}
+    priors = find_priors(groups)
+    fitted = {}
+    for key, rows in groups.items():
+        if not _same_code(key, rows, groups):
+            prior = priors.get(key)
+            names = choose_terms(rows) if prior is None else prior.names
+            fitted[key] = fit(rows, names, prior), len(rows)
     for place, keys in itertools.groupby(sorted(fitted), key=lambda key: key[:3]):
         text = io.StringIO()
         writer = csv.writer(text, lineterminator="\n")

@@ -72,25 +72,33 @@ def read_rows() -> tuple[Counted, ...]:
 def read_graphs() -> dict[str, Graph]:
     """Return the graph of each row's model: shapes, types and options; constants are zero."""
     with gzip.open(FOLDER / "graphs.json.gz", "rt", encoding="utf-8") as file:
-        return {name: _make_graph(name, told) for name, told in json.load(file).items()}
+        return {name: make_graph(name, told) for name, told in json.load(file).items()}
 
 
-def _make_graph(name: str, told: dict[str, Any]) -> Graph:
+def make_graph(name: str, told: dict[str, Any]) -> Graph:
+    """Return a graph from its kept form: one layer, or several under "layers"."""
     tensors = tuple(_make_tensor(place, *entry) for place, entry in enumerate(told["tensors"]))
+    layers = tuple(_make_layer(place, one)
+                   for place, one in enumerate(told.get("layers", [told])))
+    written = {place for layer in layers for place in layer.outputs}
+    return Graph(
+        name=name, source=f"counted:{name}", sha256=f"{name:0>64}"[-64:], tensors=tensors,
+        layers=layers, outputs=layers[-1].outputs,
+        inputs=tuple(dict.fromkeys(
+            place for layer in layers for place in layer.inputs
+            if place >= 0 and place not in written and not tensors[place].is_constant)))
+
+
+def _make_layer(place: int, told: dict[str, Any]) -> Layer:
     window = told["window"]
-    layer = Layer(
-        index=0, name="counted", op=told["op"], inputs=tuple(told["inputs"]),
-        outputs=tuple(told["outputs"]), activation=told["activation"], groups=told["groups"],
+    return Layer(
+        index=place, name="counted" if place == 0 else f"counted {place}", op=told["op"],
+        inputs=tuple(told["inputs"]), outputs=tuple(told["outputs"]),
+        activation=told["activation"], groups=told["groups"],
         window=None if window is None else Window(
             kernel=tuple(window[0]), stride=tuple(window[1]), dilation=tuple(window[2]),
             padding=tuple(window[3])),
         options=tuple((key, _freeze(value)) for key, value in told["options"]))
-    written = set(layer.outputs)
-    return Graph(
-        name=name, source=f"counted:{name}", sha256=f"{name:0>64}"[-64:], tensors=tensors,
-        layers=(layer,), outputs=layer.outputs,
-        inputs=tuple(dict.fromkeys(i for i in layer.inputs if i >= 0 and i not in written
-                                   and not tensors[i].is_constant)))
 
 
 def _make_tensor(place: int, shape: list[int], dtype: str, constant: int, scales: int,

@@ -59,11 +59,12 @@ def describe_convolution(graph: Graph, layer: Layer) -> Work:
 
 
 def _convolution_path(window: Window, source: Tensor, target: Tensor) -> str:
-    """Return what CMSIS-NN's wrapper chooses: by kernel, stride, height."""
+    """Return what CMSIS-NN's wrapper chooses: by kernel, stride, height, whole words."""
     plain = window.dilation == (1, 1) and not any(window.padding)
     if window.kernel == (1, 1) and plain:
         return "1x1" if window.stride == (1, 1) else "1x1 strided"
-    return "1xn" if source.shape[1] == 1 and window.kernel[0] == 1 else "window"
+    words = window.stride[1] * source.shape[3] % 4 == 0 and window.dilation[1] == 1
+    return "1xn" if words and source.shape[1] == 1 and window.kernel[0] == 1 else "window"
 
 
 def describe_depthwise(graph: Graph, layer: Layer) -> Work:

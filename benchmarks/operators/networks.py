@@ -1,0 +1,69 @@
+"""Whole networks as counted, layer by layer: judged, never fitted to.
+
+Three networks of MLPerf Tiny, every library, core and build of the operators' table; the row of a
+whole network holds what the interpreter adds between its layers.
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import json
+from dataclasses import dataclass
+from functools import cache
+
+from benchmarks.operators.table import FOLDER, make_graph
+from hwmodels.isa.instruction import parse_code
+from twin.deployment.deployment import deploy
+from twin.deployment.sites import lower_network
+from twin.network.graph import Graph
+
+WHOLE = "whole"
+"""Place of a row that counts the whole call."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CountedLayer:
+    """One row.
+
+    Parameters
+    ----------
+    network : str
+        Name of its graph.
+    layer : str
+        Place of the layer, or `WHOLE`.
+    kernels, core, level : str
+        As of an operator.
+    instructions : int
+        Of one call.
+    """
+
+    network: str
+    layer: str
+    kernels: str
+    core: str
+    level: str
+    instructions: int
+
+
+@cache
+def read_layers() -> tuple[CountedLayer, ...]:
+    """Return all rows."""
+    with gzip.open(FOLDER / "networks.csv.gz", "rt", encoding="utf-8") as file:
+        return tuple(CountedLayer(**{**row, "instructions": int(row["instructions"])})
+                     for row in csv.DictReader(file))
+
+
+@cache
+def read_networks() -> dict[str, Graph]:
+    """Return the graphs; constants are zero."""
+    with gzip.open(FOLDER / "networks.json.gz", "rt", encoding="utf-8") as file:
+        return {name: make_graph(name, told) for name, told in json.load(file).items()}
+
+
+def execute_network(network: str, board: str, runtime: str) -> tuple[int, ...]:
+    """Return the instructions of each layer as the twin lowers it."""
+    deployment = deploy(read_networks()[network], board, runtime=runtime)
+    return tuple(
+        sum(len(parse_code(block.code)) * block.trips for kernel in group
+            for block in kernel.blocks) for group in lower_network(deployment))
