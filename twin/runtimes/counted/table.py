@@ -94,8 +94,8 @@ def look_up(kernels: str, core: str, level: str, op: str, work: Work) -> Amounts
 
     Notes
     -----
-    A variant nobody counted takes the coefficients of the operator's nearest: the same types
-    first.
+    A variant nobody counted takes the coefficients of the operator's nearest: the same path of the
+    library without its strides, then the same types.
     """
     op = ALIASES.get(op, op)
     for library in dict.fromkeys((kernels, REFERENCE)):
@@ -103,6 +103,9 @@ def look_up(kernels: str, core: str, level: str, op: str, work: Work) -> Amounts
         terms = rows.get((op, work.code(library)))
         if terms is not None:
             return _sum_up(terms, work, stands_in=False)
+        like = rows.get((op, f"{work.variant} {work.path.split(' ')[0]}"))
+        if like is not None and library != REFERENCE:
+            return _sum_up(like, work, stands_in=True)
     if op in NEAREST and not any(name == op for name, _ in _read(REFERENCE, core, level)):
         op = NEAREST[op]
     near = [(variant, terms) for (name, variant), terms in _read(REFERENCE, core, level).items()
