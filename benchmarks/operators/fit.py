@@ -41,7 +41,7 @@ MANY = 6
 EXACT = 1e-3
 """Relative error below which no further term is sought."""
 
-GAIN = 0.9
+GAIN = 0.98
 """A further term must bring the error below this share of what it was."""
 
 NEGLIGIBLE = 0.01
@@ -98,7 +98,7 @@ def choose_terms(rows: Sequence[Row]) -> tuple[str, ...]:
         return ("call", max((name for name in names if name != "call"), key=terms.__getitem__))
     chosen, error = ["call"], _error(rows, ["call"])
     # The prior of a call's fixed cost is one row more.
-    most = len(rows) if len(rows) < MANY else max(MANY - 1, len(rows) * 2 // 3)
+    most = len(rows)
     while len(chosen) < most and error > EXACT:
         tried = {name: _error(rows, [*chosen, name]) for name in names if name not in chosen}
         if not tried:

@@ -119,11 +119,16 @@ def describe_batches(graph: Graph, layer: Layer) -> Work:
 
 
 def describe_transpose(graph: Graph, layer: Layer) -> Work:
-    """Return the work of a permutation: one element at a time."""
+    """Return the work of a permutation: one element at a time, or rows where the last stays."""
     source, target = _ends(graph, layer)
-    rank = len(source.shape)
-    return Work(variant=f"{source.dtype} {rank}", terms={
-        "call": 1, "element": target.elements, "row": target.elements // target.shape[-1]})
+    rank, perm = len(source.shape), tuple(layer.option("perm", ()))
+    kept = bool(perm) and perm[-1] == rank - 1
+    rows = target.elements // target.shape[-1]
+    return Work(variant=f"{source.dtype} {rank}{' rows' if kept else ''}", terms={
+        "call": 1, "element": target.elements, "row": rows,
+        "plane": rows // target.shape[-2] if rank > 1 else 1,
+        "source row": source.elements // source.shape[-1],
+        **(count_copies(target.shape[-1] * _width(target), rows) if kept else {})})
 
 
 def describe_resize(graph: Graph, layer: Layer) -> Work:

@@ -97,9 +97,26 @@ def describe_transpose_convolution(graph: Graph, layer: Layer) -> Work:
     """Return the work of a transposed convolution: every input spreads over its window."""
     source, target = graph.tensors[layer.inputs[0]], graph.tensors[layer.outputs[0]]
     weights = graph.tensors[layer.inputs[1]]
+    window = layer.window
+    assert window is not None
     taps = source.shape[1] * source.shape[2] * weights.shape[1] * weights.shape[2]
-    return Work(variant=source.dtype, terms={
-        "call": 1, "output": target.elements, "mac": taps * weights.shape[0] * weights.shape[3]})
+    inside = _spread(source.shape[1], target.shape[1], window, 0) \
+        * _spread(source.shape[2], target.shape[2], window, 1)
+    depth, channels = weights.shape[3], weights.shape[0]
+    turned = max(window.stride) <= 2 and depth > 16
+    return Work(variant=source.dtype, path="turned" if turned else "", terms={
+        "call": 1, "output": target.elements, "mac": inside * depth * channels,
+        "nominal mac": taps * depth * channels, "inside tap": inside * depth,
+        "output tap": inside * channels,
+        "tap": taps * depth, "weight": weights.elements,
+        "input": source.elements})
+
+
+def _spread(size: int, outputs: int, window: Window, place: int) -> int:
+    """Return how many taps of one dimension land inside the output, over all inputs."""
+    before = window.padding[2 * place]
+    return sum(1 for start in range(size) for tap in range(window.kernel[place])
+               if 0 <= start * window.stride[place] - before + tap < outputs)
 
 
 FAMILY = "pool"
