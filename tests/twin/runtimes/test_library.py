@@ -60,7 +60,7 @@ def test_only_the_modules_of_operators_asked_for_are_imported() -> None:
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True,
                             check=True, cwd=FOLDER.parents[1]).stdout.split()
     assert loaded == ["twin.runtimes.cmsis_nn", *(f"twin.runtimes.cmsis_nn.{one}" for one in (
-        "helium", "scalar", "softmax"))]
+        "sequences", "softmax"))]
 
 
 def test_the_worked_example_of_the_docs_is_the_shipped_kernel() -> None:
