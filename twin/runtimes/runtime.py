@@ -172,9 +172,11 @@ class Runtime:
         """
         if self.is_compiled:
             found = find_lowering((self.library,), op, dtype, isa)
-            if found is None or (dtype not in self.dtypes and op not in _ANY_TYPE):
-                raise RuntimeRefusedError(f"runtime {self.identity} has no kernel for {dtype} "
-                                          f"{op}; it runs {', '.join(self.dtypes)}")
+            if found is None:
+                raise RuntimeRefusedError(f"runtime {self.identity} has no kernel for {op!r}")
+            if dtype not in self.dtypes and op not in _ANY_TYPE:
+                raise RuntimeRefusedError(f"runtime {self.identity} does not run {dtype} {op}; "
+                                          f"it runs {', '.join(self.dtypes)}")
             return found
         foreign = dtype not in self.dtypes and op not in _ANY_TYPE
         names = ("reference",) if foreign or dtype == "float32" else (self.library, "reference")
