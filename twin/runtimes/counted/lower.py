@@ -20,7 +20,7 @@ from twin.runtimes.counted.describe import describe, family_of, is_described
 from twin.runtimes.counted.mixture import mix, widen
 from twin.runtimes.counted.table import REFERENCE, Amounts, choose_core, look_up
 from twin.runtimes.lowering import Lowering, Site, assume, no_scratch
-from twin.runtimes.lowering.blocks import build_kernel, choose_dialect, count_instructions, plain
+from twin.runtimes.lowering.blocks import build_kernel, choose_dialect, plain
 from twin.runtimes.lowering.nests import load, repeat, resolve, store
 
 KEPT = frozenset((
@@ -72,7 +72,7 @@ def _lower(kernels: str, level: str, base: Lowering | None, graph: Graph, layer:
         return lowered
     if lowered is None:
         return (_read_once(graph, layer, site, amounts),)
-    if layer.op in KEPT and abs(_count(lowered) / amounts.total - 1) <= CLOSE:
+    if layer.op in KEPT and abs(_count_kinds(lowered).total() / amounts.total - 1) <= CLOSE:
         return _bring_to(lowered, amounts, site)
     return (_replace_blocks(lowered, amounts, site),)
 
@@ -87,22 +87,17 @@ def _try_base(base: Lowering | None, graph: Graph, layer: Layer,
         return None
 
 
-def _count(kernels: Sequence[Kernel]) -> int:
-    return sum(count_instructions(block.code) * block.trips
-               for kernel in kernels for block in kernel.blocks)
-
-
 def _bring_to(lowered: tuple[Kernel, ...], amounts: Amounts,
               site: Site) -> tuple[Kernel, ...]:
     """Return lowered kernels with as many instructions as were counted."""
     total, kinds = amounts.total, _count_kinds(lowered)
-    missing = total - sum(kinds.values())
+    missing = total - kinds.total()
     if missing < 0:
         scale = total / (total - missing)
         lowered = tuple(replace(kernel, blocks=tuple(
             _scale(block, scale) for block in kernel.blocks)) for kernel in lowered)
         kinds = _count_kinds(lowered)
-        missing = max(0, total - sum(kinds.values()))
+        missing = max(0, total - kinds.total())
     lacking = {name: max(0, amounts.instructions[name] - kinds.get(name, 0))
                for name in ("load", "store", "branch", "alu")}
     whole = sum(lacking.values()) or 1
