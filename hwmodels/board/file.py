@@ -67,7 +67,8 @@ def load_board(name_or_path: str | Path, *, overrides: Mapping[str, object] | No
     return _make(_parse(path), file, overrides or {})
 
 
-def change_board(board: Board, overrides: Mapping[str, object]) -> Board:
+def change_board(board: Board, overrides: Mapping[str, object], *,
+                 follow_clock: bool = False) -> Board:
     """Return a board with some of its facts changed, by dotted path of its file.
 
     Parameters
@@ -76,6 +77,9 @@ def change_board(board: Board, overrides: Mapping[str, object]) -> Board:
         Left as it is.
     overrides : mapping of str to object
         As for `load_board`; the kind of a changed number becomes "assumed".
+    follow_clock : bool
+        Whether a changed clock takes the lowest voltage scale it may run at, and the wait states
+        of that, unless `overrides` name a scale.
 
     Returns
     -------
@@ -93,10 +97,12 @@ def change_board(board: Board, overrides: Mapping[str, object]) -> Board:
         document = parse_json(board.document)
     except DocumentError as error:  # a number of the file in another unit has too many digits
         raise BoardError(f"{board.name}: {error}") from error
-    return _make(document, board.name, overrides)
+    return _make(document, board.name, overrides,
+                 follow_clock=follow_clock and "supply.voltage_scale" not in overrides)
 
 
-def _make(document: dict[str, Any], file: str, overrides: Mapping[str, object]) -> Board:
+def _make(document: dict[str, Any], file: str, overrides: Mapping[str, object], *,
+          follow_clock: bool = False) -> Board:
     from hwmodels.board.assembly import assemble, to_plain
     from hwmodels.board.declaration import WHAT_IF
     from hwmodels.board.rules import find_broken
@@ -108,7 +114,11 @@ def _make(document: dict[str, Any], file: str, overrides: Mapping[str, object]) 
         plain["sources"][WHAT_IF] = WHAT_IF_SOURCE
         for path, value in overrides.items():
             _set(section, plain, path, value, file)
-        section = validate(plain, file)
+        stated, section = section, validate(plain, file)
+        if follow_clock:
+            from hwmodels.board.scales import follow_clocks
+
+            section = follow_clocks(stated, section)
     broken = find_broken(section)
     if broken is not None:
         raise BoardError(f"{file}:{broken[0]}: {broken[1]}")

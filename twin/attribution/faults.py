@@ -142,7 +142,8 @@ def _other_clocks(deployment: Deployment, observed_hz: float | None) -> Iterator
     for hertz in sorted({float(one) for one in tried}):
         if abs(hertz / asked - 1) < 0.01:
             continue
-        changed = _try(deployment, {f"clocks.{clock}.frequency_hz": hertz})
+        changed = _try(deployment, {f"clocks.{clock}.frequency_hz": hertz,
+                                    "supply.voltage_scale": deployment.board.power.voltage_scale})
         yield Fault(kind="clock", name=f"{clock} at {hertz / 1e6:g} MHz", deployment=changed,
                     shifts_clock=True, remedy=f"check PLL and oscillator: {asked / 1e6:g} MHz was "
                                               "asked for")

@@ -51,7 +51,7 @@ def deploy_measured(measurement: Measurement, *, model: str | None = None,
     if clock_hz is None and is_clock_own(measurement):
         clock_hz = dict(header.clocks_hz).get("cpu")
     told: dict[str, Any] = {"clock_hz": clock_hz, "weights": weights or said.get("weights"),
-                            "arena": arena or said.get("arena")}
+                            "arena": arena or said.get("arena"), "follow_clock": False}
     where = board or header.board
     if runtime is not None:
         return deploy(named, where, runtime=runtime, **told), ""
@@ -124,4 +124,6 @@ def redeploy(document: Mapping[str, Any]) -> Deployment:
     hertz = document["clocks_hz"][clock]
     if deployment.board.clock(clock).frequency_hz == hertz:
         return deployment
-    return deployment.replace({f"clocks.{clock}.frequency_hz": hertz})
+    scale = document.get("supply", {}).get("voltage_scale", deployment.board.power.voltage_scale)
+    return deployment.replace({f"clocks.{clock}.frequency_hz": hertz,
+                               "supply.voltage_scale": scale})

@@ -99,7 +99,7 @@ def compare_measured(model: str, board: str, folder: str, *, runtime: str | None
     if is_compiled(model):
         ours = _side_of_compiler(model, board, clock_hz)
     else:
-        deployment = deploy(model, board, clock_hz=clock_hz,
+        deployment = deploy(model, board, clock_hz=clock_hz, follow_clock=False,
                             runtime=runtime or find_runtime(measurement))
         prediction = calibrated.predict_calibrated(
             deployment, temperature=theirs.temperature or "warm", calibration=calibration)

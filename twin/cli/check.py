@@ -17,9 +17,11 @@ from twin.cli.options import (
     Cold,
     Model,
     RuntimeName,
+    SetPaths,
     WeightsRole,
     deploy,
     parse_quantity,
+    parse_settings,
 )
 from twin.cli.output import open_console, show, warn
 from twin.errors import DoesNotFitError
@@ -39,7 +41,8 @@ def check(model: Model, board: BoardName, max_ms: MaxMs = None, max_uj: MaxUj = 
           max_ram: MaxRam = None, runtime: RuntimeName = None, clock: ClockText = None,
           weights: WeightsRole = None, arena: ArenaRole = None, cold: Cold = False,
           assume_unsupported: AssumeUnsupported = None,
-          calibration: CalibrationChoice = AUTO, sure: Sure = False) -> None:
+          calibration: CalibrationChoice = AUTO, sure: Sure = False,
+          settings: SetPaths = None) -> None:
     """Say whether a model fits a board and meets limits."""
     from twin.reports.tables.limits import requirement_table
     from twin.verbs.check import check_limits
@@ -50,12 +53,16 @@ def check(model: Model, board: BoardName, max_ms: MaxMs = None, max_uj: MaxUj = 
     try:
         deployment = deploy(model, board, runtime=runtime, clock=clock, weights=weights,
                             arena=arena, assume_unsupported=assume_unsupported)
+        if settings:
+            deployment = deployment.replace(parse_settings(settings))
     except DoesNotFitError as error:
         show(console, str(error))
         raise typer.Exit(1) from error
     found = twin.check(deployment, max_ms=max_ms, max_uj=max_uj, max_ram_bytes=max_ram_bytes,
                        temperature="cold" if cold else "warm", calibration=calibration, sure=sure)
     show(console, requirement_table(found.requirements))
+    if found.prediction.voltage:
+        show(console, f"voltage {found.prediction.voltage}")
     warn(found.remarks)
     if not found.met:
         raise typer.Exit(1)

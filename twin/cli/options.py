@@ -20,7 +20,8 @@ BoardName = Annotated[str, typer.Option(
 RuntimeName = Annotated[str | None, typer.Option(
     "--runtime", metavar="NAME", help="A kernel library of `twin runtimes`, as name@version.")]
 ClockText = Annotated[str | None, typer.Option(
-    "--clock", metavar="FREQUENCY", help="CPU clock, such as 80MHz.")]
+    "--clock", metavar="FREQUENCY", help="CPU clock, such as 80MHz, at the lowest voltage scale "
+                                      "that allows it.")]
 WeightsRole = Annotated[str | None, typer.Option(
     "--weights", metavar="ROLE", help="Memory of the weights: flash, sram, tcm ..., its name, or "
                                     "an NPU's pool.")]
@@ -104,6 +105,10 @@ def check_picture(plot: str | None) -> None:
         from twin.reports.figures.canvas import check_suffix
 
         check_suffix(Path(plot))
+
+
+SetPaths = Annotated[list[str] | None, typer.Option(
+    "--set", metavar="PATH=VALUE", help=SETTINGS_HELP)]
 
 
 def parse_settings(settings: list[str]) -> dict[str, object]:

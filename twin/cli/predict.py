@@ -11,7 +11,6 @@ import typer
 import twin
 from twin.cli.options import (
     AUTO,
-    SETTINGS_HELP,
     ArenaRole,
     AsJson,
     AssumeUnsupported,
@@ -21,6 +20,7 @@ from twin.cli.options import (
     Cold,
     Model,
     RuntimeName,
+    SetPaths,
     WeightsRole,
     deploy,
     parse_settings,
@@ -49,16 +49,12 @@ TraceFile = Annotated[str | None, typer.Option(
                                     "or Perfetto (.json).")]
 
 
-Settings = Annotated[list[str] | None, typer.Option(
-    "--set", metavar="PATH=VALUE", help=SETTINGS_HELP)]
-
-
 def predict(model: Model, board: BoardName, runtime: RuntimeName = None, clock: ClockText = None,
             weights: WeightsRole = None, arena: ArenaRole = None, cold: Cold = False,
             as_json: AsJson = False, csv_folder: CsvFolder = None, plot: PlotTarget = None,
             assume_unsupported: AssumeUnsupported = None, epochs: Epochs = True,
             trace: TraceFile = None, calibration: CalibrationChoice = AUTO,
-            per_operand: PerOperand = False, settings: Settings = None,
+            per_operand: PerOperand = False, settings: SetPaths = None,
             roofs: Roofs = None) -> None:
     """Predict cycles, time and energy per layer, and say why."""
     if model.endswith((".json", ".csv")) and is_compiled(model):

@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 import sys
-from typing import Annotated
-
-import typer
 
 import twin
 from twin.cli.options import (
     AUTO,
-    SETTINGS_HELP,
     ArenaRole,
     AsJson,
     AssumeUnsupported,
@@ -20,17 +16,15 @@ from twin.cli.options import (
     Cold,
     Model,
     RuntimeName,
+    SetPaths,
     WeightsRole,
     deploy,
     parse_settings,
 )
 from twin.cli.output import open_console, show, warn
 
-Settings = Annotated[list[str] | None, typer.Option(
-    "--set", metavar="PATH=VALUE", help=SETTINGS_HELP)]
 
-
-def whatif(model: Model, board: BoardName, settings: Settings = None, runtime: RuntimeName = None,
+def whatif(model: Model, board: BoardName, settings: SetPaths = None, runtime: RuntimeName = None,
            clock: ClockText = None, weights: WeightsRole = None, arena: ArenaRole = None,
            cold: Cold = False, as_json: AsJson = False,
            assume_unsupported: AssumeUnsupported = None,

@@ -64,6 +64,10 @@ class Deployment:
         Memory it brings them to; None: the arena's.
     weights_pool, arena_pool : str or None
         Pools of an accelerator they were asked to be in; None: any of their memory.
+    own_scale : str or None
+        Voltage scale of the board, where a changed clock took another; None: it is in force.
+    scale_told : bool
+        Whether somebody named the scale: clocks changed later keep it.
     """
 
     graph: Graph
@@ -80,6 +84,8 @@ class Deployment:
     tiles: str | None = None
     weights_pool: str | None = None
     arena_pool: str | None = None
+    own_scale: str | None = None
+    scale_told: bool = False
 
     @property
     def target(self) -> Target:
@@ -267,7 +273,7 @@ class Target(Protocol):
 
 def deploy(model: str | Path | Graph, board: str | Path | Board, *, runtime: str | None = None,
            clock_hz: float | None = None, weights: str | None = None, arena: str | None = None,
-           assume_unsupported: str | None = None) -> Deployment:
+           assume_unsupported: str | None = None, follow_clock: bool = True) -> Deployment:
     """Put a model on a board.
 
     Parameters
@@ -280,6 +286,9 @@ def deploy(model: str | Path | Graph, board: str | Path | Board, *, runtime: str
         "name@version"; by default the one that suits the model's types.
     clock_hz : float, optional
         CPU clock in hertz.
+    follow_clock : bool
+        Whether another clock takes the lowest voltage scale it may run at; what is measured or
+        published keeps the board's.
     weights, arena : str, optional
         Memory role ("flash", "sram", "tcm", ...), memory name, or an NPU's pool ("npuRAM4").
     assume_unsupported : str, optional
@@ -292,13 +301,15 @@ def deploy(model: str | Path | Graph, board: str | Path | Board, *, runtime: str
     """
     graph = model if isinstance(model, Graph) else read_model(
         model, assume_unsupported=assume_unsupported)
-    machine = board if isinstance(board, Board) else load_board(board)
+    stated = machine = board if isinstance(board, Board) else load_board(board)
     if clock_hz is not None:
-        machine = change_board(machine, {f"clocks.{machine.core.clock}.frequency_hz": clock_hz})
+        machine = change_board(machine, {f"clocks.{machine.core.clock}.frequency_hz": clock_hz},
+                               follow_clock=follow_clock)
     library, said = choose_runtime(graph, runtime)
     placed = place(graph, machine, library, weights=weights, arena=arena,
                    code=dict(machine.placement)["code"])
-    return placed.noted(said, first=True)
+    return dataclasses.replace(placed.noted(said, first=True),
+                               own_scale=_other_scale(stated, machine))
 
 
 def place(graph: Graph, board: Board, runtime: Runtime, *, weights: str | None,
@@ -362,15 +373,32 @@ def _apply(before: Deployment, changes: Sequence[Change]) -> Deployment:
             case asked.Choose(field=field, value=value):
                 after = dataclasses.replace(after, **{field: value})  # type: ignore[arg-type]
             case asked.ChangeBoard(settings=settings):
-                after = dataclasses.replace(after, board=change_board(after.board, settings))
+                after = _change_board(after, settings)
             case asked.ChangeLoad():
                 loads.append(change)
     placed = place(after.graph, after.board, after.runtime, weights=weights, arena=arena,
                    code=code, host=after.host, weight_bits=after.weight_bits)
     moved = dataclasses.replace(placed, weights_via=after.weights_via, tiles=after.tiles,
+                                own_scale=after.own_scale, scale_told=after.scale_told,
                                 loads=merge_loads(placed.board, after.loads, loads))
     _check(moved)
     return moved
+
+
+def _change_board(before: Deployment, settings: Mapping[str, object]) -> Deployment:
+    """Change facts of the board; a changed clock takes the lowest scale unless told another."""
+    told = before.scale_told or "supply.voltage_scale" in settings
+    board = change_board(before.board, settings, follow_clock=not told)
+    own = before.own_scale or _other_scale(before.board, board)
+    return dataclasses.replace(
+        before, board=board, scale_told=told,
+        own_scale=None if told or own == board.power.voltage_scale else own)
+
+
+def _other_scale(stated: Board, board: Board) -> str | None:
+    """Return the voltage scale a board states, where another is in force."""
+    own = stated.power.voltage_scale
+    return None if own == board.power.voltage_scale else own
 
 
 def _follow_arena(before: Deployment, runtime: Runtime) -> str:

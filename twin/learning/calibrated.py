@@ -247,8 +247,17 @@ def predict_calibrated(deployment: Deployment, *, temperature: str = "warm",
     """
     chosen = (choose_calibration(deployment, calibration) if isinstance(calibration, str)
               else calibration)
-    if chosen is None:
-        return predict(deployment, temperature=temperature)
+    made = (predict(deployment, temperature=temperature) if chosen is None
+            else _predict_learnt(deployment, chosen, temperature))
+    if deployment.own_scale is None:
+        return made
+    from twin.learning.voltage import note_voltage
+
+    return note_voltage(made, lambda other: predict_at(other, chosen, temperature=temperature))
+
+
+def _predict_learnt(deployment: Deployment, chosen: Calibration, temperature: str) -> Prediction:
+    """Predict at learnt prices, with intervals."""
     applied = apply_calibration(deployment, chosen)
     raw = predict(applied, temperature=temperature)
     certainty = widen(assure(raw, chosen, temperature), replacement_range(applied))

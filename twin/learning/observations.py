@@ -178,7 +178,7 @@ def observe_folder(folder: str | Path, board: str, *, cache: Path | None = None,
     runtime = name_runtime(header.runtime, dict(header.environment).get("compiler", ""))
     deployment = deploy(read_model(header.model), board, runtime=runtime,
                         clock_hz=clocks.get("cpu"), weights=placement.get("weights"),
-                        arena=placement.get("arena"))
+                        arena=placement.get("arena"), follow_clock=False)
     if header.board not in (deployment.board.name, board):
         raise MeasurementError(f"{where}: measured on {header.board}, not on "
                                f"{deployment.board.name}")

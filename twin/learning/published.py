@@ -192,11 +192,12 @@ def deploy_row(row: PublishedRow, graph: Graph) -> Deployment:
     board = load_board(str(row.board), overrides=settings)
     runtime = stand_in(str(row.runtime))
     try:
-        return deploy(graph, board, runtime=runtime, clock_hz=row.clock_hz, arena=row.arena)
+        return deploy(graph, board, runtime=runtime, clock_hz=row.clock_hz, arena=row.arena,
+                      follow_clock=False)
     except PlacementError:
         if row.arena is None:
             raise
-        return deploy(graph, board, runtime=runtime, clock_hz=row.clock_hz)
+        return deploy(graph, board, runtime=runtime, clock_hz=row.clock_hz, follow_clock=False)
 
 
 def find_refusal(row: PublishedRow) -> str:

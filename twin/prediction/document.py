@@ -55,6 +55,7 @@ def to_document(prediction: Prediction) -> dict[str, Any]:
     total. Times and energies are real numbers; energy is null where it is not known.
     """
     deployment, sure = prediction.deployment, prediction.certainty
+    board = deployment.board
     ledger = make_ledger(prediction)
     return {
         "schema": SCHEMA,
@@ -67,9 +68,12 @@ def to_document(prediction: Prediction) -> dict[str, Any]:
             "macs": graph_macs(deployment.graph),
             "parameters": graph_parameters(deployment.graph),
         },
-        "board": deployment.board.name,
+        "board": board.name,
         "runtime": deployment.runtime.identity,
-        "clocks_hz": {clock.name: _number(clock.frequency_hz) for clock in deployment.board.clocks},
+        "clocks_hz": {clock.name: _number(clock.frequency_hz) for clock in board.clocks},
+        "supply": {"voltage_v": board.power.voltage_v, "regulator": board.power.regulator,
+                   "voltage_scale": board.power.voltage_scale,
+                   **({"note": prediction.voltage} if prediction.voltage else {})},
         "placement": {"weights": deployment.weights, "arena": deployment.arena,
                       "code": deployment.code},
         "layers": [_layer(prediction, position, lines)

@@ -144,6 +144,8 @@ class Prediction:
         Of a runtime that offloads, in order.
     certainty : Certainty or None
         Intervals and what stands behind them; None at stated prices.
+    voltage : str
+        Voltage scale a changed clock took, and what it saves; "" where it is the board's own.
     """
 
     deployment: Deployment
@@ -159,6 +161,7 @@ class Prediction:
     epochs: tuple[EpochPrediction, ...] = ()
     kind: str = "predicted"
     certainty: Certainty | None = None
+    voltage: str = ""
 
     @property
     def placement(self) -> Placement:

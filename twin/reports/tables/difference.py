@@ -90,6 +90,7 @@ def what_if_report(changed: WhatIf) -> RenderableType:
     pairs = [("model", deployment.graph.name), ("board", deployment.board.name),
              ("runtime", deployment.runtime.identity)]
     pairs += [("set", f"{path} = {value}") for path, value in changed.changes.items()]
+    pairs += [("voltage", side.voltage) for side in (after,) if side.voltage]
     parts: list[RenderableType] = [new_pairs(pairs), _totals(difference)]
     moved = any(account.total.moved for account in difference.accounts)
     parts.append(_causes(difference) if moved else Text("no cause moved"))

@@ -67,6 +67,7 @@ def ported_report(ported: Ported) -> RenderableType:
          + (f", {interval_text(shipped.certainty.time_us)}" if shipped.certainty else "")
          + f": {ported.difference}"),
         ("energy", energy),
+        *([("voltage", shipped.voltage)] if shipped.voltage else []),
         ("interval of", f"{makeup.boards:.0%} what boards differ by, {makeup.parameters:.0%} "
                         f"prices left open, {makeup.model:.0%} what no price explains (variance "
                         "of log time)")])

@@ -113,6 +113,7 @@ def header_pairs(prediction: Prediction) -> list[tuple[str, str]]:
         *calibration_pairs(prediction),
         (prediction.kind, result_line(prediction)),
         *interval_pairs(prediction),
+        *voltage_pairs(prediction),
     ]
 
 
@@ -123,6 +124,11 @@ def _offloaded(prediction: Prediction) -> list[tuple[str, str]]:
     from twin.reports.tables.coverage import coverage_pairs
 
     return coverage_pairs(prediction)
+
+
+def voltage_pairs(prediction: Prediction) -> list[tuple[str, str]]:
+    """Return the voltage scale a changed clock took, where it is not the board's own."""
+    return [("voltage", prediction.voltage)] if prediction.voltage else []
 
 
 def calibration_pairs(prediction: Prediction) -> list[tuple[str, str]]:
