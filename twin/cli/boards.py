@@ -42,9 +42,12 @@ CacheSize = Annotated[str | None, typer.Option(
                                     "guessed.")]
 Volts = Annotated[float | None, typer.Option(
     "--supply", metavar="VOLT", min=0.5, max=60.0, help="May be guessed.")]
+Regulator = Annotated[str | None, typer.Option(
+    "--regulator", metavar="ldo|smps|none", help="What makes the core voltage; may be guessed.")]
 RunCurrent = Annotated[float | None, typer.Option(
     "--run-current", metavar="UA/MHZ", min=1.0, max=1e5,
-    help="Run current in microampere per megahertz; unknown: energy is not known.")]
+    help="Whole run current at that clock, supply and regulator, in microampere per megahertz; "
+         "unknown, and no --like: energy is not known.")]
 BoardFile = Annotated[str | None, typer.Option(
     "--output", "-o", metavar="FILE", help="By default NAME.yaml.")]
 
@@ -71,7 +74,8 @@ app = typer.Typer(cls=NamedBoards, add_completion=False, rich_markup_mode=None,
 def new(name: NewName, like: Like = None, core: CoreName = None, clock: Clock = None,
         flash: Flash = None, sram: Sram = None, wait_states: WaitStates = None,
         flash_read: ReadSize = None, cache: CacheSize = None, supply: Volts = None,
-        run_current: RunCurrent = None, output: BoardFile = None) -> None:
+        regulator: Regulator = None, run_current: RunCurrent = None,
+        output: BoardFile = None) -> None:
     """Write a board file from what a datasheet's first page says; guesses are marked as such."""
     from twin.reports.tables.catalogue import board_report
     from twin.verbs.boards import check_new
@@ -83,6 +87,7 @@ def new(name: NewName, like: Like = None, core: CoreName = None, clock: Clock = 
     told = _ask_missing(asked)
     wanted = twin.Wanted(
         name=name, core=told["--core"], like=model, wait_states=wait_states, supply_v=supply,
+        regulator=regulator,
         clock_hz=parse_quantity(told["--clock"], "hz", "--clock"),
         flash_bytes=_size(told["--flash"], "--flash"), sram_bytes=_size(told["--sram"], "--sram"),
         read_bytes=None if flash_read is None else _size(flash_read, "--flash-read"),
@@ -109,7 +114,7 @@ def _ask_missing(asked: dict[str, str | None]) -> dict[str, str]:
 
 
 def _ask_guesses(wanted: Wanted) -> Wanted:
-    """Offer each guess that matters for time; without a terminal they stand."""
+    """Offer each guess that matters for time or energy; without a terminal they stand."""
     from twin.verbs.boards import guess_board
 
     if not sys.stdin.isatty():
@@ -123,6 +128,10 @@ def _ask_guesses(wanted: Wanted) -> Wanted:
             given = typer.prompt(f"{text} (a guess; enter keeps it)", default=guessed, type=int,
                                  err=True)
             found[key] = None if given == guessed else given
+    if wanted.regulator is None and (wanted.run_ma_per_mhz or wanted.like):
+        given = typer.prompt("regulator: ldo, smps or none (a guess; enter keeps it)",
+                             default=guesses.regulator, err=True)
+        found["regulator"] = None if given == guesses.regulator else given
     return replace(wanted, **found)
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 from typer.testing import CliRunner
 
-from hwmodels.board.file import load_board
+from hwmodels.board.file import change_board, load_board
+from hwmodels.prices import clock_tree_pj, issue_pj, leakage_pj, stall_pj
 from twin.cli import app
 from twin.deployment.deployment import deploy
 from twin.learning.portability.new_board import CORES, Wanted, describe_board, guess, write_board
@@ -73,6 +74,35 @@ def test_energy_is_known_only_with_a_current(tmp_path):
     assert prediction.energy_uj * 1e6 / prediction.cycles == pytest.approx(300, rel=0.35)
 
 
+@pytest.mark.parametrize("like", [None, "nucleo_l4r5zi", "nucleo_u575zi_q", "nucleo_h7a3zi_q",
+                                  "apollo510_evb"])
+@pytest.mark.parametrize("regulator", ["ldo", "smps", None])
+def test_a_run_current_is_the_whole_current_of_a_busy_loop(like, regulator, tmp_path):
+    """Issue slots at the reference rate, waiting cycles between, clock tree and leakage."""
+    _, board = write_board(wanted(like=like, run_ma_per_mhz=0.0195, supply_v=1.8,
+                                  regulator=regulator), tmp_path / "mine.yaml")
+    power, slots = board.power, min(board.power.reference_ipc, 1.0)
+    waiting = (1 - slots) * stall_pj(power)
+    cycle_pj = (board.power.reference_ipc * issue_pj(power) + waiting + clock_tree_pj(power)
+                + leakage_pj(power) * 1e9 / 96e6)
+    assert cycle_pj == pytest.approx(0.0195 * 1.8 * 1000, rel=1e-3)
+    expected = regulator or (load_board(like).power.regulator if like else "ldo")
+    assert board.power.regulator == expected
+
+
+@pytest.mark.parametrize(("like", "regulator"), [
+    ("nucleo_u575zi_q", "smps"), ("nucleo_u575zi_q", "ldo"), ("nucleo_h7a3zi_q", "smps"),
+    ("nucleo_h7a3zi_q", "ldo"), ("nucleo_l4r5zi", "ldo")])
+def test_a_regulator_draws_as_that_of_its_model(like, regulator, tmp_path):
+    """Currents, core voltage and efficiency are taken over: the rail pays what the model's pays."""
+    _, board = write_board(wanted(like=like, regulator=regulator, supply_v=3.3),
+                           tmp_path / "mine.yaml")
+    model = change_board(load_board(like), {"supply.voltage_v": 3.3,
+                                            "supply.regulator": regulator})
+    assert clock_tree_pj(board.power) == pytest.approx(clock_tree_pj(model.power))
+    assert leakage_pj(board.power) == pytest.approx(leakage_pj(model.power))
+
+
 def test_from_the_command_line(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     code, out, err = run("boards", "new", "mine", *FULL)
@@ -91,6 +121,7 @@ def test_from_the_command_line(tmp_path, monkeypatch):
     (("mine", "--core", "cortx-m4", *FULL[2:]), "did you mean cortex-m4"),
     (("mine", "--like", "nuclo_l4r5zi", *FULL), "did you mean nucleo_l4r5zi"),
     (("nucleo_l4r5zi", *FULL), "exists already"),
+    (("mine", *FULL, "--regulator", "smp"), "did you mean smps"),
     (("My Board", *FULL), "lower-case letters"),
     (("mine", *FULL, "-o", "x.txt"), "ends in .yaml"),
     (("mine", *FULL, "-o", "none/x.yaml"), "cannot be written"),

@@ -7,10 +7,9 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from hwmodels.board.facts import Board
+from hwmodels.board.facts import REGULATORS, Board, Power
 from hwmodels.board.file import list_boards, load_board
 from hwmodels.errors import TwinError, did_you_mean
-from hwmodels.prices import rail_mw_per_ma
 from twin.errors import UsageError
 from twin.image.compile.ports import ISAS
 
@@ -51,8 +50,10 @@ class Wanted:
         Of a cache in front of the flash for code, and one for data; 0: none.
     supply_v : float or None
         At the rail.
+    regulator : str or None
+        What makes the core voltage: "ldo", "smps" or "none".
     run_ma_per_mhz : float or None
-        Run current per megahertz.
+        The whole run current at that clock, supply and regulator, per megahertz.
     """
 
     name: str
@@ -65,6 +66,7 @@ class Wanted:
     read_bytes: int | None = None
     cache_bytes: int | None = None
     supply_v: float | None = None
+    regulator: str | None = None
     run_ma_per_mhz: float | None = None
 
     def __post_init__(self) -> None:
@@ -72,6 +74,9 @@ class Wanted:
         if self.core not in CORES:
             raise UsageError(f"--core {self.core!r}; {did_you_mean(self.core, CORES)}")
         check_name(self.name)
+        if self.regulator is not None and self.regulator not in REGULATORS.words:
+            raise UsageError(f"--regulator {self.regulator!r}; "
+                             + did_you_mean(self.regulator, tuple(map(str, REGULATORS.words))))
         if self.like is not None and self.like.core.model not in CORES:
             raise UsageError(f"--like {self.like.name}: is no microcontroller")
 
@@ -87,7 +92,7 @@ def check_name(name: str) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Guesses:
-    """What is guessed unless it is known; see `Wanted`. `cache` is (bytes, line, ways, policy)."""
+    """What is guessed unless it is known; see `Wanted`. `power` is of the board it is like."""
 
     wait_states: int
     read_bytes: int
@@ -97,7 +102,9 @@ class Guesses:
     replacement: str
     unified: bool
     supply_v: float
-    currents: tuple[float | None, float | None, float | None]
+    regulator: str
+    power: Power | None
+    efficiency_by_v: object
     source: str
 
 
@@ -111,32 +118,29 @@ def guess(core: str, clock_hz: float, like: Board | None) -> Guesses:
     clock_hz : float
         Of the core.
     like : Board or None
-        Taken over: geometry as it is, wait states in proportion to the clock, currents at the
-        rail as if drawn directly (leakage mA, clock tree and activity mA/MHz).
+        Taken over: geometry, supply and currents as they are, wait states in proportion to the
+        clock.
     """
     if like is None:
         cached = core in ("cortex-m7", "cortex-m55")
         return Guesses(
             wait_states=math.ceil(clock_hz / HZ_PER_WAIT) - 1, read_bytes=16,
             cache_bytes=16384 if cached else 0, line_bytes=32, ways=4, replacement="lru",
-            unified=False, supply_v=3.3, currents=(None, None, None),
+            unified=False, supply_v=3.3, regulator="ldo", power=None, efficiency_by_v=None,
             source=f"guessed: a flash answers every {HZ_PER_WAIT / 1e6:.0f} MHz, "
                    f"{'caches' if cached else 'no cache'} as most parts with a {core}")
     flash = like.memory(dict(like.placement)["weights"])
     cache = like.cache(like.core.dcache) or like.cache(like.core.icache)
     scale = clock_hz / like.clock(like.core.clock).frequency_hz
-    power, volts = like.power, rail_mw_per_ma(like.power)
-    rail = None if volts is None else volts / power.voltage_v
-    currents = tuple(None if rail is None or value is None else float(f"{value * rail:.4g}")
-                     for value in (power.leakage_ma, power.clock_tree_ma_per_mhz,
-                                   power.activity_ma_per_mhz))
     return Guesses(
         wait_states=max(math.ceil((flash.wait_states + 1) * scale - 1e-9) - 1, 0),
         read_bytes=flash.read_bytes, cache_bytes=cache.size_bytes if cache else 0,
         line_bytes=cache.line_bytes if cache else 32, ways=cache.ways if cache else 1,
         replacement=cache.replacement if cache else "lru",
         unified=like.core.icache is not None and like.core.icache == like.core.dcache,
-        supply_v=power.voltage_v, currents=(currents[0], currents[1], currents[2]),
+        supply_v=like.power.voltage_v, regulator=like.power.regulator, power=like.power,
+        efficiency_by_v=next((fact.value for fact in like.facts
+                              if fact.path == "supply.efficiency_by_v"), None),
         source=f"guessed: as {like.name}, wait states in proportion to the clock")
 
 
@@ -200,10 +204,6 @@ def describe_board(wanted: Wanted) -> str:
         f"    replacement: [{guesses.replacement}, assumed, guess], allocate: read, "
         "serves: [flash]}\n"
         for name in dict.fromkeys(names) if cache_bytes)
-    leakage, tree, activity = guesses.currents
-    given_run = wanted.run_ma_per_mhz
-    if given_run is not None:  # a third of a run current is the clock tree's
-        leakage, tree, activity = leakage or 0.0, given_run / 3, given_run * 2 / 3
     return _BOARD.format(
         name=wanted.name, core=wanted.core, isa=CORES[wanted.core], guess=guesses.source,
         fpu=f", fpu: {fpu}" if fpu else "", clock=fact(wanted.clock_hz, None),
@@ -211,8 +211,63 @@ def describe_board(wanted: Wanted) -> str:
         supply=fact(wanted.supply_v, guesses.supply_v), looked_up=looked_up,
         caches=f"caches:\n{caches}" if caches else "", cacheable=str(bool(caches)).lower(),
         waits=fact(wanted.wait_states, guesses.wait_states),
-        read=fact(wanted.read_bytes, guesses.read_bytes), leakage=fact(None, leakage),
-        tree=fact(None, tree), activity=fact(None, activity))
+        read=fact(wanted.read_bytes, guesses.read_bytes), **_describe_power(wanted, guesses))
+
+
+def _describe_power(wanted: Wanted, guesses: Guesses) -> dict[str, str]:
+    """Return what the file says of supply and currents, by name of its place in `_BOARD`."""
+    power, regulator = guesses.power, wanted.regulator or guesses.regulator
+
+    def assume(value: object, source: str = "guess") -> str:
+        return f"[{'null' if value is None else value}, assumed, {source}]"
+
+    core_v = None if power is None else power.core_voltage_v
+    more = "" if core_v is None else f", core_voltage_v: {{default: {assume(core_v)}}}"
+    if guesses.efficiency_by_v is not None:
+        points = [list(point) for point in guesses.efficiency_by_v]  # type: ignore[attr-defined]
+        more += f",\n         efficiency_by_v: {assume(points)}"
+    if wanted.run_ma_per_mhz is None and power is not None:
+        reference_v, reference = power.reference_voltage_v, (
+            power.reference_regulator or power.regulator)
+        currents: tuple[float | None, ...] = (
+            power.leakage_ma, power.clock_tree_ma_per_mhz, power.activity_ma_per_mhz)
+    else:
+        reference_v, reference = wanted.supply_v or guesses.supply_v, regulator
+        currents = (None,) * 3 if wanted.run_ma_per_mhz is None else split_current(
+            wanted.run_ma_per_mhz, wanted.clock_hz, power)
+    said = [assume(value if value is None else f"{value:.4g}", "guess" if power else "split")
+            for value in currents]
+    ipc, stall = (None, None) if power is None else (power.reference_ipc, power.stall_share)
+    return {"regulator": regulator, "more": more, "reference": reference,
+            "reference_v": assume(f"{reference_v:g}"), "leakage": said[0], "tree": said[1],
+            "activity": said[2], "ipc": assume(ipc or 0.8, "split" if ipc is None else "guess"),
+            "stall": assume(stall or 0.35, "split" if stall is None else "guess")}
+
+
+def split_current(run_ma_per_mhz: float, clock_hz: float,
+                  like: Power | None) -> tuple[float, float, float]:
+    """Split a run current into leakage, clock tree and activity.
+
+    Parameters
+    ----------
+    run_ma_per_mhz : float
+        The whole current over the clock.
+    clock_hz : float
+        It was stated at.
+    like : Power or None
+        Whose proportions at that clock are taken; without them a third is the clock tree's and
+        nothing leaks.
+
+    Returns
+    -------
+    tuple of float
+        mA, mA/MHz, mA/MHz: leakage + MHz x (clock tree + activity) is the stated current.
+    """
+    mhz, parts = clock_hz / 1e6, (0.0, 1 / 3, 2 / 3)
+    if like is not None and like.clock_tree_ma_per_mhz and like.activity_ma_per_mhz:
+        parts = (like.leakage_ma or 0.0, like.clock_tree_ma_per_mhz, like.activity_ma_per_mhz)
+    scale = run_ma_per_mhz * mhz / (parts[0] + mhz * (parts[1] + parts[2]))
+    return parts[0] * scale, parts[1] * scale, parts[2] * scale
 
 
 _BOARD = """\
@@ -227,7 +282,7 @@ board:
   soc: {name}
   core_family: {core}
   description: "{core}, described by `twin boards new`"
-supply: {{voltage_v: {supply}, regulator: ldo}}
+supply: {{voltage_v: {supply}, regulator: {regulator}{more}}}
 clocks:
   cpu: {{frequency_hz: {clock}}}
 cores:
@@ -238,10 +293,12 @@ cores:
   flash: {{role: flash, address: [0x08000000, assumed, map], size_bytes: {flash},
           cacheable: {cacheable}, read_bytes: {read}, line_buffer: true, wait_states: {waits}}}
 power:
+  reference_voltage_v: {reference_v}
+  reference_regulator: {reference}
   leakage_ma: {{default: {leakage}}}
   clock_tree_ma_per_mhz: {{default: {tree}}}
   activity_ma_per_mhz: {{default: {activity}}}
-  reference_ipc: [0.8, assumed, split]
-  stall_share: [0.35, assumed, split]
+  reference_ipc: {ipc}
+  stall_share: {stall}
 placement: {{weights: flash, arena: sram, code: flash}}
 """
