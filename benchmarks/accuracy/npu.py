@@ -3,6 +3,7 @@
 Fitted, and only to rows that are not judged (each row, with any the compiler's columns do not tell
 from it, is left out of the fit that judges it): four numbers of the machine (start, gap after a
 write burst, latency of NPU RAM, weights ahead of a convolution) and the eight of the hand-over.
+What a value written into a unit costs is the board file's, from other logs.
 Which streams scatter is inferred from the compiler's columns. The document's epoch is of another
 network, tool and log; nothing is fitted to it.
 """
@@ -155,16 +156,22 @@ def fit_hand_over(rows: Sequence[MeasuredEpoch], npu: Npu) -> HandOver:
 
     features = np.array([_features(row) for row in rows])
 
-    def solve(values: Vector) -> list[float]:
-        return [float(x) for x in nnls(features / values[:, None], np.ones(len(values)))[0]]
+    def solve(values: Vector, known: Vector | float = 0.0) -> list[float]:
+        return [float(x) for x in nnls(features / values[:, None],
+                                       np.ones(len(values)) - known / values)[0]]
 
-    pre = solve(np.array([row.pre_cpu_cycles for row in rows], dtype=float))
+    loads = [npu.hand_over.pre_coefficient_cycles * _count_coefficients(row) for row in rows]
+    pre = solve(np.array([row.pre_cpu_cycles for row in rows], dtype=float), np.array(loads))
     post = solve(np.array([row.post_cpu_cycles for row in rows], dtype=float))
     return replace(
         npu.hand_over, pre_cycles=pre[0], pre_engine_cycles=pre[1],
         pre_unit_cycles=tuple(zip(UNIT_PRICES, pre[2:], strict=True)),
         post_cycles=post[0], post_engine_cycles=post[1],
         post_unit_cycles=tuple(zip(UNIT_PRICES, post[2:], strict=True)))
+
+
+def _count_coefficients(row: MeasuredEpoch) -> int:
+    return sum(work.coefficients for work in row.epoch.units)
 
 
 def _features(row: MeasuredEpoch) -> list[float]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from calibration.datasets.tables import Cell, read_table, read_yaml
 from hwmodels.files import parse_json
@@ -25,6 +25,13 @@ RAM_BEAT_CYCLES = 1.25
 """NPU cycles of a beat of NPU RAM in the compiler's rule (`freqRatio` of its pools)."""
 
 DOCUMENT = "perlayer/n6_npu_profiler_document.yaml"
+
+DOCUMENT_CHANNELS = 72
+"""Of the document's convolution: 64 to 72 on 7 x 7 is its input's bytes, its weights and, with one
+operation on half of the outputs, its 453,348 operations."""
+
+FUNCTION_SEGMENTS = 32
+"""Most an activation unit is given of a function, by the driver's public source (ll_aton.h)."""
 
 COMPILED = ("mem_accesses_read_write_bytes", "compiler_compute_cycles_npu",
             "compiler_max_cycles_npu")
@@ -99,7 +106,7 @@ def read_measured_epochs() -> tuple[MeasuredEpoch, ...]:
         if row["operations"] is None:
             twin = next(other for other in rows if other["operations"] is not None and all(
                 other[key] == row[key] for key in COMPILED))
-            row["operations"], row["processor_units"] = twin["operations"], twin["processor_units"]
+            row |= {key: twin[key] for key in ("operations", "processor_units", "ops_count")}
     return tuple(_measured(row) for row in rows)
 
 
@@ -145,7 +152,9 @@ def read_document_epoch() -> MeasuredEpoch:
             index=entry["id"], direction=entry["dir"], interface=f"busif{entry['busif']}",
             pool=entry["pool"], bytes=moved, buffer_bytes=size,
             operand="weights" if entry["pool"] == "octoFlash" else ""))
-    units = [UnitWork(kind=kind, count=n, compute_cycles=compiler["compute_cycles"])
+    loaded = {"ARITH_ACC": DOCUMENT_CHANNELS, "ACTIV_ACC": FUNCTION_SEGMENTS}
+    units = [UnitWork(kind=kind, count=n, compute_cycles=compiler["compute_cycles"],
+                      coefficients=loaded.get(kind, 0))
              for kind, n in compiler["processor_units"].items() if kind != "STR_ENG"]
     interfaces = [target["busif0"], target["busif1"]]
     reads, writes = (_sum(*(tuple(part[f"{way}burst_count_len_1_2_4_8"]) for part in interfaces))
@@ -277,11 +286,13 @@ def _table_epoch(name: str, row: Mapping[str, Cell], compute: int, maximum: int)
     operations = _tally(row["operations"])
     if kind != "hw":
         return Epoch(name=name, kind=kind, operations=tuple(operations.items()))
-    return _build_epoch(name, operations, _tally(row["processor_units"]), pools, compute, maximum)
+    return _build_epoch(name, operations, _tally(row["processor_units"]), pools, compute, maximum,
+                        ops=int(row["ops_count"] or 0))
 
 
 def _build_epoch(name: str, operations: Mapping[str, int], units: Mapping[str, int],
-                 pools: Mapping[str, tuple[int, int]], compute: int, maximum: int) -> Epoch:
+                 pools: Mapping[str, tuple[int, int]], compute: int, maximum: int, *,
+                 ops: int) -> Epoch:
     """Return an epoch of the profiler's columns: copies side by side, then one chain of units.
 
     Operations that a page cut off are those of the epoch with the same bytes and cycles.
@@ -312,6 +323,11 @@ def _build_epoch(name: str, operations: Mapping[str, int], units: Mapping[str, i
     works = [UnitWork(kind=kind, count=n, compute_cycles=compute)
              for kind, n in units.items() if kind not in ("NULL", "STR_ENG")]
     works.sort(key=lambda work: work.kind != "CONV_ACC")
+    if "CONV_ACC" in units and "ARITH_ACC" in units:
+        channels = find_channels(ops / max(1, compute) - operations.get("add", 0),
+                                 sum(size for _, size in weights))
+        biased = next(n for n, work in enumerate(works) if work.kind == "ARITH_ACC")
+        works[biased] = replace(works[biased], coefficients=channels)
     links = [Link(f"E{n}", f"E{copies + n}") for n in range(copies)]
     chain = [f"U{n}" for n in range(len(works))]
     links += [Link(f"E{engine.index}", chain[0]) for engine in engines[2 * copies:]
@@ -321,6 +337,20 @@ def _build_epoch(name: str, operations: Mapping[str, int], units: Mapping[str, i
               if engine.direction == "out"]
     return Epoch(name=name, units=tuple(works), engines=tuple(engines), links=tuple(links),
                  operations=tuple(operations.items()))
+
+
+def find_channels(ops_per_output: float, weights: int) -> int:
+    """Return the output channels of a convolution: its weights over those of one output.
+
+    Parameters
+    ----------
+    ops_per_output : float
+        A multiply-accumulate counts as two.
+    weights : int
+        All of them.
+    """
+    taps = round(ops_per_output / 2)
+    return round(weights / taps) if taps > 0 else 0
 
 
 def _engine(index: int, pool: str, direction: str, size: int, scattered: bool) -> StreamEngine:

@@ -155,6 +155,9 @@ class HandOver:
     pre_further_unit_cycles: Annotated[Named, Key(
         Table(CYCLES, "KIND"),
         "For each unit of a kind after the first, where that is less.")] = ()
+    pre_coefficient_cycles: Annotated[float, Key(
+        CYCLES, "For each value written into a unit: a channel's scale and bias, a segment of a "
+                "function.")] = 0.0
     software_cycles: Annotated[float, Key(
         CYCLES, "To dispatch an epoch that runs on the host; what it computes is not in it.")] = 0.0
 
@@ -235,7 +238,8 @@ class Npu:
     epoch_controller: Annotated[bool, Key(
         SWITCH, "Whether epochs follow one another without the host between them.")] = False
     controller_engine_cycles: Annotated[float, Key(
-        CYCLES, "NPU cycles the controller takes to set up one engine.")] = 0.0
+        CYCLES, "NPU cycles the controller takes to set up one engine; an epoch it starts waits "
+                "for nothing else.")] = 0.0
 
     def unit(self, kind: str) -> UnitKind:
         """Return the units of that kind."""

@@ -37,6 +37,9 @@ class UnitWork:
         Widths of activations and weights.
     compute_cycles : int or None
         Where a compiler states them; None: from `macs`, `ops` and the unit's rates.
+    coefficients : int
+        Values written into the unit before it starts: scales and biases by channel, a function's
+        segments.
     """
 
     kind: str
@@ -45,10 +48,11 @@ class UnitWork:
     macs: int = 0
     mac_bits: tuple[int, int] = (8, 8)
     compute_cycles: int | None = None
+    coefficients: int = 0
 
     def __post_init__(self) -> None:
         """Refuse work without a unit and negative work."""
-        if not self.kind or self.count < 1 or min(self.ops, self.macs) < 0:
+        if not self.kind or self.count < 1 or min(self.ops, self.macs, self.coefficients) < 0:
             raise KernelError(f"unit work of kind {self.kind!r}, count {self.count}: accepted: "
                               "the name of a unit, count at least 1, no negative work")
 

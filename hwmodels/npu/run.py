@@ -103,13 +103,12 @@ def run_epoch(epoch: Epoch, npu: Npu, *, handed_over: bool = True,
     streams = form_streams(epoch.engines, npu)
     plan = plan_epoch(epoch, streams, npu)
     _, ticks, blame = run_streams(plan.nodes, plan.links, len(plan.channels), len(plan.pools))
-    start = npu.start_cycles
-    if not handed_over:
-        start += round(npu.controller_engine_cycles * len(epoch.engines))
+    start = (npu.start_cycles if handed_over
+             else round(npu.controller_engine_cycles * len(epoch.engines)))
     core = start + -(-ticks // TICKS)
     exposed = round_exposed(blame, epoch, streams, npu, start, core)
     compute = estimate_compute_cycles(epoch, npu)
-    engines = tuple(_run_engine(stream, core, compute, npu) for stream in streams)
+    engines = tuple(_run_engine(stream, core, compute, start) for stream in streams)
     return EpochRun(
         epoch=epoch, core_npu_cycles=core, compute_cycles=compute,
         max_cycles=estimate_max_cycles(epoch, npu), engines=engines,
@@ -137,14 +136,15 @@ def hand_over_cycles(epoch: Epoch, npu: Npu) -> tuple[int, int]:
 
     Notes
     -----
-    pre = a + b engines + sum over unit kinds of c(kind) + d(kind) (units - 1), post likewise with
-    d = c; an epoch on the host costs its dispatch, all of it before.
+    pre = a + b engines + e coefficients + sum over unit kinds of c(kind) + d(kind) (units - 1),
+    post likewise with d = c and e = 0; an epoch on the host costs its dispatch, all of it before.
     """
     prices = npu.hand_over
     if epoch.kind == "sw" or not epoch.engines:
         return round(prices.software_cycles), 0
     engines = len(epoch.engines)
     pre = prices.pre_cycles + prices.pre_engine_cycles * engines
+    pre += prices.pre_coefficient_cycles * sum(work.coefficients for work in epoch.units)
     post = prices.post_cycles + prices.post_engine_cycles * engines
     counts: dict[str, int] = {}
     for work in epoch.units:
@@ -157,7 +157,7 @@ def hand_over_cycles(epoch: Epoch, npu: Npu) -> tuple[int, int]:
     return round(pre), round(post)
 
 
-def trace_epoch(epoch: Epoch, npu: Npu) -> tuple[Span, ...]:
+def trace_epoch(epoch: Epoch, npu: Npu, start_cycles: int | None = None) -> tuple[Span, ...]:
     """Return when each step of each node ran, for timelines and bandwidth over time.
 
     Parameters
@@ -166,6 +166,8 @@ def trace_epoch(epoch: Epoch, npu: Npu) -> tuple[Span, ...]:
         What to do.
     npu : Npu
         The machine.
+    start_cycles : int, optional
+        NPU cycles before the first request; the host's start unless given.
 
     Returns
     -------
@@ -179,18 +181,19 @@ def trace_epoch(epoch: Epoch, npu: Npu) -> tuple[Span, ...]:
     streams = form_streams(epoch.engines, npu)
     plan = plan_epoch(epoch, streams, npu)
     log, _, _ = run_streams(plan.nodes, plan.links, len(plan.channels), len(plan.pools))
+    begin = npu.start_cycles if start_cycles is None else start_cycles
     spans = []
     for node, name in enumerate(plan.names):
         steps = int(plan.nodes[node, 0])
         moved = streams[node].wanted_bytes / steps if node < len(streams) else 0.0
         spans += [Span(node=name, bytes=moved,
-                       start_npu_cycle=npu.start_cycles + float(start) / TICKS,
-                       end_npu_cycle=npu.start_cycles + float(end) / TICKS)
+                       start_npu_cycle=begin + float(start) / TICKS,
+                       end_npu_cycle=begin + float(end) / TICKS)
                   for start, end in log[node, :steps, :2]]
     return tuple(spans)
 
 
-def _run_engine(stream: Stream, core: int, compute: int, npu: Npu) -> EngineRun:
+def _run_engine(stream: Stream, core: int, compute: int, start: int) -> EngineRun:
     """Return an engine's counters.
 
     Notes
@@ -204,7 +207,7 @@ def _run_engine(stream: Stream, core: int, compute: int, npu: Npu) -> EngineRun:
     active = core
     if engine.direction == "in":
         own = stream.latency_cycles + stream.fetch_cycles + max(compute, stream.hand_cycles)
-        active = min(core, npu.start_cycles + math.ceil(own))
+        active = min(core, start + math.ceil(own))
     return EngineRun(index=engine.index, direction=engine.direction, interface=engine.interface,
                      pool=engine.pool, buffer_bytes=engine.buffer_bytes, active_cycles=active,
                      bytes=stream.beats * width, bursts=stream.bursts)

@@ -53,6 +53,8 @@ class Work:
         Whether it walks channel by channel, an element at a time.
     unpacked : bool
         Whether the first of `units` unpacks the weights.
+    loaded : bool
+        Whether a constant second operand is written into a unit, not streamed.
     """
 
     units: tuple[UnitWork, ...]
@@ -62,6 +64,7 @@ class Work:
     staged_in: str = ""
     scattered: bool = False
     unpacked: bool = False
+    loaded: bool = False
 
 
 def multiplies(layer: Layer) -> bool:

@@ -108,6 +108,50 @@ def test_elementwise_layers_chain_into_the_epoch_they_follow():
     assert ("E2", "U2") in feeds and second.bytes == 8 * 8 * 16
 
 
+def test_a_kernel_of_one_column_takes_its_rows_one_after_another():
+    def column(rows, inputs, outputs):
+        return one_layer(
+            "conv_2d", [tensor((1, 257, 1, inputs)),
+                        tensor((outputs, rows, 1, inputs), "int8", "random"),
+                        tensor((outputs,), "int32", "random")],
+            [tensor((1, 257, 1, outputs))],
+            window=Window(kernel=(rows, 1), padding=(rows // 2, 0, rows // 2, 0)))
+
+    outputs = 257 * 96
+    assert compute_cycles(column(1, 96, 96)) == outputs  # 96 lanes of four units, 96 channels
+    assert compute_cycles(column(3, 96, 96)) == 3 * outputs
+    assert compute_cycles(column(3, 1, 96)) == 3 * outputs
+    assert compute_cycles(column(5, 1, 96)) == 5 * outputs
+
+
+def test_values_of_channels_are_loaded_up_to_what_a_unit_holds():
+    def loaded(graph):
+        (step,) = plan_steps(graph, planner())
+        return [(unit.kind, unit.coefficients) for unit in step.epoch.units]
+
+    assert loaded(convolution(4, 8, 512))[-1] == ("ARITH_ACC", 512)
+    assert loaded(convolution(4, 8, 520))[-1] == ("ARITH_ACC", 0)  # streamed
+    assert loaded(chain_of(["logistic"]))[-1] == ("ACTIV_ACC", 32)
+
+
+@pytest.mark.parametrize(("slopes", "units"), [
+    (1, [("ACTIV_ACC", 0)]), (8, [("ACTIV_ACC", 0), ("ARITH_ACC", 8)])])
+def test_slopes_by_channel_take_an_arithmetic_unit(slopes, units):
+    graph = one_layer("prelu", [tensor((1, 4, 4, 8)), tensor((1, 1, slopes), "int8", "random")],
+                      [tensor((1, 4, 4, 8))])
+    (step,) = plan_steps(graph, planner())
+    assert [(unit.kind, unit.coefficients) for unit in step.epoch.units] == units
+    assert [engine.direction for engine in step.epoch.engines] == ["in", "out"]
+
+
+def test_inputs_and_outputs_that_are_channel_first_are_transposed():
+    first, layer, last = plan_steps(convolution(4, 8, 16), planner(channel_first=True))
+    assert [step.epoch.kind for step in (first, layer, last)] == ["copy", "hw", "copy"]
+    for step, size in ((first, 4 * 4 * 8), (last, 4 * 4 * 16)):
+        out = next(e for e in step.epoch.engines if e.direction == "out")
+        assert (out.bytes, out.pattern, out.run_bytes) == (size, "channel_interleaved", 1)
+
+
 def test_a_chain_ends_where_units_run_out():
     # bias 1 + three additions is all four arithmetic units; the fourth addition is another epoch
     steps = plan_steps(chain_of(["add"] * 4), planner())

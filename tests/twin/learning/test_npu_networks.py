@@ -5,6 +5,7 @@ import pytest
 from benchmarks.accuracy import npu_networks as report
 from benchmarks.accuracy.npu_rebuilt import compare_compute_cycles
 from benchmarks.accuracy.npu_snn import compare_phases
+from benchmarks.accuracy.npu_speech import list_speech_cases
 
 
 @pytest.fixture(scope="module")
@@ -38,3 +39,12 @@ def test_dense_layers_of_another_tool_run_at_the_flashs_pace():
     assert len(dense) == 2
     for _, _, theirs, ours in dense:
         assert ours["core"] == pytest.approx(theirs["core"], rel=0.02)
+
+
+def test_speech_networks_of_one_column():
+    for case in list_speech_cases():
+        said = case.prediction
+        assert said.time_us / 1e3 == pytest.approx(case.measured_ms, rel=0.15)
+        if "no EC" in case.name:
+            host = sum(epoch.pre_cpu_cycles + epoch.post_cpu_cycles for epoch in said.epochs)
+            assert host == pytest.approx(case.measured_cpu_cycles, rel=0.05)

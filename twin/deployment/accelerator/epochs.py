@@ -28,7 +28,7 @@ from twin.deployment.accelerator.streams import (
     write_activation,
 )
 from twin.deployment.costs import Step
-from twin.network.graph import DTYPE_BITS, Graph
+from twin.network.graph import DTYPE_BITS, Graph, Tensor
 
 
 def plan_steps(graph: Graph, planner: Planner, pools: Mapping[int, str] | None = None,
@@ -49,14 +49,14 @@ def plan_steps(graph: Graph, planner: Planner, pools: Mapping[int, str] | None =
     Returns
     -------
     tuple of Step
-        Every layer is in exactly one step, and in one more for each input transposed for it and
+        Every layer is in exactly one step, and in one more for each input or output transposed and
         for its weights where they are staged.
     """
     plan = _Plan(graph, planner, pools or {}, grouping or plan_groups(graph, planner))
-    steps = plan.transpose_inputs() if planner.channel_first_inputs else []
+    steps = plan.transpose_inputs() if planner.channel_first else []
     for group in plan.grouping.groups:
         steps += [*plan.stage_weights(group), plan.make_step(group)]
-    return tuple(steps)
+    return (*steps, *(plan.transpose_outputs() if planner.channel_first else ()))
 
 
 class _Plan:
@@ -132,7 +132,7 @@ class _Plan:
             rows = layer.window.kernel[0] if layer.window is not None else 1
             engines += [(read_activation(self.graph.tensors[tensor_id], self.pool(tensor_id),
                                          scattered=work.scattered, rows=rows), unit + narrow)
-                        for tensor_id in streamed_inputs(layer, made)]
+                        for tensor_id in streamed_inputs(layer, made, work)]
             if work.weight_streams:
                 engines += [(engine, unit) for engine in read_weights(
                     work, self.pool(layer.inputs[1]), encoded=narrow)]
@@ -187,12 +187,28 @@ class _Plan:
             tensor = graph.tensors[tensor_id]
             reader = next((position for position, layer in enumerate(graph.layers)
                            if tensor_id in layer.inputs), None)
-            if (reader is not None and len(tensor.shape) == 4 and tensor.shape[-1] > 1
-                    and math.prod(tensor.shape[1:3]) > 1 and DTYPE_BITS[tensor.dtype] == 8
-                    and self.planner.npu.engines > 1):
+            if reader is not None and self._has_layout(tensor):
                 steps.append(self._copy_step(
                     reader, transpose_layout(tensor, self.pool(tensor_id))))
         return steps
+
+    def transpose_outputs(self) -> list[Step]:
+        """Layout transposes of outputs that are handed back channel first, one epoch each."""
+        graph, steps = self.graph, []
+        for tensor_id in graph.outputs:
+            tensor = graph.tensors[tensor_id]
+            writer = next((position for position, layer in enumerate(graph.layers)
+                           if tensor_id in layer.outputs), None)
+            if writer is not None and self._has_layout(tensor):
+                steps.append(self._copy_step(
+                    writer, transpose_layout(tensor, self.pool(tensor_id))))
+        return steps
+
+    def _has_layout(self, tensor: Tensor) -> bool:
+        """Whether engines would reorder a tensor that is channel first."""
+        return (len(tensor.shape) == 4 and tensor.shape[-1] > 1
+                and math.prod(tensor.shape[1:3]) > 1 and DTYPE_BITS[tensor.dtype] == 8
+                and self.planner.npu.engines > 1)
 
 
 def _link(engines: Sequence[StreamEngine], units: Sequence[int], count: int) -> tuple[Link, ...]:

@@ -34,8 +34,8 @@ class Planner:
         Memories of tensors that are not placed one by one.
     host : collection of str
         Operators, or indices of layers, kept on the host core.
-    channel_first_inputs : bool
-        Whether the network's inputs arrive channel first and are transposed.
+    channel_first : bool
+        Whether the network's inputs and outputs are channel first and are transposed.
     """
 
     npu: Npu
@@ -43,7 +43,7 @@ class Planner:
     weights: str
     arena: str
     host: Collection[str] = ()
-    channel_first_inputs: bool = False
+    channel_first: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -251,12 +251,12 @@ class _Cut:
     def _count_engines(self, chain: tuple[int, ...]) -> int:
         made = {self.graph.layers[i].outputs[0] for i in chain}
         read = sum(1 for i in chain
-                   for tensor_id in streamed_inputs(self.graph.layers[i], made))
+                   for tensor_id in streamed_inputs(self.graph.layers[i], made, self.work(i)))
         return read + sum(self.work(i).weight_streams for i in chain) + 1
 
 
-def streamed_inputs(layer: Layer, made: Collection[int]) -> list[int]:
+def streamed_inputs(layer: Layer, made: Collection[int], work: Work) -> list[int]:
     """Tensors a layer of a chain streams in besides its weights; `made` in the chain itself."""
     return [tensor_id for place, tensor_id in enumerate(layer.inputs[:2])
             if tensor_id >= 0 and tensor_id not in made
-            and not (place and layer.op not in SECOND_OPERAND)]
+            and not (place and (layer.op not in SECOND_OPERAND or work.loaded))]

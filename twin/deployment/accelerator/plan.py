@@ -34,7 +34,7 @@ class OffloadPlan(Plan):
         assert npu is not None and offload is not None, "checked when it was placed"
         return Planner(npu=npu, offload=offload, weights=deployment.constants,
                        arena=deployment.arena, host=deployment.host,
-                       channel_first_inputs=deployment.graph.source.endswith(".onnx"))
+                       channel_first=deployment.graph.source.endswith(".onnx"))
 
     @cached_property
     def grouping(self) -> Grouping:

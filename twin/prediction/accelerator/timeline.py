@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from hwmodels.npu import THROUGH, Epoch
+from hwmodels.npu.bill import START
 from hwmodels.npu.run import trace_epoch
 from twin.deployment.costs import EpochPrediction
 from twin.prediction.prediction import Prediction
@@ -105,7 +106,8 @@ def _npu_spans(prediction: Prediction, epoch: EpochPrediction, steps: bool) -> l
     engines = {f"E{engine.index}": engine for engine in asked.engines}
     rows = _name_units(asked)
     spans: dict[str, list[Span]] = {}
-    for part in trace_epoch(asked, npu):
+    start = sum(part.npu_cycles for part in epoch.run.exposed if part.resource == START)
+    for part in trace_epoch(asked, npu, start):
         engine = engines.get(part.node)
         unit = None if engine else asked.units[int(part.node[1:])]
         if unit is not None and unit.kind == THROUGH:

@@ -2,20 +2,22 @@
 
 The compiler is closed; the rules are read off its published outputs, named in `neural-art.yaml`.
 A stream carries one element a cycle and a unit passes one on, so a layer takes at least as many
-cycles as it has outputs. A convolution unit holds a 3x3 kernel over several channels; a 1x1 kernel
-fills a third of it.
+cycles as it has outputs. A convolution unit holds three columns of a kernel over several channels,
+so a kernel of one column fills a third of it, and its rows pass one after another. Values of a
+channel (scale and bias, slopes) and the segments of a function are written into the units by the
+driver before an epoch, up to what they hold; more are streamed.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from hwmodels.npu import Npu, UnitKind, UnitWork
 from twin.errors import RuntimeRefusedError
 from twin.network.graph import DTYPE_BITS, Graph, Layer
 from twin.network.operators import layer_macs
-from twin.runtimes.units import UnitRules, Work, count_elements, multiplies
+from twin.runtimes.units import SECOND_OPERAND, UnitRules, Work, count_elements, multiplies
 
 DEPTHWISE_FORMS = ("native", "grouped")
 """native: channel by channel; grouped: as dense convolutions of eight channels, block-diagonal."""
@@ -26,6 +28,9 @@ _NAMES = {"average_pool_2d": "avgpool", "max_pool_2d": "maxpool", "mean": "avgpo
 
 _KERNEL_ROWS = 3
 """Rows and columns of the kernel a convolution unit holds."""
+
+_FUNCTIONS = ("logistic", "tanh", "hard_swish")
+"""Activations that are tables of segments; the others are a slope or a limit."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,13 +44,17 @@ class NeuralArt(UnitRules):
     group_channels : int
         Channels of one dense group of a grouped depthwise convolution.
     pointwise_macs_per_cycle : float
-        Of one convolution unit on a 1x1 kernel; larger kernels reach the unit's peak.
+        Of one convolution unit for each column of a kernel, up to three.
     channels_per_unit : int
         Input channels of a 1x1 convolution before the compiler takes another unit.
     packed_weight_bytes_per_cycle : int
         Weights a stream delivers per cycle where there are fewer outputs than inputs; else one.
     pool_window_elements : int
         Largest averaging window the pooling unit takes.
+    channel_coefficients : int
+        Channels an arithmetic unit holds values of.
+    function_coefficients : int
+        Values of a function an activation unit is given.
     """
 
     depthwise: str = field(metadata={"accepted": DEPTHWISE_FORMS})
@@ -54,6 +63,8 @@ class NeuralArt(UnitRules):
     channels_per_unit: int
     packed_weight_bytes_per_cycle: int
     pool_window_elements: int
+    channel_coefficients: int
+    function_coefficients: int
 
     def explain_host(self, graph: Graph, layer: Layer, npu: Npu) -> str:
         """Return why a layer stays on the host: it averages too many elements; or ""."""
@@ -62,17 +73,36 @@ class NeuralArt(UnitRules):
                 if averaged > self.pool_window_elements else "")
 
     def list_roles(self, layer: Layer) -> tuple[tuple[str, ...], ...]:
-        """Return the roles a layer needs: a convolution adds its bias in an arithmetic unit."""
+        """Return the roles a layer needs: an arithmetic unit adds a bias, and takes slopes."""
         own = super(NeuralArt, self).list_roles(layer)
-        return (*own, ("arithmetic",)) if multiplies(layer) else own
+        return (*own, ("arithmetic",)) if multiplies(layer) or layer.op == "prelu" else own
 
     def plan_work(self, graph: Graph, layer: Layer, npu: Npu) -> Work:
         """Return what a layer asks of the units; its compute cycles are with ideal memory."""
         if multiplies(layer):
             return self._plan_convolution(graph, layer, npu)
         elements = count_elements(graph, layer)
-        unit = UnitWork(kind=self._unit(npu, layer).kind, ops=elements, compute_cycles=elements)
-        return Work(units=(unit,), operations=((_NAMES.get(layer.op, layer.op), 1),))
+        held = self._count_held(graph, layer)
+        unit = UnitWork(
+            kind=self._unit(npu, layer).kind, ops=elements, compute_cycles=elements,
+            coefficients=(self.function_coefficients if layer.op in _FUNCTIONS
+                          else 0 if layer.op == "prelu" else held))
+        if layer.op == "prelu" and held != 1:
+            # slope x + (1 - slope) relu(x): the activation unit has one slope for all channels.
+            slopes = replace(unit, kind=_arithmetic(npu).kind, coefficients=held)
+            return Work(units=(unit, slopes), operations=(("relu", 1), ("add", 1)),
+                        loaded=held > 0)
+        return Work(units=(unit,), operations=((_NAMES.get(layer.op, layer.op), 1),),
+                    loaded=held > 0)
+
+    def _count_held(self, graph: Graph, layer: Layer) -> int:
+        """Values of a constant second operand that a unit holds; 0: none, or it is streamed."""
+        if layer.op not in SECOND_OPERAND or len(layer.inputs) < 2 or layer.inputs[1] < 0:
+            return 0
+        operand = graph.tensors[layer.inputs[1]]
+        channels = graph.tensors[layer.outputs[0]].shape[-1]
+        held = operand.is_constant and operand.elements in (1, channels)
+        return operand.elements if held and operand.elements <= self.channel_coefficients else 0
 
     def _unit(self, npu: Npu, layer: Layer) -> UnitKind:
         unit = self.find_unit(layer, npu)
@@ -88,8 +118,8 @@ class NeuralArt(UnitRules):
         bits = DTYPE_BITS[weights.dtype]
         stored_bytes = math.ceil(stored * bits / 8)
         macs = layer_macs(graph, layer) * (self.group_channels if grouped else 1)
-        unit, arithmetic = self._unit(npu, layer), npu.unit_for("arithmetic")
-        assert arithmetic is not None, "a convolution without units stays on the host"
+        unit, arithmetic = self._unit(npu, layer), _arithmetic(npu)
+        channels = graph.tensors[layer.outputs[0]].shape[-1]
         count = 1 if depthwise else self._count_units(_kernel(layer), weights.shape[-1], unit, npu)
         rate = count * self._macs_per_cycle(_kernel(layer), unit, bits)
         cycles = self._count_cycles(graph, layer, math.ceil(macs / rate), stored_bytes)
@@ -98,9 +128,10 @@ class NeuralArt(UnitRules):
         operations = {"conv": count, "add": 1} | ({"sub": 1} if layer.activation else {})
         # Bias and clipping take a unit each; where there is one only, it does one after the other.
         turns = 2 if layer.activation and arithmetic.count < 2 else 1
-        units += [UnitWork(kind=arithmetic.kind, ops=turns * outputs,
-                           compute_cycles=turns * outputs)
-                  for _ in range(2 // turns if layer.activation else 1)]
+        units += [UnitWork(
+            kind=arithmetic.kind, ops=turns * outputs, compute_cycles=turns * outputs,
+            coefficients=channels if first and channels <= self.channel_coefficients else 0)
+            for first in ((True, False) if layer.activation and turns < 2 else (True,))]
         if bits < 8:
             units.insert(0, UnitWork(kind=_decoder(npu).kind, ops=stored,
                                      compute_cycles=stored_bytes))
@@ -119,7 +150,8 @@ class NeuralArt(UnitRules):
             passes = math.ceil(kernel[0] / _KERNEL_ROWS) * math.ceil(kernel[1] / _KERNEL_ROWS)
             return max(outputs * passes * _inflation(layer), stored_bytes)
         packed = self.packed_weight_bytes_per_cycle if outputs <= inputs and not depthwise else 1
-        return max(mac_cycles, outputs, math.ceil(stored_bytes / packed),
+        rows = kernel[0] if kernel[1] == 1 else 1
+        return max(mac_cycles, outputs * rows, math.ceil(stored_bytes / packed),
                    inputs if kernel != (1, 1) else 0)
 
     def _count_units(self, kernel: tuple[int, int], depth: int, unit: UnitKind, npu: Npu) -> int:
@@ -133,8 +165,14 @@ class NeuralArt(UnitRules):
         return max(1, min(unit.count, npu.engines - 2, math.ceil(depth / each)))
 
     def _macs_per_cycle(self, kernel: tuple[int, int], unit: UnitKind, bits: int) -> float:
-        taps = min(kernel[0] * kernel[1], _KERNEL_ROWS)
-        return min(_peak_macs(unit, bits), self.pointwise_macs_per_cycle * taps)
+        columns = min(kernel[1], _KERNEL_ROWS)
+        return min(_peak_macs(unit, bits), self.pointwise_macs_per_cycle * columns)
+
+
+def _arithmetic(npu: Npu) -> UnitKind:
+    unit = npu.unit_for("arithmetic")
+    assert unit is not None, "a layer without units stays on the host"
+    return unit
 
 
 def _kernel(layer: Layer) -> tuple[int, int]:
