@@ -119,6 +119,8 @@ class Runtime:
         Kernels and compiler level whose instructions were counted; None: as lowered from source.
     copies_shapes : bool
         Whether an operator that only renames its input copies it.
+    weight_passes : int or None
+        How often a convolution's weights leave their memory; None: as its loops read them.
     """
 
     name: str
@@ -145,6 +147,7 @@ class Runtime:
     target: str = CORE
     counted: tuple[str, str] | None = None
     copies_shapes: bool = False
+    weight_passes: int | None = None
 
     @property
     def identity(self) -> str:
@@ -189,7 +192,13 @@ class Runtime:
             from twin.runtimes.counted.lower import lower_stand_in
 
             return lower_stand_in(self.identity, op)
-        return assume(lowering) if foreign else lowering
+        if foreign:
+            return assume(lowering)
+        if self.weight_passes is not None:
+            from twin.runtimes.lowering.passes import WEIGHTED, pass_weights
+
+            return pass_weights(lowering, self.weight_passes) if op in WEIGHTED else lowering
+        return lowering
 
 
 def runtime_folders() -> tuple[Path, ...]:
@@ -282,7 +291,7 @@ def _load(path: Path, version: str) -> Runtime:
     changes = dict(document["versions"][chosen] or {})
     offload_leaves = {**merged.pop("offload", {}), **changes.pop("offload", {})}
     merged.update(changes)
-    known = (*_PLAIN, *_SWITCHES, *_NUMBERS, "efficiency", "target", "counted")
+    known = (*_PLAIN, *_SWITCHES, *_NUMBERS, "efficiency", "target", "counted", "weight_passes")
     unknown = set(merged) - set(known)
     if unknown:
         key = sorted(unknown)[0]
@@ -300,6 +309,11 @@ def _load(path: Path, version: str) -> Runtime:
             raise RuntimeRefusedError(f"{path}:efficiency.{family}: unknown family; "
                                       + did_you_mean(family, FAMILIES))
         efficiency[family] = _number(path, document, f"efficiency.{family}", leaf, facts)
+    passes = None
+    if "weight_passes" in merged:
+        passes = int(_number(path, document, "weight_passes", merged["weight_passes"], facts))
+        if passes < 1:
+            raise RuntimeRefusedError(f"{path}:weight_passes: {passes}; accepted: from 1 on")
     offload = None
     if offload_leaves:
         from twin.runtimes.offload import read_offload
@@ -322,6 +336,7 @@ def _load(path: Path, version: str) -> Runtime:
         facts=tuple(facts), offload=offload, target=str(merged.get("target", CORE)),
         copies_shapes=bool(merged.get("copies_shapes", False)),
         counted=_read_counted(path, merged.get("counted")),
+        weight_passes=passes,
     )
 
 

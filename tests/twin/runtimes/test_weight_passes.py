@@ -1,0 +1,99 @@
+"""Weights that leave their memory once: every byte counts, one more pass is never cheaper."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+import twin
+from hwmodels.cache.set_associative import new_state, simulate_nests
+from hwmodels.kernel import Kernel
+from hwmodels.paths.data import NO_CACHE
+from twin.deployment.core import lower_network
+from twin.deployment.deployment import Deployment, deploy
+from twin.errors import RuntimeRefusedError
+from twin.network.zoo import build
+from twin.runtimes import load_runtime
+from twin.runtimes.lowering.passes import WEIGHTED
+
+BOARD = "stm32h747i_disco"
+CLOSED = ("x-cube-ai@10.0.0", "st-edge-ai@3.0.0")
+
+
+def with_passes(deployment: Deployment, passes: int | None) -> Deployment:
+    return deployment.replace(runtime=replace(deployment.runtime, weight_passes=passes))
+
+
+def kernels(deployment: Deployment) -> list[Kernel]:
+    return [kernel for layer, group in zip(deployment.executed.layers, lower_network(deployment),
+                                           strict=True)
+            if layer.op in WEIGHTED for kernel in group]
+
+
+def read_bytes(kernel: Kernel) -> dict[str, tuple[int, int]]:
+    """Bytes read and written by operand."""
+    counts, _ = simulate_nests(NO_CACHE, kernel.nests, kernel.operands, new_state(NO_CACHE))
+    return {one.operand: (one.read_bytes, one.write_bytes) for one in counts.operands}
+
+
+@pytest.mark.parametrize("passes", [1, 3])
+def test_every_byte_of_the_weights_is_read_once_a_pass_and_nothing_else_changes(
+        passes: int) -> None:
+    placed = deploy(build("ic"), BOARD, runtime=CLOSED[0])
+    streamed, looped = kernels(with_passes(placed, passes)), kernels(with_passes(placed, None))
+    assert len(streamed) == len(looped) > 8
+    for ours, theirs in zip(streamed, looped, strict=True):
+        sizes = {operand.name: operand.size_bytes for operand in ours.operands}
+        moved, before = read_bytes(ours), read_bytes(theirs)
+        assert moved.pop("weights") == (passes * sizes["weights"], 0)
+        del before["weights"]
+        assert moved == before
+        assert ours.blocks == theirs.blocks and ours.useful_macs == theirs.useful_macs
+
+
+@pytest.mark.parametrize("weights", ["flash", "nor", "sdram"])
+def test_one_more_pass_is_never_cheaper(weights: str) -> None:
+    placed = deploy(build("ic"), BOARD, runtime=CLOSED[0], weights=weights)
+    found = [twin.predict(with_passes(placed, passes)) for passes in (1, 2, 3, 5)]
+    for fewer, more in pairwise(found):
+        assert fewer.cycles <= more.cycles
+        assert fewer.energy_uj is not None and more.energy_uj is not None
+        assert fewer.energy_uj <= more.energy_uj
+
+
+@pytest.mark.parametrize("runtime", CLOSED)
+def test_weights_in_slow_flash_cost_about_one_pass_of_it(runtime: str) -> None:
+    # 1 byte a cycle of 66.7 MHz and 25 cycles a line of 32: 342 cycles of 400 MHz at the most
+    near, far = (twin.predict(deploy(build("ic"), BOARD, runtime=runtime, weights=weights))
+                 for weights in ("flash", "nor"))
+    lines = near.placement.weights_bytes / 32
+    assert 0 < far.cycles - near.cycles <= 1.05 * 342 * lines
+
+
+def test_memory_on_the_chip_is_never_slower_than_memory_beside_it() -> None:
+    cycles = {weights: twin.predict(deploy(build("ic"), BOARD, runtime=CLOSED[0],
+                                           weights=weights)).cycles
+              for weights in ("dtcm", "sram", "flash", "sdram", "nor")}
+    assert max(cycles[name] for name in ("dtcm", "sram", "flash")) <= min(
+        cycles[name] for name in ("sdram", "nor"))
+
+
+def test_closed_libraries_say_so_and_open_ones_do_as_their_loops_do() -> None:
+    for name in CLOSED:
+        runtime = load_runtime(name)
+        fact, = (fact for fact in runtime.facts if fact.path == "weight_passes")
+        assert (runtime.weight_passes, fact.kind) == (1, "assumed")
+    assert load_runtime("tflm-cmsis-nn").weight_passes is None
+
+
+def test_a_file_that_says_no_pass_is_refused(tmp_path: Path,
+                                             monkeypatch: pytest.MonkeyPatch) -> None:
+    shipped = Path(twin.__file__).parent / "runtimes" / "x-cube-ai.yaml"
+    (tmp_path / "mine.yaml").write_text(shipped.read_text().replace(
+        "weight_passes: [1,", "weight_passes: [0,"))
+    monkeypatch.setenv("TWIN_RUNTIMES", str(tmp_path))
+    with pytest.raises(RuntimeRefusedError, match="weight_passes: 0; accepted: from 1 on"):
+        load_runtime("mine")
