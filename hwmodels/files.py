@@ -1,16 +1,18 @@
-"""Files of the user: regular ones only, read within bounds; YAML and JSON through one guard."""
+"""Files of the user, read within bounds and written whole; YAML and JSON through one guard."""
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import functools
 import json
 import os
 import re
+import secrets
 import stat
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from hwmodels.errors import TwinError, tell_in_one_line
 
@@ -64,6 +66,69 @@ def read_regular(path: str | Path, largest_bytes: int = LARGEST_BYTES) -> bytes:
 def read_regular_text(path: str | Path, largest_bytes: int = LARGEST_BYTES) -> str:
     """Read a regular file of UTF-8 text; raises as `read_regular`, and UnicodeDecodeError."""
     return read_regular(path, largest_bytes).decode("utf-8")
+
+
+def write_whole(path: str | Path, content: bytes) -> None:
+    """Write a file whole or not at all.
+
+    Parameters
+    ----------
+    path : str or Path
+        Of the file; where it is a link, of what the link names. Its folder exists.
+    content : bytes
+        All of it.
+
+    Raises
+    ------
+    OSError
+        When it cannot be written; an older file stays as it was, and nothing beside it.
+
+    Notes
+    -----
+    The draft beside it has a name nobody can foresee and is made, never opened; it is on the disk
+    before it takes the place, with the mode of the file it replaces. A pipe or a device, such as
+    /dev/stdout, is written to as it is.
+    """
+    target = Path(os.path.realpath(path))
+    mode = None
+    with contextlib.suppress(FileNotFoundError):
+        mode = os.stat(target).st_mode
+    if mode is not None and not stat.S_ISREG(mode):
+        with open(path, "wb") as stream:
+            stream.write(content)
+        return
+    draft = target.with_name(f".{target.name[:200]}.{secrets.token_hex(8)}.tmp")
+    try:
+        with open_exclusive(draft) as stream:
+            stream.write(content)
+            stream.flush()
+            if mode is not None and hasattr(os, "fchmod"):
+                os.fchmod(stream.fileno(), stat.S_IMODE(mode))
+            os.fsync(stream.fileno())
+        os.replace(draft, target)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            draft.unlink()
+        raise
+    _sync_folder(target.parent)
+
+
+def open_exclusive(path: str | Path) -> BinaryIO:
+    """Make a file and open it for writing; FileExistsError where there is one, or a link."""
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
+    for name in ("O_NOFOLLOW", "O_CLOEXEC", "O_BINARY"):
+        flags |= getattr(os, name, 0)
+    return open(os.open(path, flags, 0o666), "wb")
+
+
+def _sync_folder(folder: Path) -> None:
+    """Ask that a new name outlives a loss of power; not every system can."""
+    with contextlib.suppress(OSError):
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
 
 
 DEEPEST = 64

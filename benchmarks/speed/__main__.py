@@ -54,7 +54,7 @@ def time_commands() -> dict[str, float]:
 
     def cold() -> None:
         with tempfile.TemporaryDirectory() as empty:
-            call(predict_kws, NUMBA_CACHE_DIR=empty)
+            call(predict_kws, TWIN_KERNELS=empty)
 
     figures["twin predict kws, cold"] = median_s(cold, 3)
     return figures

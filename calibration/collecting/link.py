@@ -12,6 +12,7 @@ import os
 import re
 import select
 import socket
+import stat
 import tempfile
 import time
 from collections.abc import Iterator
@@ -121,8 +122,12 @@ def lock_port(port: str) -> Iterator[None]:
         yield
         return
     name = re.sub(r"\W+", "_", os.path.realpath(port) if port.startswith("/") else port)
-    path = Path(tempfile.gettempdir()) / f"twin-port-{name}.lock"
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+    path = _lock_folder() / f"twin-port-{name[-200:]}.lock"
+    try:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK
+                             | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        raise LinkError(f"{port}: its lock {path} cannot be opened ({error.strerror})") from error
     try:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -135,6 +140,18 @@ def lock_port(port: str) -> Iterator[None]:
         os.ftruncate(descriptor, 0)
     finally:
         os.close(descriptor)
+
+
+def _lock_folder() -> Path:
+    """Return the folder of locks: this user's alone, so that nobody else plants one there."""
+    folder = Path(tempfile.gettempdir()) / f"twin-{os.getuid()}"
+    with contextlib.suppress(FileExistsError):
+        folder.mkdir(mode=0o700)
+    found = folder.lstat()
+    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or found.st_mode & 0o077:
+        raise LinkError(f"{folder}: must be a folder of this user alone (mode 0700); move away "
+                        "what is there, or set TMPDIR to another folder")
+    return folder
 
 
 class Link:

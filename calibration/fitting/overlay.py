@@ -21,7 +21,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from calibration.errors import FitError
 from calibration.fitting.intervals import Band
-from hwmodels.files import DocumentError, read_yaml
+from hwmodels.files import DocumentError, read_yaml, write_whole
 
 SHIPPED = Path(__file__).parent / "shipped"
 LINEAGES_FILE = SHIPPED / "lineages.yaml"
@@ -325,10 +325,8 @@ def write_overlay(path: str | Path, overlay: Overlay) -> Path:
         When it cannot be written.
     """
     path = Path(path)
-    partial = path.with_name(f".{path.name}.partial")
     try:
-        partial.write_text(dump_overlay(overlay), encoding="utf-8")
-        partial.replace(path)
+        write_whole(path, dump_overlay(overlay).encode())
     except OSError as error:
         raise FitError(f"{path}: cannot be written: {error.strerror}") from error
     return path

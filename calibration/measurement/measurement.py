@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import secrets
 import shutil
 import warnings
 from collections.abc import Iterable, Mapping
@@ -30,7 +31,13 @@ from calibration.measurement.sample import (
     parse_object,
 )
 from hwmodels.errors import did_you_mean
-from hwmodels.files import DocumentError, parse_json, read_regular, read_regular_text
+from hwmodels.files import (
+    DocumentError,
+    parse_json,
+    read_regular,
+    read_regular_text,
+    write_whole,
+)
 
 HEADER_FILE = "header.json"
 SAMPLES_FILE = "samples.jsonl"
@@ -251,12 +258,8 @@ def _write_header(folder: Path, header: Header) -> bool:
     document = {f.name: getattr(header, f.name) for f in fields(header)}
     document |= {name: dict(document[name]) for name in PAIRS}
     ordered = {"schema": document.pop("schema"), **document}
-    partial = folder / f".{HEADER_FILE}.{os.getpid()}"
-    with open(partial, "w", encoding="utf-8") as stream:
-        json.dump(ordered, stream, indent=2, ensure_ascii=False)
-        stream.write("\n")
-        stream.flush()
-        os.fsync(stream.fileno())
+    partial = folder / f".{HEADER_FILE}.{secrets.token_hex(8)}"
+    write_whole(partial, (json.dumps(ordered, indent=2, ensure_ascii=False) + "\n").encode())
     try:
         os.link(partial, folder / HEADER_FILE)  # unlike a rename, refuses to replace a header
     except FileExistsError:

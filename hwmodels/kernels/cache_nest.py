@@ -3,7 +3,6 @@
 The array all of it works in is explained in `cache_words`.
 """
 
-from collections.abc import Callable
 
 import numpy as np
 
@@ -47,7 +46,6 @@ from hwmodels.kernels.cache_words import (
     RECORD,
     ROWS,
     SIZE,
-    SOURCES,
     SPARSE,
     STAMP,
     STOP,
@@ -63,7 +61,6 @@ from hwmodels.kernels.compiled import (
     Words,
     compile_kept,
     compile_part,
-    fingerprint_sources,
 )
 
 
@@ -132,59 +129,51 @@ def iterations_of(m: Words, row: Integer, extent: Integer) -> tuple[Integer, Int
     return 0, extent
 
 
-def make_entry(sources: int) -> Callable[[Words], None]:
-    """Compile the entry; `sources` is part of it (`fingerprint_sources`)."""
-    @compile_kept(**CACHED)
-    def run_program(m: Words) -> None:
-        """Run a program through a cache.
+@compile_kept(**CACHED)
+def run_program(m: Words) -> None:
+    """Run a program through a cache.
 
-        Parameters
-        ----------
-        m : ndarray of int64
-            Header, sets, program and counters, as `hwmodels.nest.program` lays them out; sets and
-            counters are changed.
+    Parameters
+    ----------
+    m : ndarray of int64
+        Header, sets, program and counters, as `hwmodels.nest.program` lays them out; sets and
+        counters are changed.
 
-        Notes
-        -----
-        Every loop is tried some iterations at a time. In the sets where order does not tell
-        (`note_line`) each line is touched once, and not again while the loop goes on and nothing
-        else comes into the set (`settle_still`). The other sets alone are simulated by the loop's
-        body, whose inner loops are tried in turn, and in a leaf by its accesses in program order.
-        """
-        m[SOURCES] = sources
-        code = np.uint64(m[CODE])
-        op = code
-        row = ZERO
-        while op < np.uint64(m[CODE_END]):
-            operation, extent, depth = m[op], m[op + EXTENT], np.uint64(m[op + DEPTH])
-            following = op + OPERATION_WORDS
-            partner = code + np.uint64(m[op + PARTNER]) * OPERATION_WORDS
-            if operation == PHASE:
-                cursor = np.uint64(m[CURSORS]) + depth
-                row = np.uint64(m[ROWS]) + np.uint64(m[cursor]) * FOUR
-                m[cursor] += 1
-            elif operation == PHASE_END:
-                if not m[row + THREE]:
-                    following = partner
+    Notes
+    -----
+    Every loop is tried some iterations at a time. In the sets where order does not tell
+    (`note_line`) each line is touched once, and not again while the loop goes on and nothing
+    else comes into the set (`settle_still`). The other sets alone are simulated by the loop's
+    body, whose inner loops are tried in turn, and in a leaf by its accesses in program order.
+    """
+    code = np.uint64(m[CODE])
+    op = code
+    row = ZERO
+    while op < np.uint64(m[CODE_END]):
+        operation, extent, depth = m[op], m[op + EXTENT], np.uint64(m[op + DEPTH])
+        following = op + OPERATION_WORDS
+        partner = code + np.uint64(m[op + PARTNER]) * OPERATION_WORDS
+        if operation == PHASE:
+            cursor = np.uint64(m[CURSORS]) + depth
+            row = np.uint64(m[ROWS]) + np.uint64(m[cursor]) * FOUR
+            m[cursor] += 1
+        elif operation == PHASE_END:
+            if not m[row + THREE]:
+                following = partner
+        else:
+            # Sets to look at: those the loop around left to its body.
+            outer = np.uint64(m[LOOPS]) + depth * LOOP_WORDS
+            allowed, own = np.uint64(m[outer + ALLOWED]), m[outer + OWN]
+            turn, extent = iterations_of(m, row, extent)
+            if operation == LEAF:
+                run_leaf(m, op, depth, turn, turn + extent, allowed, own)
             else:
-                # Sets to look at: those the loop around left to its body.
-                outer = np.uint64(m[LOOPS]) + depth * LOOP_WORDS
-                allowed, own = np.uint64(m[outer + ALLOWED]), m[outer + OWN]
-                turn, extent = iterations_of(m, row, extent)
-                if operation == LEAF:
-                    run_leaf(m, op, depth, turn, turn + extent, allowed, own)
+                if operation >= PASSES:
+                    again = run_passes(m, op, depth, turn, extent, allowed, own)
                 else:
-                    if operation >= PASSES:
-                        again = run_passes(m, op, depth, turn, extent, allowed, own)
-                    else:
-                        again = run_loop(m, op, depth, turn, turn + extent, allowed, own)
-                    if again == (operation in (END, PASSES_END)):
-                        following = partner + OPERATION_WORDS
-            op = following
-        if m[POLICY] == LRU:
-            order_ways(m)
-
-    return run_program
-
-
-run_program = make_entry(fingerprint_sources())
+                    again = run_loop(m, op, depth, turn, turn + extent, allowed, own)
+                if again == (operation in (END, PASSES_END)):
+                    following = partner + OPERATION_WORDS
+        op = following
+    if m[POLICY] == LRU:
+        order_ways(m)

@@ -21,11 +21,11 @@ CACHED: dict[str, Any] = {"error_model": "numpy", "_nrt": False}
 (REGISTER, SETS, MASK, WAYS, SHIFT, POLICY, ALLOCATE, STAMP, SET_WORDS, CODE, CODE_END, WORK,
  STEPS, DEPTHS, GUARDS, GUARD_WORDS, ROWS, CURSORS, LOOPS, LISTS, ACTIVE, MISSES, LEAVING, CLASHES,
  KNOWN, SET_0, CLOCK, NOTES, SPARSE, OWNERS, INNER, PASS_0, PASS_WORDS, TALLY_WORDS,
- SNAPSHOTS, ROUND, SOURCES, HITS_CHANGE, COUPLED) = np.arange(39, dtype=np.uint64)
+ SNAPSHOTS, ROUND, HITS_CHANGE, COUPLED) = np.arange(38, dtype=np.uint64)
 """MASK is SETS - 1 where that is a mask, else -1; STAMP counts tries, CLOCK touches; LEAVING counts
 from MISSES; SPARSE says that few sets are looked at. Of the policy: HITS_CHANGE that a hit may
 change what leaves next, COUPLED that what one set evicts hangs on the others."""
-TREE = np.uint64(39)
+TREE = np.uint64(38)
 """Behind it, per way: bits of the tree a touch keeps, bits it sets."""
 LRU, PLRU, ROUND_ROBIN, LFSR, GLOBAL = 0, 1, 2, 3, 4
 """Policies, as `hwmodels.board.policies` lists them; GLOBAL: round robin with one counter for all

@@ -4,7 +4,6 @@ Slower than `cache_nest`, which is why only what needs the order uses it. State 
 are those of `cache_nest`; lines are kept in order of touch under LRU.
 """
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -16,7 +15,6 @@ from hwmodels.kernels.compiled import (
     Words,
     compile_kept,
     compile_part,
-    fingerprint_sources,
 )
 
 ENTRY: dict[str, Any] = {"_nrt": False}
@@ -123,60 +121,52 @@ def note_use(state: Words, base: Integer, way: Integer, word: Integer, ways: Int
             half >>= 1
 
 
-def make_meeting(sources: int) -> Callable[..., None]:
-    """Compile the entry; `sources` is part of it (`fingerprint_sources`)."""
-    @compile_kept(**ENTRY)
-    def meet_touches(count: Integer, lines: Words, marks: Words, owners: Words, geometry: Words,
-                     state: Words, found: Words, left: Words) -> None:
-        """Look touches up one by one.
+@compile_kept(**ENTRY)
+def meet_touches(count: Integer, lines: Words, marks: Words, owners: Words, geometry: Words,
+                 state: Words, found: Words, left: Words) -> None:
+    """Look touches up one by one.
 
-        Parameters
-        ----------
-        count : int
-            Touches.
-        lines, marks : ndarray of int64, (count,) or longer
-            Line; operand << 1 | write.
-        owners : ndarray of int64, (operands,)
-            Owner number of each operand; -1: not looked up.
-        geometry : ndarray of int64
-            Sets, ways, log2 of the line, policy, write-back, stores allocate.
-        state : ndarray of int64
-            Changed in place.
-        found, left : ndarray of int64, (count,) or longer
-            HIT, READ_FILL, WRITE_FILL or BYPASS; the entry that had to leave, -1 for none.
-        """
-        _ = sources
-        sets, ways, policy = geometry[0], geometry[1], geometry[3]
-        back, allocate = geometry[4], geometry[5]
-        for touch in range(count):
-            line, write = lines[touch], marks[touch] & 1
-            owner = owners[marks[touch] >> 1]
-            found[touch], left[touch] = HIT, EMPTY
-            if owner < 0:
+    Parameters
+    ----------
+    count : int
+        Touches.
+    lines, marks : ndarray of int64, (count,) or longer
+        Line; operand << 1 | write.
+    owners : ndarray of int64, (operands,)
+        Owner number of each operand; -1: not looked up.
+    geometry : ndarray of int64
+        Sets, ways, log2 of the line, policy, write-back, stores allocate.
+    state : ndarray of int64
+        Changed in place.
+    found, left : ndarray of int64, (count,) or longer
+        HIT, READ_FILL, WRITE_FILL or BYPASS; the entry that had to leave, -1 for none.
+    """
+    sets, ways, policy = geometry[0], geometry[1], geometry[3]
+    back, allocate = geometry[4], geometry[5]
+    for touch in range(count):
+        line, write = lines[touch], marks[touch] & 1
+        owner = owners[marks[touch] >> 1]
+        found[touch], left[touch] = HIT, EMPTY
+        if owner < 0:
+            continue
+        index = line % sets
+        base, word = ENTRIES + index * ways, ENTRIES + sets * ways + index
+        entry = line << 8 | owner << 1 | (write & back)
+        way = 0
+        while way < ways and state[base + way] >> 8 != line:
+            way += 1
+        if way == ways:
+            if write and not allocate:
+                found[touch] = BYPASS
                 continue
-            index = line % sets
-            base, word = ENTRIES + index * ways, ENTRIES + sets * ways + index
-            entry = line << 8 | owner << 1 | (write & back)
+            found[touch] = WRITE_FILL if write else READ_FILL
             way = 0
-            while way < ways and state[base + way] >> 8 != line:
+            while way < ways and state[base + way] >= 0:
                 way += 1
             if way == ways:
-                if write and not allocate:
-                    found[touch] = BYPASS
-                    continue
-                found[touch] = WRITE_FILL if write else READ_FILL
-                way = 0
-                while way < ways and state[base + way] >= 0:
-                    way += 1
-                if way == ways:
-                    way = ways - 1 if policy == LRU else choose_way(state, word, ways, policy)
-                    left[touch] = state[base + way]
-                state[base + way] = entry
-            elif write:
-                state[base + way] = entry
-            note_use(state, base, np.int64(way), word, ways, policy)
-
-    return meet_touches
-
-
-meet_touches = make_meeting(fingerprint_sources())
+                way = ways - 1 if policy == LRU else choose_way(state, word, ways, policy)
+                left[touch] = state[base + way]
+            state[base + way] = entry
+        elif write:
+            state[base + way] = entry
+        note_use(state, base, np.int64(way), word, ways, policy)

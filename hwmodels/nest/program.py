@@ -42,9 +42,9 @@ MAX_OWNERS = 127
 MOST_SPARE_WORDS = 1 << 17
 """Size up to which the array of a finished run is kept: a megabyte for each of many programs."""
 
-HEADER_WORDS, TREE_WORDS, RECORD_WORDS, SET_WORDS = 39, 64, 16, 11
+HEADER_WORDS, TREE_WORDS, RECORD_WORDS, SET_WORDS = 38, 64, 16, 11
 MARK_WORD, OPERAND_WORD, WRITE_WORD, POLICY_WORD, TALLY_WORD = 5, 6, 4, 6, 8
-STAMP_WORD, CLOCK_WORD, OWNERS_WORD, HITS_CHANGE_WORD = 7, 26, 29, 37
+STAMP_WORD, CLOCK_WORD, OWNERS_WORD, HITS_CHANGE_WORD = 7, 26, 29, 36
 """Places in a record and a set, and in the header, as the kernel has them."""
 
 OWNER_ROOM = 16

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import pickle
 import subprocess
 import sys
 
 import pytest
 
-from hwmodels.kernels.compiled import Store
+from hwmodels.kernels import compiled
+from hwmodels.kernels.compiled import Store, fingerprint_sources
 
 CODE = """
 import logging, sys
@@ -22,7 +24,7 @@ assert not logging.getLogger("hwmodels.kernels").handlers
 
 def test_a_first_compilation_is_told_on_stderr(tmp_path):
     env = {**os.environ, "XDG_CACHE_HOME": str(tmp_path)}
-    env.pop("NUMBA_CACHE_DIR", None)
+    env.pop("TWIN_KERNELS", None)
     told = []
     for _ in range(2):
         done = subprocess.run([sys.executable, "-c", CODE], env=env, capture_output=True,
@@ -32,30 +34,108 @@ def test_a_first_compilation_is_told_on_stderr(tmp_path):
     assert told == ["compiling simulation kernels, once: part\n", ""]
 
 
-@pytest.mark.parametrize("step", ["_load_index", "_save_data", "_save_index"])
-def test_two_processes_that_keep_at_a_time_get_their_own_code(tmp_path, monkeypatch, step):
-    def open_store():
-        return Store(cache_path=str(tmp_path), filename_base="made", source_stamp=1)
+def run(tmp_path, **more):
+    env = {**os.environ, "TWIN_KERNELS": str(tmp_path), **more}
+    return subprocess.run([sys.executable, "-c", CODE], env=env, capture_output=True, text=True,
+                          check=True)
 
-    do, others = getattr(Store, step), [open_store()]
 
-    def interrupted(store, *arguments):
-        if others:
-            others.pop().save("theirs", "their code")
-        return do(store, *arguments)
+COMPILED = "compiling simulation kernels, once: part\n"
 
-    monkeypatch.setattr(Store, step, interrupted)
-    open_store().save("ours", "our code")
-    found = open_store().load("ours"), open_store().load("theirs")
-    assert found[0] == "our code" and found[1] in ("their code", None)
-    assert not others
+
+class Planted:
+    """What a pickle that runs a command looks like."""
+
+    def __init__(self, made):
+        self.made = made
+
+    def __reduce__(self):
+        return os.mkdir, (str(self.made),)
+
+
+@pytest.mark.parametrize("damage", ["cut", "empty", "bit", "planted", "swapped", "key"])
+def test_damaged_or_planted_code_is_compiled_again(tmp_path, damage):
+    assert run(tmp_path).stderr == COMPILED
+    (folder,) = tmp_path.iterdir()
+    entries = sorted(path for path in folder.iterdir() if path.name != "key")
+    assert entries and all(path.stat().st_mode & 0o777 == 0o600 for path in folder.iterdir())
+    assert folder.stat().st_mode & 0o777 == 0o700
+    for path in entries:
+        content = path.read_bytes()
+        if damage == "cut":
+            path.write_bytes(content[:len(content) // 2])
+        elif damage == "empty":
+            path.write_bytes(b"")
+        elif damage == "bit":
+            path.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
+        elif damage == "planted":
+            path.write_bytes(content[:32] + pickle.dumps(Planted(tmp_path / "ran")))
+    if damage == "swapped":
+        other = Store(folder)
+        other.save(entries[0].name + "_", b"other")
+        entries[0].write_bytes((folder / (entries[0].name + "_")).read_bytes())
+    if damage == "key":
+        (folder / "key").write_bytes(b"short")
+    assert run(tmp_path).stdout == "3\n"
+    assert not (tmp_path / "ran").exists()
+    if damage != "key":
+        assert run(tmp_path).stderr == ""  # kept again
+    else:
+        run(tmp_path)
+        assert run(tmp_path).stderr == ""
+
+
+def test_a_folder_others_write_is_not_used(tmp_path):
+    assert run(tmp_path).stderr == COMPILED
+    (folder,) = tmp_path.iterdir()
+    folder.chmod(0o777)
+    assert run(tmp_path).stderr == COMPILED
+    assert run(tmp_path).stderr == COMPILED
+
+
+@pytest.mark.skipif(not hasattr(os, "getuid"), reason="no /dev/null")
+def test_without_a_place_to_keep_it_code_is_compiled(tmp_path):
+    (tmp_path / "file").write_text("")
+    for place in ("/dev/null/none", str(tmp_path / "file")):
+        told = run(tmp_path, TWIN_KERNELS=place)
+        assert told.stdout == "3\n" and told.stderr == COMPILED
+
+
+def test_a_full_disk_leaves_nothing_behind(tmp_path, monkeypatch):
+    store = Store(tmp_path)
+    store.save("one.source.types", b"code")
+
+    def refuse(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(compiled, "write_once", refuse)
+    store.save("one.source.others", b"code")
+    assert sorted(os.listdir(tmp_path)) == ["key", "one.source.types"]
+    assert store.load("one.source.others") is None
+
+
+def test_two_that_keep_at_a_time_get_their_own_code(tmp_path):
+    stores = Store(tmp_path), Store(tmp_path)
+    for number, store in enumerate(stores):
+        store.save(f"made.source.{number}", b"code %d" % number)
+    for store in (*stores, Store(tmp_path)):
+        assert [store.load(f"made.source.{number}") for number in (0, 1)] == [b"code 0", b"code 1"]
 
 
 def test_code_of_older_sources_goes(tmp_path):
-    for stamp in (1, 2):
-        Store(cache_path=str(tmp_path), filename_base="made", source_stamp=stamp).save("key", stamp)
-        Store(cache_path=str(tmp_path), filename_base="made", source_stamp=stamp).save("more", 3)
-    Store(cache_path=str(tmp_path), filename_base="made_too", source_stamp=1).save("key", 4)
-    kept = Store(cache_path=str(tmp_path), filename_base="made", source_stamp=2)
-    assert (kept.load("key"), kept.load("more")) == (2, 3)
-    assert len(list(tmp_path.glob("made.*.nbc"))) == 2
+    store = Store(tmp_path)
+    for name in ("made.one.int", "made.one.float", "made_too.one.int", "a.made.one.int"):
+        store.save(name, b"old")
+    store.save("made.two.int", b"new")
+    assert sorted(os.listdir(tmp_path)) == ["a.made.one.int", "key", "made.two.int",
+                                            "made_too.one.int"]
+
+
+def test_a_change_of_any_source_is_one_of_all(tmp_path):
+    found = set()
+    for text in ("a = 1\n", "a = 2\n"):
+        (tmp_path / "loops.py").write_text(text)
+        fingerprint_sources.cache_clear()
+        found.add(fingerprint_sources(tmp_path))
+    fingerprint_sources.cache_clear()
+    assert len(found) == 2

@@ -16,7 +16,7 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
-from hwmodels.errors import TwinError
+from hwmodels.errors import TwinError, escape
 from twin.errors import UsageError
 
 INTERRUPTED = 130
@@ -124,7 +124,7 @@ def drop_output() -> None:
 
 def complain(message: str) -> None:
     """Write a line to stderr, where it cannot mix with results."""
-    print(message, file=sys.stderr)
+    print(escape(message, keep="\n\t"), file=sys.stderr)
 
 
 def report_bug(error: Exception) -> None:

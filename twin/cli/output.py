@@ -6,8 +6,10 @@ import sys
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from hwmodels.errors import escape
+
 if TYPE_CHECKING:
-    from rich.console import Console, RenderableType
+    from rich.console import Console, ConsoleOptions, RenderableType
 
 PIPED_COLUMNS = 1000
 """Width when no terminal limits it: no row is folded, so that grep and awk see whole lines."""
@@ -16,10 +18,23 @@ PIPED_COLUMNS = 1000
 def open_console() -> Console:
     """Return stdout as a console: the terminal's width and colours, or wide and plain."""
     from rich.console import Console
+    from rich.segment import Segment
+
+    class PlainConsole(Console):
+        """Leaves colours to styles: what text itself says to a terminal is written out."""
+
+        def render(self, renderable: RenderableType,
+                   options: ConsoleOptions | None = None) -> Iterable[Segment]:
+            """Render, with control characters as escapes."""
+            for segment in super().render(renderable, options):
+                if segment.control or segment.text.isprintable():
+                    yield segment
+                else:
+                    yield Segment(escape(segment.text, keep="\n"), segment.style)
 
     piped = not sys.stdout.isatty()
-    return Console(file=sys.stdout, width=PIPED_COLUMNS if piped else None, highlight=False,
-                   markup=False, emoji=False, soft_wrap=False)
+    return PlainConsole(file=sys.stdout, width=PIPED_COLUMNS if piped else None, highlight=False,
+                        markup=False, emoji=False, soft_wrap=False)
 
 
 def show(console: Console, part: RenderableType) -> None:
@@ -35,9 +50,9 @@ def show(console: Console, part: RenderableType) -> None:
 def warn(warnings: Iterable[str]) -> None:
     """Write warnings to stderr."""
     for warning in warnings:
-        print(f"warning: {warning}", file=sys.stderr)
+        print(f"warning: {escape(warning)}", file=sys.stderr)
 
 
 def note_written(path: object) -> None:
     """Say on stderr which file was written."""
-    print(f"wrote {path}", file=sys.stderr)
+    print(f"wrote {escape(str(path))}", file=sys.stderr)

@@ -7,8 +7,11 @@ draws it: activity, stalls, memories, clock tree, leakage.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
-import os
+import io
+import zipfile
+import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
@@ -18,6 +21,7 @@ import numpy as np
 
 import hwmodels
 from hwmodels.counts import Counts, Prices
+from hwmodels.files import read_regular, write_whole
 from hwmodels.simulator import simulate
 from twin.deployment.core import code_address, lower_network
 from twin.deployment.deployment import Deployment
@@ -37,6 +41,9 @@ ENERGY_PRICES = ("activity", "stall", "memory", "clock_tree", "leakage")
 
 STALL_EVENTS = ("pipeline_stall", "branch_refill")
 """Core events in which nothing issues."""
+
+LARGEST_KEPT_BYTES = 1 << 20
+"""Of a tally: a few arrays of tens of numbers."""
 
 _SOURCES = ("hwmodels", "twin/runtimes", "twin/prediction/host.py", "twin/deployment/core.py",
             "twin/deployment/placement.py", "twin/network/operators.py",
@@ -119,20 +126,30 @@ def make_tally(deployment: Deployment, *, cache: Path | None = None) -> Tally:
         raise UsageError(f"{deployment.runtime.identity} runs on an accelerator: prices are learnt "
                          "of cores only")
     path = None if cache is None else cache / f"{content_key(deployment)}.npz"
-    if path is not None and path.is_file():
-        with np.load(path) as stored:
-            return Tally(cycles=stored["cycles"], energy_pj=stored["energy_pj"],
-                         clock_tree_pj=float(stored["background"][0]),
-                         leakage_pj=float(stored["background"][1]))
+    kept = None if path is None else _read_kept(path)
+    if kept is not None:
+        return kept
     tally = _count(deployment)
     if path is not None:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        partial = path.with_name(f".{os.getpid()}.{path.name}")
-        with open(partial, "wb") as stream:
-            np.savez(stream, cycles=tally.cycles, energy_pj=tally.energy_pj,
-                     background=np.array([tally.clock_tree_pj, tally.leakage_pj]))
-        partial.replace(path)
+        content = io.BytesIO()
+        np.savez(content, cycles=tally.cycles, energy_pj=tally.energy_pj,
+                 background=np.array([tally.clock_tree_pj, tally.leakage_pj]))
+        with contextlib.suppress(OSError):  # a full disk makes it slower, not fail
+            path.parent.mkdir(parents=True, exist_ok=True)
+            write_whole(path, content.getvalue())
     return tally
+
+
+def _read_kept(path: Path) -> Tally | None:
+    """Return a kept tally; None where there is none, or a damaged one."""
+    try:
+        with np.load(io.BytesIO(read_regular(path, LARGEST_KEPT_BYTES))) as stored:
+            cycles, energy_pj = stored["cycles"], stored["energy_pj"]
+            clock_tree_pj, leakage_pj = map(float, stored["background"])
+    except (OSError, ValueError, KeyError, EOFError, TypeError, zipfile.BadZipFile, zlib.error):
+        return None
+    return Tally(cycles=cycles, energy_pj=energy_pj, clock_tree_pj=clock_tree_pj,
+                 leakage_pj=leakage_pj)
 
 
 def content_key(deployment: Deployment) -> str:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import csv
 import io
 import math
-import os
 import tempfile
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from hwmodels.files import write_whole
 from hwmodels.quantities import Cell
 from twin.errors import UsageError
 from twin.network.graph import Graph, Layer
@@ -88,14 +88,9 @@ def write_file(path: str | Path, content: bytes) -> Path:
     target = Path(path)
     if not target.name or target.is_dir():
         raise UsageError(f"{target}: is a folder; accepted: a file to write")
-    temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            temporary.write_bytes(content)
-            os.replace(temporary, target)
-        finally:
-            temporary.unlink(missing_ok=True)
+        write_whole(target, content)
     except OSError as error:
         raise UsageError(f"{target}: cannot be written: {error.strerror or error}") from error
     return target

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from html import escape
 from pathlib import Path
 
+from twin.reports.export import write_file
+
 WIDTH, ROW = 1200, 18
 CHARACTER = 6.6
 """Mean width of one, in pixels."""
@@ -63,5 +65,4 @@ def write_flamegraph(stacks: list[str], path: str | Path) -> Path:
     """Write stacks as a picture (.svg), or folded for any viewer; returns the file."""
     path = Path(path)
     text = draw_flamegraph(stacks) if path.suffix == ".svg" else "".join(stacks)
-    path.write_text(text, encoding="utf-8")
-    return path
+    return write_file(path, text.encode())

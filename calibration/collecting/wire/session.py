@@ -28,6 +28,7 @@ from calibration.errors import (
     LinkResumedError,
     LinkTimeoutError,
 )
+from hwmodels.errors import tell_in_one_line
 
 FIRST_ATTEMPT_S = 0.25
 SHORTEST_ATTEMPT_S = 0.02
@@ -38,6 +39,8 @@ REPLY_S = 5.0
 """Longest wait for an answer that needs no inference."""
 RETURN_S = 30.0
 """How long a pulled cable is waited for."""
+MOST_LOG_LINES = 100
+"""Lines of a board's log that a session passes on."""
 
 Reply = TypeVar("Reply", bound=wire.Payload)
 
@@ -76,6 +79,7 @@ class Session:
         self._usual_s = FIRST_ATTEMPT_S / 4
         self.return_s = return_s
         self._on_event = on_event or (lambda text: None)
+        self._logged = 0
         self._sequence = random.SystemRandom().randrange(1 << 16)
         self.hello_reply: wire.HelloReply | None = None
 
@@ -222,12 +226,20 @@ class Session:
                 return None
             for frame in self.reader.feed(self.link.read(left)):
                 if frame.type == wire.TYPES["LOG"]:
-                    self._on_event("board: " + frame.payload.decode("ascii", "replace"))
+                    self._tell_log(frame.payload)
                 elif frame.flags & REPLY and frame.reply_to == self._sequence:
                     if frame.type == kind:
                         return frame.payload
                     if frame.type == wire.TYPES["ERROR"]:
                         raise self._refusal(wire.ErrorReply.parse(frame.payload))
+
+    def _tell_log(self, payload: bytes) -> None:
+        """Pass a line of the board's log on, which may say anything, and as often as it likes."""
+        self._logged += 1
+        if self._logged <= MOST_LOG_LINES:
+            self._on_event("board: " + tell_in_one_line(payload.decode("ascii", "replace")))
+        elif self._logged == MOST_LOG_LINES + 1:
+            self._on_event(f"the board wrote {MOST_LOG_LINES} lines; further ones are not shown")
 
     def _refusal(self, reply: wire.ErrorReply) -> BoardRefusedError:
         name = next((key for key, value in wire.TYPES.items() if value == reply.type), "?")

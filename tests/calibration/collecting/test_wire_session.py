@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import threading
+import time
+from types import SimpleNamespace
 
 import pytest
 
@@ -20,6 +22,7 @@ from calibration.collecting.clock_check import check_clock
 from calibration.collecting.deadline import Deadline
 from calibration.collecting.link import Link, find_port, lock_port, open_link
 from calibration.collecting.wire import payloads as wire
+from calibration.collecting.wire.frames import Frame, encode_frame
 from calibration.collecting.wire.session import Session
 from calibration.errors import (
     BoardRefusedError,
@@ -334,3 +337,18 @@ def test_a_patience_that_is_none_is_refused(monkeypatch, said):
     monkeypatch.setenv("TWIN_PATIENCE", said)
     with pytest.raises(LinkError, match=f"TWIN_PATIENCE='{said}': accepted: a number from 1 on"):
         Deadline(1.0)
+
+
+def test_a_board_that_logs_without_end_is_quoted_a_hundred_times():
+    told = []
+    session = Session(SimpleNamespace(port="made"), on_event=told.append)
+    line = Frame(type=wire.TYPES["LOG"], payload=b"\x1b[2J" + b"x" * 200)
+    log = b"\0" + encode_frame(line) + b"\0"
+    session.link.read = lambda _wait_s: log * 40
+    assert session._await(wire.TYPES["IDENTIFY"], time.monotonic() + 1e-3, early=False) is None
+    while len(told) < 101:
+        session._await(wire.TYPES["IDENTIFY"], time.monotonic() + 1e-3, early=False)
+    session._await(wire.TYPES["IDENTIFY"], time.monotonic() + 1e-3, early=False)
+    assert len(told) == 101 and told[-1].endswith("further ones are not shown")
+    assert all(len(text) < 520 and text.isprintable() for text in told)
+    assert told[0].startswith("board: \\x1b[2Jxxx")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import shutil
 
 import pytest
@@ -61,6 +62,24 @@ def test_an_image_is_built_once_and_again_when_its_memories_move(images):
         paths.add(keep_image(changed).path)
     assert len(paths) == 3
     assert not [path for path in images.iterdir() if path.name.startswith("new-")]
+
+
+@needs_compiler
+@pytest.mark.parametrize("damage", ["cut", "swapped", "swapped with its seal", "seal"])
+def test_a_damaged_or_swapped_image_is_built_again(images, damage):
+    kept = keep_image(deploy("ad", "nucleo_l4r5zi", runtime="firmware")).path
+    other = keep_image(deploy("ad", "nucleo_l4r5zi", runtime="firmware@O3")).path
+    content, seal = kept.read_bytes(), kept.with_suffix(".sha256")
+    if damage == "seal":
+        seal.unlink()
+    else:
+        kept.write_bytes(other.read_bytes() if "swapped" in damage else content[:5000])
+    if damage == "swapped with its seal":
+        seal.write_bytes(other.with_suffix(".sha256").read_bytes())
+    again = keep_image(deploy("ad", "nucleo_l4r5zi", runtime="firmware")).path
+    # A build names its folder, so that its bytes differ, and not its size.
+    assert again == kept and len(again.read_bytes()) == len(content) != other.stat().st_size
+    assert seal.read_text().startswith(hashlib.sha256(again.read_bytes()).hexdigest())
 
 
 @needs_compiler

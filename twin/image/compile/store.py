@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
-import shutil
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
 from hwmodels.board.facts import Board
+from hwmodels.files import read_regular, write_whole
 from twin.deployment.deployment import Deployment
 from twin.errors import RuntimeRefusedError, UsageError
 from twin.image.compile.build import build_firmware, describe_compiler, fingerprint
 from twin.image.compile.memory_map import write_memory_map
 from twin.image.compile.ports import Port, list_ports, load_port
 from twin.image.compile.source import Source, generate_source
+
+SEAL = ".sha256"
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -90,17 +93,33 @@ def keep_image(deployment: Deployment, *, port: Port | None = None) -> KeptImage
     key = fingerprint(source, port, described, (), memory_map.encode()).hex()
     folder = store_folder() / key[:32]
     image = folder / "firmware.elf"
-    if image.is_file():
+    if _is_whole(image, key):
         return KeptImage(path=image, source=source)
     try:
         store_folder().mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=store_folder(), prefix="new-") as made:
             build_firmware(graph, port, made, compiler=chosen, optimisation=level,
                            deployment=None if port.fixed_map else deployment)
-            folder.mkdir(exist_ok=True)
-            # Two that build the same at a time leave the same file.
-            shutil.move(str(Path(made) / "firmware.elf"), str(image))
+            content = (Path(made) / "firmware.elf").read_bytes()
+        folder.mkdir(exist_ok=True)
+        # Two that build the same at a time leave the same files.
+        write_whole(image, content)
+        write_whole(image.with_suffix(SEAL), _seal(content, key).encode())
     except OSError as error:
         raise UsageError(f"{store_folder()}: images cannot be kept there ({error.strerror}); set "
                          "TWIN_IMAGES to a folder that can be written") from error
     return KeptImage(path=image, source=source)
+
+
+def _is_whole(image: Path, key: str) -> bool:
+    """Whether an image is there as it was built; a damaged one, or another's, is built again."""
+    try:
+        return read_regular(image.with_suffix(SEAL), 1000).decode("ascii", "replace") == _seal(
+            read_regular(image), key)
+    except OSError:
+        return False
+
+
+def _seal(content: bytes, key: str) -> str:
+    """Line that belongs to an image: what it is, and what it was built of."""
+    return f"{hashlib.sha256(content).hexdigest()} {key}\n"

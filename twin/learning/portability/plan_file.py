@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from hwmodels.errors import did_you_mean
-from hwmodels.files import DocumentError, read_yaml
+from hwmodels.files import DocumentError, read_yaml, write_whole
 from twin.errors import UsageError
 
 SCHEMA = 1
@@ -53,8 +53,9 @@ def write_plan(path: str | Path, plan: PlanFile) -> Path:
                                 "benchmarks": list(plan.benchmarks), "runtime": plan.runtime,
                                 "model": plan.model, "expected": plan.expected}
     try:
-        path.write_text(yaml.safe_dump({key: value for key, value in document.items() if value},
-                                       sort_keys=False, allow_unicode=True), encoding="utf-8")
+        write_whole(path, yaml.safe_dump(
+            {key: value for key, value in document.items() if value},
+            sort_keys=False, allow_unicode=True).encode())
     except OSError as error:
         raise UsageError(f"{path}: cannot be written ({error.strerror})") from error
     return path

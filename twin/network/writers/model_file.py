@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
+from hwmodels.files import write_whole
 from twin.errors import ModelError
 
 
@@ -23,12 +23,8 @@ def replace_file(path: str | Path, content: bytes) -> None:
     ModelError
         When the folder does not exist or cannot be written; an older file stays as it was.
     """
-    target = Path(path)
-    temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
     try:
-        temporary.write_bytes(content)
-        os.replace(temporary, target)
+        write_whole(path, content)
     except (OSError, ValueError) as error:
-        temporary.unlink(missing_ok=True)
         why = getattr(error, "strerror", None) or error  # an OSError names our temporary file
         raise ModelError(f"{path}: cannot be written: {why}") from None

@@ -1,0 +1,40 @@
+"""What text from outside says to a terminal is written out, wherever it is printed."""
+
+import io
+
+import pytest
+from rich.table import Table
+from rich.text import Text
+
+from twin.cli.output import note_written, open_console, show, warn
+
+STEERING = "\x1b]0;title\x07\x1b[2J\u202eeman"
+
+
+class Terminal(io.StringIO):
+    """Claims to be one, so that styles are written."""
+
+    def isatty(self):
+        return True
+
+
+@pytest.mark.parametrize("kind", [io.StringIO, Terminal])
+def test_a_name_steers_no_terminal(monkeypatch, kind):
+    out = kind()
+    monkeypatch.setattr("sys.stdout", out)
+    monkeypatch.setenv("TERM", "xterm")
+    table = Table("layer")
+    table.add_row(STEERING)
+    table.add_row(Text("bold", style="bold"))
+    show(open_console(), table)
+    told = out.getvalue()
+    assert "\x1b]0" not in told and "\x1b[2J" not in told and "\u202e" not in told
+    assert "\\x1b]0;title\\x07" in told.replace("\n", "") or "\\x1b" in told
+    assert ("\x1b[1m" in told) == (kind is Terminal)
+
+
+def test_warnings_and_paths_steer_none(capsys):
+    warn([STEERING])
+    note_written(STEERING)
+    told = capsys.readouterr().err
+    assert "\x1b" not in told and told.count("\\x1b]0;title") == 2
