@@ -1,33 +1,30 @@
 """Another master on the bus: what the core's fills, write-backs and direct accesses wait for it.
 
 The bursts of a kernel are taken in the order its accesses make them, with the core's own cycles
-spread evenly between the accesses, and run against the other master's bursts on the bus. A master
+spread evenly between the accesses, and run on the bus alone; what each would wait for another
+master is the mean over when that one's bursts fall (`hwmodels.bus.waiting`). A master
 on another memory, or another bank, costs nothing. Beyond `MOST_BURSTS` of a kernel the rest is
 taken to wait like the first. Reads wait exposed; writes wait in a buffer, which is occurred only.
 
-Waiting saturates: arbiters take turns, so a burst of the core waits for at most one of each other
-master, however much those ask for. Near there it depends on how the bursts fall into step, and a
-faster load may cost some per cent less.
+More load never costs less. Waiting saturates: arbiters take turns, so a burst of the core waits
+for at most one of each other master, however much those ask for. A picture of the bus shows one
+run with the others' bursts at even distances.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from hwmodels.board.facts import Board, Cache
 from hwmodels.board.memory import banks_of
-from hwmodels.bus.events import (
-    BusRun,
-    build_interconnect,
-    count_contention,
-    make_slave,
-    simulate_bus,
-)
+from hwmodels.bus.bursts import HELD, merge_streams
+from hwmodels.bus.events import BusRun, build_interconnect, make_slave, simulate_bus
 from hwmodels.bus.interconnect import Interconnect, Master, Stream
+from hwmodels.bus.waiting import Demand, expect_waits
 from hwmodels.cache.set_associative import AccessCounts, CacheState, new_state
 from hwmodels.cache.touches import BYPASS, HIT, Touches, visit_touches
 from hwmodels.counts import CountLine
@@ -237,21 +234,30 @@ def run_shared(board: Board, loads: Sequence[Load], bursts: CoreBursts, core_cyc
         By bus: what happened, and which bursts the core's were.
     """
     runs = {}
+    for name, alone, mine, core in _run_alone(board, loads, bursts, core_cycles, accesses, buses):
+        interconnect = alone.bursts.interconnect
+        here = [load for load in loads if board.memory(load.memory).bus == name]
+        most = alone.end_ticks / alone.bursts.bus_period + sum(
+            len(mine) * _service_s(board, load) * interconnect.clock_hz for load in here)
+        streams = [_load_stream(board, load, most / interconnect.clock_hz) for load in here]
+        runs[name] = simulate_bus(interconnect, [core, *streams]), mine
+    return runs
+
+
+def _run_alone(board: Board, loads: Sequence[Load], bursts: CoreBursts, core_cycles: float,
+               accesses: int, buses: Sequence[str] = (),
+               ) -> Iterator[tuple[str, BusRun, np.ndarray, Stream]]:
+    """Yield each bus, a run of the core alone on it, which bursts those are, and their stream."""
     loaded = [board.memory(load.memory).bus or "" for load in loads]
     for name in dict.fromkeys((*loaded, *buses)):
-        here = [load for load in loads if board.memory(load.memory).bus == name]
         on_bus = np.array([board.memory(memory).bus == name for memory, _ in bursts.owners])
         mine = np.flatnonzero(on_bus[bursts.owner])
         interconnect = build_interconnect(board, name, **{
             load.master: Master(name=load.master, pacing="clock", clock_hz=board.clock(
-                board.dma_controller(load.master).clock).frequency_hz) for load in here})
+                board.dma_controller(load.master).clock).frequency_hz)
+            for load in loads if board.memory(load.memory).bus == name})
         core = _core_stream(board, interconnect, bursts, mine, core_cycles / max(1, accesses))
-        alone = simulate_bus(interconnect, [core]).end_ticks / interconnect.clock_periods()[0]
-        most = alone + sum(len(mine) * _service_s(board, load) * interconnect.clock_hz
-                           for load in here)
-        streams = [_load_stream(board, load, most / interconnect.clock_hz) for load in here]
-        runs[name] = simulate_bus(interconnect, [core, *streams]), mine
-    return runs
+        yield name, simulate_bus(interconnect, [core]), mine, core
 
 
 def count_waits(board: Board, loads: Sequence[Load], bursts: CoreBursts, core_cycles: float,
@@ -279,23 +285,40 @@ def count_waits(board: Board, loads: Sequence[Load], bursts: CoreBursts, core_cy
         owner.write_backs for owner in counts.owners
         if board.memory(owner.memory).bus is not None)
     scale = max(1.0, total / len(bursts.access)) if len(bursts.access) else 0.0
-    for name, (run, mine) in run_shared(board, loads, bursts, core_cycles, accesses).items():
+    for name, alone, mine, _ in _run_alone(board, loads, bursts, core_cycles, accesses):
         ratio = (board.clock(board.core.clock).frequency_hz
                  / board.clock(board.bus(name).clock).frequency_hz)
-        waits = run.wait_cycles(board.core.name) * ratio * scale
+        demands = [_demand(board, load, alone.bursts.interconnect) for load in loads
+                   if board.memory(load.memory).bus == name]
+        waits = expect_waits(alone, board.core.name, demands) * ratio * scale
         reads = ~bursts.write[mine]
-        exposed = next(cost.exposed_cycles for cost in count_contention(run)
-                       if cost.master == board.core.name) * scale
-        waited = float(waits.sum())
-        share = min(1.0, exposed / waited) if waited else 0.0
         for owner in np.unique(bursts.owner[mine]).tolist():
             own = bursts.owner[mine] == owner
             if occurred := float(waits[own].sum()):
                 memory, role = bursts.owners[owner]
                 lines.append(CountLine(
-                    event="bus_contention", place=memory, operand=role, occurred=occurred,
-                    exposed=math.floor(float(waits[own & reads].sum()) * share * 64) / 64))
+                    event="bus_contention", place=memory, operand=role,
+                    occurred=math.floor(occurred * 64) / 64,
+                    exposed=math.floor(float(waits[own & reads].sum()) * 64) / 64))
     return lines
+
+
+def _demand(board: Board, load: Load, interconnect: Interconnect) -> Demand:
+    """Return what a load asks of the banks of its memory, and who is granted first."""
+    memory, bus = board.memory(load.memory), interconnect
+    banks = [number for number, (slave, _) in enumerate(bus.banks) if slave == memory.name]
+    one = merge_streams(bus, [Stream(master=load.master, slave=memory.name, bank=load.bank or 0,
+                                     beats=load.burst_beats, write=load.write, count=1)])
+    masters = [master.name for master in bus.masters]
+    ahead = masters.index(load.master) < masters.index(board.core.name)
+    fixed = bus.arbitration == "fixed"
+    return Demand(
+        bursts_per_cycle=load.bytes_per_second / _bytes_of_burst(board, load) / bus.clock_hz,
+        held_cycles=int(one.bursts[0, HELD]) // one.bus_period,
+        shares=tuple((number, 1.0 if load.bank is not None else 1 / len(banks))
+                     for number in banks if load.bank in (None, number - banks[0])),
+        first=None if bus.arbitration == "round_robin" else ahead,
+        patient=fixed and not ahead, greedy=fixed and ahead)
 
 
 def _core_stream(board: Board, interconnect: Interconnect, bursts: CoreBursts, mine: np.ndarray,

@@ -55,10 +55,10 @@ def test_another_bank_or_memory_costs_nothing():
 
 
 def test_contention_grows_with_the_load():
-    """Up to where the two begin to keep step: 3e8 bytes a second hinder this loop less than 1e8."""
+    """Nor do the two keep step: 3e8 bytes a second hinder this loop more than 1e8."""
     waits = [contention(L4, walk(L4, "sram", 16384), dma(rate, bank=0))[1]
-             for rate in (1e6, 1e7, 3e7, 1e8)]
-    assert waits == sorted(waits) and waits[0] < waits[-1]
+             for rate in (1e6, 1e7, 3e7, 1e8, 2e8, 3e8, 4.5e8)]
+    assert waits == sorted(set(waits))
 
 
 def test_contention_is_bounded_by_the_bursts_of_the_other():
