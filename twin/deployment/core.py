@@ -32,6 +32,7 @@ NAMES = {
     "svdf": ("input", "weights", "weights2", "bias", "state"),
     "lstm": ("input", "weights", "weights2", "bias", "state", "state2"),
     "gru": ("input", "weights", "weights2", "bias", "state"),
+    "rnn": ("input", "weights", "weights2", "bias", "state"),
 }
 """Operand names of the inputs of weighted operators; all others read "input", "input2", ..."""
 

@@ -308,7 +308,7 @@ def deploy(model: str | Path | Graph, board: str | Path | Board, *, runtime: str
     library, said = choose_runtime(graph, runtime)
     placed = place(graph, machine, library, weights=weights, arena=arena,
                    code=dict(machine.placement)["code"])
-    return dataclasses.replace(placed.noted(said, first=True),
+    return dataclasses.replace(placed.noted((*graph.notes, *said), first=True),
                                own_scale=_other_scale(stated, machine))
 
 

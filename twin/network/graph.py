@@ -11,12 +11,13 @@ from typing import Any
 import numpy as np
 
 DTYPE_BITS = {
-    "int4": 4, "int8": 8, "uint8": 8, "bool": 8, "int16": 16, "float16": 16,
-    "int32": 32, "uint32": 32, "float32": 32, "int64": 64, "float64": 64,
+    "int4": 4, "uint4": 4, "int8": 8, "uint8": 8, "bool": 8, "int16": 16, "uint16": 16,
+    "float16": 16, "bfloat16": 16, "int32": 32, "uint32": 32, "float32": 32, "int64": 64,
+    "uint64": 64, "float64": 64,
 }
 """Bits of one element by data type name."""
 
-STATE_PLACES = {"svdf": (4,), "lstm": (4, 5), "gru": (4,)}
+STATE_PLACES = {"svdf": (4,), "lstm": (4, 5), "gru": (4,), "rnn": (4,), "read_variable": (0,)}
 """Places in `Layer.inputs` that hold state kept between inferences, by operator."""
 
 
@@ -106,6 +107,8 @@ class Layer:
         What else the operator needs: axis, alpha, half_pixel_centers ...; sorted by name.
     assumed : bool
         Whether the layer stands in for an operator nobody priced (`--assume-unsupported`).
+    repeats : int
+        How often it runs in one inference: turns of the loop it stands in.
     """
 
     index: int
@@ -118,6 +121,7 @@ class Layer:
     groups: int = 1
     options: tuple[tuple[str, Any], ...] = ()
     assumed: bool = False
+    repeats: int = 1
 
     def option(self, name: str, default: Any = None) -> Any:
         """Return the option of that name, or the default."""
@@ -136,6 +140,8 @@ class Graph:
         Where it came from: a path, or "zoo:NAME".
     sha256 : str
         Of the file's bytes; for a graph built in code, of its content.
+    notes : tuple of str
+        What its reader assumed, to be said with every prediction.
     """
 
     name: str
@@ -145,6 +151,7 @@ class Graph:
     layers: tuple[Layer, ...]
     inputs: tuple[int, ...]
     outputs: tuple[int, ...]
+    notes: tuple[str, ...] = ()
 
     def layer_inputs(self, layer: Layer) -> tuple[Tensor | None, ...]:
         """Tensors the layer reads, None for absent optional ones."""
@@ -192,5 +199,7 @@ class Graph:
                 if tensor_id >= 0:
                     tensor = self.tensors[tensor_id]
                     described.append(f"{tensor.shape}{tensor.dtype}{tensor.is_constant}")
+            if layer.repeats > 1:
+                described.append(f"x{layer.repeats}")
             digest.update("|".join(described).encode())
         return digest.hexdigest()[:12]

@@ -58,7 +58,7 @@ def layer_macs(graph: Graph, layer: Layer) -> int:
     ----------
     MLPerf Tiny counts its reference models this way.
     """
-    return OPERATORS[layer.op].macs(graph, layer)
+    return layer.repeats * OPERATORS[layer.op].macs(graph, layer)
 
 
 def graph_macs(graph: Graph) -> int:
@@ -87,7 +87,7 @@ def bytes_moved(graph: Graph, layer: Layer) -> int:
     if is_alias(layer):
         return 0
     read = {i for i in layer.inputs if i >= 0}
-    return sum(graph.tensors[i].size_bytes for i in (*sorted(read), *layer.outputs))
+    return layer.repeats * sum(graph.tensors[i].size_bytes for i in (*sorted(read), *layer.outputs))
 
 
 def _parameter_ids(graph: Graph, layer: Layer) -> list[int]:
@@ -152,11 +152,12 @@ def _operator(name: str, macs: Callable[[Graph, Layer], int] = _nothing,
 
 
 UNARY = ("abs", "neg", "exp", "log", "sqrt", "rsqrt", "square", "sin", "cos", "floor", "ceil",
-         "round", "elu", "gelu", "logical_not")
+         "round", "elu", "gelu", "logical_not", "erf", "hard_sigmoid", "softplus", "softsign",
+         "selu", "celu", "mish", "reciprocal", "sign", "clip")
 """Operators of one operand, element by element, that are rarer than the activations."""
 
 PAIRED = ("div", "floor_div", "floor_mod", "squared_difference", "equal", "not_equal", "greater",
-          "greater_equal", "less", "less_equal", "logical_and", "logical_or")
+          "greater_equal", "less", "less_equal", "logical_and", "logical_or", "pow")
 """Operators of two operands that broadcast, besides add, sub, mul, minimum and maximum."""
 
 OPERATORS: Mapping[str, Operator] = {operator.name: operator for operator in (
@@ -178,7 +179,9 @@ OPERATORS: Mapping[str, Operator] = {operator.name: operator for operator in (
     _operator("concatenation"),
     *(_operator(name, assumed=True) for name in (
         "split", "slice", "pack", "unpack", "gather", "space_to_depth", "depth_to_space",
-        "space_to_batch_nd", "batch_to_space_nd", "tile", "broadcast_to")),
+        "space_to_batch_nd", "batch_to_space_nd", "tile", "broadcast_to", "gather_nd",
+        "scatter_nd", "cumsum", "top_k", "read_variable", "assign_variable",
+        "non_max_suppression", "detection_postprocess")),
     _operator("pad"),
     _operator("reshape", alias=True),
     _operator("reshape_copy"),
@@ -203,6 +206,7 @@ OPERATORS: Mapping[str, Operator] = {operator.name: operator for operator in (
     _operator("svdf", _svdf_macs, parameters=(1, 2, 3), assumed=True),
     _operator("lstm", _recurrent_macs, parameters=(1, 2, 3), assumed=True),
     _operator("gru", _recurrent_macs, parameters=(1, 2, 3), assumed=True),
+    _operator("rnn", _recurrent_macs, parameters=(1, 2, 3), assumed=True),
     _operator("copy", assumed=True),
 )}
 """Every operator a graph may hold.
@@ -212,15 +216,19 @@ Layouts and inputs
     depthwise_conv_2d: data, weights [1, kh, kw, in x multiplier], bias; transpose_conv_2d: data,
     weights [out, kh, kw, in], bias; fully_connected: data, weights [out, in], bias; prelu: data,
     slopes; svdf: data, weights_feature [units x rank, in], weights_time [units x rank, memory],
-    bias, state; lstm and gru: data, weights [gates x hidden, in], recurrent weights
+    bias, state; lstm, gru and rnn: data, weights [gates x hidden, in], recurrent weights
     [gates x hidden, hidden], bias [gates x hidden], hidden state, cell state (lstm). lstm gates
-    are ordered input, forget, cell, output; gru update, reset, hidden. Shapes, axes and amounts
-    are options, never inputs.
+    are ordered input, forget, cell, output; gru update, reset, hidden; results are all steps or
+    the last, then last states. gather_nd and scatter_nd: data, places (and what is written);
+    non_max_suppression: boxes, scores; detection_postprocess: boxes, scores, anchors;
+    assign_variable: value. Shapes, axes and amounts are options, never inputs.
 Options
     mean, reduce_max, reduce_min, sum: axes, keep_dims; concatenation, split, softmax, arg_max,
-    arg_min, pack, unpack, gather: axis (never negative); space_to_depth, depth_to_space: block;
-    space_to_batch_nd: block, paddings; batch_to_space_nd: block, crops; softmax: beta; slice:
-    begin, strides; pad: paddings, mode, value; transpose: perm; leaky_relu: alpha; resize_*:
+    arg_min, pack, unpack, gather, top_k: axis (never negative); space_to_depth, depth_to_space:
+    block; space_to_batch_nd: block, paddings; batch_to_space_nd: block, crops; softmax: beta;
+    slice: begin, strides; pad: paddings, mode, value; transpose: perm; leaky_relu: alpha; resize_*:
     align_corners, half_pixel_centers; batch_matmul: adj_x, adj_y; svdf: rank; average_pool_2d:
-    count_include_pad; copy: of (what the file called it).
+    count_include_pad; clip: low, high (absent: none); depth_to_space: order (crd: channels split
+    first); lstm, gru, rnn: reverse; detection_postprocess: classes, detections, regular;
+    copy: of (what the file called it).
 """

@@ -7,7 +7,7 @@ from twin.network.graph import Graph, Layer
 from twin.runtimes.runtime import Runtime, load_runtime
 
 WEIGHTED = ("conv_2d", "depthwise_conv_2d", "transpose_conv_2d", "fully_connected",
-            "batch_matmul", "svdf", "lstm", "gru")
+            "batch_matmul", "svdf", "lstm", "gru", "rnn")
 """Operators whose second input is weights."""
 
 INTEGERS = ("int4", "int8", "uint8", "int16")

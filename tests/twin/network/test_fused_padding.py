@@ -4,10 +4,13 @@ import numpy as np
 import pytest
 from made_graphs import QUANTIZED, tensor
 
+from twin.deployment.core import lower_network
+from twin.deployment.deployment import deploy
 from twin.network.arithmetic import run_network
 from twin.network.graph import Graph, Layer, Quantization, Tensor, Window
 from twin.network.operators import is_alias
 from twin.network.rewrites.fused_padding import fuse_padding
+from twin.network.zoo.builder import Builder
 
 
 def padded_convolution(paddings=((0, 0), (0, 1), (2, 1), (0, 0)), **options) -> Graph:
@@ -76,3 +79,18 @@ def test_a_padding_that_another_operator_reads_stays() -> None:
                  tensors=(*graph.tensors, graph.tensors[1]), layers=(*graph.layers, relu),
                  inputs=(0,), outputs=(4, 5))
     assert fuse_padding(both) is both
+
+
+@pytest.mark.parametrize("pads", [(1, 1), (0, 1)])
+@pytest.mark.parametrize("size", [15, 16, 17])
+def test_padding_ahead_of_same_padding_fits_the_kernels(size, pads):
+    # The last window then reaches two columns past the image.
+    net = Builder("padded", 1)
+    image = net.input((1, size, size, 8))
+    made = size + sum(pads)
+    padded = net.layer("pad", (image,), (1, made, made, 8), mode="constant", value=0.0,
+                       paddings=((0, 0), pads, pads, (0, 0)),
+                       quantization=net.quantization(image))
+    graph = net.finish(net.conv(net.depthwise(padded, 3, 2), 16, 1))
+    kernels = lower_network(deploy(graph, "nucleo_l4r5zi", runtime="x-cube-ai"))
+    assert sum(kernel.useful_macs for kernel in kernels[1]) > 0

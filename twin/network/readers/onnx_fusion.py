@@ -6,11 +6,19 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from twin.network.readers.onnx_model import Node, OnnxModel
+from twin.network.readers.onnx_composites import write_out
+from twin.network.readers.onnx_gelu import fuse_gelu
+from twin.network.readers.onnx_nodes import Node, OnnxModel
+from twin.network.readers.refusal import UnsupportedError
 
 ACTIVATED = {"Conv", "ConvTranspose", "Gemm", "MatMul", "Add", "Sub", "Mul", "AveragePool",
              "MaxPool"}
 """Operators an activation right behind is fused into."""
+
+
+_ACTIVATIONS: dict[tuple[float | None, float | None], str] = {
+    (0.0, None): "relu", (0.0, 6.0): "relu6", (-1.0, 1.0): "relu_n1_to_1"}
+"""By their bounds."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -42,9 +50,11 @@ class Group:
 
 
 def fuse_nodes(model: OnnxModel) -> None:
-    """Fold batch normalisation, hard swish and division by a constant."""
+    """Fold batch normalisation, gates and division by a constant; write composites out."""
     _fold_batch_normalisation(model)
     _fuse_hard_swish(model)
+    fuse_gelu(model)
+    write_out(model)
     _invert_divisors(model)
 
 
@@ -56,7 +66,7 @@ def _fold_batch_normalisation(model: OnnxModel) -> None:
     y = gamma (x - mean) / sqrt(variance + epsilon) + beta, per output channel.
     """
     consumers = model.consumers()
-    makers = {name: node for node in model.nodes for name in node.outputs}
+    makers = model.makers()
     kept = []
     for node in model.nodes:
         conv = makers.get(node.inputs[0]) if node.op == "BatchNormalization" else None
@@ -84,9 +94,9 @@ def _fold_batch_normalisation(model: OnnxModel) -> None:
 
 def _fuse_hard_swish(model: OnnxModel) -> None:
     """Replace x * HardSigmoid(x; 1/6, 1/2) by HardSwish(x)."""
-    makers = {name: node for node in model.nodes for name in node.outputs}
+    makers = model.makers()
     consumers = model.consumers()
-    gone: list[Node] = []
+    gone: set[int] = set()
     for node in model.nodes:
         if node.op != "Mul":
             continue
@@ -97,9 +107,9 @@ def _fuse_hard_swish(model: OnnxModel) -> None:
                     and abs(maker.attributes.get("alpha", 0.2) - 1 / 6) < 1e-4
                     and maker.attributes.get("beta", 0.5) == 0.5):
                 node.op, node.inputs, node.proto = "HardSwish", [factor], None
-                gone.append(maker)
+                gone.add(id(maker))
                 break
-    model.nodes = [node for node in model.nodes if not any(node is other for other in gone)]
+    model.nodes = [node for node in model.nodes if id(node) not in gone]
 
 
 def _invert_divisors(model: OnnxModel) -> None:
@@ -112,23 +122,30 @@ def _invert_divisors(model: OnnxModel) -> None:
             node.op, node.inputs, node.proto = "Mul", [node.inputs[0], name], None
 
 
+def clip_bounds(model: OnnxModel, node: Node) -> tuple[float | None, float | None]:
+    """Return the constant bounds of a Clip, None for one that is absent or without effect."""
+    bounds = []
+    for place, key in ((1, "min"), (2, "max")):
+        given = node.attributes.get(key)
+        if node.input(place):
+            given = model.scalar(node.inputs[place])
+            if given is None:
+                raise UnsupportedError("bounds computed at run time")
+        bounds.append(None if given is None or abs(given) > 1e30 else float(given))
+    return bounds[0], bounds[1]
+
+
 def clip_activation(model: OnnxModel, node: Node) -> str | None:
     """Return the activation a Relu or Clip is, None when it is another clip."""
     if node.op == "Relu":
         return "relu"
     if node.op != "Clip":
         return None
-    bounds = []
-    for place, key in ((1, "min"), (2, "max")):
-        given = model.constants.get(node.input(place)) if node.input(place) else None
-        default = node.attributes.get(key)
-        bounds.append(default if given is None else float(given.reshape(-1)[0]))
-    low, high = bounds
-    if low == 0 and (high is None or high > 1e30):
-        return "relu"
-    if (low, high) == (0, 6):
-        return "relu6"
-    return "relu_n1_to_1" if (low, high) == (-1, 1) else None
+    try:
+        bounds = clip_bounds(model, node)
+    except UnsupportedError:
+        return None
+    return _ACTIVATIONS.get(bounds)
 
 
 def group_nodes(model: OnnxModel) -> list[Group]:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 from twin.network.readers.onnx_fusion import Group
 from twin.network.readers.onnx_layout import (
     CHANNELS_LAST,
@@ -13,6 +16,7 @@ from twin.network.readers.onnx_layout import (
     stored_shape,
 )
 from twin.network.readers.onnx_values import OnnxReader
+from twin.network.readers.refusal import UnsupportedError
 
 
 def convert_concat(reader: OnnxReader, group: Group) -> None:
@@ -36,10 +40,68 @@ def convert_split(reader: OnnxReader, group: Group) -> None:
                 axis=stored_axis(node.attributes.get("axis", 0), rank, layout))
 
 
+def convert_identity(reader: OnnxReader, group: Group) -> None:
+    """Identity, and what is one here: the same values under another name."""
+    layout = reader.layout(group.node.inputs[0])
+    reader.alias(group, reader.data(group, 0, layout), layout)
+
+
+def convert_gather(reader: OnnxReader, group: Group) -> None:
+    """Gather: indices of one dimension keep the layout."""
+    node = group.node
+    rank, picks = (len(reader.shape(name)) for name in node.inputs[:2])
+    layout = reader.layout(node.inputs[0]) if picks == 1 else PLAIN
+    axis = node.attributes.get("axis", 0)
+    if reader.is_constant(node.inputs[0]):
+        layout = PLAIN
+    indices = reader.plain(node.inputs[1])
+    reader.emit(group, "gather", [reader.data(group, 0, layout), indices], layout,
+                axis=stored_axis(axis, rank, layout))
+
+
+def convert_scattered(op: str) -> Callable[[OnnxReader, Group], None]:
+    """Return the converter of what reads or writes elements at places the data name."""
+    def convert(reader: OnnxReader, group: Group) -> None:
+        others = [reader.plain(name) for name in group.node.inputs[1:]]
+        reader.emit(group, op, [reader.data(group, 0, PLAIN), *others], PLAIN)
+
+    return convert
+
+
+def convert_repetition(op: str) -> Callable[[OnnxReader, Group], None]:
+    """Return the converter of what repeats its input; nothing where it is one time."""
+    def convert(reader: OnnxReader, group: Group) -> None:
+        name = group.node.inputs[0]
+        shape, made = reader.shape(name), reader.shape(group.output)
+        if shape == made:
+            convert_identity(reader, group)
+            return
+        layout = reader.layout(name) if len(shape) == len(made) else PLAIN
+        reader.emit(group, op, [reader.data(group, 0, layout)], layout)
+
+    return convert
+
+
+def convert_blocks(op: str) -> Callable[[OnnxReader, Group], None]:
+    """Return the converter of what moves blocks of pixels into channels, or back."""
+    def convert(reader: OnnxReader, group: Group) -> None:
+        node = group.node
+        split_first = node.attributes.get("mode", "DCR") == "CRD"
+        options: dict[str, Any] = {"order": "crd"} if split_first else {}
+        reader.emit(group, op, [reader.data(group, 0, CHANNELS_LAST)], CHANNELS_LAST,
+                    block=node.attributes["blocksize"], **options)
+
+    return convert
+
+
 def convert_slice(reader: OnnxReader, group: Group) -> None:
-    """Slice with constant bounds."""
+    """Slice with constant bounds; nothing where all is taken."""
     node = group.node
     shape = reader.shape(node.inputs[0])
+    if shape == reader.shape(group.output) and min(
+            reader.integers(node, 4, "steps") or [1]) > 0:
+        convert_identity(reader, group)
+        return
     layout = reader.layout(node.inputs[0])
     starts = reader.integers(node, 1, "starts") or []
     axes = reader.integers(node, 3, "axes") or list(range(len(starts)))
@@ -62,6 +124,8 @@ def convert_pad(reader: OnnxReader, group: Group) -> None:
     layout = reader.layout(node.inputs[0])
     amounts = reader.integers(node, 1, "pads") or []
     axes = reader.integers(node, 3, "") or list(range(rank))
+    if min(amounts, default=0) < 0:
+        raise UnsupportedError("negative amounts")
     paddings = [(0, 0)] * len(stored_axes(rank, layout))
     for number, axis in enumerate(axes):
         place = stored_axis(axis, rank, layout)

@@ -9,16 +9,22 @@ from typing import Any
 import numpy as np
 
 from twin.network.graph import Window, same_padding
-from twin.network.readers.onnx_fusion import Group, clip_activation
+from twin.network.readers.onnx_fusion import Group, clip_activation, clip_bounds
 from twin.network.readers.onnx_layout import CHANNELS_LAST, PLAIN, stored_axes, stored_axis
 from twin.network.readers.onnx_movement import (
+    convert_blocks,
     convert_concat,
+    convert_gather,
+    convert_identity,
     convert_pad,
+    convert_repetition,
     convert_reshape,
+    convert_scattered,
     convert_slice,
     convert_split,
     convert_transpose,
 )
+from twin.network.readers.onnx_recurrent import convert_recurrent
 from twin.network.readers.onnx_values import OnnxReader
 from twin.network.readers.refusal import UnsupportedError
 
@@ -74,8 +80,11 @@ def _four_axes(weights: np.ndarray) -> np.ndarray:
 
 
 def _check_rank(reader: OnnxReader, name: str) -> None:
-    if len(reader.shape(name)) not in (3, 4):
-        raise UnsupportedError(f"{len(reader.shape(name)) - 2} spatial dimensions")
+    shape = reader.shape(name)
+    if len(shape) not in (3, 4):
+        raise UnsupportedError(f"{len(shape) - 2} spatial dimensions")
+    if shape[0] != 1:
+        raise UnsupportedError(f"a batch of {shape[0]}; export the model with batch 1")
 
 
 def _conv(reader: OnnxReader, group: Group) -> None:
@@ -160,20 +169,31 @@ def _product(reader: OnnxReader, group: Group) -> None:
     reader.emit(group, "fully_connected", inputs, PLAIN)
 
 
-def _elementwise(op: str) -> Convert:
+def _elementwise(op: str, operands: int = 2) -> Convert:
     def convert(reader: OnnxReader, group: Group) -> None:
         names = group.node.inputs
-        if len(names) != 2:
+        if len(names) != operands:
             raise UnsupportedError(f"{len(names)} operands")
         rank = len(reader.shape(group.output))
         computed = [name for name in names if not reader.is_constant(name)]
         last = any(reader.layout(name) == CHANNELS_LAST for name in computed)
         full = all(len(reader.shape(name)) == rank for name in computed)
         layout = CHANNELS_LAST if last and full else PLAIN
-        inputs = [reader.operand(group, place, layout, rank) for place in (0, 1)]
+        inputs = [reader.operand(group, place, layout, rank) for place in range(operands)]
         reader.emit(group, op, inputs, layout)
 
     return convert
+
+
+def _power(reader: OnnxReader, group: Group) -> None:
+    """Pow: a square or a root where the exponent is one."""
+    exponent = reader.constant(group.node.inputs[1])
+    value = None if exponent is None or exponent.size != 1 else float(exponent.reshape(-1)[0])
+    op = {2.0: "square", 0.5: "sqrt"}.get(value or 0.0)
+    if op is None or group.quantised:
+        _elementwise("pow")(reader, group)
+    else:
+        _unary(op)(reader, group)
 
 
 def _unary(op: str, **defaults: Any) -> Convert:
@@ -186,42 +206,97 @@ def _unary(op: str, **defaults: Any) -> Convert:
     return convert
 
 
+def _cast(reader: OnnxReader, group: Group) -> None:
+    """Cast: nothing where the type stays."""
+    name = group.node.inputs[0]
+    if reader.model.dtypes[name] == reader.model.dtypes[group.output]:
+        convert_identity(reader, group)
+    else:
+        _unary("cast")(reader, group)
+
+
 def _clip(reader: OnnxReader, group: Group) -> None:
     op = clip_activation(reader.model, group.node)
-    if op not in ("relu", "relu6"):
-        raise UnsupportedError("bounds other than 0 and 6, or 0 alone")
-    _unary(op)(reader, group)
+    layout = reader.layout(group.node.inputs[0])
+    data = [reader.data(group, 0, layout)]
+    if op in ("relu", "relu6"):
+        reader.emit(group, op, data, layout)
+        return
+    bounds = zip(("low", "high"), clip_bounds(reader.model, group.node), strict=True)
+    options: dict[str, Any] = {name: value for name, value in bounds if value is not None}
+    reader.emit(group, "clip", data, layout, **options)
 
 
-def _softmax(reader: OnnxReader, group: Group) -> None:
-    node = group.node
-    axis = node.attributes.get("axis", -1 if reader.model.opset >= 13 else 1)
-    layout = reader.layout(node.inputs[0])
-    rank = len(reader.shape(node.inputs[0]))
-    reader.emit(group, "softmax", [reader.data(group, 0, layout)], layout, beta=1.0,
-                axis=stored_axis(axis, rank, layout))
+def _softmax(op: str) -> Convert:
+    def convert(reader: OnnxReader, group: Group) -> None:
+        node = group.node
+        axis = node.attributes.get("axis", -1 if reader.model.opset >= 13 else 1)
+        layout = reader.layout(node.inputs[0])
+        rank = len(reader.shape(node.inputs[0]))
+        options: dict[str, Any] = {"beta": 1.0} if op == "softmax" else {}
+        reader.emit(group, op, [reader.data(group, 0, layout)], layout,
+                    axis=stored_axis(axis, rank, layout), **options)
+
+    return convert
+
+
+def _kept_layout(reader: OnnxReader, name: str, axes: set[int], keep: bool) -> str:
+    """Layout in which the axes that stay are in the file's order, if some are dropped."""
+    shape, layout = reader.shape(name), reader.layout(name)
+    if layout == PLAIN or keep:
+        return layout
+    left = [axis for axis in stored_axes(len(shape), layout)
+            if axis >= 0 and axis not in axes and shape[axis] > 1]
+    return layout if left == sorted(left) else PLAIN
 
 
 def _reduction(op: str) -> Convert:
     def convert(reader: OnnxReader, group: Group) -> None:
         node = group.node
-        shape = reader.shape(node.inputs[0])
-        rank = len(shape)
+        rank = len(reader.shape(node.inputs[0]))
         given = reader.integers(node, 1, "axes")
+        if not given and node.attributes.get("noop_with_empty_axes", 0):
+            convert_identity(reader, group)
+            return
         axes = {axis % rank for axis in (given if given else range(rank))}
         keep = bool(node.attributes.get("keepdims", 1))
-        layout = reader.layout(node.inputs[0])
-        if layout == CHANNELS_LAST and not keep:
-            left = [axis for axis in stored_axes(rank, layout) if axis >= 0 and axis not in axes
-                    and shape[axis] > 1]
-            if left != sorted(left):
-                layout = PLAIN
+        layout = _kept_layout(reader, node.inputs[0], axes, keep)
         stored = tuple(place for place, axis in enumerate(stored_axes(rank, layout))
                        if axis in axes or (axis < 0 and not keep))
         reader.emit(group, op, [reader.data(group, 0, layout)], layout if keep else PLAIN,
                     axes=stored, keep_dims=keep)
 
     return convert
+
+
+def _choice(op: str) -> Convert:
+    def convert(reader: OnnxReader, group: Group) -> None:
+        node = group.node
+        rank = len(reader.shape(node.inputs[0]))
+        axis = node.attributes.get("axis", 0) % rank
+        keep = bool(node.attributes.get("keepdims", 1))
+        layout = _kept_layout(reader, node.inputs[0], {axis}, keep)
+        reader.emit(group, op, [reader.data(group, 0, layout)], layout if keep else PLAIN,
+                    axis=stored_axis(axis, rank, layout))
+
+    return convert
+
+
+def _top(reader: OnnxReader, group: Group) -> None:
+    """TopK: values and places, whichever are read."""
+    node = group.node
+    layout = reader.layout(node.inputs[0])
+    rank = len(reader.shape(node.inputs[0]))
+    used = [name for name in node.outputs if name
+            and (reader.has_consumers(name) or name in reader.model.outputs)]
+    reader.emit(group, "top_k", [reader.data(group, 0, layout)], layout, outputs=used,
+                axis=stored_axis(node.attributes.get("axis", -1), rank, layout))
+
+
+def _suppression(reader: OnnxReader, group: Group) -> None:
+    """NonMaxSuppression of boxes by their scores."""
+    inputs = [reader.data(group, place, PLAIN) for place in (0, 1)]
+    reader.emit(group, "non_max_suppression", inputs, PLAIN)
 
 
 def _prelu(reader: OnnxReader, group: Group) -> None:
@@ -235,44 +310,14 @@ def _resize(reader: OnnxReader, group: Group) -> None:
     node = group.node
     op = {"nearest": "resize_nearest", "linear": "resize_bilinear"}.get(
         node.attributes.get("mode", "nearest"))
-    if op is None or len(reader.shape(node.inputs[0])) != 4:
-        raise UnsupportedError(f"mode {node.attributes.get('mode')}, "
-                               f"{len(reader.shape(node.inputs[0]))} dimensions")
+    shape = reader.shape(node.inputs[0])
+    if op is None or len(shape) not in (3, 4) or shape[:2] != reader.shape(group.output)[:2]:
+        raise UnsupportedError(f"mode {node.attributes.get('mode', 'nearest')}, "
+                               f"{len(shape)} dimensions")
     mode = node.attributes.get("coordinate_transformation_mode",
                                "asymmetric" if node.op == "Upsample" else "half_pixel")
     reader.emit(group, op, [reader.data(group, 0, CHANNELS_LAST)], CHANNELS_LAST,
                 align_corners=mode == "align_corners", half_pixel_centers="half_pixel" in mode)
-
-
-def _recurrent(op: str, gates: tuple[int, ...]) -> Convert:
-    def convert(reader: OnnxReader, group: Group) -> None:
-        node = group.node
-        used = [name for name in node.outputs if name
-                and (reader.has_consumers(name) or name in reader.model.outputs)]
-        if node.attributes.get("direction", "forward") == "bidirectional":
-            raise UnsupportedError("bidirectional")
-        if node.input(4) or node.input(7) or "activations" in node.attributes:
-            raise UnsupportedError("sequence lengths, peepholes or other activations")
-        if not used or set(used) & set(node.outputs[2:]):
-            raise UnsupportedError("cell state as an output")
-
-        def arrange(values: np.ndarray) -> np.ndarray:
-            # One direction; gates in canonical order, a bias has them twice.
-            blocks = values[0].reshape(-1, len(gates), values.shape[1] // len(gates)
-                                       // (2 if values.ndim == 2 else 1), *values.shape[2:])
-            return blocks[:, list(gates)].reshape(values.shape[1:])
-
-        inputs = [reader.data(group, 0, PLAIN), reader.weights(group, 1, arrange),
-                  reader.weights(group, 2, arrange)]
-        inputs.append(reader.weights(group, 3, arrange) if node.input(3) else -1)
-        for place in (5, 6):
-            computed = node.input(place) and not reader.is_constant(node.inputs[place])
-            inputs.append(reader.data(group, place, PLAIN) if computed else -1)
-        while inputs[-1] == -1:
-            inputs.pop()
-        reader.emit(group, op, inputs, PLAIN, outputs=used)
-
-    return convert
 
 
 def _refuse(reason: str) -> Convert:
@@ -297,21 +342,44 @@ CONVERTERS: Mapping[str, Converter] = {
     "MaxPool": _one(_pool("max_pool_2d", whole=False)),
     "GlobalAveragePool": _one(_pool("average_pool_2d", whole=True)),
     "GlobalMaxPool": _one(_pool("max_pool_2d", whole=True)),
-    "ReduceMean": _one(_reduction("mean")), "ReduceMax": _one(_reduction("reduce_max")),
+    **{f"Reduce{name}": _one(_reduction(op)) for name, op in (
+        ("Mean", "mean"), ("Max", "reduce_max"), ("Min", "reduce_min"), ("Sum", "sum"))},
+    **{name: _one(_choice(op)) for name, op in (("ArgMax", "arg_max"), ("ArgMin", "arg_min"))},
     **{name: _two(_elementwise(op)) for name, op in (
-        ("Add", "add"), ("Sub", "sub"), ("Mul", "mul"), ("Min", "minimum"), ("Max", "maximum"))},
+        ("Add", "add"), ("Sub", "sub"), ("Mul", "mul"), ("Min", "minimum"), ("Max", "maximum"),
+        ("Div", "div"), ("Mod", "floor_mod"), ("Equal", "equal"), ("Greater", "greater"),
+        ("Less", "less"), ("GreaterOrEqual", "greater_equal"), ("LessOrEqual", "less_equal"),
+        ("And", "logical_and"), ("Or", "logical_or"), ("Xor", "not_equal"))},
+    "Pow": Converter(convert=_power, places=(0,)),
+    "Where": Converter(convert=_elementwise("select", 3), places=(1, 2)),
     "Concat": Converter(convert=convert_concat, places=()), "Split": _one(convert_split),
-    "Slice": _one(convert_slice), "Pad": _one(convert_pad),
+    "Slice": _one(convert_slice), "Pad": _one(convert_pad), "Gather": _one(convert_gather),
+    **{name: _one(convert_repetition(op)) for name, op in (
+        ("Tile", "tile"), ("Expand", "broadcast_to"))},
+    **{name: _one(convert_scattered(op)) for name, op in (
+        ("GatherElements", "gather_nd"), ("GatherND", "gather_nd"),
+        ("ScatterElements", "scatter_nd"), ("ScatterND", "scatter_nd"))},
+    "DepthToSpace": _one(convert_blocks("depth_to_space")),
+    "SpaceToDepth": _one(convert_blocks("space_to_depth")),
     **{name: _one(convert_reshape) for name in ("Reshape", "Flatten", "Squeeze", "Unsqueeze")},
-    "Transpose": _one(convert_transpose), "Softmax": _one(_softmax),
-    "Sigmoid": _one(_unary("logistic")),
-    "Tanh": _one(_unary("tanh")), "Relu": _one(_unary("relu")), "Clip": _one(_clip),
+    "Transpose": _one(convert_transpose), "Softmax": _one(_softmax("softmax")),
+    "LogSoftmax": _one(_softmax("log_softmax")), "Cast": _one(_cast),
+    **{name: _one(convert_identity) for name in ("Identity", "Dropout")},
+    **{name: _one(_unary(op)) for name, op in (
+        ("Sigmoid", "logistic"), ("Not", "logical_not"), ("CumSum", "cumsum"),
+        ("HardSwish", "hard_swish"), ("HardSigmoid", "hard_sigmoid"),
+        *((name, name.lower()) for name in (
+            "Tanh", "Relu", "Neg", "Abs", "Exp", "Log", "Sqrt", "Sin", "Cos", "Floor", "Ceil",
+            "Round", "Elu", "Gelu", "Erf", "Softplus", "Softsign", "Selu", "Celu", "Mish",
+            "Reciprocal", "Sign")))},
+    "Clip": _one(_clip),
     "LeakyRelu": _one(_unary("leaky_relu", alpha=0.01)), "PRelu": _two(_prelu),
-    "HardSwish": _one(_unary("hard_swish")), "Resize": _one(_resize), "Upsample": _one(_resize),
+    "Resize": _one(_resize), "Upsample": _one(_resize), "TopK": _one(_top),
+    "NonMaxSuppression": _two(_suppression),
     # The file orders LSTM gates input, output, forget, cell.
-    "LSTM": Converter(convert=_recurrent("lstm", (0, 2, 3, 1)), places=(0, 1, 2)),
-    "GRU": Converter(convert=_recurrent("gru", (0, 1, 2)), places=(0, 1, 2)),
+    "LSTM": Converter(convert=convert_recurrent("lstm", (0, 2, 3, 1)), places=(0, 1, 2)),
+    "GRU": Converter(convert=convert_recurrent("gru", (0, 1, 2)), places=(0, 1, 2)),
+    "RNN": Converter(convert=convert_recurrent("rnn", (0,)), places=(0, 1, 2)),
     "BatchNormalization": _one(_refuse("not behind a convolution with constant weights")),
-    "HardSigmoid": _one(_refuse("only as the gate of a hard swish")),
 }
 """Operators this reads, besides QuantizeLinear and DequantizeLinear."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -21,15 +21,15 @@ from twin.network.readers.onnx_layout import (
     stored_axes,
     stored_shape,
 )
-from twin.network.readers.onnx_model import Node, OnnxModel
+from twin.network.readers.onnx_nodes import Node, OnnxModel
 from twin.network.readers.refusal import UnsupportedError
 
 QUANTISING = {"QuantizeLinear", "DequantizeLinear"}
 _SPATIAL = {"Conv", "ConvTranspose", "AveragePool", "MaxPool", "GlobalAveragePool",
-            "GlobalMaxPool", "Resize", "Upsample"}
+            "GlobalMaxPool", "Resize", "Upsample", "DepthToSpace", "SpaceToDepth"}
 _MOVING = {"Reshape", "Flatten", "Squeeze", "Unsqueeze", "Transpose", "MaxPool"}
 _CONSTANT = "constant"  # where constants stand, as a layout of their own
-_REORDERING = {"Reshape", "Flatten", "Squeeze", "Unsqueeze", "MatMul", "Gemm", "LSTM", "GRU"}
+_REORDERING = {"Reshape", "Flatten", "Squeeze", "Unsqueeze", "MatMul", "Gemm", "LSTM", "GRU", "RNN"}
 
 
 class OnnxReader:
@@ -98,11 +98,22 @@ class OnnxReader:
         """Tensor of an input in a layout, by default the one it is stored in."""
         name = group.node.inputs[place]
         layout = layout or self.layout(name)
-        if group.quantised:
+        if self.is_constant(name) and not self._is_stored(name):
+            return self.operand(group, place, layout, len(self.shape(name)))
+        if group.quantised and name in self._real:
             name = self._real[name].inputs[0]
         elif name in self._real and not self._is_stored(name):
             self._dequantise(name)
         return self._in_layout(name, layout)
+
+    def plain(self, name: str) -> int:
+        """Tensor of an input that is never quantised: indices, places."""
+        values = self.model.constants.get(name)
+        if values is not None:
+            return self._constant_tensor(name, values, None)
+        if name in self._real and not self._is_stored(name):
+            self._dequantise(name)
+        return self._in_layout(name, PLAIN)
 
     def weights(self, group: Group, place: int, arrange: Callable[[np.ndarray], np.ndarray],
                 channel_axis: int = 0) -> int:
@@ -145,12 +156,13 @@ class OnnxReader:
     def operand(self, group: Group, place: int, layout: str, rank: int) -> int:
         """Tensor of an element-wise operand; a constant is permuted to the layout."""
         name = group.node.inputs[place]
-        source = self._real[name].inputs[0] if group.quantised else name
-        values = self.model.constants.get(source) if group.quantised else self.constant(name)
+        integers = group.quantised and name in self._real
+        source = self._real[name].inputs[0] if integers else name
+        values = self.model.constants.get(source) if integers else self.constant(name)
         if values is None:
             return self.data(group, place, layout)
         quantization = None
-        if group.quantised:
+        if integers:
             quantization = self._node_quantization(self._real[name])
         elif name not in self._real:
             quantization = self._quantized.get(name)
@@ -198,7 +210,7 @@ class OnnxReader:
             stored = self._stored_name(group, name)
             quantization = self._quantized.get(stored)
             dtype = self.model.dtypes[stored]
-            if quantization is None and dtype in ("int8", "uint8", "int16"):
+            if quantization is None and dtype in ("int8", "uint8", "int16", "uint16"):
                 quantization = self._tensors[inputs[0]].quantization
             shape = stored_shape(self.model.shapes[name], layout)
             made.append(self._store(stored, layout, Tensor(
@@ -206,12 +218,29 @@ class OnnxReader:
         self._layer(op, inputs, made, window=window, groups=groups,
                     activation=group.activation or activation, **options)
 
+    def add_layer(self, op: str, inputs: Sequence[int], shapes: Sequence[Sequence[int]],
+                  **options: Any) -> list[int]:
+        """Add a layer the file has no values for; return its outputs, typed as its input."""
+        first = self._tensors[inputs[0]]
+        made = []
+        for shape in shapes:
+            self._tensors.append(replace(
+                first, name=f"{first.name}/{op}{len(self._tensors)}", shape=tuple(shape),
+                data=None))
+            made.append(len(self._tensors) - 1)
+        self._layer(op, inputs, made, **options)
+        return made
+
     # What the driver asks
 
     def is_quantised(self, group: Group, places: Sequence[int]) -> bool:
-        """Whether a group reads dequantised integers only and its output is quantised again."""
+        """Whether a group reads dequantised integers only and its outputs are quantised again."""
         names = [group.node.input(place) for place in places if group.node.input(place)]
-        return (self._quantizer(group.output) is not None
+        made = [group.output, *(name for name in group.node.outputs[1:]
+                                if name and self.has_consumers(name))]
+        if group.node.op == "Split" and not self.has_consumers(group.output):
+            made = made[1:]
+        return (bool(made) and all(self._quantizer(name) is not None for name in made)
                 and all(name in self._real for name in names))
 
     def add_quantizer(self, group: Group) -> None:
@@ -242,6 +271,7 @@ class OnnxReader:
     def finish(self) -> Graph:
         """Return the graph."""
         outputs = []
+        makers = {layer.outputs[0]: place for place, layer in enumerate(self._layers)}
         for name in self.model.outputs:
             if name in self._real and not self._is_stored(name):
                 self._dequantise(name)
@@ -250,20 +280,21 @@ class OnnxReader:
                 raise ModelError(f"{self.model.path}: output {name!r} is a constant or nobody "
                                  "writes it")
             outputs.append(self._stored[key])
-            self._rename(outputs[-1], name)
+            self._rename(outputs[-1], name, makers)
         return Graph(name=Path(self.model.path).stem, source=self.model.path,
                      sha256=hashlib.sha256(self.model.content).hexdigest(),
                      tensors=tuple(self._tensors), layers=tuple(self._layers),
-                     inputs=self._inputs, outputs=tuple(outputs))
+                     inputs=self._inputs, outputs=tuple(outputs),
+                     notes=tuple(self.model.notes))
 
     # Inside
 
-    def _rename(self, tensor: int, name: str) -> None:
+    def _rename(self, tensor: int, name: str, makers: Mapping[int, int]) -> None:
         """Call an output of the network what the file calls it, an alias's name or not."""
-        for place, layer in enumerate(self._layers):
-            if layer.outputs[0] == tensor:
-                self._tensors[tensor] = replace(self._tensors[tensor], name=name)
-                self._layers[place] = replace(layer, name=name)
+        place = makers.get(tensor)
+        if place is not None:
+            self._tensors[tensor] = replace(self._tensors[tensor], name=name)
+            self._layers[place] = replace(self._layers[place], name=name)
 
     def _is_stored(self, name: str) -> bool:
         return (name, PLAIN) in self._stored or (name, CHANNELS_LAST) in self._stored
@@ -346,8 +377,8 @@ class OnnxReader:
                     and known.quantization == quantization):
                 return index
             key += "'"
-        if dtype == "int4":
-            values = values.astype(np.int8)
+        if dtype in ("int4", "uint4"):
+            values = values.astype(np.int8 if dtype == "int4" else np.uint8)
         return self._store(key, _CONSTANT, Tensor(name=key, shape=values.shape, dtype=dtype,
                                                   data=values, quantization=quantization))
 

@@ -299,7 +299,7 @@ def _check_svdf(graph: Graph, layer: Layer) -> None:
 
 def _check_recurrent(graph: Graph, layer: Layer) -> None:
     inputs, output = _shapes(graph, layer)
-    gates = 4 if layer.op == "lstm" else 3
+    gates = {"lstm": 4, "gru": 3, "rnn": 1}[layer.op]
     weights, recurrent = inputs[1], inputs[2]
     _expect("rank of weights", len(weights), 2)
     _expect("rank of recurrent weights", len(recurrent), 2)
@@ -338,6 +338,29 @@ def _check_repetition(graph: Graph, layer: Layer) -> None:
           f"{output} holds no whole number of {inputs[0]}")
 
 
+def _check_top(graph: Graph, layer: Layer) -> None:
+    inputs, output = _shapes(graph, layer)
+    axis = layer.option("axis", 0)
+    _need(0 <= axis < len(inputs[0]) == len(output), f"axis {axis} of {inputs[0]}")
+    _need(output[axis] <= inputs[0][axis], f"{output[axis]} of {inputs[0][axis]} values")
+
+
+def _check_suppression(graph: Graph, layer: Layer) -> None:
+    inputs, output = _shapes(graph, layer)
+    _need(len(inputs) >= 2 and len(inputs[0]) == len(inputs[1]) == 3, f"shapes {inputs}")
+    _expect("boxes", inputs[0][1:], (inputs[1][2], 4))
+    _expect("rank of output", len(output), 2)
+
+
+def _check_detection(graph: Graph, layer: Layer) -> None:
+    inputs, _ = _shapes(graph, layer)
+    _expect("number of inputs", len(inputs), 3)
+    _need(all(len(shape) >= 2 for shape in inputs), f"shapes {inputs}")
+    boxes = inputs[0][-2]
+    _expect("boxes of the scores", inputs[1][-2], boxes)
+    _expect("anchors", inputs[2], (boxes, 4))
+
+
 def _nothing_to_check(graph: Graph, layer: Layer) -> None:
     pass
 
@@ -352,7 +375,8 @@ CHECKS: Mapping[str, Callable[[Graph, Layer], None]] = {
                     _check_broadcast),
     **dict.fromkeys(("reshape", "softmax", "logistic", "relu", "relu6", "leaky_relu",
                      "hard_swish", "tanh", "quantize", "dequantize", "cast", "log_softmax",
-                     "l2_normalization", "space_to_depth", "depth_to_space", *UNARY),
+                     "l2_normalization", "space_to_depth", "depth_to_space", "cumsum",
+                     "read_variable", "assign_variable", *UNARY),
                     _check_same_elements),
     "select": partial(_check_broadcast, count=3), "gather": _check_gather,
     "arg_max": _check_choice, "arg_min": _check_choice,
@@ -361,6 +385,8 @@ CHECKS: Mapping[str, Callable[[Graph, Layer], None]] = {
     "concatenation": _check_concatenation, "split": _check_split, "slice": _check_slice,
     "pad": _check_pad, "transpose": _check_transpose,
     "resize_nearest": _check_resize, "resize_bilinear": _check_resize,
-    "svdf": _check_svdf, "lstm": _check_recurrent, "gru": _check_recurrent,
+    "svdf": _check_svdf, "top_k": _check_top,
+    **dict.fromkeys(("lstm", "gru", "rnn"), _check_recurrent),
+    "non_max_suppression": _check_suppression, "detection_postprocess": _check_detection,
 }
 """What each operator's shapes must satisfy."""

@@ -24,6 +24,8 @@ from twin.network.writers.tflite_operators import ENCODERS, Encoded
 SCHEMA_VERSION = 3
 _DTYPE_NUMBERS = {name: number for number, name in DTYPES.items()}
 _DATA_ALIGNMENT_BYTES = 16
+_VERSIONS = {"BROADCAST_TO": 2}
+"""Of operators interpreters do not have in the first."""
 
 
 @dataclass(slots=True)
@@ -186,7 +188,8 @@ def _write_code(builder: Any, name: str) -> int:
     from tflite.BuiltinOperator import BuiltinOperator
 
     code = getattr(BuiltinOperator, name)
-    return _table(builder, "OperatorCode", deprecated_builtin_code=min(code, 127), version=1,
+    return _table(builder, "OperatorCode", deprecated_builtin_code=min(code, 127),
+                  version=_VERSIONS.get(name, 1),
                   builtin_code=code)
 
 

@@ -234,6 +234,43 @@ def _resize(builtin: str, table: str) -> Encoder:
     return encode
 
 
+def _along(builtin: str, table: str) -> Encoder:
+    """Return the encoder of an operator along one axis that its options name."""
+    def encode(graph: Graph, layer: Layer, add: AddConstant) -> Encoded:
+        count = {"pack": len(layer.inputs), "unpack": len(layer.outputs)}.get(layer.op)
+        options: dict[str, Any] = {} if count is None else {
+            "values_count" if layer.op == "pack" else "num": count}
+        return _encoded(layer, builtin, table, axis=layer.option("axis"), **options)
+
+    return encode
+
+
+def _choice(graph: Graph, layer: Layer, add: AddConstant) -> Encoded:
+    wide = graph.tensors[layer.outputs[0]].dtype == "int64"
+    inputs = _with_constant(layer, add, "axis", layer.option("axis"))
+    table = {"arg_max": "ArgMaxOptions", "arg_min": "ArgMinOptions"}[layer.op]
+    return _encoded(layer, layer.op.upper(), table, inputs, output_type=4 if wide else 2)
+
+
+def _blocks(builtin: str, table: str) -> Encoder:
+    def encode(graph: Graph, layer: Layer, add: AddConstant) -> Encoded:
+        if layer.option("order", "dcr") != "dcr":
+            raise ModelError(f"{graph.name}: layer {layer.index} {layer.op} {layer.name!r}: "
+                             ".tflite splits blocks before channels")
+        return _encoded(layer, builtin, table, block_size=layer.option("block"))
+
+    return encode
+
+
+def _repetition(graph: Graph, layer: Layer, add: AddConstant) -> Encoded:
+    source, made = (graph.tensors[i].shape for i in (layer.inputs[0], layer.outputs[0]))
+    if layer.op == "broadcast_to":
+        return _encoded(layer, "BROADCAST_TO", "BroadcastToOptions",
+                        _with_constant(layer, add, "shape", made))
+    times = [size // before for size, before in zip(made, source, strict=True)]
+    return _encoded(layer, "TILE", "TileOptions", _with_constant(layer, add, "times", times))
+
+
 def _svdf(graph: Graph, layer: Layer, add: AddConstant) -> Encoded:
     return _encoded(layer, "SVDF", "SVDFOptions", rank=layer.option("rank"),
                     fused_activation_function=_activation(layer))
@@ -248,10 +285,23 @@ ENCODERS: Mapping[str, Encoder] = {
     "mul": _elementwise("MulOptions", activated=True),
     "minimum": _elementwise("MaximumMinimumOptions"),
     "maximum": _elementwise("MaximumMinimumOptions"),
-    **{op: _elementwise(None) for op in ("relu", "relu6", "tanh", "logistic", "prelu")},
+    **{op: _elementwise(None) for op in (
+        "relu", "relu6", "tanh", "logistic", "prelu", "abs", "neg", "exp", "log", "sqrt", "rsqrt",
+        "square", "sin", "cos", "floor", "ceil", "round", "elu", "gelu", "logical_not",
+        "floor_div", "floor_mod", "squared_difference", "equal", "not_equal", "greater",
+        "greater_equal", "less", "less_equal", "logical_and", "logical_or", "pow", "sign",
+        "log_softmax", "cast")},
+    "div": _elementwise("DivOptions", activated=True),
+    "select": lambda graph, layer, add: _encoded(layer, "SELECT_V2"),
     "hard_swish": _elementwise("HardSwishOptions"),
     "quantize": _elementwise("QuantizeOptions"), "dequantize": _elementwise("DequantizeOptions"),
-    "mean": _reduction, "reduce_max": _reduction, "concatenation": _concatenation,
+    **dict.fromkeys(("mean", "reduce_max", "reduce_min", "sum"), _reduction),
+    "concatenation": _concatenation, "arg_max": _choice, "arg_min": _choice,
+    "pack": _along("PACK", "PackOptions"), "unpack": _along("UNPACK", "UnpackOptions"),
+    "gather": _along("GATHER", "GatherOptions"),
+    "space_to_depth": _blocks("SPACE_TO_DEPTH", "SpaceToDepthOptions"),
+    "depth_to_space": _blocks("DEPTH_TO_SPACE", "DepthToSpaceOptions"),
+    "tile": _repetition, "broadcast_to": _repetition,
     "split": _split, "slice": _slice, "pad": _pad, "reshape": _reshape, "transpose": _transpose,
     "softmax": _softmax, "leaky_relu": _leaky_relu, "svdf": _svdf,
     "resize_nearest": _resize("RESIZE_NEAREST_NEIGHBOR", "ResizeNearestNeighborOptions"),

@@ -134,5 +134,6 @@ _GATED = Lowering(lower=_lower_gates, scratch_bytes=_scratch_bytes_gates)
 KERNELS: Kernels = {
     "gru": {"c": _GATED},
     "lstm": {"c": _GATED},
+    "rnn": {"c": _GATED},
     "svdf": {"c": Lowering(lower=_lower_svdf, scratch_bytes=_scratch_bytes_svdf)},
 }

@@ -20,7 +20,12 @@ ALIASES = {"reshape_copy": "reshape"}
 """Operators counted under another name."""
 
 NEAREST = {"exp": "log", "neg": "abs", "sin": "cos", "gelu": "logistic", "tile": "slice",
-           "broadcast_to": "slice", "floor_mod": "floor_div"}
+           "broadcast_to": "slice", "floor_mod": "floor_div", "erf": "tanh", "mish": "tanh",
+           "hard_sigmoid": "hard_swish", "softplus": "log", "pow": "log", "reciprocal": "rsqrt",
+           "sign": "abs", "clip": "relu6", "cumsum": "abs", "top_k": "arg_max",
+           **dict.fromkeys(("softsign", "selu", "celu"), "elu"),
+           **dict.fromkeys(("gather_nd", "scatter_nd"), "gather"),
+           **dict.fromkeys(("read_variable", "assign_variable"), "reshape")}
 """Operators nobody counted, and the one that does most alike (assumed)."""
 
 REFERENCE = "reference"

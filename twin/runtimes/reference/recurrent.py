@@ -28,7 +28,7 @@ from twin.runtimes.reference.sequences import (
     store_text,
 )
 
-_GATES = {"lstm": 4, "gru": 3}
+_GATES = {"lstm": 4, "gru": 3, "rnn": 1}
 _CALL: Counts = (15, 10, 22)
 _STEP: dict[str, Counts] = {"thumb2": (6, 2, 14), "thumb1": (9, 3, 20), "rv32": (6, 2, 15)}
 _SHIFT: dict[str, Counts] = {"thumb2": (0, 0, 3), "thumb1": (0, 0, 4), "rv32": (0, 0, 4)}
@@ -128,5 +128,6 @@ _GATED = Lowering(lower=_lower_gates, scratch_bytes=_scratch_bytes_gates)
 KERNELS: Kernels = {
     "gru": {"c": _GATED},
     "lstm": {"c": _GATED},
+    "rnn": {"c": _GATED},
     "svdf": {"c": Lowering(lower=_lower_svdf, scratch_bytes=_scratch_bytes_svdf)},
 }

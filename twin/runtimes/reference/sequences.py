@@ -83,9 +83,9 @@ def choose_machine(graph: Graph, layer: Layer, site: Site) -> Machine:
         return Machine(dialect, "float" if site.fpu else "soft")
     if dtype in ("int8", "uint8", "bool"):
         return Machine(dialect, "int8")
-    if dtype in ("int16", "float16"):
+    if dtype in ("int16", "uint16", "float16", "bfloat16"):
         return Machine(dialect, "int16")
-    if dtype in ("int32", "uint32"):  # moved, never multiplied
+    if dtype in ("int32", "uint32", "int64", "uint64", "float64"):  # moved, never multiplied
         return Machine(dialect, "soft")
     raise RuntimeRefusedError(f"layer {layer.name}: reference kernels do not run {dtype}; "
                               "accepted: int8, int16, float32")

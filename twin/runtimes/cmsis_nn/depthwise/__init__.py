@@ -199,8 +199,10 @@ def _is_simple(shape: Geometry) -> bool:
 
 
 def _is_3x3(shape: Geometry) -> bool:
+    """Apply the condition of the function for 3x3 windows, whose middle column is always read."""
     window = shape.window
-    return (_is_simple(shape) and window.kernel == (3, 3)
+    last = (shape.output_columns - 1) * window.stride[1] - window.padding[2]
+    return (_is_simple(shape) and window.kernel == (3, 3) and last + 2 <= shape.input_columns
             and window.padding[0] <= 1 and window.padding[2] <= 1)
 
 

@@ -49,7 +49,8 @@ def describe_selection(graph: Graph, layer: Layer) -> Work:
 
 UNARY = ("abs", "neg", "exp", "log", "sqrt", "rsqrt", "square", "sin", "cos", "floor", "ceil",
          "round", "elu", "gelu", "logical_not", "relu", "relu6", "leaky_relu", "logistic", "tanh",
-         "hard_swish", "cast", "quantize", "dequantize")
+         "hard_swish", "cast", "quantize", "dequantize", "erf", "hard_sigmoid", "softplus",
+         "softsign", "selu", "celu", "mish", "reciprocal", "sign", "clip", "cumsum", "pow")
 PAIRED = ("add", "sub", "mul", "div", "minimum", "maximum", "squared_difference", "floor_div",
           "floor_mod", "equal", "not_equal", "greater", "greater_equal", "less", "less_equal",
           "logical_and", "logical_or", "prelu")

@@ -99,6 +99,13 @@ def describe_gather(graph: Graph, layer: Layer) -> Work:
         "call": 1, **count_copies(inner * _width(source), target.elements // inner)})
 
 
+def describe_scattered(graph: Graph, layer: Layer) -> Work:
+    """Return the work of elements at places the data name: one copy for each (assumed)."""
+    target = graph.tensors[layer.outputs[0]]
+    return Work(variant="any", terms={
+        "call": 1, **count_copies(_width(target) or 1, target.elements)})
+
+
 def describe_blocks(graph: Graph, layer: Layer) -> Work:
     """Return the work of moving blocks between space and depth: one element at a time."""
     source, target = _ends(graph, layer)
@@ -146,7 +153,9 @@ def describe_resize(graph: Graph, layer: Layer) -> Work:
 FAMILY = "data_movement"
 
 TERMS: Terms = {
-    "reshape": describe_reshape, "reshape_copy": describe_reshape, "pad": describe_pad,
+    **dict.fromkeys(("reshape", "reshape_copy", "read_variable", "assign_variable"),
+                    describe_reshape), "pad": describe_pad,
+    **dict.fromkeys(("gather_nd", "scatter_nd"), describe_scattered),
     **dict.fromkeys(("slice", "tile", "broadcast_to"), describe_slice),
     "concatenation": describe_concatenation, "split": describe_split, "pack": describe_stack,
     "unpack": describe_stack, "gather": describe_gather, "transpose": describe_transpose,

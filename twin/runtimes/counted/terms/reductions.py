@@ -39,9 +39,18 @@ def describe_choice(graph: Graph, layer: Layer) -> Work:
         "call": 1, "outer": outer, "output": target.elements, "element": source.elements})
 
 
+def describe_top(graph: Graph, layer: Layer) -> Work:
+    """Return the work of the greatest few along an axis: a heap of them (assumed)."""
+    work = describe_choice(graph, layer)
+    kept = graph.tensors[layer.outputs[0]].shape[layer.option("axis", 0)]
+    turns = 1 + math.log2(kept)
+    return Work(variant=work.variant, terms={
+        **work.terms, "element": work.terms["element"] * turns})
+
+
 FAMILY = "reduce"
 
 TERMS: Terms = {
     **dict.fromkeys(("mean", "sum", "reduce_max", "reduce_min"), describe_reduction),
-    **dict.fromkeys(("arg_max", "arg_min"), describe_choice),
+    **dict.fromkeys(("arg_max", "arg_min"), describe_choice), "top_k": describe_top,
 }

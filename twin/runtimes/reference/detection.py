@@ -1,0 +1,125 @@
+"""Boxes of a detector: decoded from anchors, then thinned by overlap; plain C, all assumed.
+
+How many boxes pass the threshold, and so how many overlaps are worked out, the data decide: as
+many are taken to pass as are reported, each compared with all reported before it.
+
+References
+----------
+tensorflow/tflite-micro, tensorflow/lite/micro/kernels/detection_postprocess.cc:
+DecodeCenterSizeBoxes, NonMaxSuppressionMultiClassFastHelper, NonMaxSuppressionSingleClassHelper.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from hwmodels.kernel import Kernel
+from twin.network.graph import Graph, Layer, Tensor
+from twin.runtimes.lowering import Kernels, Lowering, Site
+from twin.runtimes.lowering.blocks import block, choose_dialect, join, plain
+from twin.runtimes.lowering.nests import load, repeat, store
+from twin.runtimes.reference.sequences import (
+    Counts,
+    Machine,
+    arithmetic,
+    call_block,
+    exponential,
+    load_text,
+    looped,
+    make_kernel,
+    store_text,
+)
+
+_CALL: Counts = (60, 50, 120)
+_BOX: dict[str, Counts] = {"thumb2": (12, 8, 40), "thumb1": (18, 12, 60), "rv32": (12, 8, 40)}
+_SCORE: dict[str, Counts] = {"thumb2": (2, 1, 8), "thumb1": (3, 1, 12), "rv32": (2, 1, 8)}
+_PAIR: dict[str, Counts] = {"thumb2": (10, 2, 20), "thumb1": (14, 3, 30), "rv32": (10, 2, 20)}
+"""Bookkeeping of a decoded box, of a score that is looked at, of an overlap."""
+
+
+def _machine(site: Site) -> Machine:
+    """Boxes are worked out in float32, whatever the network's type."""
+    return Machine(plain(choose_dialect(site.isa)), "float" if site.fpu else "soft")
+
+
+def _operations(machine: Machine, **counts: int) -> str:
+    return join(*[arithmetic(machine, name) for name, count in counts.items()
+                  for _ in range(count)])
+
+
+def _overlaps(machine: Machine, kept: int) -> Any:
+    """Intersection over union of each pair of kept boxes."""
+    code = join(load_text(machine, 4, 8), _operations(machine, compare=6, add=7, mul=3, div=1),
+                looped(machine.dialect, machine.pick(_PAIR)))
+    return block("overlap", code, kept * kept // 2, min(1, kept // 2))
+
+
+def _sort(machine: Machine, scores: int, kept: int) -> Any:
+    """Sort partially: every score against the least kept, and a heap of the kept ones."""
+    code = join(load_text(machine, 4), _operations(machine, compare=1),
+                looped(machine.dialect, machine.pick(_SCORE)))
+    heap = kept * max(1, math.ceil(math.log2(max(2, kept))))
+    return block("sort", code, scores + 2 * heap, 1)
+
+
+def _read(graph: Graph, ids: Sequence[int], names: Sequence[str]) -> list[Any]:
+    return [repeat("read", tensor.elements, load(name, _width(tensor), 0, read=_width(tensor)))
+            for tensor, name in zip((graph.tensors[i] for i in ids), names, strict=True)]
+
+
+def _written(graph: Graph, layer: Layer) -> list[Any]:
+    """Every result, stored in order."""
+    names = [f"output{place + 1}" if place else "output" for place in range(len(layer.outputs))]
+    return [repeat("result", tensor.size_bytes // 4, store(name, 4, 0, result=4))
+            for name, tensor in zip(names, graph.layer_outputs(layer), strict=True)]
+
+
+def _width(tensor: Tensor) -> int:
+    return max(1, tensor.size_bytes // max(1, tensor.elements))
+
+
+def _lower_postprocess(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
+    """Decode every anchor's box, find the best class of each, keep the best boxes."""
+    machine = _machine(site)
+    boxes = graph.tensors[layer.inputs[0]].shape[-2]
+    scores = graph.tensors[layer.inputs[1]]
+    kept = max(1, graph.layer_outputs(layer)[0].shape[-2])
+    classes = scores.shape[-1]
+    integers = scores.dtype != "float32"
+    turned = _operations(machine, add=1, mul=1) if integers else ""
+    decode = join(load_text(machine, 4, 8), exponential(machine), exponential(machine),
+                  *[turned] * 4, _operations(machine, mul=8, add=8, div=4),
+                  *[store_text(machine, 4)] * 4, looped(machine.dialect, machine.pick(_BOX)))
+    each = join(load_text(machine, 4), turned, _operations(machine, compare=2),
+                looped(machine.dialect, machine.pick(_SCORE)))
+    runs = classes if layer.option("regular", False) else 1
+    return (make_kernel(
+        "TFLite_Detection_PostProcess", "data_movement", machine, site,
+        call_block(machine, _CALL),
+        block("decode", decode, boxes, 1), block("scores", each, boxes * classes, boxes),
+        _sort(machine, boxes * runs, kept), _overlaps(machine, kept * runs),
+        *_read(graph, layer.inputs[:3], ("input", "input2", "input3")), *_written(graph, layer),
+        assumed=True),)
+
+
+def _lower_suppression(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
+    """Sort the scores of each class, and compare the boxes that may be kept."""
+    machine = _machine(site)
+    scores = graph.tensors[layer.inputs[1]]
+    runs = math.prod(scores.shape[:-1])
+    kept = max(1, graph.layer_outputs(layer)[0].shape[0] // runs)
+    overlaps = _overlaps(machine, kept)
+    return (make_kernel(
+        "NonMaxSuppression", "data_movement", machine, site,
+        call_block(machine, _CALL), _sort(machine, scores.elements, kept * runs),
+        block("overlap", overlaps.code, overlaps.trips * runs, min(runs, overlaps.trips * runs)),
+        *_read(graph, layer.inputs[:2], ("input", "input2")), *_written(graph, layer),
+        assumed=True),)
+
+
+KERNELS: Kernels = {
+    "detection_postprocess": {"c": Lowering(lower=_lower_postprocess)},
+    "non_max_suppression": {"c": Lowering(lower=_lower_suppression)},
+}
