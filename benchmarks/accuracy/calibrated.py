@@ -18,7 +18,7 @@ from benchmarks.accuracy.specifications import Baselines, count_macs, fit_baseli
 from calibration.datasets import PublishedRow, published_rows
 from calibration.fitting.bands import choose_band
 from calibration.fitting.intervals import Band
-from calibration.fitting.overlay import name_family
+from calibration.fitting.networks import name_family
 from calibration.fitting.prices import Fit, log_total, predict_totals
 from calibration.fitting.validation import HeldOut, total_error
 from twin.learning.observations import (
@@ -109,6 +109,7 @@ MODEL_HERE = "a network, on its board"
 MODEL = "a network, everywhere"
 FAMILY_HERE = "a family of networks, on its board"
 FAMILY = "a family of networks, everywhere"
+LIBRARY = "a library, all its releases"
 RELEASE = "a release of a library, everywhere"
 BOARD = "a board, its core known"
 CORE = "a core, all its boards"
@@ -140,7 +141,7 @@ def validate(*, cache: Path | None = None, sealed: bool = False) -> Validation:
     for name, key in _protocols(fit).items():
         # intervals of boards, releases and cores not measured rest on no past errors
         guesses[name] = _leave_out(fit, layers, key,
-                                   judged=name not in (RELEASE, BOARD, CORE))
+                                   judged=name not in (LIBRARY, RELEASE, BOARD, CORE))
     if sealed:
         guesses |= _judge_sealed(learning, fit, _collect(published_rows(use="test"), cache))
     return Validation(guesses={name: found for name, found in guesses.items() if found},
@@ -180,6 +181,7 @@ def _protocols(cases: Sequence[Case]) -> dict[str, Callable[[Case], Hashable | N
         FAMILY_HERE: lambda case: (case.observation.cell.board,
                                    name_family(case.observation.network)),
         FAMILY: lambda case: name_family(case.observation.network),
+        LIBRARY: lambda case: case.observation.cell.library,
         RELEASE: lambda case: (case.observation.cell.library, case.observation.cell.release),
         BOARD: board, CORE: lambda case: case.observation.cell.core, SUPPLY: supply}
 
@@ -201,11 +203,12 @@ def _leave_out(cases: Sequence[Case], layers: Sequence[Observation],
         if left is None:
             continue
         rest = [case for case in cases if key(case) != left]
-        # the layers of a network or core that is left out leave with it
-        kept = [layer for layer in layers if not any(
-            layer.cell.core == case.observation.cell.core for case in cases if key(case) == left)]
-        learning = learn([*(case.observation for case in rest), *kept], judged=judged)
         out = [case for case in cases if key(case) == left]
+        # the layers of a core, or of a library, that is left out leave with it
+        kept = [layer for layer in layers
+                if layer.cell.core not in {case.observation.cell.core for case in out}
+                and layer.cell.library in {case.observation.cell.library for case in rest}]
+        learning = learn([*(case.observation for case in rest), *kept], judged=judged)
         guesses += _guess(learning, out, fit_baselines(case.row for case in rest))
     return tuple(guesses)
 

@@ -12,7 +12,7 @@ from benchmarks.accuracy.calibrated import Guess, Validation, energy_r2
 from benchmarks.accuracy.coverage import coverage_band, effective_count
 from benchmarks.accuracy.specifications import CORE_RATIO, FOREST, FOUR, PER_MAC, POWER
 from benchmarks.accuracy.targets import list_targets
-from calibration.fitting.overlay import list_shipped, read_overlay
+from calibration.fitting.overlay import STRANGER, list_shipped, read_overlay
 from twin.learning.observations import hash_counts, hash_data, with_energy
 
 MANY = 20
@@ -57,6 +57,8 @@ def make_calibrated_report(validation: Validation) -> str:
         _baseline_table(validation, (POWER,)),
         "**Latency, calibrated, by board and runtime: median (n), largest**",
         _board_table(validation),
+        "**Latency, a library left out with all its releases, by library**",
+        _library_table(validation),
         "**Layers of the Apollo510 (Cortex-M55): cycles of each distinct shape of kws, predicted "
         "from the other shapes**",
         _layer_table(validation),
@@ -71,7 +73,7 @@ def _currency(validation: Validation) -> str:
     stale = []
     for path in list_shipped():
         overlay = read_overlay(path)
-        rows = [o for o in observations if o.cell.library == overlay.library]
+        rows = [o for o in observations if overlay.library in (o.cell.library, STRANGER)]
         if (overlay.made_with["counts_sha256"], overlay.data.sha256) != (
                 hash_counts(rows), hash_data(observations)):
             stale.append(f"{path.parent.name}/{path.stem}")
@@ -163,6 +165,20 @@ def _board_table(validation: Validation) -> str:
                      if (found := cells[key].get(protocol)) else "-" for protocol in protocols)]
             for key in sorted(cells)]
     return _table(("board", "runtime", *protocols), rows)
+
+
+def _library_table(validation: Validation) -> str:
+    """By library left out: its prices came from the spread between the others."""
+    guesses = validation.guesses.get(calibrated.LIBRARY, ())
+    rows = []
+    for library in dict.fromkeys(guess.observation.cell.library for guess in guesses):
+        own = [guess for guess in guesses if guess.observation.cell.library == library]
+        errors = 100 * np.abs(np.expm1(-_time_errors(own)))
+        reach = [math.exp(guess.time_band.up * guess.time_sd) for guess in own]
+        rows.append([library, str(len(own)), f"{np.median(errors):.1f} %", f"{errors.max():.1f} %",
+                     f"{100 * _time_covered(own).mean():.0f} %", f"x{np.median(reach):.1f}"])
+    return _table(("library", "n", "median", "largest", "90 % interval covers",
+                   "its reach, median"), rows)
 
 
 def _layer_table(validation: Validation) -> str:

@@ -36,7 +36,8 @@ class Target:
 
 def list_targets(validation: Validation) -> tuple[Target, ...]:
     """Return every target with its figure, from rows left out of the fit."""
-    found = [*_known_boards(validation), *_strangers(validation), _layers(validation),
+    found = [*_known_boards(validation), *_strangers(validation), *_libraries(validation),
+             _layers(validation),
              *_energy(validation)]
     return tuple(target for target in found if target.rows)
 
@@ -80,6 +81,25 @@ def _strangers(validation: Validation) -> list[Target]:
         what=f"time, {calibrated.CORE}: where core-ratio scaling says something",
         rows=len(scaled), found=f"{ours:.1f} %", wanted=f"below its {theirs:.1f} %",
         met=ours < theirs)]
+
+
+def _libraries(validation: Validation) -> list[Target]:
+    """Every row the same, and every library the same: most rows are of one vendor's."""
+    guesses = validation.guesses.get(calibrated.LIBRARY, ())
+    errors = errors_pct(g.time_error for g in guesses)
+    libraries = dict.fromkeys(g.observation.cell.library for g in guesses)
+    medians = [_median(errors_pct(g.time_error for g in guesses
+                                  if g.observation.cell.library == library))
+               for library in libraries]
+    low, _, inside = coverage(guesses)
+    return [Target(
+        what=f"time, {calibrated.LIBRARY}", rows=len(errors), found=f"{_median(errors):.1f} %",
+        wanted="median < 20 %", met=_median(errors) < 20), Target(
+        what=f"time, {calibrated.LIBRARY}: median of {len(medians)} libraries' medians",
+        rows=len(errors), found=f"{_median(np.array(medians)):.1f} %", wanted="< 20 %",
+        met=_median(np.array(medians)) < 20), Target(
+        what=f"time, {calibrated.LIBRARY}: 90 % intervals cover", rows=len(guesses),
+        found=f"{100 * inside:.0f} %", wanted=f"at least {100 * low:.0f} %", met=inside >= low)]
 
 
 def coverage(guesses: Sequence[Guess]) -> tuple[float, float, float]:

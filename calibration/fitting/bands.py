@@ -35,7 +35,8 @@ def choose_band(fit: Fit, left_out: HeldOut | None, cell: Cell, boards: int,
     Band
         Quantiles of the errors on the same board, or on boards of the same library where it has
         too few rows; Student t between boards for a board, or a release, not measured. For a board
-        it is scaled by how wrong boards left out are beside what was stated.
+        it is scaled by how wrong boards left out are beside what was stated. A library nobody
+        measured takes Student t between libraries, scaled by libraries left out.
 
     Notes
     -----
@@ -43,6 +44,9 @@ def choose_band(fit: Fit, left_out: HeldOut | None, cell: Cell, boards: int,
     at least as far as what it borrows from.
     """
     cells = fit.evidence.cells
+    libraries = [other.library for other in cells]
+    if cell.library not in libraries:
+        return student_band(len(set(libraries)), scale=stranger_scale(fit, libraries))
     usable = [] if left_out is None else [
         row for row, key in enumerate(left_out.keys)
         if key != without and np.isfinite(left_out.scores[row])]

@@ -25,7 +25,7 @@ from hwmodels.files import DocumentError, read_yaml, write_whole
 
 SHIPPED = Path(__file__).parent / "shipped"
 LINEAGES_FILE = SHIPPED / "lineages.yaml"
-NETWORKS_FILE = SHIPPED / "networks.yaml"
+MEASURED_FILE = SHIPPED / "measured.yaml"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,7 +37,7 @@ class Cell:
     board, core : str
         Board and model of its core; "" is none of those measured.
     library : str
-        Kernel library, all releases together.
+        Kernel library, all releases together; "" is none of those measured.
     release : float
         Position of the release in the library's history.
     """
@@ -101,35 +101,19 @@ def _positions() -> Mapping[str, tuple[str, float]]:
         if facts["source"] not in document["sources"]:
             raise FitError(f"{LINEAGES_FILE}:libraries.{library}.source: {facts['source']!r} is "
                            "not in 'sources'")
-        for position, runtime in enumerate(facts["releases"]):
-            if runtime in positions:
-                raise FitError(f"{LINEAGES_FILE}:libraries.{library}: {runtime} is listed twice")
-            positions[runtime] = (library, float(position))
+        for position, builds in enumerate(facts["releases"]):
+            for runtime in builds if isinstance(builds, list) else [builds]:
+                if runtime in positions:
+                    raise FitError(f"{LINEAGES_FILE}:libraries.{library}: {runtime} is listed "
+                                   "twice")
+                positions[runtime] = (library, float(position))
     return positions
-
-
-def name_network(model: str) -> str:
-    """Return the name a published network goes by, whatever the publication calls it."""
-    plain = model.partition("__")[0].removesuffix("_int8")
-    return str(_networks()["same"].get(plain, plain))
-
-
-def name_family(network: str) -> str:
-    """Return the family of a network; one that is not listed is its own."""
-    for start, family in _networks()["families"].items():
-        if network.startswith(start):
-            return str(family)
-    return network
-
-
-@lru_cache(maxsize=1)
-def _networks() -> Mapping[str, Mapping[str, str]]:
-    document: Mapping[str, Any] = read_yaml(NETWORKS_FILE)
-    return document
 
 
 def list_releases(library: str) -> tuple[tuple[str, float], ...]:
     """Return the runtimes that are releases of a library, with their positions, oldest first."""
+    if library == STRANGER:
+        return ((STRANGER_RUNTIME, 0.0),)
     found = tuple((runtime, position) for runtime, (name, position) in _positions().items()
                   if name == library)
     return found or ((library, 0.0),)
@@ -140,6 +124,30 @@ LARGEST_FACTOR = 1e5
 
 UNMEASURED = "unmeasured"
 """Name of the file for boards nobody measured."""
+
+STRANGER = "unknown"
+"""Folder of overlays for libraries nobody measured: prices from the spread between libraries."""
+
+STRANGER_RUNTIME = "unknown@any"
+"""Runtime of their entries."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measured:
+    """How many rows were learnt from of a runtime on a board."""
+
+    board: str
+    core: str
+    runtime: str
+    rows: int
+
+
+@lru_cache(maxsize=1)
+def list_measured() -> tuple[Measured, ...]:
+    """Return what shipped overlays were learnt from, releases oldest first within a library."""
+    document: Mapping[str, Any] = read_yaml(MEASURED_FILE)
+    return tuple(Measured(**row) for row in document["measured"])
+
 
 Finite = Annotated[float, Field(allow_inf_nan=False)]
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
@@ -350,7 +358,7 @@ class _Dumper(yaml.SafeDumper):
 
 def shipped_path(library: str, board: str | None) -> Path:
     """Return where the overlay of a library on a board is kept; None: boards not measured."""
-    return SHIPPED / library / f"{board or UNMEASURED}.yaml"
+    return SHIPPED / (library or STRANGER) / f"{board or UNMEASURED}.yaml"
 
 
 def list_shipped() -> tuple[Path, ...]:

@@ -79,13 +79,15 @@ def leave_out_closely(fit: Fit, keys: Sequence[Hashable]) -> HeldOut:
     return HeldOut(log_errors=errors, sds=sds, keys=tuple(keys))
 
 
-def stranger_scale(fit: Fit) -> float:
+def stranger_scale(fit: Fit, keys: Sequence[Hashable] | None = None) -> float:
     """Return how large errors on boards left out are, in standard deviations stated of them.
 
     Parameters
     ----------
     fit : Fit
         To rows of several boards.
+    keys : sequence, optional
+        What is left out instead, one per row: libraries.
 
     Returns
     -------
@@ -93,12 +95,13 @@ def stranger_scale(fit: Fit) -> float:
         Root of the mean over boards of their mean squared scores; 1 with fewer than
         `FEWEST_BOARDS`, which say nothing of a spread, and at least `LEAST_SCALE`.
     """
-    boards = [cell.board for cell in fit.evidence.cells]
-    if len(set(boards)) < FEWEST_BOARDS:
+    if keys is None:
+        keys = [cell.board for cell in fit.evidence.cells]
+    if len(set(keys)) < FEWEST_BOARDS:
         return 1.0
-    scores = leave_out_closely(fit, boards).scores
-    squares = [np.mean(scores[[row for row, other in enumerate(boards) if other == board]] ** 2)
-               for board in dict.fromkeys(boards)]
+    scores = leave_out_closely(fit, keys).scores
+    squares = [np.mean(scores[[row for row, other in enumerate(keys) if other == key]] ** 2)
+               for key in dict.fromkeys(keys)]
     return max(float(np.sqrt(np.mean(squares))), LEAST_SCALE)
 
 

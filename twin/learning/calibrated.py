@@ -18,6 +18,7 @@ import numpy as np
 
 from calibration.fitting.intervals import Band, Interval, bound
 from calibration.fitting.overlay import (
+    STRANGER_RUNTIME,
     Entry,
     Estimate,
     Overlay,
@@ -43,6 +44,7 @@ from twin.prediction.certainty import Certainty, Draw, LayerCertainty
 from twin.prediction.host import CORE_EVENTS, family_of
 from twin.prediction.prediction import Prediction, predict
 from twin.prediction.replacement import ReplacementRange, replacement_range
+from twin.runtimes.choice import float_layers
 
 AUTO, NONE = "auto", "none"
 """Values of `calibration`: the shipped overlay that matches, or stated prices; else a file."""
@@ -94,6 +96,9 @@ class Calibration:
 
     def _describe(self) -> str:
         entry, rows = self.entry, self.entry.time.rows
+        if entry.runtime == STRANGER_RUNTIME:
+            return (f"{self.origin} overlay of the spread between libraries, for one nobody "
+                    f"measured, on {entry.board or 'a board nobody measured'}")
         if entry.board is not None and rows:
             return (f"{self.origin} overlay of {entry.board}, {entry.runtime}, learnt from {rows} "
                     f"row{'' if rows == 1 else 's'}")
@@ -125,7 +130,8 @@ def choose_calibration(deployment: Deployment, wanted: str = AUTO, *,
     Returns
     -------
     Calibration or None
-        None for "none", and for "auto" when nothing shipped matches.
+        None for "none", and for "auto" when nothing shipped matches; a library nobody measured
+        takes prices from the spread between libraries.
 
     Raises
     ------
@@ -138,7 +144,8 @@ def choose_calibration(deployment: Deployment, wanted: str = AUTO, *,
         return None
     runtime = runtime or deployment.runtime.identity
     if wanted == AUTO:
-        return shipped_calibration(deployment.board, runtime)
+        return (shipped_calibration(deployment.board, runtime)
+                or _stranger_calibration(deployment))
     overlay, board = read_overlay(Path(wanted)), deployment.board
     entry = find_entry(overlay, board=board.name, core=board.core.model, runtime=runtime)
     if entry is None:
@@ -158,6 +165,21 @@ def shipped_calibration(board: Board, runtime: str) -> Calibration | None:
     overlay = read_shipped(cell.library, cell.board)
     entry = None if overlay is None else find_entry(
         overlay, board=cell.board, core=cell.core, runtime=runtime)
+    return None if overlay is None or entry is None else _take(overlay, entry, "shipped")
+
+
+def _stranger_calibration(deployment: Deployment) -> Calibration | None:
+    """Return prices drawn from the spread between libraries, for one nobody measured.
+
+    None for our own firmware, whose machine code is read, and where most layers compute in float:
+    only libraries of integers were measured.
+    """
+    board, graph = deployment.board, deployment.graph
+    if deployment.runtime.is_compiled or 2 * len(float_layers(graph)) >= len(graph.layers):
+        return None
+    overlay = read_shipped("", board.name)
+    entry = None if overlay is None else find_entry(
+        overlay, board=board.name, core=board.core.model, runtime=STRANGER_RUNTIME)
     return None if overlay is None or entry is None else _take(overlay, entry, "shipped")
 
 

@@ -14,6 +14,7 @@ from calibration.fitting.bands import choose_band
 from calibration.fitting.identification import identify
 from calibration.fitting.intervals import Band
 from calibration.fitting.overlay import (
+    STRANGER,
     BandModel,
     Cell,
     Data,
@@ -160,13 +161,14 @@ def make_overlays(learning: Learning) -> dict[tuple[str, str | None], Overlay]:
     Returns
     -------
     dict
-        (library, board or None) to overlay; entries for every release of the library.
+        (library, board or None) to overlay; entries for every release of the library. The
+        library "" is one nobody measured: on every board its prices are drawn from the spread
+        between libraries.
     """
     overlays: dict[tuple[str, str | None], Overlay] = {}
-    libraries = dict.fromkeys(o.cell.library for o in learning.observations)
-    for library in libraries:
-        measured = [o for o in learning.observations if o.cell.library == library]
-        releases = list_releases(library)
+    for library in (*dict.fromkeys(o.cell.library for o in learning.observations), ""):
+        measured = [o for o in learning.observations if library in (o.cell.library, "")]
+        releases = list_releases(library or STRANGER)
         places = dict.fromkeys((o.cell.board, o.cell.core) for o in measured)
         for board, core in places:
             overlays[library, board] = _overlay(learning, library, [
@@ -181,9 +183,9 @@ def make_overlays(learning: Learning) -> dict[tuple[str, str | None], Overlay]:
 
 
 def _overlay(learning: Learning, library: str, entries: Sequence[Entry]) -> Overlay:
-    rows = [o for o in learning.observations if o.cell.library == library]
+    rows = [o for o in learning.observations if library in (o.cell.library, "")]
     return Overlay(
-        schema=1, library=library, entries=tuple(entries),
+        schema=1, library=library or STRANGER, entries=tuple(entries),
         made_with={"embedded-twin": version("embedded-twin"), "numpy": version("numpy"),
                    "counts_sha256": hash_counts(rows)},
         data=Data(sha256=hash_data(learning.observations), rows=len(learning.observations),
@@ -204,10 +206,9 @@ def _six(value: float) -> float:
 
 def make_entry(learning: Learning, cell: Cell, runtime: str) -> Entry:
     """Return the prices of a cell, measured or not, as an overlay keeps them."""
-    board = [o for o in learning.observations
-             if (o.cell.board, o.cell.library) == (cell.board, cell.library)]
+    library = [o for o in learning.observations if cell.library in (o.cell.library, "")]
+    board = [o for o in library if o.cell.board == cell.board]
     own = [o for o in board if o.cell == cell]
-    library = [o for o in learning.observations if o.cell.library == cell.library]
     kin = (board or [o for o in library if o.cell.core == cell.core] or library
            or list(learning.observations))
     boards = len({o.cell.board for o in learning.observations})
@@ -233,7 +234,9 @@ def _learnt(fit: Fit, left_out: HeldOut | None, cell: Cell, boards: int) -> Lear
     return Learnt(
         log=tuple(_six(value) for value in estimate.log),
         covariance=pack_covariance(estimate.covariance),
-        prior_sd=tuple(_six(value) for value in np.sqrt(np.diag(estimate.prior_covariance))),
+        # of the variance as it is kept: what was not learnt of is as wide after as before
+        prior_sd=tuple(float(f"{math.sqrt(_six(value)):.9g}")
+                       for value in np.diag(estimate.prior_covariance)),
         network_sd=_six(fit.noise.network_sd), row_sd=_six(fit.noise.row_sd),
         band=_to_model(choose_band(fit, left_out, cell, boards)),
         rows=told.rows, effective_parameters=round(told.effective_parameters, 3), rank=told.rank,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from os import PathLike, fspath
 from pathlib import Path
 
@@ -80,7 +80,7 @@ def calibrate_published(output: str | PathLike[str] | None = None, *,
         By name as shipped; those of a library on no known board are named by the library alone.
     """
     from calibration.datasets import published_rows
-    from calibration.fitting.overlay import SHIPPED, shipped_path
+    from calibration.fitting.overlay import MEASURED_FILE, SHIPPED, shipped_path
     from twin.learning.observations import observe_pmu_layers, observe_rows
     from twin.learning.overlays import learn, make_overlays
 
@@ -95,4 +95,18 @@ def calibrate_published(output: str | PathLike[str] | None = None, *,
             write_overlay(path, overlay)
         on_overlay(overlay, board, path)
         found[str(name)] = overlay
+    if output is not None:
+        _write_measured(Path(fspath(output)) / MEASURED_FILE.name, found.values())
     return found
+
+
+def _write_measured(path: Path, overlays: Iterable[Overlay]) -> None:
+    """Write what overlays were learnt from as a table, for who looks before reading them."""
+    import yaml
+
+    rows = [{"board": entry.board, "core": entry.core, "runtime": entry.runtime,
+             "rows": entry.time.rows}
+            for overlay in overlays for entry in overlay.entries if entry.board and entry.time.rows]
+    path.write_text("# What the overlays beside this file were learnt from; written with them.\n"
+                    + yaml.safe_dump({"schema": 1, "measured": rows}, sort_keys=False, width=100,
+                                     default_flow_style=None), encoding="utf-8")

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from calibration.errors import FitError
+from calibration.fitting.networks import name_family, name_network
 from calibration.fitting.overlay import (
     BandModel,
     Data,
@@ -18,8 +19,6 @@ from calibration.fitting.overlay import (
     list_releases,
     list_shipped,
     locate,
-    name_family,
-    name_network,
     pack_covariance,
     read_overlay,
     read_shipped,

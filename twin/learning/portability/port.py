@@ -10,7 +10,8 @@ import numpy as np
 
 from calibration.datasets import published_rows
 from calibration.errors import MeasurementError
-from calibration.fitting.overlay import Cell, locate, name_network
+from calibration.fitting.networks import name_network
+from calibration.fitting.overlay import Cell, locate
 from calibration.measurement.measurement import read_header
 from calibration.microbench.probes import RUNTIME
 from hwmodels.board.file import load_board
