@@ -22,7 +22,7 @@ from twin.deployment.deployment import Deployment
 from twin.learning.published import build_published, deploy_row
 from twin.network.graph import Graph
 from twin.network.operators import graph_macs
-from twin.prediction.prediction import predict
+from twin.prediction.prediction import Prediction, predict
 
 VERSION = "neural-art@3.0.0"
 GMACS_PER_S, MB_PER_S = 53.0, 370.0
@@ -77,6 +77,24 @@ def list_zoo_cases(version: str = VERSION) -> tuple[Case, ...]:
     return tuple(cases)
 
 
+def predict_judged(version: str = VERSION) -> list[tuple[str, float, Prediction]]:
+    """Return name, published milliseconds and prediction of every judged row."""
+    found = []
+    for row in _judged(version):
+        listed = row.model is not None
+        model = str(row.model) if listed else ZOO.get(row.model_name)
+        if model is not None and row.precision == "int8":
+            asked = row if listed else _as(row, model)
+            found.append((model, float(row.latency_ms or 0),
+                          predict(deploy_row(asked, build_published(model)))))
+    return found
+
+
+def family_of(name: str) -> str:
+    """Return the family of a published network."""
+    return next((family for start, family in FAMILIES.items() if name.startswith(start)), name)
+
+
 def _judged(version: str) -> list[PublishedRow]:
     raw = read_csv("stm32_zoo/measured.csv")
     return [row for row in published_rows(use="fit")
@@ -98,8 +116,7 @@ def _make_case(row: PublishedRow, graph: Graph) -> Case:
     assert coverage is not None
     name = str(row.model)
     return Case(
-        name=name.partition("__")[0], family=next(
-            (family for start, family in FAMILIES.items() if name.startswith(start)), name),
+        name=name.partition("__")[0], family=family_of(name),
         measured_ms=float(row.latency_ms or 0), predicted_ms=prediction.time_us / 1e3,
         macs=graph_macs(graph), weights_bytes=_streamed_bytes(deployment),
         epochs=len(prediction.epochs), npu_share=coverage.shares[0], host_share=coverage.shares[1])

@@ -8,6 +8,7 @@ so what is printed is in sample; the schedule is the twin's, nothing of it is fi
 
 from __future__ import annotations
 
+import math
 import sys
 import zlib
 from dataclasses import dataclass, replace
@@ -104,16 +105,18 @@ def list_speech_cases() -> tuple[SpeechCase, ...]:
 
 
 def print_cases() -> None:
-    """Print each network's time and host cycles beside the published ones."""
-    lines = ["| network | measured, ms | twin, ms | error | host cycles, theirs / ours | epochs |",
-             "| --- | --- | --- | --- | --- | --- |"]
+    """Print each network's time, host cycles and energy beside the published ones."""
+    lines = ["| network | measured, ms | twin, ms | error | host cycles, theirs / ours | epochs "
+             "| measured, uJ | twin, uJ | error |", "|" + " --- |" * 9]
     for case in list_speech_cases():
         said = case.prediction
         host = sum(epoch.pre_cpu_cycles + epoch.post_cpu_cycles for epoch in said.epochs)
         lines.append(
             f"| {case.name} | {case.measured_ms:.3f} | {said.time_us / 1e3:.3f} | "
             f"{said.time_us / 1e3 / case.measured_ms - 1:+.1%} | "
-            f"{case.measured_cpu_cycles:,.0f} / {host:,.0f} | {len(said.epochs)} |")
+            f"{case.measured_cpu_cycles:,.0f} / {host:,.0f} | {len(said.epochs)} | "
+            f"{case.measured_uj:.1f} | {said.energy_uj or math.nan:.1f} | "
+            f"{(said.energy_uj or math.nan) / case.measured_uj - 1:+.1%} |")
     sys.stdout.write("\n".join(lines) + "\n")
 
 

@@ -270,6 +270,10 @@ class Power:
                "the mean activity charge per cycle of that code.", section="power")] = None
     sleep_ma: Annotated[float | None, Key(
         CURRENT, "Current between inferences.", section="power")] = None
+    idle_mw: Annotated[float | None, Key(
+        Quantity(low=0, high=1e6, null=True),
+        "What the idle board draws; stated where the figures above are what work adds to it, so "
+        "that no energy holds it.", section="power")] = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

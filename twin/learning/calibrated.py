@@ -263,14 +263,18 @@ def predict_calibrated(deployment: Deployment, *, temperature: str = "warm",
     Returns
     -------
     Prediction
-        With `certainty` when learnt prices were used; where a cache's replacement policy is
-        assumed, every candidate is run and the whole time's interval spans them. Pure, as
-        `predict` is, in the deployment and the overlay.
+        With `certainty` when learnt prices were used, or an accelerator; where a cache's
+        replacement policy is assumed, every candidate is run and the whole time's interval spans
+        them. Pure, as `predict` is, in the deployment and the overlay.
     """
     chosen = (choose_calibration(deployment, calibration) if isinstance(calibration, str)
               else calibration)
     made = (predict(deployment, temperature=temperature) if chosen is None
             else _predict_learnt(deployment, chosen, temperature))
+    if made.epochs and calibration not in (None, NONE):
+        from twin.prediction.accelerator.certainty import assure_offloaded
+
+        made = dataclasses.replace(made, certainty=assure_offloaded(made))
     if deployment.own_scale is None:
         return made
     from twin.learning.voltage import note_voltage

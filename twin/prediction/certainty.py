@@ -67,6 +67,8 @@ class Certainty:
         Prices the data could not tell, that matter here.
     draw : Draw
         For differences between predictions.
+    epochs : tuple of Interval
+        Of an accelerator's epochs, in microseconds, in order.
     """
 
     calibration: str
@@ -77,6 +79,7 @@ class Certainty:
     extrapolating: tuple[str, ...]
     unidentified: tuple[str, ...]
     draw: Draw = field(repr=False)
+    epochs: tuple[Interval, ...] = ()
 
 
 def probability_faster(before_us: float, after_us: float, before: Draw, after: Draw) -> float:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -150,7 +150,8 @@ def _accelerated(prediction: Prediction) -> dict[str, Any]:
             {"name": name, "used_bytes": used, "size_bytes": npu.pool(name).size_bytes}
             for name, used in deployment.plan.used],
         "npu_energy_uj": None if energy is None else _quantity(*energy),
-        "epochs": [_epoch(prediction, epoch) for epoch in prediction.epochs],
+        "epochs": [_epoch(prediction, epoch, interval) for epoch, interval in zip(
+            prediction.epochs, _epoch_intervals(prediction), strict=True)],
         "coverage": {
             "npu_layers": coverage.npu_layers, "host_layers": coverage.host_layers,
             "npu_us": coverage.npu_us, "host_us": coverage.host_us,
@@ -159,11 +160,17 @@ def _accelerated(prediction: Prediction) -> dict[str, Any]:
     }
 
 
-def _epoch(prediction: Prediction, epoch: EpochPrediction) -> dict[str, Any]:
+def _epoch_intervals(prediction: Prediction) -> Sequence[Interval | None]:
+    sure = prediction.certainty
+    return sure.epochs if sure is not None and sure.epochs else [None] * len(prediction.epochs)
+
+
+def _epoch(prediction: Prediction, epoch: EpochPrediction,
+           interval: Interval | None) -> dict[str, Any]:
     return {
         "index": epoch.index, "name": epoch.name, "kind": epoch.kind,
         "layers": list(epoch.run.epoch.layers), "start_us": epoch.start_us,
-        "time_us": epoch.time_us, "energy_uj": bill_energy_uj(epoch.bill),
+        "time_us": _quantity(epoch.time_us, interval), "energy_uj": bill_energy_uj(epoch.bill),
         "pre_cpu_cycles": _number(epoch.pre_cpu_cycles),
         "post_cpu_cycles": _number(epoch.post_cpu_cycles),
         "core_npu_cycles": epoch.run.core_npu_cycles, "compute_cycles": epoch.run.compute_cycles,

@@ -323,6 +323,9 @@ def _warnings(deployment: Deployment, layers: tuple[LayerPrediction, ...],
     if any(layer.energy_uj is None for layer in layers):
         warnings.append(f"energy is not known: {deployment.board.name} has no complete current "
                         "figures")
+    elif deployment.board.power.idle_mw is not None:
+        warnings.append("energy is what an inference adds to the idle board, which draws "
+                        f"{deployment.board.power.idle_mw:,.0f} mW that are in no figure")
     return tuple(warnings)
 
 

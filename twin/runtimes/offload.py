@@ -30,6 +30,46 @@ _CONVERT: Mapping[str, Callable[[float], float]] = {"int": int, "float": float}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Spread:
+    """How far predictions of an accelerator are off, by where the time passes.
+
+    Parameters
+    ----------
+    reach : float
+        Standard deviations an interval of nine in ten reaches: Student t over the families.
+    families : int
+        Of networks behind it.
+    network : float
+        Deviation of the logarithm of a whole network's time.
+    schedule : float
+        Of one epoch's, as the compiler may cut a network otherwise.
+    epoch : float
+        Of the cycles of one epoch like the profiled ones.
+    hand_over, moved, host, outside, unseen : float
+        Of the host around epochs; of operators it steps; of its own kernels; of waiting for
+        memory outside the chip; of units and widths that were not profiled.
+    profiled : tuple of str
+        Roles of the units in profiled epochs.
+    """
+
+    reach: float = 2.92
+    families: int = 0
+    network: float = 0.5
+    schedule: float = 0.3
+    epoch: float = 0.1
+    hand_over: float = 0.5
+    moved: float = 0.5
+    host: float = 0.5
+    outside: float = 0.6
+    unseen: float = 0.3
+    profiled: tuple[str, ...] = ()
+
+    def sd(self, part: str) -> float:
+        """Return the deviation a part of the time has in common; of profiled hardware none."""
+        return 0.0 if part == "hardware" else float(getattr(self, part))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Offload:
     """How a compiler maps a network onto an accelerator.
 
@@ -45,6 +85,8 @@ class Offload:
         Host cycles to step one moved operator, its engines' hand-over apart.
     rules : UnitRules
         How a layer becomes work for units, and which layers share an epoch.
+    spread : Spread
+        How far predictions are off; wide and assumed where the file does not say.
     """
 
     family: str
@@ -52,6 +94,7 @@ class Offload:
     moved_operators: tuple[str, ...]
     move_cycles: float
     rules: UnitRules
+    spread: Spread = Spread()
 
 
 def read_offload(where: str, leaves: Mapping[str, Any], number: Number) -> Offload:
@@ -76,9 +119,9 @@ def read_offload(where: str, leaves: Mapping[str, Any], number: Number) -> Offlo
     needed = ("family", *(part.name for part in dataclasses.fields(kind)), "host_operators",
               "moved_operators", "move_cycles")
     for key in leaves:
-        if key not in (*needed, "rules"):
+        if key not in (*needed, "rules", "spread"):
             raise RuntimeRefusedError(f"{where}.{key}: unknown key; "
-                                      + did_you_mean(key, (*needed, "rules")))
+                                      + did_you_mean(key, (*needed, "rules", "spread")))
     missing = [key for key in needed if key not in leaves]
     if missing:
         raise RuntimeRefusedError(f"{where}.{missing[0]}: missing")
@@ -91,7 +134,21 @@ def read_offload(where: str, leaves: Mapping[str, Any], number: Number) -> Offlo
         family=str(leaves["family"]), host_operators=tuple(leaves["host_operators"]),
         moved_operators=tuple(leaves["moved_operators"]),
         rules=_read_rules(kind, where, leaves, number),
-        move_cycles=number("offload.move_cycles", leaves["move_cycles"]))
+        move_cycles=number("offload.move_cycles", leaves["move_cycles"]),
+        spread=_read_spread(f"{where}.spread", leaves.get("spread") or {}, number))
+
+
+def _read_spread(where: str, leaves: Mapping[str, Any], number: Number) -> Spread:
+    """Read `offload.spread`: numbers with their source, and the names of profiled units."""
+    known = [part.name for part in dataclasses.fields(Spread)]
+    for key in leaves:
+        if key not in known:
+            raise RuntimeRefusedError(f"{where}.{key}: unknown key; {did_you_mean(key, known)}")
+    values: dict[str, Any] = {key: number(f"offload.spread.{key}", leaf)
+                              for key, leaf in leaves.items() if key != "profiled"}
+    if "families" in values:
+        values["families"] = int(values["families"])
+    return Spread(**values, profiled=tuple(str(name) for name in leaves.get("profiled", ())))
 
 
 def _find_rules(where: str, name: str) -> type[UnitRules]:

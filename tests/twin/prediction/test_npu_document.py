@@ -8,6 +8,7 @@ import pytest
 
 from hwmodels.board.file import load_board
 from twin.deployment.deployment import deploy
+from twin.learning.calibrated import predict_calibrated
 from twin.prediction.accelerator.energy import estimate_npu_energy
 from twin.prediction.document import dump_document, load_schema, to_document
 from twin.prediction.prediction import predict
@@ -63,10 +64,46 @@ def test_energy_of_the_npu_is_the_sum_of_its_lines_with_a_wide_interval(document
     value_uj, interval = estimate_npu_energy(PREDICTION.bill, PREDICTION.deployment.board)
     lines = [line.energy_pj for line in PREDICTION.bill.lines if line.event.startswith("npu_")]
     assert value_uj == pytest.approx(math.fsum(lines) * 1e-6)
-    # Every price is stated with a relative deviation of one: ln 2 of variance.
-    assert interval.high / value_uj == pytest.approx(math.exp(1.645 * math.sqrt(math.log(2))))
+    # R, the mean of the prices' deviations weighted by energy, as if they erred together
+    unsure = {fact.path: fact.rel_sd or 0.0 for fact in load_board("stm32n6570_dk").facts}
+    paths = {"npu_mac": "npu.energy.mac_pj.{}", "npu_op": "npu.energy.op_pj",
+             "npu_active": "npu.energy.active_pj_per_cycle",
+             "npu_idle": "npu.energy.idle_pj_per_cycle", "npu_ram_byte": "npu.pools.{}.byte_pj",
+             "npu_external_byte": "npu.pools.{}.byte_pj"}
+    relative = math.fsum(line.energy_pj * unsure[paths[line.event].format(line.place)]
+                         for line in PREDICTION.bill.lines if line.event in paths) * 1e-6 / value_uj
+    assert interval.high / value_uj == pytest.approx(
+        math.exp(1.645 * math.sqrt(math.log(1 + relative**2))))
     assert document["npu_energy_uj"]["value"] == value_uj
     # Order of magnitude of published boards above idle, for networks of this size: 5 to 35 pJ/MAC.
     assert interval.low < 7.2e-6 * PREDICTION.macs < interval.high
-    assert all(fact.kind == "assumed" for fact in load_board("stm32n6570_dk").facts
-               if fact.path.startswith("npu.energy"))
+
+
+def test_an_accelerator_has_intervals_of_network_layers_and_epochs():
+    deployment = PREDICTION.deployment
+    said = predict_calibrated(deployment)
+    sure = said.certainty
+    assert predict_calibrated(deployment, calibration="none").certainty is None
+    assert said.time_us == PREDICTION.time_us and sure.time_us.holds(said.time_us)
+    assert sure.energy_uj.holds(said.energy_uj)
+    assert len(sure.epochs) == len(said.epochs) and len(sure.layers) == len(said.layers)
+    for epoch, interval in zip(said.epochs, sure.epochs, strict=True):
+        assert interval.holds(epoch.time_us)
+        # an epoch alone is less sure than the network
+        assert interval.high / epoch.time_us > sure.time_us.high / said.time_us
+    written = json.loads(dump_document(to_document(said)))
+    jsonschema.Draft202012Validator(load_schema()).validate(written)
+    assert written["epochs"][0]["time_us"]["low"] == sure.epochs[0].low
+
+
+def test_intervals_are_wider_where_nothing_was_learnt():
+    def reach(**changes):
+        said = predict_calibrated(PREDICTION.deployment.replace(
+            {key.replace("__", "."): value for key, value in changes.items()}))
+        return said.certainty.time_us.high / said.time_us, said.certainty.extrapolating
+
+    plain, reasons = reach()
+    outside, why = reach(placement__arena="psram")
+    host, whose = reach(offload__host="conv_2d")
+    assert outside > plain and host > plain
+    assert not reasons and "outside the chip" in why[0] and "operators on the host" in whose[0]

@@ -1,8 +1,15 @@
-"""Energy of an accelerator and its memories, with an interval as wide as its prices are unsure."""
+"""Energy of an accelerator, its memories and its host, with intervals as wide as their prices are.
+
+    interval = E exp(-+ 1.645 sqrt(ln(1 + R^2))),  R = sum over prices of E_i r_i / E
+
+r are the relative deviations the board file states. Errors are taken as common to all prices,
+which makes an interval as wide as it can be.
+"""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Mapping
 
 from calibration.fitting.intervals import Interval
 from hwmodels.board.facts import Board
@@ -18,6 +25,9 @@ _PATHS = {"npu_mac": "npu.energy.mac_pj.{}", "npu_op": "npu.energy.op_pj",
           "npu_ram_byte": "npu.pools.{}.byte_pj", "npu_external_byte": "npu.pools.{}.byte_pj"}
 """Path in the board file of the price of each event that costs energy."""
 
+_CURRENTS = {"leakage": "leakage_ma", "clock_tree": "clock_tree_ma_per_mhz"}
+"""Key in `power` of the current behind a host's event; all others are its activity's."""
+
 
 def estimate_npu_energy(bill: Bill, board: Board) -> tuple[float, Interval] | None:
     """Return what an accelerator and its memories draw in an inference, the host left out.
@@ -32,31 +42,50 @@ def estimate_npu_energy(bill: Bill, board: Board) -> tuple[float, Interval] | No
     Returns
     -------
     tuple of (float, Interval) or None
-        Microjoules at the rail, and where nine in ten would lie; None without an accelerator, or
-        where a price is not known.
+        Microjoules at the rail, and where nine in ten would lie, by the equation of the module;
+        None without an accelerator, or where a price is not known.
+    """
+    lines = [line for line in bill.lines if line.event in _PATHS]
+    if any(line.energy_pj is None for line in lines):
+        return None
+    total_uj = math.fsum(line.energy_pj or 0.0 for line in lines) * 1e-6
+    return (total_uj, _bound(total_uj, energy_sd(lines, board))) if total_uj else None
 
-    Notes
-    -----
-    energy = sum of counts x prices, log-normal with the relative deviations r the board file
-    states: R = sum of E_i r_i / E, the interval E exp(-+ 1.645 sqrt(ln(1 + R^2))). Errors are taken
-    as common to all prices, which makes it as wide as it can be: all come from other chips.
+
+def energy_sd(lines: Iterable[BillLine], board: Board) -> float:
+    """Return the standard deviation of the logarithm of a bill's energy, host included.
+
+    Parameters
+    ----------
+    lines : iterable of BillLine
+        With known energies.
+    board : Board
+        Whose file says how sure its prices are.
     """
     parts: dict[str, float] = {}
-    for line in bill.lines:
-        if line.event in _PATHS:
-            if line.energy_pj is None:
-                return None
-            path = _path(line)
-            parts[path] = parts.get(path, 0.0) + line.energy_pj * 1e-6
-    total_uj = math.fsum(parts.values())
-    if not total_uj:
-        return None
-    unsure = {fact.path: fact.rel_sd or 0.0 for fact in board.facts}
-    relative = math.fsum(part * unsure.get(path, 0.0)
-                         for path, part in parts.items()) / total_uj
-    factor = math.exp(_DEVIATIONS * math.sqrt(math.log1p(relative**2)))
-    return total_uj, Interval(low=total_uj / factor, high=total_uj * factor, level=LEVEL)
+    for line in lines:
+        path = _path(line, board)
+        parts[path] = parts.get(path, 0.0) + (line.energy_pj or 0.0)
+    total = math.fsum(parts.values())
+    if not total:
+        return 0.0
+    unsure = _deviations(board)
+    relative = math.fsum(part * unsure.get(path, 0.0) for path, part in parts.items()) / total
+    return math.sqrt(math.log1p(relative**2))
 
 
-def _path(line: BillLine) -> str:
-    return _PATHS[line.event].format(line.place)
+def _deviations(board: Board) -> Mapping[str, float]:
+    """Relative deviation of each fact that states one."""
+    return {fact.path: fact.rel_sd for fact in board.facts if fact.rel_sd is not None}
+
+
+def _bound(value_uj: float, sd: float) -> Interval:
+    factor = math.exp(_DEVIATIONS * sd)
+    return Interval(low=value_uj / factor, high=value_uj * factor, level=LEVEL)
+
+
+def _path(line: BillLine, board: Board) -> str:
+    if line.event in _PATHS:
+        return _PATHS[line.event].format(line.place)
+    key = _CURRENTS.get(line.event, "activity_ma_per_mhz")
+    return f"power.{key}.{board.power.voltage_scale}"

@@ -24,15 +24,15 @@ def coverage_pairs(prediction: Prediction) -> list[tuple[str, str]]:
 
 
 def _energy_pairs(prediction: Prediction) -> list[tuple[str, str]]:
-    """Energy of the accelerator and its memories, which no meter has confirmed."""
+    """Energy of the accelerator and its memories, at what its prices are unsure by."""
     deployment = prediction.deployment
     found = deployment.target.estimate_energy(deployment.board, prediction.bill)
     if found is None:
         return []
     value_uj, interval = found
     per_mac = f", {significant(value_uj * 1e6 / prediction.macs, 2)} pJ/MAC" * bool(prediction.macs)
-    return [("NPU energy", f"{format_energy(value_uj)} assumed, {100 * interval.level:.0f} % "
-                           f"interval {format_energy(interval.low)} to "
+    return [("NPU energy", f"{format_energy(value_uj)}, {100 * interval.level:.0f} % interval "
+                           f"{format_energy(interval.low)} to "
                            f"{format_energy(interval.high)}{per_mac}; the host's is apart")]
 
 
