@@ -196,7 +196,10 @@ def line_bytes_of(section: Section, cache: Section) -> int | None:
         return int(cache.line_bytes.value)
     reads = {section.memories[name].read_bytes for name in cache.serves}
     read = reads.pop() if len(reads) == 1 else None
-    return None if read is None else int(read.value)
+    if read is None:
+        return None
+    longest = cache.line_max_bytes
+    return int(read.value) if longest is None else min(int(read.value), int(longest.value))
 
 
 def _caches(section: Section) -> Iterator[Broken]:

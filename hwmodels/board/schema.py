@@ -21,6 +21,7 @@ from hwmodels.board.declaration import (
     ENERGY,
     FREQUENCIES,
     RATE,
+    SIZE,
     TEXT,
     VOLTAGE,
     VOLTAGES,
@@ -82,6 +83,14 @@ class MemoryKeys:
         VOLTAGE, "Lowest supply the table holds for.")] = None
 
 
+class CacheKeys:
+    """Of a cache whose line is one array read."""
+
+    line_max_bytes: Annotated[Any, Key(
+        SIZE, "Longest line the part has, where `line_bytes` is absent: a wider read fills no "
+              "more.")] = None
+
+
 class SupplyKeys:
     """Of the supply: what the part allows."""
 
@@ -130,7 +139,7 @@ class BoardFile:
     clocks: Annotated[Any, Key(
         Table(Part(Clock, ClockKeys), "NAME"), "A frequency, or another clock and a divider.")]
     cores: Annotated[Any, Key(Table(Part(Core), "NAME"), Core.__doc__)]
-    caches: Annotated[Any, Key(Table(Part(Cache), "NAME"), Cache.__doc__)] = ()
+    caches: Annotated[Any, Key(Table(Part(Cache, CacheKeys), "NAME"), Cache.__doc__)] = ()
     memories: Annotated[Any, Key(
         Table(Part(Memory, MemoryKeys), "NAME"), "A memory as a load or store meets it.")]
     buses: Annotated[Any, Key(Table(Part(Bus), "NAME"), Bus.__doc__)] = ()

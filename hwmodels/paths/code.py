@@ -30,7 +30,13 @@ from hwmodels.counts import CountLine
 from hwmodels.isa.instruction import parse_code
 from hwmodels.kernel import Access, Block, Kernel, Loop, Operand
 from hwmodels.paths.data import code_cache, count_line, run_nests
-from hwmodels.paths.refill import beat_bytes, clock_ratio, line_wait_cycles, refill_cycles
+from hwmodels.paths.refill import (
+    beat_bytes,
+    clock_ratio,
+    first_bytes,
+    line_wait_cycles,
+    refill_cycles,
+)
 
 HALFWORD = 2
 """Instructions of T32 begin at multiples of it; a narrow one is that long."""
@@ -173,7 +179,7 @@ class CodePath:
         ratio = clock_ratio(self.board, memory)
         last = refill_cycles(self.board, memory, line_bytes) + ratio
         first = refill_cycles(self.board, memory, min(
-            line_bytes, math.ceil(beat_bytes(self.board, memory)))) + ratio
+            line_bytes, first_bytes(self.board, memory))) + ratio
         if last <= 1.0:
             return []
         waits = math.fsum(

@@ -27,8 +27,8 @@ from hwmodels.cache.set_associative import (
 from hwmodels.counts import CountLine
 from hwmodels.kernel import Kernel
 from hwmodels.paths.refill import (
-    beat_bytes,
     clock_ratio,
+    first_bytes,
     line_wait_cycles,
     refill_cycles,
     write_back_cycles,
@@ -91,9 +91,6 @@ NO_CACHE = Cache(name="none", size_bytes=32, line_bytes=32, ways=1, enabled=Fals
 
 run_nests = lru_cache(maxsize=1024)(simulate_nests)
 """`simulate_nests`, kept by content: a second prediction, or one at another clock, is free."""
-
-WORD_BYTES = 4
-"""What a load waits for: of a line that comes critical word first, over however many beats."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -253,8 +250,8 @@ class DataPath:
         waited = min(waits, self._read_ahead(cache, memory, budget))
         hidden = 0.0
         if cache.critical_word_first:
-            word = refill_cycles(board, memory, min(
-                cache.line_bytes, max(WORD_BYTES, math.ceil(beat_bytes(board, memory)))))
+            word = refill_cycles(board, memory, min(cache.line_bytes,
+                                                    first_bytes(board, memory)))
             hidden = budget.hide(operand.read_misses, max(0.0, base + waited - word))
         exposed = base + waited - hidden
         waited = min(waited, exposed)

@@ -14,6 +14,9 @@ from hwmodels.board.external import sdram_cycles, serial_cycles
 from hwmodels.board.facts import Board, Memory
 from hwmodels.board.memory import burst_cycles
 
+WORD_BYTES = 4
+"""Of the core: the least that is waited for."""
+
 
 def line_cycles(memory: Memory, size_bytes: int, moved_bytes: float, *,
                 write: bool = False) -> float:
@@ -118,3 +121,9 @@ def beat_bytes(board: Board, memory: Memory) -> float:
     if memory.bytes_per_cycle is not None:
         return memory.bytes_per_cycle
     return board.bus(memory.bus).width_bytes if memory.bus is not None else memory.read_bytes
+
+
+def first_bytes(board: Board, memory: Memory) -> int:
+    """Return bytes that come first of a line: a beat, or one array read where that is less."""
+    beat = math.ceil(beat_bytes(board, memory))
+    return max(WORD_BYTES, min(beat, memory.read_bytes))
