@@ -144,6 +144,8 @@ class Kernel:
         Footprint of the code that runs, for instruction fetch.
     assumed : bool
         No source and no data stands behind the structure.
+    calls : int
+        Calls of it in a row that the blocks, accesses and products are of.
     """
 
     name: str
@@ -154,6 +156,7 @@ class Kernel:
     useful_macs: int = 0
     code_bytes: int = 0
     assumed: bool = False
+    calls: int = 1
 
 
 def walk_accesses(nests: tuple[Nest, ...]) -> Iterator[tuple[tuple[int, ...], Access]]:

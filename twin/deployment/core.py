@@ -84,12 +84,21 @@ def lower_on_core(deployment: Deployment) -> tuple[tuple[Kernel, ...], ...]:
         lowering = deployment.runtime.lowering(
             layer.op, layer_dtype(graph, layer), core.isa)
         try:
-            lowered.append(lowering.lower(graph, layer, site))
+            lowered.append(_take_turns(layer, lowering.lower(graph, layer, site)))
         except KernelError as error:
             raise RuntimeRefusedError(
                 f"{graph.source}: layer {layer.index} {layer.op} {layer.name!r} does not fit the "
                 f"kernels of {deployment.runtime.identity}: {error}") from error
     return tuple(lowered)
+
+
+def _take_turns(layer: Layer, kernels: tuple[Kernel, ...]) -> tuple[Kernel, ...]:
+    """Return the kernels as often as the layer's loop turns."""
+    if layer.repeats == 1:
+        return kernels
+    from twin.runtimes.lowering.turns import repeat_kernel
+
+    return tuple(repeat_kernel(kernel, layer.repeats) for kernel in kernels)
 
 
 def code_address(deployment: Deployment) -> int:

@@ -91,7 +91,8 @@ def _price_layer(runtime: Runtime, kernels: Sequence[Kernel], runs: Sequence[Ker
                  prices: Prices) -> LayerCost:
     bills = [make_bill(run.counts, _scale_work(prices, runtime, kernel.family))
              for kernel, run in zip(kernels, runs, strict=True)]
-    calls = _count_calls(max(len(kernels), int(runtime.dispatches_aliases)))
+    calls = _count_calls(max(sum(kernel.calls for kernel in kernels),
+                             int(runtime.dispatches_aliases)))
     return LayerCost(
         bill=merge_bills([*bills, make_bill(calls, prices)]),
         counts=merge_counts([*(run.counts for run in runs), calls]),

@@ -142,7 +142,7 @@ def explain_host(graph: Graph, layer: Layer, planner: Planner) -> str:
     if wide:
         return f"{wide[0]}, the NPU computes 8-bit integers"
     moved = layer.op in offload.moved_operators
-    if layer.op in offload.host_operators or not (moved or layer.op in ROLES):
+    if layer.op in offload.host_operators or layer.repeats > 1 or not (moved or layer.op in ROLES):
         return "no operator of the NPU"
     if not moved:
         if reason := offload.rules.explain_host(graph, layer, npu):

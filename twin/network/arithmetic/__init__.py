@@ -26,6 +26,9 @@ def find_operation(graph: Graph, layer: Layer) -> Operation:
     RuntimeRefusedError
         When there is no kernel for the operator on these types.
     """
+    if layer.repeats > 1:
+        raise RuntimeRefusedError(f"layer {layer.index} {layer.op}: runs {layer.repeats} times in "
+                                  "a loop; the firmware has none")
     source, target = (graph.tensors[i].dtype for i in (layer.inputs[0], layer.outputs[0]))
     if layer.op == "quantize" and (source, target) == ("float32", "int8"):
         return floating.quantise

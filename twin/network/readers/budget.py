@@ -14,6 +14,10 @@ TIMES_FILE = 4
 """How often a file's own size they may take besides."""
 
 
+MAX_TENSORS = 2**19
+"""Tensors of all subgraphs together, those of a graph that is called twice counted twice."""
+
+
 class Budget:
     """Bytes a reader may still make out of a file.
 
@@ -41,6 +45,18 @@ class Budget:
             raise ModelError(f"{self._path}: {what} makes {size_bytes:,} bytes out of constants; "
                              f"at most {self._whole:,} for a file of this size")
         self._left -= size_bytes
+
+
+def check_tensors(path: str, count: int) -> None:
+    """Refuse a file of more tensors than `MAX_TENSORS`.
+
+    Raises
+    ------
+    ModelError
+        Naming the file and both numbers.
+    """
+    if count > MAX_TENSORS:
+        raise ModelError(f"{path}: {count:,} tensors; at most {MAX_TENSORS:,} are read")
 
 
 def check_operators(path: str, count: int) -> None:

@@ -19,34 +19,43 @@ import numpy as np
 
 from twin.errors import ModelError
 from twin.network.graph import Graph, Layer, Quantization, Tensor
+from twin.network.readers.budget import Budget, check_tensors
 from twin.network.readers.model_file import read_bytes
 from twin.network.readers.refusal import UnsupportedError, copy_layer, refuse_unknown
-from twin.network.readers.tflite_operators import CONVERTERS, Node
+from twin.network.readers.tflite_control import RESOURCE, Inliner, Subgraph
+from twin.network.readers.tflite_nodes import Node
+from twin.network.readers.tflite_operators import CONVERTERS
 from twin.network.readers.verification import verify_graph
 
 IDENTIFIER = b"TFL3"
 
 DTYPES = {0: "float32", 1: "float16", 2: "int32", 3: "uint8", 4: "int64", 6: "bool", 7: "int16",
-          9: "int8", 10: "float64", 15: "uint32", 17: "int4"}
+          9: "int8", 10: "float64", 12: "uint64", 13: RESOURCE, 15: "uint32", 16: "uint16",
+          17: "int4"}
 """Schema TensorType by number; what is missing here (strings, complex ...) is refused."""
 
-CONTROL_FLOW = {"CALL", "CALL_ONCE", "IF", "WHILE", "STABLEHLO_WHILE", "STABLEHLO_COMPOSITE",
-                "STABLEHLO_REDUCE_WINDOW", "STABLEHLO_SCATTER", "STABLEHLO_SORT"}
-"""Operators that run another subgraph."""
+CONTROL_FLOW = {"STABLEHLO_WHILE", "STABLEHLO_COMPOSITE", "STABLEHLO_REDUCE_WINDOW",
+                "STABLEHLO_SCATTER", "STABLEHLO_SORT"}
+"""Operators that run another subgraph, besides those `tflite_control` puts in line."""
 
 
 @dataclass(slots=True)
 class _File:
-    """A model being read; `place` says what is being read, for errors."""
+    """A model being read; `place` says what is being read, for errors.
+
+    Tensors of all subgraphs are numbered through, the first one's as in the file; `homes` says
+    where each is stated, None for one the reader made.
+    """
 
     path: str
     content: bytes
     model: Any
-    subgraph: Any
+    budget: Budget
     place: str = "header"
     tensors: dict[int, Tensor] = field(default_factory=dict)
-    added: list[Tensor] = field(default_factory=list)
-    tensor_count: int = 0
+    homes: list[tuple[Any, int] | None] = field(default_factory=list)
+    names: list[str] = field(default_factory=list)
+    states: dict[int, int] = field(default_factory=dict)
 
 
 def read_tflite(path: str | Path, *, assume_unsupported: str | None = None) -> Graph:
@@ -71,17 +80,18 @@ def read_tflite(path: str | Path, *, assume_unsupported: str | None = None) -> G
 
     Notes
     -----
-    Integer shape arithmetic (SHAPE, STRIDED_SLICE, PACK feeding a RESHAPE) computes constants in
-    a static graph; it is left out, so a runtime that does execute it pays a few dispatches more.
-    A `shape_signature` with an open batch is accepted where the stored batch is one, as
-    interpreters do; any other open dimension is refused.
+    The bodies of loops, branches and calls are put in line; an operator of a loop says how often
+    it runs. Integer shape arithmetic (SHAPE, STRIDED_SLICE, PACK feeding a RESHAPE) computes
+    constants in a static graph; it is left out, so a runtime that does execute it pays a few
+    dispatches more. A `shape_signature` with an open batch is accepted where the stored batch is
+    one, as interpreters do; any other open dimension is refused.
     """
     path = str(path)
     content = read_bytes(path)
     if content[4:8] != IDENTIFIER:
         raise ModelError(f"{path}: not a TensorFlow Lite file: bytes 4 to 7 are "
                          f"{content[4:8]!r}, expected {IDENTIFIER!r}")
-    file = _File(path=path, content=content, model=None, subgraph=None)
+    file = _File(path=path, content=content, model=None, budget=Budget(path, len(content)))
     try:
         graph = _read_graph(file, assume_unsupported)
     except ModelError:
@@ -102,11 +112,29 @@ def _read_graph(file: _File, assume_unsupported: str | None) -> Graph:
     file.model = Model.GetRootAs(file.content)
     if file.model.SubgraphsLength() < 1:
         raise ModelError(f"{file.path}: no subgraph")
-    file.subgraph = file.model.Subgraphs(0)
-    file.tensor_count = _bounded(file, file.subgraph.TensorsLength(), "tensors")
-    nodes = _needed(_read_nodes(file), _ids(file.subgraph.OutputsAsNumpy()))
-    layers = _convert(file, nodes, assume_unsupported)
-    return _assemble(file, layers)
+    file.names = _operator_names(file)
+    main = _open_subgraph(file, 0)
+    for i in (*main.inputs, *main.outputs):
+        if not 0 <= i < len(main.ids):
+            raise ModelError(f"{file.path}: input or output tensor {i} does not exist")
+    inliner = Inliner(file.path, file.model.SubgraphsLength(), lambda graph: _read_nodes(
+        file, graph), lambda number: _open_subgraph(file, number),
+        lambda tensor: _add(file, tensor), lambda i: _tensor(file, i))
+    nodes = inliner.inline(main)
+    outputs = tuple(main.ids[i] for i in main.outputs)
+    layers = _convert(file, _needed(nodes, outputs), assume_unsupported)
+    return _assemble(file, layers, main, outputs, tuple(inliner.notes))
+
+
+def _open_subgraph(file: _File, number: int) -> Subgraph:
+    """Return a subgraph with numbers of its own for its tensors."""
+    table = file.model.Subgraphs(number)
+    count = _bounded(file, table.TensorsLength(), "tensors")
+    check_tensors(file.path, len(file.homes) + count)
+    first = len(file.homes)
+    file.homes += [(table, index) for index in range(count)]
+    return Subgraph(number=number, ids=list(range(first, first + count)),
+                    inputs=_ids(table.InputsAsNumpy()), outputs=_ids(table.OutputsAsNumpy()))
 
 
 def _bounded(file: _File, count: int, what: str) -> int:
@@ -120,28 +148,32 @@ def _ids(vector: Any) -> tuple[int, ...]:
     return () if isinstance(vector, int) else tuple(vector.tolist())
 
 
-def _read_nodes(file: _File) -> list[Node]:
+def _read_nodes(file: _File, graph: Subgraph) -> list[Node]:
+    """Read a subgraph's operators; their tensors are those of the subgraph."""
     nodes = []
-    names = _operator_names(file)
-    for index in range(_bounded(file, file.subgraph.OperatorsLength(), "operators")):
-        file.place = f"operator {index}"
-        operator = file.subgraph.Operators(index)
-        name = names[operator.OpcodeIndex()]
-        file.place = f"operator {index} {name}"
+    table = file.model.Subgraphs(graph.number)
+    inside = f"subgraph {graph.number} " if graph.number else ""
+    for index in range(_bounded(file, table.OperatorsLength(), "operators")):
+        file.place = f"{inside}operator {index}"
+        operator = table.Operators(index)
+        name = file.names[operator.OpcodeIndex()]
+        file.place = f"{inside}operator {index} {name}"
         inputs = _ids(operator.InputsAsNumpy())
         outputs = _ids(operator.OutputsAsNumpy())
         for i in (*inputs, *outputs):
-            if not -1 <= i < file.tensor_count:
+            if not -1 <= i < len(graph.ids):
                 raise ModelError(f"{file.path}: {file.place}: tensor {i} does not exist; there "
-                                 f"are {file.tensor_count}")
+                                 f"are {len(graph.ids)}")
         if name in CONTROL_FLOW:
-            raise ModelError(f"{file.path}: {file.place} runs another subgraph; only models of "
-                             "one graph are read")
+            raise ModelError(f"{file.path}: {file.place} runs another subgraph; only loops, "
+                             "branches and calls are read")
         while inputs and inputs[-1] == -1:
             inputs = inputs[:-1]
         nodes.append(Node(place=f"{file.path}: {file.place}", index=index, builtin=name,
                           inputs=inputs, outputs=outputs, operator=operator,
-                          tensor=lambda i: _tensor(file, i), add=lambda t: _add(file, t)))
+                          tensor=lambda i: _tensor(file, i), add=lambda t: _add(file, t),
+                          state=lambda i, like: _state(file, i, like),
+                          amend=file.tensors.__setitem__))
     return nodes
 
 
@@ -170,7 +202,7 @@ def _needed(nodes: list[Node], outputs: tuple[int, ...]) -> list[Node]:
     needed = []
     for node in reversed(nodes):
         converter = CONVERTERS.get(node.builtin)
-        integers = all(node.tensor(i).dtype in ("int32", "int64") for i in node.outputs)
+        integers = all(node.tensor(i).dtype in ("int32", "int64", RESOURCE) for i in node.outputs)
         if not node.outputs or wanted.intersection(node.outputs) or not integers:
             needed.append(node)
             places = range(len(node.inputs)) if converter is None else converter.data
@@ -183,34 +215,31 @@ def _convert(file: _File, nodes: list[Node], assume_unsupported: str | None) -> 
     unknown: list[str] = []
     for node in nodes:
         file.place = f"operator {node.index} {node.builtin}"
-        index = len(layers)
         try:
             if node.builtin not in CONVERTERS:
                 raise UnsupportedError("")
-            layer = CONVERTERS[node.builtin].convert(node)
+            made = CONVERTERS[node.builtin].convert(node)
         except UnsupportedError as refusal:
             unknown.append(f"{node.index} {node.builtin}{refusal.suffix}")
-            layer = copy_layer(node.inputs, node.outputs, node.builtin)
-        name = node.tensor(layer.outputs[0]).name if layer.outputs else ""
-        layers.append(replace(layer, index=index, name=name))
+            made = copy_layer(node.inputs, node.outputs, node.builtin)
+        for layer in (made,) if isinstance(made, Layer) else made:
+            name = node.tensor(layer.outputs[0]).name if layer.outputs else ""
+            layers.append(replace(layer, index=len(layers), name=name, repeats=node.repeats))
     refuse_unknown(file.path, unknown, assume_unsupported)
     return layers
 
 
-def _assemble(file: _File, layers: list[Layer]) -> Graph:
+def _assemble(file: _File, layers: list[Layer], main: Subgraph, outputs: tuple[int, ...],
+              notes: tuple[str, ...]) -> Graph:
     file.place = "graph inputs"
-    inputs = _ids(file.subgraph.InputsAsNumpy())
-    outputs = _ids(file.subgraph.OutputsAsNumpy())
-    for i in (*inputs, *outputs):
-        if not 0 <= i < file.tensor_count:
-            raise ModelError(f"{file.path}: input or output tensor {i} does not exist")
+    inputs = main.inputs
     used = set(_touched(layers)) | set(inputs) | set(outputs)
     order = {old: new for new, old in enumerate(sorted(used - {-1}))}
     order[-1] = -1
+    windowed = any(layer.window is not None for layer in layers)
     for i in inputs:
         tensor = _tensor(file, i)
-        if len(tensor.shape) > 1 and tensor.shape[0] != 1 and any(
-                layer.window is not None for layer in layers):
+        if len(tensor.shape) > 1 and tensor.shape[0] != 1 and windowed:
             raise ModelError(f"{file.path}: input {tensor.name!r} has batch {tensor.shape[0]}; "
                              "export the model with batch 1")
     return Graph(
@@ -220,7 +249,8 @@ def _assemble(file: _File, layers: list[Layer]) -> Graph:
         layers=tuple(replace(layer, inputs=tuple(order[i] for i in layer.inputs),
                              outputs=tuple(order[i] for i in layer.outputs))
                      for layer in layers),
-        inputs=tuple(order[i] for i in inputs), outputs=tuple(order[i] for i in outputs))
+        inputs=tuple(order[i] for i in inputs), outputs=tuple(order[i] for i in outputs),
+        notes=notes)
 
 
 def _touched(layers: Iterable[Layer]) -> Iterable[int]:
@@ -230,22 +260,34 @@ def _touched(layers: Iterable[Layer]) -> Iterable[int]:
 
 
 def _add(file: _File, tensor: Tensor) -> int:
-    file.added.append(tensor)
-    return file.tensor_count + len(file.added) - 1
+    if tensor.data is not None:
+        file.budget.take(tensor.data.nbytes, f"{file.place}: {tensor.name!r}")
+    file.homes.append(None)
+    check_tensors(file.path, len(file.homes))
+    file.tensors[len(file.homes) - 1] = tensor
+    return len(file.homes) - 1
+
+
+def _state(file: _File, variable: int, like: Tensor) -> int:
+    """Return the tensor that holds what a variable names."""
+    if variable not in file.states:
+        name = _tensor(file, variable).name or f"variable {variable}"
+        file.states[variable] = _add(file, replace(like, name=name, data=None))
+    return file.states[variable]
 
 
 def _tensor(file: _File, index: int) -> Tensor:
-    if index >= file.tensor_count:
-        return file.added[index - file.tensor_count]
     if index not in file.tensors:
         before, file.place = file.place, f"{file.place}: tensor {index}"
-        file.tensors[index] = _read_tensor(file, index)
+        home = file.homes[index]
+        assert home is not None
+        file.tensors[index] = _read_tensor(file, *home)
         file.place = before
     return file.tensors[index]
 
 
-def _read_tensor(file: _File, index: int) -> Tensor:
-    entry = file.subgraph.Tensors(index)
+def _read_tensor(file: _File, table: Any, index: int) -> Tensor:
+    entry = table.Tensors(index)
     name = (entry.Name() or b"").decode(errors="replace")
     place = f"{file.path}: {file.place} {name!r}"
     dtype = DTYPES.get(entry.Type())

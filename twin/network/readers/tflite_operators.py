@@ -6,117 +6,18 @@ Shapes, axes and amounts that the file keeps as constant tensors become options;
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
-import numpy as np
-
 from twin.errors import ModelError
-from twin.network.graph import Layer, Quantization, Tensor, Window, same_padding
+from twin.network.graph import Layer, Window, same_padding
 from twin.network.readers.refusal import UnsupportedError
-
-ACTIVATIONS = {0: None, 1: "relu", 2: "relu_n1_to_1", 3: "relu6", 4: "tanh"}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Node:
-    """An operator of the file, as converters see it.
-
-    Parameters
-    ----------
-    place : str
-        File and operator, for errors.
-    index : int
-        Position in the file.
-    builtin : str
-        The schema's name of the operator.
-    inputs, outputs : tuple of int
-        Tensor indices of the file; trailing absent inputs removed.
-    operator : tflite.Operator
-        The flatbuffer table.
-    tensor : callable
-        index -> Tensor.
-    add : callable
-        Tensor -> index, for a constant put together from several.
-    """
-
-    place: str
-    index: int
-    builtin: str
-    inputs: tuple[int, ...]
-    outputs: tuple[int, ...]
-    operator: Any
-    tensor: Callable[[int], Tensor]
-    add: Callable[[Tensor], int]
-
-    def options(self, table: str) -> Any:
-        """Return the operator's options, which must be of that schema table."""
-        kind = importlib.import_module("tflite.BuiltinOptions").BuiltinOptions
-        given = self.operator.BuiltinOptionsType()
-        if given != getattr(kind, table) or self.operator.BuiltinOptions() is None:
-            raise ModelError(f"{self.place}: options of type {given}, expected {table}")
-        union = self.operator.BuiltinOptions()
-        options = getattr(importlib.import_module(f"tflite.{table}"), table)()
-        options.Init(union.Bytes, union.Pos)
-        return options
-
-    def input(self, place: int) -> int:
-        """Return the tensor index of a required input."""
-        if place >= len(self.inputs) or self.inputs[place] < 0:
-            raise ModelError(f"{self.place}: input {place} is missing")
-        return self.inputs[place]
-
-    def shape(self, place: int) -> tuple[int, ...]:
-        """Return the shape of a required input."""
-        return self.tensor(self.input(place)).shape
-
-    def values(self, place: int) -> np.ndarray:
-        """Return the values of an input that must be a constant."""
-        tensor = self.tensor(self.input(place))
-        if tensor.data is None:
-            raise ModelError(f"{self.place}: input {place} {tensor.name!r} is computed at run "
-                             "time; only constants are read here")
-        return tensor.data
-
-    def integers(self, place: int) -> tuple[int, ...]:
-        """Return the values of a constant input as flat integers."""
-        return tuple(int(value) for value in self.values(place).reshape(-1))
-
-    def axes(self, place: int, rank: int) -> tuple[int, ...]:
-        """Return constant axes of a tensor of that rank, counted from the front."""
-        return tuple(self.axis(value, rank) for value in self.integers(place))
-
-    def axis(self, value: int, rank: int) -> int:
-        """Return an axis counted from the front."""
-        if not -rank <= value < rank:
-            raise ModelError(f"{self.place}: axis {value} of a tensor with {rank} dimensions")
-        return value % rank
-
-    def activation(self, code: int) -> str | None:
-        """Return the name of a fused activation."""
-        if code not in ACTIVATIONS:
-            raise UnsupportedError(f"fused activation {code}")
-        return ACTIVATIONS[code]
-
-    def layer(self, op: str, inputs: tuple[int, ...] | None = None, *,
-              window: Window | None = None, activation: str | None = None, groups: int = 1,
-              **options: Any) -> Layer:
-        """Return a layer writing this operator's outputs."""
-        if not self.outputs:
-            raise ModelError(f"{self.place}: writes nothing")
-        return Layer(index=0, name="", op=op, inputs=self.inputs if inputs is None else inputs,
-                     outputs=self.outputs, window=window, activation=activation, groups=groups,
-                     options=tuple(sorted(options.items())))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Converter:
-    """How one builtin becomes a layer, and which of its inputs carry data."""
-
-    convert: Callable[[Node], Layer]
-    data: tuple[int, ...]
+from twin.network.readers.tflite_nodes import Converter, Node
+from twin.network.readers.tflite_nodes import data_all as _all
+from twin.network.readers.tflite_nodes import data_first as _one
+from twin.network.readers.tflite_rare import RARE
+from twin.network.readers.tflite_recurrent import RECURRENT
 
 
 def _window(node: Node, kernel: tuple[int, int], options: Any,
@@ -312,34 +213,6 @@ def _svdf(node: Node) -> Layer:
                       activation=node.activation(options.FusedActivationFunction()))
 
 
-def _lstm(node: Node) -> Layer:
-    """Stack the four gates of input, recurrent weights and bias into one tensor each."""
-    present = [place for place in range(len(node.inputs)) if node.inputs[place] >= 0]
-    if len(node.inputs) < 20 or not set(present).isdisjoint((9, 10, 11, 16, 17, 20, 21, 22, 23)):
-        raise UnsupportedError("basic, peephole, projected or normalised variant")
-    if not set(range(1, 9)).issubset(present) or not set(range(12, 16)).issubset(present):
-        raise UnsupportedError("coupled input and forget gates")
-    stacked = [_stacked(node, places) for places in ((1, 2, 3, 4), (5, 6, 7, 8), (12, 13, 14, 15))]
-    return node.layer("lstm", (node.input(0), *stacked, node.inputs[18], node.inputs[19]))
-
-
-def _stacked(node: Node, places: tuple[int, ...]) -> int:
-    parts = [node.tensor(node.input(place)) for place in places]
-    data = np.concatenate([node.values(place) for place in places])
-    quantization = None
-    if all(part.quantization is not None for part in parts):
-        scales: list[float] = []
-        zero_points: list[int] = []
-        for part in parts:
-            assert part.quantization is not None
-            repeats = part.shape[0] // len(part.quantization.scales)
-            scales += np.repeat(part.quantization.scales, repeats).tolist()
-            zero_points += np.repeat(part.quantization.zero_points, repeats).tolist()
-        quantization = Quantization(scales=tuple(scales), zero_points=tuple(zero_points), axis=0)
-    return node.add(Tensor(name=parts[0].name, shape=data.shape, dtype=parts[0].dtype,
-                           quantization=quantization, data=data))
-
-
 def _axis_of(op: str, table: str | None) -> Callable[[Node], Layer]:
     """Read an operator along one axis: of its options, or of a constant second input."""
     def convert(node: Node) -> Layer:
@@ -384,14 +257,6 @@ def _repeated(op: str) -> Callable[[Node], Layer]:
     return convert
 
 
-def _one(convert: Callable[[Node], Layer]) -> Converter:
-    return Converter(convert=convert, data=(0,))
-
-
-def _all(convert: Callable[[Node], Layer]) -> Converter:
-    return Converter(convert=convert, data=tuple(range(64)))
-
-
 CONVERTERS: Mapping[str, Converter] = {
     "CONV_2D": _all(_conv), "DEPTHWISE_CONV_2D": _all(_depthwise),
     "TRANSPOSE_CONV": Converter(convert=_transpose_conv, data=(1, 2, 3)),
@@ -434,6 +299,6 @@ CONVERTERS: Mapping[str, Converter] = {
     "SPACE_TO_BATCH_ND": _one(_batches("space_to_batch_nd", "paddings")),
     "BATCH_TO_SPACE_ND": _one(_batches("batch_to_space_nd", "crops")),
     "TILE": _one(_repeated("tile")), "BROADCAST_TO": _one(_repeated("broadcast_to")),
-    "SVDF": _all(_svdf), "LSTM": _all(_lstm), "UNIDIRECTIONAL_SEQUENCE_LSTM": _all(_lstm),
+    "SVDF": _all(_svdf), **RECURRENT, **RARE,
 }
 """Builtin operators this reads."""

@@ -85,6 +85,8 @@ def _write_layer(output: Output, layer: Layer) -> None:
     strange = {tensor.dtype for tensor in tensors} - {"float32", *INTEGERS}
     if strange:
         raise output.refuse(layer, f"type {', '.join(sorted(strange))}")
+    if layer.repeats > 1:
+        raise output.refuse(layer, "a layer of a loop is not written")
     if layer.op not in ENCODERS:
         raise output.refuse(layer, f"accepted: {', '.join(sorted(ENCODERS))}")
     if layer.op in ("quantize", "dequantize", "reshape"):

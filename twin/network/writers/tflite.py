@@ -101,6 +101,9 @@ def encode_tflite(graph: Graph) -> bytes:
 
 
 def _encode_layer(output: _Output, layer: Layer) -> Encoded:
+    if layer.repeats > 1:
+        raise ModelError(f"{output.graph.name}: layer {layer.index} {layer.op} {layer.name!r} "
+                         "stands in a loop, which cannot be written as .tflite")
     if layer.op not in ENCODERS:
         raise ModelError(f"{output.graph.name}: layer {layer.index} {layer.op} {layer.name!r} "
                          "cannot be written as .tflite; accepted: "

@@ -10,7 +10,7 @@ import numpy as np
 
 from twin.errors import ModelError
 from twin.network.graph import Graph, Layer, Quantization, same_padding
-from twin.network.readers.tflite_operators import ACTIVATIONS
+from twin.network.readers.tflite_nodes import ACTIVATIONS
 
 AddConstant = Callable[..., int]
 """(name, values, quantization=None) -> tensor index of a new constant."""
