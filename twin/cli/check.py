@@ -20,16 +20,17 @@ from twin.cli.options import (
     SetPaths,
     WeightsRole,
     deploy,
+    parse_limit,
     parse_quantity,
     parse_settings,
 )
 from twin.cli.output import open_console, show, warn
 from twin.errors import DoesNotFitError
 
-MaxMs = Annotated[float | None, typer.Option(
-    "--max-ms", min=0.0, metavar="MS", help="Longest time of an inference, in milliseconds.")]
-MaxUj = Annotated[float | None, typer.Option(
-    "--max-uj", min=0.0, metavar="UJ", help="Most energy of an inference, in microjoules.")]
+MaxMs = Annotated[str | None, typer.Option(
+    "--max-ms", metavar="MS", help="Longest time of an inference, in milliseconds, or as 0.2s.")]
+MaxUj = Annotated[str | None, typer.Option(
+    "--max-uj", metavar="UJ", help="Most energy of an inference, in microjoules, or as 5mJ.")]
 MaxRam = Annotated[str | None, typer.Option(
     "--max-ram", metavar="SIZE", help="Most RAM, such as 64KiB.")]
 Sure = Annotated[bool, typer.Option(
@@ -45,9 +46,9 @@ def check(model: Model, board: BoardName, max_ms: MaxMs = None, max_uj: MaxUj = 
           settings: SetPaths = None) -> None:
     """Say whether a model fits a board and meets limits."""
     from twin.reports.tables.limits import requirement_table
-    from twin.verbs.check import check_limits
 
-    check_limits(max_ms, max_uj)
+    most_ms = parse_limit(max_ms, "ns", "ms", "--max-ms")
+    most_uj = parse_limit(max_uj, "pj", "uJ", "--max-uj")
     max_ram_bytes = None if max_ram is None else parse_quantity(max_ram, "bytes", "--max-ram")
     console = open_console()
     try:
@@ -58,7 +59,7 @@ def check(model: Model, board: BoardName, max_ms: MaxMs = None, max_uj: MaxUj = 
     except DoesNotFitError as error:
         show(console, str(error))
         raise typer.Exit(1) from error
-    found = twin.check(deployment, max_ms=max_ms, max_uj=max_uj, max_ram_bytes=max_ram_bytes,
+    found = twin.check(deployment, max_ms=most_ms, max_uj=most_uj, max_ram_bytes=max_ram_bytes,
                        temperature="cold" if cold else "warm", calibration=calibration, sure=sure)
     show(console, requirement_table(found.requirements))
     if found.prediction.voltage:

@@ -92,6 +92,32 @@ def parse_quantity(text: str, dimension: str, option: str) -> float:
     return number
 
 
+def parse_limit(text: str | None, dimension: str, unit: str, option: str) -> float | None:
+    """Read a limit in the unit its option names, or written with one; None where not given.
+
+    Parameters
+    ----------
+    text : str or None
+        "200" or "0.2s" of --max-ms.
+    dimension : str
+        Key of `hwmodels.quantities.UNITS`.
+    unit : str
+        Of a bare number, and of what is returned.
+    option : str
+        Named in the error.
+    """
+    from hwmodels.quantities import UNITS, read_quantity
+
+    if text is None:
+        return None
+    number, written = read_quantity(text, dimension) or (0.0, "")
+    limit = number / float(UNITS[dimension][unit]) if written else number
+    if not 0 < limit < math.inf:
+        raise UsageError(f"{option} {text!r} is no limit; accepted: a number above 0 in {unit}, or "
+                         f"with one of {', '.join(UNITS[dimension])}")
+    return limit
+
+
 def parse_clock(clock: str | None) -> float | None:
     """Read --clock; None where it is not given."""
     return None if clock is None else parse_quantity(clock, "hz", "--clock")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from os import PathLike, fspath
 
 from twin.deployment.deployment import Deployment
+from twin.errors import UsageError
 from twin.learning import calibrated
 from twin.learning.calibrated import AUTO
 from twin.prediction.prediction import Prediction
@@ -28,6 +29,14 @@ def predict(deployment: Deployment, *, temperature: str = "warm",
     -------
     Prediction
         With `certainty` where learnt prices were used.
+
+    Raises
+    ------
+    UsageError
+        For a name or a path: it has no board yet.
     """
+    if not isinstance(deployment, Deployment):
+        raise UsageError(f"predict: {deployment!r} is no deployment; accepted: "
+                         f"twin.deploy({deployment!r}, board), board being a name or a file")
     return calibrated.predict_calibrated(deployment, temperature=temperature,
                                          calibration=fspath(calibration))

@@ -138,7 +138,9 @@ def test_a_bad_picture_is_refused_before_anything_is_computed(monkeypatch):
 
 
 @pytest.mark.parametrize(("limits", "code"), [
-    ((), 0), (("--max-ms", "1000"), 0), (("--max-ms", "0.1"), 1), (("--max-uj", "0.1"), 1),
+    ((), 0), (("--max-ms", "1000"), 0), (("--max-ms", "1s"), 0),
+    (("--max-ms", "100us"), 1), (("--max-uj", "0.1uJ"), 1), (("--max-uj", "1000mJ"), 0),
+    (("--max-ms", "0.1"), 1), (("--max-uj", "0.1"), 1),
     (("--max-ram", "64KiB"), 0), (("--max-ram", "1KiB"), 1),
     (("--max-ms", "1000", "--max-ram", "1KiB"), 1),
 ])
@@ -294,6 +296,7 @@ def test_one_bad_board_file_is_listed_as_broken(tmp_path, monkeypatch):
     ("predict", "kws", "-b", "nucleo_l4r5zi", "--plot="),
     ("check", "kws", "-b", "nucleo_l4r5zi", "--max-ms", "inf"),
     ("check", "kws", "-b", "nucleo_l4r5zi", "--max-uj", "0"),
+    ("check", "kws", "-b", "nucleo_l4r5zi", "--max-uj", "5MHz"),
     ("check", "kws", "-b", "nucleo_l4r5zi", "--max-ms", "nan"),
 ])
 def test_what_is_no_name_and_no_limit_is_refused(arguments):

@@ -7,9 +7,11 @@ import jsonschema
 import pytest
 from typer.testing import CliRunner
 
+import twin
 from hwmodels.counts import CAUSES
 from twin.attribution.document import load_schema as load_comparison_schema
 from twin.cli import app
+from twin.errors import UsageError
 from twin.prediction.document import load_schema
 
 KWS = ("kws", "-b", "nucleo_l4r5zi")
@@ -178,3 +180,8 @@ def test_models_are_listed_and_exported(tmp_path):
     again = run("predict", str(target), "-b", "nucleo_l4r5zi")
     assert again.exit_code == 0
     assert "2,656,768 MACs" in again.stdout
+
+
+def test_a_name_is_no_deployment():
+    with pytest.raises(UsageError, match=r"accepted: twin\.deploy\('kws', board\)"):
+        twin.predict("kws")
