@@ -35,7 +35,7 @@ def predict(deployment: Deployment, *, temperature: str = "warm",
     UsageError
         For a name or a path: it has no board yet.
     """
-    if not isinstance(deployment, Deployment):
+    if isinstance(deployment, (str, PathLike)):
         raise UsageError(f"predict: {deployment!r} is no deployment; accepted: "
                          f"twin.deploy({deployment!r}, board), board being a name or a file")
     return calibrated.predict_calibrated(deployment, temperature=temperature,
