@@ -83,7 +83,8 @@ def place_overlapping(buffers: Sequence[Buffer], sizes_bytes: Sequence[int],
         lambda i: (-sizes_bytes[i], buffers[i].first),
         lambda i: (buffers[i].first, -sizes_bytes[i]),
         lambda i: (-buffers[i].last, -sizes_bytes[i]))
-    plans = [_place_in_order(sorted(range(len(buffers)), key=order), buffers, sizes_bytes,
+    beside = _list_neighbours(buffers)
+    plans = [_place_in_order(sorted(range(len(buffers)), key=order), beside, sizes_bytes,
                              distances) for order in orders]
     best = min(plans, key=lambda offsets: _extent(offsets, sizes_bytes))
     lowest = min(best, default=0)
@@ -91,19 +92,31 @@ def place_overlapping(buffers: Sequence[Buffer], sizes_bytes: Sequence[int],
         buffer.offset_bytes = offset - lowest
 
 
+def _list_neighbours(buffers: Sequence[Buffer]) -> list[list[int]]:
+    """For each buffer those alive with it; the work is that of the pairs there are."""
+    beside: list[list[int]] = [[] for _ in buffers]
+    alive: list[int] = []
+    for i in sorted(range(len(buffers)), key=lambda i: buffers[i].first):
+        alive = [j for j in alive if buffers[j].last >= buffers[i].first]
+        for j in alive:
+            beside[i].append(j)
+            beside[j].append(i)
+        alive.append(i)
+    return beside
+
+
 def _extent(offsets: Sequence[int], sizes: Sequence[int]) -> int:
     ends = (offset + size for offset, size in zip(offsets, sizes, strict=True))
     return max(ends, default=0) - min(offsets, default=0)
 
 
-def _place_in_order(order: Sequence[int], buffers: Sequence[Buffer], sizes: Sequence[int],
+def _place_in_order(order: Sequence[int], beside: Sequence[Sequence[int]], sizes: Sequence[int],
                     distances: Mapping[tuple[int, int], int]) -> list[int]:
-    offsets = [0] * len(buffers)
+    offsets = [0] * len(beside)
     low = high = 0
-    placed: list[int] = []
+    placed: set[int] = set()
     for i in order:
-        together = [j for j in placed if buffers[j].first <= buffers[i].last
-                    and buffers[i].first <= buffers[j].last]
+        together = [j for j in beside[i] if j in placed]
         places = {low}
         for j in together:
             places |= {offsets[j] + sizes[j], offsets[j] - sizes[i]}
@@ -117,7 +130,7 @@ def _place_in_order(order: Sequence[int], buffers: Sequence[Buffer], sizes: Sequ
              if all(_may_lie(i, offset, j, offsets[j], sizes, distances) for j in together)),
             key=lambda offset: (max(high, offset + sizes[i]) - min(low, offset), offset))
         low, high = min(low, offsets[i]), max(high, offsets[i] + sizes[i])
-        placed.append(i)
+        placed.add(i)
     return offsets
 
 

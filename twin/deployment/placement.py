@@ -64,6 +64,11 @@ class Placement:
     parameter_bytes: int
     weight_offsets: tuple[tuple[int, int], ...]
     weights_bytes: int
+    _slots: dict[int, ArenaSlot] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        """Index the buffers by tensor."""
+        object.__setattr__(self, "_slots", {slot.tensor: slot for slot in reversed(self.arena)})
 
     @property
     def scratch_bytes(self) -> int:
@@ -72,10 +77,7 @@ class Placement:
 
     def slot(self, tensor: int) -> ArenaSlot | None:
         """Return the buffer that holds a tensor, None for constants."""
-        for slot in self.arena:
-            if slot.tensor == tensor:
-                return slot
-        return None
+        return self._slots.get(tensor)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -197,8 +199,8 @@ def plan_placement(graph: Graph, runtime: Runtime, isa: str,
                   last_layer=request.last)
         for request in requests for tensor in request.tensors
     ]
-    live = [_covered_bytes(requests, position, runtime.alignment_bytes)
-            for position in range(max(1, len(graph.layers)))]
+    live = [_covered_bytes(alive, runtime.alignment_bytes)
+            for alive in _list_alive(requests, max(1, len(graph.layers)))]
     offsets, weights_bytes = _lay_out_constants(graph)
     in_arena = runtime.parameters_in == "arena"
     return Placement(
@@ -291,12 +293,19 @@ def _reused_input(graph: Graph, layer: Layer, position: int, runtime: Runtime,
 
 
 def _place(requests: list[Buffer], alignment_bytes: int) -> None:
-    placed: list[Buffer] = []
+    positions = 1 + max((request.last for request in requests), default=0)
+    alive: list[list[Buffer]] = [[] for _ in range(positions)]
+    begun: list[list[Buffer]] = [[] for _ in range(positions)]
     order = sorted(range(len(requests)),
                    key=lambda i: (-requests[i].size_bytes, requests[i].first, i))
     for i in order:
-        requests[i].offset_bytes = find_offset(requests[i], placed, alignment_bytes)
-        placed.append(requests[i])
+        request = requests[i]
+        life = range(request.first, request.last + 1)
+        beside = [*alive[request.first], *(other for at in life[1:] for other in begun[at])]
+        request.offset_bytes = find_offset(request, beside, alignment_bytes)
+        begun[request.first].append(request)
+        for at in life:
+            alive[at].append(request)
 
 
 def find_offset(buffer: Buffer, placed: Iterable[Buffer], alignment_bytes: int,
@@ -331,12 +340,19 @@ def _overlap_distances(graph: Graph, runtime: Runtime,
     return distances
 
 
-def _covered_bytes(buffers: list[Buffer], position: int, alignment_bytes: int) -> int:
-    """Bytes of the arena in use while a layer runs, shared ones once."""
+def _list_alive(buffers: list[Buffer], positions: int) -> list[list[Buffer]]:
+    """Buffers in use while each layer runs."""
+    alive: list[list[Buffer]] = [[] for _ in range(positions)]
+    for buffer in buffers:
+        for position in range(buffer.first, min(buffer.last + 1, positions)):
+            alive[position].append(buffer)
+    return alive
+
+
+def _covered_bytes(alive: list[Buffer], alignment_bytes: int) -> int:
+    """Bytes of the arena in use by buffers that are alive together, shared ones once."""
     covered = end = 0
-    for buffer in sorted((buffer for buffer in buffers
-                          if buffer.first <= position <= buffer.last),
-                         key=lambda buffer: buffer.offset_bytes):
+    for buffer in sorted(alive, key=lambda buffer: buffer.offset_bytes):
         until = buffer.offset_bytes + align(buffer.size_bytes, alignment_bytes)
         covered += max(0, until - max(end, buffer.offset_bytes))
         end = max(end, until)

@@ -1,5 +1,7 @@
 """Files of a few bytes that ask for gigabytes: refused before anything is made of them."""
 
+import json
+
 import numpy as np
 import pytest
 from made_onnx import helper, node, onnx, save
@@ -103,3 +105,39 @@ def test_a_budget_grows_with_the_file_and_is_used_up():
         small.take(2**31, "weights")
     with pytest.raises(ModelError, match="b: more makes"):
         large.take(2**32, "more")
+
+
+def write_list(tmp_path, inputs, layers):
+    path = tmp_path / "bomb.json"
+    path.write_text(json.dumps({"name": "x", "inputs": [[inputs, "i8"]], "macs": 0,
+                                "layers": layers}))
+    return path
+
+
+ONE = [1, 8, 8, 4]
+
+
+@pytest.mark.parametrize("layer,said", [
+    ({"op": "CONV_2D", "inp": [ONE], "out": [[1, 8, 8, 10**9]], "dt": "i8", "pad": "SAME",
+      "w": [10**9, 1, 1, 4], "stride": [1, 1], "act": "NONE"}, "weights of shape"),
+    ({"op": "CONV_2D", "inp": [ONE], "out": [[1, 8, 8, 4]], "dt": "i8", "pad": "SAME",
+      "w": [4, 10**5, 10**5, 4], "stride": [1, 1], "act": "NONE"}, "weights of shape"),
+    ({"op": "FULLY_CONNECTED", "inp": [ONE], "out": [[1, 8, 8, 10**8]], "dt": "i8",
+      "w": [10**8, 4]}, "weights of shape"),
+    ({"op": "TRANSPOSE", "inp": [ONE], "out": [[4, 8, 8, 2]], "dt": "i8"}, "no permutation")])
+def test_a_layer_list_of_a_few_bytes_makes_no_gigabytes(tmp_path, layer, said):
+    with pytest.raises(ModelError, match=said):
+        read_model(write_list(tmp_path, ONE, [layer]))
+
+
+def test_a_list_of_many_layers_is_refused_unread(tmp_path):
+    layer = {"op": "LOGISTIC", "inp": [ONE], "out": [ONE], "dt": "i8"}
+    with pytest.raises(ModelError, match="operators; at most"):
+        read_model(write_list(tmp_path, ONE, [layer] * (MAX_OPERATORS + 1)))
+
+
+def test_a_transposition_is_found_without_trying_all(tmp_path):
+    shape = [1] * 11 + [2]
+    given = {"op": "TRANSPOSE", "inp": [shape], "out": [[2, *[1] * 11]], "dt": "i8"}
+    graph = read_model(write_list(tmp_path, shape, [given]))
+    assert dict(graph.layers[0].options)["perm"] == (11, *range(11))

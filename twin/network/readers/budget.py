@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from twin.errors import ModelError
 
-MAX_OPERATORS = 2**16
-"""More operators than any network for a microcontroller has."""
+MAX_OPERATORS = 10_000
+"""More operators than any network for a microcontroller has; each takes a millisecond or two."""
 
 FREE_BYTES = 2**27
 """What constants made from constants may take, however small the file is."""

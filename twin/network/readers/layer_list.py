@@ -8,7 +8,6 @@ ones, "w", "stride", "pad" and "act".
 from __future__ import annotations
 
 import hashlib
-import itertools
 import math
 import zlib
 from dataclasses import replace
@@ -21,10 +20,11 @@ from hwmodels.files import DocumentError, parse_json
 from twin.errors import ModelError
 from twin.network.graph import Graph
 from twin.network.operators import graph_macs
+from twin.network.readers.budget import check_operators
 from twin.network.readers.model_file import read_bytes
 from twin.network.readers.refusal import refuse_unknown
 from twin.network.readers.verification import verify_graph
-from twin.network.zoo.builder import IMAGE, PROBABILITY, SIGNED, Builder
+from twin.network.zoo.builder import IMAGE, MOST_WEIGHTS, PROBABILITY, SIGNED, Builder
 
 _DTYPES = {"i8": "int8", "u8": "uint8", "f32": "float32"}
 _QUANTIZATION = {"int8": SIGNED, "uint8": IMAGE,
@@ -111,6 +111,7 @@ class _Reader:
 
     def read(self, assume_unsupported: str | None) -> Graph:
         """Build every layer and return the graph."""
+        check_operators(self._path, len(self._document["layers"]))
         unknown = [f"{number} {entry['op']}"
                    for number, entry in enumerate(self._document["layers"])
                    if entry["op"] not in _OPERATORS]
@@ -232,6 +233,8 @@ class _Reader:
 
     def _constant(self, op: str, shape: tuple[int, ...]) -> int:
         size = shape[-1] if op in ("ADD", "MUL") else 1
+        if size > MOST_WEIGHTS:
+            raise ValueError(f"{size:,} channels; at most {MOST_WEIGHTS:,} are read")
         values = np.arange(1, size + 1, dtype=np.int64) % 127
         return self._net.tensor(f"constant_{len(self._made)}", (size,),
                                 data=values.astype(np.int8))
@@ -257,7 +260,14 @@ def _paddings(source: tuple[int, ...], output: tuple[int, ...]) -> tuple[tuple[i
 
 
 def _permutation(source: tuple[int, ...], output: tuple[int, ...]) -> tuple[int, ...]:
-    for perm in itertools.permutations(range(len(source))):
-        if tuple(source[axis] for axis in perm) == output and math.prod(source) > 1:
-            return perm
-    raise ValueError(f"no permutation turns {source} into {output}")
+    left = list(range(len(source)))
+    perm = []
+    for size in output:
+        axis = next((axis for axis in left if source[axis] == size), None)
+        if axis is None:
+            break
+        left.remove(axis)
+        perm.append(axis)
+    if left or len(perm) != len(output) or math.prod(source) == 1:
+        raise ValueError(f"no permutation turns {source} into {output}")
+    return tuple(perm)

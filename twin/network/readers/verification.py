@@ -15,6 +15,7 @@ import numpy as np
 from twin.errors import ModelError
 from twin.network.graph import DTYPE_BITS, Graph, Layer, Tensor
 from twin.network.operators import OPERATORS, PAIRED, UNARY
+from twin.network.readers.budget import check_operators
 
 MAX_ELEMENTS = 2**40
 """More elements than any machine this project describes could hold."""
@@ -44,6 +45,7 @@ def verify_graph(graph: Graph) -> Graph:
     """
     if not graph.layers:
         raise ModelError(f"{graph.source}: no operators")
+    check_operators(graph.source, len(graph.layers))
     for number, tensor in enumerate(graph.tensors):
         try:
             _verify_tensor(tensor)

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from twin.errors import ModelError
 from twin.network.graph import Graph, Layer, Quantization, Tensor, Window, same_padding
 
 # Activations are scaled for values of about unit variance, which He-initialised weights keep:
@@ -22,6 +23,9 @@ PROBABILITY = Quantization(scales=(1 / 256,), zero_points=(-128,))
 """What TensorFlow Lite demands of the output of softmax and logistic."""
 
 _WEIGHT_RMS = 127 / math.sqrt(3)  # of integers uniform in [-127, 127]
+
+MOST_WEIGHTS = 2**27
+"""Weights that are made at random for a network; no part holds half of them."""
 
 
 class Builder:
@@ -42,6 +46,7 @@ class Builder:
         self._layers: list[Layer] = []
         self._inputs: list[int] = []
         self._dead: dict[int, np.ndarray] = {}
+        self._weights = 0
 
     def shape(self, tensor: int) -> tuple[int, ...]:
         """Return the shape of a tensor."""
@@ -202,7 +207,9 @@ class Builder:
             f"{name}/weights", weights.shape, data=weights,
             quantization=Quantization(scales=scales, zero_points=(0,) * count, axis=axis))
         entry = self.quantization(source)
-        assert entry is not None, f"{name}: input is not quantised"
+        if entry is None:
+            raise ModelError(f"{self.name}: {name}: reads a tensor that is not quantised, and its "
+                             "weights are; accepted: an int8 or uint8 input")
         bias_scales = np.float32(entry.scales[0]) * np.asarray(scales, np.float32)
         bias = self._random.uniform(-0.1, 0.1, channels) / bias_scales
         bias_id = self.tensor(
@@ -214,6 +221,11 @@ class Builder:
                           quantization=RECTIFIED if activation else SIGNED)
 
     def _integers(self, shape: tuple[int, ...]) -> np.ndarray:
+        # A channel has scales and a bias besides, as numbers of Python.
+        self._weights += math.prod(shape) + 256 * max(shape[0], shape[-1])
+        if self._weights > MOST_WEIGHTS:
+            raise ModelError(f"{self.name}: layer {len(self._layers)} has weights of shape "
+                             f"{list(shape)}; at most {MOST_WEIGHTS:,} are made for a network")
         return self._random.integers(-127, 128, shape, dtype=np.int8)
 
     def _window(self, source: int, kernel: int | tuple[int, int], stride: int | tuple[int, int],
