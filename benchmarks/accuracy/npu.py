@@ -10,14 +10,15 @@ network, tool and log; nothing is fitted to it.
 
 from __future__ import annotations
 
-import statistics
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
+from benchmarks.accuracy.npu_hybrid import check_hybrid, check_software, check_stepping
+from benchmarks.accuracy.npu_rows import Row, Verdict, spread_of
 from calibration.datasets.neural_art import (
     MeasuredEpoch,
     read_compiled_epochs,
@@ -25,7 +26,7 @@ from calibration.datasets.neural_art import (
     read_measured_epochs,
 )
 from hwmodels.board.file import load_board
-from hwmodels.npu import BURST_BEATS, Epoch, EpochRun, HandOver, Npu, StreamEngine, UnitWork
+from hwmodels.npu import BURST_BEATS, EpochRun, HandOver, Npu
 from hwmodels.npu.compiler import estimate_max_cycles
 from hwmodels.npu.run import run_epoch
 
@@ -37,47 +38,6 @@ WEIGHTS_AHEAD_BYTES = (0, 128, 256, 512)
 """What is tried; the epochs hold at most 480 bytes of weights, so more makes no difference."""
 
 Vector = NDArray[np.float64]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
-    """One figure of one epoch: published, predicted, and by the baseline where there is one."""
-
-    epoch: str
-    quantity: str
-    published: float
-    predicted: float
-    baseline: float | None = None
-
-    @property
-    def error(self) -> float:
-        """Signed relative error of the prediction."""
-        return self.predicted / self.published - 1.0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Verdict:
-    """A target and what was reached.
-
-    Parameters
-    ----------
-    what, fitted : str
-        What is judged, and what of it was fitted to what.
-    n : int
-        Rows.
-    reached, target : str
-        As printed.
-    met : bool or None
-        None: no target, only reported.
-    """
-
-    what: str
-    n: int
-    reached: str
-    target: str
-    met: bool | None
-    fitted: str
-    rows: tuple[Row, ...] = ()
 
 
 def check_npu() -> tuple[Verdict, ...]:
@@ -95,7 +55,7 @@ def check_npu() -> tuple[Verdict, ...]:
             for n, row in enumerate(hardware)]
     return (*check_compiler(npu), check_core(hardware, runs), *check_bytes(hardware, runs),
             check_bursts(hardware, runs), *check_document(npu), *check_hand_over(hardware, npu),
-            *check_software(measured, npu), check_hybrid(measured, npu))
+            *check_software(measured, npu), check_hybrid(measured, npu), check_stepping(measured))
 
 
 def load_npu() -> Npu:
@@ -213,8 +173,8 @@ def check_core(hardware: Sequence[MeasuredEpoch], runs: Sequence[EpochRun]) -> V
         rows.append(Row(epoch=row.epoch.name, quantity="core NPU cycles",
                         published=float(row.core_npu_cycles or 0), predicted=run.core_npu_cycles,
                         baseline=slope * row.max_cycles + constant))
-    median, high = _spread(row.error for row in rows)
-    base = _spread(float(row.baseline or 0) / row.published - 1 for row in rows)
+    median, high = spread_of(row.error for row in rows)
+    base = spread_of(float(row.baseline or 0) / row.published - 1 for row in rows)
     return Verdict(
         what="core NPU cycles of measured hardware epochs, leave-one-out", n=len(rows),
         reached=f"median {median:.1%}, 90th percentile {high:.1%}; a x max + b leave-one-out: "
@@ -224,12 +184,6 @@ def check_core(hardware: Sequence[MeasuredEpoch], runs: Sequence[EpochRun]) -> V
         fitted="start, write gap, latency of NPU RAM, weights ahead, to the other rows; the "
                "structure of the model was chosen with these rows in sight",
         rows=tuple(rows))
-
-
-def _spread(errors: object) -> tuple[float, float]:
-    """Median and 90th percentile of absolute errors."""
-    sizes = [abs(error) for error in errors]  # type: ignore[attr-defined]
-    return statistics.median(sizes), float(np.percentile(sizes, 90))
 
 
 def check_bytes(hardware: Sequence[MeasuredEpoch], runs: Sequence[EpochRun]) -> list[Verdict]:
@@ -244,7 +198,7 @@ def check_bytes(hardware: Sequence[MeasuredEpoch], runs: Sequence[EpochRun]) -> 
                     epoch=row.epoch.name, quantity=f"bus {way} bytes", published=published,
                     predicted=sum(getattr(part, f"{way}_bytes") for part in run.interfaces)))
         total = sum(row.predicted for row in rows) / sum(row.published for row in rows) - 1
-        median, _ = _spread(row.error for row in rows)
+        median, _ = spread_of(row.error for row in rows)
         inside = sum(abs(row.error) <= limit for row in rows)
         verdicts.append(Verdict(
             what=f"bus {way} bytes of measured hardware epochs", n=len(rows),
@@ -286,7 +240,7 @@ def check_document(npu: Npu) -> list[Verdict]:
                   published=cycles, predicted=engines[index])
               for index, cycles in row.active_cycles]
     weights = next(one for one in active if one.quantity.startswith("engine 4 "))
-    rest = _spread(one.error for one in active)
+    rest = spread_of(one.error for one in active)
     exact = Row(epoch=row.epoch.name, quantity="max cycles", published=row.max_cycles,
                 predicted=run.max_cycles)
     return [
@@ -315,54 +269,13 @@ def check_hand_over(hardware: Sequence[MeasuredEpoch], npu: Npu) -> list[Verdict
             rows.append(Row(epoch=row.epoch.name, quantity=f"{phase} host cycles",
                             published=getattr(row, f"{phase}_cpu_cycles"),
                             predicted=getattr(run, f"{phase}_cpu_cycles")))
-        median, high = _spread(row.error for row in rows)
+        median, high = spread_of(row.error for row in rows)
         verdicts.append(Verdict(
             what=f"{phase} host cycles of measured hardware epochs, leave-one-out", n=len(rows),
             reached=f"median {median:.1%}, 90th percentile {high:.1%}", target="median < 25 %",
             met=median < 0.25, rows=tuple(rows),
             fitted="constant, per engine, per convolution and arithmetic unit, to other rows"))
     return verdicts
-
-
-def check_software(measured: Sequence[MeasuredEpoch], npu: Npu) -> list[Verdict]:
-    """Epochs on the host: what dispatching them costs; their work is not the NPU's."""
-    verdicts = []
-    for kind in ("sw", "hybrid"):
-        rows = tuple(Row(epoch=row.epoch.name, quantity="dispatch host cycles",
-                         published=row.pre_cpu_cycles + row.core_cpu_cycles,
-                         predicted=npu.hand_over.software_cycles)
-                     for row in measured if row.epoch.kind == kind)
-        verdicts.append(Verdict(
-            what=f"dispatch of {kind} epochs, host cycles", n=len(rows),
-            reached=f"median {_spread(row.error for row in rows)[0]:.1%}", target="reported",
-            met=None, fitted="the median of these rows and of the other kind", rows=rows))
-    return verdicts
-
-
-def check_hybrid(measured: Sequence[MeasuredEpoch], npu: Npu) -> Verdict:
-    """The engines' part of hybrid epochs: one in, one out, in the bursts that were counted."""
-    rows = tuple(Row(epoch=row.epoch.name, quantity="core NPU cycles",
-                     published=float(row.core_npu_cycles or 0),
-                     predicted=run_epoch(rebuild_hybrid(row), npu).core_npu_cycles)
-                 for row in measured if row.epoch.kind == "hybrid" and row.core_npu_cycles)
-    return Verdict(
-        what="core NPU cycles of hybrid epochs, from counted bytes and bursts", n=len(rows),
-        reached=f"median {_spread(row.error for row in rows)[0]:.1%}", target="reported", met=None,
-        rows=rows, fitted="two bytes a cycle of an engine, to three of these rows; of one that "
-                          "reads runs, to the fourth: in sample")
-
-
-def rebuild_hybrid(row: MeasuredEpoch) -> Epoch:
-    """Return a hybrid epoch with its two engines; a burst of one beat in many ends a run."""
-    assert row.read_bursts is not None and row.write_bursts is not None
-    wanted = min(row.read_bytes or 0, row.write_bytes or 0)
-    engines = []
-    for index, (way, bursts) in enumerate((("in", row.read_bursts), ("out", row.write_bursts))):
-        runs = bursts[0] if bursts[0] > sum(bursts) // 10 else 0
-        engines.append(StreamEngine(
-            index=index, direction=way, interface="busif0", pool="npuRAM4", bytes=wanted,
-            pattern="strided" if runs else "contiguous", run_bytes=wanted // runs if runs else 0))
-    return replace(row.epoch, engines=tuple(engines), units=(UnitWork(kind="NULL"),))
 
 
 def print_verdicts(verdicts: Sequence[Verdict], write: Callable[[str], object]) -> None:

@@ -6,12 +6,14 @@ from dataclasses import replace
 import pytest
 from made_graphs import one_layer, tensor
 
+from benchmarks.accuracy.npu_speech import build_speech_network
 from hwmodels.board.file import change_board, load_board
 from twin.deployment.accelerator.epochs import Planner, plan_steps
 from twin.deployment.deployment import deploy
 from twin.errors import RuntimeRefusedError, UsageError
 from twin.network import zoo
 from twin.network.graph import Graph, Layer, Window
+from twin.network.writers import write_model
 from twin.prediction.prediction import predict
 from twin.runtimes import load_runtime
 
@@ -150,6 +152,28 @@ def test_inputs_and_outputs_that_are_channel_first_are_transposed():
     for step, size in ((first, 4 * 4 * 8), (last, 4 * 4 * 16)):
         out = next(e for e in step.epoch.engines if e.direction == "out")
         assert (out.bytes, out.pattern, out.run_bytes) == (size, "channel_interleaved", 1)
+
+
+@pytest.mark.parametrize("build", [
+    lambda: zoo.build("ic"), lambda: zoo.build("mobilenet_v2_0.35_96"),
+    lambda: build_speech_network(1)], ids=["residual additions", "relu6", "prelu"])
+def test_both_forms_of_a_network_give_the_same_epochs(build, tmp_path):
+    pytest.importorskip("onnx")
+
+    def epochs(name):
+        write_model(build(), tmp_path / name)
+        deployment = deploy(tmp_path / name, BOARD, runtime="neural-art", weights="npu_ram")
+        made = [step.epoch for step in deployment.plan.steps if step.epoch is not None]
+        return ([replace(epoch, name="") for epoch in made if epoch.kind != "copy"],
+                [epoch for epoch in made if epoch.kind == "copy"])
+
+    (tflite, none), (onnx, transposes) = epochs("net.tflite"), epochs("net.onnx")
+    assert not none and transposes  # an ONNX file's tensors are channel first
+    assert [(e.kind, e.units, e.operations, e.layers) for e in tflite] == [
+        (e.kind, e.units, e.operations, e.layers) for e in onnx]
+    assert [[(one.direction, one.bytes, one.pattern, one.operand) for one in e.engines]
+            for e in tflite] == [[(one.direction, one.bytes, one.pattern, one.operand)
+                                  for one in e.engines] for e in onnx]
 
 
 def test_a_chain_ends_where_units_run_out():

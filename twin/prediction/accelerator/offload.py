@@ -132,7 +132,10 @@ def _moved(deployment: Deployment, step: Step) -> tuple[CountLine, ...]:
 
 
 def _cache_lines(deployment: Deployment, steps: Sequence[Step]) -> list[tuple[CountLine, ...]]:
-    """Lines the host invalidates before it reads what the NPU wrote, and cleans for it to read."""
+    """Lines the host invalidates before it reads what the NPU wrote, and cleans for it to read.
+
+    Of an operator it steps, whose data engines move, those of all it reads and writes.
+    """
     graph, board, homes = deployment.executed, deployment.board, deployment.plan.homes
     cache = board.cache(board.core.dcache)
     held = {memory.name for memory in board.memories
@@ -150,14 +153,19 @@ def _cache_lines(deployment: Deployment, steps: Sequence[Step]) -> list[tuple[Co
     lines: list[tuple[CountLine, ...]] = []
     for step in steps:
         counts: dict[str, int] = {}
+        layer = graph.layers[step.layers[0]]
+        shared: list[int] = []
         if step.kind == "host":
-            layer = graph.layers[step.layers[0]]
             shared = [i for i in dict.fromkeys(layer.inputs) if source(i) in written]
-            for i in (*shared, *(i for i in layer.outputs if i in read)):
-                memory = homes[i].memory
-                if memory in held and cache is not None:
-                    counts[memory] = counts.get(memory, 0) + math.ceil(
-                        graph.tensors[i].size_bytes / cache.line_bytes)
+            shared += [i for i in layer.outputs if i in read]
+        elif step.epoch is not None and step.epoch.kind == "hybrid":
+            shared = [i for i in dict.fromkeys((*layer.inputs, *layer.outputs))
+                      if i >= 0 and not graph.tensors[i].is_constant]
+        for i in shared:
+            memory = homes[i].memory
+            if memory in held and cache is not None:
+                counts[memory] = counts.get(memory, 0) + math.ceil(
+                    graph.tensors[i].size_bytes / cache.line_bytes)
         lines.append(tuple(CountLine(event="cache_clean", place=memory, occurred=count,
                                      exposed=count) for memory, count in counts.items()))
     return lines

@@ -1,0 +1,56 @@
+"""What NPU epochs are judged by: rows, verdicts, and the spread of errors."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """One figure of one epoch: published, predicted, and by the baseline where there is one."""
+
+    epoch: str
+    quantity: str
+    published: float
+    predicted: float
+    baseline: float | None = None
+
+    @property
+    def error(self) -> float:
+        """Signed relative error of the prediction."""
+        return self.predicted / self.published - 1.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """A target and what was reached.
+
+    Parameters
+    ----------
+    what, fitted : str
+        What is judged, and what of it was fitted to what.
+    n : int
+        Rows.
+    reached, target : str
+        As printed.
+    met : bool or None
+        None: no target, only reported.
+    """
+
+    what: str
+    n: int
+    reached: str
+    target: str
+    met: bool | None
+    fitted: str
+    rows: tuple[Row, ...] = ()
+
+
+def spread_of(errors: Iterable[float]) -> tuple[float, float]:
+    """Median and 90th percentile of absolute errors."""
+    sizes = [abs(error) for error in errors]
+    return statistics.median(sizes), float(np.percentile(sizes, 90))
