@@ -40,8 +40,9 @@ PlotTarget = Annotated[str | None, typer.Option(
 Roofs = Annotated[str | None, typer.Option(
     "--roofs", metavar="DIR", help="With --plot DIR/: micro-benchmarks of the board (`twin measure "
                                    "--plan all`), whose rates are the roofline's roofs.")]
-Epochs = Annotated[bool, typer.Option(
-    "--epochs/--no-epochs", help="With an accelerator: report every epoch as its profiler does.")]
+Epochs = Annotated[bool | None, typer.Option(
+    "--epochs/--no-epochs", help="With an accelerator: report every epoch as its profiler does, "
+                                 "or none; by default a line each.")]
 PerOperand = Annotated[bool, typer.Option(
     "--per-operand", help="Split the bill by operand: weights, input, output, scratch.")]
 TraceFile = Annotated[str | None, typer.Option(
@@ -52,7 +53,7 @@ TraceFile = Annotated[str | None, typer.Option(
 def predict(model: Model, board: BoardName, runtime: RuntimeName = None, clock: ClockText = None,
             weights: WeightsRole = None, arena: ArenaRole = None, cold: Cold = False,
             as_json: AsJson = False, csv_folder: CsvFolder = None, plot: PlotTarget = None,
-            assume_unsupported: AssumeUnsupported = None, epochs: Epochs = True,
+            assume_unsupported: AssumeUnsupported = None, epochs: Epochs = None,
             trace: TraceFile = None, calibration: CalibrationChoice = AUTO,
             per_operand: PerOperand = False, settings: SetPaths = None,
             roofs: Roofs = None) -> None:
@@ -139,7 +140,7 @@ def check_targets(csv_folder: str | None, plot: str | None) -> None:
         check_place(csv_folder, folder=True)
 
 
-def show_report(prediction: Prediction, per_operand: bool, epochs: bool) -> None:
+def show_report(prediction: Prediction, per_operand: bool, epochs: bool | None) -> None:
     """Print the report, and the bill by operand and the epochs where they are asked for."""
     from twin.reports.tables.report import report
 
@@ -150,11 +151,12 @@ def show_report(prediction: Prediction, per_operand: bool, epochs: bool) -> None
 
         show(console, "")
         show(console, operand_table(prediction))
-    if epochs and prediction.epochs:
+    if prediction.epochs and epochs is not False:
+        from twin.reports.tables.epoch_table import epoch_table
         from twin.reports.tables.epochs import epochs_report
 
         show(console, "")
-        show(console, epochs_report(prediction))
+        show(console, epochs_report(prediction) if epochs else epoch_table(prediction))
 
 
 def show_compiled(path: str, board: str) -> None:

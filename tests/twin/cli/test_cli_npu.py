@@ -37,6 +37,14 @@ def test_predict_says_what_is_offloaded_and_every_epoch():
     assert "EpochBlock_1 " not in run("predict", *KWS, "--no-epochs").output
 
 
+def test_epochs_are_a_line_each_unless_all_of_them_is_asked_for():
+    lines = run("predict", *KWS).output.splitlines()
+    told = [line for line in lines if line.startswith("EpochBlock_")]
+    assert len(told) == 12 and all(" us to " in line for line in told[:9])
+    assert "[compiler]" not in lines
+    assert run("predict", *KWS, "--epochs").output.splitlines().count("[compiler]") == 12
+
+
 def test_document_and_trace_have_the_epochs(tmp_path):
     result = run("predict", *KWS, "--json", "--trace", str(tmp_path / "run.json"))
     document = json.loads(result.stdout)
