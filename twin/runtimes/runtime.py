@@ -260,7 +260,8 @@ def load_runtime(name: str) -> Runtime:
         if path.is_file():
             return _load(path, version)
     raise RuntimeRefusedError(f"runtime {name!r} is not known; "
-                              + did_you_mean(name, list_runtimes()))
+                              + did_you_mean(stem, {one.partition("@")[0]
+                                                    for one in list_runtimes()}))
 
 
 @lru_cache(maxsize=32)
