@@ -23,16 +23,29 @@ from hwmodels.isa.instruction import parse_code
 from hwmodels.simulator import simulate
 from twin.deployment.core import code_address, lower_network
 from twin.deployment.deployment import deploy
-from twin.runtimes.counted.table import FOLDER
+from twin.errors import RuntimeRefusedError
+from twin.runtimes.counted.describe import describe
+from twin.runtimes.counted.table import FOLDER, look_up
 
 BOARDS = {"cortex-m4": "nucleo_l4r5zi", "cortex-m7": "nucleo_h7a3zi_q",
-          "cortex-m0plus": "rpi_pico", "cortex-m55": "apollo510_evb"}
+          "cortex-m0plus": "rpi_pico", "cortex-m55": "apollo510_evb",
+          "cortex-m33": "nucleo_u575zi_q"}
+"""Where rows of a core run; rows of other cores are held against the table itself."""
+
 LEVELS = {"O2": "2026", "Os": "2026-os", "O2-dcheck": "2026-dcheck"}
 LIBRARIES = {"cmsis-nn": "tflm-cmsis-nn", "reference": "tflm-reference"}
 
 
 def execute(row: Counted) -> tuple[int, int, int]:
     """Return instructions, loads and stores of a row as the twin lowers it."""
+    if row.core not in BOARDS:
+        graph = read_graphs()[row.model]
+        work = describe(graph, graph.layers[0])
+        amounts = None if work is None else look_up(
+            row.kernels, row.core.removeprefix("cortex-"), row.level, graph.layers[0].op, work)
+        if amounts is None:
+            raise RuntimeRefusedError(f"{graph.layers[0].op} was not counted")
+        return amounts.total, amounts.loads, amounts.stores
     runtime = f"{LIBRARIES[row.kernels]}@{LEVELS[row.level]}"
     deployment = deploy(read_graphs()[row.model], BOARDS[row.core], runtime=runtime)
     kernels = [kernel for group in lower_network(deployment) for kernel in group]

@@ -11,7 +11,10 @@ from __future__ import annotations
 import csv
 import io
 import itertools
+import math
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
 
@@ -20,7 +23,7 @@ import numpy as np
 from benchmarks.operators.table import CLASSES, Counted, read_graphs, read_rows
 from twin.runtimes.counted.describe import describe
 from twin.runtimes.counted.table import REFERENCE
-from twin.runtimes.counted.work import Work
+from twin.runtimes.counted.work import SCALAR, VECTOR, Work
 
 FIXED = 400.0
 """Instructions of a call before the first element, where one row alone is known (mean of those
@@ -35,11 +38,38 @@ BASE = ("cortex-m4", "O2")
 BORROWED = 0.02
 """Weight of a coefficient so taken beside a row's relative error."""
 
-MANY = 6
-"""Rows from which a third is kept to tell whether the terms are right."""
+VECTORS = ("cortex-m55", "cortex-m85")
+"""Cores with vectors."""
 
 EXACT = 1e-3
 """Relative error below which no further term is sought."""
+
+INSTRUCTIONS = (("instructions", 1.0),)
+ACCESSES = (*INSTRUCTIONS, ("loads", 0.1), ("stores", 0.1))
+BYTES = (*INSTRUCTIONS, ("load_bytes", 0.1), ("store_bytes", 0.1))
+"""What terms are chosen to tell, and the weight of its squared errors: bytes where accesses are of
+vectors."""
+
+MOST = 14
+"""Terms of one code at most."""
+
+KEEPS = 1.02
+"""A term without which the error is below this share of what it was is none."""
+
+GOOD = 0.015
+"""Error above which all terms together are tried too, and pruned."""
+
+BETTER = 0.8
+"""Share of the error they must then bring it below."""
+
+MANY = 16
+"""Rows from which that is done."""
+
+TRIED = 6
+"""Terms that are tried on accesses too, of those that tell instructions best."""
+
+OWN = 8
+"""Rows from which a build's code has terms of its own."""
 
 GAIN = 0.98
 """A further term must bring the error below this share of what it was."""
@@ -61,21 +91,29 @@ class Key(NamedTuple):
     variant: str
 
 
-class Row(NamedTuple):
+@dataclass(frozen=True)
+class Row:
     """A counted row and the work it was."""
 
     counted: Counted
     work: Work
 
+    @cached_property
+    def terms(self) -> Mapping[str, float]:
+        """How often parts of its code run; those of vectors on cores that have them."""
+        other = SCALAR if self.counted.core in VECTORS else VECTOR
+        return {name: often for name, often in self.work.count(self.counted.kernels).items()
+                if not name.startswith(other)}
 
-def group_rows() -> dict[Key, list[Row]]:
-    """Return the rows by the code they ran."""
+
+def group_rows(use: str = "fit") -> dict[Key, list[Row]]:
+    """Return the rows of a use by the code they ran."""
     groups: dict[Key, list[Row]] = {}
     graphs = read_graphs()
     works = {name: describe(graph, graph.layers[0]) for name, graph in graphs.items()}
     for counted in read_rows():
         work = works[counted.model]
-        if work is None:
+        if work is None or counted.use != use:
             continue
         key = Key(counted.kernels, counted.core, counted.level,
                   graphs[counted.model].layers[0].op, work.code(counted.kernels))
@@ -92,15 +130,17 @@ class Prior(NamedTuple):
 
 def choose_terms(rows: Sequence[Row]) -> tuple[str, ...]:
     """Return the terms that tell the instructions of rows from each other, fewest first."""
-    names = list(dict.fromkeys(name for row in rows for name in row.work.terms))
     if len(rows) == 1:
-        terms = rows[0].work.terms
-        return ("call", max((name for name in names if name != "call"), key=terms.__getitem__))
+        terms = rows[0].terms
+        return ("call", max((name for name in terms if name != "call"), key=terms.__getitem__))
+    names = _differing_terms(rows)
     chosen, error = ["call"], _error(rows, ["call"])
     # The prior of a call's fixed cost is one row more.
-    most = len(rows)
+    most = min(len(rows), MOST)
     while len(chosen) < most and error > EXACT:
-        tried = {name: _error(rows, [*chosen, name]) for name in names if name not in chosen}
+        left = sorted((name for name in names if name not in chosen),
+                      key=lambda name: _error(rows, [*chosen, name], INSTRUCTIONS))
+        tried = {name: _error(rows, [*chosen, name]) for name in left[:TRIED]}
         if not tried:
             break
         best = min(tried, key=tried.__getitem__)
@@ -108,15 +148,44 @@ def choose_terms(rows: Sequence[Row]) -> tuple[str, ...]:
             break
         chosen.append(best)
         error = tried[best]
-    # A term taken early may be none once better ones are there.
-    for name in chosen[1:-1]:
-        if len(chosen) > 2 and _error(rows, [one for one in chosen if one != name]) <= error * 1.02:
-            chosen.remove(name)
+    chosen, error = _drop_terms(rows, chosen)
+    if error > GOOD and len(rows) >= MANY:
+        matrix, counts = _matrix(rows, names), _column(rows, "instructions")
+        told = _solve(matrix, counts, counts)
+        others = [name for name, value in zip(names, told, strict=True) if value or name == "call"]
+        others, less = _drop_terms(rows, others)
+        if less < BETTER * error and len(others) <= len(rows) // 2:
+            chosen = others
     return tuple(chosen)
 
 
+def _drop_terms(rows: Sequence[Row], names: Sequence[str]) -> tuple[list[str], float]:
+    """Return terms without those that better ones made needless, and the error then."""
+    kept, error = list(names), _error(rows, names)
+    while len(kept) > 2:
+        tried = {name: _error(rows, [one for one in kept if one != name]) for name in kept[1:]}
+        least = min(tried, key=tried.__getitem__)
+        if tried[least] > KEEPS * error:
+            break
+        kept.remove(least)
+        error = tried[least]
+    return kept, error
+
+
+def _differing_terms(rows: Sequence[Row]) -> list[str]:
+    """Return the terms of which no two are in proportion in every row, and that ever run."""
+    names: dict[tuple[float, ...], str] = {}
+    told = [row.terms for row in rows]
+    for name in dict.fromkeys(name for terms in told for name in terms):
+        counts = [terms.get(name, 0.0) for terms in told]
+        if most := max(counts):
+            names.setdefault(tuple(round(count / most, 9) for count in counts), name)
+    kept = list(names.values())
+    return kept if "call" in kept else ["call", *kept]
+
+
 def _matrix(rows: Sequence[Row], names: Iterable[str]) -> np.ndarray:
-    return np.array([[row.work.terms.get(name, 0.0) for name in names] for row in rows], float)
+    return np.array([[row.terms.get(name, 0.0) for name in names] for row in rows], float)
 
 
 def _column(rows: Sequence[Row], name: str) -> np.ndarray:
@@ -141,14 +210,22 @@ def _solve(matrix: np.ndarray, values: np.ndarray, scale: np.ndarray,
     else:
         weight = BORROWED * np.median(matrix / scale[:, None], axis=0)
         known, told = np.diag(weight), weight * expected
-    return nnls(np.vstack([matrix / scale[:, None], known]),
-                np.append(values / scale, told), maxiter=1000)[0]
+    return np.asarray(nnls(np.vstack([matrix / scale[:, None], known]),
+                           np.append(values / scale, told), maxiter=1000)[0])
 
 
-def _error(rows: Sequence[Row], names: Sequence[str]) -> float:
-    """Return the root mean square of the relative errors."""
-    matrix, counts = _matrix(rows, names), _column(rows, "instructions")
-    return float(np.sqrt(np.mean((matrix @ _solve(matrix, counts, counts) / counts - 1) ** 2)))
+def _error(rows: Sequence[Row], names: Sequence[str],
+           columns: Sequence[tuple[str, float]] = ()) -> float:
+    """Return the root mean square of the relative errors, weighted by column."""
+    columns = columns or (BYTES if rows[0].counted.core in VECTORS else ACCESSES)
+    matrix = _matrix(rows, names)
+    whole = 0.0
+    for name, share in columns:
+        told = _column(rows, name)
+        own = np.maximum(told, 1.0)
+        said = matrix @ _solve(matrix, told, own)
+        whole += share * float(np.mean(np.minimum((said / own - 1) ** 2, 1.0)))
+    return math.sqrt(whole)
 
 
 def fit(rows: Sequence[Row], names: Sequence[str],
@@ -166,7 +243,8 @@ def fit(rows: Sequence[Row], names: Sequence[str],
         elif len(rows) == 1:
             columns[name] = _part(matrix[0], values[0], counts[0])
         else:
-            columns[name] = _solve(matrix, values, counts)
+            columns[name] = _solve(matrix, values, counts if name in CLASSES
+                                   else np.maximum(values, 1.0))
     return {term: {column: float(values[place]) for column, values in columns.items()}
             for place, term in enumerate(names)}
 
@@ -190,14 +268,20 @@ def _part(terms: np.ndarray, value: float, instructions: float) -> np.ndarray:
 
 
 def find_priors(groups: Mapping[Key, Sequence[Row]]) -> dict[Key, Prior]:
-    """Return, of each code, how it was built for the core most rows are counted on."""
+    """Return what else tells of a code: its rows of other inputs, or the core most are counted on.
+
+    A code with few rows of a build that no rows of other inputs tell takes the coefficients of how
+    it was built for that core.
+    """
+    shapes = group_rows("shape")
+    found = {key: Prior(shapes[key], choose_terms(shapes[key])) for key in groups if key in shapes}
     bases = {key: rows for key, rows in groups.items() if (key.core, key.level) == BASE}
-    told = {key: Prior(rows, choose_terms(rows)) for key, rows in bases.items()}
-    found = {}
     for key, rows in groups.items():
         base = key._replace(core=BASE[0], level=BASE[1])
-        if key != base and base in told and len(told[base].rows) >= len(rows):
-            found[key] = told[base]
+        if key == base or key in found or base not in bases:
+            continue
+        if len(rows) < min(OWN, len(bases[base]) + 1):
+            found[key] = found.get(base) or Prior(bases[base], choose_terms(bases[base]))
     return found
 
 
@@ -220,7 +304,7 @@ def leave_one_out(groups: Mapping[Key, Sequence[Row]]) -> list[tuple[Key, float]
                 prior = Prior([one for one in whole.rows
                                if one.counted.model != row.counted.model], whole.names)
             table = fit(rest, names, prior)
-            said = sum(told["instructions"] * row.work.terms.get(name, 0.0)
+            said = sum(told["instructions"] * row.terms.get(name, 0.0)
                        for name, told in table.items())
             errors.append((key, said / row.counted.instructions - 1))
     return errors

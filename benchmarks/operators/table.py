@@ -42,6 +42,9 @@ class Counted:
         Of one call.
     classes : mapping of str to int
         Instructions by class; empty where they were not told apart.
+    use : str
+        "fit"; "judge": nothing is fitted to it; "shape": counted with other inputs than rows of
+        its code that are fitted to, so it tells which parts there are, and their proportions.
     """
 
     model: str
@@ -54,6 +57,7 @@ class Counted:
     load_bytes: int
     store_bytes: int
     classes: dict[str, int]
+    use: str = "fit"
 
 
 @cache
@@ -64,7 +68,8 @@ def read_rows() -> tuple[Counted, ...]:
             model=row["model"], kernels=row["kernels"], core=row["core"], level=row["level"],
             **{name: int(row[name]) for name in (
                 "instructions", "loads", "stores", "load_bytes", "store_bytes")},
-            classes={name: int(row[name]) for name in CLASSES if row[name]})
+            classes={name: int(row[name]) for name in CLASSES if row[name]},
+            use=row["use"])
             for row in csv.DictReader(file))
 
 
@@ -102,13 +107,13 @@ def _make_layer(place: int, told: dict[str, Any]) -> Layer:
 
 
 def _make_tensor(place: int, shape: list[int], dtype: str, constant: int, scales: int,
-                 axis: int | None) -> Tensor:
+                 axis: int | None, scale: float = 0.5, zero_point: int = 0) -> Tensor:
     width = {"bool": "bool", "float32": "float32", "float16": "float16"}.get(
         dtype, f"{'u' if dtype.startswith('u') else ''}int{max(8, DTYPE_BITS[dtype])}")
     return Tensor(
         name=f"t{place}", shape=tuple(shape), dtype=dtype,
         data=np.zeros(shape, width) if constant else None,
-        quantization=Quantization(scales=(0.5,) * scales, zero_points=(0,) * scales,
+        quantization=Quantization(scales=(scale,) * scales, zero_points=(zero_point,) * scales,
                                   axis=axis) if scales else None)
 
 

@@ -171,7 +171,8 @@ class Runtime:
         -----
         Float operators, and operators its own library lacks, run on the portable reference
         kernels, as TFLite Micro does. Types it does not name, and operators only counted of
-        another library, are priced by themselves and marked `assumed`.
+        another library, are priced by themselves and marked `assumed`. CMSIS-NN's 16-bit kernels
+        are not its 8-bit ones: their counted instructions stand in for those of any release.
         """
         if self.is_compiled:
             found = find_lowering((self.library,), op, dtype, isa)
@@ -188,6 +189,10 @@ class Runtime:
             from twin.runtimes.counted.lower import lower_counted
 
             return lower_counted(*self.counted, lowering)
+        if dtype == "int16" and not foreign and self.library == "cmsis_nn":
+            from twin.runtimes.counted.lower import lower_counted
+
+            return assume(lower_counted("cmsis-nn", "O2", lowering))
         if lowering is None:
             from twin.runtimes.counted.lower import lower_stand_in
 

@@ -19,8 +19,10 @@ from twin.runtimes.counted.mixture import CLASSES, mix, widen
 from twin.runtimes.counted.table import look_up
 
 BOARD = "nucleo_l4r5zi"
-ROWS = [row for row in read_rows() if (row.core, row.level) == ("cortex-m4", "O2")]
-CORES = [row for row in read_rows() if row.core != "cortex-m4" or row.level != "O2"]
+FITTED = [row for row in read_rows() if row.use == "fit"]
+ROWS = [row for row in FITTED if (row.core, row.level) == ("cortex-m4", "O2")]
+CORES = [row for row in FITTED if row.core != "cortex-m4" or row.level != "O2"]
+JUDGES = [row for row in read_rows() if row.use == "judge"]
 
 
 @given(st.dictionaries(st.sampled_from(CLASSES), st.integers(0, 200_000)),
@@ -41,17 +43,30 @@ def test_wide_accesses_move_the_registers_asked_for(instructions, moved):
     assert said == min(max(moved, instructions), 4 * instructions)
 
 
-@pytest.mark.parametrize("row", ROWS[::9], ids=lambda row: f"{row.kernels} {row.model}")
+@pytest.mark.parametrize("row", ROWS[:3079:9], ids=lambda row: f"{row.kernels} {row.model}")
 def test_operators_execute_what_was_counted(row):
     instructions, _, _ = execute(row)
     assert instructions == pytest.approx(row.instructions, rel=0.05)
 
 
 @pytest.mark.parametrize(
-    "row", CORES[::97], ids=lambda row: f"{row.kernels} {row.core} {row.level} {row.model}")
+    "row", CORES[::211], ids=lambda row: f"{row.kernels} {row.core} {row.level} {row.model}")
 def test_other_cores_and_levels_have_their_own_counts(row):
     instructions, _, _ = execute(row)
     assert instructions == pytest.approx(row.instructions, rel=0.10)
+
+
+def test_shapes_nothing_was_fitted_to_are_close():
+    errors: dict[str, list[float]] = {}
+    for row in JUDGES[::3]:
+        graph = read_graphs()[row.model]
+        amounts = look_up(row.kernels, row.core.removeprefix("cortex-"), row.level,
+                          graph.layers[0].op, describe(graph, graph.layers[0]))
+        assert amounts is not None
+        errors.setdefault(row.core, []).append(abs(amounts.total / row.instructions - 1))
+    for core, found in errors.items():
+        assert sorted(found)[len(found) // 2] < 0.03, core
+        assert sorted(found)[len(found) * 9 // 10] < 0.10, core
 
 
 def test_every_counted_operator_is_described():

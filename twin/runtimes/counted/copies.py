@@ -1,27 +1,120 @@
-"""What a block copy of the C library executes, by the lengths its loops take.
+"""What block copies and fills of the C library execute, by length and alignment.
 
 References
 ----------
-newlib, newlib/libc/machine/arm/memcpy: 64 bytes a turn, then 16, then words, then bytes.
+newlib, newlib/libc/machine/arm/memcpy-armv7m.S: 64 bytes a turn, then 16, then words, then bytes;
+newlib/libc/string/memcpy.c, memset.c, which cores without Thumb-2 run.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 
+PERIOD = 4
+"""Addresses are alike again after so many equal steps."""
 
-def count_copies(size_bytes: int, times: float) -> Counter[str]:
+
+def count_copies(size_bytes: int, times: int, *, to_step: int | None = None, from_step: int = 0,
+                 to_start: int = 0, from_start: int = 0) -> Counter[str]:
     """Return the terms of copying so many bytes so many times.
 
     Parameters
     ----------
     size_bytes : int
         Of one copy.
-    times : float
+    times : int
         Copies.
+    to_step, from_step : int
+        Bytes from where one copy writes, or reads, to where the next does; by default copies
+        write one behind the other and all read at one place.
+    to_start, from_start : int
+        Where the first writes and reads, from a word's boundary.
+
+    Returns
+    -------
+    Counter of str
+        "copy": calls; "copying", "copying thumb1": instructions of the routine for Thumb-2, and of
+        that in C; "copied", "copied thumb1": accesses of each; "copied byte": what they move.
     """
-    left = size_bytes % 16
-    counted = {"copy": 1, "copied 64": size_bytes // 64, "copied 16": size_bytes % 64 // 16,
-               "copied word": left // 4, "copied byte": left % 4,
-               "copied loose": size_bytes if size_bytes % 4 else 0}
-    return Counter({name: count * times for name, count in counted.items() if count})
+    step = size_bytes if to_step is None else to_step
+    counted: Counter[str] = Counter()
+    for place in range(min(PERIOD, times)):
+        often = (times - place + PERIOD - 1) // PERIOD
+        wide, moved = _copy((to_start + place * step) % 4, (from_start + place * from_step) % 4,
+                            size_bytes)
+        narrow, each = _copy_thumb1((to_start + place * step) % 4,
+                                    (from_start + place * from_step) % 4, size_bytes)
+        counted += Counter({"copy": often, "copying": often * wide, "copied": often * moved,
+                            "copying thumb1": often * narrow, "copied thumb1": often * each,
+                            "copied byte": often * size_bytes})
+    return counted
+
+
+def _copy(to: int, source: int, size: int) -> tuple[int, int]:
+    """Return instructions and loads of one copy, Thumb-2."""
+    instructions, moved = 6, 0
+    if to or source:
+        if size < 8:
+            if size < 4:
+                return 10 + _tail(size)[0], _tail(size)[1]
+            return 16 + 4 * (size - 3), size
+        instructions += 4 if not source else 6
+        if source and to:
+            head = 4 - to
+            size -= head
+            instructions += 6 + (3 if head > 1 else 0)
+            moved += 1 + (head > 1)
+    instructions += 8 + 34 * (size // 64)
+    left = size % 64
+    instructions += 10 * (left // 16) + 4 * (left % 16 // 4)
+    after, last = _tail(size % 4)
+    return instructions + after, moved + size // 4 + last
+
+
+def _tail(left: int) -> tuple[int, int]:
+    """Return instructions and loads of the last bytes."""
+    return (0, 0) if not left else (5 + (2 if left > 1 else 0), (left & 1) + (left > 1))
+
+
+def _copy_thumb1(to: int, source: int, size: int) -> tuple[int, int]:
+    """Return instructions and loads of one copy of the routine in C."""
+    if size < 16 or to or source:
+        return 9 + 6 * size, size
+    words = size % 16 // 4
+    return 34 + 13 * (size // 16) + 6 * words + 6 * (size % 4), size // 4 + size % 4
+
+
+def count_fills(size_bytes: int, times: int, *, step: int, start: int = 0) -> Counter[str]:
+    """Return the terms of filling so many bytes so many times, as `count_copies`.
+
+    Returns
+    -------
+    Counter of str
+        "fill": calls; "filling": instructions of the C library's routine; "filled": its stores;
+        "filled byte": what they write.
+    """
+    counted: Counter[str] = Counter()
+    for place in range(min(PERIOD, times)):
+        often = (times - place + PERIOD - 1) // PERIOD
+        instructions, moved = _fill((start + place * step) % 4, size_bytes)
+        counted += Counter({"fill": often, "filling": often * instructions,
+                            "filled": often * moved, "filled byte": often * size_bytes})
+    return counted
+
+
+def _fill(to: int, size: int) -> tuple[int, int]:
+    """Return instructions and stores of one fill."""
+    instructions, stores = 6, 0
+    if to:
+        head = min(size, 4 - to)
+        instructions, stores, size = instructions + 7 + 5 * head, head, size - head
+    if size >= 4:
+        instructions += 8
+        if size >= 16:
+            instructions += 14 + 7 * (size // 16)
+            stores += 4 * (size // 16)
+        words = size % 16 // 4
+        instructions += 6 + 3 * words if words else 3
+        stores += words
+    last = size % 4
+    return instructions + (2 + 3 * last if last else 2), stores + last

@@ -62,8 +62,10 @@ def lower_stand_in(runtime: str, op: str) -> Lowering:
 def _lower(kernels: str, level: str, base: Lowering | None, graph: Graph, layer: Layer,
            site: Site) -> tuple[Kernel, ...]:
     work = describe(graph, layer)
-    amounts = None if work is None else look_up(
-        kernels, choose_core(site.isa, site.fpu), level, layer.op, work)
+    core, foreign = choose_core(site.isa, site.fpu)
+    amounts = None if work is None else look_up(kernels, core, level, layer.op, work)
+    if amounts is not None and foreign:
+        amounts = replace(amounts, stands_in=True)
     lowered = _try_base(base, graph, layer, site)
     if amounts is None:
         if lowered is None:
@@ -105,7 +107,8 @@ def _bring_to(lowered: tuple[Kernel, ...], amounts: Amounts,
     share["alu"] += missing - sum(share.values())
     last = lowered[-1]
     rest = mix(plain(choose_dialect(site.isa)), share)
-    return (*lowered[:-1], replace(last, blocks=(*last.blocks, *rest)))
+    kept = (*lowered[:-1], replace(last, blocks=(*last.blocks, *rest)))
+    return tuple(replace(kernel, assumed=kernel.assumed or amounts.stands_in) for kernel in kept)
 
 
 def _count_kinds(lowered: Sequence[Kernel]) -> Counter[str]:

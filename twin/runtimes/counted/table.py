@@ -13,8 +13,8 @@ from twin.runtimes.counted.work import Work
 
 FOLDER = Path(__file__).parent / "counts"
 
-CORES = {"armv6-m": "m0plus", "armv8.1-m-mve": "m55"}
-"""Core whose counts stand for an instruction set, where it is not the Cortex-M4's."""
+CORES = {"armv6-m": "m0plus", "armv7-m": "m3", "armv8-m-dsp": "m33", "armv8.1-m-mve": "m55"}
+"""Core that was counted of an instruction set; of the Cortex-M4's, two were."""
 
 ALIASES = {"reshape_copy": "reshape"}
 """Operators counted under another name."""
@@ -65,9 +65,12 @@ _COLUMNS = ("instructions", *CLASSES, "loads", "stores", "load_bytes", "store_by
 _Rows = Mapping[tuple[str, str], Mapping[str, Mapping[str, float]]]
 
 
-def choose_core(isa: str, fpu: str | None) -> str:
-    """Return the core whose counts stand for a core."""
-    return CORES.get(isa, "m7" if fpu == "double" else "m4")
+def choose_core(isa: str, fpu: str | None) -> tuple[str, bool]:
+    """Return the counted core nearest to a core, and whether it is of another instruction set."""
+    if isa == "armv7e-m":
+        return "m7" if fpu == "double" else "m4", False
+    near = "m4" if fpu else "m3"  # Without vectors and packed arithmetic, as plain C is compiled.
+    return CORES.get(isa, near), isa not in CORES
 
 
 @lru_cache(maxsize=8)
@@ -107,10 +110,10 @@ def look_up(kernels: str, core: str, level: str, op: str, work: Work) -> Amounts
         rows = _read(library, core, level)
         terms = rows.get((op, work.code(library)))
         if terms is not None:
-            return _sum_up(terms, work, stands_in=False)
-        like = rows.get((op, f"{work.variant} {work.path.split(' ')[0]}"))
+            return _sum_up(terms, work.count(library), stands_in=work.guessed)
+        like = rows.get((op, work.path.rsplit(" ", 1)[0]))
         if like is not None and library != REFERENCE:
-            return _sum_up(like, work, stands_in=True)
+            return _sum_up(like, work.count(library), stands_in=True)
     if op in NEAREST and not any(name == op for name, _ in _read(REFERENCE, core, level)):
         op = NEAREST[op]
     near = [(variant, terms) for (name, variant), terms in _read(REFERENCE, core, level).items()
@@ -119,15 +122,16 @@ def look_up(kernels: str, core: str, level: str, op: str, work: Work) -> Amounts
         return None
     types = work.variant.split(" ")[0]
     same = [terms for variant, terms in near if variant.split(" ")[0] == types]
-    return _sum_up((same or [terms for _, terms in near])[0], work, stands_in=True)
+    return _sum_up((same or [terms for _, terms in near])[0], work.terms, stands_in=True)
 
 
-def _sum_up(terms: Mapping[str, Mapping[str, float]], work: Work, *, stands_in: bool) -> Amounts:
-    sums = {name: sum(told[name] * work.terms.get(term, 0.0) for term, told in terms.items())
+def _sum_up(terms: Mapping[str, Mapping[str, float]], counts: Mapping[str, float], *,
+            stands_in: bool) -> Amounts:
+    sums = {name: sum(told[name] * counts.get(term, 0.0) for term, told in terms.items())
             for name in _COLUMNS}
     whole = max(1, round(sums["instructions"]))
     spread = sum(sums[name] for name in CLASSES) or 1.0
-    counts = {name: int(sums[name] / spread * whole) for name in CLASSES}
-    counts["alu"] += whole - sum(counts.values())
-    return Amounts(instructions=counts, stands_in=stands_in, **{
+    classes = {name: int(sums[name] / spread * whole) for name in CLASSES}
+    classes["alu"] += whole - sum(classes.values())
+    return Amounts(instructions=classes, stands_in=stands_in, **{
         name: round(sums[name]) for name in ("loads", "stores", "load_bytes", "store_bytes")})

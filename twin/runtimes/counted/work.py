@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from twin.network.graph import Graph, Layer
+from twin.network.graph import DTYPE_BITS, Graph, Layer, Tensor
+
+SHARED = ("call", "dimension", "element", "output", "pixel", "mac")
+"""Parts that code of any path may have."""
+
+VECTOR, SCALAR = "vector ", "scalar "
+"""How names of parts begin that only a core with vectors runs, or only one without."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -17,19 +23,33 @@ class Work:
     variant : str
         Which code of the operator runs: types, and what shapes choose ("int8 same").
     path : str
-        What an optimised library's own dispatch chooses beyond that ("3x3").
+        The same of an optimised library, where its own dispatch chooses ("int8 3x3").
     terms : mapping of str to float
         How often: "call" (once), "element", "row", ...; each has a coefficient per class.
+    own : mapping of str to float
+        The same of parts only an optimised library has; those that begin with `VECTOR` run on
+        cores with vectors, with `SCALAR` on others.
+    guessed : bool
+        Whether a part's number depends on data, so it is assumed.
     """
 
     variant: str
     path: str = ""
     terms: Mapping[str, float]
+    own: Mapping[str, float] = field(default_factory=dict)
+    guessed: bool = False
+
+    def count(self, kernels: str) -> Mapping[str, float]:
+        """Return how often parts of a library's kernels run."""
+        if kernels == "reference":
+            return self.terms
+        if not self.path:
+            return {**self.terms, **self.own}
+        return {**{name: often for name, often in self.terms.items() if name in SHARED}, **self.own}
 
     def code(self, kernels: str) -> str:
-        """Return which code runs: with the path, for kernels that have several."""
-        return f"{self.variant} {self.path}" if self.path and kernels != "reference" \
-            else self.variant
+        """Return which code of a library's kernels runs."""
+        return self.path if self.path and kernels != "reference" else self.variant
 
 
 Describe = Callable[[Graph, Layer], Work]
@@ -37,3 +57,46 @@ Describe = Callable[[Graph, Layer], Work]
 
 Terms = Mapping[str, Describe]
 """By operator, what a file of `terms/` describes."""
+
+
+def width_bytes(tensor: Tensor) -> int:
+    """Return the bytes of one element."""
+    return max(1, DTYPE_BITS[tensor.dtype] // 8)
+
+
+def count_blocks(rows: int, columns: int, depth: int) -> dict[str, float]:
+    """Return the parts of a product of matrices computed in blocks of rows and columns.
+
+    Parameters
+    ----------
+    rows : int
+        Of the first matrix: pixels.
+    columns : int
+        Of the result: channels.
+    depth : int
+        Multiply-accumulates of one result.
+
+    Returns
+    -------
+    mapping of str to float
+        Of two by two results, two results and single ones: how many, and how many groups of 16 and
+        4 and single steps along the depth; on Helium of four rows by one, and of one.
+    """
+    pairs, odd = columns // 2 * (rows // 2), columns // 2 * (rows % 2)
+    last = columns % 2 * rows
+    parts: dict[str, float] = {f"{SCALAR}column pair": columns // 2,
+                               f"{SCALAR}column pair depth": columns // 2 * depth}
+    for name, count in (("pair", pairs), ("odd", odd), ("last", last),
+                        ("last pair", columns % 2 * (rows // 2)), ("alone", rows % 2 * columns)):
+        steps = {"": 1, " sixteen": depth // 16, " four": depth % 16 // 4, " quad": depth // 4,
+                 " rest": depth % 4}
+        parts |= {f"{SCALAR}{name}{step}": count * often for step, often in steps.items()}
+    vectors = -(-depth // 16)
+    return parts | {
+        f"{VECTOR}by four": rows // 4 * columns, f"{VECTOR}by four row": rows // 4,
+        f"{VECTOR}by four step": rows // 4 * columns * vectors,
+        f"{VECTOR}by one": rows % 4 * columns, f"{VECTOR}by one row": rows % 4,
+        f"{VECTOR}by one step": rows % 4 * columns * vectors,
+        f"{VECTOR}by four eight": rows // 4 * columns * -(-depth // 8),
+        f"{VECTOR}by one eight": rows % 4 * columns * -(-depth // 8),
+        f"{VECTOR}each": rows * columns, f"{VECTOR}each eight": rows * columns * -(-depth // 8)}

@@ -1,55 +1,155 @@
 """One result per element: of one operand, of two that broadcast, of three.
 
+Operands that broadcast are walked by nested loops: neighbouring dimensions are one loop where the
+steps of all operands allow it, and the innermost loop is a run in which each operand moves by an
+element or stays.
+
 References
 ----------
 tensorflow/tflite-micro, tensorflow/lite/micro/kernels and tensorflow/lite/kernels/internal:
-elementwise.cc, add.h, mul.h, sub.h, div.h, maximum_minimum.h, comparisons.h, squared_difference.cc.
+elementwise.cc, broadcast_loop.h, add.h, mul.h, sub.h, div.h, maximum_minimum.h, comparisons.h,
+select.h, squared_difference.cc; ARM-software/CMSIS-NN, Source/BasicMathFunctions: arm_maximum_s8.c.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
+from collections.abc import Sequence
 
-from twin.network.graph import Graph, Layer
-from twin.runtimes.counted.work import Terms, Work
+from twin.network.graph import Graph, Layer, Tensor
+from twin.runtimes.counted.copies import count_copies
+from twin.runtimes.counted.work import VECTOR, Terms, Work, width_bytes
 
 
 def describe_unary(graph: Graph, layer: Layer) -> Work:
     """Return the work of one result per element of one operand."""
     source, target = graph.tensors[layer.inputs[0]], graph.tensors[layer.outputs[0]]
     types = source.dtype if source.dtype == target.dtype else f"{source.dtype} {target.dtype}"
-    return Work(variant=types, terms={"call": 1, "element": target.elements})
+    return Work(variant=types, terms={
+        "call": 1, "dimension": len(target.shape), "element": target.elements})
+
+
+def describe_quantize(graph: Graph, layer: Layer) -> Work:
+    """Return the work of changing a type: 8-bit types of one scale only flip their top bit."""
+    source, target = graph.tensors[layer.inputs[0]], graph.tensors[layer.outputs[0]]
+    work = describe_unary(graph, layer)
+    first, second = source.quantization, target.quantization
+    if {source.dtype, target.dtype} != {"int8", "uint8"} or first is None or second is None:
+        return work
+    apart = first.zero_points[0] - second.zero_points[0]
+    flips = first.scales == second.scales and abs(apart) == 128
+    return Work(variant=f"{work.variant} flip" if flips else work.variant, terms=work.terms)
+
+
+def fuse_loops(shapes: Sequence[tuple[int, ...]], target: tuple[int, ...]) -> list[
+        tuple[int, tuple[bool, ...]]]:
+    """Return the loops over operands that broadcast, innermost first.
+
+    Parameters
+    ----------
+    shapes : sequence of tuple of int
+        Of the operands.
+    target : tuple of int
+        Of the result.
+
+    Returns
+    -------
+    list of (int, tuple of bool)
+        Turns, and which operands move.
+    """
+    rank = len(target)
+    whole = [(1,) * (rank - len(shape)) + tuple(shape) for shape in shapes]
+    strides = [1] * len(shapes)
+    loops: list[tuple[int, tuple[bool, ...]]] = []
+    made: list[tuple[int, ...]] = []
+    for place in reversed(range(rank)):
+        turns = target[place]
+        steps = tuple(0 if shape[place] == 1 != turns else stride
+                      for shape, stride in zip(whole, strides, strict=True))
+        if made and (turns == 1 or all(
+                (step == 0) if last == 0 else (step == stride)
+                for step, last, stride in zip(steps, made[-1], strides, strict=True))):
+            loops[-1] = (loops[-1][0] * turns, loops[-1][1])
+        else:
+            made.append(steps)
+            loops.append((turns, tuple(step > 0 for step in steps)))
+        strides = [stride * shape[place] for stride, shape in zip(strides, whole, strict=True)]
+    return loops or [(1, (True,) * len(shapes))]
+
+
+def _count_loops(loops: Sequence[tuple[int, tuple[bool, ...]]]) -> dict[str, float]:
+    """Return how often loops begin: innermost runs, and calls of the loops around them."""
+    outer = list(itertools.accumulate((turns for turns, _ in reversed(loops[1:])),
+                                      lambda left, right: left * right, initial=1))
+    return {"run": outer[-1], "turn": sum(outer[:-1]), "loop": len(loops)}
 
 
 def describe_paired(graph: Graph, layer: Layer) -> Work:
     """Return the work of one result per element of two operands that may broadcast."""
     first, second = (graph.tensors[place] for place in layer.inputs[:2])
     target = graph.tensors[layer.outputs[0]]
-    if first.shape == second.shape:
-        return Work(variant=f"{first.dtype} same", terms={
-            "call": 1, "dimension": len(target.shape), "element": target.elements,
-            "rest": target.elements % 4})
-    narrow = min(first, second, key=lambda tensor: tensor.elements)
-    last = narrow.shape[-1] if narrow.shape else 1
-    if narrow.elements == 1:
-        return Work(variant=f"{first.dtype} scalar", terms={"call": 1, "element": target.elements})
-    rows = math.prod(target.shape[:-1])
-    path = "row" if last == target.shape[-1] else "column"
-    return Work(variant=f"{first.dtype} {path}",
-                terms={"call": 1, "row": rows, "element": target.elements})
+    terms: dict[str, float] = {
+        "call": 1, "dimension": len(target.shape), "element": target.elements,
+        "rest": target.elements % 4}
+    path, own = "", {f"{VECTOR}four": float(-(-target.elements // 4))}
+    if layer.op in ("minimum", "maximum") and first.dtype == "int8":
+        path, own = _count_extremes(first, second, target)
+    alike = layer.op in ("mul", "div") or (layer.op in ("add", "sub") and first.dtype != "float32")
+    if first.shape == second.shape or (alike and _pad(first) == _pad(second)):
+        return Work(variant=f"{first.dtype} same", path=path, terms=terms, own=own)
+    loops = fuse_loops((first.shape, second.shape), target.shape)
+    held = not all(loops[0][1])
+    return Work(variant=f"{first.dtype} {'held' if held else 'rows'}", path=path,
+                own=own, terms=terms | _count_loops(loops) | {
+        "held first element": 0 if loops[0][1][0] else target.elements,
+        "rank": len(first.shape) + len(second.shape)})
+
+
+def _pad(tensor: Tensor) -> tuple[int, ...]:
+    """Return a shape with leading ones, so that ranks are equal."""
+    return ((1,) * 8 + tuple(tensor.shape))[-8:]
+
+
+def _count_extremes(first: Tensor, second: Tensor, target: Tensor) -> tuple[str, dict[str, float]]:
+    """Return how CMSIS-NN walks two operands of four dimensions: path and runs."""
+    one, other, whole = (_pad(tensor)[-4:] for tensor in (first, second, target))
+    if first.elements == 1 or second.elements == 1:
+        depth = 4
+    else:
+        depth = next((place for place in range(4) if one[place:] == other[place:]
+                      or math.prod(one[place:]) == 1 or math.prod(other[place:]) == 1), 3)
+        depth = 4 - depth
+    run = math.prod(whole[4 - depth:])
+    runs = max(1, target.elements // max(1, run))
+    held = one[4 - depth:] != other[4 - depth:]
+    return f"int8 walked{' broadcast' if one != other else ''}{' held' if held else ''}", {
+        "walk": runs, "walked row": math.prod(whole[:2]) if depth < 3 else 0,
+        "walked plane": whole[0], f"{VECTOR}walk": runs * -(-run // 16)}
 
 
 def describe_selection(graph: Graph, layer: Layer) -> Work:
     """Return the work of choosing between two operands, element by element."""
-    first, target = graph.tensors[layer.inputs[1]], graph.tensors[layer.outputs[0]]
-    shapes = {graph.tensors[place].shape for place in layer.inputs[:3]}
-    return Work(variant=f"{first.dtype} {'same' if len(shapes) == 1 else 'broadcast'}", terms={
-        "call": 1, "element": target.elements})
+    tensors = [graph.tensors[place] for place in layer.inputs[:3]]
+    target = graph.tensors[layer.outputs[0]]
+    terms: dict[str, float] = {"call": 1, "dimension": len(target.shape),
+                               "element": target.elements}
+    width = width_bytes(tensors[1])
+    if len({tensor.shape for tensor in tensors}) == 1:
+        return Work(variant=f"{tensors[1].dtype} same", terms=terms)
+    loops = fuse_loops([tensor.shape for tensor in tensors], target.shape)
+    condition, *both = loops[0][1]
+    terms |= _count_loops(loops)
+    if not condition and all(both):
+        terms |= count_copies(loops[0][0] * width, int(terms["run"]))
+    name = "copied" if not condition else "broadcast" if all(both) else "one held" \
+        if any(both) else "held"
+    return Work(variant=f"{tensors[1].dtype} {name}", terms=terms)
 
 
 UNARY = ("abs", "neg", "exp", "log", "sqrt", "rsqrt", "square", "sin", "cos", "floor", "ceil",
          "round", "elu", "gelu", "logical_not", "relu", "relu6", "leaky_relu", "logistic", "tanh",
-         "hard_swish", "cast", "quantize", "dequantize", "erf", "hard_sigmoid", "softplus",
+         "hard_swish", "cast", "dequantize", "erf", "hard_sigmoid", "softplus",
          "softsign", "selu", "celu", "mish", "reciprocal", "sign", "clip", "cumsum", "pow")
 PAIRED = ("add", "sub", "mul", "div", "minimum", "maximum", "squared_difference", "floor_div",
           "floor_mod", "equal", "not_equal", "greater", "greater_equal", "less", "less_equal",
@@ -58,4 +158,4 @@ PAIRED = ("add", "sub", "mul", "div", "minimum", "maximum", "squared_difference"
 FAMILY = "elementwise"
 
 TERMS: Terms = {**dict.fromkeys(UNARY, describe_unary), **dict.fromkeys(PAIRED, describe_paired),
-                "select": describe_selection}
+                "quantize": describe_quantize, "select": describe_selection}

@@ -4,58 +4,118 @@ References
 ----------
 tensorflow/tflite-micro, tensorflow/lite/kernels/internal/reference and micro/kernels: pad.h,
 slice.h, strided_slice.h, concatenation.cc, split.cc, pack.cc, unpack.cc, gather.cc, transpose.h,
-space_to_depth.h, depth_to_space.h, resize_bilinear.h, resize_nearest_neighbor.h, reshape.cc.
+space_to_depth.h, depth_to_space.h, space_to_batch_nd.h, resize_bilinear.h,
+resize_nearest_neighbor.h, reshape.cc; ARM-software/CMSIS-NN: arm_pad_s8.c, arm_transpose_s8.c.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
+from collections import Counter
+from collections.abc import Sequence
 
-from twin.network.graph import DTYPE_BITS, Graph, Layer, Tensor
-from twin.runtimes.counted.copies import count_copies
-from twin.runtimes.counted.work import Terms, Work
+from twin.network.graph import Graph, Layer, Tensor
+from twin.runtimes.counted.copies import count_copies, count_fills
+from twin.runtimes.counted.work import VECTOR, Terms, Work, width_bytes
 
 
 def _ends(graph: Graph, layer: Layer) -> tuple[Tensor, Tensor]:
     return graph.tensors[layer.inputs[0]], graph.tensors[layer.outputs[0]]
 
 
-def _width(tensor: Tensor) -> int:
-    return DTYPE_BITS[tensor.dtype] // 8
+def _count_levels(shape: Sequence[int]) -> dict[str, float]:
+    """Return how often each loop of a nest over a shape begins, by its place from the inside."""
+    begun = list(itertools.accumulate(shape[:-1], lambda left, right: left * right, initial=1))
+    return {f"loop {place}": count for place, count in enumerate(reversed(begun))}
 
 
 def describe_reshape(graph: Graph, layer: Layer) -> Work:
     """Return the work of copying a tensor whole, and of its shape."""
     source, target = _ends(graph, layer)
     named = layer.option("of", "reshape")
-    return Work(variant=named, terms={
+    types = f" {8 * width_bytes(source)} bits" if named == "expand_dims" else ""
+    return Work(variant=f"{named}{types}", terms={
         "call": 1, "dimension": len(target.shape), "dimension before": len(source.shape),
-        **count_copies(source.size_bytes, 1)})
+        **({"element": source.elements} if types else count_copies(source.size_bytes, 1))})
 
 
 def describe_pad(graph: Graph, layer: Layer) -> Work:
     """Return the work of padding: elements inside and around, runs that are copied and filled."""
     source, target = _ends(graph, layer)
     mode, paddings = layer.option("mode", "constant"), tuple(layer.option("paddings", ()))
-    deep = sum(paddings[-1])
-    run = source.shape[-1] if deep else math.prod(source.shape[-2:])
-    runs = source.elements // run
-    beside = target.shape[-1] * (1 if deep else sum(paddings[-2]) if len(paddings) > 1 else 0)
-    return Work(variant=f"{source.dtype} {mode}", path="deep" if deep else "", terms={
+    rank = len(source.shape)
+    terms: dict[str, float] = {
         "call": 1, "element": target.elements, "inside": source.elements,
-        "row": target.elements // target.shape[-1], "run": runs,
-        "filled": target.elements - source.elements, "filled word": beside // 4 * runs,
-        "filled byte": beside % 4 * runs, **count_copies(run * _width(source), runs)})
+        "dimension": rank, **_count_levels(target.shape)}
+    if mode != "constant":
+        for place, (before, after) in enumerate(paddings):
+            share = target.elements / target.shape[place]
+            terms[f"outside {rank - 1 - place}"] = share * (before + after)
+        terms["element dimension"] = target.elements * rank
+        return Work(variant=f"{source.dtype} {mode}", terms=terms)
+    path, own = "", Counter[str]()
+    if source.dtype == "int8" and rank <= 4:
+        deep = any(paddings[-1])
+        path = f"int8 {'deep' if deep else 'runs'}"
+        own = _count_runs(source, target, paddings, deep=deep)
+    for place, (before, after) in enumerate(paddings):  # An element is asked outermost first.
+        terms[f"outside {rank - 1 - place}"] = (before + after) * math.prod(
+            source.shape[:place]) * math.prod(target.shape[place + 1:])
+    return Work(variant=source.dtype, path=path, own=own, terms=terms)
+
+
+def _count_runs(source: Tensor, target: Tensor, paddings: Sequence[tuple[int, int]], *,
+                deep: bool) -> Counter[str]:
+    """Return CMSIS-NN's copies and fills: of rows, or of pixels where channels are padded."""
+    batch, height, width, depth = ((1,) * 4 + tuple(source.shape))[-4:]
+    _, _, columns, channels = ((1,) * 4 + tuple(target.shape))[-4:]
+    around = [(0, 0)] * (4 - len(paddings)) + [(one[0], one[1]) for one in paddings]
+    rows, row = batch * height, columns * channels
+    terms = Counter({"padded row": rows, "padded image": batch,
+                     "padded pixel": rows * width if deep else 0})
+    inner = source.elements // batch
+    image = target.elements // max(1, target.shape[0] if len(target.shape) == 4 else 1)
+    terms[f"{VECTOR}row"] = -(-row // 16) * (target.elements // row)
+    start = around[1][0] * row
+    for side in around[1]:
+        terms += count_fills(side * row, batch, step=image)
+    for side in around[0]:
+        terms += count_fills(side * image, 1, step=image)
+    for place, side in enumerate(around[2]):
+        at = start + (0 if place == 0 else (around[2][0] + width) * channels)
+        terms += count_fills(side * channels, rows, step=row, start=at % 4)
+        terms[f"{VECTOR}fill"] += rows * -(-side * channels // 16)
+    if not deep:
+        terms[f"{VECTOR}copy"] = rows * -(-width * depth // 16)
+        return terms + count_copies(width * depth, rows, to_step=row, from_step=inner // height,
+                                    to_start=(start + around[2][0] * channels) % 4)
+    first = (start + around[2][0] * channels) % 4
+    terms[f"{VECTOR}copy"] = rows * width * -(-depth // 16)
+    return (terms + count_fills(around[3][0], rows * width, step=channels, start=first)
+            + count_copies(depth, rows * width, to_step=channels, from_step=depth,
+                           to_start=(first + around[3][0]) % 4)
+            + count_fills(around[3][1], rows * width, step=channels,
+                          start=(first + around[3][0] + depth) % 4))
 
 
 def describe_slice(graph: Graph, layer: Layer) -> Work:
-    """Return the work of taking a box, with strides or without."""
+    """Return the work of taking a box: element by element, or with strides row by row."""
     source, target = _ends(graph, layer)
-    whole = target.shape[-1] if target.shape else 1
-    strides = layer.option("strides", ())
-    name = "strided" if layer.option("strided", False) or set(strides) != {1} else "box"
-    return Work(variant=f"{source.dtype} {name}", terms={
-        "call": 1, "element": target.elements, "row": target.elements // whole})
+    strides, width = tuple(layer.option("strides", ())), width_bytes(source)
+    begin = tuple(layer.option("begin", ())) or (0,)
+    terms: dict[str, float] = {
+        "call": 1, "element": target.elements, "dimension": len(source.shape),
+        **_count_levels((*(1,) * (5 - len(target.shape)), *target.shape))}
+    if not layer.option("strided", False) and not set(strides) - {1}:
+        return Work(variant=f"{source.dtype} box", terms=terms)
+    if strides and strides[-1] != 1:
+        return Work(variant=f"{source.dtype} stepped", terms=terms)
+    apart = strides[-2] if len(strides) > 1 else 1
+    run = target.shape[-1] if target.shape else 1
+    return Work(variant=f"{8 * width} bits strided", terms=terms | count_copies(
+        run * width, target.elements // run, from_step=source.shape[-1] * width * apart,
+        from_start=begin[-1] * width % 4))
 
 
 def describe_concatenation(graph: Graph, layer: Layer) -> Work:
@@ -63,12 +123,15 @@ def describe_concatenation(graph: Graph, layer: Layer) -> Work:
     axis = layer.option("axis", 0)
     target = graph.tensors[layer.outputs[0]]
     outer = math.prod(target.shape[:axis])
-    terms = count_copies(0, 0)
+    terms, whole, before = count_copies(0, 0), target.size_bytes // outer, 0
     for place in layer.inputs:
-        source = graph.tensors[place]
-        terms += count_copies(source.size_bytes // outer, outer)
+        size = graph.tensors[place].size_bytes // outer
+        terms += count_copies(size, outer, to_step=whole, from_step=size, to_start=before % 4)
+        before += size
     return Work(variant="any", terms={
-        "call": 1, "part": len(layer.inputs), "outer": outer, **terms})
+        "call": 1, "part": len(layer.inputs), "outer": outer, "dimension": len(target.shape),
+        "part dimension": len(layer.inputs) * len(target.shape), "axis": axis,
+        "part outer": outer * len(layer.inputs), **terms})
 
 
 def describe_split(graph: Graph, layer: Layer) -> Work:
@@ -76,8 +139,10 @@ def describe_split(graph: Graph, layer: Layer) -> Work:
     source = graph.tensors[layer.inputs[0]]
     axis, parts = layer.option("axis", 0), len(layer.outputs)
     outer = math.prod(source.shape[:axis])
-    return Work(variant=source.dtype, terms={
-        "call": 1, "part": parts, "run": outer * parts, "element": source.elements})
+    even = len({graph.tensors[place].shape for place in layer.outputs}) == 1
+    return Work(variant=source.dtype if even else f"{source.dtype} uneven", terms={
+        "call": 1, "part": parts, "run": outer * parts, "element": source.elements,
+        "outer": outer, "dimension": len(source.shape)})
 
 
 def describe_stack(graph: Graph, layer: Layer) -> Work:
@@ -87,7 +152,8 @@ def describe_stack(graph: Graph, layer: Layer) -> Work:
     parts = len(layer.inputs if layer.op == "pack" else layer.outputs)
     outer = math.prod(whole.shape[:axis])
     return Work(variant=whole.dtype, terms={
-        "call": 1, "part": parts, "run": outer * parts, "element": whole.elements})
+        "call": 1, "part": parts, "run": outer * parts, "element": whole.elements,
+        "dimension": len(whole.shape)})
 
 
 def describe_gather(graph: Graph, layer: Layer) -> Work:
@@ -95,59 +161,75 @@ def describe_gather(graph: Graph, layer: Layer) -> Work:
     source, target = _ends(graph, layer)
     axis = layer.option("axis", 0)
     inner = math.prod(source.shape[axis + 1:])
+    outer = math.prod(source.shape[:axis])
+    size = inner * width_bytes(source)
     return Work(variant="any", terms={
-        "call": 1, **count_copies(inner * _width(source), target.elements // inner)})
+        "call": 1, "dimension": len(source.shape), "outer": outer,
+        **count_copies(size, target.elements // inner, from_step=size)})
 
 
 def describe_scattered(graph: Graph, layer: Layer) -> Work:
     """Return the work of elements at places the data name: one copy for each (assumed)."""
     target = graph.tensors[layer.outputs[0]]
     return Work(variant="any", terms={
-        "call": 1, **count_copies(_width(target) or 1, target.elements)})
+        "call": 1, **count_copies(width_bytes(target), target.elements)})
 
 
 def describe_blocks(graph: Graph, layer: Layer) -> Work:
-    """Return the work of moving blocks between space and depth: one element at a time."""
+    """Return the work of moving blocks between space and depth."""
     source, target = _ends(graph, layer)
-    shallow = min(source.shape[-1], target.shape[-1])
-    pixels = source.elements // shallow
-    wide = source if source.shape[-1] == shallow else target
+    wide = source if layer.op == "space_to_depth" else target
     return Work(variant=source.dtype, terms={
-        "call": 1, "line": pixels // wide.shape[2], "pixel": pixels, "element": source.elements})
+        "call": 1, "line": wide.shape[1], "pixel": wide.elements // wide.shape[3],
+        "element": wide.elements})
 
 
 def describe_batches(graph: Graph, layer: Layer) -> Work:
     """Return the work of moving blocks between space and batch: one copy for each pixel."""
     source, target = _ends(graph, layer)
-    depth = source.shape[-1]
-    pixels = max(source.elements, target.elements) // depth
-    return Work(variant=source.dtype, terms={
-        "call": 1, "pixel": pixels, **count_copies(depth * _width(source), pixels)})
+    depth = source.shape[-1] * width_bytes(source)
+    blocked = target if layer.op == "space_to_batch_nd" else source
+    pixels = blocked.elements // blocked.shape[-1]
+    moved = min(source.elements, target.elements) // source.shape[-1]
+    terms: Counter[str] = Counter({
+        "call": 1, "pixel": pixels, "batch": blocked.shape[0], "moved": moved,
+        "line": math.prod(blocked.shape[:2])})
+    terms += count_copies(depth, moved, from_step=depth)
+    if layer.op == "space_to_batch_nd":
+        terms += count_fills(depth, pixels - moved, step=depth)
+    return Work(variant=source.dtype, terms=terms)
 
 
 def describe_transpose(graph: Graph, layer: Layer) -> Work:
-    """Return the work of a permutation: one element at a time, or rows where the last stays."""
+    """Return the work of a permutation: one element at a time in nested loops."""
     source, target = _ends(graph, layer)
     rank, perm = len(source.shape), tuple(layer.option("perm", ()))
-    kept = bool(perm) and perm[-1] == rank - 1
-    rows = target.elements // target.shape[-1]
-    return Work(variant=f"{source.dtype} {rank}{' rows' if kept else ''}", terms={
-        "call": 1, "element": target.elements, "row": rows,
-        "plane": rows // target.shape[-2] if rank > 1 else 1,
-        "source row": source.elements // source.shape[-1],
-        **(count_copies(target.shape[-1] * _width(target), rows) if kept else {})})
+    path, own = "", {}
+    if source.dtype == "int8" and 1 < rank <= 4:
+        turned = perm[:2] == (0, 1)
+        path = f"int8 {'turned' if rank == 2 or (rank == 4 and turned) else 'loops'} {rank}"
+        own = {f"source {name}": count for name, count in _count_levels(source.shape).items()}
+        own[f"{VECTOR}column"] = -(-source.shape[-2] // 8) * source.elements / source.shape[-2]
+        own["source column"] = source.elements / source.shape[-2]
+    return Work(variant=f"{8 * width_bytes(source)} bits {rank}", path=path, own=own, terms={
+        "call": 1, "element": target.elements, **_count_levels(target.shape)})
 
 
 def describe_resize(graph: Graph, layer: Layer) -> Work:
     """Return the work of resizing an image: per pixel, per row of pixels, per element."""
     source, target = _ends(graph, layer)
     rows, pixels = target.shape[1], target.shape[1] * target.shape[2]
+    corners, centres = (bool(layer.option(name, False))
+                        for name in ("align_corners", "half_pixel_centers"))
+    how = f"{source.dtype}{' corners' if corners else ''}{' centres' if centres else ''}"
     if layer.op == "resize_nearest":
-        depth = target.shape[-1] * _width(target)
-        return Work(variant=source.dtype, terms={
-            "call": 1, "line": rows, "pixel": pixels, **count_copies(depth, pixels)})
+        depth = target.shape[-1] * width_bytes(target)
+        return Work(variant=how, terms={
+            "call": 1, "line": rows, "pixel": pixels,
+            **count_copies(depth, pixels, from_step=depth)})
     return Work(variant=source.dtype, terms={
-        "call": 1, "line": rows, "pixel": pixels, "element": target.elements})
+        "call": 1, "line": rows, "pixel": pixels, "element": target.elements,
+        "centred pixel": pixels if centres else 0, "cornered pixel": pixels if corners else 0})
 
 
 FAMILY = "data_movement"

@@ -1,36 +1,73 @@
-"""Products of matrices: fully connected, batched, recurrent.
+"""Products of matrices: fully connected, batched, recurrent, transposed convolution.
 
 References
 ----------
 tensorflow/tflite-micro, tensorflow/lite/kernels/internal/reference: fully_connected.h,
-batch_matmul.h, integer_ops; micro/kernels/svdf_common.cc, unidirectional_sequence_lstm.cc.
+batch_matmul.h, transpose_conv.h, integer_ops; micro/kernels/svdf_common.cc,
+unidirectional_sequence_lstm.cc; ARM-software/CMSIS-NN, Source: arm_nn_vec_mat_mult_t_s8.c,
+arm_nn_vec_mat_mult_t_s16.c, arm_batch_matmul_s8.c, arm_transpose_conv_s8.c.
 """
 
 from __future__ import annotations
 
-from twin.network.graph import Graph, Layer
-from twin.network.operators import layer_macs
-from twin.runtimes.counted.work import Terms, Work
+from twin.network.graph import Graph, Layer, Tensor, Window
+from twin.runtimes.counted.copies import count_copies
+from twin.runtimes.counted.work import SCALAR, VECTOR, Terms, Work, count_blocks
+
+DEEP = 16
+"""Channels beyond which CMSIS-NN turns the weights of a transposed convolution, and convolves."""
+
+FAST = 512
+"""Columns of a product of 16-bit values beyond which CMSIS-NN accumulates in 64 bits."""
+
+
+def _count_products(vectors: int, rows: int, columns: int) -> dict[str, float]:
+    """Return the parts of vectors times a matrix: rows two, three or four at a time."""
+    parts: dict[str, float] = {}
+    for name, count in (("pair", rows // 2), ("odd", rows % 2), ("triple", rows // 3),
+                        ("triple rest", rows % 3), ("four", rows // 4), ("four rest", rows % 4)):
+        parts |= {name: vectors * count, f"{SCALAR}{name} quad": vectors * count * (columns // 4),
+                  f"{SCALAR}{name} rest": vectors * count * (columns % 4),
+                  f"{SCALAR}{name} depth": vectors * count * columns,
+                  f"{VECTOR}{name}": vectors * count * -(-columns // 16),
+                  f"{VECTOR}{name} eight": vectors * count * -(-columns // 8)}
+    return parts
 
 
 def describe_fully_connected(graph: Graph, layer: Layer) -> Work:
     """Return the work of a fully connected layer."""
     source, target = graph.tensors[layer.inputs[0]], graph.tensors[layer.outputs[0]]
     weights = graph.tensors[layer.inputs[1]]
+    rows, columns = weights.shape[0], weights.shape[1]
     quantization = weights.quantization
     each = quantization is not None and len(quantization.scales) > 1
-    return Work(variant=f"{source.dtype}{' per channel' if each else ''}", terms={
-        "call": 1, "output": target.elements, "mac": target.elements * weights.shape[1],
-        "rest": target.elements * (weights.shape[1] % 4)})
+    long = source.dtype == "int16" and columns > FAST
+    variant = f"{source.dtype}{' per channel' if each else ''}"
+    return Work(variant=variant, path=f"{variant} long" if long else "", terms={
+        "call": 1, "vector": target.elements // rows, "output": target.elements,
+        "mac": target.elements * columns}, own={
+        f"{VECTOR}weight": rows * -(-columns // 16), "long": max(0, columns - FAST) * rows,
+        **_count_products(target.elements // rows, rows, columns)})
 
 
 def describe_batch_matmul(graph: Graph, layer: Layer) -> Work:
     """Return the work of products of matrices."""
-    left, target = graph.tensors[layer.inputs[0]], graph.tensors[layer.outputs[0]]
-    return Work(variant=f"{left.dtype}", terms={
-        "call": 1, "output": target.elements, "mac": layer_macs(graph, layer),
-        "turned": (0 if layer.option("adj_y", False) else graph.tensors[layer.inputs[1]].elements)
-        + (left.elements if layer.option("adj_x", False) else 0)})
+    left, right, target = (graph.tensors[place] for place in (*layer.inputs[:2], layer.outputs[0]))
+    turned, kept = bool(layer.option("adj_x", False)), bool(layer.option("adj_y", False))
+    rows, columns = target.shape[-2], target.shape[-1]
+    depth = left.shape[-2 if turned else -1]
+    batches = target.elements // (rows * columns)
+    turns = not kept and not right.is_constant
+    lefts, rights = (turned * left.elements), (turns * right.elements)
+    return Work(variant=left.dtype, terms={
+        "call": 1, "batch": batches, "left turned": lefts, "right turned": rights,
+        "left turned row": lefts // depth, "right turned row": rights // depth,
+        "kept": kept, "right turns": turns, "left turns": turned, "dimension": len(target.shape),
+        "column": batches * columns, "output": target.elements, "mac": target.elements * depth,
+    }, own={
+        "vector": batches * rows, f"{VECTOR}right row": right.elements // depth,
+        f"{VECTOR}right step": right.elements // depth * -(-depth // 16),
+        **_count_products(batches * rows, columns, depth)})
 
 
 def describe_svdf(graph: Graph, layer: Layer) -> Work:
@@ -38,19 +75,114 @@ def describe_svdf(graph: Graph, layer: Layer) -> Work:
     feature, time = (graph.tensors[layer.inputs[place]] for place in (1, 2))
     source, target = graph.tensors[layer.inputs[0]], graph.tensors[layer.outputs[0]]
     state = graph.tensors[layer.inputs[4]].dtype
+    filters, memory = time.shape
     return Work(variant=f"{source.dtype} {state}", terms={
-        "call": 1, "filter": feature.shape[0], "feature mac": feature.elements,
-        "time mac": time.elements, "output": target.elements})
+        "call": 1, "filter": filters, "time mac": time.elements, "target": target.elements,
+        "filter mac": target.shape[0] * feature.elements}, own={
+        "time quad": filters * (memory // 4), "time rest": filters * (memory % 4),
+        "time pair": filters * (memory // 2), "time odd": filters * (memory % 2),
+        f"{VECTOR}time eight": filters * -(-memory // 8),
+        f"{VECTOR}time": filters * -(-memory // 16),
+        **_count_products(target.shape[0], filters, feature.shape[1])})
 
 
 def describe_lstm(graph: Graph, layer: Layer) -> Work:
     """Return the work of a sequence: gates, products, states."""
     source = graph.tensors[layer.inputs[0]]
     weights, recurrent = (graph.tensors[layer.inputs[place]] for place in (1, 2))
-    steps = source.elements // weights.shape[1]
+    width, units = weights.shape[1], recurrent.shape[1]
+    steps = source.elements // width
+    vectors = (steps if layer.option("time_major", False) else 1) * 4
+    gates: dict[str, float] = {}
+    for size in (width, units):
+        for name, count in _count_products(4 * steps, units, size).items():
+            gates[name] = gates.get(name, 0) + count
     return Work(variant=source.dtype, terms={
-        "call": 1, "step": steps, "unit": steps * recurrent.shape[1],
-        "mac": steps * (weights.elements + recurrent.elements)})
+        "call": 1, "step": steps, "unit": steps * units,
+        "mac": steps * 4 * units * (width + units)}, own={
+        "unit quad": steps * (units // 4), "unit rest": steps * (units % 4),
+        f"{VECTOR}unit": steps * -(-units // 4), f"{VECTOR}unit eight": steps * -(-units // 8),
+        "weight row": vectors * units, "input sum": 4 * units * width,
+        "state sum": 4 * units * units, **gates})
+
+
+def describe_transpose_convolution(graph: Graph, layer: Layer) -> Work:
+    """Return the work of a transposed convolution: every input spreads over its window."""
+    source, target = graph.tensors[layer.inputs[0]], graph.tensors[layer.outputs[0]]
+    weights, window = graph.tensors[layer.inputs[1]], layer.window
+    assert window is not None
+    size = weights.shape[1] * weights.shape[2]
+    inputs = source.shape[1] * source.shape[2]
+    inside = _spread(source.shape[1], target.shape[1], window, 0) \
+        * _spread(source.shape[2], target.shape[2], window, 1)
+    depth, channels = weights.shape[3], weights.shape[0]
+    terms: dict[str, float] = {
+        "call": 1, "output": target.elements, "mac": inside * depth * channels,
+        "outside mac": (inputs * size - inside) * depth * channels,
+        "tap depth": inputs * size * depth, "input": source.elements,
+        "input row": source.elements * weights.shape[1]}
+    if source.dtype != "int8":
+        return Work(variant=source.dtype, terms=terms)
+    if max(window.stride) > 2 or depth <= DEEP:
+        return Work(variant=source.dtype, path="int8 spread", terms=terms,
+                    own=_count_spread(source, target, weights, window))
+    dense = window.stride == (1, 1)
+    return Work(variant=source.dtype, path=f"int8 turned{'' if dense else ' spaced'}", terms=terms,
+                own=_count_turned(source, target, weights, window))
+
+
+def _count_spread(source: Tensor, target: Tensor, weights: Tensor,
+                  window: Window) -> dict[str, float]:
+    """Return CMSIS-NN's parts: four inputs of a row at a time, into a buffer of rows."""
+    channels, height, width, depth = weights.shape
+    step, before = window.stride[0], window.padding[0]
+    rows = sum(max(0, height - max(0, before - place * step)
+                   - max(0, place * step + height - before - target.shape[1] - 1))
+               for place in range(source.shape[1]))
+    fours, single = source.shape[2] // 4, source.shape[2] % 4
+    buffer = (source.shape[2] - 1) * window.stride[1] + max(width, window.stride[1])
+    resets = buffer * (max(height, step) + source.shape[1] * step)
+    own: dict[str, float] = {
+        "reset": resets, "pixel": target.shape[1] * target.shape[2], "line": source.shape[1],
+        **count_copies(4 * channels, resets), f"{VECTOR}reset": resets * -(-channels // 4),
+        f"{VECTOR}output": target.shape[1] * target.shape[2] * -(-channels // 4)}
+    for name, count in (("group", fours), ("single", single)):
+        often = count * channels * rows * width
+        own |= {f"{name} channel": source.shape[1] * count * channels,
+                f"{name} row": count * channels * rows, name: often,
+                f"{name} quad": often * (depth // 4), f"{name} rest": often * (depth % 4),
+                f"{VECTOR}{name}": often * -(-depth // 16)}
+    return own
+
+
+def _count_turned(source: Tensor, target: Tensor, weights: Tensor,
+                  window: Window) -> dict[str, float]:
+    """Return CMSIS-NN's parts: a convolution of the image, spaced out, with turned weights."""
+    channels, height, width, depth = weights.shape
+    rows, columns = (sum(1 for at in range(target.shape[1 + place]) for tap in range(size)
+                         if 0 <= (found := at + tap - size + 1 + window.padding[2 * place])
+                         < source.shape[1 + place] * window.stride[place]
+                         and found % window.stride[place] == 0)
+                     for place, size in enumerate((height, width)))
+    pixels, taps, column = target.shape[1] * target.shape[2], rows * columns, depth * height * width
+    return count_blocks(pixels, channels, column) | {
+        "pixel": pixels, "line": target.shape[1], "weight row": channels * height * width,
+        "window row": pixels * height, "reached row": rows * target.shape[2],
+        "row tap": rows * target.shape[2] * width, "inside tap": taps,
+        "outside tap": pixels * height * width - taps,
+        f"{SCALAR}column quad": pixels * (column // 4),
+        f"{SCALAR}column rest": pixels * (column % 4), f"{VECTOR}copy": taps * -(-depth // 16),
+        f"{VECTOR}column": pixels * -(-column // 16),
+        f"{VECTOR}turn": channels * height * width * -(-depth // 16),
+        f"{SCALAR}column eight": pixels * (column // 16), "weight": weights.elements,
+        **count_copies(depth, taps, from_step=depth)}
+
+
+def _spread(size: int, outputs: int, window: Window, place: int) -> int:
+    """Return how many taps of one dimension land inside the output, over all inputs."""
+    before = window.padding[2 * place]
+    return sum(1 for start in range(size) for tap in range(window.kernel[place])
+               if 0 <= start * window.stride[place] - before + tap < outputs)
 
 
 FAMILY = "fully_connected"
@@ -58,4 +190,5 @@ FAMILY = "fully_connected"
 TERMS: Terms = {
     "fully_connected": describe_fully_connected, "batch_matmul": describe_batch_matmul,
     "svdf": describe_svdf, "lstm": describe_lstm,
+    "transpose_conv_2d": describe_transpose_convolution,
 }

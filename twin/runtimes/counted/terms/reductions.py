@@ -1,7 +1,7 @@
 """Many elements to one: mean, sum, extremes and their places.
 
 Each input element is visited by an odometer over all dimensions, and its place in the output is
-worked out from the axes that stay.
+worked out from the axes that stay: each dimension is compared with the axes until one is it.
 
 References
 ----------
@@ -10,6 +10,7 @@ tensorflow/tflite-micro, tensorflow/lite/kernels/internal/reference/reduce.h, ar
 
 from __future__ import annotations
 
+import itertools
 import math
 
 from twin.network.graph import Graph, Layer
@@ -21,12 +22,19 @@ def describe_reduction(graph: Graph, layer: Layer) -> Work:
     source, target = graph.tensors[layer.inputs[0]], graph.tensors[layer.outputs[0]]
     axes, rank = tuple(layer.option("axes", ())), len(source.shape)
     keeps = layer.option("keep_dims", False)
-    if layer.op == "mean" and source.dtype == "float32" and keeps and axes == (1, 2) and rank == 4:
-        return Work(variant="float32 over an image", terms={
-            "call": 1, "element": source.elements, "output": target.elements})
-    return Work(variant=source.dtype, terms={
-        "call": 1, "element": source.elements, "element dimension": source.elements * rank,
-        "element axis": source.elements * len(axes), "output": target.elements,
+    terms: dict[str, float] = {"call": 1, "element": source.elements, "output": target.elements,
+                               "dimension": len(target.shape)}
+    if layer.op == "mean" and source.dtype == "float32" and keeps \
+            and sorted(axes) == [1, 2] and rank == 4:
+        return Work(variant="float32 over an image", terms=terms | {
+            "row": source.shape[1] * target.elements})
+    compared = sum(axes.index(place) + 1 if place in axes else len(axes) for place in range(rank))
+    carries = itertools.accumulate(reversed(source.shape), lambda left, right: left * right)
+    return Work(variant=source.dtype, terms=terms | {
+        "element dimension": source.elements * rank, "element axis": source.elements * len(axes),
+        "element kept": source.elements * (rank - len(axes)),
+        "element compared": source.elements * compared,
+        "carry": sum(source.elements // size for size in carries),
         "row": source.elements // source.shape[-1]})
 
 
@@ -35,8 +43,11 @@ def describe_choice(graph: Graph, layer: Layer) -> Work:
     source, target = graph.tensors[layer.inputs[0]], graph.tensors[layer.outputs[0]]
     axis = layer.option("axis", 0)
     outer = math.prod(source.shape[:axis])
+    compared = source.elements - target.elements
+    better = target.elements * (sum(1 / place for place in range(1, source.shape[axis] + 1)) - 1)
     return Work(variant=source.dtype, terms={
-        "call": 1, "outer": outer, "output": target.elements, "element": source.elements})
+        "call": 1, "outer": outer, "output": target.elements, "compared": compared,
+        "better": better, "dimension": len(source.shape)})
 
 
 def describe_top(graph: Graph, layer: Layer) -> Work:
@@ -45,7 +56,7 @@ def describe_top(graph: Graph, layer: Layer) -> Work:
     kept = graph.tensors[layer.outputs[0]].shape[layer.option("axis", 0)]
     turns = 1 + math.log2(kept)
     return Work(variant=work.variant, terms={
-        **work.terms, "element": work.terms["element"] * turns})
+        **work.terms, "compared": work.terms["compared"] * turns})
 
 
 FAMILY = "reduce"

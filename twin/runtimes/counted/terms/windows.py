@@ -1,16 +1,26 @@
-"""Windows that slide over an image: convolution, depthwise and transposed, pooling.
+"""Windows that slide over an image: convolution, depthwise convolution, pooling.
 
 References
 ----------
 tensorflow/tflite-micro, tensorflow/lite/kernels/internal/reference: conv.h, depthwiseconv_uint8.h,
-integer_ops/conv.h, integer_ops/depthwise_conv.h, pooling.h, transpose_conv.h.
+integer_ops/conv.h, integer_ops/depthwise_conv.h, pooling.h; ARM-software/CMSIS-NN, Source:
+arm_convolve_s8.c, arm_nn_mat_mult_kernel_s8_s16.c, arm_nn_mat_mult_nt_t_s8.c,
+arm_depthwise_conv_3x3_s8.c, arm_depthwise_conv_s8_opt.c, arm_depthwise_conv_s8.c.
 """
 
 from __future__ import annotations
 
+from collections import Counter
+
 from twin.network.graph import Graph, Layer, Tensor, Window
-from twin.runtimes.counted.copies import count_copies
-from twin.runtimes.counted.work import Terms, Work
+from twin.runtimes.counted.copies import PERIOD, count_copies, count_fills
+from twin.runtimes.counted.work import SCALAR, VECTOR, Terms, Work, count_blocks, width_bytes
+
+FAST = 512
+"""Columns of a product of 16-bit values beyond which CMSIS-NN accumulates in 64 bits."""
+
+BLOCK = 124
+"""Channels CMSIS-NN's depthwise kernel for Helium takes at a time."""
 
 
 def _reached(size: int, outputs: int, kernel: int, stride: int, dilation: int, before: int) -> int:
@@ -19,12 +29,18 @@ def _reached(size: int, outputs: int, kernel: int, stride: int, dilation: int, b
                if 0 <= place * stride - before + tap * dilation < size)
 
 
-def count_taps(window: Window, source: tuple[int, ...], target: tuple[int, ...]) -> int:
-    """Return the window positions inside the image, over all output pixels."""
+def count_inside(window: Window, source: tuple[int, ...],
+                 target: tuple[int, ...]) -> tuple[int, int]:
+    """Return rows and columns of windows inside the image, over outputs of their dimension."""
     rows = _reached(source[1], target[1], window.kernel[0], window.stride[0], window.dilation[0],
                     window.padding[0])
-    columns = _reached(source[2], target[2], window.kernel[1], window.stride[1],
-                       window.dilation[1], window.padding[2])
+    return rows, _reached(source[2], target[2], window.kernel[1], window.stride[1],
+                          window.dilation[1], window.padding[2])
+
+
+def count_taps(window: Window, source: tuple[int, ...], target: tuple[int, ...]) -> int:
+    """Return the window positions inside the image, over all output pixels."""
+    rows, columns = count_inside(window, source, target)
     return rows * columns
 
 
@@ -32,10 +48,31 @@ def describe_pool(graph: Graph, layer: Layer) -> Work:
     """Return the work of pooling."""
     source, target = graph.tensors[layer.inputs[0]], graph.tensors[layer.outputs[0]]
     assert layer.window is not None
-    taps = count_taps(layer.window, source.shape, target.shape)
+    rows, columns = count_inside(layer.window, source.shape, target.shape)
+    taps, channels = rows * columns, target.shape[3]
+    pixels = target.shape[1] * target.shape[2]
     return Work(variant=source.dtype, terms={
-        "call": 1, "pixel": target.shape[1] * target.shape[2], "output": target.elements,
-        "tap": taps, "channel tap": taps * target.shape[3]})
+        "call": 1, "pixel": pixels, "output": target.elements, "line": target.shape[1],
+        "tap": taps, "tap row": rows * target.shape[2], "channel tap": taps * channels,
+        "channel row": rows * target.shape[2] * channels}, own={
+        "quad tap": taps * (channels // 4), "rest tap": taps * (channels % 4),
+        "quad": pixels * (channels // 4), "rest": pixels * (channels % 4),
+        "later tap": (taps - pixels) * channels,
+        **count_copies(channels, pixels, from_step=channels),
+        f"{VECTOR}sixteen": pixels * -(-channels // 16),
+        f"{VECTOR}sixteen tap": taps * -(-channels // 16),
+        f"{VECTOR}eight": pixels * -(-channels // 8),
+        f"{VECTOR}eight tap": taps * -(-channels // 8)})
+
+
+def _count_columns(depth_bytes: int, inside: int, outside: int) -> Counter[str]:
+    """Return copies and fills of a column's taps; places they begin at are spread evenly."""
+    phases = PERIOD if depth_bytes % PERIOD else 1
+    copied = count_fills(depth_bytes, outside, step=depth_bytes)
+    for phase in range(phases):
+        often = (inside + phase) // phases
+        copied += count_copies(depth_bytes, often, from_step=depth_bytes, from_start=phase)
+    return copied
 
 
 def describe_convolution(graph: Graph, layer: Layer) -> Work:
@@ -43,19 +80,40 @@ def describe_convolution(graph: Graph, layer: Layer) -> Work:
     source, target = graph.tensors[layer.inputs[0]], graph.tensors[layer.outputs[0]]
     weights, window = graph.tensors[layer.inputs[1]], layer.window
     assert window is not None
-    pixels = target.shape[1] * target.shape[2]
-    taps = count_taps(window, source.shape, target.shape)
+    rows, columns = count_inside(window, source.shape, target.shape)
+    pixels, taps = target.shape[1] * target.shape[2], rows * columns
     every = pixels * window.kernel[0] * window.kernel[1]
     depth, channels = weights.shape[3], target.shape[3]
+    groups = max(1, source.shape[3] // depth)
+    terms: dict[str, float] = {
+        "call": 1, "pixel": pixels, "output": target.elements,
+        "output row": target.elements * window.kernel[0], "output tap": every * channels,
+        "output inside tap": taps * channels, "mac": taps * depth * channels}
+    name = _convolution_path(window, source, target)
+    if groups > 1:
+        name = f"{name} grouped"
+    if source.dtype == "float32":
+        return Work(variant=source.dtype, terms=terms)
+    if source.dtype == "int16":
+        name = "window"  # The only one of 16 bits.
+    each = channels // groups
     column = depth * window.kernel[0] * window.kernel[1]
-    return Work(variant=source.dtype, path=_convolution_path(window, source, target), terms={
-        "call": 1, "pixel": pixels, "channel": channels, "output": target.elements,
-        "window tap": every, "inside tap": taps, "outside tap": every - taps,
-        "output tap": every * channels, "mac": taps * depth * channels,
-        "nominal mac": every * depth * channels, "rest": target.elements * (column % 4),
-        "column": pixels * column, "column rest": pixels * (column % 4),
-        "weight": weights.elements, **{
-            f"gather {name}": count for name, count in count_copies(depth, taps).items()}})
+    own = count_blocks(pixels * groups, each, column)
+    if source.dtype == "int16":
+        own["long"] = target.elements * max(0, column - FAST)
+        own["long sixteen"] = target.elements * (max(0, column - FAST) > 0)
+    own |= {"channel": channels, "weight": weights.elements, "line": target.shape[1]}
+    if name == "1x1 strided":
+        rows_of = count_blocks(target.shape[2], each, column)
+        own |= {part: count * target.shape[1] for part, count in rows_of.items()}
+    if not name.startswith("1x1"):
+        own |= {"window tap": every, "inside tap": taps, "outside tap": every - taps,
+                  f"{SCALAR}column quad": pixels * (column // 4),
+                f"{SCALAR}column rest": pixels * (column % 4),
+                  f"{VECTOR}copy": taps * -(-depth * width_bytes(source) // 16),
+                  f"{VECTOR}fill": (every - taps) * -(-depth * width_bytes(source) // 16),
+                  **_count_columns(depth * width_bytes(source), taps, every - taps)}
+    return Work(variant=source.dtype, path=f"{source.dtype} {name}", terms=terms, own=own)
 
 
 def _convolution_path(window: Window, source: Tensor, target: Tensor) -> str:
@@ -72,51 +130,55 @@ def describe_depthwise(graph: Graph, layer: Layer) -> Work:
     source, target = graph.tensors[layer.inputs[0]], graph.tensors[layer.outputs[0]]
     window = layer.window
     assert window is not None
-    channels, multiplier = target.shape[3], target.shape[3] // source.shape[3]
-    pixels = target.shape[1] * target.shape[2]
-    taps = count_taps(window, source.shape, target.shape)
-    every = pixels * window.kernel[0] * window.kernel[1]
-    return Work(variant=source.dtype, path=_depthwise_path(window, multiplier), terms={
-        "call": 1, "pixel": pixels, "output": target.elements, "input pixel": pixels
-        * source.shape[3], "inside tap": taps, "outside tap": every - taps,
-        "output tap": every * channels, "mac": taps * channels,
-        "source tap": taps * source.shape[3], "rest": pixels * (channels % 4),
-        "rest mac": taps * (channels % 4)})
+    depth, channels = source.shape[3], target.shape[3]
+    pixels, size = target.shape[1] * target.shape[2], window.kernel[0] * window.kernel[1]
+    rows, columns = count_inside(window, source.shape, target.shape)
+    taps, lines = rows * columns, rows * target.shape[2]
+    terms: dict[str, float] = {
+        "call": 1, "pixel": pixels, "output": target.elements, "input pixel": pixels * depth,
+        "output row": target.elements * window.kernel[0], "output tap": pixels * size * channels,
+        "output inside row": lines * channels, "mac": taps * channels}
+    if source.dtype == "float32":
+        return Work(variant=source.dtype, terms=terms)
+    name = _depthwise_path(window, channels // depth, source.dtype)
+    quads = -(-channels // 4)
+    own: dict[str, float] = {
+        "inside tap": taps, "line": target.shape[1], "tap row": lines,
+        "outside tap": pixels * size - taps, "outside column": lines * window.kernel[1] - taps,
+        "quad": pixels * (channels // 4), "quad row": lines * (channels // 4),
+        "quad tap": taps * (channels // 4), "rest": pixels * (channels % 4),
+        "rest row": lines * (channels % 4), "rest tap": taps * (channels % 4),
+        f"{SCALAR}quad pair": pixels * (channels // 4) * (size // 2),
+        f"{SCALAR}quad odd": pixels * (channels // 4) * (size % 2),
+        f"{SCALAR}rest every": pixels * (channels % 4) * size,
+        f"{SCALAR}half": pixels * (channels % 4 // 2), f"{VECTOR}four": pixels // 4 * quads,
+        f"{VECTOR}four every": pixels // 4 * quads * size, f"{VECTOR}one": pixels % 4 * quads,
+        f"{VECTOR}one every": pixels % 4 * quads * size, f"{VECTOR}block": -(-channels // BLOCK),
+        f"{VECTOR}copy": taps * -(-channels // 16),
+        f"{VECTOR}fill": (pixels * size - taps) * -(-channels // 16)}
+    if name == "columns":
+        above = (target.shape[1] * window.kernel[0] - rows) * target.shape[2]
+        own |= count_fills(2 * channels, lines * window.kernel[1] - taps, step=2 * channels)
+        own |= {"filled above": above * window.kernel[1] * channels // 8, "above": above}
+    if depth == 1 and channels > 2:
+        name += " one"
+        own |= {"weight": channels * size} | {
+            part if part.startswith(VECTOR) else f"{SCALAR}turned {part}": count
+            for part, count in count_blocks(pixels, channels, size).items()}
+    return Work(variant=source.dtype, path=f"{source.dtype} {name}", terms=terms, own=own)
 
 
-def _depthwise_path(window: Window, multiplier: int) -> str:
+def _depthwise_path(window: Window, multiplier: int, dtype: str) -> str:
     """Return what CMSIS-NN's wrapper chooses: by multiplier, dilation, kernel, padding."""
     dense = window.dilation == (1, 1)
+    if dtype == "int16":
+        return "columns" if multiplier == 1 and dense else "generic"
     if multiplier == 1 and dense:
         narrow = window.padding[0] <= 1 and window.padding[2] <= 1
         return "3x3" if window.kernel == (3, 3) and narrow else "columns"
-    return "by four" if multiplier % 4 == 0 and dense else "generic"
-
-
-def describe_transpose_convolution(graph: Graph, layer: Layer) -> Work:
-    """Return the work of a transposed convolution: every input spreads over its window."""
-    source, target = graph.tensors[layer.inputs[0]], graph.tensors[layer.outputs[0]]
-    weights = graph.tensors[layer.inputs[1]]
-    window = layer.window
-    assert window is not None
-    taps = source.shape[1] * source.shape[2] * weights.shape[1] * weights.shape[2]
-    inside = _spread(source.shape[1], target.shape[1], window, 0) \
-        * _spread(source.shape[2], target.shape[2], window, 1)
-    depth, channels = weights.shape[3], weights.shape[0]
-    turned = max(window.stride) <= 2 and depth > 16
-    return Work(variant=source.dtype, path="turned" if turned else "", terms={
-        "call": 1, "output": target.elements, "mac": inside * depth * channels,
-        "nominal mac": taps * depth * channels, "inside tap": inside * depth,
-        "output tap": inside * channels,
-        "tap": taps * depth, "weight": weights.elements,
-        "input": source.elements})
-
-
-def _spread(size: int, outputs: int, window: Window, place: int) -> int:
-    """Return how many taps of one dimension land inside the output, over all inputs."""
-    before = window.padding[2 * place]
-    return sum(1 for start in range(size) for tap in range(window.kernel[place])
-               if 0 <= start * window.stride[place] - before + tap < outputs)
+    if multiplier % 4 == 0 and dense:
+        return "by four"
+    return "generic" if dense else "generic dilated"
 
 
 FAMILY = "pool"
@@ -124,5 +186,4 @@ FAMILY = "pool"
 TERMS: Terms = {
     "average_pool_2d": describe_pool, "max_pool_2d": describe_pool,
     "conv_2d": describe_convolution, "depthwise_conv_2d": describe_depthwise,
-    "transpose_conv_2d": describe_transpose_convolution,
 }
