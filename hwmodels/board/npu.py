@@ -158,6 +158,12 @@ class HandOver:
     pre_coefficient_cycles: Annotated[float, Key(
         CYCLES, "For each value written into a unit: a channel's scale and bias, a segment of a "
                 "function.")] = 0.0
+    controller_pre_cycles: Annotated[float | None, Key(
+        CYCLES, "To start the epoch controller on epochs that follow one another; absent: as "
+                "before the first of them.", required=False)] = None
+    controller_post_cycles: Annotated[float | None, Key(
+        CYCLES, "To take its interrupt; absent: as after the last of them.",
+        required=False)] = None
     software_cycles: Annotated[float, Key(
         CYCLES, "To dispatch an epoch that runs on the host; what it computes is not in it.")] = 0.0
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from hwmodels.board.npu import Npu
+from hwmodels.board.npu import HandOver, Npu
 from hwmodels.npu.bill import count_epoch, round_exposed
 from hwmodels.npu.compiler import estimate_compute_cycles, estimate_max_cycles
 from hwmodels.npu.epoch import EngineRun, Epoch, EpochRun, InterfaceRun, PoolRun
@@ -48,8 +48,8 @@ def run_epochs(epochs: Iterable[Epoch], npu: Npu) -> tuple[EpochRun, ...]:
     -------
     tuple of EpochRun
         One per epoch. With the epoch controller on, the host hands over only before the first
-        and after the last of consecutive hardware epochs; between them the controller sets up
-        the engines, which is part of the start. Epochs equal but for their names run once.
+        and after the last of consecutive hardware epochs: it starts the controller, which sets up
+        the engines, and takes its interrupt. Epochs equal but for their names run once.
     """
     epochs = tuple(epochs)
     alone = [epoch.kind in ("sw", "hybrid") for epoch in epochs]
@@ -95,6 +95,8 @@ def run_epoch(epoch: Epoch, npu: Npu, *, handed_over: bool = True,
     from hwmodels.kernels.npu_streams import run_streams
 
     pre, post = hand_over_cycles(epoch, npu)
+    if npu.epoch_controller and epoch.kind in ("hw", "copy"):
+        pre, post = _controlled(npu.hand_over, pre, post)
     pre, post = pre if handed_over else 0, post if handed_back else 0
     if not epoch.engines and not epoch.units:
         return EpochRun(epoch=epoch, core_npu_cycles=0, compute_cycles=0, max_cycles=0,
@@ -155,6 +157,12 @@ def hand_over_cycles(epoch: Epoch, npu: Npu) -> tuple[int, int]:
         pre += pre_unit.get(kind, 0.0) + further.get(kind, 0.0) * (count - 1)
         post += post_unit.get(kind, 0.0) * count
     return round(pre), round(post)
+
+
+def _controlled(prices: HandOver, pre: int, post: int) -> tuple[int, int]:
+    """Return what the host does around epochs the controller runs, where that is stated."""
+    started, ended = prices.controller_pre_cycles, prices.controller_post_cycles
+    return pre if started is None else round(started), post if ended is None else round(ended)
 
 
 def trace_epoch(epoch: Epoch, npu: Npu, start_cycles: int | None = None) -> tuple[Span, ...]:

@@ -187,6 +187,9 @@ def test_epoch_controller_spares_the_host_between_hardware_epochs():
     plain = run_epochs(epochs, NPU)
     assert [run.pre_cpu_cycles > 0 for run in controlled] == [True, False, True, True]
     assert [run.post_cpu_cycles > 0 for run in controlled] == [False, True, False, True]
+    # it starts the controller and takes its interrupt, whatever the epochs set up
+    assert controlled[0].pre_cpu_cycles == NPU.hand_over.controller_pre_cycles
+    assert controlled[1].post_cpu_cycles == NPU.hand_over.controller_post_cycles
     assert controlled[1].core_npu_cycles - plain[1].core_npu_cycles == (
         2 * NPU.controller_engine_cycles - NPU.start_cycles)
 
