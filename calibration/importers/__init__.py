@@ -40,6 +40,10 @@ _CLOCKED = (("cpu_cycles", "cpu"), ("timer_ticks", "timer"))
 _PART = re.compile(r"STM32[A-Z]{1,2}\d", re.IGNORECASE)
 
 
+LARGEST_LOG_BYTES = 1 << 26
+"""A board writes it by a serial line; published ones have a thousandth of it."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Imported:
     """A log as a measurement, and what of the log that leaves out.
@@ -117,7 +121,7 @@ def _reader(module: str) -> ModuleType:
 
 def _read_bytes(path: Path) -> bytes:
     try:
-        return read_regular(path)
+        return read_regular(path, LARGEST_LOG_BYTES)
     except OSError as error:
         raise MeasurementError(f"{path}: no readable log ({error.strerror})") from error
 

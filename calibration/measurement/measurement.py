@@ -41,6 +41,9 @@ from hwmodels.files import (
 
 HEADER_FILE = "header.json"
 SAMPLES_FILE = "samples.jsonl"
+LARGEST_HEADER_BYTES = 1 << 24
+LARGEST_SAMPLES_BYTES = 1 << 28
+"""Two million samples; a campaign of a thousand runs of a hundred layers has a twentieth."""
 PERCENTILES = (50, 90, 95, 99)
 RUNS_ASKED = "runs_asked"
 """Key of a header's environment: how many runs a measurement has when it is complete."""
@@ -337,7 +340,7 @@ def read_header(folder: str | Path) -> Header:
     """
     path = Path(folder) / HEADER_FILE
     try:
-        text = read_regular_text(path)
+        text = read_regular_text(path, LARGEST_HEADER_BYTES)
     except (OSError, UnicodeDecodeError) as error:
         why = getattr(error, "strerror", None) or error
         parts = [part for part in ("warm", "cold") if (path.parent / part / HEADER_FILE).exists()]
@@ -374,7 +377,7 @@ def read_measurement(folder: str | Path, *, growing: bool = False) -> Measuremen
     header = read_header(folder)
     path = folder / SAMPLES_FILE
     try:
-        data = read_regular(path) if path.exists() else b""
+        data = read_regular(path, LARGEST_SAMPLES_BYTES) if path.exists() else b""
     except OSError as error:
         raise MeasurementError(f"{path}: cannot be read ({error.strerror})") from error
     found = Measurement(header=header, samples=tuple(_parse_samples(data, path)))

@@ -25,6 +25,9 @@ from calibration.power_trace.trace import METERS, Meter, PowerTrace
 from hwmodels.errors import did_you_mean
 from hwmodels.files import read_regular
 
+LARGEST_TRACE_BYTES = 1 << 28
+"""A minute and a half of a PPK2's 100,000 samples a second, as text."""
+
 METER_FILES = tuple(METERS)
 """Formats `read_meter_file` knows."""
 
@@ -89,7 +92,7 @@ def read_meter_file(path: str | Path, meter: str, *, supply_v: float | None = No
         if value is not None and not 0 < value < float("inf"):
             raise MeasurementError(f"{what} of {value:g} {unit}; accepted: above 0")
     try:
-        data = read_regular(path)
+        data = read_regular(path, LARGEST_TRACE_BYTES)
     except OSError as error:
         raise MeasurementError(f"{path}: cannot be read ({error.strerror})") from error
     if meter == "lpm01a" and _is_stream(data):

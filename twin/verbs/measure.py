@@ -9,6 +9,7 @@ from os import PathLike, fspath
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from hwmodels.files import read_regular
 from twin.errors import UsageError
 from twin.network.readers import read_model
 from twin.verbs.campaign import Run
@@ -105,8 +106,12 @@ def _read_input(path: Path, graph: Graph) -> bytes:
     """Read the network's input, and refuse another length before anything is built."""
     from twin.image.compile.verification import random_input
 
-    data = path.read_bytes()
     wanted = random_input(graph).nbytes
+    try:
+        data = read_regular(path, max(1 << 24, wanted))
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be read ({error.strerror}); accepted: a file of "
+                         f"{wanted} bytes") from error
     if len(data) != wanted:
         raise UsageError(f"{path}: has {len(data)} bytes; {graph.name} takes {wanted}")
     return data

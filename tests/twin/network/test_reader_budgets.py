@@ -141,3 +141,26 @@ def test_a_transposition_is_found_without_trying_all(tmp_path):
     given = {"op": "TRANSPOSE", "inp": [shape], "out": [[2, *[1] * 11]], "dt": "i8"}
     graph = read_model(write_list(tmp_path, shape, [given]))
     assert dict(graph.layers[0].options)["perm"] == (11, *range(11))
+
+
+@pytest.mark.parametrize("place", ["initializer", "constant", "branch"])
+def test_a_second_file_is_never_opened(tmp_path, monkeypatch, place):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "secret.bin").write_bytes(b"\0" * 4)
+    tensor = onnx.TensorProto(name="c", data_type=1, dims=[1], data_location=1)
+    tensor.external_data.add(key="location", value="secret.bin")
+    made = node("Constant", "", "c")
+    made.attribute.append(helper.make_attribute("value", tensor))
+    out = helper.make_tensor_value_info("c", 1, [1])
+    branch = helper.make_graph([made], "branch", [], [out])
+    chosen = helper.make_node("If", ["yes"], ["c"], then_branch=branch, else_branch=branch)
+    nodes = {"initializer": [], "constant": [made], "branch": [chosen]}[place]
+    graph = helper.make_graph(
+        [*nodes, node("Add", "x c", "y")], "g",
+        [helper.make_tensor_value_info("x", 1, [1])], [helper.make_tensor_value_info("y", 1, [1])],
+        [tensor] if place == "initializer" else
+        [helper.make_tensor("yes", 9, [], [True])] if place == "branch" else [])
+    path = tmp_path / "second.onnx"
+    path.write_bytes(helper.make_model(graph).SerializeToString())
+    with pytest.raises(ModelError, match="weights are in a second file"):
+        read_model(path)

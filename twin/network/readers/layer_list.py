@@ -87,8 +87,9 @@ def read_layer_list(path: str | Path, *, assume_unsupported: str | None = None) 
         raise
     except DocumentError as error:
         raise ModelError(f"{path}: not a layer list: {error}") from None
-    except (KeyError, IndexError, TypeError, ValueError, AttributeError,
-            OverflowError) as error:
+    except ValueError as error:
+        raise ModelError(f"{path}: not a layer list: {error}") from None
+    except (KeyError, IndexError, TypeError, AttributeError, OverflowError) as error:
         raise ModelError(f"{path}: not a layer list: {type(error).__name__} {error}") from None
     graph = replace(graph, source=path, sha256=hashlib.sha256(content).hexdigest())
     verify_graph(graph)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -47,6 +48,10 @@ def load_onnx(path: str) -> OnnxModel:
         proto = onnx.load_model_from_string(content)
         if not proto.graph.node:
             raise ModelError(f"{path}: no operators; is it an ONNX file?")
+        if any(tensor.data_location == onnx.TensorProto.EXTERNAL
+               for nodes in (proto.graph, *proto.functions) for tensor in _list_tensors(nodes)):
+            raise ModelError(f"{path}: weights are in a second file; save with "
+                             "onnx.save(..., save_as_external_data=False)")
         onnx.checker.check_model(proto)
         model = _prepare(path, content, proto)
     except ModelError:
@@ -58,13 +63,23 @@ def load_onnx(path: str) -> OnnxModel:
     return model
 
 
+def _list_tensors(graph: Any) -> Iterator[Any]:
+    """Every constant of a graph or a function, those of its attributes and branches too."""
+    for one in getattr(graph, "sparse_initializer", ()):
+        yield from (one.values, one.indices)
+    yield from getattr(graph, "initializer", ())
+    for node in graph.node:
+        for attribute in node.attribute:
+            yield from (attribute.t, *attribute.tensors)
+            for one in (attribute.sparse_tensor, *attribute.sparse_tensors):
+                yield from (one.values, one.indices)
+            for branch in (attribute.g, *attribute.graphs):
+                yield from _list_tensors(branch)
+
+
 def _prepare(path: str, content: bytes, proto: Any) -> OnnxModel:
     import onnx
 
-    if any(tensor.data_location == onnx.TensorProto.EXTERNAL
-           for tensor in proto.graph.initializer):
-        raise ModelError(f"{path}: weights are in a second file; save with "
-                         "onnx.save(..., save_as_external_data=False)")
     proto = _inline_functions(path, proto)
     check_operators(path, len(proto.graph.node))
     opsets = {entry.domain: entry.version for entry in proto.opset_import}

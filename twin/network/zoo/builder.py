@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from twin.errors import ModelError
 from twin.network.graph import Graph, Layer, Quantization, Tensor, Window, same_padding
 
 # Activations are scaled for values of about unit variance, which He-initialised weights keep:
@@ -208,7 +207,7 @@ class Builder:
             quantization=Quantization(scales=scales, zero_points=(0,) * count, axis=axis))
         entry = self.quantization(source)
         if entry is None:
-            raise ModelError(f"{self.name}: {name}: reads a tensor that is not quantised, and its "
+            raise ValueError(f"{name} reads a tensor that is not quantised, and its "
                              "weights are; accepted: an int8 or uint8 input")
         bias_scales = np.float32(entry.scales[0]) * np.asarray(scales, np.float32)
         bias = self._random.uniform(-0.1, 0.1, channels) / bias_scales
@@ -224,7 +223,7 @@ class Builder:
         # A channel has scales and a bias besides, as numbers of Python.
         self._weights += math.prod(shape) + 256 * max(shape[0], shape[-1])
         if self._weights > MOST_WEIGHTS:
-            raise ModelError(f"{self.name}: layer {len(self._layers)} has weights of shape "
+            raise ValueError(f"layer {len(self._layers)} has weights of shape "
                              f"{list(shape)}; at most {MOST_WEIGHTS:,} are made for a network")
         return self._random.integers(-127, 128, shape, dtype=np.int8)
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from hwmodels.files import DocumentError, parse_json, read_regular_text
+from hwmodels.files import LARGEST_JSON_BYTES, DocumentError, parse_json, read_regular_text
 from twin.errors import ModelError
 
 MAPPINGS = {"NODE_HW": "hw", "NODE_SW": "sw", "NODE_HYBRID": "hybrid", "HW": "hw", "SW": "sw",
@@ -124,7 +124,7 @@ def read_compiled(path: str | Path) -> CompiledNetwork:
     """
     path = Path(path)
     try:
-        text = read_regular_text(path)
+        text = read_regular_text(path, LARGEST_JSON_BYTES)
     except (OSError, UnicodeDecodeError) as error:
         raise ModelError(f"{path}: cannot be read: {error}") from error
     if path.suffix == ".csv":
