@@ -97,3 +97,29 @@ def test_names_are_known_in_any_width_and_resolution():
     assert zoo.is_known("mobilenet_v2_0.75_160") and not zoo.is_known("mobilenet_v3_1.0_224")
     with pytest.raises(ModelError, match="did you mean"):
         zoo.build("mobilenet_v3_1.0_224")
+
+
+def test_efficientnet_counts_as_published():
+    graph = verify_graph(zoo.build("efficientnet_lite0"))
+    # timm, efficientnet_lite0: 4,652,008 parameters, two values per normalised channel.
+    assert graph_parameters(graph) + _batch_norm_channels(graph) == 4_652_008
+    assert round(graph_macs(graph) / 1e9, 1) == 0.4
+
+
+def test_detectors_count_as_published():
+    first = verify_graph(zoo.build("ssd_mobilenet_v1_1.0_300"))
+    # Howard et al. 2017, table 13: 1.2 billion mult-adds, 6.8 million parameters.
+    assert round(graph_macs(first) / 1e9, 1) == 1.2
+    assert round(graph_parameters(first) / 1e6, 1) == 6.8
+    # 19 x 19 positions of three boxes, then maps halved down to one position of six.
+    assert first.tensors[first.layers[-1].inputs[2]].shape == (1917, 4)
+    second = verify_graph(zoo.build("ssdlite_mobilenet_v2_1.0_320"))
+    # Sandler et al. 2018, table 6: 0.8 billion, 4.3 million.
+    assert round(graph_macs(second) / 1e9, 1) == 0.8
+    assert graph_parameters(second) == pytest.approx(4.3e6, rel=0.05)
+
+
+def test_the_keyword_transformer_counts_as_published():
+    # Berg et al. 2021, table 1: 607 thousand parameters; places and normalisations are constants.
+    graph = verify_graph(zoo.build("kwt1"))
+    assert graph_parameters(graph) == pytest.approx(607e3, rel=0.01)

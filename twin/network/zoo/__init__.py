@@ -7,16 +7,28 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from importlib import import_module
 
 from hwmodels.errors import did_you_mean
 from twin.errors import ModelError
 from twin.network.graph import Graph
 from twin.network.zoo import networks
 
+
+def _lazily(module: str, function: str, *kinds: type) -> Callable[..., Graph]:
+    """Return a function of a module of the zoo that few networks need."""
+    def make(name: str, *values: str) -> Graph:
+        build = getattr(import_module(f"twin.network.zoo.{module}"), function)
+        return build(name, *(kind(value) for kind, value in zip(kinds, values, strict=True)))
+
+    return make
+
+
 _FIXED: Mapping[str, Callable[[str], Graph]] = {
     "kws": networks.ds_cnn, "ic": networks.resnet8, "vww": networks.visual_wake_words,
     "ad": networks.autoencoder, "sww": networks.streaming_wakeword,
     "ds_cnn": networks.ds_cnn, "resnet8": networks.resnet8, "autoencoder": networks.autoencoder,
+    "kwt1": _lazily("sequences", "keyword_transformer"), "lstm": _lazily("sequences", "lstm"),
 }
 
 _FAMILIES: Mapping[str, tuple[re.Pattern[str], Callable[..., Graph]]] = {
@@ -31,11 +43,22 @@ _FAMILIES: Mapping[str, tuple[re.Pattern[str], Callable[..., Graph]]] = {
     "squeezenet1.1_RESOLUTION": (
         re.compile(r"squeezenet1\.1(?:_(\d+))?"),
         lambda name, resolution: networks.squeezenet(name, int(resolution or 224))),
+    "efficientnet_lite0_RESOLUTION": (
+        re.compile(r"efficientnet_lite0(?:_(\d+))?"),
+        lambda name, resolution: networks.efficientnet_lite(name, int(resolution or 224))),
+    "ssd_mobilenet_v1_WIDTH_RESOLUTION": (
+        re.compile(r"ssd_mobilenet_v1_(\d+(?:\.\d+)?)_(\d+)"),
+        _lazily("detectors", "ssd_mobilenet_v1", float, int)),
+    "ssdlite_mobilenet_v2_WIDTH_RESOLUTION": (
+        re.compile(r"ssdlite_mobilenet_v2_(\d+(?:\.\d+)?)_(\d+)"),
+        _lazily("detectors", "ssdlite_mobilenet_v2", float, int)),
 }
 
 NAMES = (*_FIXED, "mobilenet_v1_0.25_224", "mobilenet_v1_1.0_224", "mobilenet_v2_0.35_96",
-         "mobilenet_v2_1.0_224", "squeezenet1.1")
-"""Networks by name; MobileNets at any width and resolution, SqueezeNet at any resolution."""
+         "mobilenet_v2_1.0_224", "squeezenet1.1", "efficientnet_lite0",
+         "ssd_mobilenet_v1_1.0_300", "ssdlite_mobilenet_v2_1.0_320")
+"""Networks by name; MobileNets and their detectors at any width and resolution, SqueezeNet and
+EfficientNet-Lite0 at any resolution."""
 
 FAMILIES = tuple(_FAMILIES)
 """Patterns of the parametric names."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -83,6 +84,20 @@ class Builder:
             options=tuple(sorted(options.items()))))
         return output
 
+    def layers(self, op: str, inputs: Sequence[int], shapes: Sequence[Sequence[int]],
+               **options: Any) -> tuple[int, ...]:
+        """Add a layer with several float outputs and return them."""
+        first = self.layer(op, inputs, shapes[0], dtype="float32", quantization=None, **options)
+        last = self._layers[-1]
+        more = tuple(self.tensor(f"{last.name}/{number}", shape, "float32", None)
+                     for number, shape in enumerate(shapes[1:], 1))
+        self._layers[-1] = replace(last, outputs=(first, *more))
+        return first, *more
+
+    def integers(self, shape: tuple[int, ...]) -> np.ndarray:
+        """Return random weights."""
+        return self._integers(shape)
+
     def conv(self, source: int, channels: int, kernel: int | tuple[int, int],
              stride: int | tuple[int, int] = 1, *, padding: str = "same",
              activation: str | None = "relu", live: int | None = None) -> int:
@@ -135,14 +150,16 @@ class Builder:
                                 activation=activation, groups=channels)
         return self._pass_dead(source, output)
 
-    def fully_connected(self, source: int, units: int, activation: str | None = None) -> int:
-        """Add a fully connected layer with one scale for all its weights."""
+    def fully_connected(self, source: int, units: int, activation: str | None = None, *,
+                        rows: bool = False) -> int:
+        """Add a fully connected layer with one scale for all its weights, of all or of each row."""
         inputs = self.shape(source)[-1]
         weights = self._integers((units, inputs))
         if source in self._dead:
             weights[:, self._dead[source]] = 0
         return self._weighted("fully_connected", source, weights, axis=None, fan_in=inputs,
-                              shape=(1, units), activation=activation)
+                              shape=(*self.shape(source)[:-1], units) if rows else (1, units),
+                              activation=activation)
 
     def pool(self, op: str, source: int, kernel: int | tuple[int, int],
              stride: int | tuple[int, int] | None = None, *, padding: str = "valid") -> int:

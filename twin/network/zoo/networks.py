@@ -11,16 +11,22 @@ VWW_LIVE_CHANNELS = (60, 106, 57, 30, 19, 17, 27, 31, 22)
 """Output channels with any weight left in the last nine pointwise layers (operators 10, 12 ... 26)
 of MLPerf Tiny's vww_96_int8.tflite; counted in the file, whose other channels are all zero."""
 
-_MOBILENET_V1_BLOCKS = (  # (stride, output channels at width 1), Howard et al. 2017, table 1
+MOBILENET_V1_BLOCKS = (  # (stride, output channels at width 1), Howard et al. 2017, table 1
     (1, 64), (2, 128), (1, 128), (2, 256), (1, 256), (2, 512),
     (1, 512), (1, 512), (1, 512), (1, 512), (1, 512), (2, 1024), (1, 1024))
 
-_MOBILENET_V2_BLOCKS = (  # (expansion, channels, repeats, stride), Sandler et al. 2018, table 2
+MOBILENET_V2_BLOCKS = (  # (expansion, channels, repeats, stride), Sandler et al. 2018, table 2
     (1, 16, 1, 1), (6, 24, 2, 2), (6, 32, 3, 2), (6, 64, 4, 2), (6, 96, 3, 1), (6, 160, 3, 2),
     (6, 320, 1, 1))
 
 
-def _start(name: str) -> Builder:
+_EFFICIENTNET_BLOCKS = (  # (expansion, channels, repeats, stride, kernel)
+    (1, 16, 1, 1, 3), (6, 24, 2, 2, 3), (6, 40, 2, 2, 5), (6, 80, 3, 2, 3), (6, 112, 3, 1, 5),
+    (6, 192, 4, 2, 5), (6, 320, 1, 1, 3))
+
+
+def start(name: str) -> Builder:
+    """Return an empty network whose weights depend on its name."""
     return Builder(name, zlib.crc32(name.encode()))
 
 
@@ -31,7 +37,7 @@ def ds_cnn(name: str = "kws") -> Graph:
     ----------
     MLPerf Tiny, benchmark/training/keyword_spotting; Zhang et al., Hello Edge, 2017.
     """
-    net = _start(name)
+    net = start(name)
     x = net.conv(net.input((1, 49, 10, 1)), 64, (10, 4), 2)
     for _ in range(4):
         x = net.conv(net.depthwise(x, 3), 64, 1)
@@ -46,7 +52,7 @@ def resnet8(name: str = "ic") -> Graph:
     ----------
     MLPerf Tiny, benchmark/training/image_classification.
     """
-    net = _start(name)
+    net = start(name)
     x = net.conv(net.input((1, 32, 32, 3)), 16, 3)
     for channels, stride in ((16, 1), (32, 2), (64, 2)):
         y = net.conv(net.conv(x, channels, 3, stride), channels, 3, activation=None)
@@ -64,7 +70,7 @@ def autoencoder(name: str = "ad") -> Graph:
     ----------
     MLPerf Tiny, benchmark/training/anomaly_detection.
     """
-    net = _start(name)
+    net = start(name)
     x = net.input((1, 640))
     for units in (128, 128, 128, 128, 8, 128, 128, 128, 128):
         x = net.fully_connected(x, units, "relu")
@@ -78,7 +84,7 @@ def streaming_wakeword(name: str = "sww") -> Graph:
     ----------
     MLPerf Tiny, benchmark/training/streaming_wakeword.
     """
-    net = _start(name)
+    net = start(name)
     x = net.input((1, 30, 1, 40))
     for length, channels in ((3, 128), (5, 128), (10, 128), (15, 32)):
         x = net.depthwise(x, (length, 1), padding="valid", activation=None)
@@ -109,11 +115,11 @@ def mobilenet_v1(name: str, width: float, resolution: int, classes: int = 1000, 
     ----------
     Howard et al., MobileNets, 2017.
     """
-    net = _start(name)
+    net = start(name)
     x = net.conv(net.input((1, resolution, resolution, 3)), max(8, int(32 * width)), 3, 2,
                  activation=activation)
-    first_pruned = len(_MOBILENET_V1_BLOCKS) - len(live)
-    for number, (stride, channels) in enumerate(_MOBILENET_V1_BLOCKS):
+    first_pruned = len(MOBILENET_V1_BLOCKS) - len(live)
+    for number, (stride, channels) in enumerate(MOBILENET_V1_BLOCKS):
         x = net.depthwise(x, 3, stride, activation=activation)
         kept = live[number - first_pruned] if number >= first_pruned else None
         x = net.conv(x, max(8, int(channels * width)), 1, activation=activation, live=kept)
@@ -144,21 +150,46 @@ def mobilenet_v2(name: str, width: float, resolution: int, classes: int = 1000) 
     ----------
     Sandler et al., MobileNetV2, 2018.
     """
-    net = _start(name)
-    x = net.conv(net.input((1, resolution, resolution, 3)), _rounded(32 * width), 3, 2,
+    net = start(name)
+    x = net.conv(net.input((1, resolution, resolution, 3)), round_channels(32 * width), 3, 2,
                  activation="relu6")
-    for expansion, channels, repeats, first_stride in _MOBILENET_V2_BLOCKS:
+    for expansion, channels, repeats, first_stride in MOBILENET_V2_BLOCKS:
         for repeat in range(repeats):
             stride = first_stride if repeat == 0 else 1
             entry, depth = x, net.shape(x)[3]
             if expansion > 1:
                 x = net.conv(x, depth * expansion, 1, activation="relu6")
             x = net.depthwise(x, 3, stride, activation="relu6")
-            x = net.conv(x, _rounded(channels * width), 1, activation=None)
+            x = net.conv(x, round_channels(channels * width), 1, activation=None)
             if stride == 1 and net.shape(x) == net.shape(entry):
                 x = net.add(entry, x)
-    x = net.conv(x, max(1280, _rounded(1280 * width)), 1, activation="relu6")
+    x = net.conv(x, max(1280, round_channels(1280 * width)), 1, activation="relu6")
     return net.finish(net.softmax(net.fully_connected(net.mean(x), classes)))
+
+
+def efficientnet_lite(name: str, resolution: int, classes: int = 1000) -> Graph:
+    """EfficientNet-Lite0 at any resolution: no squeezing, relu6, the stem and head unscaled.
+
+    References
+    ----------
+    tensorflow/tpu, models/official/efficientnet/lite; Tan and Le, EfficientNet, 2019, table 1.
+    """
+    net = start(name)
+    x = net.conv(net.input((1, resolution, resolution, 3)), 32, 3, 2, activation="relu6")
+    for expansion, channels, repeats, first_stride, kernel in _EFFICIENTNET_BLOCKS:
+        for repeat in range(repeats):
+            stride = first_stride if repeat == 0 else 1
+            entry, depth = x, net.shape(x)[3]
+            if expansion > 1:
+                x = net.conv(x, depth * expansion, 1, activation="relu6")
+            x = net.depthwise(x, kernel, stride, activation="relu6")
+            x = net.conv(x, channels, 1, activation=None)
+            if stride == 1 and net.shape(x) == net.shape(entry):
+                x = net.add(entry, x)
+    x = net.conv(x, 1280, 1, activation="relu6")
+    _, height, columns, _ = net.shape(x)
+    x = net.pool("average_pool_2d", x, (height, columns))
+    return net.finish(net.softmax(net.fully_connected(net.flatten(x), classes)))
 
 
 def squeezenet(name: str, resolution: int, classes: int = 1000) -> Graph:
@@ -168,7 +199,7 @@ def squeezenet(name: str, resolution: int, classes: int = 1000) -> Graph:
     ----------
     Iandola et al., SqueezeNet, 2016, and version 1.1 in the authors' repository.
     """
-    net = _start(name)
+    net = start(name)
     x = net.conv(net.input((1, resolution, resolution, 3)), 64, 3, 2, padding="valid")
     for squeeze, repeats in ((16, 2), (32, 2), (48, 2), (64, 2)):
         if squeeze != 64:
@@ -181,6 +212,7 @@ def squeezenet(name: str, resolution: int, classes: int = 1000) -> Graph:
     return net.finish(net.softmax(net.mean(x)))
 
 
-def _rounded(channels: float) -> int:
+def round_channels(channels: float) -> int:
+    """Return the nearest multiple of 8, never below 90 % of what is asked."""
     nearest = max(8, int(channels + 4) // 8 * 8)
     return nearest + 8 if nearest < 0.9 * channels else nearest

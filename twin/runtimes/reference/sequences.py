@@ -37,10 +37,14 @@ Counts = tuple[int, int, int]
 
 
 class Machine(NamedTuple):
-    """What a layer's C is compiled to: dialect, and "int8", "int16", "float" or "soft"."""
+    """What a layer's C is compiled to: dialect, and "int8", "int16", "float" or "soft".
+
+    `narrow` is whether a bias beside int16 activations has 32 bits, as ONNX keeps it.
+    """
 
     dialect: str
     number: str
+    narrow: bool = False
 
     @property
     def is_float(self) -> bool:
@@ -59,8 +63,8 @@ class Machine(NamedTuple):
 
     @property
     def bias_bytes(self) -> int:
-        """Bytes of a bias; 64-bit beside int16 activations."""
-        return 8 if self.number == "int16" else 4
+        """Bytes of a bias; 64-bit beside int16 activations, as TensorFlow Lite keeps it."""
+        return 8 if self.number == "int16" and not self.narrow else 4
 
     def pick(self, table: dict[str, Counts]) -> Counts:
         """Return the counts of this machine: its own, else those of its dialect."""
@@ -84,7 +88,8 @@ def choose_machine(graph: Graph, layer: Layer, site: Site) -> Machine:
     if dtype in ("int8", "uint8", "bool"):
         return Machine(dialect, "int8")
     if dtype in ("int16", "uint16", "float16", "bfloat16"):
-        return Machine(dialect, "int16")
+        third = layer.inputs[2] if len(layer.inputs) > 2 else -1
+        return Machine(dialect, "int16", third >= 0 and graph.tensors[third].dtype == "int32")
     if dtype in ("int32", "uint32", "int64", "uint64", "float64"):  # moved, never multiplied
         return Machine(dialect, "soft")
     raise RuntimeRefusedError(f"layer {layer.name}: reference kernels do not run {dtype}; "

@@ -164,7 +164,7 @@ def finish_output(machine: Machine, counts: Counts, has_bias: bool) -> str:
         middle = join(added, *[arithmetic(machine, "compare")] * 2
                       if machine.number == "soft" else [])
     else:
-        bias = join(bias, bias) if machine.number == "int16" else bias
+        bias = join(bias, bias) if machine.number == "int16" and not machine.narrow else bias
         middle = join(*[load_text(machine, 4)] * 2, requantise(machine))
     return join(bias, middle, store_text(machine, machine.element_bytes),
                 looped(machine.dialect, counts))
