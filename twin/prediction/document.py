@@ -128,6 +128,7 @@ def _layer(prediction: Prediction, position: int, lines: Mapping[Line, int]) -> 
         "energy_uj": _quantity(layer.energy_uj, sure.energy_uj if sure else None),
         "alias": layer.alias,
         "assumed": layer.assumed,
+        **({"repeats": layer.repeats} if layer.repeats > 1 else {}),
         "bound": layer.bound or None,
         "kernels": list(layer.kernels),
         "instructions": _number(layer.instructions),

@@ -26,6 +26,10 @@ from twin.prediction.host import price_on_core, runtime_prices
 TEMPERATURES = ("warm", "cold")
 """Warm: caches as the previous inference left them. Cold: caches empty."""
 
+_SHOWN = 12
+"""Layers a warning names one by one."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LayerPrediction:
     """What one layer is predicted to cost.
@@ -64,6 +68,8 @@ class LayerPrediction:
         Names of the accelerator's epochs, and of software ones, it ran in.
     clocks_hz : tuple of (str, float)
         Frequencies of the clocks its bill counts; may be left out where it is one.
+    repeats : int
+        How often it runs in one inference, all of which is counted above.
     """
 
     index: int
@@ -87,6 +93,7 @@ class LayerPrediction:
     live_bytes: int
     epochs: tuple[str, ...] = ()
     clocks_hz: tuple[tuple[str, float], ...] = ()
+    repeats: int = 1
 
     @property
     def arithmetic_intensity(self) -> float:
@@ -278,7 +285,7 @@ def _predict_layer(deployment: Deployment, position: int, cost: LayerCost,
         counts=cost.counts, instructions=cost.instructions, accesses=cost.accesses,
         misses=cost.misses, live_bytes=deployment.placement.live_bytes[position],
         epochs=cost.epochs,
-        clocks_hz=clocks_hz,
+        clocks_hz=clocks_hz, repeats=layer.repeats,
     )
 
 
@@ -295,6 +302,12 @@ def _setup_bill(deployment: Deployment, prices: Prices) -> Bill:
     return merge_bills([prepared, make_bill(copied, prices)]) if copied.lines else prepared
 
 
+def _list_some(names: list[str]) -> str:
+    """Return names as one line; of many the first and how many more."""
+    more = len(names) - _SHOWN
+    return ", ".join(names) if more <= 0 else f"{', '.join(names[:_SHOWN])} and {more} more"
+
+
 def _warnings(deployment: Deployment, layers: tuple[LayerPrediction, ...],
               temperature: str) -> tuple[str, ...]:
     runtime = deployment.runtime
@@ -305,7 +318,7 @@ def _warnings(deployment: Deployment, layers: tuple[LayerPrediction, ...],
     assumed = [str(layer.index) for layer in layers if layer.assumed]
     if assumed:
         warnings.append("assumed: no source or data stands behind the cost of layer"
-                        f"{'s' if len(assumed) > 1 else ''} {', '.join(assumed)}")
+                        f"{'s' if len(assumed) > 1 else ''} {_list_some(assumed)}")
     after = deployment.executed
     if after is not deployment.graph:
         live = sum(layer_macs(after, layer) for layer in after.layers)

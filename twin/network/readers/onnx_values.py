@@ -133,7 +133,7 @@ class OnnxReader:
         return self._constant_tensor(name, arrange(values), quantization)
 
     def bias(self, name: str, data: int, weights: int) -> int:
-        """Tensor of a bias; a float one beside integer weights is quantised as they are."""
+        """Tensor of a bias; one of few bits beside integer weights is quantised as they are."""
         node = self._real.get(name)
         entry, kernel = (self._tensors[i].quantization for i in (data, weights))
         if kernel is None or entry is None:
@@ -141,7 +141,9 @@ class OnnxReader:
             if values is None:
                 raise UnsupportedError("bias computed at run time")
             return self._constant_tensor(name, values.reshape(-1), None)
-        if node is not None and node.inputs[0] in self.model.constants:
+        stored_integers = None if node is None else self.model.constants.get(node.inputs[0])
+        if (node is not None and stored_integers is not None
+                and stored_integers.dtype in (np.int32, np.int64)):
             return self._constant_tensor(node.inputs[0], self.model.constants[node.inputs[0]],
                                          self._node_quantization(node))
         values = self.constant(name)

@@ -43,8 +43,8 @@ def ssd_mobilenet_v1(name: str, width: float, resolution: int) -> Graph:
         if number in (10, 12):
             maps.append(x)
     for depth in (512, 256, 256, 128):
-        x = net.conv(x, depth // 2, 1, activation="relu6")
-        x = net.conv(x, depth, 3, 2, activation="relu6")
+        x = net.conv(x, _thin(depth // 2, width), 1, activation="relu6")
+        x = net.conv(x, _thin(depth, width), 3, 2, activation="relu6")
         maps.append(x)
     boxes = [net.conv(x, 4 * count, 1, activation=None)
              for x, count in zip(maps, _ANCHORS, strict=True)]
@@ -79,9 +79,9 @@ def ssdlite_mobilenet_v2(name: str, width: float, resolution: int) -> Graph:
     x = net.conv(x, max(1280, round_channels(1280 * width)), 1, activation="relu6")
     maps.append(x)
     for depth in (512, 256, 256, 128):
-        x = net.conv(x, depth // 2, 1, activation="relu6")
+        x = net.conv(x, _thin(depth // 2, width), 1, activation="relu6")
         x = net.depthwise(x, 3, 2, activation="relu6")
-        x = net.conv(x, depth, 1, activation="relu6")
+        x = net.conv(x, _thin(depth, width), 1, activation="relu6")
         maps.append(x)
 
     def predict(x: int, channels: int) -> int:
@@ -108,6 +108,11 @@ def _finish(net: Builder, boxes: list[int], scores: list[int]) -> Graph:
                        [(1, DETECTIONS, 4), (1, DETECTIONS), (1, DETECTIONS), (1,)],
                        classes=CLASSES - 1, detections=DETECTIONS, regular=False)
     return net.finish(*found)
+
+
+def _thin(channels: int, width: float) -> int:
+    """Channels of a further map, at least 16."""
+    return max(16, int(channels * width))
 
 
 def _flat(net: Builder, source: int, width: int) -> int:

@@ -49,7 +49,8 @@ _SHORT_OPS = {"depthwise_conv_2d": "depthwise", "transpose_conv_2d": "deconv",
               "fully_connected": "dense", "average_pool_2d": "avg_pool",
               "max_pool_2d": "max_pool", "concatenation": "concat", "conv_2d": "conv",
               "resize_nearest": "resize", "resize_bilinear": "resize",
-              "batch_matmul": "matmul"}
+              "batch_matmul": "matmul", "detection_postprocess": "detections",
+              "non_max_suppression": "suppression", "squared_difference": "square_diff"}
 """Names of operators where the terminal is narrow."""
 
 _DROP_ORDER = ("cum %", "MAC/B", "output", "bytes")
@@ -339,7 +340,9 @@ def _shape(shape: tuple[int, ...]) -> str:
 
 
 def _marks(layer: LayerPrediction) -> str:
-    return " *" if layer.assumed else ""
+    """Say how often a layer of a loop runs, and whether its cost is assumed."""
+    turns = f" x{layer.repeats}" if layer.repeats > 1 else ""
+    return f"{turns} *" if layer.assumed else turns
 
 
 def _ram_parts(prediction: Prediction) -> str:
