@@ -53,7 +53,7 @@ def cache(model: Model, board: BoardName, runtime: RuntimeName = None, clock: Cl
 
     check_axes(axes)
     deployment = deploy(model, board, runtime=runtime, clock=clock, weights=weights, arena=arena,
-                        assume_unsupported=assume_unsupported)
+                        assume_unsupported=assume_unsupported, settings=settings)
     if settings:
         deployment = deployment.replace(parse_settings(settings))
     report = twin.cache(deployment, temperature="cold" if cold else "warm", sweep=axes,

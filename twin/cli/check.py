@@ -53,7 +53,8 @@ def check(model: Model, board: BoardName, max_ms: MaxMs = None, max_uj: MaxUj = 
     console = open_console()
     try:
         deployment = deploy(model, board, runtime=runtime, clock=clock, weights=weights,
-                            arena=arena, assume_unsupported=assume_unsupported)
+                            arena=arena, assume_unsupported=assume_unsupported,
+                            settings=settings)
         if settings:
             deployment = deployment.replace(parse_settings(settings))
     except DoesNotFitError as error:

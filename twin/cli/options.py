@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 import twin
-from twin.errors import UsageError
+from twin.errors import DoesNotFitError, UsageError
 
 if TYPE_CHECKING:
     from twin import Deployment
@@ -53,11 +53,23 @@ SETTINGS_HELP = (
 
 
 def deploy(model: str, board: str, *, runtime: str | None, clock: str | None, weights: str | None,
-           arena: str | None, assume_unsupported: str | None) -> Deployment:
-    """Put a model on a board as the options of a command say."""
+           arena: str | None, assume_unsupported: str | None,
+           settings: list[str] | None = None) -> Deployment:
+    """Put a model on a board as the options of a command say; where settings say, if it must."""
     clock_hz = parse_clock(clock)
-    return twin.deploy(model, board, runtime=runtime, clock_hz=clock_hz, weights=weights,
-                       arena=arena, assume_unsupported=assume_unsupported)
+
+    def put(weights: str | None, arena: str | None) -> Deployment:
+        return twin.deploy(model, board, runtime=runtime, clock_hz=clock_hz, weights=weights,
+                           arena=arena, assume_unsupported=assume_unsupported)
+
+    try:
+        return put(weights, arena)
+    except DoesNotFitError:
+        told = parse_settings(settings) if settings else {}
+        if not {"placement.weights", "placement.arena"} & set(told):
+            raise
+        return put(str(told.get("placement.weights", weights or "")) or None,
+                   str(told.get("placement.arena", arena or "")) or None)
 
 
 def parse_quantity(text: str, dimension: str, option: str) -> float:

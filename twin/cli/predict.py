@@ -66,7 +66,7 @@ def predict(model: Model, board: BoardName, runtime: RuntimeName = None, clock: 
     check_targets(csv_folder, plot)
     roofline = None if roofs is None else read_roofline(roofs, board, plot)
     deployment = deploy(model, board, runtime=runtime, clock=clock, weights=weights, arena=arena,
-                        assume_unsupported=assume_unsupported)
+                        assume_unsupported=assume_unsupported, settings=settings)
     changes = parse_settings(settings) if settings else {}
     if trace is not None:
         from twin.reports.trace import check_trace

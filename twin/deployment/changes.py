@@ -132,7 +132,8 @@ def _read_via(text: str, graph: Graph, board: Board) -> BringWeights:
     return BringWeights(controller=None if text == "none" else text)
 
 
-_MEMORY = "a memory, its role, or an accelerator's pool"
+_MEMORY = ("a memory, its role, or an accelerator's pool; several as sram+sdram where the runtime "
+           "splits")
 
 PATHS = (
     WhatIf(name="runtime", accepted="a runtime, as name@version", does="kernel library",

@@ -114,14 +114,20 @@ def weights_address(deployment: Deployment) -> int:
     return base
 
 
-def arena_address(deployment: Deployment) -> int:
-    """First byte of the arena: behind weights and code where they share its memory."""
-    base = deployment.board.memory(deployment.arena).address
-    if deployment.arena == deployment.weights:
-        base = weights_address(deployment) + align(deployment.placement.weights_bytes, _LINE_BYTES)
-    elif deployment.arena == deployment.code:
+def arena_address(deployment: Deployment, memory: str | None = None) -> int:
+    """First byte of the arena, in one of its memories: behind weights and code that share it."""
+    name = memory or deployment.arena
+    base = deployment.board.memory(name).address
+    if name == deployment.weights:
+        base = weights_address(deployment) + align(_kept_weights(deployment), _LINE_BYTES)
+    elif name == deployment.code:
         base += align(deployment.runtime.code_bytes, _LINE_BYTES)
-    return base
+    return base + align(deployment.plan.spilled.get(name, 0), _LINE_BYTES)
+
+
+def _kept_weights(deployment: Deployment) -> int:
+    """Bytes of constants and parameters in the memory of the weights."""
+    return deployment.placement.weights_bytes - sum(deployment.plan.spilled.values())
 
 
 def _operands(deployment: Deployment, layer: Layer, position: int,
@@ -162,7 +168,7 @@ def buffers_address(deployment: Deployment) -> int:
     memory = deployment.tile_memory
     if memory.name != deployment.arena:
         return memory.address
-    used = deployment.placement.arena_bytes + deployment.placement.parameter_bytes
+    used = deployment.placement.first_bytes + deployment.placement.parameter_bytes
     return arena_address(deployment) + align(used, _LINE_BYTES)
 
 
@@ -194,17 +200,24 @@ def _locate(deployment: Deployment, slot: ArenaSlot) -> tuple[str, int]:
     home = deployment.plan.homes.get(slot.tensor)
     if home is not None:
         return home.memory, home.address
-    return deployment.arena, arena_address(deployment) + slot.offset_bytes
+    offset, name = slot.offset_bytes, deployment.arena
+    for further, size_bytes in zip(deployment.arena_spill, deployment.placement.parts_bytes,
+                                   strict=False):
+        if offset < size_bytes:
+            break
+        offset, name = offset - size_bytes, further
+    return name, arena_address(deployment, name) + offset
 
 
 def _parameter_operand(deployment: Deployment, offset: int, size_bytes: int) -> Operand:
     placement = deployment.placement
     if deployment.runtime.parameters_in == "arena":
         memory = deployment.arena
-        base = arena_address(deployment) + placement.arena_bytes
+        base = arena_address(deployment) + placement.first_bytes
     else:
         memory = deployment.constants
-        base = weights_address(deployment) + placement.weights_bytes - _all_parameters(deployment)
+        base = (weights_address(deployment) + _kept_weights(deployment)
+                - _all_parameters(deployment))
     return Operand(name="parameters", role="parameters", memory=memory, address=base + offset,
                    size_bytes=size_bytes)
 
@@ -242,7 +255,14 @@ class Core:
 
     def plan(self, deployment: Deployment) -> Plan:
         """Return the plan of a core."""
-        return Plan()
+        if not (deployment.arena_spill or deployment.weights_spill):
+            return Plan()
+        from twin.deployment.split import SplitPlan
+
+        return SplitPlan(
+            graph=deployment.executed, board=deployment.board, runtime=deployment.runtime,
+            weights=(deployment.weights, *deployment.weights_spill),
+            arena=(deployment.arena, *deployment.arena_spill), code=deployment.code)
 
     def settle(self, draft: Deployment, *, asked: bool) -> tuple[str, tuple[str, ...]]:
         """Choose a memory with room where none was asked for."""
@@ -251,9 +271,13 @@ class Core:
         return find_roomy(draft.board, draft.arena, draft.working_ram_bytes)
 
     def needs(self, draft: Deployment) -> dict[str, int]:
-        """Arena and weights in one memory each."""
-        needs = {draft.arena: draft.working_ram_bytes}
-        needs[draft.weights] = needs.get(draft.weights, 0) + draft.placement.weights_bytes
+        """Arena and weights in one memory each, or in those they are split between."""
+        further = draft.placement.parts_bytes[1:]
+        needs = {draft.arena: draft.working_ram_bytes - sum(further)}
+        for name, size_bytes in (*zip(draft.arena_spill, further, strict=True),
+                                 (draft.weights, _kept_weights(draft)),
+                                 *draft.plan.spilled.items()):
+            needs[name] = needs.get(name, 0) + size_bytes
         return needs
 
     def check_fit(self, draft: Deployment, needs: dict[str, int]) -> None:

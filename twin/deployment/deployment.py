@@ -14,9 +14,9 @@ from hwmodels.board.file import change_board, load_board
 from hwmodels.counts import Bill, Counts, Prices
 from hwmodels.kernel import Kernel
 from twin.deployment.costs import EpochPrediction, LayerCost
-from twin.deployment.memories import check_room, choose_memory, choose_pool
+from twin.deployment.memories import check_room, choose_memories, choose_memory, choose_pool
 from twin.deployment.placement import Placement, Plan, plan_placement
-from twin.errors import PlacementError, UsageError
+from twin.errors import DoesNotFitError, PlacementError, UsageError
 from twin.network.graph import Graph
 from twin.network.readers import read_model
 from twin.runtimes import Runtime
@@ -62,6 +62,8 @@ class Deployment:
         DMA controller that brings the weights, layer by layer; None: they are read in place.
     tiles : str or None
         Memory it brings them to; None: the arena's.
+    weights_spill, arena_spill : tuple of str
+        Memories they go on in, in order, where they are split.
     weights_pool, arena_pool : str or None
         Pools of an accelerator they were asked to be in; None: any of their memory.
     own_scale : str or None
@@ -84,6 +86,8 @@ class Deployment:
     tiles: str | None = None
     weights_pool: str | None = None
     arena_pool: str | None = None
+    weights_spill: tuple[str, ...] = ()
+    arena_spill: tuple[str, ...] = ()
     own_scale: str | None = None
     scale_told: bool = False
 
@@ -123,7 +127,18 @@ class Deployment:
     @cached_property
     def placement(self) -> Placement:
         """The memory plan of the graph that runs."""
-        return plan_placement(self.executed, self.runtime, self.board.core.isa, self.plan.fusion)
+        return plan_placement(self.executed, self.runtime, self.board.core.isa, self.plan.fusion,
+                              self.plan.rooms)
+
+    @property
+    def weights_named(self) -> str:
+        """Memories of the weights as `placement.weights` takes them, "flash+nor"."""
+        return "+".join((self.weights, *self.weights_spill))
+
+    @property
+    def arena_named(self) -> str:
+        """Memories of the arena as `placement.arena` takes them, "sram+sdram"."""
+        return "+".join((self.arena, *self.arena_spill))
 
     @cached_property
     def buffers(self) -> Buffers | None:
@@ -314,36 +329,101 @@ def deploy(model: str | Path | Graph, board: str | Path | Board, *, runtime: str
 
 def place(graph: Graph, board: Board, runtime: Runtime, *, weights: str | None,
           arena: str | None, code: str, host: tuple[str, ...] = (),
-          weight_bits: int | None = None) -> Deployment:
+          weight_bits: int | None = None, remedy: bool = True) -> Deployment:
     """Choose memories and check that everything fits.
 
     Raises
     ------
     PlacementError
-        When a role has no memory on the board, or nothing that was allowed is large enough.
+        When a role has no memory on the board, or nothing that was allowed is large enough; with
+        what would fit, unless `remedy` is false.
     RuntimeRefusedError
         When the runtime needs an accelerator the board does not have.
     """
     target: Target = load_target(runtime.target)
     target.check(board, runtime)
-    weights = weights or dict(board.placement)["weights"]
+    weights_asked = weights or dict(board.placement)["weights"]
     arena_asked = arena or target.default_arena(board)
+    weights_in, arena_in = (choose_memories(board, runtime.splits_memories, what, text)
+                            for what, text in (("weights", weights_asked), ("arena", arena_asked)))
     draft = Deployment(graph=graph, board=board, runtime=runtime, host=host,
                        weight_bits=weight_bits,
-                       weights=choose_memory(board, weights).name,
-                       weights_pool=choose_pool(board, weights),
-                       arena=choose_memory(board, arena_asked).name,
+                       weights=weights_in[0], weights_spill=weights_in[1:],
+                       weights_pool=choose_pool(board, weights_asked),
+                       arena=arena_in[0], arena_spill=arena_in[1:],
                        arena_pool=choose_pool(board, arena_asked),
                        code=choose_memory(board, code).name)
-    if board.memory(draft.arena).role in FLASH_ROLES:
-        raise PlacementError(f"{board.name}: the arena cannot be in {draft.arena}, which is "
-                             f"{board.memory(draft.arena).role}; accepted: a memory of role tcm, "
-                             "sram, external_ram or npu_ram")
-    chosen, notes = target.settle(draft, asked=arena is not None)
+    for name in arena_in:
+        if board.memory(name).role in FLASH_ROLES:
+            raise PlacementError(f"{board.name}: the arena cannot be in {name}, which is "
+                                 f"{board.memory(name).role}; accepted: a memory of role tcm, "
+                                 "sram, external_ram or npu_ram")
+    try:
+        return _settle(draft, arena=arena is None, weights=weights is None)
+    except DoesNotFitError as error:
+        if not remedy:
+            raise
+        raise DoesNotFitError(f"{error}; {_name_remedy(draft, weights, arena)}") from error
+
+
+def _settle(draft: Deployment, *, arena: bool, weights: bool) -> Deployment:
+    """Choose memories where nobody asked for one, and refuse what does not fit."""
+    chosen, notes = draft.target.settle(draft, asked=not arena)
     if chosen != draft.arena:
         draft = dataclasses.replace(draft, arena=chosen)
     draft = draft.noted(notes)
+    if draft.runtime.splits_memories:
+        draft = _split(draft, arena=arena, weights=weights)
     _check(draft)
+    return draft
+
+
+def _name_remedy(draft: Deployment, weights_asked: str | None, arena_asked: str | None) -> str:
+    """Say what would fit where a draft does not."""
+    from twin.deployment.remedies import name_remedy
+
+    board, offloads = draft.board, draft.target.offloads
+    needed = {} if offloads else {"arena": draft.working_ram_bytes,
+                                  "weights": draft.placement.weights_bytes}
+
+    def fits(weights: str | None, arena: str | None) -> bool:
+        for what, name in (("weights", weights), ("arena", arena)):
+            if name and needed.get(what, 0) > sum(
+                    board.memory(one).size_bytes for one in name.split("+")):
+                return False
+        try:
+            place(draft.graph, board, draft.runtime, weights=weights or weights_asked,
+                  arena=arena or arena_asked, code=draft.code, host=draft.host,
+                  weight_bits=draft.weight_bits, remedy=False)
+        except PlacementError:
+            return False
+        return True
+
+    return name_remedy(board, splits=draft.runtime.splits_memories, weights=draft.weights,
+                       arena=draft.arena, fits=fits)
+
+
+def _split(draft: Deployment, *, arena: bool, weights: bool) -> Deployment:
+    """Go on in further memories with what has no room where nobody asked for it to be."""
+    full = [name for name, needed in _needs(draft).items()
+            if needed > draft.board.memory(name).size_bytes]
+    if full and (arena or weights):
+        from twin.deployment.split import further_memories
+
+        if arena and draft.arena in full:
+            draft = dataclasses.replace(
+                draft, arena_spill=further_memories(draft.board, draft.arena))
+        if weights and draft.weights in full:
+            draft = dataclasses.replace(
+                draft, weights_spill=further_memories(draft.board, draft.weights))
+    if draft.arena_spill or draft.weights_spill:
+        from twin.deployment.split import describe_split
+
+        further, spilled = draft.placement.parts_bytes[1:], draft.plan.spilled
+        draft = draft.noted(describe_split(
+            {draft.weights: draft.placement.weights_bytes - sum(spilled.values()), **spilled},
+            {draft.arena: draft.placement.first_bytes,
+             **dict(zip(draft.arena_spill, further, strict=True))}))
     return draft
 
 
@@ -353,13 +433,15 @@ def _apply(before: Deployment, changes: Sequence[Change]) -> Deployment:
     from twin.deployment.transfers import merge_loads
 
     after, loads = before, []
-    weights, arena = before.weights_pool or before.weights, before.arena_pool or before.arena
+    weights: str | None = before.weights_pool or before.weights_named
+    arena: str | None = before.arena_pool or before.arena_named
     code = before.code
     for change in changes:
         match change:
             case asked.ChangeRuntime(runtime=runtime):
                 after = dataclasses.replace(after, runtime=runtime)
                 arena = _follow_arena(before, runtime)
+                weights = None if before.weights_spill else weights
             case asked.MoveWeights(memory=memory):
                 weights = memory
             case asked.MoveArena(memory=memory):
@@ -401,8 +483,10 @@ def _other_scale(stated: Board, board: Board) -> str | None:
     return None if own == board.power.voltage_scale else own
 
 
-def _follow_arena(before: Deployment, runtime: Runtime) -> str:
+def _follow_arena(before: Deployment, runtime: Runtime) -> str | None:
     """Where the arena is under another runtime: its default, if it was in the default before."""
+    if before.arena_spill:
+        return None
     if not before.arena_pool and before.target.default_arena(before.board) == before.arena:
         target: Target = load_target(runtime.target)
         target.check(before.board, runtime)
@@ -410,11 +494,19 @@ def _follow_arena(before: Deployment, runtime: Runtime) -> str:
     return before.arena_pool or before.arena
 
 
-def _check(draft: Deployment) -> None:
-    """Refuse what does not fit its memory."""
+def _needs(draft: Deployment) -> dict[str, int]:
+    """Bytes wanted of each memory, code among them."""
     needs = draft.target.needs(draft)
     needs[draft.code] = needs.get(draft.code, 0) + draft.runtime.code_bytes
-    holds = [(draft.arena, "arena"), (draft.arena, "runtime"), (draft.weights, "weights"),
+    return needs
+
+
+def _check(draft: Deployment) -> None:
+    """Refuse what does not fit its memory."""
+    needs = _needs(draft)
+    holds = [(draft.arena, "arena"), (draft.arena, "runtime"),
+             *((name, "arena") for name in draft.arena_spill),
+             *((name, "weights") for name in (draft.weights, *draft.weights_spill)),
              (draft.code, "code")]
     if draft.buffers is not None and (tiles := draft.tile_memory.name) != draft.arena:
         needs[draft.arena] -= draft.buffers.size_bytes

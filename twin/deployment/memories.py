@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from hwmodels.board.facts import MEMORY_ROLES, Board, Memory
@@ -35,6 +35,37 @@ class Home:
 def align(size_bytes: int, alignment_bytes: int) -> int:
     """Round a size up to a multiple of the alignment."""
     return -(-size_bytes // alignment_bytes) * alignment_bytes
+
+
+def place_greedily(requests: Sequence[Buffer], alignment_bytes: int) -> None:
+    """Set offsets: the largest first, each at the lowest offset free over its whole life."""
+    positions = 1 + max((request.last for request in requests), default=0)
+    alive: list[list[Buffer]] = [[] for _ in range(positions)]
+    begun: list[list[Buffer]] = [[] for _ in range(positions)]
+    order = sorted(range(len(requests)),
+                   key=lambda i: (-requests[i].size_bytes, requests[i].first, i))
+    for i in order:
+        request = requests[i]
+        life = range(request.first, request.last + 1)
+        beside = [*alive[request.first], *(other for at in life[1:] for other in begun[at])]
+        request.offset_bytes = find_offset(request, beside, alignment_bytes)
+        begun[request.first].append(request)
+        for at in life:
+            alive[at].append(request)
+
+
+def find_offset(buffer: Buffer, placed: Iterable[Buffer], alignment_bytes: int,
+                start_bytes: int = 0) -> int:
+    """Return the lowest offset, from `start_bytes` on, free over the whole life of a buffer."""
+    size = align(buffer.size_bytes, alignment_bytes)
+    offset = start_bytes
+    for other in sorted((other for other in placed
+                         if other.first <= buffer.last and buffer.first <= other.last),
+                        key=lambda other: other.offset_bytes):
+        if offset + size <= other.offset_bytes:
+            break
+        offset = max(offset, other.offset_bytes + align(other.size_bytes, alignment_bytes))
+    return offset
 
 
 def check_fit(what: str, needed_bytes: int, memory: str, available_bytes: int) -> None:
@@ -77,6 +108,34 @@ def choose_memory(board: Board, wanted: str) -> Memory:
         raise PlacementError(f"{board.name} has no memory of role {wanted!r}; it has: "
                              + ", ".join(sorted(present)))
     return max(of_role, key=lambda memory: memory.size_bytes)
+
+
+def choose_memories(board: Board, split: bool, what: str, wanted: str) -> tuple[str, ...]:
+    """Return the names of memories joined by "+", as `choose_memory` finds each.
+
+    Parameters
+    ----------
+    board : Board
+        Whose memories they are.
+    split : bool
+        Whether they may be several.
+    what : str
+        What is placed, "arena" or "weights".
+    wanted : str
+        "sram", "sram+sdram".
+
+    Raises
+    ------
+    UsageError, PlacementError
+        When there is none of a name, or several where one is accepted.
+    """
+    names = tuple(choose_memory(board, one.strip()).name for one in wanted.split("+"))
+    if len(names) > 1 and not split:
+        raise PlacementError(f"placement.{what}: {wanted!r} are several memories; accepted with "
+                             "this runtime: one")
+    if len(set(names)) < len(names):
+        raise UsageError(f"placement.{what}: {wanted!r} names {names[0]} twice")
+    return names
 
 
 def choose_pool(board: Board, wanted: str) -> str | None:

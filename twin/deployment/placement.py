@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from twin.deployment.memories import Buffer, Home, align
+from twin.deployment.memories import Buffer, Home, align, place_greedily
 from twin.network.graph import Graph, Layer, Tensor
 from twin.network.operators import is_alias
 from twin.runtimes.runtime import Runtime
@@ -55,6 +55,9 @@ class Placement:
         (tensor index, offset in bytes) of every constant in the weights' memory.
     weights_bytes : int
         Extent of all constants.
+    parts_bytes : tuple of int
+        High-water mark in each memory of a split arena, which sum to `arena_bytes`; offsets go on
+        from one to the next. Empty: one memory.
     """
 
     arena: tuple[ArenaSlot, ...]
@@ -64,11 +67,17 @@ class Placement:
     parameter_bytes: int
     weight_offsets: tuple[tuple[int, int], ...]
     weights_bytes: int
+    parts_bytes: tuple[int, ...] = ()
     _slots: dict[int, ArenaSlot] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         """Index the buffers by tensor."""
         object.__setattr__(self, "_slots", {slot.tensor: slot for slot in reversed(self.arena)})
+
+    @property
+    def first_bytes(self) -> int:
+        """High-water mark of the arena in its first memory."""
+        return self.parts_bytes[0] if self.parts_bytes else self.arena_bytes
 
     @property
     def scratch_bytes(self) -> int:
@@ -116,6 +125,16 @@ class Plan:
         return {}
 
     @property
+    def rooms(self) -> tuple[int, ...]:
+        """Bytes for buffers in each memory of a split arena; empty: one memory."""
+        return ()
+
+    @property
+    def spilled(self) -> Mapping[str, int]:
+        """Bytes of weights in memories besides the one they belong in."""
+        return {}
+
+    @property
     def used(self) -> tuple[tuple[str, int], ...]:
         """Bytes in use of each pool of an accelerator."""
         return ()
@@ -153,8 +172,8 @@ def requantisation_bytes(graph: Graph, layer: Layer) -> int:
     return 8 * max(1, len(weights.quantization.scales))
 
 
-def plan_placement(graph: Graph, runtime: Runtime, isa: str,
-                   fusion: Fusion | None = None) -> Placement:
+def plan_placement(graph: Graph, runtime: Runtime, isa: str, fusion: Fusion | None = None,
+                   rooms: Sequence[int] = ()) -> Placement:
     """Plan the arena (greedy by size, as TFLite Micro does) and lay out the weights.
 
     Parameters
@@ -167,6 +186,8 @@ def plan_placement(graph: Graph, runtime: Runtime, isa: str,
         Instruction set, which scratch sizes depend on.
     fusion : Fusion, optional
         What an accelerator runs.
+    rooms : sequence of int
+        Bytes in each memory the arena is split between; empty: it is one.
 
     Returns
     -------
@@ -185,14 +206,16 @@ def plan_placement(graph: Graph, runtime: Runtime, isa: str,
     TFLite Micro, GreedyMemoryPlanner: tensorflow/lite/micro/memory_planner.
     """
     requests = _collect_requests(graph, runtime, isa, fusion or Fusion())
-    if runtime.overlaps:
-        from twin.deployment.overlap import place_overlapping
 
-        place_overlapping(requests, [align(request.size_bytes, runtime.alignment_bytes)
-                                     for request in requests],
-                          _overlap_distances(graph, runtime, requests))
-    else:
-        _place(requests, runtime.alignment_bytes)
+    def lay_out(buffers: Sequence[Buffer]) -> int:
+        return _lay_out_buffers(graph, runtime, buffers)
+
+    parts: tuple[int, ...] = ()
+    if rooms:
+        from twin.deployment.spread import spread_buffers
+
+        parts = spread_buffers(requests, rooms, lay_out)
+    arena_bytes = sum(parts) if parts else lay_out(requests)
     slots = [
         ArenaSlot(name=request.name, tensor=tensor, offset_bytes=request.offset_bytes,
                   size_bytes=request.size_bytes, first_layer=request.first,
@@ -205,8 +228,7 @@ def plan_placement(graph: Graph, runtime: Runtime, isa: str,
     in_arena = runtime.parameters_in == "arena"
     return Placement(
         arena=tuple(slots),
-        arena_bytes=max((request.offset_bytes + align(request.size_bytes, runtime.alignment_bytes)
-                         for request in requests), default=0),
+        arena_bytes=arena_bytes, parts_bytes=parts,
         live_bytes=tuple(live), peak_layer=max(range(len(live)), key=lambda i: (live[i], -i)),
         parameter_bytes=sum(requantisation_bytes(graph, layer) for layer in graph.layers)
         if in_arena else 0,
@@ -214,6 +236,19 @@ def plan_placement(graph: Graph, runtime: Runtime, isa: str,
         weights_bytes=weights_bytes + (0 if in_arena else sum(
             requantisation_bytes(graph, layer) for layer in graph.layers)),
     )
+
+
+def _lay_out_buffers(graph: Graph, runtime: Runtime, buffers: Sequence[Buffer]) -> int:
+    """Place buffers in one memory and return the bytes they take."""
+    sizes = [align(buffer.size_bytes, runtime.alignment_bytes) for buffer in buffers]
+    if runtime.overlaps:
+        from twin.deployment.overlap import place_overlapping
+
+        place_overlapping(buffers, sizes, _overlap_distances(graph, runtime, buffers))
+    else:
+        place_greedily(buffers, runtime.alignment_bytes)
+    return max((buffer.offset_bytes + size for buffer, size in zip(buffers, sizes, strict=True)),
+               default=0)
 
 
 def _collect_requests(graph: Graph, runtime: Runtime, isa: str, fusion: Fusion) -> list[Buffer]:
@@ -292,38 +327,8 @@ def _reused_input(graph: Graph, layer: Layer, position: int, runtime: Runtime,
     return None
 
 
-def _place(requests: list[Buffer], alignment_bytes: int) -> None:
-    positions = 1 + max((request.last for request in requests), default=0)
-    alive: list[list[Buffer]] = [[] for _ in range(positions)]
-    begun: list[list[Buffer]] = [[] for _ in range(positions)]
-    order = sorted(range(len(requests)),
-                   key=lambda i: (-requests[i].size_bytes, requests[i].first, i))
-    for i in order:
-        request = requests[i]
-        life = range(request.first, request.last + 1)
-        beside = [*alive[request.first], *(other for at in life[1:] for other in begun[at])]
-        request.offset_bytes = find_offset(request, beside, alignment_bytes)
-        begun[request.first].append(request)
-        for at in life:
-            alive[at].append(request)
-
-
-def find_offset(buffer: Buffer, placed: Iterable[Buffer], alignment_bytes: int,
-                start_bytes: int = 0) -> int:
-    """Return the lowest offset, from `start_bytes` on, free over the whole life of a buffer."""
-    size = align(buffer.size_bytes, alignment_bytes)
-    offset = start_bytes
-    for other in sorted((other for other in placed
-                         if other.first <= buffer.last and buffer.first <= other.last),
-                        key=lambda other: other.offset_bytes):
-        if offset + size <= other.offset_bytes:
-            break
-        offset = max(offset, other.offset_bytes + align(other.size_bytes, alignment_bytes))
-    return offset
-
-
 def _overlap_distances(graph: Graph, runtime: Runtime,
-                       buffers: list[Buffer]) -> dict[tuple[int, int], int]:
+                       buffers: Sequence[Buffer]) -> dict[tuple[int, int], int]:
     """Pairs of (input, output) buffers that may share memory, and how far apart they start."""
     from twin.deployment.overlap import overlap_distance_bytes
 
@@ -359,15 +364,18 @@ def _covered_bytes(alive: list[Buffer], alignment_bytes: int) -> int:
     return covered
 
 
+def constant_sizes(graph: Graph) -> dict[int, int]:
+    """Return the aligned size of every constant, in the order layers read them."""
+    # FlatBuffers and linkers both align constant buffers to 16 bytes.
+    return {tensor_id: align(graph.tensors[tensor_id].size_bytes, 16)
+            for layer in graph.layers for tensor_id in layer.inputs
+            if tensor_id >= 0 and graph.tensors[tensor_id].is_constant}
+
+
 def _lay_out_constants(graph: Graph) -> tuple[tuple[tuple[int, int], ...], int]:
     offset = 0
     offsets = []
-    seen: set[int] = set()
-    for layer in graph.layers:
-        for tensor_id in layer.inputs:
-            if tensor_id >= 0 and tensor_id not in seen and graph.tensors[tensor_id].is_constant:
-                seen.add(tensor_id)
-                offsets.append((tensor_id, offset))
-                # FlatBuffers and linkers both align constant buffers to 16 bytes.
-                offset += align(graph.tensors[tensor_id].size_bytes, 16)
+    for tensor_id, size_bytes in constant_sizes(graph).items():
+        offsets.append((tensor_id, offset))
+        offset += size_bytes
     return tuple(offsets), offset

@@ -46,7 +46,7 @@ LARGEST_KEPT_BYTES = 1 << 20
 """Of a tally: a few arrays of tens of numbers."""
 
 _SOURCES = ("hwmodels", "twin/runtimes", "twin/prediction/host.py", "twin/deployment/core.py",
-            "twin/deployment/placement.py", "twin/network/operators.py",
+            "twin/deployment/placement.py", "twin/deployment/split.py", "twin/network/operators.py",
             "twin/network/rewrites/dead_channels.py", "twin/learning/tally.py")
 
 
@@ -155,7 +155,7 @@ def _read_kept(path: Path) -> Tally | None:
 def content_key(deployment: Deployment) -> str:
     """Return a hash of everything a tally depends on."""
     parts = (deployment.graph.sha256, repr(deployment.board), repr(deployment.runtime),
-             deployment.weights, deployment.arena, deployment.code, code_hash())
+             deployment.weights_named, deployment.arena_named, deployment.code, code_hash())
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()
 
 

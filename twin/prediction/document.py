@@ -74,7 +74,7 @@ def to_document(prediction: Prediction) -> dict[str, Any]:
         "supply": {"voltage_v": board.power.voltage_v, "regulator": board.power.regulator,
                    "voltage_scale": board.power.voltage_scale,
                    **({"note": prediction.voltage} if prediction.voltage else {})},
-        "placement": {"weights": deployment.weights, "arena": deployment.arena,
+        "placement": {"weights": deployment.weights_named, "arena": deployment.arena_named,
                       "code": deployment.code},
         "layers": [_layer(prediction, position, lines)
                    for position, lines in enumerate(ledger.layers)],

@@ -184,7 +184,7 @@ class Prediction:
     def ram_available_bytes(self) -> int:
         """Size of the memories that hold the arena, and of the one of weights kept in RAM."""
         board = self.deployment.board
-        held = {self.deployment.arena, self.deployment.weights}
+        held = {self.deployment.arena, *self.deployment.arena_spill, self.deployment.weights}
         held |= {home.memory for home in self.deployment.plan.homes.values()}
         return sum(memory.size_bytes for memory in board.memories
                    if memory.name in held and memory.role not in FLASH_ROLES)
@@ -199,7 +199,8 @@ class Prediction:
         """Size of the flash the image is kept in, even where weights are copied to RAM."""
         weights = self.deployment.board.memory(self.deployment.weights)
         if weights.role in FLASH_ROLES:
-            return weights.size_bytes
+            return weights.size_bytes + sum(self.deployment.board.memory(name).size_bytes
+                                            for name in self.deployment.weights_spill)
         return max((memory.size_bytes for memory in self.deployment.board.memories
                     if memory.role in FLASH_ROLES), default=weights.size_bytes)
 

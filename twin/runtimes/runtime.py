@@ -121,6 +121,8 @@ class Runtime:
         Whether an operator that only renames its input copies it.
     weight_passes : int or None
         How often a convolution's weights leave their memory; None: as its loops read them.
+    splits_memories : bool
+        Whether buffers, and weights, may lie in several memories.
     """
 
     name: str
@@ -148,6 +150,7 @@ class Runtime:
     counted: tuple[str, str] | None = None
     copies_shapes: bool = False
     weight_passes: int | None = None
+    splits_memories: bool = False
 
     @property
     def identity(self) -> str:
@@ -282,7 +285,7 @@ def _read(path: Path) -> dict[str, Any]:
 
 _PLAIN = ("description", "library", "dtypes", "structure", "drops_dead_channels",
           "dispatches_aliases", "in_place", "parameters_in")
-_SWITCHES = ("fuses_padding", "overlaps", "copies_shapes")
+_SWITCHES = ("fuses_padding", "overlaps", "copies_shapes", "splits_memories")
 """False where a file does not say."""
 _NUMBERS = ("dispatch_cycles", "setup_cycles_per_op", "setup_cycles_per_channel", "code_bytes",
             "ram_bytes", "alignment_bytes")
@@ -342,7 +345,7 @@ def _load(path: Path, version: str) -> Runtime:
         facts=tuple(facts), offload=offload, target=str(merged.get("target", CORE)),
         copies_shapes=bool(merged.get("copies_shapes", False)),
         counted=_read_counted(path, merged.get("counted")),
-        weight_passes=passes,
+        weight_passes=passes, splits_memories=bool(merged.get("splits_memories", False)),
     )
 
 

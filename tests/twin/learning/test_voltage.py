@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from calibration.datasets import published_rows
+from hwmodels.quantities import format_energy
 from twin.attribution.faults import list_faults
 from twin.attribution.setup import redeploy
 from twin.attribution.views import what_if
@@ -33,7 +34,7 @@ def test_energy_falls_with_the_clock_and_its_scale(slow):
     assert not kept.voltage and kept.energy_uj > own.energy_uj
     saved = 100 * (1 - slow.energy_uj / kept.energy_uj)
     assert slow.voltage.startswith("range2, the lowest scale that allows 24 MHz: saves "
-                                   f"{saved:.0f} % of the {kept.energy_uj / 1e3:.2f} mJ")
+                                   f"{saved:.0f} % of the {format_energy(kept.energy_uj)} ")
     assert "wait states of flash 2 instead of 1" in slow.voltage
 
 

@@ -14,8 +14,8 @@ from dataclasses import dataclass, field, replace
 
 from hwmodels.board.facts import Board
 from hwmodels.npu import Npu, Pool
-from twin.deployment.memories import Buffer, Home
-from twin.deployment.placement import ArenaSlot, find_offset
+from twin.deployment.memories import Buffer, Home, find_offset
+from twin.deployment.placement import ArenaSlot
 from twin.errors import DoesNotFitError
 
 RAM_ROLES = ("npu_ram", "sram", "external_ram")

@@ -57,8 +57,8 @@ def header_pairs(locality: Locality) -> list[tuple[str, str]]:
     frequency = format_frequency(board.clock(board.core.clock).frequency_hz)
     pairs = [("model", deployment.graph.name),
              ("board", f"{board.name}, {board.core.model} at {frequency}"),
-             ("runtime", f"{deployment.runtime.identity}, weights in {deployment.weights}, arena "
-                         f"in {deployment.arena}")]
+             ("runtime", f"{deployment.runtime.identity}, weights in {deployment.weights_named}, "
+                         f"arena in {deployment.arena_named}")]
     for cache in locality.caches:
         held = [memory.name for memory in board.memories if cache.may_hold(memory)]
         stores = "constants only" if cache.allocate == "read" else f"write {cache.write}"

@@ -102,8 +102,8 @@ def header_pairs(prediction: Prediction) -> list[tuple[str, str]]:
                   f"{graph.architecture_id}"),
         ("", f"{macs:,} MACs{live}, {graph_parameters(graph):,} parameters"),
         ("board", f"{board.name}, {board.soc}, {board.core.model} at {frequency}"),
-        ("runtime", f"{deployment.runtime.identity}, weights in {deployment.weights}, arena in "
-                    f"{deployment.arena}, code in {deployment.code}"),
+        ("runtime", f"{deployment.runtime.identity}, weights in {deployment.weights_named}, "
+                    f"arena in {deployment.arena_named}, code in {deployment.code}"),
         ("RAM", (", ".join(f"{name} {_used(*fill)}" for name, fill in
                            deployment.plan.filled.items())
                  or _used(prediction.ram_bytes, prediction.ram_available_bytes))

@@ -1,0 +1,62 @@
+"""A refusal names what would fit, and what it names does."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from hwmodels.board.file import load_board
+from twin.cli.options import deploy as deploy_as_told
+from twin.deployment.deployment import deploy
+from twin.deployment.remedies import name_remedy
+from twin.errors import DoesNotFitError
+from twin.network.zoo import build
+from twin.runtimes import list_runtimes
+
+BOARD = "stm32h747i_disco"
+SMALL = {"memories.sram.size_bytes": "24KiB", "memories.sram_d2.size_bytes": "16KiB",
+         "memories.dtcm.size_bytes": "16KiB", "memories.itcm.size_bytes": "16KiB"}
+CORE_RUNTIMES = [name for name in list_runtimes() if not name.startswith(("neural-art", "float"))]
+
+
+@pytest.mark.parametrize("runtime", CORE_RUNTIMES)
+@pytest.mark.parametrize("flash", ["64KiB", "2MiB"])
+def test_what_a_refusal_names_fits(runtime: str, flash: str) -> None:
+    board = load_board(BOARD, overrides={**SMALL, "memories.flash.size_bytes": flash})
+    with pytest.raises(DoesNotFitError) as refused:
+        deploy(build("vww"), board, runtime=runtime, arena="sram", weights="flash")
+    told = dict(re.findall(r"--set placement\.(\w+)=(\S+)", str(refused.value)))
+    assert told and str(refused.value).endswith("it fits")
+    placed = deploy(build("vww"), board, runtime=runtime,
+                    **{"arena": "sram", "weights": "flash", **told})
+    assert placed.arena_named == told.get("arena", "sram")
+
+
+def test_one_memory_of_the_chip_is_named_before_those_beside_it_and_before_both() -> None:
+    board = load_board(BOARD)
+    asked: list[tuple[str | None, str | None]] = []
+
+    def fits(weights: str | None, arena: str | None) -> bool:
+        asked.append((weights, arena))
+        return False
+
+    said = name_remedy(board, splits=True, weights="flash", arena="sram", fits=fits)
+    assert said == f"no other memory of {BOARD} holds it"
+    assert asked[:5] == [(None, "sram_d2"), (None, "dtcm"), (None, "itcm"), (None, "sdram"),
+                         (None, "sram+sdram")]
+    assert asked[5:7] == [("nor", None), ("flash+nor", None)]
+    assert len(asked) == 5 + 2 + 10
+
+
+def test_a_command_takes_the_setting_a_refusal_names() -> None:
+    options = {"runtime": "tflm-cmsis-nn", "clock": None, "weights": None, "arena": None,
+               "assume_unsupported": None}
+    with pytest.raises(DoesNotFitError, match=r"with --set placement\.arena=sram it fits"):
+        deploy_as_told("vww", BOARD, **{**options, "arena": "itcm"})
+    placed = deploy_as_told("vww", BOARD, **{**options, "arena": "itcm"},
+                            settings=["placement.arena=sdram"])
+    assert placed.arena == "sdram"
+    with pytest.raises(DoesNotFitError, match="itcm of"):
+        deploy_as_told("vww", BOARD, **{**options, "arena": "itcm"},
+                       settings=["supply.voltage_v=3.0"])

@@ -1,0 +1,134 @@
+"""Arenas and weights in several memories, as tools that take pools place them.
+
+A runtime's file says whether it may (`splits_memories`). What does not fit where it belongs goes on
+in the memory beside the chip: buffers, the largest first; weights, where the largest stay on it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from hwmodels.board.facts import Board
+from twin.deployment.memories import Home, align
+from twin.deployment.placement import Plan, constant_sizes, requantisation_bytes
+from twin.network.graph import Graph
+from twin.runtimes.runtime import Runtime
+
+_FLASH_ROLES = ("flash", "external_flash", "rom")
+
+_LINE_BYTES = 32
+
+def further_memories(board: Board, memory: str) -> tuple[str, ...]:
+    """Return where what does not fit in a memory goes on; empty: nowhere.
+
+    Notes
+    -----
+    The largest memory of its kind beside the chip; without one, RAM goes on in the other RAM of
+    the chip, largest first.
+
+    References
+    ----------
+    STMicroelectronics, stm32ai-modelzoo-services, common/deployment: for the STM32H747I-DISCO the
+    pools of activations are AXI SRAM, then SDRAM; weights fill the internal flash and go on in the
+    external one.
+    """
+    flash = board.memory(memory).role in _FLASH_ROLES
+    beside = [one for one in board.memories
+              if one.name != memory and one.role == ("external_flash" if flash else "external_ram")]
+    if beside or flash:
+        return tuple(one.name for one in sorted(beside, key=lambda one: -one.size_bytes)[:1])
+    return tuple(one.name for one in sorted(board.memories, key=lambda one: -one.size_bytes)
+                 if one.name != memory and one.role in ("sram", "tcm"))
+
+
+def describe_split(weights: Mapping[str, int], arena: Mapping[str, int]) -> tuple[str, ...]:
+    """Say what lies where, in bytes by memory; nothing of what lies in one."""
+    return tuple(f"{what} split, {how} (assumed): "
+                 + ", ".join(f"{size:,} bytes in {name}" for name, size in parts.items())
+                 for what, how, parts in (("arena", "each buffer in one memory", arena),
+                                          ("weights", "the largest on the chip", weights))
+                 if len(parts) > 1)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class SplitPlan(Plan):
+    """The plan of a core whose buffers or weights lie in several memories.
+
+    Parameters
+    ----------
+    graph : Graph
+        As it runs.
+    board, runtime
+        The machine, and the library.
+    weights, arena : tuple of str
+        Memories they fill, in order; one where they are not split.
+    code : str
+        Memory of the kernels' code.
+    """
+
+    graph: Graph
+    board: Board
+    runtime: Runtime
+    weights: tuple[str, ...]
+    arena: tuple[str, ...]
+    code: str
+
+    @cached_property
+    def rooms(self) -> tuple[int, ...]:
+        """Bytes for buffers in each memory of the arena; empty where it is one."""
+        if len(self.arena) == 1:
+            return ()
+        taken = self.runtime.ram_bytes + self._parameters("arena")
+        return tuple(max(0, (self._room(name) - taken * (name == self.arena[0]))
+                         // _LINE_BYTES * _LINE_BYTES) for name in self.arena)
+
+    @cached_property
+    def homes(self) -> Mapping[int, Home]:
+        """Every constant's own place, where the weights are split."""
+        return {tensor: home for tensor, (home, _) in self._constants.items()}
+
+    @cached_property
+    def spilled(self) -> Mapping[str, int]:
+        """Bytes of weights in each memory they go on in."""
+        return {name: self._held(name) for name in self.weights[1:]}
+
+    def _parameters(self, where: str) -> int:
+        """Bytes of requantisation parameters, if that is where they are."""
+        return sum(requantisation_bytes(self.graph, layer) for layer in self.graph.layers
+                   ) if self.runtime.parameters_in == where else 0
+
+    def _held(self, memory: str) -> int:
+        return sum(size for home, size in self._constants.values() if home.memory == memory)
+
+    def _code(self, memory: str) -> int:
+        return align(self.runtime.code_bytes, _LINE_BYTES) if memory == self.code else 0
+
+    def _room(self, memory: str) -> int:
+        """Bytes of a memory that code and weights leave to buffers."""
+        held = self._held(memory)
+        if memory == self.weights[0]:
+            held += self._parameters("weights")
+            if len(self.weights) == 1:
+                held += sum(constant_sizes(self.graph).values())
+        return (self.board.memory(memory).size_bytes - self._code(memory)
+                - align(held, _LINE_BYTES))
+
+    @cached_property
+    def _constants(self) -> Mapping[int, tuple[Home, int]]:
+        """Place and aligned size of each constant: the largest stay, as long as there is room."""
+        if len(self.weights) == 1:
+            return {}
+        taken = {name: self._code(name) for name in self.weights}
+        room = {name: self.board.memory(name).size_bytes for name in taken}
+        room[self.weights[0]] -= self._parameters("weights")
+        sizes = constant_sizes(self.graph)
+        placed = {}
+        for tensor in sorted(sizes, key=lambda one: (-sizes[one], one)):
+            memory = next((name for name in taken if taken[name] + sizes[tensor] <= room[name]),
+                          self.weights[-1])
+            address = self.board.memory(memory).address + taken[memory]
+            placed[tensor] = Home(pool="", memory=memory, address=address), sizes[tensor]
+            taken[memory] += sizes[tensor]
+        return placed
