@@ -12,7 +12,7 @@ from typing import Annotated, Any
 
 import typer
 
-from twin.cli.ending import Verbs
+from twin.cli.ending import Once, Verbs
 
 VERBS: Mapping[str, str] = {
     "predict": "predict:predict", "check": "check:check", "compare": "compare:compare",
@@ -50,7 +50,7 @@ class LateVerbs(Verbs):
             return group
         alone = typer.Typer(add_completion=False, rich_markup_mode=None,
                             pretty_exceptions_enable=False)
-        alone.command(cmd_name)(verb)
+        alone.command(cmd_name, cls=Once)(verb)
         return typer.main.get_command(alone)
 
 

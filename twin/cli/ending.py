@@ -25,6 +25,20 @@ BUG = 70
 """Besides the codes errors carry: 128 + SIGINT, 128 + SIGPIPE, and EX_SOFTWARE of sysexits."""
 
 
+class Once(typer.core.TyperCommand):
+    """A verb that refuses an option given twice, of which it would drop one."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parse the command line."""
+        _, _, order = self.make_parser(ctx).parse_args(args=list(args))
+        for option in self.params:
+            if isinstance(option, typer.core.TyperOption) and not option.multiple \
+                    and not option.is_flag and not option.count and order.count(option) > 1:
+                raise UsageError(f"{'/'.join(option.opts)} is given {order.count(option)} times; "
+                                 f"accepted: once; run {self.name} again for another")
+        return super().parse_args(ctx, args)
+
+
 class Verbs(TyperGroup):
     """The verbs of the command line, each ended in the same way."""
 

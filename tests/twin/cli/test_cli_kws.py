@@ -185,3 +185,13 @@ def test_models_are_listed_and_exported(tmp_path):
 def test_a_name_is_no_deployment():
     with pytest.raises(UsageError, match=r"accepted: twin\.deploy\('kws', board\)"):
         twin.predict("kws")
+
+
+@pytest.mark.parametrize("arguments,named", [
+    (("predict", "kws", "-b", "nucleo_l4r5zi", "-b", "rpi_pico"), "--board/-b"),
+    (("predict", "kws", "--board=nucleo_l4r5zi", "-b", "nucleo_l4r5zi"), "--board/-b"),
+    (("check", "kws", "-b", "nucleo_l4r5zi", "--max-ms", "5", "--max-ms", "6"), "--max-ms")])
+def test_an_option_given_twice_is_refused(arguments, named):
+    result = run(*arguments)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert f"error: {named} is given 2 times; accepted: once" in result.stderr
