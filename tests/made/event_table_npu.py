@@ -45,7 +45,11 @@ def times(count: int, line: Line) -> Line:
 
 
 SLOW_POOL = {"npu.pools.npuRAM4.bytes_per_cycle": 4}
-CONTROLLED = {**SLOW_POOL, "npu.epoch_controller": True, "npu.controller_engine_cycles": 7}
+CONTROLLED = {**SLOW_POOL, "npu.epoch_controller": True, "npu.controller_engine_cycles": 7,
+              "npu.hand_over.controller_pre_cycles": 30,
+              "npu.hand_over.controller_post_cycles": 15}
+STARTED = Line("launch", "epoch_host_cycle", "pre", 30, 30, 30, 30_000)
+ENDED = Line("launch", "epoch_host_cycle", "post", 15, 15, 15, 15_000)
 WAITED = Line("sram_wait", "npu_ram_wait", "npuRAM4", 120, 120, 120, 0)
 STEPPED = (Epoch(name="stepped", kind="hybrid", engines=(engine(0, "in", 480),)),)
 
@@ -74,26 +78,28 @@ EPOCHS = (
     Case(name="two epochs", work=2 * streams(engine(0, "in", 480)), changes=SLOW_POOL, lines=(
         times(2, START), times(2, WAITED), moved(960), active(260), times(2, BEFORE),
         times(2, AFTER))),
-    # The controller sets the second one's engine up in seven cycles; the host comes before the
-    # first and after the last.
+    # The controller sets up the engines of the second and third in seven cycles each; the host
+    # starts it before the first and hears of the last.
     Case(name="an epoch controller", work=3 * streams(engine(0, "in", 480)), changes=CONTROLLED,
-         lines=(Line("launch", "npu_start", "start", 44, 44, 44, 0), times(3, WAITED),
-                moved(1440), active(404), BEFORE, AFTER)),
-    # What the host steps it hands over itself, and what is beside it, too.
+         lines=(Line("launch", "npu_start", "start", 24, 24, 24, 0), times(3, WAITED),
+                moved(1440), active(384), STARTED, ENDED)),
+    # What the host steps it hands over itself, in 110 and 55; it starts the controller for each
+    # of what is beside it.
     Case(name="a controller and a stepped operator", changes=CONTROLLED,
          work=streams(engine(0, "in", 480)) + STEPPED + streams(engine(0, "in", 480)), lines=(
-        times(3, START), times(3, WAITED), moved(1440), active(390), times(3, BEFORE),
-        times(3, AFTER))),
+        times(3, START), times(3, WAITED), moved(1440), active(390),
+        Line("launch", "epoch_host_cycle", "pre", 170, 170, 170, 170_000),
+        Line("launch", "epoch_host_cycle", "post", 85, 85, 85, 85_000))),
     # 192 beats in, 1536 elements at one a cycle, 192 beats out, all in 48 steps: the first step of
     # the way in and the last of the way out, four cycles each, are waited for beside the unit.
-    # The unit is set up in 123 host cycles and taken down in 339.
+    # The unit takes no host cycles of its own to be set up, and 339 to be taken down.
     Case(name="engines and a unit", work=(Epoch(name="both", units=(
         UnitWork(kind="ARITH_ACC", ops=1536),), engines=(
         engine(0, "in", 1536), engine(1, "out", 1536, operand="output"))),), lines=(
         START, Line("alu", "npu_alu_cycle", "ARITH_ACC", 1536, 1536, 1536, 0),
         Line("sram_wait", "npu_ram_wait", "npuRAM4", 8, 8, 8, 0),
         Line("alu", "npu_op", "", 1536, 0, 0, 4608), moved(3072), active(1554),
-        Line("launch", "epoch_host_cycle", "pre", 243, 243, 243, 243_000),
+        Line("launch", "epoch_host_cycle", "pre", 120, 120, 120, 120_000),
         Line("launch", "epoch_host_cycle", "post", 399, 399, 399, 399_000))),
     # 480 bytes at two a cycle: the engine itself.
     Case(name="a slow engine", work=streams(engine(0, "in", 480)),
