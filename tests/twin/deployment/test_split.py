@@ -172,3 +172,19 @@ def test_the_largest_leave_and_what_still_fits_comes_back() -> None:
     assert {b.name for b in buffers if b.offset_bytes < 70} == {"b2", "b3"}
     assert spread_buffers(made((90, 0, 1), (60, 1, 2)), (60, 1000), stack) == (60, 90)
     assert spread_buffers([], (10, 10), stack) == (0, 0)
+
+
+def test_rows_published_with_more_ram_than_the_chip_has_are_deployed() -> None:
+    """SqueezeNet v1.1 and MobileNetV1 1.0 at 224: activations beyond AXI SRAM's 512 KiB."""
+    from calibration.datasets import published_rows
+    from twin.learning.published import build_published, deploy_row
+
+    rows = [row for row in published_rows(use="fit") if row.board == BOARD and row.model
+            and (row.activations_bytes or 0) > 512 * 1024]
+    assert len(rows) == 6
+    graphs = {row.model: build_published(row.model) for row in rows if row.model}
+    for row in rows:
+        placed = deploy_row(row, graphs[str(row.model)])
+        assert placed.arena_named == "sram+sdram"
+        large = "1.0_224" in str(row.model)  # 4.1 MiB of weights, 2 MiB of flash
+        assert placed.weights_named == ("flash+nor" if large else "flash")
