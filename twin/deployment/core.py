@@ -16,7 +16,7 @@ from twin.deployment.deployment import Deployment, PriceOnCore
 from twin.deployment.memories import align, choose_memory, find_roomy
 from twin.deployment.placement import ArenaSlot, Plan, layer_dtype, requantisation_bytes
 from twin.errors import RuntimeRefusedError
-from twin.network.graph import Graph, Layer
+from twin.network.graph import DTYPE_BITS, Graph, Layer
 from twin.network.operators import is_alias
 from twin.runtimes import Runtime, list_compilers
 from twin.runtimes.lowering import Site
@@ -84,12 +84,20 @@ def lower_on_core(deployment: Deployment) -> tuple[tuple[Kernel, ...], ...]:
         lowering = deployment.runtime.lowering(
             layer.op, layer_dtype(graph, layer), core.isa)
         try:
-            lowered.append(_take_turns(layer, lowering.lower(graph, layer, site)))
+            kernels = lowering.lower(graph, layer, site)
+            lowered.append(_take_turns(layer, _doubt_packed(graph, layer, kernels)))
         except KernelError as error:
             raise RuntimeRefusedError(
                 f"{graph.source}: layer {layer.index} {layer.op} {layer.name!r} does not fit the "
                 f"kernels of {deployment.runtime.identity}: {error}") from error
     return tuple(lowered)
+
+
+def _doubt_packed(graph: Graph, layer: Layer, kernels: tuple[Kernel, ...]) -> tuple[Kernel, ...]:
+    """Mark kernels on weights of less than a byte: taking them apart is not counted."""
+    if all(tensor is None or DTYPE_BITS[tensor.dtype] >= 8 for tensor in graph.layer_inputs(layer)):
+        return kernels
+    return tuple(replace(kernel, assumed=True) for kernel in kernels)
 
 
 def _take_turns(layer: Layer, kernels: tuple[Kernel, ...]) -> tuple[Kernel, ...]:
@@ -175,24 +183,26 @@ def buffers_address(deployment: Deployment) -> int:
 def _tensor_operand(deployment: Deployment, position: int, name: str, role: str, tensor_id: int,
                     weight_offsets: dict[int, int]) -> Operand:
     tensor = deployment.executed.tensors[tensor_id]
+    # Kernels read weights of four bits as bytes, into which a library takes them apart.
+    size_bytes = max(tensor.size_bytes, tensor.elements)
     buffers = deployment.buffers
     if buffers is not None and (position, tensor_id) in buffers.offsets:
         return Operand(name=name, role=role, memory=deployment.tile_memory.name,
                        address=buffers_address(deployment) + buffers.offsets[position, tensor_id],
-                       size_bytes=tensor.size_bytes)
+                       size_bytes=size_bytes)
     home = deployment.plan.homes.get(tensor_id)
     if home is not None:
         return Operand(name=name, role=role, memory=home.memory, address=home.address,
-                       size_bytes=tensor.size_bytes)
+                       size_bytes=size_bytes)
     if tensor_id in weight_offsets:
         return Operand(name=name, role=role, memory=deployment.constants,
                        address=weights_address(deployment) + weight_offsets[tensor_id],
-                       size_bytes=tensor.size_bytes)
+                       size_bytes=size_bytes)
     slot = deployment.placement.slot(tensor_id)
     assert slot is not None, f"{tensor.name} has no place"
     memory, address = _locate(deployment, slot)
     return Operand(name=name, role=role, memory=memory, address=address,
-                   size_bytes=tensor.size_bytes)
+                   size_bytes=size_bytes)
 
 
 def _locate(deployment: Deployment, slot: ArenaSlot) -> tuple[str, int]:
