@@ -253,3 +253,33 @@ def test_sixteen_bit_pairs_of_either_domain_read_as_integers(kind, tmp_path):
         graph = read_model(path)
         assert described(graph) == ["quantize", "logistic", "dequantize"]
         assert graph.tensors[graph.layers[1].outputs[0]].dtype == np.dtype(kind).name
+
+
+def test_what_only_moves_values_moves_integers(tmp_path):
+    # Quantisers around layers only: before a reshape, and behind a transpose.
+    constants = {"s": np.float32(0.05), "z": np.int8(0), "w": np.ones((4, 4, 1, 1), np.int8),
+                 "v": np.ones((5, 120), np.int8), "to": np.array([1, -1])}
+    nodes = [node("QuantizeLinear", "x s z", "q"), node("DequantizeLinear", "q s z", "d"),
+             node("DequantizeLinear", "w s z", "wd"), node("Conv", "d wd", "c"),
+             node("Transpose", "c", "t", perm=[0, 2, 1, 3]), node("Reshape", "t to", "t2"),
+             node("QuantizeLinear", "t2 s z", "r"), node("DequantizeLinear", "r s z", "e"),
+             node("Identity", "e", "e2"), node("Reshape", "e2 to", "f"),
+             node("DequantizeLinear", "v s z", "vd"), node("Gemm", "f vd", "g", transB=1),
+             node("QuantizeLinear", "g s z", "h"), node("DequantizeLinear", "h s z", "y")]
+    graph = read_model(save(tmp_path, nodes, IMAGE, {"y": [1, 5]}, constants))
+    assert [one for one in described(graph) if one not in ("reshape", "transpose")] == [
+        "quantize", "conv_2d", "fully_connected", "dequantize"]
+    assert all(graph.tensors[layer.outputs[0]].dtype == "int8" for layer in graph.layers[:-1])
+
+
+def test_axes_of_quantisers_are_read_below_their_opset(tmp_path):
+    constants = {"s": np.float32(0.05), "z": np.int8(0), "w": np.ones((4, 4, 1, 1), np.int8),
+                 "t": np.full(4, 0.1, np.float32), "o": np.zeros(4, np.int8)}
+    path = save(tmp_path, [
+        node("QuantizeLinear", "x s z", "q"), node("DequantizeLinear", "q s z", "d"),
+        node("DequantizeLinear", "w t o", "wd", axis=0), node("Conv", "d wd", "c"),
+        node("QuantizeLinear", "c s z", "r"), node("DequantizeLinear", "r s z", "y")],
+        IMAGE, {"y": [1, 4, 6, 5]}, constants, opset=11)
+    graph = read_model(path)
+    assert described(graph) == ["quantize", "conv_2d", "dequantize"]
+    assert graph.tensors[graph.layers[1].inputs[1]].quantization.axis == 0

@@ -77,6 +77,85 @@ def _real_bias(model: OnnxModel, node: Node, bias: str) -> Node:
                 outputs=[f"{bias}/real"], attributes={"axis": 0})
 
 
+_MOVING = {"Reshape", "Flatten", "Squeeze", "Unsqueeze", "Transpose"}
+"""Operators that move values without looking at them: integers, or what they stand for."""
+
+
+def move_integers(model: OnnxModel) -> None:
+    """Let operators that only move values move the integers, where a quantiser is on one side only.
+
+    Notes
+    -----
+    Exporters that quantise layers, not values, write dequantise, reshape, product; or convolution,
+    transpose, quantise. Only one scale for a whole tensor may change places with its movement.
+    """
+    _dequantise_later(model)
+    _quantise_earlier(model)
+
+
+def _dequantise_later(model: OnnxModel) -> None:
+    consumers = model.consumers()
+    real: dict[str, Node] = {}
+    made: list[Node] = []
+    for node in model.nodes:
+        made.append(node)
+        if (node.op == "DequantizeLinear" and node.inputs[0] not in model.constants
+                and _is_whole(model, node)):
+            real[node.outputs[0]] = node
+        before = real.get(node.input(0)) if node.op in _MOVING else None
+        if before is None or any(reader.op == "QuantizeLinear"
+                                 for reader in consumers.get(node.outputs[0], [])):
+            continue
+        integers = f"{node.outputs[0]}/integers"
+        after = Node(op="DequantizeLinear", name="", outputs=list(node.outputs[:1]),
+                     inputs=[integers, *before.inputs[1:]])
+        _describe(model, integers, node.outputs[0], model.dtypes[before.inputs[0]])
+        node.inputs, node.outputs = [before.inputs[0], *node.inputs[1:]], [integers]
+        made.append(after)
+        real[after.outputs[0]] = after
+    model.nodes = made
+
+
+def _quantise_earlier(model: OnnxModel) -> None:
+    consumers, makers = model.consumers(), model.makers()
+    ends: dict[str, Node] = {}
+    gone: set[int] = set()
+    made: list[Node] = []
+
+    def note(node: Node) -> None:
+        source = node.inputs[0]
+        if len(consumers.get(source, [])) == 1 and source not in model.outputs:
+            ends[source] = node
+
+    for node in reversed(model.nodes):
+        made.append(node)
+        if node.op == "QuantizeLinear" and _is_whole(model, node):
+            note(node)
+        end = ends.pop(node.outputs[0], None) if node.op in _MOVING else None
+        maker = makers.get(node.input(0))
+        if end is None or maker is None or maker.op == "DequantizeLinear":
+            continue
+        gone.add(id(end))
+        integers = f"{end.outputs[0]}/integers"
+        first = Node(op="QuantizeLinear", name="", inputs=[node.inputs[0], *end.inputs[1:]],
+                     outputs=[integers], attributes=dict(end.attributes))
+        _describe(model, integers, node.inputs[0], model.dtypes[end.outputs[0]])
+        node.inputs, node.outputs = [integers, *node.inputs[1:]], end.outputs[:1]
+        made.append(first)
+        note(first)
+    model.nodes = [node for node in reversed(made) if id(node) not in gone]
+
+
+def _is_whole(model: OnnxModel, node: Node) -> bool:
+    """Whether a quantiser has one scale for all of a tensor."""
+    scale = model.constants.get(node.inputs[1])
+    return scale is not None and scale.size == 1
+
+
+def _describe(model: OnnxModel, name: str, like: str, dtype: str) -> None:
+    model.shapes[name], model.dtypes[name] = model.shapes[like], dtype
+
+
 def merge_quantizers(model: OnnxModel) -> None:
     """Let readers of one value share its quantiser where exporters wrote one for each."""
     renamed: dict[str, str] = {}

@@ -12,7 +12,11 @@ from hwmodels.errors import extra_missing
 from twin.errors import ModelError
 from twin.network.readers.budget import Budget, check_operators
 from twin.network.readers.model_file import read_bytes
-from twin.network.readers.onnx_integers import merge_quantizers, split_integer_operator
+from twin.network.readers.onnx_integers import (
+    merge_quantizers,
+    move_integers,
+    split_integer_operator,
+)
 from twin.network.readers.onnx_nodes import Node, OnnxModel
 from twin.network.readers.onnx_shapes import list_unknown, settle_shapes
 
@@ -52,8 +56,9 @@ def load_onnx(path: str) -> OnnxModel:
                for nodes in (proto.graph, *proto.functions) for tensor in _list_tensors(nodes)):
             raise ModelError(f"{path}: weights are in a second file; save with "
                              "onnx.save(..., save_as_external_data=False)")
+        axes = _take_early_axes(proto)
         onnx.checker.check_model(proto)
-        model = _prepare(path, content, proto)
+        model = _prepare(path, content, proto, axes)
     except ModelError:
         raise
     except Exception as error:
@@ -77,7 +82,28 @@ def _list_tensors(graph: Any) -> Iterator[Any]:
                 yield from _list_tensors(branch)
 
 
-def _prepare(path: str, content: bytes, proto: Any) -> OnnxModel:
+def _take_early_axes(proto: Any) -> dict[str, int]:
+    """Take the axes of quantisers out of files whose opset knows none yet, by what they write.
+
+    Notes
+    -----
+    onnxruntime writes per-channel quantisers into files of opset 10 to 12 and reads them back.
+    """
+    early = any(entry.domain in ("", "ai.onnx") and entry.version < 13
+                for entry in proto.opset_import)
+    axes: dict[str, int] = {}
+    for node in proto.graph.node if early else ():
+        if node.op_type in ("QuantizeLinear", "DequantizeLinear") and not node.domain:
+            kept = [attribute for attribute in node.attribute if attribute.name != "axis"]
+            if len(kept) < len(node.attribute):
+                axes[node.output[0]] = next(
+                    attribute.i for attribute in node.attribute if attribute.name == "axis")
+                del node.attribute[:]
+                node.attribute.extend(kept)
+    return axes
+
+
+def _prepare(path: str, content: bytes, proto: Any, axes: dict[str, int]) -> OnnxModel:
     import onnx
 
     proto = _inline_functions(path, proto)
@@ -91,9 +117,13 @@ def _prepare(path: str, content: bytes, proto: Any) -> OnnxModel:
                       nodes=[], constants=constants, shapes={}, dtypes={}, inputs=inputs,
                       outputs=[value.name for value in proto.graph.output])
     model.nodes = _make_nodes(model, proto.graph)
+    for node in model.nodes:
+        if node.outputs and node.outputs[0] in axes:
+            node.attributes["axis"] = axes[node.outputs[0]]
     settle_shapes(model, proto, lambda graph: _make_nodes(model, graph),
                   Budget(path, len(content)))
     merge_quantizers(model)
+    move_integers(model)
     return model
 
 
