@@ -17,8 +17,9 @@ import numpy as np
 from benchmarks.accuracy.specifications import Baselines, count_macs, fit_baselines
 from calibration.datasets import PublishedRow, published_rows
 from calibration.fitting.bands import choose_band
-from calibration.fitting.intervals import Band
+from calibration.fitting.intervals import Band, concentrate, join_bands
 from calibration.fitting.networks import name_family
+from calibration.fitting.overlay import Cell
 from calibration.fitting.prices import Fit, log_total, predict_totals
 from calibration.fitting.validation import HeldOut, total_error
 from twin.learning.observations import (
@@ -28,7 +29,7 @@ from twin.learning.observations import (
     time_evidence,
     with_energy,
 )
-from twin.learning.overlays import Learning, learn
+from twin.learning.overlays import Learning, learn, tell_operators
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -219,20 +220,33 @@ def _guess(learning: Learning, cases: Sequence[Case], baselines: Baselines) -> t
         return ()
     evidence = time_evidence([case.observation for case in cases])
     totals, variances = predict_totals(learning.time, evidence)
-    sds = np.sqrt(variances + total_error(learning.time))
+    sds = np.sqrt(variances + total_error(learning.time, evidence.concentration))
+    sds = sds + [_untold(learning, case.observation) for case in cases]
     guesses = []
     for case, total, sd in zip(cases, totals, sds, strict=True):
         seen = case.observation
         energy_error, energy_sd = _guess_energy(learning, case, total, sd)
         says = baselines.predict(case.row, math.exp(total))
+        band = _band(learning, learning.time, learning.left_out, seen)
+        power_band = None if learning.energy is None else join_bands(
+            band, sd, _band(learning, learning.energy, learning.energy_left_out, seen),
+            math.sqrt(max(energy_sd**2 - sd**2, 0.0)))
         guesses.append(Guess(
             observation=seen, time_error=math.log(seen.cycles) - float(total), time_sd=float(sd),
-            time_band=_band(learning, learning.time, learning.left_out, seen),
-            energy_error=energy_error, energy_sd=energy_sd,
-            energy_band=None if learning.energy is None else
-            _band(learning, learning.energy, learning.energy_left_out, seen),
+            time_band=band, energy_error=energy_error, energy_sd=energy_sd,
+            energy_band=power_band,
             baselines=says, macs=count_macs(case.row)))
     return tuple(guesses)
+
+
+def _untold(learning: Learning, seen: Observation) -> float:
+    """What operators no row of the library tells of add to the deviation of a row."""
+    def log_of(cell: Cell) -> np.ndarray:
+        return learning.time.estimate(cell).log
+
+    kin = [one for one in learning.observations if one.cell.library == seen.cell.library]
+    told = tell_operators(kin or learning.observations, log_of)
+    return seen.tally.untold_sd(log_of(seen.cell), told)
 
 
 def _band(learning: Learning, fit: Fit, left_out: HeldOut | None,
@@ -249,7 +263,8 @@ def _guess_energy(learning: Learning, case: Case, total: float, time_sd: float,
     estimate = learning.energy.estimate(seen.cell)
     terms = seen.tally.energy_terms(learning.time.estimate(seen.cell).log, math.exp(total))
     totals, shares = log_total(terms[None, :], estimate.log)
-    variance = float(shares[0] @ estimate.covariance @ shares[0]) + total_error(learning.energy)
+    variance = float(shares[0] @ estimate.covariance @ shares[0] + total_error(
+        learning.energy, concentrate(seen.tally.cycles.sum(axis=1))))
     return math.log(seen.energy_pj) - float(totals[0]), math.hypot(time_sd, math.sqrt(variance))
 
 

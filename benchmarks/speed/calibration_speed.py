@@ -21,7 +21,6 @@ from twin.deployment.deployment import deploy
 from twin.learning.calibrated import predict_calibrated
 from twin.learning.observations import Observation, observe_rows
 from twin.learning.overlays import learn, stated_sds
-from twin.learning.tally import Tally
 
 WHOLE, LAYERS = 300, 1500
 LIMITS_S = {"counts again, by content": 5.0, "calibration": 20.0, "prediction with intervals": 0.1}
@@ -39,8 +38,10 @@ def draw_observations(rows: Sequence[Observation]) -> list[Observation]:
         part = slice(layer, layer + 1)
         drawn.append(dataclasses.replace(
             row, whole=False, energy_pj=None, network=f"{row.network} layer {layer}",
-            tally=Tally(cycles=row.tally.cycles[part], energy_pj=row.tally.energy_pj[part],
-                        clock_tree_pj=row.tally.clock_tree_pj, leakage_pj=row.tally.leakage_pj)))
+            tally=dataclasses.replace(
+                row.tally, cycles=row.tally.cycles[part], energy_pj=row.tally.energy_pj[part],
+                operators=row.tally.operators[part], external=row.tally.external[part],
+                borrowed=row.tally.borrowed[part])))
     return [dataclasses.replace(
         row, label=f"{place} {row.label}", cycles=float(
             (row.tally.cycles @ np.exp(truths[row.cell])).sum() * np.exp(rng.normal(0, 0.03))))

@@ -3,13 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import replace
 
 import numpy as np
 
-from calibration.fitting.intervals import CONFORMAL_ROWS, Band, make_band, student_band, widest
-from calibration.fitting.overlay import Cell
-from calibration.fitting.prices import Fit
-from calibration.fitting.validation import HeldOut, stranger_scale
+from calibration.fitting.intervals import (
+    CONFORMAL_ROWS,
+    Band,
+    make_band,
+    scale_band,
+    student_band,
+    widest,
+)
+from calibration.fitting.overlay import Cell, Estimate
+from calibration.fitting.prices import Fit, log_total
+from calibration.fitting.validation import (
+    HeldOut,
+    leave_out_closely,
+    level_keys,
+    scale_of,
+    total_error,
+)
 
 
 def choose_band(fit: Fit, left_out: HeldOut | None, cell: Cell, boards: int,
@@ -25,58 +39,93 @@ def choose_band(fit: Fit, left_out: HeldOut | None, cell: Cell, boards: int,
     cell : Cell
         Whose interval it is.
     boards : int
-        Boards the spreads were learnt from: of all cores and libraries, for a core family alone
-        has too few. Rows, where they are all of one board.
+        Boards the spreads were learnt from, where too few can be left out in turn. Rows, where
+        they are all of one board.
     without : hashable, optional
         Rows left out under this key are not looked at.
 
     Returns
     -------
     Band
-        Quantiles of the errors on the same board, or on boards of the same library where it has
-        too few rows; Student t between boards for a board, or a release, not measured. For a board
-        it is scaled by how wrong boards left out are beside what was stated. A library nobody
-        measured takes Student t between libraries, scaled by libraries left out.
+        Of a measured cell: quantiles of errors, as `_measured_band`. Of another: Student t, scaled
+        by how wrong boards, cores, libraries or releases left out are beside what was stated,
+        whichever of these the cell is a stranger by.
 
     Notes
     -----
-    What was not measured borrows rows, and with them the errors networks have there: it reaches
-    at least as far as what it borrows from.
+    What was not measured borrows rows, and with them the errors networks have there: over the
+    networks measured, its interval is never narrower than that of what it borrows from.
     """
     cells = fit.evidence.cells
     libraries = [other.library for other in cells]
     if cell.library not in libraries:
-        return student_band(len(set(libraries)), scale=stranger_scale(fit, libraries))
+        return _stranger_band(fit, cell, len(set(libraries)))
     usable = [] if left_out is None else [
         row for row, key in enumerate(left_out.keys)
         if key != without and np.isfinite(left_out.scores[row])]
-    known = cell.board in {other.board for other in cells}
-    between = student_band(boards, scale=1.0 if known else stranger_scale(fit))
+    measured = dict.fromkeys(cells[row] for row in usable)
+    if left_out is not None and cell in measured:
+        return _measured_band(left_out, cells, usable, cell) or student_band(boards)
+    between = _stranger_band(fit, cell, boards)
     if left_out is None:
         return between
-    measured = dict.fromkeys(cells[row] for row in usable)
-    if cell in measured:
-        return _measured_band(left_out, cells, usable, cell) or between
-    lent = (_measured_band(left_out, cells, usable, lender) for lender in _lenders(cell, measured))
-    return widest(between, *(band for band in lent if band is not None))
+    lent = [_lend(fit, lender, choose_band(fit, left_out, lender, boards, without), cell)
+            for lender in _lenders(cell, measured)]
+    return widest(between, *lent)
+
+
+def _stranger_band(fit: Fit, cell: Cell, boards: int) -> Band:
+    """Student t over what boards, cores, libraries or cells left out show."""
+    keys = level_keys(fit, cell)
+    if keys is None:
+        return student_band(boards)
+    scale, count = scale_of(leave_out_closely(fit, keys).scores, keys)
+    if cell.library not in {other.library for other in fit.evidence.cells}:
+        # libraries differ by more than the few that were measured: no surer than was stated
+        return student_band(len(set(keys)), scale=max(scale, 1.0))
+    return student_band(count, scale=scale)
+
+
+def _lend(fit: Fit, lender: Cell, band: Band, cell: Cell) -> Band:
+    """Return how far a lender's band reaches in deviations of another cell, at any network."""
+    rows = [row for row, other in enumerate(fit.evidence.cells) if other.library == lender.library]
+    theirs, ours = (_deviations(fit, fit.estimate(one), rows) for one in (lender, cell))
+    return scale_band(band, float((theirs / ours).max()))
+
+
+def _deviations(fit: Fit, estimate: Estimate, rows: Sequence[int]) -> np.ndarray:
+    """Stated standard deviations of the networks of rows at an estimate's prices."""
+    _, shares = log_total(fit.evidence.amounts[rows], estimate.log)
+    priced = np.einsum("ij,jk,ik->i", shares, estimate.covariance, shares)
+    deviations: np.ndarray = np.sqrt(
+        priced + total_error(fit, fit.evidence.concentration[rows]))
+    return deviations
 
 
 def _lenders(cell: Cell, measured: Iterable[Cell]) -> tuple[Cell, ...]:
-    """Measured cells that one which was not takes its prices from."""
+    """Cells that one which was not measured takes its prices from.
+
+    Of a board: its releases. Of a stranger: the same release on boards of its core, or else of its
+    library, whether or not it was measured there.
+    """
     measured = tuple(measured)
     library = tuple(other for other in measured if other.library == cell.library)
-    return (tuple(other for other in library if other.board == cell.board)
-            or tuple(other for other in library if other.core == cell.core)
-            or library or measured)
+    board = tuple(other for other in library if other.board == cell.board)
+    if board or not library:
+        return board or measured
+    kin = tuple(other for other in library if other.core == cell.core) or library
+    return tuple(dict.fromkeys(replace(other, release=cell.release) for other in kin))
 
 
 def _measured_band(left_out: HeldOut, cells: Sequence[Cell], usable: Sequence[int], cell: Cell,
                    ) -> Band | None:
-    """Quantiles of errors on a cell's board, or on ever more of its kin; None: too few."""
-    near = [row for row in usable if cells[row].board == cell.board]
+    """Quantiles of errors of a library on a board, or on ever more of its kin; None: too few."""
     kin = [row for row in usable if cells[row].library == cell.library]
+    near = [row for row in kin if cells[row].board == cell.board]
     for rows in (near, kin, usable):
-        band = make_band(left_out.scores[rows]) if len(rows) >= CONFORMAL_ROWS else None
-        if band is not None:
-            return band
+        if len(rows) >= CONFORMAL_ROWS:
+            band = make_band(left_out.scores[rows],
+                             basis="conformal" if rows is near else "borrowed")
+            if band is not None:
+                return band
     return None

@@ -150,6 +150,7 @@ def list_measured() -> tuple[Measured, ...]:
 
 
 Finite = Annotated[float, Field(allow_inf_nan=False)]
+NotNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
 
@@ -163,7 +164,7 @@ class BandModel(_Strict):
     down: Positive
     up: Positive
     level: Annotated[float, Field(gt=0, lt=1)]
-    basis: Literal["conformal", "model-based"]
+    basis: Literal["conformal", "borrowed", "model-based"]
     count: Annotated[int, Field(ge=0)]
 
     def band(self) -> Band:
@@ -254,17 +255,18 @@ class Data(_Strict):
 
 
 class Overlay(_Strict):
-    """A calibration file."""
+    """A calibration file; `operators` is what its rows tell of each, `intervals.left_untold`."""
 
     schema_version: Literal[1] = Field(default=1, alias="schema")
     kind: Literal["calibration"] = "calibration"
     library: str
     made_with: dict[str, str]
     data: Data
-    spread: dict[str, Positive] = {}
-    energy_spread: dict[str, Positive] = {}
+    spread: dict[str, NotNegative] = {}
+    energy_spread: dict[str, NotNegative] = {}
     time_prices: tuple[str, ...]
     energy_prices: tuple[str, ...]
+    operators: dict[str, NotNegative] = {}
     entries: tuple[Entry, ...]
 
     @model_validator(mode="after")

@@ -11,7 +11,8 @@ errors are normal:
     K = J C J'        S = K + N        x = mean + C J' S^-1 r        cov = C - C J' S^-1 J C
 
 C is the covariance of `fit_prior`, over all boards and runtimes at once; N holds the errors, larger
-for rows and networks that disagree (Huber). Steps repeat until the shares are stable.
+for rows and networks that disagree (Huber), and for networks of few layers: what is not known of
+the structure of layers averages out over many. Steps repeat until the shares are stable.
 
 References
 ----------
@@ -69,6 +70,8 @@ class Evidence:
         Where each row comes from, for people.
     doubt : numpy.ndarray, optional
         Shape (rows,): what the error of each row is multiplied by; 1 by default.
+    concentration : numpy.ndarray, optional
+        Shape (rows,): what the error of its network is multiplied by, `concentrate`; 1 by default.
     """
 
     names: tuple[str, ...]
@@ -78,12 +81,14 @@ class Evidence:
     networks: tuple[str, ...]
     labels: tuple[str, ...]
     doubt: np.ndarray = field(default_factory=lambda: np.ones(0))
+    concentration: np.ndarray = field(default_factory=lambda: np.ones(0))
 
     def __post_init__(self) -> None:
-        """Refuse arrays without one entry per row and price; doubt is 1 where not given."""
+        """Refuse arrays without one entry per row and price; factors are 1 where not given."""
         rows = len(self.cells)
-        if not self.doubt.size:
-            object.__setattr__(self, "doubt", np.ones(rows))
+        for factor in ("doubt", "concentration"):
+            if not getattr(self, factor).size:
+                object.__setattr__(self, factor, np.ones(rows))
         if self.amounts.shape != (rows, len(self.names)):
             raise FitError(f"amounts of shape {self.amounts.shape} for {rows} rows and "
                            f"{len(self.names)} prices")
@@ -112,12 +117,13 @@ class Evidence:
             self, amounts=self.amounts[chosen], measured=self.measured[chosen],
             cells=tuple(self.cells[i] for i in chosen),
             networks=tuple(self.networks[i] for i in chosen),
-            labels=tuple(self.labels[i] for i in chosen), doubt=self.doubt[chosen])
+            labels=tuple(self.labels[i] for i in chosen), doubt=self.doubt[chosen],
+            concentration=self.concentration[chosen])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Noise:
-    """Standard deviations of log totals that no price explains: of a network, and of a row."""
+    """Standard deviations of log totals that no price explains: of a typical network, of a row."""
 
     network_sd: float
     row_sd: float
@@ -242,7 +248,7 @@ def fit_prices(evidence: Evidence, prior: Prior, noise: Noise, start: Fit | None
 
     _check(evidence, prior)
     related = [relate(part.level, evidence.cells, evidence.cells) for part in prior.parts]
-    members = _membership(evidence.groups)
+    members = _membership(evidence.groups) * evidence.concentration[:, None]
     known = {} if start is None else {cell: start.estimate(cell).log
                                       for cell in dict.fromkeys(evidence.cells)}
     log = np.array([known.get(cell, prior.mean) for cell in evidence.cells])

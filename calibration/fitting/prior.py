@@ -4,7 +4,7 @@ A price is held as the logarithm of its ratio to what the datasheet, or the lowe
 The price of one board and runtime is a sum of deviations, each shared by those who have something
 in common:
 
-    log price = mean + library + core + release + board + (board and release)
+    log price = mean + everything + library + core + release + board + (board and release)
 
 so what one board teaches informs its cousins, and a stranger keeps the spread of those it is
 unlike. Each deviation has a part common to all prices (a faster compiler moves everything) and a
@@ -83,6 +83,8 @@ class Spread:
 
     Parameters
     ----------
+    everything : float
+        Common to all prices everywhere: networks are not what prices were stated of. 0 is none.
     library, core, release, board, cell : float
         Common to all prices of those who share the level.
     own_core, own_release, own_board, own_cell : float
@@ -94,6 +96,7 @@ class Spread:
         What is left of a single row: measurement, build, placement.
     """
 
+    everything: float = 0.0
     library: float = 0.3
     core: float = 0.1
     release: float = 0.2
@@ -109,7 +112,8 @@ class Spread:
     def __post_init__(self) -> None:
         """Refuse a spread that is not above 0 and finite."""
         for field in fields(self):
-            if not 0 < getattr(self, field.name) < math.inf:
+            value = getattr(self, field.name)
+            if not (0 < value < math.inf or value == 0 == field.default):
                 raise FitError(f"spread {field.name} is {getattr(self, field.name)}; accepted: "
                                "above 0")
 
@@ -134,7 +138,8 @@ def pool_prior(names: Sequence[str], stated_sd: np.ndarray, spread: Spread) -> P
     count = len(names)
     everywhere = np.ones((count, count))
     stated = np.diag(np.asarray(stated_sd, dtype=np.float64) ** 2)
-    parts = [Part(level="library", covariance=spread.library**2 * everywhere + stated)]
+    parts = [Part(level="everything", covariance=spread.everything**2 * everywhere),
+             Part(level="library", covariance=spread.library**2 * everywhere + stated)]
     for level in ("core", "release", "board", "cell"):
         shared, single = getattr(spread, level), getattr(spread, f"own_{level}")
         parts.append(Part(level=level, covariance=shared**2 * everywhere + single**2 * stated))

@@ -16,18 +16,17 @@ Rasmussen and Williams, Gaussian Processes for Machine Learning, section 5.4.1.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import fields, replace
+from dataclasses import asdict, replace
 
 import numpy as np
 
 from calibration.fitting.overlay import Cell
 from calibration.fitting.prices import Evidence, Fit, Noise, fit_prices
-from calibration.fitting.prior import Prior, Spread, pool_prior, relate
+from calibration.fitting.prior import LEVELS, Prior, Spread, pool_prior, relate
 from hwmodels.errors import extra_missing
 
-NAMES = tuple(field.name for field in fields(Spread))
 ROUNDS = 3
 SMALLEST, LARGEST = 0.003, 1.0
 """Bounds of every standard deviation: below, prices would be one; above, unrelated."""
@@ -102,16 +101,17 @@ def learn_spread(evidence: Evidence, stated_sd: np.ndarray, assumed: Spread | No
     ToolMissingError
         Without SciPy.
     """
-    centre = np.log([getattr(assumed or Spread(), name) for name in NAMES])
+    names = tuple(name for name, value in asdict(assumed or Spread()).items() if value)
+    centre = np.log([getattr(assumed or Spread(), name) for name in names])
     found, fit = centre, None
     evidence = thin(evidence)
     for _ in range(ROUNDS):
-        spread = _to_spread(found)
+        spread = _to_spread(names, found)
         fit = fit_pooled(evidence, stated_sd, spread, fit)
         target = np.linalg.solve(fit.precision, fit.pull)
-        fixed, scaled = _covariances(evidence, stated_sd, fit)
+        fixed, scaled = _covariances(evidence, stated_sd, fit, names)
         found = _search(found, target, fixed, scaled, centre)
-    return _to_spread(found)
+    return _to_spread(names, found)
 
 
 def _search(start: np.ndarray, target: np.ndarray, fixed: np.ndarray, scaled: np.ndarray,
@@ -126,24 +126,23 @@ def _search(start: np.ndarray, target: np.ndarray, fixed: np.ndarray, scaled: np
     return np.asarray(result.x)
 
 
-def _to_spread(log_sds: np.ndarray) -> Spread:
+def _to_spread(names: Sequence[str], log_sds: np.ndarray) -> Spread:
     values: Mapping[str, float] = {name: float(sd) for name, sd
-                                   in zip(NAMES, np.exp(log_sds), strict=True)}
+                                   in zip(names, np.exp(log_sds), strict=True)}
     return Spread(**values)
 
 
-def _covariances(evidence: Evidence, stated_sd: np.ndarray, fit: Fit,
+def _covariances(evidence: Evidence, stated_sd: np.ndarray, fit: Fit, names: Sequence[str],
                  ) -> tuple[np.ndarray, np.ndarray]:
     """Return the stated part of S, and for each learnt variance what it multiplies."""
     cells, shares = evidence.cells, fit.shares
-    common = {level: relate(level, cells, cells)
-              for level in ("library", "core", "release", "board", "cell")}
+    common = {level: relate(level, cells, cells) for level in LEVELS}
     alike = (shares * np.asarray(stated_sd) ** 2) @ shares.T
     fixed = common["library"] * alike
     network, row = _errors(fit)
     multiplied = {**common, **{f"own_{level}": common[level] * alike for level in common},
                   "network": network, "row": row}
-    return fixed, np.array([multiplied[name] for name in NAMES])
+    return fixed, np.array([multiplied[name] for name in names])
 
 
 def _errors(fit: Fit) -> tuple[np.ndarray, np.ndarray]:

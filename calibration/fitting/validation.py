@@ -8,11 +8,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from calibration.errors import FitError
+from calibration.fitting.overlay import Cell
 from calibration.fitting.prices import Fit
 
-FEWEST_BOARDS = 4
-LEAST_SCALE = 1.0
-"""A board nobody measured is never surer than was stated: below, an interval would rest on luck."""
+FEWEST = 3
+"""Boards, cores, libraries or cells to leave out in turn, before their errors scale an interval."""
+
+LEAST_SCALE = 0.5
+"""What was not measured is never much surer than was stated: that would rest on luck."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -79,32 +82,85 @@ def leave_out_closely(fit: Fit, keys: Sequence[Hashable]) -> HeldOut:
     return HeldOut(log_errors=errors, sds=sds, keys=tuple(keys))
 
 
-def stranger_scale(fit: Fit, keys: Sequence[Hashable] | None = None) -> float:
-    """Return how large errors on boards left out are, in standard deviations stated of them.
+def level_keys(fit: Fit, cell: Cell) -> tuple[Hashable, ...] | None:
+    """Return what to leave out of a fit to be as ignorant of the rest as of a cell it lacks.
 
     Parameters
     ----------
     fit : Fit
-        To rows of several boards.
-    keys : sequence, optional
-        What is left out instead, one per row: libraries.
+        To rows of other cells.
+    cell : Cell
+        Not among them.
+
+    Returns
+    -------
+    tuple or None
+        A key per row: its library, core, board or cell, the first that no row shares with `cell`;
+        None with fewer than `FEWEST` of them, which say nothing of a spread.
+    """
+    cells = fit.evidence.cells
+    keys: tuple[Hashable, ...] = cells
+    for level in ("library", "core", "board"):
+        found = tuple(getattr(other, level) for other in cells)
+        if getattr(cell, level) not in found:
+            keys = found
+            break
+    return keys if len(set(keys)) >= FEWEST else None
+
+
+def scale_of(scores: np.ndarray, keys: Sequence[Hashable]) -> tuple[float, float]:
+    """Return how large errors left out are beside what was stated, and what that rests on.
+
+    Parameters
+    ----------
+    scores : numpy.ndarray
+        Shape (rows,): errors over their stated standard deviation.
+    keys : sequence
+        What was left out together.
+
+    Returns
+    -------
+    tuple of float
+        Root of the mean over keys of their mean squared scores, at least `LEAST_SCALE`; and how
+        many independent rows it is worth, of the squares.
+    """
+    squares = scores**2
+    means = [np.mean([square for square, other in zip(squares, keys, strict=True)
+                      if other == key]) for key in dict.fromkeys(keys)]
+    return max(float(np.sqrt(np.mean(means))), LEAST_SCALE), effective_count(keys, squares)
+
+
+def effective_count(clusters: Sequence[Hashable], values: np.ndarray) -> float:
+    """Return how many independent rows clustered values are worth.
+
+    Parameters
+    ----------
+    clusters : sequence
+        Cluster of each row.
+    values : numpy.ndarray
+        Shape (rows,): whether each row was covered, or how far off it was.
 
     Returns
     -------
     float
-        Root of the mean over boards of their mean squared scores; 1 with fewer than
-        `FEWEST_BOARDS`, which say nothing of a spread, and at least `LEAST_SCALE`.
+        n / (1 + (m - 1) rho) with m the mean cluster size and rho the intracluster correlation
+        (analysis of variance estimator), at least the number of clusters and at most n.
     """
-    if keys is None:
-        keys = [cell.board for cell in fit.evidence.cells]
-    if len(set(keys)) < FEWEST_BOARDS:
-        return 1.0
-    scores = leave_out_closely(fit, keys).scores
-    squares = [np.mean(scores[[row for row, other in enumerate(keys) if other == key]] ** 2)
-               for key in dict.fromkeys(keys)]
-    return max(float(np.sqrt(np.mean(squares))), LEAST_SCALE)
+    groups: dict[Hashable, list[float]] = {}
+    for cluster, value in zip(clusters, values, strict=True):
+        groups.setdefault(cluster, []).append(float(value))
+    rows, count = len(values), len(groups)
+    if count < 2 or rows == count:
+        return float(max(count, 1) if count < 2 else rows)
+    mean = sum(sum(group) for group in groups.values()) / rows
+    between = sum(len(g) * (sum(g) / len(g) - mean) ** 2 for g in groups.values()) / (count - 1)
+    within = sum((x - sum(g) / len(g)) ** 2 for g in groups.values() for x in g) / (rows - count)
+    size = (rows - sum(len(g) ** 2 for g in groups.values()) / rows) / (count - 1)
+    spread = between + (size - 1) * within
+    rho = max(0.0, (between - within) / spread) if spread > 0 else 1.0
+    return float(min(rows, max(count, rows / (1 + (size - 1) * rho))))
 
 
-def total_error(fit: Fit) -> float:
-    """Variance of a new network's row that no price explains."""
-    return fit.noise.network_sd**2 + fit.noise.row_sd**2
+def total_error(fit: Fit, concentration: np.ndarray | float = 1.0) -> np.ndarray:
+    """Variance of a new network's row that no price explains, by how concentrated its time is."""
+    return np.asarray((fit.noise.network_sd * concentration)**2 + fit.noise.row_sd**2)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from benchmarks.accuracy.coverage import coverage_band, effective_count
+from benchmarks.accuracy.coverage import coverage_band
+from calibration.fitting.validation import effective_count
 
 
 def test_the_binomial_band_of_a_coverage() -> None:

@@ -16,11 +16,22 @@ from pathlib import Path
 
 import numpy as np
 
-from calibration.fitting.intervals import Band, Interval, bound
+from calibration.fitting.intervals import (
+    BORROWED_SD,
+    LAYER_SD,
+    OPERATOR_SD,
+    Band,
+    Interval,
+    bound,
+    concentrate,
+    join_bands,
+    left_untold,
+)
 from calibration.fitting.overlay import (
     STRANGER_RUNTIME,
     Entry,
     Estimate,
+    Learnt,
     Overlay,
     find_entry,
     locate,
@@ -35,9 +46,12 @@ from twin.deployment.deployment import Deployment
 from twin.errors import UsageError
 from twin.learning.tally import (
     ENERGY_PRICES,
+    EXTERNAL,
     FAMILIES_OF,
     STALL_EVENTS,
     TIME_PRICES,
+    list_external,
+    name_operators,
     price_of_family,
 )
 from twin.prediction.certainty import Certainty, Draw, LayerCertainty
@@ -51,6 +65,9 @@ AUTO, NONE = "auto", "none"
 
 NOTABLE_SHARE = 0.1
 """A price that could not be told is worth naming from this share of the time on."""
+
+NOTABLE_UNTOLD = 0.05
+"""Standard deviation of log time from which operators without rows are worth naming."""
 
 LARGE_SHARE = 0.25
 """From this share on, a price that could not be told makes the prediction an extrapolation."""
@@ -73,6 +90,8 @@ class Calibration:
         Log factors and covariance, in the order of `TIME_PRICES` and `ENERGY_PRICES`.
     spread, energy_spread : mapping of str to float
         How far apart prices lie by level, where it was learnt: `calibration.fitting.prior.Spread`.
+    operators : mapping of str to float
+        What rows of the library tell of each operator: `intervals.left_untold`.
     kinds : tuple of str
         Of the measurements it was learnt from.
     """
@@ -83,6 +102,7 @@ class Calibration:
     energy: Estimate | None
     spread: Mapping[str, float]
     energy_spread: Mapping[str, float]
+    operators: Mapping[str, float]
     kinds: tuple[str, ...] = ()
 
     @property
@@ -188,7 +208,8 @@ def _take(overlay: Overlay, entry: Entry, origin: str) -> Calibration:
     return Calibration(
         origin=origin, entry=entry, time=entry.time.estimate(overlay.time_prices),
         energy=None if energy is None else energy.estimate(overlay.energy_prices),
-        spread=overlay.spread, energy_spread=overlay.energy_spread, kinds=overlay.data.kinds)
+        spread=overlay.spread, energy_spread=overlay.energy_spread,
+        operators=overlay.operators, kinds=overlay.data.kinds)
 
 
 def apply_calibration(deployment: Deployment, calibration: Calibration) -> Deployment:
@@ -344,43 +365,82 @@ def assure(prediction: Prediction, calibration: Calibration, temperature: str) -
 
     Notes
     -----
-    With s_k the share of price k in a total, var(log total) = s' C s + network_sd^2 + row_sd^2. A
-    layer's structure error is larger than its network's: taken as independent between layers with
-    shares w, sd_layer = network_sd / sqrt(sum w^2).
+    With s_k the share of price k in a total, C their covariance, w the shares of its layers and
+    u = `left_untold` of their operators, the standard deviation of the logarithm is
+
+        sqrt(s' C s + network_sd^2 sum w^2 / TYPICAL + row_sd^2) + sum w u
+
+    A layer is a network of one, to which `LAYER_SD` is added under the root.
     """
     entry, time = calibration.entry, calibration.time
     cycles = price_cycles(prediction)
     totals = cycles.sum(axis=1)
-    whole = totals.sum()
-    shares = cycles.sum(axis=0) / whole
-    weights = totals / whole
-    untold = {name: share for name, share in zip(TIME_PRICES, shares, strict=True)
-              if share >= NOTABLE_SHARE and name in entry.time.unidentified}
-    structure = entry.time.network_sd / math.sqrt(float((weights**2).sum()))
-    sds = [_sd(time, shares, entry.time.network_sd, entry.time.row_sd)]
-    sds += [_sd(time, line / total, structure, entry.time.row_sd) if total else 0.0
-            for line, total in zip(cycles, totals, strict=True)]
-    band = entry.time.band.band()
-    energies = _energy_intervals(prediction, calibration, sds)
+    shares, weights = cycles.sum(axis=0) / totals.sum(), totals / totals.sum()
+    untold = _untold(prediction, calibration.operators, totals)
+    missing = float(weights @ untold)
+    sds = [_sd(time, shares, entry.time, concentrate(totals)) + missing]
+    one, layer_sd = concentrate(np.ones(1)), LAYER_SD[prediction.deployment.runtime.structure]
+    sds += [math.hypot(_sd(time, line / total, entry.time, one), layer_sd) + more if total else 0.0
+            for line, total, more in zip(cycles, totals, untold, strict=True)]
+    band = _name_kind(entry.time.band.band(), sds[0], missing)
+    energies = _energy_intervals(prediction, calibration, sds, [
+        concentrate(totals), *(one for _ in totals)])
+    unclear = {name: share for name, share in zip(TIME_PRICES, shares, strict=True)
+               if share >= NOTABLE_SHARE and name in entry.time.unidentified}
     return Certainty(
         calibration=calibration.description, time_us=bound(prediction.time_us, sds[0], band),
-        energy_uj=energies[0], basis=band.basis,
+        energy_uj=energies[0], basis=band.basis, errors=band.count,
         layers=tuple(LayerCertainty(time_us=bound(layer.time_us, sd, band), energy_uj=energy)
                      for layer, sd, energy in zip(prediction.layers, sds[1:], energies[1:],
                                                   strict=True)),
         extrapolating=(*_find_extrapolation(prediction, entry, temperature),
                        *(f"{share:.0%} of the time is {name}, a price the data cannot tell"
-                         for name, share in untold.items() if share >= LARGE_SHARE)),
-        unidentified=tuple(untold),
+                         for name, share in unclear.items() if share >= LARGE_SHARE),
+                       *_name_untold(prediction, weights, untold)),
+        unidentified=tuple(unclear),
         draw=Draw(source=(calibration.origin, str(entry.board), str(entry.core),
                           str(entry.runtime)),
                   covariance=time.covariance, time=shares, row_sd=entry.time.row_sd,
-                  network_sd=entry.time.network_sd,
+                  network_sd=entry.time.network_sd * concentrate(totals), untold_sd=missing,
                   network=prediction.deployment.graph.architecture_id))
 
 
-def _sd(estimate: Estimate, shares: np.ndarray, network_sd: float, row_sd: float) -> float:
-    return math.sqrt(float(shares @ estimate.covariance @ shares) + network_sd**2 + row_sd**2)
+def _sd(estimate: Estimate, shares: np.ndarray, learnt: Learnt, concentration: float) -> float:
+    return math.sqrt(float(shares @ estimate.covariance @ shares)
+                     + (learnt.network_sd * concentration)**2 + learnt.row_sd**2)
+
+
+def _untold(prediction: Prediction, told: Mapping[str, float], totals: np.ndarray) -> np.ndarray:
+    """Return how far each layer's cost is left open by rows of the library, shape (layers,)."""
+    deployment, found = prediction.deployment, []
+    closed = deployment.runtime.structure == "assumed"
+    outside = list_external(deployment.board)
+    beyond = left_untold(told.get(EXTERNAL, 0.0), BORROWED_SD)
+    for layer, name, total in zip(prediction.layers, name_operators(deployment), totals,
+                                  strict=True):
+        sd = BORROWED_SD if closed or layer.assumed else OPERATOR_SD
+        waiting = sum(line.cycles for line in layer.bill.lines if line.place in outside)
+        part = waiting / total if total else 0.0
+        found.append((1 - part) * left_untold(told.get(name, 0.0), sd) + part * beyond)
+    return np.array(found)
+
+
+def _name_untold(prediction: Prediction, weights: np.ndarray, untold: np.ndarray) -> list[str]:
+    """Say which operators widen an interval, if they do so much."""
+    added: dict[str, float] = {}
+    for layer, weight, more in zip(prediction.layers, weights, untold, strict=True):
+        added[layer.op] = added.get(layer.op, 0.0) + float(weight * more)
+    total = sum(added.values())
+    names = [name for name, more in sorted(added.items(), key=lambda item: -item[1])
+             if more >= total / 10]
+    return [] if total < NOTABLE_UNTOLD else [
+        f"the interval is wider by {math.expm1(total):.0%} each way for what no row of this "
+        f"library tells of: {', '.join(names)}"]
+
+
+def _name_kind(band: Band, sd: float, missing: float) -> Band:
+    """Return a band that is called after what most of it rests on."""
+    return band if missing < sd / 2 else dataclasses.replace(band, basis="model-based")
 
 
 def price_cycles(prediction: Prediction) -> np.ndarray:
@@ -403,29 +463,25 @@ def price_cycles(prediction: Prediction) -> np.ndarray:
 
 
 def _energy_intervals(prediction: Prediction, calibration: Calibration, time_sds: list[float],
-                      ) -> list[Interval | None]:
+                      concentrations: list[float]) -> list[Interval | None]:
     """Bounds of the total and of each layer: those of the time, and of the power besides."""
     learnt, estimate = calibration.entry.energy, calibration.energy
     if learnt is None or estimate is None or prediction.energy_uj is None:
         return [None] * (1 + len(prediction.layers))
-    band = _wider(calibration.entry.time.band.band(), learnt.band.band())
+    time_band, power_band = calibration.entry.time.band.band(), learnt.band.band()
     intervals: list[Interval | None] = []
     parts: list[tuple[Bill, float | None]] = [(prediction.bill, prediction.energy_uj)]
     parts += [(layer.bill, layer.energy_uj) for layer in prediction.layers]
-    for (bill, energy_uj), time_sd in zip(parts, time_sds, strict=True):
+    for (bill, energy_uj), time_sd, concentration in zip(parts, time_sds, concentrations,
+                                                         strict=True):
         terms = _power_terms(bill)
         if not energy_uj or not terms.sum():
             intervals.append(None)
             continue
-        sd = _sd(estimate, terms / terms.sum(), learnt.network_sd, learnt.row_sd)
-        intervals.append(bound(energy_uj, math.hypot(time_sd, sd), band))
+        sd = _sd(estimate, terms / terms.sum(), learnt, concentration)
+        intervals.append(bound(energy_uj, math.hypot(time_sd, sd),
+                               join_bands(time_band, time_sd, power_band, sd)))
     return intervals
-
-
-def _wider(one: Band, other: Band) -> Band:
-    return Band(down=max(one.down, other.down), up=max(one.up, other.up), level=one.level,
-                basis=one.basis if one.basis == "model-based" else other.basis,
-                count=min(one.count, other.count))
 
 
 def _power_terms(bill: Bill) -> np.ndarray:

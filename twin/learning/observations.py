@@ -14,6 +14,7 @@ import numpy as np
 from calibration.datasets import PublishedRow, read_table
 from calibration.datasets.published import refuse_sealed
 from calibration.errors import MeasurementError
+from calibration.fitting.intervals import concentrate
 from calibration.fitting.networks import name_network
 from calibration.fitting.overlay import Cell, locate
 from calibration.fitting.prices import Evidence, Fit
@@ -246,8 +247,11 @@ def _observe_layers(deployment: Deployment, runtime: str, tally: Tally,
     hertz = deployment.board.clock(deployment.board.core.clock).frequency_hz
     found = []
     for name, (layer, cycles) in layers.items():
-        one = Tally(cycles=tally.cycles[layer:layer + 1], clock_tree_pj=tally.clock_tree_pj,
-                    energy_pj=tally.energy_pj[layer:layer + 1], leakage_pj=tally.leakage_pj)
+        part = slice(layer, layer + 1)
+        one = Tally(cycles=tally.cycles[part], clock_tree_pj=tally.clock_tree_pj,
+                    energy_pj=tally.energy_pj[part], leakage_pj=tally.leakage_pj,
+                    operators=tally.operators[part], external=tally.external[part],
+                    borrowed=tally.borrowed[part])
         if one.cycles.sum() and cycles > 0:
             found.append(Observation(
                 label=f"{label} {name}", source=source, runtime=runtime, cycles=cycles,
@@ -268,7 +272,12 @@ def time_evidence(observations: Sequence[Observation]) -> Evidence:
         measured=np.array([o.cycles for o in observations]),
         cells=tuple(o.cell for o in observations),
         networks=tuple(o.network for o in observations),
-        labels=tuple(o.label for o in observations))
+        labels=tuple(o.label for o in observations),
+        concentration=_concentrations(observations))
+
+
+def _concentrations(observations: Sequence[Observation]) -> np.ndarray:
+    return np.array([concentrate(o.tally.cycles.sum(axis=1)) for o in observations])
 
 
 def energy_evidence(observations: Sequence[Observation], time: Fit) -> Evidence:
@@ -287,7 +296,8 @@ def energy_evidence(observations: Sequence[Observation], time: Fit) -> Evidence:
         measured=np.array([o.energy_pj for o in observations]),
         cells=tuple(o.cell for o in observations),
         networks=tuple(o.network for o in observations),
-        labels=tuple(o.label for o in observations))
+        labels=tuple(o.label for o in observations),
+        concentration=_concentrations(observations))
 
 
 def with_energy(observations: Iterable[Observation]) -> tuple[Observation, ...]:

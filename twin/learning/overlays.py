@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from importlib.metadata import version
 
 import numpy as np
@@ -26,10 +27,11 @@ from calibration.fitting.overlay import (
     list_releases,
     pack_covariance,
 )
-from calibration.fitting.prices import Fit, fit_prices
+from calibration.fitting.prices import Evidence, Fit, fit_prices
 from calibration.fitting.prior import Prior, Spread, known_prior, pool_prior
 from calibration.fitting.spread import (
     claim_fewer,
+    fit_pooled,
     learn_noise,
     learn_spread,
     one_thread,
@@ -57,6 +59,9 @@ constant where the reference requantises in full, or reduce element by element w
 Their widths were chosen by leaving families of networks out.
 """
 
+LEAST_TOLD = 1e-6
+"""Below, an operator was hardly there."""
+
 ABSURD = 3.0
 """Rows that learnt prices miss by this factor are of something else."""
 
@@ -66,9 +71,12 @@ OTHER_SD = 0.5
 ENERGY_SD = {"activity": 0.3, "stall": 0.4, "memory": 0.4, "clock_tree": 0.3, "leakage": 0.5}
 """Relative standard deviations of stated currents: those of the board files."""
 
-ENERGY_SPREAD = Spread(library=0.05, core=0.1, release=0.1, board=0.2, cell=0.05, own_core=0.15,
-                       own_release=0.15, own_board=0.3, own_cell=0.1, network=0.02, row=0.02)
-"""Before the data: a current is a fact of its board, so boards are taken to lie apart."""
+ENERGY_SPREAD = Spread(everything=0.3, library=0.05, core=0.1, release=0.1, board=0.1, cell=0.05,
+                       own_core=0.15, own_release=0.15, own_board=0.15, own_cell=0.1,
+                       network=0.02, row=0.02)
+"""Before the data: each board has the currents of its own datasheet, so boards lie close together;
+what a network draws beside the code datasheets were measured with is common to all.
+"""
 
 
 def stated_sds() -> tuple[np.ndarray, np.ndarray]:
@@ -103,7 +111,8 @@ class Learning:
     energy_left_out: HeldOut | None
 
 
-def learn(observations: Sequence[Observation], *, judged: bool = True) -> Learning:
+def learn(observations: Sequence[Observation], *, judged: bool = True,
+          spreads: tuple[Spread, Spread] | None = None) -> Learning:
     """Learn time and energy prices of every board and runtime in the data, pooled.
 
     Parameters
@@ -112,6 +121,8 @@ def learn(observations: Sequence[Observation], *, judged: bool = True) -> Learni
         Rows that may be learnt from.
     judged : bool
         Whether to predict every row without its network, for intervals of measured boards.
+    spreads : tuple of Spread, optional
+        How far apart prices of time and of energy lie, where more rows told than these.
 
     Returns
     -------
@@ -127,20 +138,21 @@ def learn(observations: Sequence[Observation], *, judged: bool = True) -> Learni
     if not observations:
         raise FitError("nothing to learn from: no measured row could be deployed")
     with one_thread():
-        return _learn(observations, judged)
+        return _learn(observations, judged, spreads)
 
 
-def _learn(observations: tuple[Observation, ...], judged: bool) -> Learning:
+def _learn(observations: tuple[Observation, ...], judged: bool,
+           spreads: tuple[Spread, Spread] | None) -> Learning:
     time_sd, energy_sd = stated_sds()
     evidence = time_evidence(observations)
-    time, spread = claim_fewer(evidence, time_sd, learn_spread(evidence, time_sd))
+    time, spread = _fit(evidence, time_sd, spreads[0] if spreads else None)
     powered = with_energy(observations)
     energy = energy_left_out = None
     energy_spread = ENERGY_SPREAD
     if powered:
         joules = energy_evidence(powered, time)
-        energy, energy_spread = claim_fewer(joules, energy_sd,
-                                            learn_spread(joules, energy_sd, ENERGY_SPREAD))
+        energy, energy_spread = _fit(joules, energy_sd, spreads[1] if spreads else None,
+                                     ENERGY_SPREAD)
         if judged:
             energy_left_out = leave_out_closely(energy, joules.networks)
     return Learning(
@@ -148,6 +160,14 @@ def _learn(observations: tuple[Observation, ...], judged: bool) -> Learning:
         energy=energy,
         left_out=leave_out_closely(time, evidence.networks) if judged else None,
         energy_left_out=energy_left_out)
+
+
+def _fit(evidence: Evidence, stated_sd: np.ndarray, known: Spread | None,
+         assumed: Spread | None = None) -> tuple[Fit, Spread]:
+    """Fit with a spread that is known, or learn it from the rows."""
+    if known is not None:
+        return fit_pooled(evidence, stated_sd, known), known
+    return claim_fewer(evidence, stated_sd, learn_spread(evidence, stated_sd, assumed))
 
 
 def make_overlays(learning: Learning) -> dict[tuple[str, str | None], Overlay]:
@@ -193,7 +213,40 @@ def _overlay(learning: Learning, library: str, entries: Sequence[Entry]) -> Over
                   kinds=tuple(sorted({o.kind for o in learning.observations})),
                   sources=tuple(o.label for o in rows)),
         spread=_rounded(learning.spread), energy_spread=_rounded(learning.energy_spread),
-        time_prices=TIME_PRICES, energy_prices=ENERGY_PRICES)
+        time_prices=TIME_PRICES, energy_prices=ENERGY_PRICES,
+        operators=tell_operators(rows, lambda cell: learning.time.estimate(cell).log))
+
+
+def tell_operators(observations: Iterable[Observation], log_of: Callable[[Cell], np.ndarray],
+                   before: Mapping[str, float] | None = None) -> dict[str, float]:
+    """Return what rows tell of each operator: the sum of its squared shares of time, by network.
+
+    Parameters
+    ----------
+    observations : iterable of Observation
+        Of one library. Of several rows of a network the one with most of an operator counts.
+    log_of : callable
+        Log prices of a cell, which shares are at.
+    before : mapping of str to float, optional
+        What was told before.
+
+    Returns
+    -------
+    dict of str to float
+        As `calibration.fitting.intervals.left_untold` takes it.
+    """
+    most: dict[str, dict[str, float]] = {}
+    logs: dict[Cell, np.ndarray] = {}
+    for one in observations:
+        if one.cell not in logs:
+            logs[one.cell] = log_of(one.cell)
+        for name, share in one.tally.share_work(logs[one.cell]).items():
+            seen = most.setdefault(name, {})
+            seen[one.network] = max(share, seen.get(one.network, 0.0))
+    told = dict(before or {})
+    for name, seen in most.items():
+        told[name] = told.get(name, 0.0) + sum(share**2 for share in seen.values())
+    return {name: float(f"{told[name]:.3g}") for name in sorted(told) if told[name] >= LEAST_TOLD}
 
 
 def _rounded(spread: Spread) -> dict[str, float]:
@@ -247,8 +300,7 @@ def _learnt(fit: Fit, left_out: HeldOut | None, cell: Cell, boards: int) -> Lear
 
 def _to_model(band: Band) -> BandModel:
     return BandModel(down=_six(band.down), up=_six(band.up), level=band.level,
-                     basis="conformal" if band.basis == "conformal" else "model-based",
-                     count=band.count)
+                     basis=band.basis, count=band.count)
 
 
 def learn_own(observations: Sequence[Observation], board: Board,
@@ -286,10 +338,19 @@ def learn_own(observations: Sequence[Observation], board: Board,
     runtimes = dict.fromkeys(o.runtime for o in observations)
     entries = [_learn_one([o for o in observations if o.runtime == runtime], board, start)
                for runtime in runtimes]
+    operators: dict[str, float] = {}
+    for entry in entries:
+        shipped = _start_of(board, entry.runtime, start)
+        if shipped is not None:
+            operators |= shipped.operators
+    for entry in entries:
+        log = np.array(entry.time.log)
+        operators = tell_operators([o for o in observations if o.runtime == entry.runtime],
+                                   partial(_same, log), operators)
     return Overlay(
         schema=1, library=", ".join(dict.fromkeys(o.cell.library for o in observations)),
         entries=tuple(entries), time_prices=TIME_PRICES,
-        energy_prices=ENERGY_PRICES,
+        energy_prices=ENERGY_PRICES, operators=operators,
         made_with={"embedded-twin": version("embedded-twin"), "numpy": version("numpy"),
                    "counts_sha256": hash_counts(observations)},
         data=Data(sha256=hash_data(observations), rows=len(observations),
@@ -299,9 +360,20 @@ def learn_own(observations: Sequence[Observation], board: Board,
                   sources=tuple(o.label for o in observations)))
 
 
+def _same(log: np.ndarray, cell: Cell) -> np.ndarray:
+    """Log prices of whatever cell."""
+    return log
+
+
+def _start_of(board: Board, runtime: str, start: Calibration | None) -> Calibration | None:
+    """Return where learning of a runtime starts: what is given for it, or what is shipped."""
+    if start is not None and start.entry.runtime == runtime:
+        return start
+    return shipped_calibration(board, runtime)
+
+
 def _learn_one(rows: Sequence[Observation], board: Board, start: Calibration | None) -> Entry:
-    shipped = (start if start is not None and start.entry.runtime == rows[0].runtime
-               else shipped_calibration(board, rows[0].runtime))
+    shipped = _start_of(board, rows[0].runtime, start)
     time_sd, energy_sd = stated_sds()
     evidence = time_evidence(rows)
     prior = (pool_prior(TIME_PRICES, time_sd, Spread()) if shipped is None else

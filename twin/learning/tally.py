@@ -20,13 +20,18 @@ from pathlib import Path
 import numpy as np
 
 import hwmodels
+from calibration.fitting.intervals import BORROWED_SD, OPERATOR_SD, left_untold
+from hwmodels.board.facts import Board
 from hwmodels.counts import Counts, Prices
 from hwmodels.files import read_regular, write_whole
 from hwmodels.simulator import simulate
 from twin.deployment.core import code_address, lower_network
 from twin.deployment.deployment import Deployment
+from twin.deployment.placement import layer_dtype
 from twin.errors import UsageError
+from twin.network.operators import is_assumed
 from twin.prediction.host import CORE_EVENTS, family_of, runtime_prices
+from twin.runtimes.lowering import EXTENSIONS
 from twin.runtimes.runtime import COPY, FAMILIES
 
 OWN_FAMILIES = ("conv", "pointwise", "depthwise", "fully_connected", "elementwise", "pool",
@@ -39,6 +44,9 @@ TIME_PRICES = (*OWN_FAMILIES, "other", "call", "memory")
 ENERGY_PRICES = ("activity", "stall", "memory", "clock_tree", "leakage")
 """Prices of energy, each a factor on what the datasheet's currents say."""
 
+EXTERNAL = "memory outside the chip"
+"""Waiting for it is told of like an operator: a row with much of one tells of the next."""
+
 STALL_EVENTS = ("pipeline_stall", "branch_refill")
 """Core events in which nothing issues."""
 
@@ -48,6 +56,24 @@ LARGEST_KEPT_BYTES = 1 << 20
 _SOURCES = ("hwmodels", "twin/runtimes", "twin/prediction/host.py", "twin/deployment/core.py",
             "twin/deployment/placement.py", "twin/deployment/split.py", "twin/network/operators.py",
             "twin/network/rewrites/dead_channels.py", "twin/learning/tally.py")
+
+
+def name_operators(deployment: Deployment) -> tuple[str, ...]:
+    """Return which operator each layer is to a kernel library: its name, type and instructions.
+
+    Parameters
+    ----------
+    deployment : Deployment
+        Whose executed network is named.
+
+    Returns
+    -------
+    tuple of str
+        One per layer: "conv_2d int8 dsp"; other types and other instructions run other code.
+    """
+    graph = deployment.executed
+    code = EXTENSIONS.get(deployment.board.core.isa, ("c",))[0]
+    return tuple(f"{layer.op} {layer_dtype(graph, layer)} {code}" for layer in graph.layers)
 
 
 def price_of_family(family: str) -> str:
@@ -73,12 +99,53 @@ class Tally:
         whose work draws it; NaN where not known.
     clock_tree_pj, leakage_pj : float
         Per cycle of the core's clock; NaN where not known.
+    operators : tuple of str
+        Of each layer, by `name_operators`.
+    external : numpy.ndarray
+        Shape (layers,): cycles waiting for memory outside the chip, part of "memory".
+    borrowed : numpy.ndarray
+        Shape (layers,), bool: whose loops are assumed, or another library's.
     """
 
     cycles: np.ndarray
     energy_pj: np.ndarray
     clock_tree_pj: float
     leakage_pj: float
+    operators: tuple[str, ...]
+    external: np.ndarray
+    borrowed: np.ndarray
+
+    def share_work(self, log: np.ndarray) -> dict[str, float]:
+        """Return which share of the time each operator takes, and waiting outside the chip.
+
+        Parameters
+        ----------
+        log : numpy.ndarray
+            Shape (time prices,): log factors work is done with.
+        """
+        factors = np.exp(log)
+        external = self.external * factors[TIME_PRICES.index("memory")]
+        spent = self.cycles @ factors
+        total, found = spent.sum(), {EXTERNAL: float(external.sum())}
+        for operator, cycles in zip(self.operators, spent - external, strict=True):
+            found[operator] = found.get(operator, 0.0) + float(cycles)
+        return {name: cycles / total for name, cycles in found.items() if cycles > 0}
+
+    def untold_sd(self, log: np.ndarray, told: Mapping[str, float]) -> float:
+        """Return what to add to the deviation of log time for operators rows leave untold.
+
+        Parameters
+        ----------
+        log : numpy.ndarray
+            Shape (time prices,): log factors work is done with.
+        told : mapping of str to float
+            What rows tell of each operator: `calibration.fitting.intervals.left_untold`.
+        """
+        closed = {name for name, borrowed in zip(self.operators, self.borrowed, strict=True)
+                  if borrowed} | {EXTERNAL}
+        return sum(share * left_untold(told.get(name, 0.0),
+                                       BORROWED_SD if name in closed else OPERATOR_SD)
+                   for name, share in self.share_work(log).items())
 
     def energy_terms(self, log: np.ndarray, cycles: float | None = None) -> np.ndarray:
         """Return what draws energy, in picojoules of the whole inference.
@@ -133,7 +200,9 @@ def make_tally(deployment: Deployment, *, cache: Path | None = None) -> Tally:
     if path is not None:
         content = io.BytesIO()
         np.savez(content, cycles=tally.cycles, energy_pj=tally.energy_pj,
-                 background=np.array([tally.clock_tree_pj, tally.leakage_pj]))
+                 background=np.array([tally.clock_tree_pj, tally.leakage_pj]),
+                 operators=np.array(tally.operators, dtype=str), external=tally.external,
+                 borrowed=tally.borrowed)
         with contextlib.suppress(OSError):  # a full disk makes it slower, not fail
             path.parent.mkdir(parents=True, exist_ok=True)
             write_whole(path, content.getvalue())
@@ -146,10 +215,12 @@ def _read_kept(path: Path) -> Tally | None:
         with np.load(io.BytesIO(read_regular(path, LARGEST_KEPT_BYTES))) as stored:
             cycles, energy_pj = stored["cycles"], stored["energy_pj"]
             clock_tree_pj, leakage_pj = map(float, stored["background"])
+            operators = tuple(map(str, stored["operators"]))
+            external, borrowed = stored["external"], stored["borrowed"]
     except (OSError, ValueError, KeyError, EOFError, TypeError, zipfile.BadZipFile, zlib.error):
         return None
     return Tally(cycles=cycles, energy_pj=energy_pj, clock_tree_pj=clock_tree_pj,
-                 leakage_pj=leakage_pj)
+                 leakage_pj=leakage_pj, operators=operators, external=external, borrowed=borrowed)
 
 
 def content_key(deployment: Deployment) -> str:
@@ -183,19 +254,34 @@ def _count(deployment: Deployment) -> Tally:
                          code_memory=deployment.code))
     cycles = np.zeros((len(groups), len(TIME_PRICES)))
     energy = np.zeros((len(groups), len(TIME_PRICES), 3))
+    external, outside = np.zeros(len(groups)), list_external(deployment.board)
     call = TIME_PRICES.index("call")
     slot = prices.price("kernel_dispatch", "")
     for layer, group in enumerate(groups):
         for kernel in group:
-            _add(next(runs).counts, kernel.family, prices, deployment.runtime.efficiency,
+            counts = next(runs).counts
+            _add(counts, kernel.family, prices, deployment.runtime.efficiency,
                  cycles[layer], energy[layer])
+            external[layer] += sum(line.exposed * prices.price(line.event, line.place).cycles
+                                   for line in counts.lines if line.place in outside)
         calls = max(len(group), int(deployment.runtime.dispatches_aliases))
         cycles[layer, call] += calls * slot.cycles
         energy[layer, call, 0] += calls * _known(slot.pj)
     hertz = deployment.board.clock(deployment.board.core.clock).frequency_hz
-    return Tally(cycles=cycles, energy_pj=energy,
+    return Tally(cycles=cycles, energy_pj=energy, external=external,
+                 operators=name_operators(deployment),
+                 borrowed=np.array([
+                     deployment.runtime.structure == "assumed" or is_assumed(layer)
+                     or any(kernel.assumed for kernel in group)
+                     for layer, group in zip(deployment.executed.layers, groups, strict=True)]),
                  clock_tree_pj=_known(prices.price("clock_tree", "").pj),
                  leakage_pj=_known(prices.price("leakage", "").pj) * 1e9 / hertz)
+
+
+def list_external(board: Board) -> frozenset[str]:
+    """Return the memories of a board that are outside the chip."""
+    return frozenset(memory.name for memory in board.memories
+                     if memory.role in ("external_ram", "external_flash"))
 
 
 def _add(counts: Counts, family: str, prices: Prices, efficiency: Mapping[str, float],

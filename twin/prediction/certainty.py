@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from calibration.fitting.intervals import Interval, probability_less
+from calibration.fitting.intervals import Basis, Interval, probability_less
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,6 +34,8 @@ class Draw:
         Error of a single row: not shared.
     network_sd : float
         Error of a network's structure: shared by the same network.
+    untold_sd : float
+        Added for operators nobody measured: shared by the same network.
     network : str
         Architecture id of the network.
     """
@@ -44,6 +46,7 @@ class Draw:
     row_sd: float
     network_sd: float
     network: str
+    untold_sd: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,9 +61,10 @@ class Certainty:
         Of one inference.
     layers : tuple of LayerCertainty
         In execution order.
-    basis : str
-        "conformal": quantiles of past errors on this board; "model-based": the spread between
-        boards.
+    basis : Basis
+        What intervals rest on: a key of `calibration.fitting.intervals.BASES`.
+    errors : int
+        Past errors they rest on.
     extrapolating : tuple of str
         Why the data do not support the prediction; empty when they do.
     unidentified : tuple of str
@@ -75,7 +79,8 @@ class Certainty:
     time_us: Interval
     energy_uj: Interval | None
     layers: tuple[LayerCertainty, ...]
-    basis: str
+    basis: Basis
+    errors: int
     extrapolating: tuple[str, ...]
     unidentified: tuple[str, ...]
     draw: Draw = field(repr=False)
@@ -114,7 +119,7 @@ def probability_faster(before_us: float, after_us: float, before: Draw, after: D
         variance = float(before.time @ before.covariance @ before.time
                          + after.time @ after.covariance @ after.time)
     if not alike:
-        variance += before.network_sd**2 + after.network_sd**2
+        variance += sum((one.network_sd + one.untold_sd)**2 for one in (before, after))
     moved_share = _moved_share(before_us, after_us, before, after) if alike else 1.0
     variance += moved_share**2 * (before.row_sd**2 + after.row_sd**2)
     if not variance:

@@ -7,12 +7,16 @@ from os import PathLike, fspath
 from pathlib import Path
 
 from twin.deployment.deployment import Deployment
+from twin.learning.calibrated import choose_calibration
 from twin.learning.portability.port import Ported, gather, predict_unmeasured
 
 
 def port(deployment: Deployment, sources: Sequence[str | PathLike[str]], *,
          networks: Sequence[str] = (), cache: str | PathLike[str] | None = None) -> Ported:
     """Predict for a board nobody measured, from what others were measured to take.
+
+    With boards by name it is what `predict` says, every published row behind it, and what it rests
+    on. Measurement folders, and a choice of networks, are learnt from alone.
 
     Parameters
     ----------
@@ -30,5 +34,8 @@ def port(deployment: Deployment, sources: Sequence[str | PathLike[str]], *,
     Ported
         Prediction, interval, and what both rest on.
     """
-    return predict_unmeasured(deployment, gather(
-        [fspath(one) for one in sources], networks, cache=None if cache is None else Path(cache)))
+    names = [fspath(one) for one in sources]
+    observations = gather(names, networks, cache=None if cache is None else Path(cache))
+    alone = networks or any(Path(name).is_dir() for name in names)
+    return predict_unmeasured(deployment, observations,
+                              None if alone else choose_calibration(deployment))

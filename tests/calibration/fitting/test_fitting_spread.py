@@ -16,11 +16,12 @@ from calibration.fitting.spread import (
     learn_spread,
 )
 from calibration.fitting.validation import (
-    FEWEST_BOARDS,
+    FEWEST,
     LEAST_SCALE,
     HeldOut,
     leave_out_closely,
-    stranger_scale,
+    level_keys,
+    scale_of,
     total_error,
 )
 
@@ -140,16 +141,34 @@ def test_a_single_key_leaves_nothing_to_fit_to() -> None:
     assert np.isnan(held.log_errors).all()
 
 
-def test_strangers_are_wrong_by_what_was_stated_and_never_surer() -> None:
+def stranger_scale(fit) -> float:
+    """How far a board that is not in a fit lies beside what is stated, by those that are."""
+    keys = level_keys(fit, Cell(board="another", core="core0", library="lib", release=0.0))
+    assert keys == tuple(cell.board for cell in fit.evidence.cells)
+    return scale_of(leave_out_closely(fit, keys).scores, keys)[0]
+
+
+def test_strangers_are_wrong_by_what_boards_left_out_show() -> None:
     true = Spread()
     wide = replace(true, library=3 * true.library, release=3 * true.release,
                    own_board=4 * true.own_board, board=4 * true.board, core=4 * true.core)
     evidence = draw_evidence(true, seed=3, boards=24)
     told = stranger_scale(fit_pooled(evidence, STATED, true))
     assert told == pytest.approx(1.0, abs=0.35)  # 24 boards: sd of a mean square of one is 0.29
-    assert stranger_scale(fit_pooled(evidence, STATED, wide)) == LEAST_SCALE == 1.0
+    # stated to lie further apart than they do: narrowed, but never to nothing
+    assert LEAST_SCALE <= stranger_scale(fit_pooled(evidence, STATED, wide)) < 0.8 * told
     narrow = replace(true, board=true.board / 4, own_board=true.own_board / 4,
                      core=true.core / 4, own_core=true.own_core / 4)
     assert stranger_scale(fit_pooled(evidence, STATED, narrow)) > 1.2 * told
-    few = fit_pooled(draw_evidence(true, seed=3, boards=FEWEST_BOARDS - 1), STATED, true)
-    assert stranger_scale(few) == 1.0
+    few = fit_pooled(draw_evidence(true, seed=3, boards=FEWEST - 1), STATED, true)
+    assert level_keys(few, Cell(board="another", core="core0", library="lib", release=0.0)) is None
+
+
+@pytest.mark.parametrize(("change", "level"), [
+    ({"board": ""}, "board"), ({"board": "", "core": ""}, "core"),
+    ({"board": "", "core": "", "library": "other"}, "library"), ({"library": "other"}, "library")])
+def test_what_is_left_out_is_what_a_stranger_lacks(change, level) -> None:
+    fit = fit_pooled(draw_evidence(Spread(), seed=3, boards=6), STATED, Spread())
+    keys = level_keys(fit, replace(fit.evidence.cells[0], **change))
+    found = tuple(getattr(cell, level) for cell in fit.evidence.cells)
+    assert keys == (found if len(set(found)) >= FEWEST else None)

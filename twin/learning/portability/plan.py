@@ -128,8 +128,9 @@ def rank_benchmarks(prediction: Prediction, calibration: Calibration,
     -----
     With s the shares of price in the time, C' the covariance after
     (`calibration.microbench.probe_rows`):
-    var(log time) = s' C' s + network_sd^2 + row_sd^2. The interval reaches as many deviations as
-    before; as in `predict`, it spans what an unknown replacement policy may do.
+    sd(log time) = sqrt(s' C' s + network_sd^2 + row_sd^2) + what operators leave untold. The
+    interval reaches as many deviations as before; as in `predict`, it spans what an unknown
+    replacement policy may do.
     """
     certainty = assure(prediction, calibration, "warm")
     policies = replacement_range(prediction.deployment)
@@ -163,7 +164,9 @@ def _judge(rows: Sequence[ProbeRow], prediction: Prediction, certainty: Certaint
     belief = believe(calibration)
     before, after = belief.now, expect(belief, rows)
     fixed = draw.network_sd**2 + draw.row_sd**2
-    ratio = math.sqrt((after.sd(draw.time)**2 + fixed) / (before.sd(draw.time)**2 + fixed))
+    then, now = (math.sqrt(one.sd(draw.time)**2 + fixed) + draw.untold_sd
+                 for one in (after, before))
+    ratio = then / now
     time_us, bounds = prediction.time_us, certainty.time_us
     return Expected(
         names=tuple(row.name for row in rows), narrowing=1 - ratio,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -11,7 +12,8 @@ import numpy as np
 from calibration.datasets import published_rows
 from calibration.errors import MeasurementError
 from calibration.fitting.networks import name_network
-from calibration.fitting.overlay import Cell, locate
+from calibration.fitting.overlay import Cell, Entry, find_entry, locate, read_shipped
+from calibration.fitting.prior import Spread
 from calibration.measurement.measurement import read_header
 from calibration.microbench.probes import RUNTIME
 from hwmodels.board.file import load_board
@@ -34,9 +36,10 @@ from twin.learning.observations import (
     observe_pmu_layers,
     observe_rows,
 )
-from twin.learning.overlays import Learning, learn, make_entry
-from twin.learning.portability.plan import Ranking, rank_benchmarks
+from twin.learning.overlays import learn, make_entry, tell_operators
+from twin.learning.portability.plan import Ranking, prior_of, rank_benchmarks
 from twin.learning.tally import ENERGY_PRICES, TIME_PRICES
+from twin.prediction.certainty import Certainty, Draw
 from twin.prediction.prediction import Prediction, predict
 from twin.prediction.replacement import replacement_range
 
@@ -110,11 +113,18 @@ class Ported:
         """Why shipped prices say something else, in words."""
         if self.shipped.certainty is None:
             return "stated prices: none are shipped for this runtime"
+        if self.shipped.certainty.time_us == self.certainty.time_us:
+            return "the same: every published row is behind both"
         boards = len({one.board for one in self.behind})
         return (f"{self.shipped.certainty.calibration}: every published row is behind it; above, "
                 f"{sum(one.rows for one in self.behind)} rows of {boards} "
-                f"board{'' if boards == 1 else 's'}, and the fewer boards, the less is known of "
-                "how far apart they lie")
+                f"board{'' if boards == 1 else 's'}, and how far apart boards lie by all rows")
+
+    @property
+    def certainty(self) -> Certainty:
+        """Of the prediction."""
+        assert self.prediction.certainty is not None
+        return self.prediction.certainty
 
 
 def gather(sources: Sequence[str], networks: Sequence[str] = (), *,
@@ -170,7 +180,8 @@ def gather(sources: Sequence[str], networks: Sequence[str] = (), *,
     return chosen
 
 
-def predict_unmeasured(deployment: Deployment, observations: Sequence[Observation]) -> Ported:
+def predict_unmeasured(deployment: Deployment, observations: Sequence[Observation],
+                       shipped: Calibration | None = None) -> Ported:
     """Predict a deployment from what other boards, or other networks, were measured to take.
 
     Parameters
@@ -179,6 +190,9 @@ def predict_unmeasured(deployment: Deployment, observations: Sequence[Observatio
         On the new board, at stated prices.
     observations : sequence of Observation
         From `gather`.
+    shipped : Calibration, optional
+        Prices all published rows are behind, these among them: then it is what `twin predict` says.
+        Without, prices are learnt from these rows alone.
 
     Returns
     -------
@@ -196,21 +210,22 @@ def predict_unmeasured(deployment: Deployment, observations: Sequence[Observatio
     -----
     Counts are of the new board; its datasheet prices them. What is learnt are factors on those
     prices, pooled over libraries, cores, releases and boards (`calibration.fitting.prior`): the new
-    board draws what its core and library taught, and keeps the spread between boards.
+    board draws what its core and library taught, and keeps the spread between boards. A few boards
+    do not tell how far apart boards lie: that is taken from what is shipped, where anything is.
     """
     runtime, board = deployment.runtime.identity, deployment.board
     if deployment.target.offloads:
         raise UsageError(f"{runtime} runs on an accelerator: prices are learnt of cores only")
     physics = predict(deployment)
     unseen = check_families(physics, observations)
-    learning = learn(observations, judged=False)
-    cell = _cell_of(deployment, observations)
-    calibration = _calibrate(learning, cell, runtime)
+    calibration = shipped or _calibrate(deployment, observations)
     applied = apply_calibration(deployment, calibration)
     raw = predict(applied)
     certainty = widen(assure(raw, calibration, "warm"), replacement_range(applied))
-    reasons = (*unseen, *_strangeness(cell, observations, runtime), *certainty.extrapolating)
-    certainty = replace(certainty, extrapolating=tuple(dict.fromkeys(reasons)))
+    cell = _cell_of(deployment, observations)
+    strange = () if shipped else _strangeness(cell, observations, runtime)
+    certainty = replace(certainty, extrapolating=tuple(dict.fromkeys(
+        (*unseen, *strange, *certainty.extrapolating))))
     try:
         ranking = rank_benchmarks(raw, calibration, board)
     except UsageError:
@@ -221,7 +236,7 @@ def predict_unmeasured(deployment: Deployment, observations: Sequence[Observatio
                            warnings=(*raw.warnings, *warnings)),
         shipped=predict_calibrated(deployment), physics_us=physics.time_us,
         behind=_stand_behind(observations), ranking=ranking,
-        makeup=_make_up(learning, cell, calibration, certainty.draw.time))
+        makeup=_make_up(calibration, certainty.draw))
 
 
 def check_families(prediction: Prediction,
@@ -268,14 +283,34 @@ def _cell_of(deployment: Deployment, observations: Sequence[Observation]) -> Cel
                    core=cell.core if cell.core in cores else "")
 
 
-def _calibrate(learning: Learning, cell: Cell, runtime: str) -> Calibration:
+def _calibrate(deployment: Deployment, observations: Sequence[Observation]) -> Calibration:
+    """Learn prices from these rows, which lie as far apart as all published ones show."""
+    runtime, cell = deployment.runtime.identity, _cell_of(deployment, observations)
+    overlay = read_shipped(cell.library, "")
+    stranger = None if overlay is None else find_entry(
+        overlay, board="", core=deployment.board.core.model, runtime=runtime)
+    learning = learn(observations, judged=False, spreads=None if overlay is None else (
+        Spread(**overlay.spread), Spread(**overlay.energy_spread)))
     entry = make_entry(learning, cell, runtime)
+    if stranger is not None:
+        entry = _take_bands(entry, stranger)
+    kin = [one for one in learning.observations if one.cell.library == cell.library]
     boards = ", ".join(sorted({one.cell.board for one in learning.observations}))
     return Calibration(
         origin=boards, entry=entry, time=entry.time.estimate(TIME_PRICES),
         energy=None if entry.energy is None else entry.energy.estimate(ENERGY_PRICES),
         spread=asdict(learning.spread), energy_spread=asdict(learning.energy_spread),
+        operators=tell_operators(kin, lambda one: learning.time.estimate(one).log),
         kinds=tuple(sorted({one.kind for one in learning.observations})))
+
+
+def _take_bands(entry: Entry, stranger: Entry) -> Entry:
+    """Return an entry whose intervals reach as many deviations as another's."""
+    energy = entry.energy
+    if energy is not None and stranger.energy is not None:
+        energy = energy.model_copy(update={"band": stranger.energy.band})
+    return entry.model_copy(update={
+        "energy": energy, "time": entry.time.model_copy(update={"band": stranger.time.band})})
 
 
 def _strangeness(cell: Cell, observations: Sequence[Observation], runtime: str) -> list[str]:
@@ -290,20 +325,17 @@ def _strangeness(cell: Cell, observations: Sequence[Observation], runtime: str) 
     return found
 
 
-def _make_up(learning: Learning, cell: Cell, calibration: Calibration,
-             shares: np.ndarray) -> Makeup:
-    levels = {"cell"} if cell.board else {"board", "cell"} if cell.core else {
-        "core", "board", "cell"}
-    if cell.board and any(one.cell == cell for one in learning.observations):
-        levels = set()
-    apart = sum(float(shares @ part.covariance @ shares) for part in learning.time.prior.parts
-                if part.level in levels)
-    priced = float(shares @ calibration.time.covariance @ shares)
-    learnt = calibration.entry.time
-    model = learnt.network_sd**2 + learnt.row_sd**2
-    total = priced + model
+def _make_up(calibration: Calibration, draw: Draw) -> Makeup:
+    entry, shares = calibration.entry, draw.time
+    levels = (set() if entry.time.rows else {"cell"} if entry.board else
+              {"board", "cell"} if entry.core else {"core", "board", "cell"})
+    apart = sum(float(shares @ part.covariance @ shares)
+                for part in prior_of(calibration).parts if part.level in levels)
+    priced = float(shares @ draw.covariance @ shares)
+    total = (math.sqrt(priced + draw.network_sd**2 + draw.row_sd**2) + draw.untold_sd)**2
     apart = min(apart, priced)
-    return Makeup(boards=apart / total, parameters=(priced - apart) / total, model=model / total)
+    return Makeup(boards=apart / total, parameters=(priced - apart) / total,
+                  model=(total - priced) / total)
 
 
 def _stand_behind(observations: Sequence[Observation]) -> tuple[Behind, ...]:

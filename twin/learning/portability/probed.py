@@ -166,6 +166,7 @@ def make_overlay(probed: Probed, board: Board) -> Overlay:
         entries=(entry,), time_prices=TIME_PRICES, energy_prices=ENERGY_PRICES,
         spread=dict(probed.calibration.spread),
         energy_spread=dict(probed.calibration.energy_spread),
+        operators=dict(probed.calibration.operators),
         made_with={"embedded-twin": version("embedded-twin"), "counts_sha256": digest},
         data=Data(sha256=digest, rows=len(probed.rows), use="own", kinds=probed.calibration.kinds,
                   sources=tuple(f"{', '.join(probed.folders)}: {row.name}"
@@ -214,4 +215,4 @@ def _stated(board: Board, runtime: str) -> Calibration:
         band=BandModel(down=band.down, up=band.up, level=band.level, basis="model-based", count=0))
     entry = Entry(board=None, core=None, runtime=runtime, time=learnt, support=Support())
     return Calibration(origin="stated", entry=entry, time=learnt.estimate(TIME_PRICES), energy=None,
-                       spread={}, energy_spread={})
+                       spread={}, energy_spread={}, operators={})

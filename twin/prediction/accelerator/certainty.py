@@ -67,6 +67,7 @@ def assure_offloaded(prediction: Prediction) -> Certainty:
         calibration=f"spread of {offload.family} networks and profiled epochs, "
                     f"{spread.families} families",
         time_us=bound(prediction.time_us, sd, band), energy_uj=energy, basis=band.basis,
+        errors=band.count,
         layers=tuple(_bound_layers(prediction, alone, band)),
         epochs=tuple(bound(epoch.time_us, one, band)
                      for epoch, one in zip(prediction.epochs, alone, strict=True)),
