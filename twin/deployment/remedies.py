@@ -8,7 +8,7 @@ from hwmodels.board.facts import Board, Memory
 from twin.deployment.split import further_memories
 
 _RAM_ROLES = ("tcm", "sram", "npu_ram", "external_ram")
-_STORED_ROLES = ("flash", "external_flash")
+_STORED_ROLES = ("flash", "external_flash", "external_ram")
 
 Fits = Callable[[str | None, str | None], bool]
 """(weights, arena), None: where they are now -> whether everything has room."""
@@ -50,9 +50,9 @@ def name_remedy(board: Board, *, splits: bool, weights: str, arena: str, fits: F
 
 
 def _others(board: Board, memory: str, roles: tuple[str, ...]) -> Iterator[str]:
-    """Names of other memories of some roles: those of the chip first, the largest first."""
-    def rank(one: Memory) -> tuple[bool, int]:
-        return one.role.startswith("external"), -one.size_bytes
+    """Names of other memories of some roles: chip, flash beside it, RAM; the largest first."""
+    def rank(one: Memory) -> tuple[bool, bool, int]:
+        return one.role.startswith("external"), one.role == "external_ram", -one.size_bytes
 
     for one in sorted(board.memories, key=rank):
         if one.role in roles and one.name != memory:

@@ -45,8 +45,15 @@ def test_one_memory_of_the_chip_is_named_before_those_beside_it_and_before_both(
     assert said == f"no other memory of {BOARD} holds it"
     assert asked[:5] == [(None, "sram_d2"), (None, "dtcm"), (None, "itcm"), (None, "sdram"),
                          (None, "sram+sdram")]
-    assert asked[5:7] == [("nor", None), ("flash+nor", None)]
-    assert len(asked) == 5 + 2 + 10
+    assert asked[5:8] == [("nor", None), ("sdram", None), ("flash+nor", None)]
+    assert len(asked) == 5 + 3 + 15
+
+
+def test_weights_too_large_for_every_flash_are_told_of_the_ram_beside_the_chip() -> None:
+    board = load_board(BOARD, overrides={"memories.flash.size_bytes": "64KiB",
+                                         "memories.nor.size_bytes": "64KiB"})
+    with pytest.raises(DoesNotFitError, match=r"with --set placement\.weights=sdram it fits"):
+        deploy(build("vww"), board, runtime="cmsis-nn")
 
 
 def test_a_command_takes_the_setting_a_refusal_names() -> None:
