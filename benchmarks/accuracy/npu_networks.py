@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from benchmarks.accuracy.npu_rebuilt import COMPILED, compare_compute_cycles
-from benchmarks.accuracy.npu_snn import PHASES, compare_phases
+from benchmarks.accuracy.npu_snn import PHASES, compare_dense, compare_phases
 from calibration.datasets import PublishedRow, published_rows
 from calibration.datasets.tables import read_csv
 from twin.deployment.deployment import Deployment
@@ -253,8 +253,13 @@ def _phases() -> str:
     """Host cycles of single epochs of tools 1.1.0 beside one-layer graphs of ours."""
     rows = [(what, str(count), *(f"{theirs[phase]:,.0f} / {ours[phase]:,.0f}" for phase in PHASES))
             for what, count, theirs, ours in compare_phases()]
-    return "\n\n".join(["**Host cycles of single epochs, tools 1.1.0 / twin 3.0.0**", _table(
-        ("epoch", "published", *PHASES), rows)])
+    dense = [(what, str(count), f"{theirs:,.0f}", f"{ours:,.0f}", f"{ours / theirs:.2f}")
+             for what, count, theirs, ours in compare_dense()]
+    return "\n\n".join([
+        "**Host cycles of single epochs, tools 1.1.0 / twin 3.0.0**",
+        _table(("epoch", "published", *PHASES), rows),
+        "**Cycles of dense layers on the host, library 10.1.0 / `st-edge-ai@3.0.0` as stated**",
+        _table(("layer", "published", "cycles", "twin", "twin / published"), dense)])
 
 
 def _table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

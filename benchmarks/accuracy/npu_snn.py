@@ -41,6 +41,24 @@ def compare_phases() -> list[tuple[str, int, Mapping[str, float], Mapping[str, f
     return found
 
 
+def compare_dense() -> list[tuple[str, int, float, float]]:
+    """Return (what, published layers, their median cycles on the Cortex-M55, ours as stated).
+
+    The largest read weights from flash, line by line; those of 10 outputs stay in the cache.
+    """
+    rows = [row for row in read_table("n6_snn_layers").rows
+            if row["engine"] == "cpu_m55" and row["c_layer_type"] == "Dense"]
+    found = []
+    for inputs, outputs in ((100, 10), (1000, 10), (_INPUTS, 100), (_INPUTS, 1000), (1000, 1000)):
+        theirs = [float(str(row["cpu_cycles_core"])) for row in rows
+                  if int(str(row["macc"])) == (inputs + 1) * outputs]
+        deployment = deploy(_dense(outputs, inputs), "stm32n6570_dk", runtime="st-edge-ai@3.0.0",
+                            weights="flash")
+        found.append((f"dense {inputs} to {outputs}", len(theirs), statistics.median(theirs),
+                      predict(deployment).cycles))
+    return found
+
+
 def _ours(graph: Graph) -> dict[str, float]:
     deployment = deploy(graph, "stm32n6570_dk", runtime="neural-art", weights="flash")
     epoch = predict(deployment).epochs[0]
@@ -49,8 +67,8 @@ def _ours(graph: Graph) -> dict[str, float]:
             "post": epoch.post_cpu_cycles}
 
 
-def _dense(units: int) -> Graph:
-    tensors = (_activation(_INPUTS), _constant((units, _INPUTS), "int8"),
+def _dense(units: int, inputs: int = _INPUTS) -> Graph:
+    tensors = (_activation(inputs), _constant((units, inputs), "int8"),
                _constant((units,), "int32"), _activation(units))
     return _graph(tensors, "fully_connected", (0, 1, 2))
 

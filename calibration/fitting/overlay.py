@@ -134,9 +134,10 @@ STRANGER_RUNTIME = "unknown@any"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measured:
-    """How many rows were learnt from of a runtime on a board."""
+    """How many rows were learnt from of a runtime on a board, which has a part of that name."""
 
     board: str
+    soc: str
     core: str
     runtime: str
     rows: int

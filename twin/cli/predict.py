@@ -27,6 +27,7 @@ from twin.cli.options import (
 )
 from twin.cli.output import note_written, open_console, show, warn
 from twin.errors import UsageError
+from twin.verbs.predict import describe_narrower
 
 if TYPE_CHECKING:
     from calibration.microbench.machine import Machine
@@ -90,7 +91,8 @@ def predict(model: Model, board: BoardName, runtime: RuntimeName = None, clock: 
         from twin.reports.trace import write_trace
 
         note_written(write_trace(prediction, trace))
-    warn(dict.fromkeys((*prediction.warnings, *effects)))
+    warn(dict.fromkeys((*prediction.warnings, *effects,
+                        *describe_narrower(prediction, calibration))))
     if csv_folder is not None:
         from twin.reports.export import write_csv_files
 

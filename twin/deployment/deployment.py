@@ -298,7 +298,8 @@ def deploy(model: str | Path | Graph, board: str | Path | Board, *, runtime: str
     board : str, Path or Board
         A board's name or alias, a board file, or a board.
     runtime : str, optional
-        "name@version"; by default the one that suits the model's types.
+        "name@version"; by default the one best known on the board. A name nobody described is a
+        library of its own, at the spread between libraries.
     clock_hz : float, optional
         CPU clock in hertz.
     follow_clock : bool
@@ -320,7 +321,7 @@ def deploy(model: str | Path | Graph, board: str | Path | Board, *, runtime: str
     if clock_hz is not None:
         machine = change_board(machine, {f"clocks.{machine.core.clock}.frequency_hz": clock_hz},
                                follow_clock=follow_clock)
-    library, said = choose_runtime(graph, runtime)
+    library, said = choose_runtime(graph, runtime, machine)
     placed = place(graph, machine, library, weights=weights, arena=arena,
                    code=dict(machine.placement)["code"])
     return dataclasses.replace(placed.noted((*graph.notes, *said), first=True),

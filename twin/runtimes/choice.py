@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import difflib
+import re
+from collections import Counter
+
+from calibration.fitting.overlay import Measured, list_measured, locate
+from hwmodels.board.facts import Board
 from twin.errors import RuntimeRefusedError
 from twin.network.graph import Graph, Layer
-from twin.runtimes.runtime import Runtime, load_runtime
+from twin.runtimes.runtime import Runtime, list_runtimes, load_runtime
 
 WEIGHTED = ("conv_2d", "depthwise_conv_2d", "transpose_conv_2d", "fully_connected",
             "batch_matmul", "svdf", "lstm", "gru", "rnn")
@@ -16,26 +22,117 @@ SHOWN = 8
 """Float layers a note names one by one."""
 
 
-def choose_runtime(graph: Graph, name: str | None) -> tuple[Runtime, tuple[str, ...]]:
+UNKNOWN = "unknown"
+"""Runtime of a library nobody described."""
+
+ALIKE = 0.75
+"""From this likeness on, a name is a known one mistyped (assumed)."""
+
+
+def choose_runtime(graph: Graph, name: str | None, board: Board) -> tuple[Runtime, tuple[str, ...]]:
     """Return the runtime asked for, or the default one with what must be said of it.
 
     Raises
     ------
     RuntimeRefusedError
-        When it is not known, or no runtime runs a layer of the network.
+        When its version is not known, or no runtime runs a layer of the network.
     """
     check_layers(graph)
     if name:
-        return _check_types(graph, load_runtime(name)), ()
-    runtime = default_runtime(graph)
-    return runtime, note_float_island(graph, runtime)
+        runtime, said = find_runtime(name)
+        return _check_types(graph, runtime), said
+    runtime = default_runtime(graph, board)
+    return runtime, (*note_float_island(graph, runtime), *_note_default(runtime, board))
 
 
-def default_runtime(graph: Graph) -> Runtime:
-    """Return the runtime that suits the model: CMSIS-NN for integers, plain C for float."""
+def find_runtime(name: str) -> tuple[Runtime, tuple[str, ...]]:
+    """Return a runtime by name, or the one for libraries nobody described, and say so.
+
+    Raises
+    ------
+    RuntimeRefusedError
+        For a version a known one lacks, and for a name close to a known one.
+    """
+    try:
+        return load_runtime(name), ()
+    except RuntimeRefusedError:
+        stem = name.partition("@")[0]
+        known = sorted({identity.partition("@")[0] for identity in list_runtimes()})
+        if stem in known:
+            raise
+        near = ([one for one in known if one.startswith(stem.lower())]
+                or difflib.get_close_matches(stem.lower(), known, cutoff=ALIKE))
+        if near:
+            raise RuntimeRefusedError(f"runtime {name!r} is not known; did you mean "
+                                      f"{' or '.join(near)}?") from None
+    return load_runtime(UNKNOWN), (
+        f"runtime: {name!r} is none of `twin runtimes`: taken as a library nobody described, with "
+        "the structure of CMSIS-NN and prices from the spread between libraries",)
+
+
+def default_runtime(graph: Graph, board: Board) -> Runtime:
+    """Return the runtime best known on a board, of those that run the network's types.
+
+    Parameters
+    ----------
+    graph : Graph
+        The network: one that mostly computes in float gets plain C.
+    board : Board
+        Where it is to run.
+
+    Notes
+    -----
+    In order: the library with most published rows on the board, else on its core in parts of its
+    maker, at its newest measured release; TFLite Micro with CMSIS-NN on Arm cores, with its
+    reference kernels on others.
+    """
     floating = len(float_layers(graph))
-    return load_runtime("float-reference" if floating and floating >= len(computing_layers(graph))
-                        else "tflm-cmsis-nn")
+    if floating and floating >= len(computing_layers(graph)):
+        return load_runtime("float-reference")
+    types = Counter(graph.tensors[layer.outputs[0]].dtype for layer in computing_layers(graph))
+    portable = "tflm-cmsis-nn" if board.core.isa.startswith("arm") else "tflm-reference"
+    for name in list_best(board)[:1]:
+        runtime = load_runtime(name)
+        if types and types.most_common(1)[0][0] in runtime.dtypes:
+            return runtime
+    return load_runtime(portable)
+
+
+def list_best(board: Board) -> tuple[str, ...]:
+    """Return runtimes measured on a board, or in its maker's parts of its core, best known first.
+
+    One a library: its newest release that was measured; the library with most rows first. An
+    accelerator's are known on the measured board only.
+    """
+    rows = list_measured()
+    near = [row for row in rows if row.board == board.name] or [
+        row for row in rows
+        if row.core == board.core.model and _maker(row.soc) == _maker(board.soc)
+        and load_runtime(row.runtime).offload is None]
+    libraries = Counter[str]()
+    newest: dict[str, Measured] = {}
+    for row in near:
+        cell = locate(row.board, row.core, row.runtime)
+        libraries[cell.library] += row.rows
+        known = newest.setdefault(cell.library, row)
+        if cell.release > locate(known.board, known.core, known.runtime).release:
+            newest[cell.library] = row
+    return tuple(newest[library].runtime for library, _ in libraries.most_common())
+
+
+def _maker(soc: str) -> str:
+    """Letters the names of one maker's parts begin with."""
+    found = re.match("[a-z]+", soc.lower())
+    return found[0] if found else soc
+
+
+def _note_default(runtime: Runtime, board: Board) -> tuple[str, ...]:
+    """Say which runtime nobody asked for, and which others are measured on the board."""
+    here = [row.runtime for row in list_measured() if row.board == board.name]
+    others = [name for name in list_best(board) if name in here and name != runtime.identity]
+    why = f"the best known on {board.name}" if runtime.identity in here else "by default"
+    also = f"; measured there too: {', '.join(others)}" if others else ""
+    return (f"runtime: {runtime.identity}, {why}: none was asked for{also}",)
 
 
 def computing_layers(graph: Graph) -> list[Layer]:

@@ -119,6 +119,8 @@ class Runtime:
         Kernels and compiler level whose instructions were counted; None: as lowered from source.
     copies_shapes : bool
         Whether an operator that only renames its input copies it.
+    scalar_on_helium : tuple of str
+        Operators it has no vector code of.
     weight_passes : int or None
         How often a convolution's weights leave their memory; None: as its loops read them.
     splits_memories : bool
@@ -149,6 +151,7 @@ class Runtime:
     target: str = CORE
     counted: tuple[str, str] | None = None
     copies_shapes: bool = False
+    scalar_on_helium: tuple[str, ...] = ()
     weight_passes: int | None = None
     splits_memories: bool = False
 
@@ -186,7 +189,9 @@ class Runtime:
                                           f"it runs {', '.join(self.dtypes)}")
             return found
         foreign = dtype not in self.dtypes and op not in _ANY_TYPE
-        names = ("reference",) if foreign or dtype == "float32" else (self.library, "reference")
+        plain = isa == "armv8.1-m-mve" and op in self.scalar_on_helium
+        portable = foreign or plain or dtype == "float32"
+        names = ("reference",) if portable else (self.library, "reference")
         lowering = find_lowering(names, op, dtype, isa)
         if self.counted is not None:
             from twin.runtimes.counted.lower import lower_counted
@@ -300,7 +305,8 @@ def _load(path: Path, version: str) -> Runtime:
     changes = dict(document["versions"][chosen] or {})
     offload_leaves = {**merged.pop("offload", {}), **changes.pop("offload", {})}
     merged.update(changes)
-    known = (*_PLAIN, *_SWITCHES, *_NUMBERS, "efficiency", "target", "counted", "weight_passes")
+    known = (*_PLAIN, *_SWITCHES, *_NUMBERS, "efficiency", "target", "counted", "weight_passes",
+             "scalar_on_helium")
     unknown = set(merged) - set(known)
     if unknown:
         key = sorted(unknown)[0]
@@ -344,6 +350,7 @@ def _load(path: Path, version: str) -> Runtime:
         alignment_bytes=int(numbers["alignment_bytes"]), efficiency=efficiency,
         facts=tuple(facts), offload=offload, target=str(merged.get("target", CORE)),
         copies_shapes=bool(merged.get("copies_shapes", False)),
+        scalar_on_helium=tuple(merged.get("scalar_on_helium", ())),
         counted=_read_counted(path, merged.get("counted")),
         weight_passes=passes, splits_memories=bool(merged.get("splits_memories", False)),
     )

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from os import PathLike, fspath
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from calibration.fitting.overlay import Overlay, write_overlay
 from hwmodels.board.file import load_board
@@ -12,6 +14,9 @@ from twin.errors import UsageError
 from twin.learning.folders import warm_of_campaign
 from twin.learning.observations import observe_folder
 from twin.learning.portability.probed import learn_all, learn_probes, split_folders
+
+if TYPE_CHECKING:
+    from calibration.datasets import PublishedRow
 
 
 def calibrate(folders: Sequence[str | PathLike[str]], board: str, *, runtime: str | None = None,
@@ -96,17 +101,29 @@ def calibrate_published(output: str | PathLike[str] | None = None, *,
         on_overlay(overlay, board, path)
         found[str(name)] = overlay
     if output is not None:
-        _write_measured(Path(fspath(output)) / MEASURED_FILE.name, found.values())
+        _write_measured(Path(fspath(output)) / MEASURED_FILE.name, found.values(),
+                        published_rows())
     return found
 
 
-def _write_measured(path: Path, overlays: Iterable[Overlay]) -> None:
-    """Write what overlays were learnt from as a table, for who looks before reading them."""
+def _write_measured(path: Path, overlays: Iterable[Overlay],
+                    rows: Iterable[PublishedRow]) -> None:
+    """Write what was measured as a table, for who looks before reading overlays.
+
+    Accelerators have no overlay: what counts is published rows of known networks.
+    """
     import yaml
 
-    rows = [{"board": entry.board, "core": entry.core, "runtime": entry.runtime,
-             "rows": entry.time.rows}
-            for overlay in overlays for entry in overlay.entries if entry.board and entry.time.rows]
-    path.write_text("# What the overlays beside this file were learnt from; written with them.\n"
-                    + yaml.safe_dump({"schema": 1, "measured": rows}, sort_keys=False, width=100,
+    found = [(entry.board, entry.runtime, entry.time.rows) for overlay in overlays
+             for entry in overlay.entries if entry.board and entry.time.rows]
+    offloaded = Counter((row.board, row.runtime) for row in rows
+                        if "npu" in row.flags and row.board and row.runtime and row.model)
+    found += [(board, runtime, count) for (board, runtime), count in offloaded.items()]
+    table = []
+    for name, runtime, count in found:
+        board = load_board(name)
+        table.append({"board": name, "soc": board.soc, "core": board.core.model,
+                      "runtime": runtime, "rows": count})
+    path.write_text("# Rows of use fit by board and runtime; written with the overlays beside.\n"
+                    + yaml.safe_dump({"schema": 1, "measured": table}, sort_keys=False, width=100,
                                      default_flow_style=None), encoding="utf-8")

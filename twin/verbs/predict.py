@@ -9,6 +9,7 @@ from twin.errors import UsageError
 from twin.learning import calibrated
 from twin.learning.calibrated import AUTO
 from twin.prediction.prediction import Prediction
+from twin.runtimes.choice import list_best
 
 
 def predict(deployment: Deployment, *, temperature: str = "warm",
@@ -40,3 +41,17 @@ def predict(deployment: Deployment, *, temperature: str = "warm",
                          f"twin.deploy({deployment!r}, board), board being a name or a file")
     return calibrated.predict_calibrated(deployment, temperature=temperature,
                                          calibration=fspath(calibration))
+
+
+def describe_narrower(prediction: Prediction, calibration: str) -> tuple[str, ...]:
+    """Name the runtime that is known better on the board, beside shipped prices of another."""
+    if calibration != AUTO or prediction.certainty is None or is_best(prediction.deployment):
+        return ()
+    from twin.learning import narrower
+
+    return narrower.describe_narrower(prediction)
+
+
+def is_best(deployment: Deployment) -> bool:
+    """Whether a deployment has the runtime it would have had by default."""
+    return deployment.runtime.identity in list_best(deployment.board)[:1]

@@ -38,9 +38,9 @@ def test_document_of_kws_conforms_and_sums(document):
     total = document["total"]
     assert total["cycles"]["cpu"] == sum(layer["cycles"] for layer in document["layers"])
     assert total["cycles"]["cpu"] == sum(line["cycles"] for line in total["bill"])
-    time = total["time_us"]  # learnt prices of another release on this board: with an interval
+    time = total["time_us"]  # learnt prices of this release on this board: with an interval
     assert time["low"] < time["value"] < time["high"] and time["level"] == 0.9
-    assert document["calibration"]["basis"] == "model-based"
+    assert document["calibration"]["basis"] == "conformal"
     assert time["value"] == pytest.approx(sum(line["time_us"] for line in total["bill"]))
     clock_hz = document["clocks_hz"]["cpu"]
     assert time["value"] * clock_hz * 1e-6 == pytest.approx(total["cycles"]["cpu"], abs=0.51)

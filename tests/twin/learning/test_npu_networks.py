@@ -4,7 +4,7 @@ import pytest
 
 from benchmarks.accuracy import npu_networks as report
 from benchmarks.accuracy.npu_rebuilt import compare_compute_cycles
-from benchmarks.accuracy.npu_snn import compare_phases
+from benchmarks.accuracy.npu_snn import compare_dense, compare_phases
 from benchmarks.accuracy.npu_speech import list_speech_cases
 
 
@@ -39,6 +39,13 @@ def test_dense_layers_of_another_tool_run_at_the_flashs_pace():
     assert len(dense) == 2
     for _, _, theirs, ours in dense:
         assert ours["core"] == pytest.approx(theirs["core"], rel=0.02)
+
+
+def test_dense_layers_on_the_host_run_without_vectors():
+    dense = compare_dense()
+    assert sum(count for _, count, _, _ in dense) == 53  # every dense layer of the table
+    for _, _, theirs, ours in dense:
+        assert ours == pytest.approx(theirs, rel=0.35)
 
 
 def test_speech_networks_of_one_column():

@@ -160,7 +160,7 @@ def test_efficiency_scales_core_cycles_only() -> None:
 
 def test_float_models_run_on_float_kernels() -> None:
     graph = build("kws")
-    assert deploy(graph, "nucleo_l4r5zi").runtime.name == "tflm-cmsis-nn"
+    assert deploy(graph, "ek_ra6m4").runtime.name == "tflm-cmsis-nn"
 
 
 def test_an_arena_cannot_be_in_flash() -> None:

@@ -6,15 +6,19 @@ from dataclasses import replace
 
 import pytest
 
-from hwmodels.quantities import join_words
+from hwmodels.board.file import change_board, load_board
+from hwmodels.quantities import format_time, join_words
 from twin.deployment.deployment import deploy
 from twin.errors import DoesNotFitError, RuntimeRefusedError
+from twin.learning.calibrated import predict_calibrated
+from twin.learning.narrower import describe_narrower
 from twin.network import zoo
 from twin.network.graph import Graph
 from twin.prediction.document import to_document
 from twin.prediction.prediction import predict
 from twin.reports.tables.report import header_pairs
 from twin.runtimes import list_runtimes, load_runtime
+from twin.runtimes.choice import default_runtime
 from twin.runtimes.runtime import order_release
 
 BOARD = "nucleo_l4r5zi"
@@ -58,12 +62,12 @@ def test_a_float_island_is_told_with_its_layers(kws):
     prediction = predict(deploy(island, BOARD))
     assert "2 of 13 layers compute in float32 (11 fully_connected, 12 softmax)" in \
         prediction.warnings[0]
-    assert prediction.deployment.runtime.name == "tflm-cmsis-nn"
+    assert prediction.deployment.runtime.name == "x-cube-ai"  # most rows of this board
     assert [layer.index for layer in prediction.layers if layer.assumed] == [11, 12]
     whole = predict(deploy(kws, BOARD))
     assert [layer.cycles for layer in prediction.layers[:10]] == [
         layer.cycles for layer in whole.layers[:10]]
-    assert not deploy(kws, BOARD).notes
+    assert not [note for note in deploy(kws, BOARD).notes if "float32" in note]
     assert not deploy(island, BOARD, runtime="float-reference").notes
 
 
@@ -99,3 +103,72 @@ def test_the_parts_of_ram_sum_to_it(kws, weights):
     assert 0 < document["scratch_bytes"] <= document["ram_parts"]["arena_bytes"]
     shown = dict(header_pairs(prediction))[""]
     assert f"arena {document['ram_parts']['arena_bytes']:,} (scratch up to 256 of it)" in shown
+
+
+def default(board, graph, **changes):
+    return default_runtime(graph, change_board(load_board(board), changes))
+
+
+def test_the_default_is_what_most_rows_of_the_board_are_of(kws):
+    # calibration/fitting/shipped/measured.yaml: rows of use fit by board and runtime
+    assert default("nucleo_l4r5zi", kws).identity == "x-cube-ai@9.0.0"
+    assert default("nucleo_u575zi_q", kws).identity == "x-cube-ai@10.2.0"
+    assert default("stm32h747i_disco", kws).identity == "st-edge-ai@4.0.0"
+    assert default("apollo510_evb", kws).identity == "tflm-cmsis-nn@2023"
+    assert default("stm32n6570_dk", kws).identity == "neural-art@3.0.0"
+
+
+def test_a_board_nobody_measured_takes_what_its_makers_parts_of_the_core_run(kws):
+    assert default("nucleo_f401re", kws).identity == "x-cube-ai@9.0.0"
+    assert default("ek_ra6m4", kws).name == "tflm-cmsis-nn"  # a Cortex-M33 of another maker
+    assert default("rpi_pico", kws).name == "tflm-cmsis-nn"
+    n6 = load_board("stm32n6570_dk")
+    other = replace(n6, name="other", npu=None)  # what an accelerator runs is not its core's
+    assert default_runtime(kws, other).name == "tflm-cmsis-nn"
+
+
+def test_cmsis_nn_is_not_the_default_where_it_cannot_run(kws):
+    board = load_board("ek_ra6m4")
+    core = replace(board.core, isa="rv32imac", model="rv32imac")
+    assert default_runtime(kws, replace(board, core=core)).name == "tflm-reference"
+
+
+def test_a_type_the_best_known_lacks_takes_the_portable_one(kws):
+    wide = retyped(kws, [layer.outputs[0] for layer in kws.layers], dtype="int16")
+    assert default(BOARD, wide).name == "tflm-cmsis-nn"
+
+
+def test_the_default_is_said_with_what_else_was_measured(kws):
+    note, = deploy(kws, BOARD).notes
+    assert "x-cube-ai@9.0.0, the best known on nucleo_l4r5zi: none was asked for" in note
+    assert "microtvm@2022" in note and "\n" not in note
+    assert not deploy(kws, BOARD, runtime="x-cube-ai").notes
+
+
+@pytest.mark.parametrize("name", ["HALE", "Plumerai", "TinyEngine", "TVM", "muRISCV-NN@1.0"])
+def test_a_library_nobody_described_is_one_and_said_so(kws, name):
+    deployment = deploy(kws, BOARD, runtime=name)
+    assert deployment.runtime.identity == "unknown@any"
+    note, = deployment.notes
+    assert repr(name) in note and "\n" not in note
+    assert not deploy(kws, BOARD, runtime="unknown").notes
+    assert deploy(kws, BOARD).replace({"runtime": name}).runtime.identity == "unknown@any"
+
+
+@pytest.mark.parametrize("name, near", [
+    ("unkown", "unknown"), ("tflm", "tflm-cmsis-nn or tflm-reference"), ("CMSIS-NN", "cmsis-nn"),
+    ("x-cube", "x-cube-ai"), ("x-cube-ai@1", "accepted: 7.1.0")])
+def test_a_known_name_mistyped_is_refused(kws, name, near):
+    with pytest.raises(RuntimeRefusedError, match=near):
+        deploy(kws, BOARD, runtime=name)
+
+
+def test_the_runtime_that_would_narrow_is_named_with_its_interval(kws):
+    described = describe_narrower(
+        predict_calibrated(deploy(kws, BOARD, runtime="tflm-cmsis-nn")))
+    best = predict_calibrated(deploy(kws, BOARD, runtime="x-cube-ai@9.0.0"))
+    assert len(described) == 1 and "x-cube-ai@9.0.0 was: " in described[0]
+    assert format_time(best.certainty.time_us.low) in described[0]
+    assert describe_narrower(best) == ()
+    large = predict_calibrated(deploy("ic", BOARD, runtime="unknown"))
+    assert describe_narrower(large)[0].endswith("was, and would narrow the interval")
