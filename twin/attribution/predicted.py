@@ -125,7 +125,8 @@ def side_of_document(document: Mapping[str, Any], source: str) -> Side:
     except KeyError as error:
         raise UsageError(f"{where}: not a whole prediction: key {error.args[0]!r} is missing"
                          ) from error
-    except (TypeError, ValueError, AttributeError, IndexError) as error:
+    except (TypeError, ValueError, AttributeError, IndexError,
+            OverflowError) as error:
         raise UsageError(f"{where}: not a prediction as `twin predict --json` writes it: {error}"
                          ) from error
 

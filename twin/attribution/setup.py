@@ -94,7 +94,8 @@ def find_model(name: str, sha256: str | None) -> str:
 def find_runtime(measurement: Measurement) -> str | None:
     """Return the runtime a measurement is of, or its library where that version is not known."""
     told = measurement.header.runtime.partition(",")[0]
-    for name in (told, told.partition("@")[0]):
+    stem = told.partition("@")[0]
+    for name in (told, stem, f"{stem}-cmsis-nn"):  # a log of "tflm" does not say its kernels
         try:
             return load_runtime(name).identity
         except RuntimeRefusedError:

@@ -63,8 +63,9 @@ def test_a_float_island_is_told_with_its_layers(kws):
     assert "2 of 13 layers compute in float32 (11 fully_connected, 12 softmax)" in \
         prediction.warnings[0]
     assert prediction.deployment.runtime.name == "x-cube-ai"  # most rows of this board
+    prediction = predict(deploy(island, BOARD, runtime="tflm-cmsis-nn"))
     assert [layer.index for layer in prediction.layers if layer.assumed] == [11, 12]
-    whole = predict(deploy(kws, BOARD))
+    whole = predict(deploy(kws, BOARD, runtime="tflm-cmsis-nn"))
     assert [layer.cycles for layer in prediction.layers[:10]] == [
         layer.cycles for layer in whole.layers[:10]]
     assert not [note for note in deploy(kws, BOARD).notes if "float32" in note]
@@ -130,7 +131,7 @@ def test_a_board_nobody_measured_takes_what_its_makers_parts_of_the_core_run(kws
 def test_cmsis_nn_is_not_the_default_where_it_cannot_run(kws):
     board = load_board("ek_ra6m4")
     core = replace(board.core, isa="rv32imac", model="rv32imac")
-    assert default_runtime(kws, replace(board, core=core)).name == "tflm-reference"
+    assert default_runtime(kws, replace(board, cores=(core,))).name == "tflm-reference"
 
 
 def test_a_type_the_best_known_lacks_takes_the_portable_one(kws):
