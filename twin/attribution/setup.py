@@ -56,7 +56,7 @@ def deploy_measured(measurement: Measurement, *, model: str | None = None,
     if runtime is not None:
         return deploy(named, where, runtime=runtime, **told), ""
     try:
-        deployment = deploy(named, where, runtime=header.runtime, **told)
+        deployment = deploy(named, where, runtime=load_runtime(header.runtime).identity, **told)
         if deployment.runtime.name == "firmware":
             _build(deployment)
         return deployment, ""

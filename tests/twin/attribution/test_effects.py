@@ -40,7 +40,8 @@ def test_of_several_paths_only_the_idle_ones_are_named():
 
 
 def test_on_the_core_alone_npu_paths_do_nothing():
-    (told,) = effects(deploy("kws", BOARD), {"npu.start_cycles": 10})
+    on_core = deploy("kws", BOARD, runtime="tflm-cmsis-nn")
+    (told,) = effects(on_core, {"npu.start_cycles": 10})
     assert "does not use the NPU" in told
 
 
@@ -80,7 +81,8 @@ def test_weights_outside_the_chip_are_not_called_activations():
 
 
 def test_an_idle_accelerator_is_said_and_a_board_without_one_says_nothing():
-    assert any("is not used" in warning for warning in predict(deploy("kws", BOARD)).warnings)
+    on_core = predict(deploy("kws", BOARD, runtime="tflm-cmsis-nn"))
+    assert any("is not used" in warning for warning in on_core.warnings)
     assert not any("NPU" in warning for warning in
                    predict(deploy("kws", "nucleo_l4r5zi")).warnings)
 
