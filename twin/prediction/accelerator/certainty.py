@@ -17,7 +17,7 @@ from calibration.fitting.intervals import LEVEL, Band, Interval, bound
 from hwmodels.board.facts import Board
 from hwmodels.counts import Bill, BillLine
 from twin.deployment.costs import HAND_OVER_EVENTS, EpochPrediction, bill_us
-from twin.prediction.accelerator.energy import energy_sd
+from twin.prediction.accelerator.energy import DEVIATIONS, energy_sd
 from twin.prediction.certainty import Certainty, Draw, LayerCertainty
 from twin.prediction.prediction import Prediction
 from twin.runtimes.offload import Spread
@@ -139,6 +139,10 @@ def _bound_layers(prediction: Prediction, alone: Sequence[float],
 
 def _bound_energy(energy_uj: float | None, bill: Bill, time_sd: float, board: Board,
                   band: Band) -> Interval | None:
+    """Bounds of an energy: time by its band, prices by the normal deviates of the board file's."""
     if not energy_uj:
         return None
-    return bound(energy_uj, math.hypot(time_sd, energy_sd(bill.lines, board)), band)
+    prices = DEVIATIONS * energy_sd(bill.lines, board)
+    return Interval(low=energy_uj * math.exp(-math.hypot(band.down * time_sd, prices)),
+                    high=energy_uj * math.exp(math.hypot(band.up * time_sd, prices)),
+                    level=band.level)

@@ -16,7 +16,7 @@ from hwmodels.board.facts import Board
 from hwmodels.counts import Bill, BillLine
 
 LEVEL = 0.9
-_DEVIATIONS = 1.645
+DEVIATIONS = 1.645
 """Standard deviations on either side that hold nine in ten."""
 
 _PATHS = {"npu_mac": "npu.energy.mac_pj.{}", "npu_op": "npu.energy.op_pj",
@@ -80,7 +80,7 @@ def _deviations(board: Board) -> Mapping[str, float]:
 
 
 def _bound(value_uj: float, sd: float) -> Interval:
-    factor = math.exp(_DEVIATIONS * sd)
+    factor = math.exp(DEVIATIONS * sd)
     return Interval(low=value_uj / factor, high=value_uj * factor, level=LEVEL)
 
 
