@@ -62,6 +62,12 @@ GOOD = 0.015
 BETTER = 0.8
 """Share of the error they must then bring it below."""
 
+KNOWN = ("copying", "copying thumb1", "filling")
+"""Parts whose instructions are counted already: chosen first, dropped where they tell nothing."""
+
+THUMB1, THUMB2 = ("copying thumb1", "copied thumb1"), ("copying", "copied")
+"""Parts of the C library's copies that only cores of one instruction set run."""
+
 MANY = 16
 """Rows from which that is done."""
 
@@ -102,8 +108,9 @@ class Row:
     def terms(self) -> Mapping[str, float]:
         """How often parts of its code run; those of vectors on cores that have them."""
         other = SCALAR if self.counted.core in VECTORS else VECTOR
+        routine = THUMB2 if self.counted.core == "cortex-m0plus" else THUMB1
         return {name: often for name, often in self.work.count(self.counted.kernels).items()
-                if not name.startswith(other)}
+                if not name.startswith(other) and name not in routine}
 
 
 def group_rows(use: str = "fit") -> dict[Key, list[Row]]:
@@ -116,7 +123,8 @@ def group_rows(use: str = "fit") -> dict[Key, list[Row]]:
         if work is None or counted.use != use:
             continue
         key = Key(counted.kernels, counted.core, counted.level,
-                  graphs[counted.model].layers[0].op, work.code(counted.kernels))
+                  graphs[counted.model].layers[0].op, work.code(
+                      counted.kernels, counted.core.removeprefix("cortex-")))
         groups.setdefault(key, []).append(Row(counted, work))
     return groups
 
@@ -134,7 +142,8 @@ def choose_terms(rows: Sequence[Row]) -> tuple[str, ...]:
         terms = rows[0].terms
         return ("call", max((name for name in terms if name != "call"), key=terms.__getitem__))
     names = _differing_terms(rows)
-    chosen, error = ["call"], _error(rows, ["call"])
+    chosen = ["call", *(name for name in KNOWN if name in names)][:len(rows)]
+    error = _error(rows, chosen)
     # The prior of a call's fixed cost is one row more.
     most = min(len(rows), MOST)
     while len(chosen) < most and error > EXACT:
@@ -329,7 +338,7 @@ def write_tables(groups: Mapping[Key, Sequence[Row]], folder: Path) -> None:
             like = fitted.get(key._replace(core="cortex-m4"), fitted.get(
                 key._replace(core="cortex-m4", kernels=REFERENCE), fitted[key]))[0]
             for term, told in _with_classes(table, like).items():
-                if told["instructions"] or term == "call":
+                if term == "call" or any(told.values()):
                     writer.writerow((key.op, key.variant, count, term, *(
                         f"{told[column]:.6g}" for column in columns)))
         name = "-".join(place).replace("cortex-", "")

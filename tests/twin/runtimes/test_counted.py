@@ -5,14 +5,14 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from made_graphs import one_layer, tensor
+from made_graphs import conv_graph, one_layer, tensor
 
 from benchmarks.operators.__main__ import execute
 from benchmarks.operators.table import read_graphs, read_rows
 from hwmodels.isa.instruction import parse_code
 from twin.deployment.core import lower_network
 from twin.deployment.deployment import deploy
-from twin.network.graph import Window
+from twin.network.graph import Quantization, Window
 from twin.prediction.prediction import predict
 from twin.runtimes.counted.describe import describe
 from twin.runtimes.counted.mixture import CLASSES, mix, widen
@@ -21,7 +21,9 @@ from twin.runtimes.counted.table import look_up
 BOARD = "nucleo_l4r5zi"
 FITTED = [row for row in read_rows() if row.use == "fit"]
 ROWS = [row for row in FITTED if (row.core, row.level) == ("cortex-m4", "O2")]
-CORES = [row for row in FITTED if row.core != "cortex-m4" or row.level != "O2"]
+EVERYWHERE = {row.model for row in FITTED if row.core == "cortex-m7"}
+CORES = [row for row in FITTED if (row.core != "cortex-m4" or row.level != "O2")
+         and row.model in EVERYWHERE]
 JUDGES = [row for row in read_rows() if row.use == "judge"]
 
 
@@ -50,7 +52,7 @@ def test_operators_execute_what_was_counted(row):
 
 
 @pytest.mark.parametrize(
-    "row", CORES[::211], ids=lambda row: f"{row.kernels} {row.core} {row.level} {row.model}")
+    "row", CORES[::97], ids=lambda row: f"{row.kernels} {row.core} {row.level} {row.model}")
 def test_other_cores_and_levels_have_their_own_counts(row):
     instructions, _, _ = execute(row)
     assert instructions == pytest.approx(row.instructions, rel=0.10)
@@ -107,3 +109,22 @@ def test_a_library_without_an_operator_borrows_the_portable_one_as_assumed():
     assert made.layers[0].assumed and made.layers[0].instructions > 64 * 10
     pair = one_layer("squared_difference", [tensor((1, 64)), tensor((1, 64))], [tensor((1, 64))])
     assert predict(deploy(pair, BOARD, runtime="x-cube-ai@9.0")).layers[0].assumed
+
+
+@pytest.mark.parametrize("board", [BOARD, "apollo510_evb"])
+def test_sixteen_bit_layers_of_old_releases_run_their_own_kernels(board):
+    graph = conv_graph(dtype="int16")
+    old, new = (predict(deploy(graph, board, runtime=f"tflm-cmsis-nn@{release}")).layers[0]
+                for release in ("2023", "2026"))
+    assert old.instructions == new.instructions
+    assert old.assumed
+
+
+def test_softmax_counts_the_logits_that_are_near():
+    near, far = (one_layer("softmax", [tensor((1, 12), quantization=Quantization(
+        scales=(scale,), zero_points=(0,)))], [tensor((1, 12))]) for scale in (0.03, 0.4))
+    works = [describe(graph, graph.layers[0]) for graph in (near, far)]
+    assert not works[0].guessed and works[0].terms["near"] == 12
+    assert works[1].guessed and 1 < works[1].terms["near"] < 6
+    made = predict(deploy(far, BOARD, runtime="tflm-cmsis-nn@2026"))
+    assert made.layers[0].assumed

@@ -108,11 +108,12 @@ def look_up(kernels: str, core: str, level: str, op: str, work: Work) -> Amounts
     op = ALIASES.get(op, op)
     for library in dict.fromkeys((kernels, REFERENCE)):
         rows = _read(library, core, level)
-        terms = rows.get((op, work.code(library)))
+        code = work.code(library, core)
+        terms = rows.get((op, code))
         if terms is not None:
             return _sum_up(terms, work.count(library), stands_in=work.guessed)
-        like = rows.get((op, work.path.rsplit(" ", 1)[0]))
-        if like is not None and library != REFERENCE:
+        like = rows.get((op, code.rsplit(" ", 1)[0])) if code != work.variant else None
+        if like is not None:
             return _sum_up(like, work.count(library), stands_in=True)
     if op in NEAREST and not any(name == op for name, _ in _read(REFERENCE, core, level)):
         op = NEAREST[op]

@@ -7,6 +7,9 @@ from dataclasses import dataclass, field
 
 from twin.network.graph import DTYPE_BITS, Graph, Layer, Tensor
 
+VECTOR_CORES = ("m55", "m85")
+"""Cores with vectors."""
+
 SHARED = ("call", "dimension", "element", "output", "pixel", "mac")
 """Parts that code of any path may have."""
 
@@ -24,6 +27,8 @@ class Work:
         Which code of the operator runs: types, and what shapes choose ("int8 same").
     path : str
         The same of an optimised library, where its own dispatch chooses ("int8 3x3").
+    vector_path : str
+        The same on cores with vectors, where it chooses otherwise there.
     terms : mapping of str to float
         How often: "call" (once), "element", "row", ...; each has a coefficient per class.
     own : mapping of str to float
@@ -35,6 +40,7 @@ class Work:
 
     variant: str
     path: str = ""
+    vector_path: str = ""
     terms: Mapping[str, float]
     own: Mapping[str, float] = field(default_factory=dict)
     guessed: bool = False
@@ -47,9 +53,10 @@ class Work:
             return {**self.terms, **self.own}
         return {**{name: often for name, often in self.terms.items() if name in SHARED}, **self.own}
 
-    def code(self, kernels: str) -> str:
-        """Return which code of a library's kernels runs."""
-        return self.path if self.path and kernels != "reference" else self.variant
+    def code(self, kernels: str, core: str) -> str:
+        """Return which code of a library's kernels runs on a core ("m4")."""
+        path = self.vector_path or self.path if core in VECTOR_CORES else self.path
+        return path if path and kernels != "reference" else self.variant
 
 
 Describe = Callable[[Graph, Layer], Work]

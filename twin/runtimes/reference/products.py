@@ -66,7 +66,8 @@ def _lower_batch_matmul(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel,
     """Lower a product of two activations, the right side transposed first where it is not yet."""
     machine = choose_machine(graph, layer, site)
     left, output = graph.tensors[layer.inputs[0]], graph.tensors[layer.outputs[0]]
-    columns, rows = left.shape[-1], output.shape[-1]
+    columns = left.shape[-2 if layer.option("adj_x", False) else -1]
+    rows = output.shape[-1]
     vectors = output.elements // rows
     right = graph.tensors[layer.inputs[1]].elements
     matrices = max(1, right // (rows * columns))

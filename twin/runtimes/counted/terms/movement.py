@@ -55,7 +55,7 @@ def describe_pad(graph: Graph, layer: Layer) -> Work:
         terms["element dimension"] = target.elements * rank
         return Work(variant=f"{source.dtype} {mode}", terms=terms)
     path, own = "", Counter[str]()
-    if source.dtype == "int8" and rank <= 4:
+    if source.dtype == "int8":
         deep = any(paddings[-1])
         path = f"int8 {'deep' if deep else 'runs'}"
         own = _count_runs(source, target, paddings, deep=deep)
@@ -67,16 +67,19 @@ def describe_pad(graph: Graph, layer: Layer) -> Work:
 
 def _count_runs(source: Tensor, target: Tensor, paddings: Sequence[tuple[int, int]], *,
                 deep: bool) -> Counter[str]:
-    """Return CMSIS-NN's copies and fills: of rows, or of pixels where channels are padded."""
+    """Return CMSIS-NN's copies and fills: of rows, or of pixels where channels are padded.
+
+    It pads the last four dimensions, whatever stands before them.
+    """
     batch, height, width, depth = ((1,) * 4 + tuple(source.shape))[-4:]
     _, _, columns, channels = ((1,) * 4 + tuple(target.shape))[-4:]
-    around = [(0, 0)] * (4 - len(paddings)) + [(one[0], one[1]) for one in paddings]
+    around = ([(0, 0)] * 4 + [(one[0], one[1]) for one in paddings])[-4:]
     rows, row = batch * height, columns * channels
     terms = Counter({"padded row": rows, "padded image": batch,
                      "padded pixel": rows * width if deep else 0})
-    inner = source.elements // batch
-    image = target.elements // max(1, target.shape[0] if len(target.shape) == 4 else 1)
-    terms[f"{VECTOR}row"] = -(-row // 16) * (target.elements // row)
+    inner, image = height * width * depth, math.prod(target.shape[-3:])
+    made = math.prod(target.shape[-4:])
+    terms |= {"element": made, f"{VECTOR}row": -(-row // 16) * (made // row)}
     start = around[1][0] * row
     for side in around[1]:
         terms += count_fills(side * row, batch, step=image)

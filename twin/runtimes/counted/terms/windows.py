@@ -113,7 +113,9 @@ def describe_convolution(graph: Graph, layer: Layer) -> Work:
                   f"{VECTOR}copy": taps * -(-depth * width_bytes(source) // 16),
                   f"{VECTOR}fill": (every - taps) * -(-depth * width_bytes(source) // 16),
                   **_count_columns(depth * width_bytes(source), taps, every - taps)}
-    return Work(variant=source.dtype, path=f"{source.dtype} {name}", terms=terms, own=own)
+    plain = f"{source.dtype} {'window' if name == '1xn' else name}"
+    return Work(variant=source.dtype, path=plain, vector_path=f"{source.dtype} {name}", terms=terms,
+                own=own)
 
 
 def _convolution_path(window: Window, source: Tensor, target: Tensor) -> str:
@@ -160,12 +162,14 @@ def describe_depthwise(graph: Graph, layer: Layer) -> Work:
         above = (target.shape[1] * window.kernel[0] - rows) * target.shape[2]
         own |= count_fills(2 * channels, lines * window.kernel[1] - taps, step=2 * channels)
         own |= {"filled above": above * window.kernel[1] * channels // 8, "above": above}
-    if depth == 1 and channels > 2:
-        name += " one"
+    vector = "int8 columns" if name == "3x3" else ""
+    if depth == 1 and channels > 1 and source.dtype == "int8":  # Helium runs it as convolution.
+        vector = "int8 convolution"
         own |= {"weight": channels * size} | {
-            part if part.startswith(VECTOR) else f"{SCALAR}turned {part}": count
-            for part, count in count_blocks(pixels, channels, size).items()}
-    return Work(variant=source.dtype, path=f"{source.dtype} {name}", terms=terms, own=own)
+            part: count for part, count in count_blocks(pixels, channels, size).items()
+            if part.startswith(VECTOR)}
+    return Work(variant=source.dtype, path=f"{source.dtype} {name}", vector_path=vector,
+                terms=terms, own=own)
 
 
 def _depthwise_path(window: Window, multiplier: int, dtype: str) -> str:
