@@ -15,9 +15,11 @@ from made_onnx import (
     weights,
 )
 
+from twin.deployment.deployment import deploy
 from twin.errors import ModelError
 from twin.network.operators import graph_macs
 from twin.network.readers import read_model
+from twin.prediction.prediction import predict
 
 IMAGE = {"x": [1, 4, 6, 5]}
 ROWS = {"x": [1, 6, 8]}
@@ -72,6 +74,12 @@ CASES = {  # name: (nodes, input, output, constants, opset, expected operators)
                       {"w": weights(4, 4, 1, 1), "g": weights(4), "b": weights(4)}, 17,
                       ["conv_2d", "mean", "sub", "square", "mean", "add", "sqrt", "div", "mul",
                        "add"]),
+    "group norm": ([node("Conv", "x w", "c"), node("GroupNormalization", "c g b", "y",
+                                                   num_groups=2)],
+                   IMAGE, {"y": [1, 4, 6, 5]},
+                   {"w": weights(4, 4, 1, 1), "g": weights(4), "b": weights(4)}, 21,
+                   ["conv_2d", "transpose", "mean", "sub", "square", "mean", "add", "sqrt", "div",
+                    "mul", "add"]),
     "matrix product with factors": (
         [node("Gemm", "x w c", "y", transA=1, alpha=0.5, beta=2.0)], {"x": [1, 6]},
         {"y": [6, 5]}, {"w": weights(1, 5), "c": weights(6, 1)}, 17,
@@ -106,6 +114,30 @@ def test_operators_read_as_canonical_ones_and_compute_the_same(case, tmp_path):
     (shape,) = inputs.values()
     x = np.random.default_rng(1).normal(size=shape).astype(np.float32)
     assert_computes_the_same(path, x, tmp_path)
+
+
+RARER = {"HardSigmoid": "hard_sigmoid", "Softplus": "softplus", "Softsign": "softsign",
+         "Selu": "selu", "Celu": "celu", "Mish": "mish", "Reciprocal": "reciprocal",
+         "Sign": "sign", "Erf": "erf", "Gelu": "gelu", "LogSoftmax": "log_softmax"}
+
+
+@pytest.mark.parametrize("op", RARER)
+def test_rarer_functions_are_layers_that_are_priced(op, tmp_path):
+    path = save(tmp_path, [node(op, "x", "y")], ROWS, {"y": [1, 6, 8]}, {}, opset=20)
+    graph = read_model(path)
+    assert described(graph) == [RARER[op]]
+    prediction = predict(deploy(graph, "nucleo_l4r5zi", runtime="x-cube-ai"))
+    assert prediction.time_us > 0 and prediction.layers[0].assumed
+
+
+def test_what_is_found_among_many_is_priced(tmp_path):
+    path = save(tmp_path, [node("TopK", "x k", "v i", axis=-1), node("CumSum", "v axis", "c"),
+                           node("GatherElements", "x i", "g", axis=2), node("Add", "c g", "y")],
+                ROWS, {"y": [1, 6, 3]}, {"k": np.array([3]), "axis": np.array(2)})
+    graph = read_model(path)
+    assert described(graph) == ["top_k", "cumsum", "gather_nd", "add"]
+    assert len(graph.layers[0].outputs) == 2
+    assert predict(deploy(graph, "nucleo_l4r5zi", runtime="x-cube-ai")).time_us > 0
 
 
 def layer_norm(whole):
