@@ -13,8 +13,10 @@ from twin.errors import ModelError
 from twin.network.graph import Graph
 from twin.network.readers.onnx_fusion import Group, fuse_nodes, group_nodes
 from twin.network.readers.onnx_model import check_shapes, load_onnx
+from twin.network.readers.onnx_nodes import OnnxModel
 from twin.network.readers.onnx_operators import CONVERTERS
-from twin.network.readers.onnx_values import QUANTISING, OnnxReader
+from twin.network.readers.onnx_quantization import QUANTISING
+from twin.network.readers.onnx_values import OnnxReader
 from twin.network.readers.refusal import UnsupportedError, refuse_unknown
 from twin.network.readers.verification import verify_graph
 
@@ -47,6 +49,17 @@ def read_onnx(path: str | Path, *, assume_unsupported: str | None = None) -> Gra
     quantised but used by an operator on float data are read as float32.
     """
     model = load_onnx(str(path))
+    try:
+        graph = _convert(model, assume_unsupported)
+    except (ModelError, UnsupportedError):
+        raise
+    except (ArithmeticError, AssertionError, AttributeError, LookupError, RecursionError, TypeError,
+            ValueError) as error:
+        raise ModelError(f"{model.path}: malformed: {error!r}"[:400]) from None
+    return verify_graph(graph)
+
+
+def _convert(model: OnnxModel, assume_unsupported: str | None) -> Graph:
     fuse_nodes(model)
     groups = group_nodes(model)
     unknown = [f"{number} {group.node.op}" for number, group in enumerate(groups)
@@ -64,7 +77,7 @@ def read_onnx(path: str | Path, *, assume_unsupported: str | None = None) -> Gra
             raise ModelError(f"{model.path}: operator {number} {group.node.op} "
                              f"{group.node.name!r}: malformed: {error!r}") from None
     refuse_unknown(model.path, unknown, assume_unsupported)
-    return verify_graph(reader.finish())
+    return reader.finish()
 
 
 def _add_group(reader: OnnxReader, group: Group) -> None:

@@ -8,6 +8,9 @@ stored either PLAIN, axes as the file has them, or CHANNELS_LAST.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
+
+from twin.network.readers.onnx_nodes import Node
 
 PLAIN = "plain"
 CHANNELS_LAST = "channels_last"
@@ -52,3 +55,37 @@ def keeps_order(shape: tuple[int, ...], perm: tuple[int, ...]) -> bool:
     """Whether permuting data of that shape leaves the order of its elements as it is."""
     long_axes = [axis for axis in perm if shape[axis] > 1]
     return long_axes == sorted(long_axes) or math.prod(shape) == 1
+
+
+_SPATIAL = {"Conv", "ConvTranspose", "AveragePool", "MaxPool", "GlobalAveragePool",
+            "GlobalMaxPool", "Resize", "Upsample", "DepthToSpace", "SpaceToDepth"}
+_REORDERING = {"Reshape", "Flatten", "Squeeze", "Unsqueeze", "MatMul", "Gemm", "LSTM", "GRU", "RNN"}
+
+
+def guess_layout(name: str, rank: int, consumers: Mapping[str, list[Node]]) -> str:
+    """Layout an input of the network comes in, by the first operator that tells.
+
+    Parameters
+    ----------
+    name : str
+        Of the input.
+    rank : int
+        Its dimensions.
+    consumers : mapping
+        Nodes that read each value.
+    """
+    if rank not in (3, 4):
+        return PLAIN
+    waiting, seen = [name], {name}
+    while waiting:
+        for node in consumers.get(waiting.pop(), []):
+            perm = list(node.attributes.get("perm", ()))
+            # A network exported channels last starts by putting channels first.
+            if node.op in _REORDERING or perm in ([0, 3, 1, 2], [0, 2, 1]):
+                return PLAIN
+            if node.op in _SPATIAL or perm == [0, 2, 3, 1]:
+                return CHANNELS_LAST
+            fresh = [output for output in node.outputs if output not in seen]
+            seen.update(fresh)
+            waiting += fresh
+    return CHANNELS_LAST if rank == 4 else PLAIN

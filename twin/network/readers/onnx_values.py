@@ -16,20 +16,21 @@ from twin.network.readers.onnx_fusion import Group
 from twin.network.readers.onnx_layout import (
     CHANNELS_LAST,
     PLAIN,
+    guess_layout,
     keeps_order,
     permutation,
     stored_axes,
     stored_shape,
 )
 from twin.network.readers.onnx_nodes import Node, OnnxModel
+from twin.network.readers.onnx_quantization import (
+    QUANTISING,
+    find_quantization,
+    read_quantization,
+)
 from twin.network.readers.refusal import UnsupportedError
 
-QUANTISING = {"QuantizeLinear", "DequantizeLinear"}
-_SPATIAL = {"Conv", "ConvTranspose", "AveragePool", "MaxPool", "GlobalAveragePool",
-            "GlobalMaxPool", "Resize", "Upsample", "DepthToSpace", "SpaceToDepth"}
-_MOVING = {"Reshape", "Flatten", "Squeeze", "Unsqueeze", "Transpose", "MaxPool"}
 _CONSTANT = "constant"  # where constants stand, as a layout of their own
-_REORDERING = {"Reshape", "Flatten", "Squeeze", "Unsqueeze", "MatMul", "Gemm", "LSTM", "GRU", "RNN"}
 
 
 class OnnxReader:
@@ -43,10 +44,10 @@ class OnnxReader:
         self._consumers = model.consumers()
         self._real = {node.outputs[0]: node for node in model.nodes
                       if node.op == "DequantizeLinear"}
-        self._quantized = self._integer_quantization()
+        self._quantized = find_quantization(model)
         self._flattened: dict[str, tuple[int, ...]] = {}
         for name in model.inputs:
-            layout = self._input_layout(name)
+            layout = guess_layout(name, len(model.shapes[name]), self._consumers)
             shape = stored_shape(model.shapes[name], layout)
             self._store(name, layout, Tensor(name=name, shape=shape, dtype=model.dtypes[name],
                                              quantization=self._quantized.get(name)))
@@ -66,7 +67,7 @@ class OnnxReader:
         values = self.model.constants.get(node.inputs[0])
         if values is None:
             return None
-        quantization = self._node_quantization(node)
+        quantization = read_quantization(self.model, node)
         shape = [1] * values.ndim
         if quantization.axis is not None:
             shape[quantization.axis] = -1
@@ -122,7 +123,7 @@ class OnnxReader:
         node = self._real.get(name)
         if node is not None and group.quantised:
             values = self.model.constants.get(node.inputs[0])
-            quantization = self._node_quantization(node)
+            quantization = read_quantization(self.model, node)
             if quantization.axis is not None:
                 quantization = replace(quantization, axis=channel_axis)
             name = node.inputs[0]
@@ -145,7 +146,7 @@ class OnnxReader:
         if (node is not None and stored_integers is not None
                 and stored_integers.dtype in (np.int32, np.int64)):
             return self._constant_tensor(node.inputs[0], self.model.constants[node.inputs[0]],
-                                         self._node_quantization(node))
+                                         read_quantization(self.model, node))
         values = self.constant(name)
         if values is None:
             raise UnsupportedError("bias computed at run time")
@@ -165,7 +166,7 @@ class OnnxReader:
             return self.data(group, place, layout)
         quantization = None
         if integers:
-            quantization = self._node_quantization(self._real[name])
+            quantization = read_quantization(self.model, self._real[name])
         elif name not in self._real:
             quantization = self._quantized.get(name)
         if layout == CHANNELS_LAST and values.ndim:
@@ -187,12 +188,17 @@ class OnnxReader:
 
     def feeds_products_only(self, name: str) -> bool:
         """Whether only matrix products with constant weights read a value."""
-        readers = self._consumers.get(name, [])
-        return bool(readers) and name not in self.model.outputs and all(
-            self.feeds_products_only(node.outputs[0]) if node.op in QUANTISING
-            else node.op in ("Gemm", "MatMul") and node.inputs[0] == name
-            and self.is_constant(node.inputs[1])
-            for node in readers)
+        waiting = [name]
+        while waiting:
+            name = waiting.pop()
+            readers = self._consumers.get(name, [])
+            if not readers or name in self.model.outputs or not all(
+                    node.op in QUANTISING or (
+                        node.op in ("Gemm", "MatMul") and node.inputs[0] == name
+                        and self.is_constant(node.inputs[1])) for node in readers):
+                return False
+            waiting += [node.outputs[0] for node in readers if node.op in QUANTISING]
+        return True
 
     def has_consumers(self, name: str) -> bool:
         """Whether any node reads a value."""
@@ -316,50 +322,6 @@ class OnnxReader:
         """Name the output of a layer is stored under: the quantised value's where it is one."""
         quantizer = self._quantizer(name) if group.quantised else None
         return name if quantizer is None else quantizer.outputs[0]
-
-    def _integer_quantization(self) -> dict[str, Quantization]:
-        found: dict[str, Quantization] = {}
-        for node in self.model.nodes:
-            if node.op in QUANTISING:
-                name = node.outputs[0] if node.op == "QuantizeLinear" else node.inputs[0]
-                found.setdefault(name, self._node_quantization(node))
-        for node in reversed(self.model.nodes):
-            # What moves integers without looking at them has one scale on both sides.
-            if node.op in _MOVING and node.outputs[0] in found:
-                found.setdefault(node.inputs[0], found[node.outputs[0]])
-        return found
-
-    def _node_quantization(self, node: Node) -> Quantization:
-        scales = self.model.constants.get(node.inputs[1])
-        zeros = self.model.constants.get(node.input(2)) if node.input(2) else None
-        if scales is None or (node.input(2) and zeros is None):
-            raise ModelError(f"{self.model.path}: {node.op} of {node.inputs[0]!r}: scale and "
-                             "zero point must be constants")
-        if zeros is None:
-            zeros = np.zeros(scales.shape, np.int64)
-        axis = None
-        if scales.size > 1:
-            axis = node.attributes.get("axis", 1) % len(self.model.shapes[node.inputs[0]])
-        return Quantization(scales=tuple(map(float, scales.reshape(-1))),
-                            zero_points=tuple(map(int, zeros.reshape(-1))), axis=axis)
-
-    def _input_layout(self, name: str) -> str:
-        rank = len(self.model.shapes[name])
-        if rank not in (3, 4):
-            return PLAIN
-        waiting, seen = [name], {name}
-        while waiting:
-            for node in self._consumers.get(waiting.pop(), []):
-                perm = list(node.attributes.get("perm", ()))
-                # A network exported channels last starts by putting channels first.
-                if node.op in _REORDERING or perm in ([0, 3, 1, 2], [0, 2, 1]):
-                    return PLAIN
-                if node.op in _SPATIAL or perm == [0, 2, 3, 1]:
-                    return CHANNELS_LAST
-                fresh = [output for output in node.outputs if output not in seen]
-                seen.update(fresh)
-                waiting += fresh
-        return CHANNELS_LAST if rank == 4 else PLAIN
 
     def _store(self, name: str, layout: str, tensor: Tensor) -> int:
         self._tensors.append(tensor)
