@@ -217,17 +217,18 @@ EVERY_20_CYCLES = Load(master="dma1", memory="near", bytes_per_second=80e6, bank
 """Bursts of four beats: 16 bytes every 20 cycles of 10 ns."""
 
 BUS = (
-    # Two accesses, 20 cycles of work apart: the second comes at 21, a burst holds 20 to 24.
+    # Two accesses, 20 cycles of work apart. A burst of four comes once in 20 cycles, at any of them
+    # alike: 3, 2 or 1 cycles of it are left with 1/20 each, so an access waits 6/20, kept as 19/64.
     Case(name="loads beside a master", work=kernel(busy(40), data=walk("near", 2)),
          load=EVERY_20_CYCLES, lines=(
         Line("alu", "alu_issue", "", 40, 40, 40, 40_000),
         Line("load_store", "sram_access", "near", 2, 0, 0, 0),
-        Line("bus_contention", "bus_contention", "near", 3, 3, 3, 1_500))),
+        Line("bus_contention", "bus_contention", "near", 38 / 64, 38 / 64, 38 / 64, 296.875))),
     # A store waits in a buffer: energy, and no time.
     Case(name="stores beside a master", work=kernel(busy(40), data=walk("near", 2, write=True)),
          load=EVERY_20_CYCLES, lines=(
         Line("alu", "alu_issue", "", 40, 40, 40, 40_000),
         Line("load_store", "sram_access", "near", 2, 0, 0, 0),
-        Line("bus_contention", "bus_contention", "near", 3, 0, 0, 1_500))),
+        Line("bus_contention", "bus_contention", "near", 38 / 64, 0, 0, 296.875))),
 )
 """What another master costs."""
