@@ -174,7 +174,8 @@ def test_networks_can_be_chosen_and_transfer_is_refused_where_it_must(cache):
     (("--from", "nucleo_l4r5zi", "--to", "stm32n6570_dk", "--runtime", "neural-art"),
      "runs on an accelerator")])
 def test_refusals(arguments, message, cache):
-    code, _, err = run("port", "kws", "--to", "nucleo_f401re", "--cache", cache, *arguments)
+    to = () if "--to" in arguments else ("--to", "nucleo_f401re")
+    code, _, err = run("port", "kws", *to, "--cache", cache, *arguments)
     assert code in (2, 3) and message in err and "Traceback" not in err
 
 
@@ -243,7 +244,7 @@ def test_port_from_a_choice_of_networks_says_why_it_differs(new_file, cache):
     assert "rows of 1 board," in ported["shipped"]["why_it_differs"]
     # rows of one board say nothing of how far apart boards lie: all rows do
     width = math.log(ported["time_interval_us"]["high"] / ported["time_interval_us"]["low"])
-    assert width < 2 * math.log(said.certainty.time_us.high / said.certainty.time_us.low)
+    assert width < 3 * math.log(said.certainty.time_us.high / said.certainty.time_us.low)
 
 
 # --- learning from micro-benchmarks -----------------------------------------------------------

@@ -11,8 +11,9 @@ import numpy as np
 
 from calibration.datasets import published_rows
 from calibration.errors import MeasurementError
+from calibration.fitting.intervals import student_band
 from calibration.fitting.networks import name_network
-from calibration.fitting.overlay import Cell, Entry, find_entry, locate, read_shipped
+from calibration.fitting.overlay import BandModel, Cell, Entry, find_entry, locate, read_shipped
 from calibration.fitting.prior import Spread
 from calibration.measurement.measurement import read_header
 from calibration.microbench.probes import RUNTIME
@@ -293,7 +294,7 @@ def _calibrate(deployment: Deployment, observations: Sequence[Observation]) -> C
         Spread(**overlay.spread), Spread(**overlay.energy_spread)))
     entry = make_entry(learning, cell, runtime)
     if stranger is not None:
-        entry = _take_bands(entry, stranger)
+        entry = _take_bands(entry, stranger, len({one.cell.board for one in observations}))
     kin = [one for one in learning.observations if one.cell.library == cell.library]
     boards = ", ".join(sorted({one.cell.board for one in learning.observations}))
     return Calibration(
@@ -304,13 +305,19 @@ def _calibrate(deployment: Deployment, observations: Sequence[Observation]) -> C
         kinds=tuple(sorted({one.kind for one in learning.observations})))
 
 
-def _take_bands(entry: Entry, stranger: Entry) -> Entry:
-    """Return an entry whose intervals reach as many deviations as another's."""
+def _take_bands(entry: Entry, stranger: Entry, boards: int) -> Entry:
+    """Return an entry with another's bands, of fewer degrees: prices rest on few boards here."""
+    def fewer(band: BandModel) -> BandModel:
+        count = min(band.count, boards + 2)  # one board has the two degrees a spread starts from
+        factor = student_band(count).up / student_band(band.count).up
+        return band.model_copy(update={"down": band.down * factor, "up": band.up * factor,
+                                       "count": count})
+
     energy = entry.energy
     if energy is not None and stranger.energy is not None:
-        energy = energy.model_copy(update={"band": stranger.energy.band})
-    return entry.model_copy(update={
-        "energy": energy, "time": entry.time.model_copy(update={"band": stranger.time.band})})
+        energy = energy.model_copy(update={"band": fewer(stranger.energy.band)})
+    return entry.model_copy(update={"energy": energy, "time": entry.time.model_copy(
+        update={"band": fewer(stranger.time.band)})})
 
 
 def _strangeness(cell: Cell, observations: Sequence[Observation], runtime: str) -> list[str]:
