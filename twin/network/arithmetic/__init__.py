@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from twin.errors import RuntimeRefusedError, UsageError
-from twin.network.arithmetic import floating, integer
+from twin.network.arithmetic import floating, integer, movement
 from twin.network.arithmetic.integer import Operation
 from twin.network.graph import Graph, Layer
 
@@ -35,6 +35,8 @@ def find_operation(graph: Graph, layer: Layer) -> Operation:
     if layer.op == "dequantize" and (source, target) == ("int8", "float32"):
         return floating.dequantise
     tables = {"int8": integer.OPERATIONS, "float32": floating.OPERATIONS}
+    if source == target in tables and layer.op in movement.OPERATIONS:
+        return movement.OPERATIONS[layer.op]
     if source != target or source not in tables or layer.op not in tables[source]:
         known = ", ".join(sorted({*integer.OPERATIONS, "dequantize"}))
         raise RuntimeRefusedError(f"layer {layer.index} {layer.op} ({source} to {target}): the "
