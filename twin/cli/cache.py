@@ -53,7 +53,8 @@ def cache(model: Model, board: BoardName, runtime: RuntimeName = None, clock: Cl
 
     check_axes(axes)
     deployment = deploy(model, board, runtime=runtime, clock=clock, weights=weights, arena=arena,
-                        assume_unsupported=assume_unsupported, settings=settings)
+                        assume_unsupported=assume_unsupported, settings=settings,
+                        calibration=calibration)
     if settings:
         deployment = deployment.replace(parse_settings(settings))
     report = twin.cache(deployment, temperature="cold" if cold else "warm", sweep=axes,

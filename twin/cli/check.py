@@ -54,6 +54,7 @@ def check(model: Model, board: BoardName, max_ms: MaxMs = None, max_uj: MaxUj = 
     try:
         deployment = deploy(model, board, runtime=runtime, clock=clock, weights=weights,
                             arena=arena, assume_unsupported=assume_unsupported,
+                            calibration=calibration,
                             settings=settings)
         if settings:
             deployment = deployment.replace(parse_settings(settings))

@@ -54,9 +54,16 @@ SETTINGS_HELP = (
 
 def deploy(model: str, board: str, *, runtime: str | None, clock: str | None, weights: str | None,
            arena: str | None, assume_unsupported: str | None,
-           settings: list[str] | None = None) -> Deployment:
-    """Put a model on a board as the options of a command say; where settings say, if it must."""
+           settings: list[str] | None = None, calibration: str = AUTO) -> Deployment:
+    """Put a model on a board as the options of a command say; where settings say, if it must.
+
+    Without a runtime, an overlay file of one runtime says which.
+    """
     clock_hz = parse_clock(clock)
+    if runtime is None and calibration != AUTO:
+        from twin.verbs.predict import runtime_of
+
+        runtime = runtime_of(calibration)
 
     def put(weights: str | None, arena: str | None) -> Deployment:
         return twin.deploy(model, board, runtime=runtime, clock_hz=clock_hz, weights=weights,

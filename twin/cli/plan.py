@@ -38,7 +38,7 @@ def plan(model: Model, board: BoardOrFile, runtime: RuntimeName = None, clock: C
     from twin.verbs.plan import write_best
 
     deployment = deploy(model, board, runtime=runtime, clock=clock, weights=weights, arena=arena,
-                        assume_unsupported=None)
+                        assume_unsupported=None, calibration=calibration)
     ranking = twin.plan(deployment, calibration=calibration)
     if as_json:
         from twin.reports.documents import write_json

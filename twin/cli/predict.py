@@ -67,7 +67,8 @@ def predict(model: Model, board: BoardName, runtime: RuntimeName = None, clock: 
     check_targets(csv_folder, plot)
     roofline = None if roofs is None else read_roofline(roofs, board, plot)
     deployment = deploy(model, board, runtime=runtime, clock=clock, weights=weights, arena=arena,
-                        assume_unsupported=assume_unsupported, settings=settings)
+                        assume_unsupported=assume_unsupported, settings=settings,
+                        calibration=calibration)
     changes = parse_settings(settings) if settings else {}
     if trace is not None:
         from twin.reports.trace import check_trace

@@ -32,7 +32,7 @@ def whatif(model: Model, board: BoardName, settings: SetPaths = None, runtime: R
     """Predict before and after a change, and say which causes moved."""
     changes = parse_settings(settings or [])
     deployment = deploy(model, board, runtime=runtime, clock=clock, weights=weights, arena=arena,
-                        assume_unsupported=assume_unsupported)
+                        calibration=calibration, assume_unsupported=assume_unsupported)
     changed = twin.what_if(deployment, changes, temperature="cold" if cold else "warm",
                            calibration=calibration)
     if as_json:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from os import PathLike, fspath
 
+from calibration.fitting.overlay import read_overlay
 from twin.deployment.deployment import Deployment
 from twin.errors import UsageError
 from twin.learning import calibrated
-from twin.learning.calibrated import AUTO
+from twin.learning.calibrated import AUTO, NONE
 from twin.prediction.prediction import Prediction
 from twin.runtimes.choice import list_best
 
@@ -50,6 +51,14 @@ def describe_narrower(prediction: Prediction, calibration: str) -> tuple[str, ..
     from twin.learning import narrower
 
     return narrower.describe_narrower(prediction)
+
+
+def runtime_of(calibration: str) -> str | None:
+    """Return the runtime an overlay file was made for, where it is of one: its user's own."""
+    if calibration in (AUTO, NONE):
+        return None
+    made_for = {entry.runtime for entry in read_overlay(calibration).entries}
+    return made_for.pop() if len(made_for) == 1 else None
 
 
 def is_best(deployment: Deployment) -> bool:

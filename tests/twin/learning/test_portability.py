@@ -36,6 +36,10 @@ from twin.learning.tally import TIME_PRICES
 from twin.prediction.prediction import predict
 
 
+TFLM = "tflm-cmsis-nn@2023"
+"""Not measured on the L4R5, so what is learnt there has something to narrow."""
+
+
 def run(*arguments: object) -> tuple[int, str, str]:
     result = CliRunner().invoke(app, [str(a) for a in arguments])
     return result.exit_code, result.stdout, result.stderr
@@ -59,7 +63,7 @@ def new_file(tmp_path_factory):
     return path
 
 
-def rank(model, board, runtime=None):
+def rank(model, board, runtime=TFLM):
     deployment = deploy(model, board, runtime=runtime)
     calibration = choose_calibration(deployment)
     prediction = predict(apply_calibration(deployment, calibration))
@@ -107,7 +111,7 @@ def test_plan_needs_learnt_prices():
 
 
 def test_ported_predictions_say_what_they_rest_on(observed, new_file):
-    found = predict_unmeasured(deploy("kws", new_file), observed)
+    found = predict_unmeasured(deploy("kws", new_file, runtime=TFLM), observed)
     certainty = found.prediction.certainty
     assert certainty.basis == "model-based"
     assert certainty.time_us.low < found.prediction.time_us < certainty.time_us.high
@@ -123,7 +127,7 @@ def test_ported_predictions_say_what_they_rest_on(observed, new_file):
 
 def test_more_boards_narrow_the_interval(observed, new_file, cache):
     both = gather(["nucleo_l4r5zi", "nucleo_u575zi_q"], cache=cache)
-    deployment = deploy("kws", new_file)
+    deployment = deploy("kws", new_file, runtime=TFLM)
     one, two = (predict_unmeasured(deployment, rows).prediction for rows in (observed, both))
 
     def width(prediction):
@@ -133,14 +137,14 @@ def test_more_boards_narrow_the_interval(observed, new_file, cache):
 
 
 def test_a_core_nobody_measured_extrapolates(observed):
-    found = predict_unmeasured(deploy("kws", "nucleo_h723zg"), observed)
+    found = predict_unmeasured(deploy("kws", "nucleo_h723zg", runtime=TFLM), observed)
     assert "no row is of a board with this core" in found.prediction.certainty.extrapolating
-    on_core = predict_unmeasured(deploy("kws", "nucleo_f401re"), observed)
+    on_core = predict_unmeasured(deploy("kws", "nucleo_f401re", runtime=TFLM), observed)
     assert found.makeup.boards > on_core.makeup.boards
 
 
 def test_an_operator_family_never_seen_is_refused(observed):
-    prediction = predict(deploy("kws", "nucleo_f401re"))
+    prediction = predict(deploy("kws", "nucleo_f401re", runtime=TFLM))
     assert check_families(prediction, observed) == ()
     place = TIME_PRICES.index("depthwise")
     share = price_cycles(prediction).sum(axis=0)[place] / prediction.cycles
@@ -150,7 +154,7 @@ def test_an_operator_family_never_seen_is_refused(observed):
     with pytest.raises(RuntimeRefusedError, match=f"depthwise takes {share:.0%}.*cortex-m4"):
         check_families(prediction, without)
     # of a core nobody measured nothing is known anyway: that is extrapolation, not refusal
-    assert check_families(predict(deploy("kws", "nucleo_h723zg")), without) == ()
+    assert check_families(predict(deploy("kws", "nucleo_h723zg", runtime=TFLM)), without) == ()
     assert "depthwise" in FAMILIES and "memory" not in FAMILIES
 
 
@@ -181,7 +185,7 @@ def test_refusals(arguments, message, cache):
 
 def test_a_library_nobody_measured_there_extrapolates(observed):
     mine = [one for one in observed if one.cell.library == "x-cube-ai"]
-    found = predict_unmeasured(deploy("kws", "nucleo_f401re"), mine)
+    found = predict_unmeasured(deploy("kws", "nucleo_f401re", runtime=TFLM), mine)
     assert any("no row is of the library" in reason
                for reason in found.prediction.certainty.extrapolating)
 
@@ -198,11 +202,11 @@ def test_what_a_plan_expects_is_what_calibrating_leaves(tmp_path):
     board = load_board("nucleo_l4r5zi")
     ranking = rank("ic", board)
     expected = next(one for one in ranking.single if one.names == ("latency:flash",))
-    factor = math.exp(choose_calibration(deploy("ic", board)).time.log[
+    factor = math.exp(choose_calibration(deploy("ic", board, runtime=TFLM)).time.log[
         TIME_PRICES.index("memory")])
     folder = write_measurement(tmp_path / "m", probe_measurement(board, ["latency:flash"], factor))
     probed = learn_probes([str(folder)], board)
-    after = predict_calibrated(deploy("ic", board), calibration=probed.calibration)
+    after = predict_calibrated(deploy("ic", board, runtime=TFLM), calibration=probed.calibration)
     left = after.certainty.time_us
     assert left.high / left.low == pytest.approx(
         expected.time_us.high / expected.time_us.low, rel=0.02)
@@ -280,7 +284,7 @@ def test_measured_rows_hold_the_planted_ratio():
 def test_planted_waits_move_the_price_of_memories(tmp_path):
     board = load_board("nucleo_l4r5zi")
     place, factors = TIME_PRICES.index("memory"), {}
-    before = believe(choose_calibration(deploy("ic", board))).now
+    before = believe(choose_calibration(deploy("ic", board, runtime=TFLM))).now
     for factor in (0.5, 1.0, 2.0):
         folder = write_measurement(tmp_path / str(factor),
                                    probe_measurement(board, ["latency:flash"], factor))
@@ -301,6 +305,7 @@ def test_calibrate_writes_an_overlay_that_predict_takes(tmp_path):
     times = []
     for wanted in ("auto", tmp_path / "o.yaml"):
         code, out, err = run("predict", "ic", "-b", "nucleo_l4r5zi", "--calibration", wanted,
+                             *(("--runtime", TFLM) if wanted == "auto" else ()),
                              "--json")
         assert code == 0, err
         times.append(json.loads(out)["total"]["time_us"]["value"])
@@ -313,7 +318,7 @@ def test_calibrate_writes_an_overlay_that_predict_takes(tmp_path):
 def test_rows_out_of_reach_of_what_is_believed_are_not_learnt_from(tmp_path):
     """A wait 200 times the datasheet's tells of a mistake; the row beside it still narrows."""
     board = load_board("nucleo_l4r5zi")
-    belief = believe(choose_calibration(deploy("ic", board)))
+    belief = believe(choose_calibration(deploy("ic", board, runtime=TFLM)))
     (row,), _ = measured_rows(probe_measurement(board, ["latency:flash"], 1.0), board)
     far = dataclasses.replace(row, log_ratio=row.log_ratio + math.log(200))
     kept, odd = split_odd(belief, [row, far])
