@@ -35,7 +35,6 @@ from twin.learning.portability.stated import state_memories
 from twin.learning.tally import TIME_PRICES
 from twin.prediction.prediction import predict
 
-
 TFLM = "tflm-cmsis-nn@2023"
 """Not measured on the L4R5, so what is learnt there has something to narrow."""
 
