@@ -60,9 +60,11 @@ class Spread:
     hand_over: float = 0.5
     moved: float = 0.5
     host: float = 0.5
+    strange: float = 1.3
     outside: float = 0.6
     unseen: float = 0.3
     profiled: tuple[str, ...] = ()
+    host_known: tuple[str, ...] = ()
 
     def sd(self, part: str) -> float:
         """Return the deviation a part of the time has in common; of profiled hardware none."""
@@ -144,11 +146,13 @@ def _read_spread(where: str, leaves: Mapping[str, Any], number: Number) -> Sprea
     for key in leaves:
         if key not in known:
             raise RuntimeRefusedError(f"{where}.{key}: unknown key; {did_you_mean(key, known)}")
+    lists = ("profiled", "host_known")
     values: dict[str, Any] = {key: number(f"offload.spread.{key}", leaf)
-                              for key, leaf in leaves.items() if key != "profiled"}
+                              for key, leaf in leaves.items() if key not in lists}
     if "families" in values:
         values["families"] = int(values["families"])
-    return Spread(**values, profiled=tuple(str(name) for name in leaves.get("profiled", ())))
+    return Spread(**values, **{key: tuple(str(name) for name in leaves.get(key, ()))
+                               for key in lists})
 
 
 def _find_rules(where: str, name: str) -> type[UnitRules]:

@@ -22,12 +22,13 @@ from twin.prediction.certainty import Certainty, Draw, LayerCertainty
 from twin.prediction.prediction import Prediction
 from twin.runtimes.offload import Spread
 
-PARTS = ("hardware", "hand_over", "moved", "host", "outside", "unseen")
+PARTS = ("hardware", "hand_over", "moved", "host", "strange", "outside", "unseen")
 """Where time passes; `hardware` is epochs as they were profiled, and has no deviation in common."""
 
 _REASONS = {
     "outside": "{:.0%} of the time waits for memory outside the chip that no profiled epoch used",
     "unseen": "{:.0%} of the time is in units or widths no profiled epoch used",
+    "strange": "{:.0%} of the time is operators on the host that no row of this compiler has",
     "host": "{:.0%} of the time is operators on the host, whose kernels are another library's",
 }
 """What makes a prediction an extrapolation, from `NOTABLE` of the time on."""
@@ -55,7 +56,10 @@ def assure_offloaded(prediction: Prediction) -> Certainty:
     spread = offload.spread
     band = Band(down=spread.reach, up=spread.reach, level=LEVEL, basis="model-based",
                 count=spread.families)
-    parts = [split_time(epoch, board, spread) for epoch in prediction.epochs]
+    graph = deployment.executed
+    parts = [split_time(epoch, board, spread,
+                        all(graph.layers[i].op in spread.host_known for i in epoch.step.layers))
+             for epoch in prediction.epochs]
     total_us = prediction.time_us or 1.0
     shares = {name: math.fsum(part[name] for part in parts) / total_us for name in PARTS}
     own = math.hypot(*(part["hardware"] / total_us * spread.epoch for part in parts), 0.0)
@@ -80,7 +84,8 @@ def assure_offloaded(prediction: Prediction) -> Certainty:
                   network_sd=spread.network, network=deployment.graph.architecture_id))
 
 
-def split_time(epoch: EpochPrediction, board: Board, spread: Spread) -> Mapping[str, float]:
+def split_time(epoch: EpochPrediction, board: Board, spread: Spread,
+               known: bool = True) -> Mapping[str, float]:
     """Return the microseconds of an epoch by part.
 
     Parameters
@@ -91,11 +96,14 @@ def split_time(epoch: EpochPrediction, board: Board, spread: Spread) -> Mapping[
         Whose clocks its bill counts.
     spread : Spread
         Which units were profiled, by role.
+    known : bool
+        Whether rows have its operators on the host.
     """
     lines: dict[str, list[BillLine]] = {name: [] for name in PARTS}
     for line in epoch.bill.lines:
         if line.cycles:
-            lines[_part_of(line, epoch, board, spread)].append(line)
+            part = _part_of(line, epoch, board, spread)
+            lines["strange" if part == "host" and not known else part].append(line)
     return {name: bill_us(Bill(tuple(own)), board) for name, own in lines.items()}
 
 
