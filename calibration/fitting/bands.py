@@ -25,6 +25,9 @@ from calibration.fitting.validation import (
     total_error,
 )
 
+UNTOLD = (0.0, 0.1)
+"""Deviations of what no row tells of, which both share, between which what is lent reaches."""
+
 
 def choose_band(fit: Fit, left_out: HeldOut | None, cell: Cell, boards: int,
                 without: Hashable | None = None) -> Band:
@@ -90,7 +93,8 @@ def _lend(fit: Fit, lender: Cell, band: Band, cell: Cell) -> Band:
     """Return how far a lender's band reaches in deviations of another cell, at any network."""
     rows = [row for row, other in enumerate(fit.evidence.cells) if other.library == lender.library]
     theirs, ours = (_deviations(fit, fit.estimate(one), rows) for one in (lender, cell))
-    return scale_band(band, float((theirs / ours).max()))
+    return scale_band(band, max(
+        float((np.hypot(theirs, untold) / np.hypot(ours, untold)).max()) for untold in UNTOLD))
 
 
 def _deviations(fit: Fit, estimate: Estimate, rows: Sequence[int]) -> np.ndarray:

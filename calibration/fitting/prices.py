@@ -45,7 +45,9 @@ BOUND = math.log(20.0)
 
 _WIDE = 4.0
 
-_STEPS = 100
+_STEPS = 250
+_PATIENCE = 25
+"""Steps of one length; then half of it, for weights of rows that keep changing places."""
 _STABLE = 1e-4
 
 
@@ -272,7 +274,7 @@ def fit_prices(evidence: Evidence, prior: Prior, noise: Noise, start: Fit | None
         trust = _trust(row_sds**2 / trust * pull, row_sds)
         group_trust = _trust(noise.network_sd**2 / group_trust * (members.T @ pull),
                              noise.network_sd)
-        damping = 2.0 ** -(4 * step // _STEPS)
+        damping = 2.0 ** -(step // _PATIENCE)
     if not np.isfinite(log).all() or np.abs(change).max() > 1e-2:
         raise FitError(f"prices did not settle in {_STEPS} steps: the rows contradict each other")
     return Fit(evidence=evidence, prior=prior, noise=noise, shares=shares, pull=pull,

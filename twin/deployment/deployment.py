@@ -461,6 +461,9 @@ def _apply(before: Deployment, changes: Sequence[Change]) -> Deployment:
                 loads.append(change)
     placed = place(after.graph, after.board, after.runtime, weights=weights, arena=arena,
                    code=code, host=after.host, weight_bits=after.weight_bits)
+    chosen = tuple(note for note in before.notes if note.startswith("runtime:")
+                   and after.runtime is before.runtime)
+    placed = placed.noted((*after.graph.notes, *chosen), first=True)
     moved = dataclasses.replace(placed, weights_via=after.weights_via, tiles=after.tiles,
                                 own_scale=after.own_scale, scale_told=after.scale_told,
                                 loads=merge_loads(placed.board, after.loads, loads))

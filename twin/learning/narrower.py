@@ -42,6 +42,6 @@ def describe_narrower(prediction: Prediction) -> tuple[str, ...]:
         except TwinError:  # It does not fit, or lacks a type: it narrows nothing.
             return ()
         if sure is not None:
-            told = (f"{best[0]} was: {format_time(sure.time_us.low)} to "
-                    f"{format_time(sure.time_us.high)}")
+            told = (f"{best[0]} was, and is predicted to take "
+                    f"{format_time(sure.time_us.low)} to {format_time(sure.time_us.high)}")
     return (f"runtime: {runtime.identity} was not measured on {board.name}; {told}",)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from calibration.fitting.overlay import Overlay, write_overlay
 from hwmodels.board.file import load_board
+from hwmodels.files import write_whole
 from twin.errors import UsageError
 from twin.learning.folders import warm_of_campaign
 from twin.learning.observations import observe_folder
@@ -124,6 +125,6 @@ def _write_measured(path: Path, overlays: Iterable[Overlay],
         board = load_board(name)
         table.append({"board": name, "soc": board.soc, "core": board.core.model,
                       "runtime": runtime, "rows": count})
-    path.write_text("# Rows of use fit by board and runtime; written with the overlays beside.\n"
+    write_whole(path, ("# Rows of use fit by board and runtime; written with the overlays beside.\n"
                     + yaml.safe_dump({"schema": 1, "measured": table}, sort_keys=False, width=100,
-                                     default_flow_style=None), encoding="utf-8")
+                                     default_flow_style=None)).encode())

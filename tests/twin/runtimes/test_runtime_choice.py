@@ -168,7 +168,7 @@ def test_the_runtime_that_would_narrow_is_named_with_its_interval(kws):
     described = describe_narrower(
         predict_calibrated(deploy(kws, BOARD, runtime="tflm-cmsis-nn")))
     best = predict_calibrated(deploy(kws, BOARD, runtime="x-cube-ai@9.0.0"))
-    assert len(described) == 1 and "x-cube-ai@9.0.0 was: " in described[0]
+    assert len(described) == 1 and "x-cube-ai@9.0.0 was, and is predicted" in described[0]
     assert format_time(best.certainty.time_us.low) in described[0]
     assert describe_narrower(best) == ()
     large = predict_calibrated(deploy("ic", BOARD, runtime="unknown"))
