@@ -373,10 +373,16 @@ def _settle(draft: Deployment, *, arena: bool, weights: bool) -> Deployment:
     if chosen != draft.arena:
         draft = dataclasses.replace(draft, arena=chosen)
     draft = draft.noted(notes)
-    if draft.runtime.splits_memories:
-        draft = _split(draft, arena=arena, weights=weights)
-    _check(draft)
-    return draft
+    if not draft.runtime.splits_memories:
+        _check(draft)
+        return draft
+    split = _split(draft, arena=arena, weights=weights)
+    try:
+        _check(split)
+    except DoesNotFitError:
+        _check(draft)  # Names the memory it belongs in, not the last of those it was split between.
+        raise
+    return split
 
 
 def _name_remedy(draft: Deployment, weights_asked: str | None, arena_asked: str | None) -> str:

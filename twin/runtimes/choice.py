@@ -152,7 +152,7 @@ def _check_types(graph: Graph, runtime: Runtime) -> Runtime:
 
 
 def check_layers(graph: Graph) -> None:
-    """Refuse layers no kernel library here runs: of a batch, of integer weights and float values.
+    """Refuse layers no kernel library runs: a batch, uint16, integer weights and float values.
 
     Raises
     ------
@@ -166,6 +166,10 @@ def check_layers(graph: Graph) -> None:
     BATCH_TO_SPACE_ND, which old exporters write for dilated convolutions, see a batch.
     """
     for layer in graph.layers:
+        if layer.op in WEIGHTED and graph.tensors[layer.outputs[0]].dtype == "uint16":
+            raise RuntimeRefusedError(
+                f"{graph.source}: layer {layer.index} {layer.op} {layer.name!r}: uint16 "
+                "activations run on no kernel library; accepted: int16, int8, uint8 or float32")
         weights = [graph.tensors[index] for index in layer.inputs[1:] if index >= 0]
         if layer.op not in WEIGHTED or not weights or not weights[0].is_constant:
             continue

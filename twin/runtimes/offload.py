@@ -151,8 +151,8 @@ def _read_spread(where: str, leaves: Mapping[str, Any], number: Number) -> Sprea
                               for key, leaf in leaves.items() if key not in lists}
     if "families" in values:
         values["families"] = int(values["families"])
-    return Spread(**values, **{key: tuple(str(name) for name in leaves.get(key, ()))
-                               for key in lists})
+    values |= {key: tuple(str(name) for name in leaves.get(key, ())) for key in lists}
+    return Spread(**values)
 
 
 def _find_rules(where: str, name: str) -> type[UnitRules]:

@@ -173,3 +173,18 @@ def test_the_runtime_that_would_narrow_is_named_with_its_interval(kws):
     assert describe_narrower(best) == ()
     large = predict_calibrated(deploy("ic", BOARD, runtime="unknown"))
     assert describe_narrower(large)[0].endswith("was, and would narrow the interval")
+
+
+def test_unsigned_sixteen_bit_convolutions_are_refused_by_name(kws):
+    made = [layer.outputs[0] for layer in kws.layers if layer.op == "depthwise_conv_2d"]
+    with pytest.raises(RuntimeRefusedError, match=r"layer \d+ depthwise_conv_2d .*: uint16 "):
+        deploy(retyped(kws, made, dtype="uint16"), BOARD)
+
+
+def test_the_note_of_a_default_stays_with_a_changed_board(kws):
+    noted = deploy(kws, BOARD)
+    (said,) = [note for note in noted.notes if "none was asked for" in note]
+    changed = noted.replace({"clocks.cpu.frequency_hz": 80e6})
+    assert said in changed.notes and len(changed.notes) == len(set(changed.notes))
+    other = noted.replace({"runtime": "cmsis-nn"})
+    assert said not in other.notes
