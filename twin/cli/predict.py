@@ -159,7 +159,7 @@ def show_report(prediction: Prediction, per_operand: bool, epochs: bool | None) 
         from twin.reports.tables.epochs import epochs_report
 
         show(console, "")
-        show(console, epochs_report(prediction) if epochs else epoch_table(prediction))
+        show(console, epochs_report(prediction) if epochs else epoch_table(prediction, console))
 
 
 def show_compiled(path: str, board: str) -> None:

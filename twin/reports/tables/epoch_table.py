@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from rich.console import Group, RenderableType
+from collections.abc import Iterator, Sequence
+
+from rich.console import Console, Group, RenderableType
+from rich.table import Table
 from rich.text import Text
 
 from calibration.fitting.intervals import Interval
@@ -11,21 +14,46 @@ from twin.attribution.predicted import side_of_prediction
 from twin.deployment.costs import EpochPrediction
 from twin.prediction.prediction import Prediction
 from twin.reports.tables.epochs import model_lines
-from twin.reports.tables.layout import add_row, new_table, spaced
+from twin.reports.tables.layout import add_row, natural_width, new_table, spaced
 
 _HEADERS = ("epoch", "type", "operations", "npu cycles", "compute", "pre", "post", "ms", "%",
             "90 % interval", "waits for")
 
 
-def epoch_table(prediction: Prediction) -> RenderableType:
+_DROP_ORDER = ("compute", "post", "pre", "%", "type", "operations")
+"""Columns given up, in this order, where the console has no room for all."""
+
+
+def epoch_table(prediction: Prediction, console: Console) -> RenderableType:
     """Return every epoch in a line and the whole model; `epochs_report` has all the lines."""
-    table = new_table(_HEADERS, _HEADERS[3:9])
+    rows = list(_rows(prediction))
+    dropped: list[str] = []
+    table = _lay_out(rows, dropped)
+    for header in _DROP_ORDER:
+        if natural_width(table, console) <= console.width:
+            break
+        dropped.append(header)
+        table = _lay_out(rows, dropped)
+    model = [Text(line) for line in model_lines(side_of_prediction(prediction))]
+    if dropped:
+        model.insert(0, Text(f"not shown at {console.width} columns: {', '.join(dropped)}",
+                             style="dim"))
+    return spaced([table, Group(*model)])
+
+
+def _lay_out(rows: Sequence[Sequence[str]], dropped: Sequence[str]) -> Table:
+    kept = [place for place, header in enumerate(_HEADERS) if header not in dropped]
+    table = new_table([_HEADERS[place] for place in kept], _HEADERS[3:9])
+    for row in rows:
+        add_row(table, [row[place] for place in kept])
+    return table
+
+
+def _rows(prediction: Prediction) -> Iterator[tuple[str, ...]]:
     sure = prediction.certainty.epochs if prediction.certainty is not None else ()
     names = [part.name for part in side_of_prediction(prediction).parts]
     for place, (name, epoch) in enumerate(zip(names, prediction.epochs, strict=True)):
-        add_row(table, _cells(name, epoch, prediction.time_us, sure[place] if sure else None))
-    model = Group(*(Text(line) for line in model_lines(side_of_prediction(prediction))))
-    return spaced([table, model])
+        yield _cells(name, epoch, prediction.time_us, sure[place] if sure else None)
 
 
 def _cells(name: str, epoch: EpochPrediction, total_us: float,

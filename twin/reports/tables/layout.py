@@ -55,12 +55,12 @@ def natural_width(table: Table, console: Console) -> int:
     return Measurement.get(console, options, table).maximum
 
 
-def draw_bar(share: float, console: Console) -> str:
+def draw_bar(share: float, console: Console, cells: int = BAR_CELLS) -> str:
     """Draw a share, 0 to 1, as a bar of text; any share above zero shows."""
     full, eighths = ("█", "▏▎▍▌▋▊▉") if console.encoding.startswith("utf") else ("#", "")
     if not eighths:
-        return full * (max(1, round(share * BAR_CELLS)) if share > 0 else 0)
-    steps = max(1, round(share * BAR_CELLS * 8)) if share > 0 else 0
+        return full * (max(1, round(share * cells)) if share > 0 else 0)
+    steps = max(1, round(share * cells * 8)) if share > 0 else 0
     whole, rest = divmod(steps, 8)
     return full * whole + (eighths[rest - 1] if rest else "")
 

@@ -38,6 +38,7 @@ from twin.prediction.ledger import (
 )
 from twin.prediction.prediction import LayerPrediction, Prediction
 from twin.reports.tables.layout import (
+    BAR_CELLS,
     add_row,
     draw_bar,
     natural_width,
@@ -54,7 +55,7 @@ _SHORT_OPS = {"depthwise_conv_2d": "depthwise", "transpose_conv_2d": "deconv",
               "non_max_suppression": "suppression", "squared_difference": "square_diff"}
 """Names of operators where the terminal is narrow."""
 
-_DROP_ORDER = ("cum %", "MAC/B", "output", "bytes")
+_DROP_ORDER = ("cum %", "MAC/B", "output", "bytes", "bound", "epoch")
 """Columns given up, in this order, when even the narrow table does not fit."""
 
 
@@ -209,7 +210,17 @@ def layers_part(prediction: Prediction, ledger: Ledger, console: Console) -> Ren
 
 
 def bill_table(prediction: Prediction, ledger: Ledger, console: Console) -> Table:
-    """Return the bill: one row per cause and clock, with its share of the time."""
+    """Return the bill: one row per cause and clock, with its share of the time.
+
+    Its bars are as long as the console leaves room for.
+    """
+    table = _bill_table(prediction, ledger, console, BAR_CELLS)
+    over = natural_width(table, console) - console.width
+    return table if over <= 0 else _bill_table(prediction, ledger, console,
+                                               max(1, BAR_CELLS - over))
+
+
+def _bill_table(prediction: Prediction, ledger: Ledger, console: Console, cells: int) -> Table:
     lines = ledger.total
     clocks = list(cycles_by_clock(lines))
     times = [line_time_us(prediction, clock, prediction.bill.cycles(clock, cause))
@@ -226,7 +237,7 @@ def bill_table(prediction: Prediction, ledger: Ledger, console: Console) -> Tabl
         group = groups[cause]
         add_row(table, (group if group != last else "", cause, f"{lines[clock, cause]:,}",
                         *([clock] if len(clocks) > 1 else []), f"{ms:,.3f}", f"{share:.1f}",
-                        energy, draw_bar(share / largest, console)))
+                        energy, draw_bar(share / largest, console, cells)))
         last = group
     total = " + ".join(f"{count:,}" for count in cycles_by_clock(lines).values())
     add_row(table, ("total", "", total, *(["all"] if len(clocks) > 1 else []),
