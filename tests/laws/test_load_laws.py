@@ -13,7 +13,7 @@ from hwmodels.bus.contention import Load, check_loads
 from hwmodels.bus.events import run_bursts, simulate_bus
 from hwmodels.bus.interconnect import Interconnect, Master, Slave, Stream
 from hwmodels.bus.waiting import Demand, expect_waits
-from hwmodels.errors import BoardError, TwinError
+from hwmodels.errors import BoardError
 from twin.deployment.deployment import deploy
 from twin.prediction.prediction import predict
 
@@ -112,10 +112,7 @@ def test_more_megabytes_a_second_never_cost_less(network, name, master, memory, 
     board = load_board(name)
     most = highest_rate(board, master, memory)
     place = {"weights": memory} if role == "flash" else {"arena": memory}
-    try:
-        deployment = deploy(network, board, runtime="cmsis-nn", **place)
-    except TwinError as refusal:
-        pytest.skip(str(refusal))
+    deployment = deploy(network, board, runtime="cmsis-nn", **place)
     path = f"load.{master}"
     cycles = [predict(deployment).cycles]
     cycles += [predict(deployment.replace({

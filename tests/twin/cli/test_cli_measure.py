@@ -153,7 +153,7 @@ def test_an_emulator_that_dies_is_told_and_the_samples_stay(tmp_path):
          "mps2-an386", "--runs", "50000", "-o", str(folder)], stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE, text=True)
     samples = folder / "warm" / "samples.jsonl"
-    await_samples(process, samples, 20_000)
+    await_samples(process, samples, 40_000)
     children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
     os.kill(int(children[-1]), signal.SIGKILL)
     _, err = process.communicate(timeout=HANG_S)
