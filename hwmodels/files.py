@@ -68,7 +68,7 @@ def read_regular_text(path: str | Path, largest_bytes: int = LARGEST_BYTES) -> s
     return read_regular(path, largest_bytes).decode("utf-8")
 
 
-def write_whole(path: str | Path, content: bytes) -> None:
+def write_whole(path: str | Path, content: bytes, mode: int = 0o666) -> None:
     """Write a file whole or not at all.
 
     Parameters
@@ -77,6 +77,8 @@ def write_whole(path: str | Path, content: bytes) -> None:
         Of the file; where it is a link, of what the link names. Its folder exists.
     content : bytes
         All of it.
+    mode : int
+        Permissions of a new file, of which the user's mask takes some away.
 
     Raises
     ------
@@ -90,20 +92,20 @@ def write_whole(path: str | Path, content: bytes) -> None:
     /dev/stdout, is written to as it is.
     """
     target = Path(os.path.realpath(path))
-    mode = None
+    before = None
     with contextlib.suppress(FileNotFoundError):
-        mode = os.stat(target).st_mode
-    if mode is not None and not stat.S_ISREG(mode):
+        before = os.stat(target).st_mode
+    if before is not None and not stat.S_ISREG(before):
         with open(path, "wb") as stream:
             stream.write(content)
         return
     draft = target.with_name(f".{target.name[:200]}.{secrets.token_hex(8)}.tmp")
     try:
-        with open_exclusive(draft) as stream:
+        with open_exclusive(draft, mode) as stream:
             stream.write(content)
             stream.flush()
-            if mode is not None and hasattr(os, "fchmod"):
-                os.fchmod(stream.fileno(), stat.S_IMODE(mode))
+            if before is not None and hasattr(os, "fchmod"):
+                os.fchmod(stream.fileno(), stat.S_IMODE(before))
             os.fsync(stream.fileno())
         os.replace(draft, target)
     except BaseException:
@@ -113,12 +115,12 @@ def write_whole(path: str | Path, content: bytes) -> None:
     _sync_folder(target.parent)
 
 
-def open_exclusive(path: str | Path) -> BinaryIO:
+def open_exclusive(path: str | Path, mode: int = 0o666) -> BinaryIO:
     """Make a file and open it for writing; FileExistsError where there is one, or a link."""
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
     for name in ("O_NOFOLLOW", "O_CLOEXEC", "O_BINARY"):
         flags |= getattr(os, name, 0)
-    return open(os.open(path, flags, 0o666), "wb")
+    return open(os.open(path, flags, mode), "wb")
 
 
 def _sync_folder(folder: Path) -> None:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import argparse
 import datetime
-import os
 import sys
 import time
 from pathlib import Path
@@ -20,6 +19,7 @@ from benchmarks.accuracy.calibrated_report import make_calibrated_report
 from benchmarks.accuracy.instructions import check_pmu, check_simulator
 from benchmarks.accuracy.judgement import judge
 from benchmarks.accuracy.report import make_details, make_listing, make_summary
+from hwmodels.files import write_whole
 
 HERE = Path(__file__).parent
 COUNTS = HERE.parents[1] / "out" / "counts"
@@ -43,13 +43,6 @@ def replace_between(text: str, inner: str) -> str:
     return f"{before}{BEGIN}\n{inner}{END}{rest.split(END)[1]}"
 
 
-def write_whole(path: Path, text: str) -> None:
-    """Write a file in one step, so that a stopped run leaves the old one."""
-    partial = path.with_name(f".{path.name}.{os.getpid()}")
-    partial.write_text(text, encoding="utf-8")
-    partial.replace(path)
-
-
 def main() -> int:
     """Judge, print and record; returns the exit code."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.accuracy")
@@ -68,12 +61,12 @@ def main() -> int:
     results.mkdir(exist_ok=True)
     path = results / f"{date}{'-sealed' if sealed else ''}.txt"
     write_whole(path, "\n".join((report, make_details(judgement, checks),
-                                 make_listing(judgement, checks))))
+                                 make_listing(judgement, checks))).encode())
     print(f"{len(judgement.cases)} rows in {time.perf_counter() - start:.1f} s", file=sys.stderr)
     shown = (f"{report}\nBy board, runtime and network at stated prices, memory, and every fit "
              f"row: `{path.relative_to(PAGE.parents[1])}`.\n")
     try:
-        write_whole(PAGE, replace_between(PAGE.read_text(encoding="utf-8"), shown))
+        write_whole(PAGE, replace_between(PAGE.read_text(encoding="utf-8"), shown).encode())
     except (OSError, ValueError) as error:
         print(f"{PAGE}: not updated: {error}", file=sys.stderr)
         return 2

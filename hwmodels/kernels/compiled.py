@@ -99,7 +99,7 @@ class Store:
                 return None
             path = self.folder / "key"
             if not path.exists():
-                write_once(path, secrets.token_bytes(SECRET_BYTES))
+                write_private(path, secrets.token_bytes(SECRET_BYTES))
             found = path.read_bytes() if _is_own(os.lstat(path)) else b""
             if len(found) != SECRET_BYTES:  # damaged; what it guarded is of no more use
                 path.unlink()
@@ -135,12 +135,7 @@ class Store:
                 if path.name.count(".") == name.count(".") and \
                         path.name.rsplit(".", 2)[1] != sources:
                     path.unlink()
-            draft = self.folder / f".{secrets.token_hex(16)}"
-            try:
-                write_once(draft, self._seal(name, entry) + entry)
-                draft.replace(self.folder / name)
-            finally:
-                draft.unlink(missing_ok=True)
+            write_private(self.folder / name, self._seal(name, entry) + entry)
 
     def _seal(self, name: str, entry: bytes) -> bytes:
         hashed = hashlib.blake2b(name.encode(), key=self.key or b"", digest_size=SEAL_BYTES)
@@ -148,11 +143,11 @@ class Store:
         return hashed.digest()
 
 
-def write_once(path: Path, content: bytes) -> None:
-    """Make a file that its user alone reads; FileExistsError where there is one, or a link."""
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
-    with open(os.open(path, flags, 0o600), "wb") as stream:
-        stream.write(content)
+def write_private(path: Path, content: bytes) -> None:
+    """Write a file that its user alone reads, whole or not at all."""
+    from hwmodels.files import write_whole
+
+    write_whole(path, content, mode=0o600)
 
 
 def _is_own(found: os.stat_result) -> bool:

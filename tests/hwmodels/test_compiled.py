@@ -100,7 +100,7 @@ def test_a_full_disk_leaves_nothing_behind(tmp_path, monkeypatch):
     def refuse(*_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(compiled, "write_once", refuse)
+    monkeypatch.setattr(compiled, "write_private", refuse)
     store.save("one.source.others", b"code")
     assert sorted(os.listdir(tmp_path)) == ["key", "one.source.types"]
     assert store.load("one.source.others") is None

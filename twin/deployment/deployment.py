@@ -52,6 +52,8 @@ class Deployment:
         Names of the memories that hold them.
     notes : tuple of str
         Choices made on the way that a reader should know of.
+    chosen : tuple of str
+        Of them, what was said of the choice of the runtime; it goes with it.
     host : tuple of str
         Operators, or indices of layers, kept on the host core of an accelerator.
     weight_bits : int or None
@@ -90,6 +92,7 @@ class Deployment:
     arena_spill: tuple[str, ...] = ()
     own_scale: str | None = None
     scale_told: bool = False
+    chosen: tuple[str, ...] = ()
 
     @property
     def target(self) -> Target:
@@ -325,7 +328,7 @@ def deploy(model: str | Path | Graph, board: str | Path | Board, *, runtime: str
     placed = place(graph, machine, library, weights=weights, arena=arena,
                    code=dict(machine.placement)["code"])
     return dataclasses.replace(placed.noted((*graph.notes, *said), first=True),
-                               own_scale=_other_scale(stated, machine))
+                               chosen=said, own_scale=_other_scale(stated, machine))
 
 
 def place(graph: Graph, board: Board, runtime: Runtime, *, weights: str | None,
@@ -467,11 +470,11 @@ def _apply(before: Deployment, changes: Sequence[Change]) -> Deployment:
                 loads.append(change)
     placed = place(after.graph, after.board, after.runtime, weights=weights, arena=arena,
                    code=code, host=after.host, weight_bits=after.weight_bits)
-    chosen = tuple(note for note in before.notes if note.startswith("runtime:")
-                   and after.runtime is before.runtime)
+    chosen = before.chosen if after.runtime is before.runtime else ()
     placed = placed.noted((*after.graph.notes, *chosen), first=True)
     moved = dataclasses.replace(placed, weights_via=after.weights_via, tiles=after.tiles,
-                                own_scale=after.own_scale, scale_told=after.scale_told,
+                                chosen=chosen, own_scale=after.own_scale,
+                                scale_told=after.scale_told,
                                 loads=merge_loads(placed.board, after.loads, loads))
     _check(moved)
     return moved

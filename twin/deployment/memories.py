@@ -39,19 +39,27 @@ def align(size_bytes: int, alignment_bytes: int) -> int:
 
 def place_greedily(requests: Sequence[Buffer], alignment_bytes: int) -> None:
     """Set offsets: the largest first, each at the lowest offset free over its whole life."""
-    positions = 1 + max((request.last for request in requests), default=0)
-    alive: list[list[Buffer]] = [[] for _ in range(positions)]
-    begun: list[list[Buffer]] = [[] for _ in range(positions)]
+    beside = list_neighbours(requests)
+    placed: set[int] = set()
     order = sorted(range(len(requests)),
                    key=lambda i: (-requests[i].size_bytes, requests[i].first, i))
     for i in order:
-        request = requests[i]
-        life = range(request.first, request.last + 1)
-        beside = [*alive[request.first], *(other for at in life[1:] for other in begun[at])]
-        request.offset_bytes = find_offset(request, beside, alignment_bytes)
-        begun[request.first].append(request)
-        for at in life:
-            alive[at].append(request)
+        requests[i].offset_bytes = find_offset(
+            requests[i], (requests[j] for j in beside[i] if j in placed), alignment_bytes)
+        placed.add(i)
+
+
+def list_neighbours(buffers: Sequence[Buffer]) -> list[list[int]]:
+    """For each buffer those alive with it; the work is that of the pairs there are."""
+    beside: list[list[int]] = [[] for _ in buffers]
+    alive: list[int] = []
+    for i in sorted(range(len(buffers)), key=lambda i: buffers[i].first):
+        alive = [j for j in alive if buffers[j].last >= buffers[i].first]
+        for j in alive:
+            beside[i].append(j)
+            beside[j].append(i)
+        alive.append(i)
+    return beside
 
 
 def find_offset(buffer: Buffer, placed: Iterable[Buffer], alignment_bytes: int,

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from twin.deployment.memories import Buffer
+from twin.deployment.memories import Buffer, list_neighbours
 from twin.network.graph import Graph, Layer
 from twin.network.operators import is_alias
 
@@ -83,26 +83,13 @@ def place_overlapping(buffers: Sequence[Buffer], sizes_bytes: Sequence[int],
         lambda i: (-sizes_bytes[i], buffers[i].first),
         lambda i: (buffers[i].first, -sizes_bytes[i]),
         lambda i: (-buffers[i].last, -sizes_bytes[i]))
-    beside = _list_neighbours(buffers)
+    beside = list_neighbours(buffers)
     plans = [_place_in_order(sorted(range(len(buffers)), key=order), beside, sizes_bytes,
                              distances) for order in orders]
     best = min(plans, key=lambda offsets: _extent(offsets, sizes_bytes))
     lowest = min(best, default=0)
     for buffer, offset in zip(buffers, best, strict=True):
         buffer.offset_bytes = offset - lowest
-
-
-def _list_neighbours(buffers: Sequence[Buffer]) -> list[list[int]]:
-    """For each buffer those alive with it; the work is that of the pairs there are."""
-    beside: list[list[int]] = [[] for _ in buffers]
-    alive: list[int] = []
-    for i in sorted(range(len(buffers)), key=lambda i: buffers[i].first):
-        alive = [j for j in alive if buffers[j].last >= buffers[i].first]
-        for j in alive:
-            beside[i].append(j)
-            beside[j].append(i)
-        alive.append(i)
-    return beside
 
 
 def _extent(offsets: Sequence[int], sizes: Sequence[int]) -> int:

@@ -10,8 +10,7 @@ from twin.network.graph import Graph
 from twin.network.zoo.builder import PROBABILITY, Builder
 from twin.network.zoo.networks import (
     MOBILENET_V1_BLOCKS,
-    MOBILENET_V2_BLOCKS,
-    round_channels,
+    add_mobilenet_v2,
     start,
 )
 
@@ -61,23 +60,8 @@ def ssdlite_mobilenet_v2(name: str, width: float, resolution: int) -> Graph:
     Sandler et al., MobileNetV2, 2018, section 6.2.
     """
     net = start(name)
-    x = net.conv(net.input((1, resolution, resolution, 3)), round_channels(32 * width), 3, 2,
-                 activation="relu6")
-    maps = []
-    for expansion, channels, repeats, first_stride in MOBILENET_V2_BLOCKS:
-        for repeat in range(repeats):
-            stride = first_stride if repeat == 0 else 1
-            entry, depth = x, net.shape(x)[3]
-            if expansion > 1:
-                x = net.conv(x, depth * expansion, 1, activation="relu6")
-            if channels == 160 and repeat == 0:
-                maps.append(x)  # The expansion of the thirteenth block, at a sixteenth.
-            x = net.depthwise(x, 3, stride, activation="relu6")
-            x = net.conv(x, round_channels(channels * width), 1, activation=None)
-            if stride == 1 and net.shape(x) == net.shape(entry):
-                x = net.add(entry, x)
-    x = net.conv(x, max(1280, round_channels(1280 * width)), 1, activation="relu6")
-    maps.append(x)
+    expanded, x = add_mobilenet_v2(net, width, resolution)
+    maps = [expanded[13], x]  # The expansion of block 13, counted from 0, at a sixteenth.
     for depth in (512, 256, 256, 128):
         x = net.conv(x, _thin(depth // 2, width), 1, activation="relu6")
         x = net.depthwise(x, 3, 2, activation="relu6")

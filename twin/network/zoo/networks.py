@@ -151,20 +151,34 @@ def mobilenet_v2(name: str, width: float, resolution: int, classes: int = 1000) 
     Sandler et al., MobileNetV2, 2018.
     """
     net = start(name)
+    _, x = add_mobilenet_v2(net, width, resolution)
+    return net.finish(net.softmax(net.fully_connected(net.mean(x), classes)))
+
+
+def add_mobilenet_v2(net: Builder, width: float, resolution: int) -> tuple[list[int], int]:
+    """Add MobileNetV2 up to its last convolution; returns the expansion of each block, and it."""
     x = net.conv(net.input((1, resolution, resolution, 3)), round_channels(32 * width), 3, 2,
                  activation="relu6")
+    expanded = []
     for expansion, channels, repeats, first_stride in MOBILENET_V2_BLOCKS:
         for repeat in range(repeats):
-            stride = first_stride if repeat == 0 else 1
-            entry, depth = x, net.shape(x)[3]
-            if expansion > 1:
-                x = net.conv(x, depth * expansion, 1, activation="relu6")
-            x = net.depthwise(x, 3, stride, activation="relu6")
-            x = net.conv(x, round_channels(channels * width), 1, activation=None)
-            if stride == 1 and net.shape(x) == net.shape(entry):
-                x = net.add(entry, x)
-    x = net.conv(x, max(1280, round_channels(1280 * width)), 1, activation="relu6")
-    return net.finish(net.softmax(net.fully_connected(net.mean(x), classes)))
+            wide, x = _invert_residual(net, x, expansion, round_channels(channels * width),
+                                       first_stride if repeat == 0 else 1)
+            expanded.append(wide)
+    return expanded, net.conv(x, max(1280, round_channels(1280 * width)), 1, activation="relu6")
+
+
+def _invert_residual(net: Builder, source: int, expansion: int, channels: int, stride: int,
+                     kernel: int = 3) -> tuple[int, int]:
+    """Add an inverted residual block; returns its expansion and its output."""
+    wide = source
+    if expansion > 1:
+        wide = net.conv(source, net.shape(source)[3] * expansion, 1, activation="relu6")
+    x = net.depthwise(wide, kernel, stride, activation="relu6")
+    x = net.conv(x, channels, 1, activation=None)
+    if stride == 1 and net.shape(x) == net.shape(source):
+        x = net.add(source, x)
+    return wide, x
 
 
 def efficientnet_lite(name: str, resolution: int, classes: int = 1000) -> Graph:
@@ -178,14 +192,8 @@ def efficientnet_lite(name: str, resolution: int, classes: int = 1000) -> Graph:
     x = net.conv(net.input((1, resolution, resolution, 3)), 32, 3, 2, activation="relu6")
     for expansion, channels, repeats, first_stride, kernel in _EFFICIENTNET_BLOCKS:
         for repeat in range(repeats):
-            stride = first_stride if repeat == 0 else 1
-            entry, depth = x, net.shape(x)[3]
-            if expansion > 1:
-                x = net.conv(x, depth * expansion, 1, activation="relu6")
-            x = net.depthwise(x, kernel, stride, activation="relu6")
-            x = net.conv(x, channels, 1, activation=None)
-            if stride == 1 and net.shape(x) == net.shape(entry):
-                x = net.add(entry, x)
+            _, x = _invert_residual(net, x, expansion, channels,
+                                    first_stride if repeat == 0 else 1, kernel)
     x = net.conv(x, 1280, 1, activation="relu6")
     _, height, columns, _ = net.shape(x)
     x = net.pool("average_pool_2d", x, (height, columns))
