@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from hwmodels.errors import TwinError
     from twin.deployment.deployment import Deployment, deploy
+    from twin.learning.batch import Batch
     from twin.learning.portability.new_board import Wanted
     from twin.network.readers import read_model
     from twin.prediction.prediction import Prediction
@@ -45,12 +46,14 @@ if TYPE_CHECKING:
     from twin.verbs.plan import plan
     from twin.verbs.port import port
     from twin.verbs.predict import predict
+    from twin.verbs.predict_many import predict_many
     from twin.verbs.runtimes import list_runtimes, show_runtime
     from twin.verbs.whatif import what_if
 
 _HOMES = {
     "hwmodels.errors": ("TwinError",),
     "twin.deployment.deployment": ("Deployment", "deploy"),
+    "twin.learning.batch": ("Batch",),
     "twin.learning.portability.new_board": ("Wanted",),
     "twin.network.readers": ("read_model",),
     "twin.prediction.prediction": ("Prediction",),
@@ -76,6 +79,7 @@ _HOMES = {
     "twin.verbs.plan": ("plan",),
     "twin.verbs.port": ("port",),
     "twin.verbs.predict": ("predict",),
+    "twin.verbs.predict_many": ("predict_many",),
     "twin.verbs.runtimes": ("list_runtimes", "show_runtime"),
     "twin.verbs.whatif": ("what_if",),
 }
@@ -84,14 +88,16 @@ _HOMES = {
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
 
 __all__ = [
-    "Deployment", "MeasureOptions", "PowerRuns", "Prediction", "TwinError", "Wanted", "Watcher",
+    "Batch", "Deployment", "MeasureOptions", "PowerRuns", "Prediction", "TwinError", "Wanted",
+    "Watcher",
     "attribute", "build_firmware", "cache", "calibrate", "calibrate_published", "check",
     "compare", "compare_firmware", "compare_published", "deploy", "diagnose", "diff",
     "diff_series", "energy", "explain", "export_model", "flash_firmware", "import_log",
     "list_boards", "list_models", "list_paths", "list_runtimes", "list_terms",
     "list_virtual_boards",
     "measure", "measure_plan", "new_board", "plan", "port", "predict", "predict_compiled",
-    "read_model", "run_firmware", "show_board", "show_runtime", "to_document", "what_if"]
+    "predict_many", "read_model", "run_firmware", "show_board", "show_runtime", "to_document",
+    "what_if"]
 
 
 def __getattr__(name: str) -> Any:

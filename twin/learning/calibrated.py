@@ -227,18 +227,33 @@ def apply_calibration(deployment: Deployment, calibration: Calibration) -> Deplo
     Deployment
         Equal in everything but what things cost.
     """
-    factors = dict(zip(TIME_PRICES, calibration.time.factors, strict=True))
+    return apply_factors(
+        deployment, dict(zip(TIME_PRICES, calibration.time.factors.tolist(), strict=True)),
+        {} if calibration.energy is None else
+        dict(zip(ENERGY_PRICES, calibration.energy.factors.tolist(), strict=True)))
+
+
+def apply_factors(deployment: Deployment, time: Mapping[str, float],
+                  energy: Mapping[str, float]) -> Deployment:
+    """Return the deployment with factors on its prices; a price that is not named keeps its own.
+
+    Parameters
+    ----------
+    deployment : Deployment
+        With stated prices.
+    time, energy : mapping of str to float
+        Factors by price, of `TIME_PRICES` and `ENERGY_PRICES`.
+    """
     runtime = deployment.runtime
-    efficiency = {family: runtime.efficiency.get(family, 1.0) * float(factors[price])
+    efficiency = {family: runtime.efficiency.get(family, 1.0) * time.get(price, 1.0)
                   for price, families in FAMILIES_OF.items() for family in families}
-    powers = (np.ones(len(ENERGY_PRICES)) if calibration.energy is None
-              else calibration.energy.factors)
     return dataclasses.replace(
         deployment,
-        runtime=dataclasses.replace(runtime, efficiency=efficiency,
-                                    dispatch_cycles=runtime.dispatch_cycles * factors["call"]),
-        board=_reprice(deployment.board, float(factors["memory"]),
-                       dict(zip(ENERGY_PRICES, (float(power) for power in powers), strict=True))))
+        runtime=dataclasses.replace(
+            runtime, efficiency=efficiency,
+            dispatch_cycles=runtime.dispatch_cycles * time.get("call", 1.0)),
+        board=_reprice(deployment.board, time.get("memory", 1.0),
+                       {name: energy.get(name, 1.0) for name in ENERGY_PRICES}))
 
 
 def _reprice(board: Board, memory: float, powers: dict[str, float]) -> Board:

@@ -1,0 +1,119 @@
+"""Many predictions at once are what `predict` says of each."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import twin
+from twin.errors import UsageError
+from twin.learning.calibrated import choose_calibration, predict_calibrated
+from twin.learning.tally import TIME_PRICES
+
+
+@pytest.fixture(scope="module")
+def kws():
+    return twin.deploy("kws", "nucleo_l4r5zi")
+
+
+def check_row(batch, row, made) -> None:
+    """Demand that a row is a prediction."""
+    def close(found, wanted) -> None:
+        assert found == pytest.approx(np.nan if wanted is None else wanted, rel=1e-12, abs=1e-12,
+                                      nan_ok=True)
+
+    certainty, clock = made.certainty, made.clock
+    close(batch.time_us[row], made.time_us)
+    close(batch.cycles[row], made.cycles)
+    close(batch.energy_uj[row], made.energy_uj)
+    intervals = [None, None] if certainty is None else [certainty.time_us, certainty.energy_uj]
+    for name, unit, interval in zip(("time", "energy"), ("us", "uj"), intervals, strict=True):
+        for end in ("low", "high"):
+            close(getattr(batch, f"{name}_{end}_{unit}")[row],
+                  None if interval is None else getattr(interval, end))
+    assert (batch.ram_bytes[row], batch.flash_bytes[row]) == (made.ram_bytes, made.flash_bytes)
+    for column, cause in enumerate(batch.causes):
+        close(batch.cause_cycles[row, column], made.bill.cycles(clock, cause))
+        close(batch.cause_pj[row, column], made.bill.energy_pj(cause))
+    close(np.nansum(batch.cause_us[row]), made.time_us)
+    if batch.layers is not None:
+        for column, layer in enumerate(made.layers):
+            close(batch.layers.time_us[row, column], layer.time_us)
+            close(batch.layers.energy_uj[row, column], layer.energy_uj)
+            if certainty is not None and certainty.layers:
+                close(batch.layers.time_low_us[row, column], certainty.layers[column].time_us.low)
+        assert np.isnan(batch.layers.time_us[row, len(made.layers):]).all()
+
+
+def test_rows_are_what_predict_says(kws) -> None:
+    h7 = twin.deploy("ad", "nucleo_h7a3zi_q", runtime="tflm-cmsis-nn")
+    slow = kws.replace({"clocks.cpu.frequency_hz": "16MHz"})
+    for calibration in ("auto", "none"):
+        batch = twin.predict_many([kws, h7, slow], layers=True, calibration=calibration)
+        for row, one in enumerate((kws, h7, slow)):
+            check_row(batch, row, twin.predict(one, calibration=calibration))
+
+
+def test_voltage_and_wait_states_follow_a_varied_clock(kws) -> None:
+    clocks = [8e6, 16e6, 26e6, 40e6, 80e6, 120e6]
+    batch = twin.predict_many(kws, vary={"clocks.cpu.frequency_hz": np.array(clocks)})
+    for row, clock in enumerate(clocks):
+        check_row(batch, row, twin.predict(kws.replace({"clocks.cpu.frequency_hz": clock})))
+
+
+@pytest.mark.parametrize("calibration", ["auto", "none"])
+def test_learnt_factors_are_varied(kws, calibration) -> None:
+    batch = twin.predict_many(kws, calibration=calibration, vary={
+        "learnt.time.memory": [0.5, 2.0], "learnt.energy.leakage": 3.0})
+    for row, factor in enumerate((0.5, 2.0)):
+        chosen = choose_calibration(kws, calibration)
+        if chosen is None:
+            waits = twin.predict(kws, calibration="none").bill.cycles("cpu", "flash_wait")
+            at = batch.causes.index("flash_wait")
+            assert batch.cause_cycles[row, at] == pytest.approx(factor * waits)
+            assert np.isnan(batch.time_low_us[row])
+            continue
+        import dataclasses
+
+        log = chosen.time.log.copy()
+        log[TIME_PRICES.index("memory")] = np.log(factor)
+        energy = chosen.energy.log.copy()
+        energy[-1] = np.log(3.0)
+        check_row(batch, row, predict_calibrated(kws, calibration=dataclasses.replace(
+            chosen, time=dataclasses.replace(chosen.time, log=log),
+            energy=dataclasses.replace(chosen.energy, log=energy))))
+
+
+def test_what_cannot_be_is_a_row_where_it_is_kept(kws) -> None:
+    vary = {"clocks.cpu.frequency_hz": [80e6, 500e6, "40MHz"]}
+    with pytest.raises(twin.TwinError, match="500 MHz is above"):
+        twin.predict_many(kws, vary=vary)
+    batch = twin.predict_many(kws, vary=vary, errors="keep")
+    assert [one.row for one in batch.failures] == [1]
+    assert np.isnan(batch.time_us).tolist() == [False, True, False]
+    assert batch.ram_bytes[1] == -1 and "500 MHz" in str(batch.failures[0].error)
+
+
+@pytest.mark.parametrize(("vary", "said"), [
+    ({"learnt.time.memroy": [1.0]}, "did you mean 'learnt.time.memory'|learnt.time.memory"),
+    ({"learnt.time.memory": [1.0, -1.0]}, "-1; accepted: numbers above 0"),
+    ({"learnt.time.memory": ["x"]}, "accepted: numbers above 0"),
+    ({"learnt.time.memory": [1.0, 2.0], "learnt.time.call": [1.0, 2.0, 3.0]},
+     "2 values where others have 3"),
+    ({"clocks.cpu.frequency_hz": []}, "no values"),
+])
+def test_a_variation_that_means_nothing_is_refused(kws, vary, said) -> None:
+    with pytest.raises(UsageError, match=said):
+        twin.predict_many(kws, vary=vary)
+
+
+def test_only_deployments_are_taken(kws) -> None:
+    with pytest.raises(UsageError, match="is no deployment"):
+        twin.predict_many("kws")
+    with pytest.raises(UsageError, match="is no deployment"):
+        twin.predict_many(["kws"])
+    with pytest.raises(UsageError, match="accepted with one deployment"):
+        twin.predict_many([kws], vary={"learnt.time.memory": [1.0]})
+    with pytest.raises(UsageError, match="errors 'drop'; accepted: raise, keep"):
+        twin.predict_many(kws, errors="drop")
+    assert len(twin.predict_many([])) == 0
