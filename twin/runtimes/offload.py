@@ -16,6 +16,9 @@ from twin.errors import RuntimeRefusedError
 from twin.network.operators import OPERATORS
 from twin.runtimes.units import UnitRules
 
+INPUT_COPIES = ("none", "plain", "scattered")
+"""What is done with an input image first: read as it is; copied; copied an element a beat."""
+
 Number = Callable[[str, Any], float]
 """(key, leaf of the file) -> its value, its fact kept."""
 
@@ -89,6 +92,8 @@ class Offload:
         How a layer becomes work for units, and which layers share an epoch.
     spread : Spread
         How far predictions are off; wide and assumed where the file does not say.
+    input_copy : str
+        One of `INPUT_COPIES`.
     """
 
     family: str
@@ -97,6 +102,7 @@ class Offload:
     move_cycles: float
     rules: UnitRules
     spread: Spread = Spread()
+    input_copy: str = "none"
 
 
 def read_offload(where: str, leaves: Mapping[str, Any], number: Number) -> Offload:
@@ -120,10 +126,10 @@ def read_offload(where: str, leaves: Mapping[str, Any], number: Number) -> Offlo
     kind = _find_rules(where, str(leaves.get("rules", "by-role")))
     needed = ("family", *(part.name for part in dataclasses.fields(kind)), "host_operators",
               "moved_operators", "move_cycles")
+    known = (*needed, "rules", "spread", "input_copy")
     for key in leaves:
-        if key not in (*needed, "rules", "spread"):
-            raise RuntimeRefusedError(f"{where}.{key}: unknown key; "
-                                      + did_you_mean(key, (*needed, "rules", "spread")))
+        if key not in known:
+            raise RuntimeRefusedError(f"{where}.{key}: unknown key; {did_you_mean(key, known)}")
     missing = [key for key in needed if key not in leaves]
     if missing:
         raise RuntimeRefusedError(f"{where}.{missing[0]}: missing")
@@ -132,8 +138,13 @@ def read_offload(where: str, leaves: Mapping[str, Any], number: Number) -> Offlo
             if op not in OPERATORS:
                 raise RuntimeRefusedError(f"{where}.{key}: no operator {op!r}; "
                                           + did_you_mean(op, OPERATORS))
+    copied = str(leaves.get("input_copy", "none"))
+    if copied not in INPUT_COPIES:
+        raise RuntimeRefusedError(f"{where}.input_copy: {copied!r}; accepted: "
+                                  + ", ".join(INPUT_COPIES))
     return Offload(
-        family=str(leaves["family"]), host_operators=tuple(leaves["host_operators"]),
+        input_copy=copied, family=str(leaves["family"]),
+        host_operators=tuple(leaves["host_operators"]),
         moved_operators=tuple(leaves["moved_operators"]),
         rules=_read_rules(kind, where, leaves, number),
         move_cycles=number("offload.move_cycles", leaves["move_cycles"]),

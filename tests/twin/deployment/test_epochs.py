@@ -8,6 +8,7 @@ from made_graphs import one_layer, tensor
 
 from benchmarks.accuracy.npu_speech import build_speech_network
 from hwmodels.board.file import change_board, load_board
+from hwmodels.npu.compiler import estimate_max_cycles
 from twin.deployment.accelerator.epochs import Planner, plan_steps
 from twin.deployment.deployment import deploy
 from twin.errors import RuntimeRefusedError, UsageError
@@ -22,7 +23,9 @@ NPU = BOARD.npu
 
 
 def planner(version="3.0.0", **changes):
-    return Planner(**{"npu": NPU, "offload": load_runtime(f"neural-art@{version}").offload,
+    """What plans layers; images are read as they are, so a layer alone is one step."""
+    offload = replace(load_runtime(f"neural-art@{version}").offload, input_copy="none")
+    return Planner(**{"npu": NPU, "offload": offload,
                       "weights": "flash", "arena": "npu_ram"} | changes)
 
 
@@ -167,13 +170,34 @@ def test_both_forms_of_a_network_give_the_same_epochs(build, tmp_path):
         return ([replace(epoch, name="") for epoch in made if epoch.kind != "copy"],
                 [epoch for epoch in made if epoch.kind == "copy"])
 
-    (tflite, none), (onnx, transposes) = epochs("net.tflite"), epochs("net.onnx")
-    assert not none and transposes  # an ONNX file's tensors are channel first
+    (tflite, copies), (onnx, transposes) = epochs("net.tflite"), epochs("net.onnx")
+    # Images are copied once in either form; outputs of an ONNX file are channel first, too.
+    assert 0 < len(copies) <= len(transposes)
     assert [(e.kind, e.units, e.operations, e.layers) for e in tflite] == [
         (e.kind, e.units, e.operations, e.layers) for e in onnx]
     assert [[(one.direction, one.bytes, one.pattern, one.operand) for one in e.engines]
             for e in tflite] == [[(one.direction, one.bytes, one.pattern, one.operand)
                                   for one in e.engines] for e in onnx]
+
+
+@pytest.mark.parametrize(("version", "sums", "expected"), [
+    # max cycles of the compilers' first epoch of mobilenet_v2_0.5_128: c_info.json of 3.0.0, and of
+    # 2.1.0, which adds the reads and the writes of a pool
+    ("3.0.0", False, 61440), ("2.0.0", True, 15360)])
+def test_images_are_copied_first_as_the_compilers_reports_say(version, sums, expected):
+    graph = convolution(128, 3, 8, kernel=3, stride=2)
+    asked = replace(planner(version), offload=load_runtime(f"neural-art@{version}").offload)
+    copy, layer = plan_steps(graph, asked)
+    assert (copy.epoch.kind, copy.layers, layer.epoch.kind) == ("copy", (0,), "hw")
+    assert [(e.direction, e.bytes) for e in copy.epoch.engines] == [("in", 49152), ("out", 49152)]
+    assert estimate_max_cycles(copy.epoch, replace(NPU, sums_directions=sums)) == expected
+
+
+def test_what_the_host_reads_first_is_not_copied():
+    graph = convolution(128, 3, 8, kernel=3, stride=2)
+    asked = replace(planner(host=("conv_2d",)),
+                    offload=load_runtime("neural-art@3.0.0").offload)
+    assert [step.kind for step in plan_steps(graph, asked)] == ["host"]
 
 
 def test_a_chain_ends_where_units_run_out():

@@ -19,6 +19,7 @@ from twin.deployment.accelerator.grouping import (
     streamed_inputs,
 )
 from twin.deployment.accelerator.streams import (
+    copy_image,
     move_tensors,
     pool_of,
     read_activation,
@@ -29,6 +30,7 @@ from twin.deployment.accelerator.streams import (
 )
 from twin.deployment.costs import Step
 from twin.network.graph import DTYPE_BITS, Graph, Tensor
+from twin.network.operators import is_alias
 
 
 def plan_steps(graph: Graph, planner: Planner, pools: Mapping[int, str] | None = None,
@@ -49,11 +51,11 @@ def plan_steps(graph: Graph, planner: Planner, pools: Mapping[int, str] | None =
     Returns
     -------
     tuple of Step
-        Every layer is in exactly one step, and in one more for each input or output transposed and
-        for its weights where they are staged.
+        Every layer is in exactly one step, and in one more for each input copied, each input or
+        output transposed and for its weights where they are staged.
     """
     plan = _Plan(graph, planner, pools or {}, grouping or plan_groups(graph, planner))
-    steps = plan.transpose_inputs() if planner.channel_first else []
+    steps = plan.copy_inputs()
     for group in plan.grouping.groups:
         steps += [*plan.stage_weights(group), plan.make_step(group)]
     return (*steps, *(plan.transpose_outputs() if planner.channel_first else ()))
@@ -180,16 +182,25 @@ class _Plan:
             operations=(("memcpy.identity", 1),),
             layers=(self.graph.layers[position].index,)))
 
-    def transpose_inputs(self) -> list[Step]:
-        """Layout transposes of inputs that arrive channel first, one epoch each."""
-        graph, steps = self.graph, []
+    def copy_inputs(self) -> list[Step]:
+        """Transpose inputs that come channel first, copy images as the runtime says, an epoch each.
+
+        A copy is made for an epoch; an operator of the host reads what the application wrote. An
+        input of one channel, both of whose layouts are the same, is taken to need none (assumed).
+        """
+        graph, rule, steps = self.graph, self.planner.offload.input_copy, []
         for tensor_id in graph.inputs:
             tensor = graph.tensors[tensor_id]
             reader = next((position for position, layer in enumerate(graph.layers)
-                           if tensor_id in layer.inputs), None)
-            if reader is not None and self._has_layout(tensor):
+                           if tensor_id in layer.inputs and not is_alias(layer)), None)
+            if reader is None or not self._has_layout(tensor):
+                continue
+            if self.planner.channel_first:
                 steps.append(self._copy_step(
                     reader, transpose_layout(tensor, self.pool(tensor_id))))
+            elif rule != "none" and not self.grouping.reasons[reader]:
+                steps.append(self._copy_step(reader, copy_image(
+                    tensor, self.pool(tensor_id), scattered=rule == "scattered")))
         return steps
 
     def transpose_outputs(self) -> list[Step]:

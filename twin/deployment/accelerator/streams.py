@@ -98,8 +98,13 @@ def move_tensors(graph: Graph, layer: Layer, pool: Callable[[int], str]) -> list
 
 def transpose_layout(tensor: Tensor, pool: str) -> list[StreamEngine]:
     """Engines that turn a tensor from channel-first to channel-last, an element a beat."""
+    return copy_image(tensor, pool, scattered=True)
+
+
+def copy_image(tensor: Tensor, pool: str, *, scattered: bool) -> list[StreamEngine]:
+    """Engines that copy an input within its pool; `scattered`: written an element a beat."""
     return [read_activation(tensor, pool, scattered=False),
-            write_activation(tensor, pool, scattered=True)]
+            write_activation(tensor, pool, scattered=scattered)]
 
 
 def _activation(tensor: Tensor, pool: str, direction: str, scattered: bool,
