@@ -107,7 +107,7 @@ def list_best(board: Board) -> tuple[str, ...]:
     rows = list_measured()
     near = [row for row in rows if row.board == board.name] or [
         row for row in rows
-        if row.core == board.core.model and _maker(row.soc) == _maker(board.soc)
+        if row.core == board.core.model and maker_of(row.soc) == maker_of(board.soc)
         and load_runtime(row.runtime).offload is None]
     libraries = Counter[str]()
     newest: dict[str, Measured] = {}
@@ -120,8 +120,8 @@ def list_best(board: Board) -> tuple[str, ...]:
     return tuple(newest[library].runtime for library, _ in libraries.most_common())
 
 
-def _maker(soc: str) -> str:
-    """Letters the names of one maker's parts begin with."""
+def maker_of(soc: str) -> str:
+    """Return the letters the names of one maker's parts begin with."""
     found = re.match("[a-z]+", soc.lower())
     return found[0] if found else soc
 

@@ -1,0 +1,321 @@
+"""What a study varies: axes and their values, and the points of the space they span.
+
+An axis is a model, a board, a runtime, a clock, a variant of the network, or any what-if path. Some
+values depend on the others of a point (`each` clock of a board), so a space is walked axis by axis.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from calibration.fitting.overlay import list_measured
+from hwmodels.board.facts import Board
+from hwmodels.errors import extra_missing
+from twin.errors import UsageError
+from twin.network.graph import Graph
+from twin.runtimes.choice import list_best, maker_of
+from twin.runtimes.runtime import list_runtimes, load_runtime
+
+if TYPE_CHECKING:
+    import numpy as np
+
+NAMED = ("model", "board", "runtime", "clock", "variant")
+"""Axes that are no what-if path, in the order a point is made."""
+
+BEST, MEASURED, EACH = "best", "measured", "each"
+"""Values that stand for others: the runtime best known on the board; those measured there or on its
+core; every one that may run. Of a clock, `each`: the highest of every voltage scale."""
+
+NOT_OFFERED = ("unknown", "float-reference")
+"""Runtimes `each` leaves out: no library of that name exists."""
+
+METHODS = ("sobol", "lhs", "random")
+"""Ways to sample: Sobol's sequence (scrambled), Latin hypercube, independent draws."""
+
+Value = str | float | int | Graph | Board
+Point = Mapping[str, Value]
+"""A value by axis."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Span:
+    """A range of numbers, written LOW..HIGH or LOW..HIGH:COUNT.
+
+    Parameters
+    ----------
+    low, high : float
+        Its ends, in `unit`.
+    unit : str
+        As written; "" for none.
+    count : int or None
+        How many evenly spaced values a grid takes; None: it can only be sampled.
+    """
+
+    low: float
+    high: float
+    unit: str = ""
+    count: int | None = None
+
+    def at(self, share: float) -> str:
+        """Return the value at a share of the way, 0 to 1, as text."""
+        return f"{self.low + share * (self.high - self.low):.10g}{self.unit}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Axis:
+    """One thing that varies.
+
+    Parameters
+    ----------
+    name : str
+        "model", "board", "runtime", "clock", "variant" or a what-if path.
+    values : tuple
+        What it takes, in order; names and texts as options take them, graphs and boards as they
+        are.
+    span : Span or None
+        A range instead of values.
+    """
+
+    name: str
+    values: tuple[Value, ...] = ()
+    span: Span | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse an axis of nothing, and a value twice."""
+        if not self.values and self.span is None:
+            raise UsageError(f"{self.name}: has no values")
+        names = [label(value) for value in self.values]
+        twice = next((name for name in names if names.count(name) > 1), None)
+        if twice is not None:
+            raise UsageError(f"{self.name} {twice!r}: is given twice")
+
+    def list_values(self, point: Point) -> tuple[Value, ...]:
+        """Return its values beside those a point already has."""
+        if self.span is not None:
+            if self.span.count is None:
+                raise UsageError(f"{self.name}: a range has no end of values; accepted: "
+                                 "LOW..HIGH:COUNT, a list, or a sample such as sobol:500")
+            steps = max(self.span.count - 1, 1)
+            return tuple(self.span.at(step / steps) for step in range(self.span.count))
+        found: dict[str, Value] = {}
+        for value in self.values:
+            for one in _expand(self.name, value, point):
+                found.setdefault(label(one), one)
+        return tuple(found.values())
+
+    def at(self, share: float, point: Point) -> Value:
+        """Return the value at a share of the way, 0 up to 1."""
+        if self.span is not None and self.span.count is None:
+            return self.span.at(share)
+        values = self.list_values(point)
+        return values[min(int(share * len(values)), len(values) - 1)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sample:
+    """Points drawn instead of all: a method of `METHODS`, how many, and a seed."""
+
+    method: str
+    count: int
+    seed: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Space:
+    """What a study covers: every combination of its axes, or a sample of them."""
+
+    axes: tuple[Axis, ...]
+    sample: Sample | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse an axis twice; put the named ones first, as others depend on them."""
+        names = [axis.name for axis in self.axes]
+        twice = next((name for name in names if names.count(name) > 1), None)
+        if twice is not None:
+            raise UsageError(f"{twice}: is an axis twice; accepted: one list of all its values")
+        order = {name: place for place, name in enumerate(NAMED)}
+        object.__setattr__(self, "axes", tuple(sorted(
+            self.axes, key=lambda axis: order.get(axis.name, len(order)))))
+
+    def list_points(self) -> tuple[Point, ...]:
+        """Return its points in order: the last axis moves fastest; a sample holds none twice."""
+        if self.sample is None:
+            return tuple(self._walk({}, self.axes))
+        found: dict[tuple[str, ...], Point] = {}
+        for shares in draw_shares(self.sample, len(self.axes)):
+            point: dict[str, Value] = {}
+            for axis, share in zip(self.axes, shares, strict=True):
+                point[axis.name] = axis.at(float(share), point)
+            found.setdefault(tuple(map(label, point.values())), point)
+        return tuple(found.values())
+
+    def _walk(self, point: Point, axes: Sequence[Axis]) -> Iterator[Point]:
+        if not axes:
+            yield dict(point)
+            return
+        for value in axes[0].list_values(point):
+            yield from self._walk({**point, axes[0].name: value}, axes[1:])
+
+
+def make_space(models: Iterable[Value], boards: Iterable[Value], *,
+               runtimes: Iterable[str] = (), clocks: Iterable[str] = (),
+               variants: Iterable[str] = (),
+               settings: Mapping[str, object] | None = None,
+               sample: str | Sample | None = None) -> Space:
+    """Return the space of models on boards, with what else varies.
+
+    Parameters
+    ----------
+    models, boards : iterable
+        Names, files, graphs or boards.
+    runtimes, clocks, variants : iterable of str, optional
+        Values of these axes; nothing: the default of each deployment.
+    settings : mapping of str to list or text, optional
+        What-if path to its values: a list, "a,b,c", "LOW..HIGH:COUNT" or, sampled, "LOW..HIGH".
+    sample : str or Sample, optional
+        "sobol:500", "lhs:100" or "random:50"; None: every combination.
+    """
+    named = {"model": tuple(models), "board": tuple(boards), "runtime": tuple(runtimes),
+             "clock": tuple(clocks), "variant": tuple(variants)}
+    for needed in ("model", "board"):
+        if not named[needed]:
+            raise UsageError(f"no {needed}; accepted: one or more")
+    axes = [Axis(name=name, values=values) for name, values in named.items() if values]
+    axes += [read_axis(path, values) for path, values in (settings or {}).items()]
+    return Space(axes=tuple(axes),
+                 sample=read_sample(sample) if isinstance(sample, str) else sample)
+
+
+def read_axis(path: str, values: object) -> Axis:
+    """Read the values of a path: a list, or text as `--set PATH=VALUES` has it.
+
+    Parameters
+    ----------
+    path : str
+        What-if path, or a name of `NAMED`.
+    values : object
+        A list or tuple; "a,b,c"; "a;b" where values have commas; "LOW..HIGH" or "LOW..HIGH:COUNT".
+    """
+    if isinstance(values, str) and ".." in values:
+        return Axis(name=path, span=_read_span(path, values))
+    if isinstance(values, str):
+        parts = values.split(";") if ";" in values else values.split(",")
+        if not all(part.strip() for part in parts):
+            raise UsageError(f"{path}={values}: a value is empty")
+        return Axis(name=path, values=tuple(part.strip() for part in parts))
+    if isinstance(values, Sequence):
+        return Axis(name=path, values=tuple(values))
+    return Axis(name=path, values=(values,))  # type: ignore[arg-type]
+
+
+def read_sample(text: str, seed: int = 0) -> Sample:
+    """Read METHOD:COUNT, such as "sobol:500"."""
+    method, _, count = text.partition(":")
+    if method not in METHODS or not count.isdecimal() or not 0 < int(count) <= 1_000_000:
+        raise UsageError(f"--sample {text!r}; accepted: {', '.join(METHODS)} with how many, such "
+                         "as sobol:500")
+    return Sample(method=method, count=int(count), seed=seed)
+
+
+def draw_shares(sample: Sample, axes: int) -> np.ndarray:
+    """Return points of the unit cube, shape (count, axes); the same seed draws the same points.
+
+    Raises
+    ------
+    ToolMissingError
+        Without SciPy, for any method but "random".
+    """
+    import numpy as np
+
+    if sample.method == "random":
+        return np.random.default_rng(sample.seed).random((sample.count, axes))
+    try:
+        from scipy.stats import qmc
+    except ImportError as error:
+        raise extra_missing("samples", "SciPy", "fit") from error
+    if sample.method == "lhs":
+        drawn: np.ndarray = qmc.LatinHypercube(d=axes, rng=sample.seed).random(sample.count)
+        return drawn
+    power = max(sample.count - 1, 0).bit_length()
+    points: np.ndarray = qmc.Sobol(d=axes, rng=sample.seed).random_base2(power)
+    return points[:sample.count]
+
+
+def label(value: Any) -> str:
+    """Return what a value is called in a table."""
+    if isinstance(value, (Graph, Board)):
+        return value.name
+    return f"{value:.10g}" if isinstance(value, float) else str(value)
+
+
+def _expand(name: str, value: Value, point: Point) -> Iterable[Value]:
+    """Return what a value stands for on the board of a point."""
+    if name not in ("runtime", "clock") or value not in (MEASURED, EACH):
+        return (value,)
+    board = point.get("board")
+    if board is None:
+        raise UsageError(f"{name} {value}: depends on the board, and there is none")
+    if not isinstance(board, Board):
+        from hwmodels.board.file import load_board
+
+        board = load_board(str(board))
+    if name == "clock":
+        return list_clocks(board)
+    return list_measured_runtimes(board) if value == MEASURED else list_each_runtime(board)
+
+
+def list_clocks(board: Board) -> tuple[str, ...]:
+    """Return clocks worth trying: the board's own, and the highest of each lower voltage scale."""
+    own = board.clock(board.core.clock).frequency_hz
+    table = f"clocks.{board.core.clock}.max_hz_by_scale."
+    highest = {float(fact.value) for fact in board.facts  # type: ignore[arg-type]
+               if fact.path.startswith(table) and isinstance(fact.value, (int, float))}
+    return tuple(f"{hertz / 1e6:.10g}MHz" for hertz in sorted({own, *highest}, reverse=True)
+                 if hertz <= own)
+
+
+def list_measured_runtimes(board: Board) -> tuple[str, ...]:
+    """Return runtimes measured on a board, or on its core in parts of its maker."""
+    return list_best(board) or (BEST,)
+
+
+def list_each_runtime(board: Board) -> tuple[str, ...]:
+    """Return every library a board may have, at the release measured there, else its newest.
+
+    Notes
+    -----
+    A closed library is offered on parts of the makers it was measured on, a library for an
+    accelerator where there is one; builds of our own programs and debug builds are left out.
+    """
+    measured = list_measured_runtimes(board)
+    found = {identity.partition("@")[0]: identity for identity in measured if identity != BEST}
+    makers: dict[str, set[str]] = {}
+    for row in list_measured():
+        makers.setdefault(row.runtime.partition("@")[0], set()).add(maker_of(row.soc))
+    newest: dict[str, str] = {}
+    for runtime in map(load_runtime, list_runtimes()):
+        closed = runtime.structure == "assumed" and runtime.name in makers
+        if not (runtime.is_compiled or runtime.name in NOT_OFFERED
+                or "-" in runtime.version or (runtime.offload is not None and board.npu is None)
+                or (closed and maker_of(board.soc) not in makers[runtime.name])
+                or ("cmsis" in runtime.name and not board.core.isa.startswith("arm"))):
+            newest[runtime.name] = runtime.identity
+    return tuple({**found, **{name: identity for name, identity in newest.items()
+                              if name not in found}}.values())
+
+
+def _read_span(path: str, text: str) -> Span:
+    number = r"\s*([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*([A-Za-z/]*)\s*"
+    found = re.fullmatch(rf"{number}\.\.{number}(?::(\d+))?", text)
+    if found is None or (found[2] and found[2] != found[4]):
+        raise UsageError(f"{path}={text}: is no range; accepted: LOW..HIGH with one unit, such as "
+                         "80..280MHz, or LOW..HIGH:COUNT for a grid")
+    low, high = float(found[1]), float(found[3])
+    count = None if found[5] is None else int(found[5])
+    if not low < high or count == 0 or not all(map(math.isfinite, (low, high))):
+        raise UsageError(f"{path}={text}: is no range; accepted: LOW below HIGH, COUNT from 1 on")
+    return Span(low=low, high=high, unit=found[4], count=count)

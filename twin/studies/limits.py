@@ -1,0 +1,182 @@
+"""Limits of a design, and how sure it is that a prediction meets them all.
+
+Limits are written as people write them: "100ms", "5mJ", "256KiB", "12USD".
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, fields
+from statistics import NormalDist
+
+import numpy as np
+
+from calibration.fitting.intervals import Interval
+from hwmodels.quantities import UNITS, read_quantity
+from twin.errors import UsageError
+from twin.prediction.limits import probability_above
+
+UNIT_OF = {"max_ms": ("ns", "ms"), "max_uj": ("pj", "uJ"), "max_ram": ("bytes", "B"),
+           "max_flash": ("bytes", "B"), "max_usd": ("", "")}
+"""Dimension of each limit, and the unit of a bare number."""
+
+_STEPS = np.linspace(-8.0, 8.0, 1601)
+_DENSITY = np.exp(-_STEPS**2 / 2) / math.sqrt(2 * math.pi) * (_STEPS[1] - _STEPS[0])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """The largest values a design may have; None: any.
+
+    Parameters
+    ----------
+    max_time_us, max_energy_uj : float, optional
+        Of one inference.
+    max_ram_bytes, max_flash_bytes : float, optional
+        Of the deployment.
+    max_price_usd : float, optional
+        Of the part or the board.
+    """
+
+    max_time_us: float | None = None
+    max_energy_uj: float | None = None
+    max_ram_bytes: float | None = None
+    max_flash_bytes: float | None = None
+    max_price_usd: float | None = None
+
+    def __bool__(self) -> bool:
+        """Whether any limit is set."""
+        return any(getattr(self, field.name) is not None for field in fields(self))
+
+    def list_limits(self) -> tuple[tuple[str, float], ...]:
+        """Return the limits that are set, by the quantity they hold: `results.QUANTITIES`."""
+        return tuple((field.name.removeprefix("max_"), limit) for field in fields(self)
+                     if (limit := getattr(self, field.name)) is not None)
+
+
+def read_limits(*, max_ms: float | str | None = None, max_uj: float | str | None = None,
+                max_ram: float | str | None = None, max_flash: float | str | None = None,
+                max_usd: float | str | None = None) -> Limits:
+    """Read limits as people write them.
+
+    Parameters
+    ----------
+    max_ms, max_uj : float or str, optional
+        Longest time and most energy of an inference: a bare number in ms and uJ, or "0.1s", "5mJ".
+    max_ram, max_flash : float or str, optional
+        Bytes, or "256KiB".
+    max_usd : float or str, optional
+        US dollars, "12", "12USD" or "$12".
+
+    Raises
+    ------
+    UsageError
+        For what is no number above 0 with a unit it may have.
+    """
+    def read(name: str, given: float | str | None, factor: float) -> float | None:
+        return None if given is None else factor * _read(name, given)
+
+    return Limits(max_time_us=read("max_ms", max_ms, 1e3), max_energy_uj=read("max_uj", max_uj, 1),
+                  max_ram_bytes=read("max_ram", max_ram, 1),
+                  max_flash_bytes=read("max_flash", max_flash, 1),
+                  max_price_usd=read("max_usd", max_usd, 1))
+
+
+def _read(name: str, given: float | str) -> float:
+    """Read one limit in the unit of `UNIT_OF`."""
+    dimension, unit = UNIT_OF[name]
+    option = "--" + name.replace("_", "-")
+    text = str(given)
+    if name == "max_usd":
+        text = text.strip().removeprefix("$").removesuffix("USD").removesuffix("$")
+    number, written = read_quantity(text, dimension) or (0.0, "")
+    limit = number / float(UNITS[dimension][unit]) if written else number
+    if not 0 < limit < math.inf:
+        accepted = f"in {unit}, or with one of {', '.join(UNITS[dimension])}" if unit else "in USD"
+        raise UsageError(f"{option} {text!r} is no limit; accepted: a number above 0 {accepted}")
+    return limit
+
+
+def probability_within(limit: float | None, point: float | None, interval: Interval | None,
+                       ) -> float | None:
+    """Return the probability that a quantity meets a limit; None where that is not known.
+
+    Parameters
+    ----------
+    limit : float or None
+        None: any value is accepted.
+    point : float or None
+        Predicted; None is not known.
+    interval : Interval or None
+        None: there is none, and only a point is known.
+    """
+    if limit is None:
+        return 1.0
+    if point is None or interval is None:
+        return None
+    if point <= 0 or interval.low == interval.high:
+        return float(point <= limit)
+    return 1.0 - probability_above(limit, point, interval)
+
+
+def probability_both(time: float, energy: float, time_sd: float, energy_sd: float) -> float:
+    """Return the probability that time and energy meet their limits together.
+
+    Parameters
+    ----------
+    time, energy : float
+        Log of limit over prediction.
+    time_sd, energy_sd : float
+        Of the logarithms, above 0; the energy's holds that of the time, for it is time x power.
+
+    Notes
+    -----
+    With z standard normal, log time = z time_sd and log energy = log time + an independent power
+    of variance energy_sd^2 - time_sd^2, so
+
+        P = integral over z < time / time_sd of phi(z) Phi((energy - z time_sd) / power_sd).
+
+    Taking both as independent would be too sure of failing, the smaller of the two too sure of
+    passing.
+    """
+    power_sd = math.sqrt(max(energy_sd**2 - time_sd**2, (1e-3 * energy_sd)**2))
+    inside = (time / time_sd > _STEPS)
+    steps, density = _STEPS[inside], _DENSITY[inside]
+    reach = (energy - steps * time_sd) / power_sd
+    below = np.array([0.5 * math.erfc(-one / math.sqrt(2.0)) for one in reach])
+    return float(min(1.0, density @ below))
+
+
+def probability_of_all(limits: Limits, *, time_us: float, energy_uj: float | None,
+                       time: Interval | None, energy: Interval | None) -> float | None:
+    """Return the probability that time and energy meet their limits; None where not known.
+
+    Parameters
+    ----------
+    limits : Limits
+        Of which only time and energy are uncertain.
+    time_us, energy_uj : float, float or None
+        Predicted.
+    time, energy : Interval or None
+        Theirs.
+    """
+    chances = [probability_within(limits.max_time_us, time_us, time),
+               probability_within(limits.max_energy_uj, energy_uj, energy)]
+    if limits.max_energy_uj is not None and energy_uj is None:
+        return None
+    if (limits.max_time_us is None or limits.max_energy_uj is None or time is None
+            or energy is None or energy_uj is None or time_us <= 0 or energy_uj <= 0
+            or time.low == time.high or energy.low == energy.high):
+        known = [chance for chance in chances if chance is not None]
+        return None if len(known) < len(chances) else min(known)
+    return probability_both(
+        math.log(limits.max_time_us / time_us), math.log(limits.max_energy_uj / energy_uj),
+        _sd_towards(limits.max_time_us, time_us, time),
+        _sd_towards(limits.max_energy_uj, energy_uj, energy))
+
+
+def _sd_towards(limit: float, point: float, interval: Interval) -> float:
+    """Standard deviation of the logarithm on the side a limit lies on."""
+    end = interval.high if limit >= point else interval.low
+    reach = NormalDist().inv_cdf(0.5 + interval.level / 2)
+    return max(abs(math.log(end / point)) / reach, 1e-9)

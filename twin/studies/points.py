@@ -1,0 +1,215 @@
+"""A point of a space becomes a deployment, and a batch of deployments becomes rows."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from calibration.fitting.intervals import Interval
+from hwmodels.board.facts import Board
+from hwmodels.board.file import change_board, load_board
+from hwmodels.errors import TwinError
+from hwmodels.quantities import read_quantity
+from twin.deployment.deployment import Deployment, deploy
+from twin.errors import (
+    DoesNotFitError,
+    ModelError,
+    PlacementError,
+    RuntimeRefusedError,
+    UsageError,
+)
+from twin.learning.batch import Batch, Floats
+from twin.learning.batched import predict_batch
+from twin.learning.calibrated import AUTO, choose_calibration
+from twin.network.graph import Graph
+from twin.network.readers import read_model
+from twin.studies.axes import BEST, NAMED, Point, Value, label
+from twin.studies.results import Row
+
+OWN = "own"
+"""Value of the clock axis: the board's own."""
+
+FAILURES: tuple[tuple[type[TwinError], str], ...] = (
+    (DoesNotFitError, "does not fit"), (PlacementError, "placement"),
+    (RuntimeRefusedError, "runtime"), (ModelError, "model"), (UsageError, "usage"))
+"""What kinds of refusal are called; any other is of the board."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Deployer:
+    """Makes deployments of points; reads each model and each board once.
+
+    Parameters
+    ----------
+    calibration : str
+        As for `predict`.
+    temperature : str
+        "warm" or "cold".
+    defaults : mapping of str to Value
+        What holds in every point: what-if paths, "runtime", "clock".
+    assume_unsupported : str or None
+        As for `deploy`.
+    """
+
+    calibration: str = AUTO
+    temperature: str = "warm"
+    defaults: Mapping[str, Value] = field(default_factory=dict)
+    assume_unsupported: str | None = None
+
+    @cached_property
+    def _graphs(self) -> dict[str, Graph | TwinError]:
+        return {}
+
+    @cached_property
+    def _boards(self) -> dict[str, Board | TwinError]:
+        return {}
+
+    @cached_property
+    def _calibrations(self) -> dict[tuple[str, str], tuple[str, str]]:
+        return {}
+
+    def deploy(self, point: Point) -> Deployment:
+        """Return the deployment of a point; raises what `deploy` and `replace` raise."""
+        point = {**self.defaults, **point}
+        graph, board = self.read_graph(point["model"]), self.read_board(point["board"])
+        runtime, clock = str(point.get("runtime", BEST)), str(point.get("clock", OWN))
+        settings = {path: value for path, value in point.items() if path not in NAMED}
+        weights, arena = (settings.pop(f"placement.{what}", None) for what in ("weights", "arena"))
+
+        def put(machine: Board) -> Deployment:
+            return deploy(graph, machine, runtime=None if runtime == BEST else runtime,
+                          clock_hz=None if clock == OWN else _read_clock(clock),
+                          weights=None if weights is None else str(weights),
+                          arena=None if arena is None else str(arena))
+
+        try:
+            placed = put(board)
+        except DoesNotFitError:
+            sizes = {path: value for path, value in settings.items()
+                     if path.startswith("memories.")}
+            if not sizes:
+                raise
+            placed = put(change_board(board, sizes))
+        return placed.replace(settings) if settings else placed
+
+    def read_graph(self, model: Value) -> Graph:
+        """Return the network of a model axis' value."""
+        if isinstance(model, Graph):
+            return model
+        name = str(model)
+        if name not in self._graphs:
+            try:
+                self._graphs[name] = read_model(name, assume_unsupported=self.assume_unsupported)
+            except TwinError as error:
+                self._graphs[name] = error
+        found = self._graphs[name]
+        if isinstance(found, TwinError):
+            raise found
+        return found
+
+    def read_board(self, board: Value) -> Board:
+        """Return the board of a board axis' value."""
+        if isinstance(board, Board):
+            return board
+        name = str(board)
+        if name not in self._boards:
+            try:
+                self._boards[name] = load_board(name)
+            except TwinError as error:
+                self._boards[name] = error
+        found = self._boards[name]
+        if isinstance(found, TwinError):
+            raise found
+        return found
+
+    def describe_prices(self, deployment: Deployment) -> tuple[str, str]:
+        """Return which learnt prices a deployment gets, and what their intervals rest on."""
+        key = deployment.board.name, deployment.runtime.identity
+        if key not in self._calibrations:
+            chosen = choose_calibration(deployment, self.calibration)
+            self._calibrations[key] = ("", "") if chosen is None else (
+                chosen.description, chosen.entry.time.band.basis)
+        return self._calibrations[key]
+
+    def predict(self, points: Sequence[Point]) -> tuple[Row, ...]:
+        """Return a row for every point, in order; what is refused is a row with its reason."""
+        made = [self._try(point) for point in points]
+        placed = [one for one in made if isinstance(one, Deployment)]
+        batch = predict_batch(placed, temperature=self.temperature, calibration=self.calibration,
+                              errors="keep")
+        failures = {failure.row: failure.error for failure in batch.failures}
+        rows, number = [], 0
+        for point, one in zip(points, made, strict=True):
+            error = one if isinstance(one, TwinError) else failures.get(number)
+            rows.append(self._fail(point, error) if error is not None or isinstance(one, TwinError)
+                        else make_row(point, one, batch, number, self.describe_prices(one)))
+            number += isinstance(one, Deployment)
+        return tuple(rows)
+
+    def _try(self, point: Point) -> Deployment | TwinError:
+        try:
+            return self.deploy(point)
+        except TwinError as error:
+            return error
+
+    def _fail(self, point: Point, error: TwinError | None) -> Row:
+        """Return the row of a point that was refused."""
+        asked = {**self.defaults, **point}
+        kind = next((name for known, name in FAILURES if isinstance(error, known)), "board")
+        return Row(inputs=_inputs(point), model=label(asked["model"]), board=label(asked["board"]),
+                   runtime=str(asked.get("runtime", BEST)), failure=kind, reason=str(error))
+
+
+def make_row(point: Point, deployment: Deployment, batch: Batch, number: int,
+             prices: tuple[str, str]) -> Row:
+    """Return the row of a deployment, with figures of its row of a batch.
+
+    Parameters
+    ----------
+    point : mapping
+        What was asked.
+    deployment : Deployment
+        Of that point.
+    batch : Batch
+        Predictions.
+    number : int
+        Row of the batch.
+    prices : tuple of str
+        Calibration, and what its intervals rest on.
+    """
+    board = deployment.board
+    time = _interval(batch.time_low_us, batch.time_high_us, number, batch.level)
+    return Row(
+        inputs=_inputs(point), model=label(point.get("model", deployment.graph.name)),
+        board=board.name, runtime=deployment.runtime.identity,
+        clock_hz=board.clock(board.core.clock).frequency_hz,
+        voltage_scale=board.power.voltage_scale, weights=deployment.weights_named,
+        arena=deployment.arena_named, time_us=float(batch.time_us[number]), time=time,
+        energy_uj=_known(batch.energy_uj[number]),
+        energy=_interval(batch.energy_low_uj, batch.energy_high_uj, number, batch.level),
+        calibration=prices[0], basis=prices[1] if time is not None else "",
+        ram_bytes=int(batch.ram_bytes[number]), flash_bytes=int(batch.flash_bytes[number]),
+        price_usd=board.price_usd)
+
+
+def _inputs(point: Point) -> tuple[tuple[str, str], ...]:
+    return tuple((name, label(value)) for name, value in point.items())
+
+
+def _interval(low: Floats, high: Floats, number: int, level: float) -> Interval | None:
+    ends = float(low[number]), float(high[number])
+    return None if math.isnan(ends[0]) else Interval(low=ends[0], high=ends[1], level=level)
+
+
+def _known(value: float) -> float | None:
+    return None if math.isnan(value) else float(value)
+
+
+def _read_clock(text: str) -> float:
+    hertz, unit = read_quantity(text, "hz") or (0.0, "")
+    if not 0 < hertz < math.inf or not unit:
+        raise UsageError(f"clock {text!r}; accepted: a frequency such as 80MHz, {OWN}, or each")
+    return hertz
+

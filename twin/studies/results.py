@@ -1,0 +1,329 @@
+"""Results of a study: a row for every point, with its figures, intervals and limits.
+
+A row is flat, so that a table is one Parquet or CSV file anything can read.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from calibration.fitting.intervals import Interval
+from hwmodels.errors import extra_missing
+from twin.errors import UsageError
+from twin.studies.limits import Limits, probability_of_all
+
+if TYPE_CHECKING:
+    import pyarrow
+
+QUANTITIES = ("time_us", "energy_uj", "ram_bytes", "flash_bytes", "price_usd")
+"""What limits and objectives are of; the first two have intervals."""
+
+OBJECTIVE_OF = {"time": "time_us", "latency": "time_us", "energy": "energy_uj", "ram": "ram_bytes",
+                "flash": "flash_bytes", "price": "price_usd", "usd": "price_usd"}
+"""Names of objectives as people give them."""
+
+SUFFIXES = (".parquet", ".csv")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """One point of a study, predicted or failed.
+
+    Parameters
+    ----------
+    inputs : tuple of (str, str)
+        Label by axis, as asked.
+    model, board, runtime : str
+        As deployed; of a failed row as asked.
+    clock_hz : float or None
+        Of the core.
+    voltage_scale, weights, arena : str
+        In force.
+    time_us, energy_uj : float or None
+        Predicted; None is not known.
+    time, energy : Interval or None
+        Theirs.
+    basis : str
+        What the intervals rest on: a key of `calibration.fitting.intervals.BASES`, "" for none.
+    calibration : str
+        Which learnt prices; "" for stated ones.
+    ram_bytes, flash_bytes : int or None
+        Needed.
+    price_usd : float or None
+        Of the part or the board; None is not known.
+    failure, reason : str
+        Kind of refusal ("does not fit", "runtime", ...) and its message; "" for none.
+    violations : tuple of str
+        Quantities whose prediction is above its limit, or not known.
+    probability : float or None
+        That all limits are met; None where that is not known.
+    front : str
+        `pareto.MARKS`: whether nothing in the table is better in everything; "" where something is.
+    """
+
+    inputs: tuple[tuple[str, str], ...]
+    model: str = ""
+    board: str = ""
+    runtime: str = ""
+    clock_hz: float | None = None
+    voltage_scale: str = ""
+    weights: str = ""
+    arena: str = ""
+    time_us: float | None = None
+    time: Interval | None = None
+    energy_uj: float | None = None
+    energy: Interval | None = None
+    basis: str = ""
+    calibration: str = ""
+    ram_bytes: int | None = None
+    flash_bytes: int | None = None
+    price_usd: float | None = None
+    failure: str = ""
+    reason: str = ""
+    violations: tuple[str, ...] = ()
+    probability: float | None = None
+    front: str = ""
+
+    @property
+    def met(self) -> bool:
+        """Whether it was predicted and every limit is met by the prediction."""
+        return not self.failure and not self.violations
+
+    def interval_of(self, quantity: str) -> Interval | None:
+        """Return the interval of a quantity; None where there is none."""
+        return {"time_us": self.time, "energy_uj": self.energy}.get(quantity)
+
+    def bounds_of(self, quantity: str) -> tuple[float, float, float] | None:
+        """Return low, predicted and high of a quantity; None where it is not known."""
+        point = getattr(self, quantity)
+        if point is None:
+            return None
+        interval = self.interval_of(quantity)
+        return (point, point, point) if interval is None else (interval.low, point, interval.high)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Table:
+    """Rows of a study, in the order of its points.
+
+    Parameters
+    ----------
+    rows : tuple of Row
+        One for every point.
+    limits : Limits
+        They were held to.
+    objectives : tuple of str
+        Quantities the front is over.
+    axes : tuple of str
+        What varied.
+    """
+
+    rows: tuple[Row, ...]
+    limits: Limits = field(default_factory=Limits)
+    objectives: tuple[str, ...] = ("time_us", "energy_uj")
+    axes: tuple[str, ...] = ()
+
+    @property
+    def predicted(self) -> tuple[Row, ...]:
+        """Rows that did not fail."""
+        return tuple(row for row in self.rows if not row.failure)
+
+    @property
+    def failed(self) -> tuple[Row, ...]:
+        """Rows that failed, each with its reason."""
+        return tuple(row for row in self.rows if row.failure)
+
+    @property
+    def met(self) -> tuple[Row, ...]:
+        """Rows that meet every limit by their prediction, surest first."""
+        return tuple(sorted((row for row in self.rows if row.met),
+                            key=lambda row: -(row.probability or 0.0)))
+
+    def best(self, quantity: str = "time_us") -> Row | None:
+        """Return the row with least of a quantity, of those that meet the limits; None: none."""
+        known = [row for row in self.rows if row.met and getattr(row, quantity) is not None]
+        return min(known, key=lambda row: float(getattr(row, quantity)), default=None)
+
+    def to_arrow(self) -> pyarrow.Table:
+        """Return the rows as an Arrow table: a column a figure, `in.AXIS` for what varied."""
+        return to_arrow(self)
+
+    def write(self, path: str | Path) -> Path:
+        """Write the rows as .parquet or .csv."""
+        return write_table(self, path)
+
+
+def judge(row: Row, limits: Limits) -> Row:
+    """Return a row with what it violates and the probability of meeting every limit."""
+    if row.failure:
+        return dataclasses.replace(row, violations=(), probability=None)
+    broken = tuple(name for name, limit in limits.list_limits()
+                   if (value := getattr(row, name)) is None or value > limit)
+    return dataclasses.replace(row, violations=broken, probability=_chance(row, limits, broken))
+
+
+def _chance(row: Row, limits: Limits, broken: Sequence[str]) -> float | None:
+    if not limits or row.time_us is None:
+        return None
+    exact = [name for name in broken if name not in ("time_us", "energy_uj")]
+    if any(getattr(row, name) is not None for name in exact):
+        return 0.0
+    if exact:
+        return None
+    return probability_of_all(limits, time_us=row.time_us, energy_uj=row.energy_uj,
+                              time=row.time, energy=row.energy)
+
+
+_INTERVALS = (("time", "us"), ("energy", "uj"))
+_WORDS = ("model", "board", "runtime", "voltage_scale", "weights", "arena", "basis",
+          "calibration", "failure", "reason", "front")
+
+
+def list_columns(row: Row) -> dict[str, Any]:
+    """Return a row as one flat record: column name to value, None is not known."""
+    record: dict[str, Any] = {f"in.{axis}": value for axis, value in row.inputs}
+    record |= {name: getattr(row, name) for name in ("model", "board", "runtime", "clock_hz",
+                                                     "voltage_scale", "weights", "arena")}
+    for name, unit in _INTERVALS:
+        interval: Interval | None = getattr(row, name)
+        record |= {f"{name}_{unit}": getattr(row, f"{name}_{unit}"),
+                   f"{name}_low_{unit}": None if interval is None else interval.low,
+                   f"{name}_high_{unit}": None if interval is None else interval.high,
+                   f"{name}_level": None if interval is None else interval.level}
+    record |= {name: getattr(row, name) for name in (
+        "ram_bytes", "flash_bytes", "price_usd", "basis", "calibration", "failure", "reason")}
+    return record | {"violations": " ".join(row.violations), "probability": row.probability,
+                     "front": row.front}
+
+
+def read_row(record: dict[str, Any]) -> Row:
+    """Return the row of a flat record of `list_columns`."""
+    def interval(name: str, unit: str) -> Interval | None:
+        low = record[f"{name}_low_{unit}"]
+        return None if low is None else Interval(
+            low=low, high=record[f"{name}_high_{unit}"], level=record[f"{name}_level"])
+
+    def whole(name: str) -> int | None:
+        return None if record[name] is None else int(record[name])
+
+    inputs = tuple((name.removeprefix("in."), str(value)) for name, value in record.items()
+                   if name.startswith("in.") and value is not None)
+    return Row(inputs=inputs, **{name: record[name] or "" for name in _WORDS},
+               clock_hz=record["clock_hz"], time_us=record["time_us"],
+               energy_uj=record["energy_uj"], time=interval("time", "us"),
+               energy=interval("energy", "uj"), ram_bytes=whole("ram_bytes"),
+               flash_bytes=whole("flash_bytes"), price_usd=record["price_usd"],
+               violations=tuple((record["violations"] or "").split()),
+               probability=record["probability"])
+
+
+def to_arrow(table: Table) -> pyarrow.Table:
+    """Return a table as Arrow; its limits, objectives and axes are metadata."""
+    arrow = _import_arrow()
+    records = [list_columns(row) for row in table.rows]
+    names = dict.fromkeys(name for record in records for name in record)
+    types = {name: _type_of(arrow, name) for name in names}
+    columns = {name: arrow.array([record.get(name) for record in records], types[name])
+               for name in names}
+    head = {"limits": dataclasses.asdict(table.limits), "objectives": table.objectives,
+            "axes": table.axes, "schema": 1}
+    return arrow.table(columns).replace_schema_metadata({"twin": json.dumps(head)})
+
+
+def _type_of(arrow: Any, name: str) -> Any:
+    if name.startswith("in.") or name in _WORDS or name == "violations":
+        return arrow.string()
+    return arrow.int64() if name in ("ram_bytes", "flash_bytes") else arrow.float64()
+
+
+def write_table(table: Table, path: str | Path) -> Path:
+    """Write a table as Parquet or CSV by its suffix; the file appears whole or not at all.
+
+    Raises
+    ------
+    UsageError
+        For another suffix.
+    ToolMissingError
+        Without pyarrow.
+    """
+    path = Path(path)
+    suffix = check_file(path)
+    arrow = to_arrow(table)
+    write: Callable[[Any, Any], None]
+    if suffix == ".csv":
+        from pyarrow.csv import write_csv as write
+    else:
+        from pyarrow.parquet import write_table as write
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_name(f".{path.name}.part")
+    try:
+        write(arrow, part)
+        part.replace(path)
+    finally:
+        part.unlink(missing_ok=True)
+    return path
+
+
+def read_table(path: str | Path) -> Table:
+    """Read a table `write_table` wrote; of a CSV file, limits and objectives are lost.
+
+    Raises
+    ------
+    UsageError
+        For a file that is none.
+    """
+    path = Path(path)
+    suffix = check_file(path)
+    arrow = _import_arrow()
+    try:
+        if suffix == ".csv":
+            from pyarrow import csv
+
+            with path.open(encoding="utf-8") as file:
+                names = file.readline().strip().replace('"', "").split(",")
+            found = csv.read_csv(path, convert_options=csv.ConvertOptions(
+                column_types={name: _type_of(arrow, name) for name in names},
+                strings_can_be_null=False))
+        else:
+            from pyarrow import parquet
+
+            found = parquet.read_table(path)
+        rows = tuple(map(read_row, found.to_pylist()))
+    except (OSError, arrow.ArrowException, KeyError) as error:
+        raise UsageError(f"{path}: is no table of a study: {error}") from error
+    head = json.loads((found.schema.metadata or {}).get(b"twin", b"{}"))
+    return Table(rows=rows, limits=Limits(**head.get("limits", {})),
+                 objectives=tuple(head.get("objectives", ("time_us", "energy_uj"))),
+                 axes=tuple(head.get("axes", ())))
+
+
+def check_file(path: str | Path) -> str:
+    """Return the suffix of a table's path; raises `UsageError` for one nothing is written as."""
+    suffix = Path(path).suffix.lower()
+    if suffix not in SUFFIXES:
+        raise UsageError(f"{path}: a table ends in {' or '.join(SUFFIXES)}")
+    return suffix
+
+
+def read_objectives(names: Iterable[str]) -> tuple[str, ...]:
+    """Return quantities by the names people give them: "time", "energy", "ram", ..."""
+    found = []
+    for name in names:
+        quantity = OBJECTIVE_OF.get(name.strip().lower(), name.strip())
+        if quantity not in QUANTITIES:
+            raise UsageError(f"objective {name!r}; accepted: {', '.join(OBJECTIVE_OF)}")
+        found.append(quantity)
+    return tuple(dict.fromkeys(found))
+
+
+def _import_arrow() -> Any:
+    try:
+        import pyarrow
+    except ImportError as error:
+        raise extra_missing("tables of studies", "pyarrow", "study") from error
+    return pyarrow
