@@ -14,9 +14,10 @@ ROOT = Path(__file__).parents[1]
 PACKAGES = ("hwmodels", "calibration", "twin")
 HOMES = {
     "tflite": "twin", "flatbuffers": "twin", "onnx": "twin", "typer": "twin",
-    "rich": "twin", "matplotlib": "twin", "serial": "calibration", "scipy": "calibration",
-    "sklearn": "calibration",
+    "rich": "twin", "matplotlib": "twin", "serial": "calibration",
+    "scipy": ("calibration", "twin/studies"), "sklearn": "calibration", "pyarrow": "twin/studies",
 }
+"""A package, or several folders: a study draws its points with SciPy."""
 
 
 def imported_names(path: Path) -> list[tuple[str, bool]]:
@@ -39,10 +40,12 @@ FILES = [path for package in PACKAGES for path in sorted((ROOT / package).rglob(
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
 def test_edge_libraries_have_a_home(path: Path) -> None:
-    package = path.relative_to(ROOT).parts[0]
+    place = path.relative_to(ROOT).as_posix()
     for name, at_top in imported_names(path):
-        assert HOMES.get(name, package) == package, f"{path}: the home of {name} is {HOMES[name]}"
-        heavy = name in ("sklearn", "scipy", "matplotlib", "pandas", "onnx")
+        homes = HOMES.get(name, place)
+        within = tuple(f"{home}/" for home in ([homes] if isinstance(homes, str) else homes))
+        assert f"{place}/".startswith(within), f"{path}: the home of {name} is {homes}"
+        heavy = name in ("sklearn", "scipy", "matplotlib", "pandas", "onnx", "pyarrow")
         assert not (heavy and at_top), f"{path} imports {name} at module level"
         if name == "numba":
             assert path.parent.name == "kernels" or not at_top, f"{path}: numba at module level"

@@ -272,7 +272,7 @@ def list_clocks(board: Board) -> tuple[str, ...]:
     """Return clocks worth trying: the board's own, and the highest of each lower voltage scale."""
     own = board.clock(board.core.clock).frequency_hz
     table = f"clocks.{board.core.clock}.max_hz_by_scale."
-    highest = {float(fact.value) for fact in board.facts  # type: ignore[arg-type]
+    highest = {float(fact.value) for fact in board.facts
                if fact.path.startswith(table) and isinstance(fact.value, (int, float))}
     return tuple(f"{hertz / 1e6:.10g}MHz" for hertz in sorted({own, *highest}, reverse=True)
                  if hertz <= own)

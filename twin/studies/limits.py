@@ -176,7 +176,7 @@ def probability_of_all(limits: Limits, *, time_us: float, energy_uj: float | Non
 
 
 def _sd_towards(limit: float, point: float, interval: Interval) -> float:
-    """Standard deviation of the logarithm on the side a limit lies on."""
+    """Return the standard deviation of the logarithm on the side a limit lies on."""
     end = interval.high if limit >= point else interval.low
     reach = NormalDist().inv_cdf(0.5 + interval.level / 2)
     return max(abs(math.log(end / point)) / reach, 1e-9)

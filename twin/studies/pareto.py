@@ -18,27 +18,44 @@ MARKS = {
 
 
 def mark_front(rows: Sequence[Row], objectives: Sequence[str]) -> tuple[Row, ...]:
-    """Return rows with `front` set; failed ones, and those with an unknown objective, are off it.
+    """Return rows with `front` set, each network's rows among themselves.
+
+    Failed rows, those that violate a limit and those with an unknown objective are off it: a small
+    network beats a large one in everything that is predicted, and what it loses in accuracy is not.
 
     Parameters
     ----------
     rows : sequence of Row
-        Of a table; where limits were set, those that violate one are off the front.
+        Of a table.
     objectives : sequence of str
         Quantities of `results.QUANTITIES`; less is better.
 
     Notes
     -----
     Row a surely beats b if the upper ends of a are not above the lower ends of b, and one is below;
-    a may beat b if the lower ends of a are not above the upper ends of b, and one is below. `certain`:
-    nothing may beat it; `possible`: nothing surely does. Intervals are taken one by one, though rows
-    of one board share errors: the cautious side.
+    a may beat b if the lower ends of a are not above the upper ends of b, and one is below.
+    `certain`: nothing may beat it; `possible`: nothing surely does. Intervals are taken one by one,
+    though rows of one board share errors: the cautious side.
     """
+    marked = list(rows)
+    for network in dict.fromkeys(map(_network, rows)):
+        group = [number for number, row in enumerate(rows) if _network(row) == network]
+        for number, row in zip(group, _mark_group([rows[one] for one in group], objectives),
+                               strict=True):
+            marked[number] = row
+    return tuple(marked)
+
+
+def _network(row: Row) -> tuple[str, str]:
+    return row.model, dict(row.inputs).get("variant", "")
+
+
+def _mark_group(rows: Sequence[Row], objectives: Sequence[str]) -> list[Row]:
     known = [number for number, row in enumerate(rows)
              if row.met and all(row.bounds_of(name) is not None for name in objectives)]
     marked = [dataclasses.replace(row, front="") for row in rows]
     if not known or not objectives:
-        return tuple(marked)
+        return marked
     bounds = np.array([[rows[number].bounds_of(name) for name in objectives] for number in known])
     low, point, high = bounds[:, :, 0], bounds[:, :, 1], bounds[:, :, 2]
     points, lows, highs = find_front(point), find_front(low), find_front(high)
@@ -51,7 +68,7 @@ def mark_front(rows: Sequence[Row], objectives: Sequence[str]) -> tuple[Row, ...
         mark = (CERTAIN if on_front and not _is_beaten(high[place], rivals)
                 else FRONT if on_front else POSSIBLE)
         marked[number] = dataclasses.replace(marked[number], front=mark)
-    return tuple(marked)
+    return marked
 
 
 def find_front(values: np.ndarray) -> np.ndarray:

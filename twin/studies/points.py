@@ -33,7 +33,7 @@ OWN = "own"
 
 FAILURES: tuple[tuple[type[TwinError], str], ...] = (
     (DoesNotFitError, "does not fit"), (PlacementError, "placement"),
-    (RuntimeRefusedError, "runtime"), (ModelError, "model"), (UsageError, "usage"))
+    (RuntimeRefusedError, "runtime"), (ModelError, "model"), (UsageError, "setting"))
 """What kinds of refusal are called; any other is of the board."""
 
 

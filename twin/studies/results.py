@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -254,15 +254,17 @@ def write_table(table: Table, path: str | Path) -> Path:
     path = Path(path)
     suffix = check_file(path)
     arrow = to_arrow(table)
-    write: Callable[[Any, Any], None]
-    if suffix == ".csv":
-        from pyarrow.csv import write_csv as write
-    else:
-        from pyarrow.parquet import write_table as write
     path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_name(f".{path.name}.part")
     try:
-        write(arrow, part)
+        if suffix == ".csv":
+            from pyarrow import csv
+
+            csv.write_csv(arrow, part)
+        else:
+            from pyarrow import parquet
+
+            parquet.write_table(arrow, part)
         part.replace(path)
     finally:
         part.unlink(missing_ok=True)

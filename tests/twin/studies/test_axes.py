@@ -1,0 +1,92 @@
+"""What a study varies: values, ranges, samples, and values that depend on the board."""
+
+from __future__ import annotations
+
+import pytest
+
+from hwmodels.board.file import load_board
+from twin.errors import UsageError
+from twin.studies.axes import (
+    Axis,
+    Space,
+    list_clocks,
+    list_each_runtime,
+    make_space,
+    read_axis,
+    read_sample,
+)
+
+
+def test_every_combination_in_order_with_named_axes_first() -> None:
+    space = Space(axes=(read_axis("placement.arena", "sram,dtcm"),
+                        Axis(name="board", values=("A", "B")),
+                        Axis(name="model", values=("kws",))))
+    points = space.list_points()
+    assert [axis.name for axis in space.axes] == ["model", "board", "placement.arena"]
+    assert [(point["board"], point["placement.arena"]) for point in points] == [
+        ("A", "sram"), ("A", "dtcm"), ("B", "sram"), ("B", "dtcm")]
+
+
+def test_ranges_are_even_in_a_grid_and_refused_without_a_count() -> None:
+    axis = read_axis("clocks.cpu.frequency_hz", "80..280MHz:5")
+    assert axis.list_values({}) == ("80MHz", "130MHz", "180MHz", "230MHz", "280MHz")
+    with pytest.raises(UsageError, match="COUNT"):
+        read_axis("clocks.cpu.frequency_hz", "80..280MHz").list_values({})
+    for wrong in ("280..80MHz:3", "80MHz..280:3", "1..2:0", "a..b"):
+        with pytest.raises(UsageError, match="is no range"):
+            read_axis("x", wrong)
+
+
+def test_lists_split_on_commas_or_on_semicolons_where_values_have_commas() -> None:
+    assert read_axis("p", "a, b").values == ("a", "b")
+    assert read_axis("offload.host", "conv_2d,12;none").values == ("conv_2d,12", "none")
+    assert read_axis("p", [1, 2]).values == (1, 2)
+    with pytest.raises(UsageError, match="empty"):
+        read_axis("p", "a,,b")
+    with pytest.raises(UsageError, match="twice"):
+        read_axis("p", "a,a")
+
+
+@pytest.mark.parametrize("method", ["sobol", "lhs", "random"])
+def test_samples_fill_ranges_and_are_the_same_again(method: str) -> None:
+    def draw() -> tuple:
+        return make_space(["m"], ["b"], settings={"x": "0..1", "y": "a,b"},
+                          sample=f"{method}:32").list_points()
+
+    points = draw()
+    assert points == draw() and len(points) == 32
+    values = sorted(float(point["x"]) for point in points)
+    assert values[0] < 0.2 and values[-1] > 0.8
+    assert {point["y"] for point in points} == {"a", "b"}
+
+
+def test_a_sample_of_few_values_holds_none_twice() -> None:
+    points = make_space(["m"], ["b"], settings={"y": "a,b"}, sample="sobol:64").list_points()
+    assert [point["y"] for point in points] in (["a", "b"], ["b", "a"])
+
+
+def test_samples_that_are_none_are_refused() -> None:
+    for wrong in ("sobol", "sobol:0", "sobol:-1", "best:5", "sobol:1.5"):
+        with pytest.raises(UsageError, match="sobol:500"):
+            read_sample(wrong)
+
+
+def test_an_axis_twice_is_refused_and_so_is_a_board_twice() -> None:
+    with pytest.raises(UsageError, match="axis twice"):
+        Space(axes=(read_axis("p", "a"), read_axis("p", "b")))
+    with pytest.raises(UsageError, match="given twice"):
+        make_space(["m"], ["b", "b"])
+
+
+def test_clocks_of_a_board_are_its_own_and_the_top_of_each_lower_scale() -> None:
+    # The table of the board file: VOS0 to VOS3 allow 280, 225, 160 and 88 MHz.
+    assert list_clocks(load_board("nucleo_h7a3zi_q")) == ("280MHz", "225MHz", "160MHz", "88MHz")
+    points = make_space(["m"], ["nucleo_h7a3zi_q", "rpi_pico"], clocks=["each"]).list_points()
+    assert [point["clock"] for point in points if point["board"] == "rpi_pico"] == ["125MHz"]
+
+
+def test_runtimes_of_a_board_are_those_it_may_have() -> None:
+    pico, n6 = (list_each_runtime(load_board(name)) for name in ("rpi_pico", "stm32n6570_dk"))
+    assert not any(name.startswith(("x-cube-ai", "st-edge-ai", "neural")) for name in pico)
+    assert any(name.startswith("tflm-cmsis-nn") for name in pico)
+    assert any(name.startswith("neural-art") for name in n6)

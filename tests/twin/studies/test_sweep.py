@@ -1,0 +1,93 @@
+"""A sweep from points to a file: the figures of `predict`, refusals as rows, limits, a front."""
+
+from __future__ import annotations
+
+import pytest
+
+import twin
+from twin.errors import UsageError
+from twin.studies.axes import make_space
+from twin.studies.limits import read_limits
+from twin.studies.points import Deployer
+from twin.studies.results import read_objectives, read_table
+from twin.studies.sweep import cut_chunks, hold, sweep_space
+
+
+@pytest.fixture(scope="module")
+def told() -> list:
+    return []
+
+
+@pytest.fixture(scope="module")
+def table(told):
+    space = make_space(["ad"], ["nucleo_h7a3zi_q", "nucleo_f401re"],
+                       clocks=["own", "80MHz"], settings={"placement.arena": "sram,dtcm"})
+    return sweep_space(space, limits=read_limits(max_ms="3ms", max_ram="64KiB"),
+                       on_progress=lambda *state: told.append(state))
+
+
+def test_a_row_says_what_predict_says(table) -> None:
+    row = next(row for row in table.rows
+               if dict(row.inputs)["clock"] == "80MHz" and not row.failure
+               and row.board == "nucleo_h7a3zi_q")
+    deployment = twin.deploy("ad", "nucleo_h7a3zi_q", clock_hz=80e6, arena=row.arena)
+    prediction = twin.predict(deployment)
+    assert row.time_us == pytest.approx(prediction.time_us, rel=1e-12)
+    assert row.energy_uj == pytest.approx(prediction.energy_uj, rel=1e-12)
+    assert row.time.high == pytest.approx(prediction.certainty.time_us.high, rel=1e-12)
+    assert (row.ram_bytes, row.flash_bytes) == (prediction.ram_bytes, prediction.flash_bytes)
+    # The board's file allows 80 MHz at its lowest scale, VOS3.
+    assert (row.voltage_scale, row.runtime) == ("vos3", deployment.runtime.identity)
+
+
+def test_refusals_are_rows_with_their_reason(table, told) -> None:
+    assert len(table.rows) == 8 and told[-1] == (8, 8, 2)
+    assert {row.board for row in table.failed} == {"nucleo_f401re"}
+    assert all("no memory 'dtcm'" in row.reason and row.time_us is None for row in table.failed)
+
+
+def test_limits_are_judged_and_can_be_changed(table) -> None:
+    assert all(("time_us" in row.violations) == (row.time_us > 3000) for row in table.predicted)
+    assert all(0 <= row.probability <= 1 for row in table.predicted)
+    assert table.met and table.best("energy_uj") in table.met
+    loose = hold(table, read_limits(max_ms="1s"))
+    assert len(loose.met) == len(table.predicted)
+
+
+@pytest.mark.parametrize("name", ["table.parquet", "table.csv"])
+def test_tables_come_back_from_files(table, tmp_path, name: str) -> None:
+    path = table.write(tmp_path / "new" / name)
+    assert read_table(path).rows == table.rows
+    assert [one.name for one in path.parent.iterdir()] == [name]
+
+
+def test_other_files_are_refused(table, tmp_path) -> None:
+    with pytest.raises(UsageError, match=r"\.parquet or \.csv"):
+        table.write(tmp_path / "table.xlsx")
+    (tmp_path / "none.parquet").write_text("no table")
+    with pytest.raises(UsageError, match="no table of a study"):
+        read_table(tmp_path / "none.parquet")
+
+
+def test_a_model_that_is_none_is_a_row_too() -> None:
+    rows = sweep_space(make_space(["nothing.tflite"], ["nucleo_l4r5zi"])).rows
+    assert rows[0].failure and "nothing.tflite" in rows[0].reason
+
+
+def test_chunks_keep_order_and_one_board_each() -> None:
+    points = make_space(["m"], ["a", "b"], settings={"x": list(range(40))}).list_points()
+    chunks = list(cut_chunks(points))
+    assert [one for chunk in chunks for one in chunk] == list(points)
+    assert all(len({one["board"] for one in chunk}) == 1 for chunk in chunks)
+
+
+def test_what_holds_in_every_point_is_said_once() -> None:
+    deployer = Deployer(calibration="none", defaults={"clock": "20MHz"})
+    row, = deployer.predict(make_space(["ad"], ["nucleo_l4r5zi"]).list_points())
+    assert row.clock_hz == 20e6 and row.time is None and row.basis == ""
+
+
+def test_objectives_have_names() -> None:
+    assert read_objectives(["time", "energy", "usd"]) == ("time_us", "energy_uj", "price_usd")
+    with pytest.raises(UsageError, match="objective"):
+        read_objectives(["beauty"])
