@@ -41,6 +41,7 @@ from calibration.fitting.overlay import (
 from hwmodels.board.facts import Board, EventPrice
 from hwmodels.counts import ISSUE_EVENTS, Bill
 from hwmodels.prices import derive_prices
+from hwmodels.quantities import format_energy
 from twin.deployment.core import lower_network
 from twin.deployment.deployment import Deployment
 from twin.errors import UsageError
@@ -326,6 +327,7 @@ def _predict_learnt(deployment: Deployment, chosen: Calibration, temperature: st
     warnings = [f"calibrated: {chosen.description}"]
     if chosen.entry.energy is None and raw.energy_uj is not None:
         warnings.append("energy is not calibrated: no measured energy stands behind it")
+    warnings += _note_currents(raw, chosen)
     warnings += [f"extrapolating: {reason}" for reason in certainty.extrapolating]
     return dataclasses.replace(raw, deployment=deployment, certainty=certainty,
                                warnings=(*raw.warnings, *warnings))
@@ -479,12 +481,16 @@ def price_cycles(prediction: Prediction) -> np.ndarray:
 
 def _energy_intervals(prediction: Prediction, calibration: Calibration, time_sds: list[float],
                       concentrations: list[float]) -> list[Interval | None]:
-    """Bounds of the total and of each layer: those of the time, and of the power besides."""
+    """Bounds of the total and of each layer: those of the time, and of the power besides.
+
+    On a board nobody measured they reach what the currents its file states give.
+    """
     learnt, estimate = calibration.entry.energy, calibration.energy
     if learnt is None or estimate is None or prediction.energy_uj is None:
         return [None] * (1 + len(prediction.layers))
     time_band, power_band = calibration.entry.time.band.band(), learnt.band.band()
     intervals: list[Interval | None] = []
+    factors = estimate.factors if calibration.entry.board is None else None
     parts: list[tuple[Bill, float | None]] = [(prediction.bill, prediction.energy_uj)]
     parts += [(layer.bill, layer.energy_uj) for layer in prediction.layers]
     for (bill, energy_uj), time_sd, concentration in zip(parts, time_sds, concentrations,
@@ -494,9 +500,27 @@ def _energy_intervals(prediction: Prediction, calibration: Calibration, time_sds
             intervals.append(None)
             continue
         sd = _sd(estimate, terms / terms.sum(), learnt, concentration)
-        intervals.append(bound(energy_uj, math.hypot(time_sd, sd),
-                               join_bands(time_band, time_sd, power_band, sd)))
+        interval = bound(energy_uj, math.hypot(time_sd, sd),
+                         join_bands(time_band, time_sd, power_band, sd))
+        if factors is not None:
+            stated_uj = float((terms / factors).sum()) * 1e-6
+            interval = dataclasses.replace(interval, low=min(interval.low, stated_uj),
+                                           high=max(interval.high, stated_uj))
+        intervals.append(interval)
     return intervals
+
+
+def _note_currents(prediction: Prediction, calibration: Calibration) -> list[str]:
+    """Say what learnt powers make of currents a board's file states, where nobody measured it."""
+    if calibration.energy is None or calibration.entry.board is not None or (
+            not prediction.energy_uj):
+        return []
+    stated_uj = float((_power_terms(prediction.bill) / calibration.energy.factors).sum()) * 1e-6
+    if not stated_uj:
+        return []
+    return [f"energy: {prediction.energy_uj / stated_uj:.2f} times the {format_energy(stated_uj)} "
+            "its file's currents alone give, as networks on measured boards draw more than the "
+            "code of datasheets; the interval covers both"]
 
 
 def _power_terms(bill: Bill) -> np.ndarray:

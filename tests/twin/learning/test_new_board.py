@@ -9,7 +9,9 @@ from hwmodels.board.file import change_board, load_board
 from hwmodels.prices import clock_tree_pj, issue_pj, leakage_pj, stall_pj
 from twin.cli import app
 from twin.deployment.deployment import deploy
+from twin.learning.calibrated import apply_factors, choose_calibration, predict_calibrated
 from twin.learning.portability.new_board import CORES, Wanted, describe_board, guess, write_board
+from twin.learning.tally import TIME_PRICES
 from twin.prediction.prediction import predict
 
 FULL = ("--core", "cortex-m4", "--clock", "96MHz", "--flash", "1MiB", "--sram", "256KiB")
@@ -52,11 +54,11 @@ def test_a_board_like_another_is_predicted_like_it(like, tmp_path):
 def test_guesses_are_marked_and_what_is_given_is_not():
     text = describe_board(wanted(wait_states=3))
     assert "wait_states: [3, datasheet, given]" in text
-    assert "read_bytes: [16, assumed, guess]" in text
+    assert "read_bytes: [16, assumed, array]" in text
     assert "size_bytes: [1048576, datasheet, given]" in text
     text = describe_board(wanted())
     # 96 MHz at 30 MHz an answer: four periods
-    assert "wait_states: [3, assumed, guess]" in text
+    assert "wait_states: [3, assumed, waits]" in text
 
 
 def test_wait_states_follow_the_clock_of_the_model():
@@ -101,6 +103,35 @@ def test_a_regulator_draws_as_that_of_its_model(like, regulator, tmp_path):
                                             "supply.regulator": regulator})
     assert clock_tree_pj(board.power) == pytest.approx(clock_tree_pj(model.power))
     assert leakage_pj(board.power) == pytest.approx(leakage_pj(model.power))
+
+
+def test_an_interval_covers_stated_currents_and_what_networks_drew(tmp_path):
+    """Learnt powers are multiplied on: by how much is said, and both are in the interval."""
+    _, board = write_board(wanted(run_ma_per_mhz=0.1, supply_v=3.3), tmp_path / "mine.yaml")
+    asked = deploy("kws", board)
+    chosen = choose_calibration(asked, "auto")
+    made = predict_calibrated(asked, calibration=chosen)
+    factors = dict(zip(TIME_PRICES, chosen.time.factors.tolist(), strict=True))
+    stated_uj = predict(apply_factors(asked, factors, {})).energy_uj
+    assert made.energy_uj > 1.2 * stated_uj
+    interval = made.certainty.energy_uj
+    assert interval.holds(stated_uj * 1.0001) and interval.holds(made.energy_uj)
+    line, = (line for line in made.warnings if line.startswith("energy: "))
+    assert f"{made.energy_uj / stated_uj:.2f} times" in line and "covers both" in line
+    known = predict_calibrated(deploy("kws", "nucleo_l4r5zi"))
+    assert not any(line.startswith("energy: ") for line in known.warnings)
+
+
+@pytest.mark.parametrize("like", [None, "nucleo_u575zi_q"])
+def test_each_guess_says_what_it_is_borrowed_from(like, tmp_path):
+    _, board = write_board(wanted(like=like, run_ma_per_mhz=0.0195), tmp_path / "mine.yaml")
+    said = {fact.path: fact.source for fact in board.facts if fact.kind == "assumed"}
+    waits, read = said["memories.flash.wait_states"], said["memories.flash.read_bytes"]
+    assert waits != read
+    for source in (waits, read, said["supply.voltage_v"]):
+        assert (f"borrowed from {like}" if like else "as most parts with a cortex-m4") in source
+    split = said["power.activity_ma_per_mhz.default"]
+    assert "19.5 uA/MHz" in split and (like or "guessed") in split
 
 
 def test_from_the_command_line(tmp_path, monkeypatch):

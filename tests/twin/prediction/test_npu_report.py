@@ -9,11 +9,13 @@ from calibration.importers.log import Log
 from calibration.importers.neural_art_profiler import read_log
 from calibration.measurement.measurement import Measurement
 from hwmodels.npu import BURST_BEATS
+from hwmodels.quantities import significant
 from twin.attribution.measured import side_of_measurement
 from twin.attribution.predicted import side_of_prediction
 from twin.deployment.deployment import deploy
 from twin.errors import UsageError
 from twin.prediction.prediction import predict
+from twin.reports.tables.coverage import coverage_pairs
 from twin.reports.tables.epochs import epochs_part, model_lines
 
 # Every label of the profiler document's report, epoch and whole model.
@@ -136,6 +138,19 @@ def test_weights_moved_and_clocks_changed_move_the_report():
     assert predict(outside.replace({"npu.cache.enabled": "false"})).time_us > (
         2 * predict(outside).time_us)
     assert time_us(npu__epoch_controller="true") < plain
+
+
+def test_energy_of_the_npu_is_over_the_macs_the_npu_computed():
+    asked = deploy("kws", "stm32n6570_dk", runtime="neural-art")
+    for changes in ({}, {"offload.host": "conv_2d"}):
+        made = predict(asked.replace(changes))
+        pairs = dict(coverage_pairs(made))
+        macs = sum(layer.macs for layer, why in zip(made.layers, made.deployment.plan.reasons,
+                                                    strict=True) if not why)
+        value_uj, _ = made.deployment.target.estimate_energy(made.deployment.board, made.bill)
+        assert f"{significant(value_uj * 1e6 / macs, 2)} pJ/MAC of its {macs:,}" \
+            in pairs["NPU energy"]
+    assert macs < made.macs
 
 
 def test_totals_are_the_sums_of_epochs(prediction):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -92,7 +93,10 @@ def check_name(name: str) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Guesses:
-    """What is guessed unless it is known; see `Wanted`. `power` is of the board it is like."""
+    """What is guessed unless it is known; see `Wanted`. `power` is of the board it is like.
+
+    `sources` say of each guess, by its key in the file, which board or family it is borrowed from.
+    """
 
     wait_states: int
     read_bytes: int
@@ -105,7 +109,7 @@ class Guesses:
     regulator: str
     power: Power | None
     efficiency_by_v: object
-    source: str
+    sources: Mapping[str, str]
 
 
 def guess(core: str, clock_hz: float, like: Board | None) -> Guesses:
@@ -122,13 +126,18 @@ def guess(core: str, clock_hz: float, like: Board | None) -> Guesses:
         clock.
     """
     if like is None:
-        cached = core in ("cortex-m7", "cortex-m55")
+        cached, family = core in ("cortex-m7", "cortex-m55"), f"as most parts with a {core}"
         return Guesses(
             wait_states=math.ceil(clock_hz / HZ_PER_WAIT) - 1, read_bytes=16,
             cache_bytes=16384 if cached else 0, line_bytes=32, ways=4, replacement="lru",
             unified=False, supply_v=3.3, regulator="ldo", power=None, efficiency_by_v=None,
-            source=f"guessed: a flash answers every {HZ_PER_WAIT / 1e6:.0f} MHz, "
-                   f"{'caches' if cached else 'no cache'} as most parts with a {core}")
+            sources={
+                "waits": f"guessed: a flash answers every {HZ_PER_WAIT / 1e6:.0f} MHz, {family}",
+                "array": f"guessed: 128 bits a read, {family}",
+                "caches": f"guessed: {'16 KiB' if cached else 'none'}, {family}",
+                "supply": f"guessed: 3.3 V and a linear regulator, {family}",
+                "currents": "not known: --like BOARD or --run-current would tell; 0.8 instructions "
+                            "a cycle, and a third of activity while waiting, are guesses"})
     flash = like.memory(dict(like.placement)["weights"])
     cache = like.cache(like.core.dcache) or like.cache(like.core.icache)
     scale = clock_hz / like.clock(like.core.clock).frequency_hz
@@ -141,7 +150,12 @@ def guess(core: str, clock_hz: float, like: Board | None) -> Guesses:
         supply_v=like.power.voltage_v, regulator=like.power.regulator, power=like.power,
         efficiency_by_v=next((fact.value for fact in like.facts
                               if fact.path == "supply.efficiency_by_v"), None),
-        source=f"guessed: as {like.name}, wait states in proportion to the clock")
+        sources={
+            "waits": f"borrowed from {like.name}: its wait states in proportion to the clock",
+            "array": f"borrowed from {like.name}: its {flash.name}",
+            "caches": f"borrowed from {like.name}: its {cache.name if cache else 'having none'}",
+            "supply": f"borrowed from {like.name}: its supply, core voltage and efficiency",
+            "currents": f"borrowed from {like.name}: its currents"})
 
 
 def write_board(wanted: Wanted, path: str | Path) -> tuple[Path, Board]:
@@ -189,36 +203,51 @@ def describe_board(wanted: Wanted) -> str:
     """Return the text of a board file: under 40 lines, guesses marked `assumed`."""
     guesses = guess(wanted.core, wanted.clock_hz, wanted.like)
 
-    def fact(given: float | None, guessed: float | None) -> str:
+    def fact(given: float | None, guessed: float | None, source: str = "") -> str:
         value = guessed if given is None else given
         said = "null" if value is None else f"{value:.10g}"
-        return f"[{said}, {'assumed, guess' if given is None else 'datasheet, given'}]"
+        return f"[{said}, {f'assumed, {source}' if given is None else 'datasheet, given'}]"
 
     cache_bytes = guesses.cache_bytes if wanted.cache_bytes is None else wanted.cache_bytes
     fpu = FPUS.get(wanted.core)
     names = ("cache", "cache") if guesses.unified else ("icache", "dcache")
     looked_up = f", icache: {names[0]}, dcache: {names[1]}" if cache_bytes else ""
     caches = "".join(
-        f"  {name}: {{size_bytes: {fact(wanted.cache_bytes, guesses.cache_bytes)},\n"
-        f"    line_bytes: {fact(None, guesses.line_bytes)}, ways: {fact(None, guesses.ways)},\n"
-        f"    replacement: [{guesses.replacement}, assumed, guess], allocate: read, "
+        f"  {name}: {{size_bytes: {fact(wanted.cache_bytes, guesses.cache_bytes, 'caches')}, "
+        f"line_bytes: {fact(None, guesses.line_bytes, 'caches')}, "
+        f"ways: {fact(None, guesses.ways, 'caches')},\n"
+        f"    replacement: [{guesses.replacement}, assumed, caches], allocate: read, "
         "serves: [flash]}\n"
         for name in dict.fromkeys(names) if cache_bytes)
-    return _BOARD.format(
-        name=wanted.name, core=wanted.core, isa=CORES[wanted.core], guess=guesses.source,
+    text = _BOARD.format(
+        name=wanted.name, core=wanted.core, isa=CORES[wanted.core],
         fpu=f", fpu: {fpu}" if fpu else "", clock=fact(wanted.clock_hz, None),
         sram=fact(wanted.sram_bytes, None), flash=fact(wanted.flash_bytes, None),
-        supply=fact(wanted.supply_v, guesses.supply_v), looked_up=looked_up,
+        supply=fact(wanted.supply_v, guesses.supply_v, "supply"), looked_up=looked_up,
         caches=f"caches:\n{caches}" if caches else "", cacheable=str(bool(caches)).lower(),
-        waits=fact(wanted.wait_states, guesses.wait_states),
-        read=fact(wanted.read_bytes, guesses.read_bytes), **_describe_power(wanted, guesses))
+        waits=fact(wanted.wait_states, guesses.wait_states, "waits"),
+        read=fact(wanted.read_bytes, guesses.read_bytes, "array"), sources="{sources}",
+        **_describe_power(wanted, guesses))
+    used = [f'  {key}: "{said}"' for key, said in _describe_sources(wanted, guesses).items()
+            if f"assumed, {key}]" in text]
+    return text.replace("{sources}", "\n".join(used))
+
+
+def _describe_sources(wanted: Wanted, guesses: Guesses) -> dict[str, str]:
+    """Return what each source a guess may name says."""
+    said = {"map": f"guessed: where most parts with a {wanted.core} have it", **guesses.sources}
+    if wanted.run_ma_per_mhz is not None:
+        parts = ("a third of it the clock tree's, none leaks (guessed)" if wanted.like is None else
+                 f"parted in the proportions of {wanted.like.name}")
+        said["split"] = f"--run-current {1e3 * wanted.run_ma_per_mhz:g} uA/MHz, given; {parts}"
+    return said
 
 
 def _describe_power(wanted: Wanted, guesses: Guesses) -> dict[str, str]:
     """Return what the file says of supply and currents, by name of its place in `_BOARD`."""
     power, regulator = guesses.power, wanted.regulator or guesses.regulator
 
-    def assume(value: object, source: str = "guess") -> str:
+    def assume(value: object, source: str = "supply") -> str:
         return f"[{'null' if value is None else value}, assumed, {source}]"
 
     core_v = None if power is None else power.core_voltage_v
@@ -235,13 +264,13 @@ def _describe_power(wanted: Wanted, guesses: Guesses) -> dict[str, str]:
         reference_v, reference = wanted.supply_v or guesses.supply_v, regulator
         currents = (None,) * 3 if wanted.run_ma_per_mhz is None else split_current(
             wanted.run_ma_per_mhz, wanted.clock_hz, power)
-    said = [assume(value if value is None else f"{value:.4g}", "guess" if power else "split")
-            for value in currents]
+    taken = "currents" if wanted.run_ma_per_mhz is None else "split"
+    said = [assume(value if value is None else f"{value:.4g}", taken) for value in currents]
     ipc, stall = (None, None) if power is None else (power.reference_ipc, power.stall_share)
     return {"regulator": regulator, "more": more, "reference": reference,
             "reference_v": assume(f"{reference_v:g}"), "leakage": said[0], "tree": said[1],
-            "activity": said[2], "ipc": assume(ipc or 0.8, "split" if ipc is None else "guess"),
-            "stall": assume(stall or 0.35, "split" if stall is None else "guess")}
+            "activity": said[2], "ipc": assume(ipc or 0.8, taken if power is None else "currents"),
+            "stall": assume(stall or 0.35, taken if power is None else "currents")}
 
 
 def split_current(run_ma_per_mhz: float, clock_hz: float,
@@ -274,9 +303,7 @@ _BOARD = """\
 schema: 1
 sources:
   given: "given to `twin boards new`; name the page of the datasheet here"
-  guess: "{guess}; measure it: twin measure --plan all"
-  map: "guessed: where most parts with this core have it"
-  split: "guessed: a third of a run current is the clock tree's; waiting takes a third of activity"
+{sources}
 board:
   name: {name}
   soc: {name}

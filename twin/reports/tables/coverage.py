@@ -30,7 +30,9 @@ def _energy_pairs(prediction: Prediction) -> list[tuple[str, str]]:
     if found is None:
         return []
     value_uj, interval = found
-    per_mac = f", {significant(value_uj * 1e6 / prediction.macs, 2)} pJ/MAC" * bool(prediction.macs)
+    macs = sum(layer.macs for layer, why in zip(prediction.layers, deployment.plan.reasons,
+                                                strict=True) if not why)
+    per_mac = f", {significant(value_uj * 1e6 / macs, 2)} pJ/MAC of its {macs:,}" if macs else ""
     return [("NPU energy", f"{format_energy(value_uj)}, {100 * interval.level:.0f} % interval "
                            f"{format_energy(interval.low)} to "
                            f"{format_energy(interval.high)}{per_mac}; the host's is apart")]
