@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from twin.verbs.predict import predict
     from twin.verbs.predict_many import predict_many
     from twin.verbs.runtimes import list_runtimes, show_runtime
+    from twin.verbs.transform import list_transformations, transform
     from twin.verbs.whatif import what_if
 
 _HOMES = {
@@ -81,6 +82,7 @@ _HOMES = {
     "twin.verbs.predict": ("predict",),
     "twin.verbs.predict_many": ("predict_many",),
     "twin.verbs.runtimes": ("list_runtimes", "show_runtime"),
+    "twin.verbs.transform": ("list_transformations", "transform"),
     "twin.verbs.whatif": ("what_if",),
 }
 """Where each name is; a module is imported when one of its names is first used."""
@@ -94,10 +96,10 @@ __all__ = [
     "compare", "compare_firmware", "compare_published", "deploy", "diagnose", "diff",
     "diff_series", "energy", "explain", "export_model", "flash_firmware", "import_log",
     "list_boards", "list_models", "list_paths", "list_runtimes", "list_terms",
-    "list_virtual_boards",
+    "list_transformations", "list_virtual_boards",
     "measure", "measure_plan", "new_board", "plan", "port", "predict", "predict_compiled",
     "predict_many", "read_model", "run_firmware", "show_board", "show_runtime", "to_document",
-    "what_if"]
+    "transform", "what_if"]
 
 
 def __getattr__(name: str) -> Any:

@@ -35,3 +35,7 @@ class UsageError(TwinError):
 
 class NotTheSameError(TwinError):
     """Two sides are of other networks, boards or clocks: their figures would mean nothing."""
+
+
+class NotApplicableError(TwinError):
+    """A transformation that does not apply to this network, board or runtime, and why."""

@@ -47,9 +47,9 @@ Anyway = Annotated[bool, typer.Option(
     "--anyway", help="Compare even what is of another network, board or clock.")]
 
 SETTINGS_HELP = (
-    "A path of the board file, `runtime`, `placement.weights`, `placement.arena` or, with an "
-    "accelerator, `placement.weight_bits` and `offload.host`; `twin explain paths BOARD` lists "
-    "them all; may be given several times.")
+    "A path of the board file, `runtime`, `placement.weights`, `placement.arena`, `network.width` "
+    "and others of the network, `kernels.level` ... or, with an accelerator, `offload.host`; "
+    "`twin explain paths BOARD` lists them all; may be given several times.")
 
 
 def deploy(model: str, board: str, *, runtime: str | None, clock: str | None, weights: str | None,
@@ -65,18 +65,20 @@ def deploy(model: str, board: str, *, runtime: str | None, clock: str | None, we
 
         runtime = runtime_of(calibration)
 
-    def put(weights: str | None, arena: str | None) -> Deployment:
+    def put(weights: str | None, arena: str | None,
+            network: dict[str, object] | None = None) -> Deployment:
         return twin.deploy(model, board, runtime=runtime, clock_hz=clock_hz, weights=weights,
-                           arena=arena, assume_unsupported=assume_unsupported)
+                           arena=arena, assume_unsupported=assume_unsupported, network=network)
 
     try:
         return put(weights, arena)
     except DoesNotFitError:
         told = parse_settings(settings) if settings else {}
-        if not {"placement.weights", "placement.arena"} & set(told):
+        network = {path: value for path, value in told.items() if path.startswith("network.")}
+        if not network and not {"placement.weights", "placement.arena"} & set(told):
             raise
         return put(str(told.get("placement.weights", weights or "")) or None,
-                   str(told.get("placement.arena", arena or "")) or None)
+                   str(told.get("placement.arena", arena or "")) or None, network)
 
 
 def parse_quantity(text: str, dimension: str, option: str) -> float:

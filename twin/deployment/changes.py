@@ -84,8 +84,16 @@ class Choose:
     value: object
 
 
-Change = (ChangeBoard | ChangeRuntime | MoveWeights | MoveArena | MoveCode | BringWeights
-          | PlaceTiles | ChangeLoad | Choose)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChangeNetwork:
+    """The network changed: what is asked of it in all, by path, and what came of it."""
+
+    asked: tuple[tuple[str, str], ...]
+    graph: Graph
+
+
+Change = (ChangeNetwork | ChangeBoard | ChangeRuntime | MoveWeights | MoveArena | MoveCode
+          | BringWeights | PlaceTiles | ChangeLoad | Choose)
 
 Read = Callable[[str, Graph, Board], Change]
 """(text, network, board) -> the change it asks for."""
@@ -156,8 +164,14 @@ are applied."""
 
 def list_paths() -> Iterator[tuple[str, str, str]]:
     """Yield every path besides the board file's: its name, accepted values, what it changes."""
+    from twin.deployment.kernels import KERNEL_PATHS
+    from twin.network.rewrites.rewrite import list_rewrites
+
     for path in PATHS:
         yield path.name, path.accepted, path.does
+    for rewrite in list_rewrites():
+        yield rewrite.name, rewrite.accepted, rewrite.does
+    yield from KERNEL_PATHS
     for key, (_, accepted, does) in LOAD_KEYS.items():
         yield f"load.MASTER.{key}", accepted, does
     for name in TARGETS:
@@ -188,7 +202,8 @@ def list_paths_of(board: Board) -> Iterator[tuple[str, str, str]]:
 
 
 def parse_changes(overrides: Mapping[str, object], graph: Graph, board: Board,
-                  runtime: Runtime) -> tuple[Change, ...]:
+                  runtime: Runtime, original: Graph | None = None,
+                  rewritten: tuple[tuple[str, str], ...] = ()) -> tuple[Change, ...]:
     """Read dotted paths and their values.
 
     Parameters
@@ -197,11 +212,15 @@ def parse_changes(overrides: Mapping[str, object], graph: Graph, board: Board,
         WhatIf to value; numbers may be text.
     graph, board, runtime
         Of the deployment to change.
+    original : Graph, optional
+        The network before what was asked of it already; by default none was.
+    rewritten : tuple of (str, str)
+        What was: a path asked for again replaces what it was set to.
 
     Returns
     -------
     tuple of Change
-        In the order they are applied: runtime, what a target adds, places, board, loads.
+        In the order they are applied: network, runtime, what a target adds, places, board, loads.
 
     Raises
     ------
@@ -209,11 +228,21 @@ def parse_changes(overrides: Mapping[str, object], graph: Graph, board: Board,
         For a value that cannot be. Paths of the board file are checked where they are applied.
     """
     left = dict(overrides)
+    changes = _read_network(left, original or graph, rewritten)
+    for change in changes:
+        if isinstance(change, ChangeNetwork):
+            graph = change.graph
     first, *rest = PATHS
-    changes = _take(first, left, graph, board)
+    changes += _take(first, left, graph, board)
     for change in changes:
         if isinstance(change, ChangeRuntime):
             runtime = change.runtime
+    kernels = {name: str(left.pop(name)) for name in [*left] if name.startswith("kernels.")}
+    if kernels:
+        from twin.deployment.kernels import choose_kernels
+
+        runtime, extension = choose_kernels(kernels, runtime, board)
+        changes += [ChangeRuntime(runtime=runtime), Choose(field="extension", value=extension)]
     own = load_target(runtime.target).paths
     for path in own:
         changes += _take(path, left, graph, board)
@@ -225,6 +254,18 @@ def parse_changes(overrides: Mapping[str, object], graph: Graph, board: Board,
     if left:
         changes.append(ChangeBoard(settings=left))
     return (*changes, *loads)
+
+
+def _read_network(left: dict[str, object], original: Graph,
+                  rewritten: tuple[tuple[str, str], ...]) -> list[Change]:
+    """Read the paths of the network, and take them out of what is left."""
+    asked = {name: str(left.pop(name)).strip() for name in [*left] if name.startswith("network.")}
+    if not asked:
+        return []
+    from twin.network.rewrites.rewrite import rewrite_network
+
+    merged = {**dict(rewritten), **asked}
+    return [ChangeNetwork(asked=tuple(merged.items()), graph=rewrite_network(original, merged))]
 
 
 def _take(path: WhatIf, left: dict[str, object], graph: Graph, board: Board) -> list[Change]:

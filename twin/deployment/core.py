@@ -80,11 +80,16 @@ def lower_on_core(deployment: Deployment) -> tuple[tuple[Kernel, ...], ...]:
             continue
         operands = _operands(deployment, layer, position, weight_offsets, parameter_offset)
         parameter_offset += requantisation_bytes(graph, layer)
-        site = Site(isa=core.isa, fpu=core.fpu, operands=operands)
+        site = Site(isa=deployment.isa, fpu=core.fpu, operands=operands)
         lowering = deployment.runtime.lowering(
-            layer.op, layer_dtype(graph, layer), core.isa)
+            layer.op, layer_dtype(graph, layer), deployment.isa)
         try:
-            kernels = lowering.lower(graph, layer, site)
+            if layer.window is not None and graph.tensors[layer.inputs[0]].shape[0] > 1:
+                from twin.runtimes.lowering.batches import lower_batch
+
+                kernels = lower_batch(lowering, graph, layer, site)
+            else:
+                kernels = lowering.lower(graph, layer, site)
             lowered.append(_take_turns(layer, _doubt_packed(graph, layer, kernels)))
         except KernelError as error:
             raise RuntimeRefusedError(

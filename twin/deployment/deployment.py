@@ -20,7 +20,7 @@ from twin.errors import DoesNotFitError, PlacementError, UsageError
 from twin.network.graph import Graph
 from twin.network.readers import read_model
 from twin.runtimes import Runtime
-from twin.runtimes.choice import choose_runtime
+from twin.runtimes.choice import check_network, choose_runtime
 from twin.runtimes.runtime import load_target
 
 if TYPE_CHECKING:
@@ -72,6 +72,12 @@ class Deployment:
         Voltage scale of the board, where a changed clock took another; None: it is in force.
     scale_told : bool
         Whether somebody named the scale: clocks changed later keep it.
+    original : Graph or None
+        The network before it was changed by `network.` paths; None: it was not.
+    rewritten : tuple of (str, str)
+        What was asked of it: path and value.
+    extension : str or None
+        Code the kernels are built with: "c", "dsp" or "mve"; None: the best the core can run.
     """
 
     graph: Graph
@@ -93,6 +99,18 @@ class Deployment:
     own_scale: str | None = None
     scale_told: bool = False
     chosen: tuple[str, ...] = ()
+    original: Graph | None = None
+    rewritten: tuple[tuple[str, str], ...] = ()
+    extension: str | None = None
+
+    @property
+    def isa(self) -> str:
+        """Instruction set the kernels are built for: the core's, or without its extensions."""
+        if self.extension is None:
+            return self.board.core.isa
+        from twin.deployment.kernels import without_extension
+
+        return without_extension(self.board.core.isa, self.extension)
 
     @property
     def target(self) -> Target:
@@ -130,7 +148,7 @@ class Deployment:
     @cached_property
     def placement(self) -> Placement:
         """The memory plan of the graph that runs."""
-        return plan_placement(self.executed, self.runtime, self.board.core.isa, self.plan.fusion,
+        return plan_placement(self.executed, self.runtime, self.isa, self.plan.fusion,
                               self.plan.rooms)
 
     @property
@@ -228,7 +246,8 @@ class Deployment:
 
         changed = dataclasses.replace(self, **fields)  # type: ignore[arg-type]
         return _apply(changed, parse_changes(overrides or {}, changed.graph, changed.board,
-                                             changed.runtime))
+                                             changed.runtime, changed.original,
+                                             changed.rewritten))
 
 
 class Target(Protocol):
@@ -291,7 +310,8 @@ class Target(Protocol):
 
 def deploy(model: str | Path | Graph, board: str | Path | Board, *, runtime: str | None = None,
            clock_hz: float | None = None, weights: str | None = None, arena: str | None = None,
-           assume_unsupported: str | None = None, follow_clock: bool = True) -> Deployment:
+           assume_unsupported: str | None = None, follow_clock: bool = True,
+           network: Mapping[str, object] | None = None) -> Deployment:
     """Put a model on a board.
 
     Parameters
@@ -312,6 +332,9 @@ def deploy(model: str | Path | Graph, board: str | Path | Board, *, runtime: str
         Memory role ("flash", "sram", "tcm", ...), memory name, or an NPU's pool ("npuRAM4").
     assume_unsupported : str, optional
         "copy" prices unknown operators as memory copies, marked `assumed`.
+    network : mapping of str to object, optional
+        Changes of the network, as `replace` takes them ("network.width": 0.5): for one that only
+        fits when it is changed.
 
     Returns
     -------
@@ -320,6 +343,11 @@ def deploy(model: str | Path | Graph, board: str | Path | Board, *, runtime: str
     """
     graph = model if isinstance(model, Graph) else read_model(
         model, assume_unsupported=assume_unsupported)
+    original = graph
+    if network:
+        from twin.network.rewrites.rewrite import rewrite_network
+
+        graph = rewrite_network(graph, network)
     stated = machine = board if isinstance(board, Board) else load_board(board)
     if clock_hz is not None:
         machine = change_board(machine, {f"clocks.{machine.core.clock}.frequency_hz": clock_hz},
@@ -328,12 +356,16 @@ def deploy(model: str | Path | Graph, board: str | Path | Board, *, runtime: str
     placed = place(graph, machine, library, weights=weights, arena=arena,
                    code=dict(machine.placement)["code"])
     return dataclasses.replace(placed.noted((*graph.notes, *said), first=True),
-                               chosen=said, own_scale=_other_scale(stated, machine))
+                               chosen=said, own_scale=_other_scale(stated, machine),
+                               original=original if network else None,
+                               rewritten=tuple((name, str(value)) for name, value
+                                               in (network or {}).items()))
 
 
 def place(graph: Graph, board: Board, runtime: Runtime, *, weights: str | None,
           arena: str | None, code: str, host: tuple[str, ...] = (),
-          weight_bits: int | None = None, remedy: bool = True) -> Deployment:
+          weight_bits: int | None = None, extension: str | None = None,
+          remedy: bool = True) -> Deployment:
     """Choose memories and check that everything fits.
 
     Raises
@@ -351,7 +383,7 @@ def place(graph: Graph, board: Board, runtime: Runtime, *, weights: str | None,
     weights_in, arena_in = (choose_memories(board, runtime.splits_memories, what, text)
                             for what, text in (("weights", weights_asked), ("arena", arena_asked)))
     draft = Deployment(graph=graph, board=board, runtime=runtime, host=host,
-                       weight_bits=weight_bits,
+                       weight_bits=weight_bits, extension=extension,
                        weights=weights_in[0], weights_spill=weights_in[1:],
                        weights_pool=choose_pool(board, weights_asked),
                        arena=arena_in[0], arena_spill=arena_in[1:],
@@ -404,7 +436,7 @@ def _name_remedy(draft: Deployment, weights_asked: str | None, arena_asked: str 
         try:
             place(draft.graph, board, draft.runtime, weights=weights or weights_asked,
                   arena=arena or arena_asked, code=draft.code, host=draft.host,
-                  weight_bits=draft.weight_bits, remedy=False)
+                  weight_bits=draft.weight_bits, extension=draft.extension, remedy=False)
         except PlacementError:
             return False
         return True
@@ -448,6 +480,9 @@ def _apply(before: Deployment, changes: Sequence[Change]) -> Deployment:
     code = before.code
     for change in changes:
         match change:
+            case asked.ChangeNetwork(graph=graph, asked=rewritten):
+                after = dataclasses.replace(after, graph=graph, rewritten=rewritten,
+                                            original=before.original or before.graph)
             case asked.ChangeRuntime(runtime=runtime):
                 after = dataclasses.replace(after, runtime=runtime)
                 arena = _follow_arena(before, runtime)
@@ -468,13 +503,17 @@ def _apply(before: Deployment, changes: Sequence[Change]) -> Deployment:
                 after = _change_board(after, settings)
             case asked.ChangeLoad():
                 loads.append(change)
+    if after.graph is not before.graph:
+        check_network(after.graph, after.runtime)
     placed = place(after.graph, after.board, after.runtime, weights=weights, arena=arena,
-                   code=code, host=after.host, weight_bits=after.weight_bits)
+                   code=code, host=after.host, weight_bits=after.weight_bits,
+                   extension=after.extension)
     chosen = before.chosen if after.runtime is before.runtime else ()
     placed = placed.noted((*after.graph.notes, *chosen), first=True)
     moved = dataclasses.replace(placed, weights_via=after.weights_via, tiles=after.tiles,
                                 chosen=chosen, own_scale=after.own_scale,
-                                scale_told=after.scale_told,
+                                scale_told=after.scale_told, original=after.original,
+                                rewritten=after.rewritten,
                                 loads=merge_loads(placed.board, after.loads, loads))
     _check(moved)
     return moved

@@ -40,8 +40,10 @@ def choose_runtime(graph: Graph, name: str | None, board: Board) -> tuple[Runtim
     check_layers(graph)
     if name:
         runtime, said = find_runtime(name)
+        check_batch(graph, runtime)
         return _check_types(graph, runtime), said
     runtime = default_runtime(graph, board)
+    check_batch(graph, runtime)
     return runtime, (*note_float_island(graph, runtime), *_note_default(runtime, board))
 
 
@@ -151,6 +153,40 @@ def _check_types(graph: Graph, runtime: Runtime) -> Runtime:
     return runtime
 
 
+def check_network(graph: Graph, runtime: Runtime) -> None:
+    """Refuse a network, changed since its runtime was chosen, that it has no kernels for.
+
+    Raises
+    ------
+    RuntimeRefusedError
+        Naming the layer and what the runtime runs.
+    """
+    check_layers(graph)
+    _check_types(graph, runtime)
+    check_batch(graph, runtime)
+    if runtime.unpacks_weights:
+        return
+    for layer in graph.layers:
+        if (layer.op in WEIGHTED and len(layer.inputs) > 1 and layer.inputs[1] >= 0
+                and graph.tensors[layer.inputs[1]].dtype == "int4"):
+            raise RuntimeRefusedError(
+                f"runtime {runtime.identity} has no kernel of {layer.op} on 4-bit weights; "
+                "accepted with " + ", ".join(name for name in list_runtimes()
+                                             if load_runtime(name).unpacks_weights))
+
+
+def check_batch(graph: Graph, runtime: Runtime) -> None:
+    """Refuse several inputs at a time where a runtime takes one."""
+    if runtime.offload is None and not runtime.is_compiled:
+        return
+    for layer in graph.layers:
+        if layer.window is not None and graph.tensors[layer.inputs[0]].shape[0] > 1:
+            raise RuntimeRefusedError(
+                f"{graph.source}: layer {layer.index} {layer.op} {layer.name!r}: a batch of "
+                f"{graph.tensors[layer.inputs[0]].shape[0]}; runtime {runtime.identity} takes one "
+                "input at a time; accepted: batch 1, or a runtime of kernels on the core")
+
+
 def check_layers(graph: Graph) -> None:
     """Refuse layers no kernel library runs: a batch, uint16, integer weights and float values.
 
@@ -175,7 +211,8 @@ def check_layers(graph: Graph) -> None:
             continue
         activations = graph.tensors[layer.inputs[0]]
         place = f"{graph.source}: layer {layer.index} {layer.op} {layer.name!r}"
-        if layer.window is not None and activations.shape[0] != 1:
+        batch = graph.tensors[graph.inputs[0]].shape[:1] if graph.inputs else (1,)
+        if layer.window is not None and activations.shape[0] not in (1, *batch):
             raise RuntimeRefusedError(f"{place}: a batch of {activations.shape[0]}; accepted: "
                                       "batch 1, dilation stated by the convolution itself")
         if activations.dtype == "float32" and weights[0].dtype in INTEGERS:

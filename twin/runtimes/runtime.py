@@ -125,6 +125,10 @@ class Runtime:
         How often a convolution's weights leave their memory; None: as its loops read them.
     splits_memories : bool
         Whether buffers, and weights, may lie in several memories.
+    unpacks_weights : bool
+        Whether it has kernels on weights of 4 bits.
+    direct_convolutions : bool
+        Whether convolutions are left to the portable kernels, which copy no windows.
     """
 
     name: str
@@ -154,6 +158,8 @@ class Runtime:
     scalar_on_helium: tuple[str, ...] = ()
     weight_passes: int | None = None
     splits_memories: bool = False
+    unpacks_weights: bool = False
+    direct_convolutions: bool = False
 
     @property
     def identity(self) -> str:
@@ -191,12 +197,14 @@ class Runtime:
         foreign = dtype not in self.dtypes and op not in _ANY_TYPE
         plain = isa == "armv8.1-m-mve" and op in self.scalar_on_helium
         portable = foreign or plain or dtype == "float32"
-        names = ("reference",) if portable else (self.library, "reference")
+        direct = self.direct_convolutions and op in ("conv_2d", "depthwise_conv_2d")
+        names = ("reference",) if portable or direct else (self.library, "reference")
         lowering = find_lowering(names, op, dtype, isa)
         if self.counted is not None:
             from twin.runtimes.counted.lower import lower_counted
 
-            return lower_counted(*self.counted, lowering)
+            kernels, level = self.counted
+            return lower_counted("reference" if direct else kernels, level, lowering)
         if dtype == "int16" and not foreign and self.library == "cmsis_nn":
             from twin.runtimes.counted.lower import lower_counted
 
@@ -290,7 +298,7 @@ def _read(path: Path) -> dict[str, Any]:
 
 _PLAIN = ("description", "library", "dtypes", "structure", "drops_dead_channels",
           "dispatches_aliases", "in_place", "parameters_in")
-_SWITCHES = ("fuses_padding", "overlaps", "copies_shapes", "splits_memories")
+_SWITCHES = ("fuses_padding", "overlaps", "copies_shapes", "splits_memories", "unpacks_weights")
 """False where a file does not say."""
 _NUMBERS = ("dispatch_cycles", "setup_cycles_per_op", "setup_cycles_per_channel", "code_bytes",
             "ram_bytes", "alignment_bytes")
@@ -353,6 +361,7 @@ def _load(path: Path, version: str) -> Runtime:
         scalar_on_helium=tuple(merged.get("scalar_on_helium", ())),
         counted=_read_counted(path, merged.get("counted")),
         weight_passes=passes, splits_memories=bool(merged.get("splits_memories", False)),
+        unpacks_weights=bool(merged.get("unpacks_weights", False)),
     )
 
 

@@ -15,13 +15,13 @@ def list_models() -> dict[str, Graph]:
     return {name: zoo.build(name) for name in zoo.NAMES}
 
 
-def export_model(name: str, file: str | PathLike[str]) -> Path:
+def export_model(name: str | Graph, file: str | PathLike[str]) -> Path:
     """Write a network of the zoo as a real .tflite or .onnx file.
 
     Parameters
     ----------
-    name : str
-        Of `list_models`.
+    name : str or Graph
+        Of `list_models`, or a network `transform` made.
     file : str or path
         Where to: .tflite or .onnx.
 
@@ -42,5 +42,5 @@ def export_model(name: str, file: str | PathLike[str]) -> Path:
     writers = {".tflite": write_tflite, ".onnx": write_onnx}
     if target.suffix.lower() not in writers:
         raise UsageError(f"{file}: a model file ends in .tflite or .onnx")
-    writers[target.suffix.lower()](zoo.build(name), target)
+    writers[target.suffix.lower()](name if isinstance(name, Graph) else zoo.build(name), target)
     return target

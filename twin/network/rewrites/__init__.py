@@ -1,1 +1,1 @@
-"""Graphs changed as code generators change them before anything runs."""
+"""Graphs changed before anything runs: as code generators do, and as `network.` paths ask."""

@@ -57,7 +57,7 @@ def drop_dead_channels(graph: Graph) -> Graph:
         if layer.op == "depthwise_conv_2d" else layer for layer in graph.layers)
     return Graph(
         name=graph.name, source=graph.source, tensors=tuple(edit.tensors), layers=layers,
-        inputs=graph.inputs, outputs=graph.outputs,
+        inputs=graph.inputs, outputs=graph.outputs, notes=graph.notes,
         sha256=hashlib.sha256(f"{graph.sha256} without dead channels".encode()).hexdigest())
 
 
@@ -225,15 +225,27 @@ class _Edit:
 
     def narrow(self, tensor_id: int, axis: int, gone: np.ndarray | None) -> None:
         """Keep the entries along an axis that are not gone."""
-        if gone is None:
-            return
-        tensor = self.tensors[tensor_id]
-        axis %= len(tensor.shape)
-        kept = np.flatnonzero(~gone)
-        shape = (*tensor.shape[:axis], len(kept), *tensor.shape[axis + 1:])
-        data = None if tensor.data is None else np.take(tensor.data, kept, axis=axis)
-        self.tensors[tensor_id] = replace(tensor, shape=shape, data=data,
-                                          quantization=_kept_scales(tensor, axis, kept))
+        if gone is not None:
+            self.tensors[tensor_id] = narrow_tensor(self.tensors[tensor_id], axis, gone)
+
+
+def narrow_tensor(tensor: Tensor, axis: int, gone: np.ndarray) -> Tensor:
+    """Return a tensor without the entries of an axis that are gone.
+
+    Parameters
+    ----------
+    tensor : Tensor
+        Any.
+    axis : int
+        May count from the last.
+    gone : ndarray of bool
+        One per entry of the axis.
+    """
+    axis %= len(tensor.shape)
+    kept = np.flatnonzero(~gone)
+    shape = (*tensor.shape[:axis], len(kept), *tensor.shape[axis + 1:])
+    data = None if tensor.data is None else np.take(tensor.data, kept, axis=axis)
+    return replace(tensor, shape=shape, data=data, quantization=_kept_scales(tensor, axis, kept))
 
 
 def _kept_scales(tensor: Tensor, axis: int, kept: np.ndarray) -> Quantization | None:

@@ -1,0 +1,89 @@
+"""Transformations of a deployment: set by path, listed with reasons, undone by setting anew."""
+
+import pytest
+
+import twin
+from twin.deployment.transformations import object_to
+from twin.errors import NotApplicableError, RuntimeRefusedError
+
+
+def test_a_path_set_again_starts_from_the_network_as_it_was() -> None:
+    base = twin.deploy("ic", "nucleo_l4r5zi", runtime="tflm-cmsis-nn@2026")
+    half = base.replace({"network.width": 0.5})
+    twice = half.replace({"network.width": 0.25})
+    assert twice.graph.sha256 == base.replace({"network.width": 0.25}).graph.sha256
+    assert twice.rewritten == (("network.width", "0.25"),)
+    both = half.replace({"network.resolution": 16})
+    assert dict(both.rewritten) == {"network.width": "0.5", "network.resolution": "16"}
+    assert half.replace({"clocks.cpu.frequency_hz": "60MHz"}).graph is half.graph
+
+
+def test_a_changed_network_costs_less_and_says_what_was_done() -> None:
+    base = twin.deploy("ic", "nucleo_l4r5zi", runtime="tflm-cmsis-nn@2026")
+    after = twin.predict(base.replace({"network.width": 0.5}), calibration="none")
+    assert after.cycles < twin.predict(base, calibration="none").cycles / 2
+    assert any(warning.startswith("network.width=0.5") for warning in after.warnings)
+
+
+def test_what_only_fits_when_changed_is_deployed_changed() -> None:
+    placed = twin.deploy("mobilenet_v1_1.0_224", "nucleo_l4r5zi",
+                         network={"network.width": "0.25"})
+    assert placed.rewritten == (("network.width", "0.25"),) and placed.original is not None
+
+
+@pytest.mark.parametrize("path, value", [("kernels.extension", "c"), ("kernels.level", "Os")])
+def test_slower_code_is_slower(path, value) -> None:
+    base = twin.deploy("kws", "nucleo_l4r5zi", runtime="tflm-cmsis-nn@2026")
+    before, after = (twin.predict(one, calibration="none").cycles
+                     for one in (base, base.replace({path: value})))
+    assert after > before
+
+
+def test_direct_convolutions_need_no_columns() -> None:
+    base = twin.deploy("ic", "nucleo_l4r5zi", runtime="tflm-cmsis-nn@2026")
+    direct = base.replace({"kernels.convolution": "direct"})
+    assert direct.placement.scratch_bytes < base.placement.scratch_bytes
+    assert direct.replace({"kernels.convolution": "im2col"}).placement == base.placement
+
+
+def test_a_batch_takes_as_long_as_its_inputs_less_what_is_done_once() -> None:
+    base = twin.deploy("kws", "nucleo_l4r5zi", runtime="tflm-cmsis-nn@2026")
+    one, two = (twin.predict(d, calibration="none").cycles
+                for d in (base, base.replace({"network.batch": 2})))
+    assert 1.9 * one < two < 2.05 * one
+    with pytest.raises(RuntimeRefusedError, match="takes one input at a time"):
+        base.replace({"network.batch": 2, "runtime": "firmware@O2"})
+
+
+@pytest.mark.parametrize("runtime, path, value, said", [
+    ("x-cube-ai@9.0.0", "network.weights", "int4", "no kernel of conv_2d on 4-bit weights"),
+    ("x-cube-ai@9.0.0", "network.precision", "float16", "does not run float16"),
+    ("x-cube-ai@9.0.0", "kernels.convolution", "direct", "is not known"),
+    ("x-cube-ai@9.0.0", "kernels.level", "Os", "counted at one level"),
+    ("tflm-reference@2026", "kernels.convolution", "im2col", "where they are"),
+    ("tflm-cmsis-nn@2026", "kernels.extension", "mve", "cannot run it"),
+    ("firmware@O2", "kernels.extension", "c", "built for all its core can run")])
+def test_a_runtime_without_the_kernels_says_so(runtime, path, value, said) -> None:
+    base = twin.deploy("kws", "nucleo_l4r5zi", runtime=runtime)
+    with pytest.raises((NotApplicableError, RuntimeRefusedError), match=said):
+        base.replace({path: value})
+    assert said in (object_to(base, path, value) or "")
+
+
+@pytest.mark.parametrize("model, board, runtime", [
+    ("ic", "nucleo_l4r5zi", "tflm-cmsis-nn@2026"), ("vww", "stm32n6570_dk", "neural-art"),
+    ("kws", "rpi_pico", "tflm-reference@2026")])
+def test_every_transformation_has_values_or_a_reason(model, board, runtime) -> None:
+    found = twin.list_transformations(twin.deploy(model, board, runtime=runtime))
+    assert all(bool(one.values) != bool(one.reason) for one in found)
+    assert len({one.path for one in found}) == len(found)
+    by_path = {one.path: one for one in found}
+    assert by_path["network.width"].changes_outputs
+    assert not by_path["network.fusion"].changes_outputs
+
+
+def test_values_that_are_listed_are_accepted() -> None:
+    base = twin.deploy("ic", "nucleo_l4r5zi", runtime="tflm-cmsis-nn@2026")
+    for one in twin.list_transformations(base):
+        for value in one.values[:2]:
+            assert object_to(base, one.path, value) is None, (one.path, value)

@@ -1,0 +1,50 @@
+"""`twin transform`: a network changed and written, or what could be changed."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+import twin
+from twin.cli.options import AsJson, AssumeUnsupported, Model, RuntimeName, SetPaths, parse_settings
+from twin.cli.output import note_written, open_console, show, warn
+from twin.errors import UsageError
+
+Board = Annotated[str | None, typer.Option(
+    "--board", "-b", metavar="BOARD", help="List what could be changed of the network on this "
+                                           "board.")]
+Output = Annotated[str | None, typer.Option(
+    "--output", "-o", metavar="FILE", help="Write the changed network: .tflite or .onnx.")]
+
+
+def transform(model: Model, board: Board = None, runtime: RuntimeName = None,
+              settings: SetPaths = None, output: Output = None, as_json: AsJson = False,
+              assume_unsupported: AssumeUnsupported = None) -> None:
+    """Change a network and write it, or list what could be changed of it on a board."""
+    if settings and output and board is None:
+        graph = twin.transform(
+            twin.read_model(model, assume_unsupported=assume_unsupported), parse_settings(settings))
+        note_written(twin.export_model(graph, output))
+        warn(graph.notes)
+        return
+    if board is None or output:
+        raise UsageError("transform: accepted: --set network.PATH=VALUE with -o FILE to write a "
+                         "changed network, or -b BOARD to list what could be changed on it")
+    deployment = twin.deploy(model, board, runtime=runtime, assume_unsupported=assume_unsupported)
+    if settings:
+        deployment = deployment.replace(parse_settings(settings))
+    found = twin.list_transformations(deployment)
+    if as_json:
+        import json
+        from dataclasses import asdict
+
+        document = {"schema": 1, "kind": "transformations", "model": deployment.graph.name,
+                    "board": deployment.board.name, "runtime": deployment.runtime.identity,
+                    "transformations": [asdict(one) for one in found]}
+        sys.stdout.write(json.dumps(document, indent=1) + "\n")
+        return
+    from twin.reports.tables.transformations import transformations_table
+
+    show(open_console(), transformations_table(found))

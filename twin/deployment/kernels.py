@@ -1,0 +1,136 @@
+"""Which kernels of a runtime are used: no SIMD, direct convolutions, another compiler level."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from hwmodels.board.facts import Board
+from hwmodels.errors import did_you_mean
+from twin.errors import NotApplicableError, UsageError
+from twin.runtimes import Runtime, list_runtimes, load_runtime
+from twin.runtimes.lowering import EXTENSIONS
+
+_WITHOUT = {("armv7e-m", "c"): "armv7-m", ("armv8-m-dsp", "c"): "armv8-m",
+            ("armv8.1-m-mve", "c"): "armv8-m", ("armv8.1-m-mve", "dsp"): "armv8-m-dsp"}
+"""Instruction set of code built for a core without its extension."""
+
+KERNEL_PATHS = (
+    ("kernels.extension", "c, dsp, mve",
+     "code the kernels are built with: plain C, packed 16-bit multiplies, Helium vectors"),
+    ("kernels.convolution", "im2col, direct",
+     "windows are copied to columns and multiplied, or read where they are by portable kernels"),
+    ("kernels.level", "Os, O2, O3, clang-Os, clang-O2, clang-O3",
+     "compiler and level the kernels are built with, of runtimes whose builds were counted"),
+)
+"""Name, accepted values, what it changes."""
+
+
+def without_extension(isa: str, extension: str) -> str:
+    """Return the instruction set code is built for when it may use no more than an extension."""
+    return _WITHOUT.get((isa, extension), isa)
+
+
+def choose_kernels(asked: Mapping[str, str], runtime: Runtime,
+                   board: Board) -> tuple[Runtime, str | None]:
+    """Return a runtime with other kernels, and the extension they are built with.
+
+    Parameters
+    ----------
+    asked : mapping of str to str
+        Paths of `KERNEL_PATHS`.
+    runtime : Runtime
+        Whose kernels.
+    board : Board
+        Whose core runs them.
+
+    Raises
+    ------
+    UsageError
+        For a path or a value that does not exist.
+    NotApplicableError
+        When the runtime or the core has no such kernels, with the reason.
+    """
+    known = [name for name, _, _ in KERNEL_PATHS]
+    for name in asked:
+        if name not in known:
+            raise UsageError(f"{name}: no such path; " + did_you_mean(name, known))
+    if "kernels.level" in asked:
+        runtime = _choose_level(runtime, asked["kernels.level"].strip())
+    if "kernels.convolution" in asked:
+        runtime = _choose_convolution(runtime, asked["kernels.convolution"].strip().lower())
+    extension = None
+    if "kernels.extension" in asked:
+        extension = _choose_extension(runtime, board, asked["kernels.extension"].strip().lower())
+    return runtime, extension
+
+
+def list_levels(runtime: Runtime) -> tuple[str, ...]:
+    """Return the compiler levels a runtime's kernels were counted or are built at."""
+    return tuple(_levels(runtime))
+
+
+def _levels(runtime: Runtime) -> dict[str, str]:
+    """Return the runtime of each level, of those that differ in nothing else."""
+    same = [name for name in list_runtimes() if name.partition("@")[0] == runtime.name]
+    if runtime.is_compiled:
+        return {name.partition("@")[2]: name for name in same}
+    if runtime.counted is None:
+        return {}
+    release = runtime.version.partition("-")[0]
+    found = {}
+    for name in same:
+        other = load_runtime(name)
+        if other.counted is not None and other.version.partition("-")[0] == release:
+            found[other.counted[1]] = name
+    return found
+
+
+def _choose_level(runtime: Runtime, level: str) -> Runtime:
+    levels = {name.lower(): identity for name, identity in _levels(runtime).items()}
+    if not levels:
+        raise NotApplicableError(
+            f"kernels.level={level}: {runtime.identity} was counted at one level only; accepted "
+            "with firmware, tflm-cmsis-nn@2026 or tflm-reference@2026")
+    wanted = level.lower().removeprefix("gcc-").removeprefix("-")
+    if wanted not in levels:
+        raise NotApplicableError(f"kernels.level={level}: {runtime.name} was not counted at it; "
+                                 f"accepted: {', '.join(_levels(runtime))}")
+    return load_runtime(levels[wanted])
+
+
+def _choose_convolution(runtime: Runtime, how: str) -> Runtime:
+    said = f"kernels.convolution={how}"
+    if how not in ("im2col", "direct"):
+        raise UsageError(f"kernels.convolution: {how!r}; accepted: im2col, direct")
+    if runtime.is_compiled:
+        if how == "direct":
+            raise NotApplicableError(f"{said}: the firmware's convolutions copy windows to "
+                                     "columns; there is no other")
+        return runtime
+    direct = runtime.library == "reference"
+    if how == "im2col":
+        if direct:
+            raise NotApplicableError(f"{said}: {runtime.identity} reads windows where they are; "
+                                     "accepted with a runtime of CMSIS-NN's kernels")
+        return replace(runtime, direct_convolutions=False)
+    if direct:
+        raise NotApplicableError(f"{said}: {runtime.identity} has no other convolutions")
+    if runtime.structure != "open":
+        raise NotApplicableError(f"{said}: which convolutions {runtime.identity} has is not known; "
+                                 "accepted with tflm-cmsis-nn or cmsis-nn")
+    return replace(runtime, direct_convolutions=True)
+
+
+def _choose_extension(runtime: Runtime, board: Board, extension: str) -> str:
+    said, isa = f"kernels.extension={extension}", board.core.isa
+    if extension not in ("c", "dsp", "mve"):
+        raise UsageError(f"kernels.extension: {extension!r}; accepted: c, dsp, mve")
+    able = EXTENSIONS.get(isa, ("c",))
+    if extension not in able:
+        raise NotApplicableError(f"{said}: the {board.core.model} of {board.name} cannot run it; "
+                                 f"accepted: {', '.join(able)}")
+    if runtime.is_compiled and extension != able[0]:
+        raise NotApplicableError(f"{said}: the firmware is built for all its core can run; "
+                                 "accepted with a runtime of kernels that are lowered or counted")
+    return extension

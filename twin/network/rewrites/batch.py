@@ -1,0 +1,47 @@
+"""Several inputs at a time."""
+
+from __future__ import annotations
+
+from twin.errors import NotApplicableError, UsageError
+from twin.network.graph import Graph
+from twin.network.rewrites.rewrite import Rewrite
+from twin.network.rewrites.shapes import infer_shapes
+
+MOST = 64
+"""Inputs of a batch at most."""
+
+
+def change_batch(graph: Graph, batch: int) -> Graph:
+    """Return a network that takes so many inputs at a time.
+
+    Raises
+    ------
+    NotApplicableError
+        When it keeps states, or a layer works on one input only.
+
+    Notes
+    -----
+    Figures are of the whole batch: all its inputs.
+    """
+    said = f"network.batch={batch}"
+    if graph.states:
+        raise NotApplicableError(f"{said}: {graph.name} keeps states between inferences; the "
+                                 "inputs of a batch would share them")
+    shapes = {i: graph.tensors[i].shape for i in graph.inputs}
+    if any(not shape or shape[0] != 1 for shape in shapes.values()):
+        first = next(iter(shapes.values()))
+        raise NotApplicableError(f"{said}: the first axis of the input {list(first)} is no batch "
+                                 "of 1")
+    return infer_shapes(graph, {i: (batch, *shape[1:]) for i, shape in shapes.items()}, said)
+
+
+def _read(graph: Graph, text: str) -> Graph:
+    if not text.isdecimal() or not 1 <= int(text) <= MOST:
+        raise UsageError(f"network.batch: {text!r}; accepted: 1 to {MOST}")
+    return graph if int(text) == 1 else change_batch(graph, int(text))
+
+
+REWRITE = Rewrite(
+    name="network.batch", accepted=f"inputs at a time, 1 to {MOST}",
+    does="so many inputs are computed at a time, and all figures are of all of them",
+    effort="conversion", costs="", stage=80, values=lambda graph: ("2", "4"), apply=_read)

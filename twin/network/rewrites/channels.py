@@ -1,0 +1,266 @@
+"""Which channels of a network must go together: through sums, depthwise filters, flattening.
+
+Every entry of the last axis of every tensor gets a number; numbers that must be kept or dropped
+together are joined. Entries whose removal would change what the network means are frozen.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from twin.network.graph import Graph, Layer, Tensor
+from twin.network.operators import PAIRED, UNARY
+from twin.network.rewrites.dead_channels import narrow_tensor
+
+PRODUCERS = ("conv_2d", "transpose_conv_2d", "fully_connected")
+"""Operators whose output channels are filters of their own."""
+
+_CHANNELWISE = ("average_pool_2d", "max_pool_2d", "relu", "relu6", "leaky_relu", "hard_swish",
+                "tanh", "logistic", "quantize", "dequantize", "cast", "resize_nearest",
+                "resize_bilinear", *UNARY)
+_JOINED = ("add", "sub", "mul", "minimum", "maximum", "prelu", "select", *PAIRED)
+_REDUCED = ("mean", "sum", "reduce_max", "reduce_min")
+
+
+@dataclass(slots=True)
+class Channels:
+    """Numbers of all channels of a graph, and which belong together.
+
+    Parameters
+    ----------
+    graph : Graph
+        The network.
+    numbers : dict of int to ndarray
+        Of the last axis of each tensor, by tensor index.
+    columns : dict of int to ndarray
+        Of the last axis of the weights of each producer, by layer index: what it reads.
+    frozen : set of int
+        Numbers that stay, whatever is joined with them.
+    """
+
+    graph: Graph
+    numbers: dict[int, np.ndarray] = field(default_factory=dict)
+    columns: dict[int, np.ndarray] = field(default_factory=dict)
+    frozen: set[int] = field(default_factory=set)
+    _parents: list[int] = field(default_factory=list)
+
+    def fresh(self, count: int, *, frozen: bool = False) -> np.ndarray:
+        """Return new numbers."""
+        first = len(self._parents)
+        self._parents.extend(range(first, first + count))
+        if frozen:
+            self.frozen.update(range(first, first + count))
+        return np.arange(first, first + count)
+
+    def root(self, number: int) -> int:
+        """Return the number that stands for all that are joined with one."""
+        while self._parents[number] != number:
+            self._parents[number] = self._parents[self._parents[number]]
+            number = self._parents[number]
+        return number
+
+    def roots(self, numbers: np.ndarray) -> np.ndarray:
+        """Return the root of each number."""
+        return np.array([self.root(int(number)) for number in numbers], dtype=np.int64)
+
+    def join(self, left: np.ndarray, right: np.ndarray) -> None:
+        """Let channels go together, one by one."""
+        for a, b in zip(left, right, strict=True):
+            self._parents[self.root(int(a))] = self.root(int(b))
+
+    def freeze(self, tensor_id: int) -> None:
+        """Keep all channels of a tensor."""
+        if tensor_id in self.numbers:
+            self.frozen.update(int(number) for number in self.numbers[tensor_id])
+
+    def fixed(self) -> set[int]:
+        """Return the roots that stay."""
+        return {self.root(number) for number in self.frozen}
+
+
+def trace_channels(graph: Graph) -> Channels:
+    """Give the channels of a graph numbers, and join those that go together."""
+    channels = Channels(graph=graph)
+    for tensor_id in (*graph.inputs, *graph.states):
+        channels.numbers[tensor_id] = channels.fresh(_width(graph.tensors[tensor_id]), frozen=True)
+    shared = _shared_constants(graph)
+    for layer in graph.layers:
+        follow = _RULES.get(layer.op, _freeze)
+        if not shared.isdisjoint(layer.inputs) and (
+                layer.op in PRODUCERS or layer.op == "depthwise_conv_2d"):
+            follow = _freeze
+        follow(channels, layer)
+    for tensor_id in graph.outputs:
+        channels.freeze(tensor_id)
+    return channels
+
+
+def drop_channels(channels: Channels, gone: set[int]) -> Graph:
+    """Return the graph without channels.
+
+    Parameters
+    ----------
+    channels : Channels
+        Of the graph.
+    gone : set of int
+        Roots of the channels to remove; none of `Channels.fixed`.
+    """
+    graph = channels.graph
+    tensors = list(graph.tensors)
+
+    def narrow(tensor_id: int, axis: int, numbers: np.ndarray) -> None:
+        mask = np.isin(channels.roots(numbers), list(gone))
+        if tensor_id >= 0 and mask.any():
+            tensors[tensor_id] = narrow_tensor(tensors[tensor_id], axis, mask)
+
+    for tensor_id, numbers in channels.numbers.items():
+        narrow(tensor_id, -1, numbers)
+    for layer in graph.layers:
+        _narrow_constants(channels, layer, narrow)
+    layers = tuple(replace(layer, groups=tensors[layer.inputs[0]].shape[3])
+                   if layer.op == "depthwise_conv_2d" else layer for layer in graph.layers)
+    return replace(graph, tensors=tuple(tensors), layers=layers)
+
+
+def _narrow_constants(channels: Channels, layer: Layer,
+                      narrow: Callable[[int, int, np.ndarray], None]) -> None:
+    graph, output = channels.graph, channels.numbers[layer.outputs[0]]
+    bias = layer.inputs[2] if len(layer.inputs) > 2 else -1
+    if layer.op in PRODUCERS and layer.index in channels.columns:
+        narrow(layer.inputs[1], 0, output)
+        narrow(layer.inputs[1], -1, channels.columns[layer.index])
+        narrow(bias, 0, output)
+    elif layer.op == "depthwise_conv_2d":
+        narrow(layer.inputs[1], 3, output)
+        narrow(bias, 0, output)
+    elif layer.op in _JOINED:
+        for tensor_id in layer.inputs:
+            tensor = graph.tensors[tensor_id]
+            if tensor.is_constant and _width(tensor) == len(output) > 1:
+                narrow(tensor_id, -1, output)
+
+
+def _width(tensor: Tensor) -> int:
+    return tensor.shape[-1] if tensor.shape else 1
+
+
+def _shared_constants(graph: Graph) -> set[int]:
+    seen: set[int] = set()
+    shared: set[int] = set()
+    for layer in graph.layers:
+        constants = {i for i in layer.inputs if i >= 0 and graph.tensors[i].is_constant}
+        shared |= seen & constants
+        seen |= constants
+    return shared
+
+
+def _freeze(channels: Channels, layer: Layer) -> None:
+    """Keep everything a layer reads and writes."""
+    for tensor_id in layer.inputs:
+        channels.freeze(tensor_id)
+    for tensor_id in layer.outputs:
+        tensor = channels.graph.tensors[tensor_id]
+        channels.numbers[tensor_id] = channels.fresh(_width(tensor), frozen=True)
+
+
+def _produce(channels: Channels, layer: Layer) -> None:
+    """Give filters numbers of their own; remember which channels their columns read."""
+    graph = channels.graph
+    source, weights = layer.inputs[0], graph.tensors[layer.inputs[1]]
+    read = channels.numbers.get(source)
+    if (layer.groups != 1 or not weights.is_constant or read is None
+            or weights.shape[-1] % len(read)):
+        _freeze(channels, layer)
+        return
+    channels.columns[layer.index] = np.tile(read, weights.shape[-1] // len(read))
+    channels.numbers[layer.outputs[0]] = channels.fresh(weights.shape[0])
+
+
+def _filter_each(channels: Channels, layer: Layer) -> None:
+    """Follow a depthwise convolution: its channels are those it reads, times its multiplier."""
+    graph = channels.graph
+    read = channels.numbers[layer.inputs[0]]
+    written = graph.tensors[layer.outputs[0]].shape[-1]
+    if not graph.tensors[layer.inputs[1]].is_constant:
+        _freeze(channels, layer)
+        return
+    channels.numbers[layer.outputs[0]] = np.repeat(read, written // len(read))
+
+
+def _keep(channels: Channels, layer: Layer) -> None:
+    """Follow an operator that treats every channel by itself."""
+    read = channels.numbers.get(layer.inputs[0])
+    if read is None or len(read) != _width(channels.graph.tensors[layer.outputs[0]]):
+        _freeze(channels, layer)
+        return
+    channels.numbers[layer.outputs[0]] = read
+
+
+def _join_all(channels: Channels, layer: Layer) -> None:
+    """Follow an operator whose operands are combined channel by channel."""
+    graph = channels.graph
+    width = _width(graph.tensors[layer.outputs[0]])
+    read = [channels.numbers[i] for i in layer.inputs
+            if i in channels.numbers and len(channels.numbers[i]) == width]
+    narrow = [i for i in layer.inputs if i in channels.numbers
+              and len(channels.numbers[i]) != width]
+    odd = [i for i in layer.inputs if graph.tensors[i].is_constant
+           and _width(graph.tensors[i]) not in (1, width)]
+    if not read or narrow or odd:
+        _freeze(channels, layer)
+        return
+    for other in read[1:]:
+        channels.join(other, read[0])
+    channels.numbers[layer.outputs[0]] = read[0]
+
+
+def _concatenate(channels: Channels, layer: Layer) -> None:
+    graph = channels.graph
+    if any(i not in channels.numbers for i in layer.inputs):
+        _freeze(channels, layer)
+        return
+    read = [channels.numbers[i] for i in layer.inputs]
+    if layer.option("axis", 0) == len(graph.tensors[layer.outputs[0]].shape) - 1:
+        channels.numbers[layer.outputs[0]] = np.concatenate(read)
+        return
+    for other in read[1:]:
+        channels.join(other, read[0])
+    channels.numbers[layer.outputs[0]] = read[0]
+
+
+def _reshape(channels: Channels, layer: Layer) -> None:
+    """Follow a change of shape that keeps the last axis, or flattens leading ones into it."""
+    graph = channels.graph
+    read = channels.numbers.get(layer.inputs[0])
+    shape, width = (graph.tensors[layer.inputs[0]].shape, _width(graph.tensors[layer.outputs[0]]))
+    if read is None or width % len(read) or (
+            width != len(read) and width != math.prod(shape[1:])):
+        _freeze(channels, layer)
+        return
+    channels.numbers[layer.outputs[0]] = np.tile(read, width // len(read))
+
+
+def _reduce(channels: Channels, layer: Layer) -> None:
+    last = len(channels.graph.tensors[layer.inputs[0]].shape) - 1
+    (_freeze if last in layer.option("axes", ()) else _keep)(channels, layer)
+
+
+def _pad(channels: Channels, layer: Layer) -> None:
+    (_freeze if any(layer.option("paddings", ((0, 0),))[-1]) else _keep)(channels, layer)
+
+
+def _transpose(channels: Channels, layer: Layer) -> None:
+    perm = layer.option("perm", ())
+    (_keep if perm and perm[-1] == len(perm) - 1 else _freeze)(channels, layer)
+
+
+_RULES: dict[str, Callable[[Channels, Layer], None]] = {
+    **dict.fromkeys(PRODUCERS, _produce), "depthwise_conv_2d": _filter_each,
+    **dict.fromkeys(_CHANNELWISE, _keep), **dict.fromkeys(_JOINED, _join_all),
+    **dict.fromkeys(_REDUCED, _reduce), "concatenation": _concatenate, "reshape": _reshape,
+    "pad": _pad, "transpose": _transpose,
+}

@@ -1,0 +1,212 @@
+"""Layers done by the layer before or behind them, or taken apart again.
+
+A fused activation is a clamp of the convolution's own requantisation; fused padding is a border
+the window is taken to see; a constant sum is the convolution's bias.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import replace
+
+import numpy as np
+
+from twin.errors import NotApplicableError
+from twin.network.graph import Graph, Layer, Tensor, Window, same_padding
+from twin.network.rewrites.numbers import quantise_bias, real_values
+from twin.network.rewrites.rewrite import Rewrite, find_readers, read_choice, rebuild
+
+KINDS = ("activation", "pad", "add", "all", "none")
+
+_ACTIVATED = ("conv_2d", "depthwise_conv_2d", "fully_connected", "add", "mul", "sub",
+              "average_pool_2d", "max_pool_2d")
+_CLAMPS = ("relu", "relu6")
+_WINDOWED = ("conv_2d", "depthwise_conv_2d")
+_CONSTANT_SUMS = ("conv_2d", "depthwise_conv_2d", "fully_connected")
+
+
+def fuse_activations(graph: Graph) -> Graph:
+    """Let layers clamp what they write, where a rectifier is all that reads it."""
+    readers, gone = find_readers(graph), dict[int, Layer]()
+    for layer in graph.layers:
+        reader = _only_reader(graph, readers, layer)
+        if (layer.op in _ACTIVATED and layer.activation is None and reader is not None
+                and reader.op in _CLAMPS):
+            gone[layer.index] = reader
+    dropped = {reader.index for reader in gone.values()}
+    return _or_same(graph, dropped, lambda: rebuild(graph, graph.tensors, (
+        replace(layer, activation=gone[layer.index].op, outputs=gone[layer.index].outputs)
+        if layer.index in gone else layer
+        for layer in graph.layers if layer.index not in dropped)))
+
+
+def fuse_pads(graph: Graph) -> Graph:
+    """Let convolutions pad for themselves, where what they pad is what SAME pads.
+
+    Notes
+    -----
+    Files and kernel libraries say SAME or VALID; other borders are left as layers, unless the
+    runtime says that it fuses them.
+    """
+    readers, windows, dropped = find_readers(graph), dict[int, Window](), dict[int, int]()
+    for layer in graph.layers:
+        reader = _only_reader(graph, readers, layer)
+        if layer.op != "pad" or reader is None or reader.op not in _WINDOWED:
+            continue
+        window = _pad_window(graph, layer, reader)
+        if window is not None and reader.inputs[0] == layer.outputs[0]:
+            windows[reader.index], dropped[layer.outputs[0]] = window, layer.inputs[0]
+    return _or_same(graph, dropped, lambda: rebuild(graph, graph.tensors, (
+        replace(layer, window=windows[layer.index],
+                inputs=(dropped[layer.inputs[0]], *layer.inputs[1:]))
+        if layer.index in windows else layer
+        for layer in graph.layers if layer.outputs[0] not in dropped)))
+
+
+def _pad_window(graph: Graph, pad: Layer, reader: Layer) -> Window | None:
+    """Return the window of a layer that pads for itself; None where it is not SAME."""
+    amounts, window = pad.option("paddings", ()), reader.window
+    assert window is not None
+    if (len(amounts) != 4 or any((*amounts[0], *amounts[3])) or any(window.padding)
+            or pad.option("mode") != "constant" or pad.option("value") != 0.0):
+        return None
+    _, height, width, _ = graph.tensors[pad.inputs[0]].shape
+    wanted = tuple(same_padding(size, window.kernel[place], window.stride[place],
+                                window.dilation[place])
+                   for place, size in enumerate((height, width)))
+    if (tuple(amounts[1]), tuple(amounts[2])) != wanted:
+        return None
+    return replace(window, padding=(*wanted[0], *wanted[1]))
+
+
+def fuse_sums(graph: Graph) -> Graph:
+    """Add constants a layer's output is summed with to its bias.
+
+    Raises
+    ------
+    NotApplicableError
+        Where sums are of two activations: no kernel library here adds while it convolves.
+    """
+    readers, tensors = find_readers(graph), list(graph.tensors)
+    joined, dropped = dict[int, Layer](), set[int]()
+    for layer in graph.layers:
+        reader = _only_reader(graph, readers, layer)
+        if (layer.op not in _CONSTANT_SUMS or layer.activation is not None or reader is None
+                or reader.op != "add" or layer.index in joined):
+            continue
+        constant = next((i for i in reader.inputs if tensors[i].is_constant), None)
+        bias = layer.inputs[2] if len(layer.inputs) > 2 else -1
+        channels = tensors[layer.outputs[0]].shape[-1]
+        if (constant is None or bias < 0 or not tensors[bias].is_constant
+                or tensors[constant].elements not in (1, channels)
+                or len(readers.get(bias, ())) > 1):
+            continue
+        tensors[bias] = _sum_bias(tensors, layer, bias, constant)
+        joined[layer.index] = replace(layer, outputs=reader.outputs, activation=reader.activation)
+        dropped.add(reader.index)
+    if not dropped and any(layer.op == "add" for layer in graph.layers):
+        raise NotApplicableError(
+            f"network.fusion=add: the sums of {graph.name} are of two activations; no kernel "
+            "library of a core adds while it convolves (neural-art chains them in an epoch by "
+            "itself)")
+    return _or_same(graph, dropped, lambda: rebuild(graph, tensors, (
+        joined.get(layer.index, layer) for layer in graph.layers if layer.index not in dropped)))
+
+
+def _sum_bias(tensors: list[Tensor], layer: Layer, bias: int, constant: int) -> Tensor:
+    values = (real_values(tensors[bias]).reshape(-1)
+              + real_values(tensors[constant]).reshape(-1)).reshape(tensors[bias].shape)
+    if tensors[bias].dtype == "float32":
+        return replace(tensors[bias], data=values.astype(np.float32))
+    source = tensors[layer.inputs[0]].quantization
+    weights = tensors[layer.inputs[1]].quantization
+    assert source is not None and weights is not None
+    real = replace(tensors[bias], data=values, dtype="float32", quantization=None)
+    return quantise_bias(real, source, weights, tensors[bias].dtype)
+
+
+def take_apart(graph: Graph) -> Graph:
+    """Give activations and padding layers of their own: what the network costs unfused.
+
+    Notes
+    -----
+    What a convolution writes before its clamp has the scale of what the clamp writes: costs do
+    not depend on it. Padding of pooling stays: a padded zero could win.
+    """
+    tensors, layers = list(graph.tensors), list[Layer]()
+
+    def between(layer: Layer, shape: tuple[int, ...], like: int, kind: str) -> int:
+        tensors.append(replace(tensors[like], name=f"{layer.name}/{kind}", shape=shape))
+        return len(tensors) - 1
+
+    for layer in graph.layers:
+        window, padded = layer.window, layer
+        if layer.op in _WINDOWED and window is not None and any(window.padding):
+            top, bottom, left, right = window.padding
+            batch, height, width, channels = tensors[layer.inputs[0]].shape
+            made = between(layer, (batch, height + top + bottom, width + left + right, channels),
+                           layer.inputs[0], "pad")
+            layers.append(Layer(index=0, name=f"{layer.name}/pad", op="pad",
+                                inputs=(layer.inputs[0],), outputs=(made,), options=(
+                                    ("mode", "constant"),
+                                    ("paddings", ((0, 0), (top, bottom), (left, right), (0, 0))),
+                                    ("value", 0.0))))
+            padded = replace(layer, inputs=(made, *layer.inputs[1:]),
+                             window=replace(window, padding=(0, 0, 0, 0)))
+        if layer.activation in _CLAMPS and layer.op in _ACTIVATED:
+            made = between(layer, tensors[layer.outputs[0]].shape, layer.outputs[0], "sum")
+            layers.append(replace(padded, activation=None, outputs=(made,)))
+            layers.append(Layer(index=0, name=layer.name, op=layer.activation, inputs=(made,),
+                                outputs=layer.outputs))
+        else:
+            layers.append(padded)
+    return _or_same(graph, len(layers) > len(graph.layers),
+                    lambda: rebuild(graph, tensors, layers))
+
+
+def _only_reader(graph: Graph, readers: dict[int, list[Layer]], layer: Layer) -> Layer | None:
+    """Return the one layer that reads what a layer writes; None: several, or an output."""
+    found = readers.get(layer.outputs[0], [])
+    return found[0] if len(found) == 1 and layer.outputs[0] not in graph.outputs else None
+
+
+def _or_same(graph: Graph, changed: object, make: Callable[[], Graph]) -> Graph:
+    return make() if changed else graph
+
+
+def fuse(graph: Graph, kind: str) -> Graph:
+    """Fuse what can be, of one kind or of all; "none" takes apart what is fused.
+
+    Raises
+    ------
+    NotApplicableError
+        When there is nothing to fuse, or nothing fused.
+    """
+    if kind == "all":
+        changed = fuse_activations(fuse_pads(graph))
+        with suppress(NotApplicableError):
+            changed = fuse_sums(changed)
+    else:
+        changed = {"activation": fuse_activations, "pad": fuse_pads, "add": fuse_sums,
+                   "none": take_apart}[kind](graph)
+    if changed is graph:
+        nothing = {"activation": "no rectifier is a layer of its own behind a layer that can clamp",
+                   "pad": "no padding ahead of a convolution is what SAME pads",
+                   "add": "nothing constant is added to what a layer writes",
+                   "all": "there is nothing left to fuse",
+                   "none": "no activation or padding is fused"}[kind]
+        raise NotApplicableError(f"network.fusion={kind}: {nothing} in {graph.name}")
+    return changed
+
+
+def _values(graph: Graph) -> tuple[str, ...]:
+    return ("all", "none")
+
+
+REWRITE = Rewrite(
+    name="network.fusion", accepted=", ".join(KINDS),
+    does="activations, padding and constant sums are part of the layer beside them (all), or "
+         "layers of their own (none)", effort="conversion", costs="", stage=50,
+    values=_values,
+    apply=lambda graph, text: fuse(graph, read_choice("network.fusion", text, KINDS)))

@@ -1,0 +1,230 @@
+"""The numbers a network computes in: int8, 16-bit activations, 32-bit or 16-bit floats."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import numpy as np
+
+from twin.errors import NotApplicableError
+from twin.network.graph import Graph, Layer, Quantization, Tensor
+from twin.network.rewrites.numbers import (
+    activation_scale,
+    channel_axis,
+    quantise_bias,
+    quantise_weights,
+    range_of,
+    real_values,
+)
+from twin.network.rewrites.rewrite import Rewrite, find_readers, read_choice, rebuild
+
+PRECISIONS = ("int8", "int16x8", "float32", "float16")
+
+WEIGHTED = ("conv_2d", "depthwise_conv_2d", "transpose_conv_2d", "fully_connected")
+
+_STORED = ("int8", "uint8", "int16")
+_FLOATS = ("float32", "float16")
+_FIXED = {"softmax": (0.0, 255 / 256), "logistic": (0.0, 255 / 256), "tanh": (-1.0, 127 / 128)}
+"""Range of the output of operators that demand one."""
+_KEPT = ("reshape", "max_pool_2d", "average_pool_2d", "pad", "transpose", "slice", "split",
+         "resize_nearest")
+"""Operators whose output has the scale of what they read."""
+_ASSUMED = (-4.0, 4.0)
+"""Range of an activation nobody measured (assumed): costs do not depend on it, outputs do."""
+
+Ranges = Mapping[int, tuple[float, float]]
+
+
+def change_precision(graph: Graph, precision: str, ranges: Ranges | None = None) -> Graph:
+    """Return a network that computes in other numbers.
+
+    Parameters
+    ----------
+    graph : Graph
+        Quantised or of floats.
+    precision : str
+        One of `PRECISIONS`; int16x8: activations of 16 bits, weights of 8, sums of 64.
+    ranges : mapping of int to (float, float), optional
+        Least and largest value of each activation, by tensor index, where the file has none.
+
+    Raises
+    ------
+    NotApplicableError
+        When it computes in these already, or keeps what cannot be converted.
+
+    Notes
+    -----
+    Weights are really rounded. Activations without a range are taken to lie within -4 and 4:
+    that does not change a cost, but outputs mean nothing then.
+    """
+    said = f"network.precision={precision}"
+    present = _present(graph)
+    if precision == present:
+        raise NotApplicableError(f"{said}: {graph.name} computes in it already")
+    if any(layer.op in ("svdf", "lstm", "gru", "rnn") for layer in graph.layers):
+        raise NotApplicableError(f"{said}: {graph.name} has recurrent layers, whose inner scales "
+                                 "are not converted")
+    if precision in _FLOATS:
+        return _to_float(graph, precision)
+    known = dict(ranges or {})
+    for i, tensor in enumerate(graph.tensors):
+        found = None if tensor.is_constant else range_of(tensor)
+        if found is not None:
+            known.setdefault(i, found)
+    return _to_integers(graph if present in ("int8", "int16x8") else _to_float(graph, "float32"),
+                        "int16" if precision == "int16x8" else "int8", known)
+
+
+def _present(graph: Graph) -> str:
+    """Return what most layers of a network compute in, as `PRECISIONS` names it."""
+    found = [graph.tensors[layer.outputs[0]].dtype for layer in graph.layers
+             if layer.op not in ("quantize", "dequantize")]
+    most = max(sorted(set(found)), key=found.count, default="")
+    return {"int16": "int16x8", "uint8": "uint8"}.get(most, most)
+
+
+def _to_float(graph: Graph, dtype: str) -> Graph:
+    """Return the network in floats, layers that only change types left out."""
+    renamed: dict[int, int] = {}
+    layers = []
+    for layer in graph.layers:
+        inputs = tuple(renamed.get(i, i) for i in layer.inputs)
+        if layer.op in ("quantize", "dequantize") and layer.outputs[0] not in graph.outputs:
+            renamed[layer.outputs[0]] = inputs[0]
+            continue
+        layers.append(replace(layer, inputs=inputs,
+                              op="copy" if layer.op in ("quantize", "dequantize") else layer.op))
+    if layers and layers[-1].op == "copy":
+        last = layers.pop()
+        renamed[last.outputs[0]] = last.inputs[0]
+    return rebuild(graph, (_float_tensor(tensor, dtype) for tensor in graph.tensors), layers,
+                   outputs=tuple(renamed.get(i, i) for i in graph.outputs))
+
+
+def _float_tensor(tensor: Tensor, dtype: str) -> Tensor:
+    if tensor.quantization is None and tensor.dtype not in (*_STORED, *_FLOATS, "int4"):
+        return tensor
+    if not tensor.is_constant:
+        return replace(tensor, dtype=dtype, quantization=None)
+    return replace(tensor, dtype=dtype, quantization=None,
+                   data=real_values(tensor).astype(dtype))
+
+
+def _to_integers(graph: Graph, dtype: str, ranges: Ranges) -> Graph:
+    """Return the network with activations of a type, and weights of 8 bits."""
+    tensors = list(graph.tensors)
+    for i in graph.inputs:
+        if tensors[i].dtype in (*_STORED, "float32"):
+            tensors[i] = _store(tensors[i], dtype, ranges.get(i, _ASSUMED))
+    for layer in graph.layers:
+        for place, i in enumerate(layer.outputs):
+            if tensors[i].dtype in (*_STORED, "float32"):
+                tensors[i] = _store_output(tensors, layer, place, dtype, ranges)
+        _store_constants(tensors, layer, dtype)
+    return replace(graph, tensors=tuple(tensors))
+
+
+def _store(tensor: Tensor, dtype: str, within: tuple[float, float]) -> Tensor:
+    return replace(tensor, dtype=dtype, quantization=activation_scale(dtype, *within))
+
+
+def _store_output(tensors: list[Tensor], layer: Layer, place: int, dtype: str,
+                  ranges: Ranges) -> Tensor:
+    tensor, i = tensors[layer.outputs[place]], layer.outputs[place]
+    source = tensors[layer.inputs[0]]
+    if layer.op in _KEPT and source.dtype == dtype:
+        return replace(tensor, dtype=dtype, quantization=source.quantization)
+    if layer.op in _FIXED and dtype == "int8":
+        low, high = _FIXED[layer.op]
+        return replace(tensor, dtype=dtype, quantization=Quantization(
+            scales=((high - low) / 255,), zero_points=(0 if layer.op == "tanh" else -128,)))
+    if layer.op in _FIXED:
+        return replace(tensor, dtype=dtype, quantization=Quantization(
+            scales=(1 / 32768,), zero_points=(0,)))
+    rectified = (0.0, 6.0) if layer.activation in ("relu", "relu6") else _ASSUMED
+    return _store(tensor, dtype, ranges.get(i, rectified))
+
+
+def _store_constants(tensors: list[Tensor], layer: Layer, dtype: str) -> None:
+    """Quantise what a layer reads besides activations."""
+    source = tensors[layer.inputs[0]]
+    for place, i in enumerate(layer.inputs):
+        if i < 0 or not tensors[i].is_constant or (layer.op in WEIGHTED and place == 2):
+            continue
+        tensor = tensors[i]
+        if layer.op in WEIGHTED and place == 1:
+            if tensor.dtype not in ("int8", "int4"):
+                tensors[i] = quantise_weights(tensor, "int8",
+                                              channel_axis(layer.op, tensor.shape))
+        elif tensor.dtype in (*_STORED, "float32") and (
+                tensor.dtype != dtype):
+            tensors[i] = quantise_weights(tensor, dtype, None)
+    bias = layer.inputs[2] if layer.op in WEIGHTED and len(layer.inputs) > 2 else -1
+    if bias < 0 or not tensors[bias].is_constant or source.quantization is None:
+        return
+    weights = tensors[layer.inputs[1]].quantization
+    if weights is not None:
+        tensors[bias] = quantise_bias(tensors[bias], source.quantization, weights,
+                                      "int64" if dtype == "int16" else "int32")
+
+
+def _read(graph: Graph, text: str) -> Graph:
+    return change_precision(graph, read_choice("network.precision", text, PRECISIONS))
+
+
+def _values(graph: Graph) -> tuple[str, ...]:
+    present = _present(graph)
+    return tuple(one for one in PRECISIONS if one != present)
+
+
+REWRITE = Rewrite(
+    name="network.precision", accepted=", ".join(PRECISIONS),
+    does="weights and activations are in other numbers", effort="conversion",
+    costs="accuracy not known until it is measured (`twin accuracy`)", stage=70,
+    values=_values, apply=_read)
+
+
+def narrow_weights(graph: Graph, dtype: str) -> Graph:
+    """Return a quantised network whose weights are of 4 or of 8 bits.
+
+    Parameters
+    ----------
+    graph : Graph
+        With int8 or int16 activations.
+    dtype : str
+        "int4" or "int8".
+
+    Raises
+    ------
+    NotApplicableError
+        When there are no integer weights, or they have that width already.
+
+    Notes
+    -----
+    Weights are rounded to the nearest of 15 values of their channel; biases are kept in the
+    products' scale, which changes with them.
+    """
+    tensors = list(graph.tensors)
+    shared = {i for i, readers in find_readers(graph).items() if len(readers) > 1}
+    changed = 0
+    for layer in graph.layers:
+        if layer.op not in WEIGHTED or layer.inputs[1] in shared:
+            continue
+        weights, source = tensors[layer.inputs[1]], tensors[layer.inputs[0]].quantization
+        if not weights.is_constant or weights.quantization is None or source is None or (
+                weights.dtype == dtype or weights.dtype not in ("int8", "int4")
+                or np.any(weights.quantization.zero_points)):
+            continue
+        changed += 1
+        tensors[layer.inputs[1]] = narrowed = quantise_weights(
+            weights, dtype, weights.quantization.axis)
+        bias = layer.inputs[2] if len(layer.inputs) > 2 else -1
+        if bias >= 0 and tensors[bias].is_constant and bias not in shared:
+            assert narrowed.quantization is not None
+            tensors[bias] = quantise_bias(tensors[bias], source, narrowed.quantization,
+                                          tensors[bias].dtype)
+    if not changed:
+        raise NotApplicableError(f"network.weights={dtype}: {graph.name} has no "
+                                 f"{'8' if dtype == 'int4' else '4'}-bit integer weights")
+    return replace(graph, tensors=tuple(tensors))

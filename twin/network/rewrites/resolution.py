@@ -1,0 +1,66 @@
+"""Another resolution of the input image."""
+
+from __future__ import annotations
+
+import re
+
+from twin.errors import NotApplicableError, UsageError
+from twin.network.graph import Graph
+from twin.network.rewrites.rewrite import Rewrite
+from twin.network.rewrites.shapes import infer_shapes
+
+MOST = 4096
+"""Pixels of a side at most."""
+
+_SIZE = re.compile(r"(\d+)(?:x(\d+))?")
+
+
+def change_resolution(graph: Graph, height: int, width: int) -> Graph:
+    """Return a network whose images have other sides.
+
+    Parameters
+    ----------
+    graph : Graph
+        With one input of batch, height, width and channels.
+    height, width : int
+        In pixels.
+
+    Raises
+    ------
+    NotApplicableError
+        When its input is no image, or a layer fits the old resolution only.
+    """
+    said = f"network.resolution={height}x{width}"
+    images = [i for i in graph.inputs if len(graph.tensors[i].shape) == 4]
+    if len(images) != 1:
+        raise NotApplicableError(f"{said}: {graph.name} has no input that is one image (batch, "
+                                 "height, width, channels)")
+    batch, _, _, channels = graph.tensors[images[0]].shape
+    return infer_shapes(graph, {images[0]: (batch, height, width, channels)}, said)
+
+
+def _read(graph: Graph, text: str) -> Graph:
+    found = _SIZE.fullmatch(text.lower().replace(" ", ""))
+    sides = tuple(int(side) for side in found.groups() if side) if found else ()
+    if not sides or not all(1 <= side <= MOST for side in sides):
+        raise UsageError(f"network.resolution: {text!r}; accepted: a side in pixels such as 96, "
+                         f"or height x width such as 96x64, at most {MOST}")
+    return change_resolution(graph, sides[0], sides[-1])
+
+
+def _values(graph: Graph) -> tuple[str, ...]:
+    """Return three quarters and half of the sides, in multiples of eight where they are square."""
+    for i in graph.inputs:
+        if len(shape := graph.tensors[i].shape) == 4 and min(shape[1:3]) >= 16:
+            sides = [[max(8, round(share * side / 8) * 8) for side in shape[1:3]]
+                     for share in (0.75, 0.5)]
+            return tuple(f"{height}x{width}" if height != width else f"{height}"
+                         for height, width in sides)
+    return ()
+
+
+REWRITE = Rewrite(
+    name="network.resolution", accepted="a side in pixels such as 96, or height x width",
+    does="images come in at another resolution", effort="retraining",
+    costs="accuracy not known until it is trained or measured at that resolution", stage=10,
+    values=_values, apply=_read)

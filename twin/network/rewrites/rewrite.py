@@ -1,0 +1,184 @@
+"""A change of a network one can ask for by name, and where all of them are found.
+
+Each file beside this one whose `REWRITE` names a path is one; a new one is a new file.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from hwmodels.errors import did_you_mean
+from twin.errors import NotApplicableError, UsageError
+from twin.network.graph import Graph, Layer, Tensor
+
+_NAMED = re.compile(r'^REWRITE = Rewrite\(\s*name="(network\.\w+)"', re.MULTILINE)
+
+EFFORTS = ("setting", "rebuild", "conversion", "retraining")
+"""What a change asks of its user, least first: another line of a configuration; building the
+program again; converting the trained network again; training it again."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rewrite:
+    """A change of a network that can be asked for.
+
+    Parameters
+    ----------
+    name : str
+        Path it is set by: "network.width".
+    accepted : str
+        Values, in words.
+    does : str
+        What it changes, in a sentence.
+    effort : str
+        One of `EFFORTS`.
+    costs : str
+        What it costs besides, in words; "" when it changes no output.
+    stage : int
+        Changes asked for together are made by rising stage: shapes before types.
+    values : callable
+        graph -> values worth trying, as text.
+    apply : callable
+        (graph, text) -> the changed graph; raises `NotApplicableError` saying why not.
+    """
+
+    name: str
+    accepted: str
+    does: str
+    effort: str
+    costs: str
+    stage: int
+    values: Callable[[Graph], tuple[str, ...]]
+    apply: Callable[[Graph, str], Graph]
+
+
+@cache
+def find_rewrites() -> Mapping[str, str]:
+    """Return the module of every rewrite by its path, without importing them."""
+    found = {}
+    for path in sorted(Path(__file__).parent.glob("*.py")):
+        for name in _NAMED.findall(path.read_text(encoding="utf-8")):
+            found[name] = f"twin.network.rewrites.{path.stem}"
+    return found
+
+
+def load_rewrite(name: str) -> Rewrite:
+    """Return a rewrite by its path.
+
+    Raises
+    ------
+    UsageError
+        When there is none of that name, with the nearest ones.
+    """
+    known = find_rewrites()
+    if name not in known:
+        raise UsageError(f"{name}: no such path; " + did_you_mean(name, known))
+    rewrite: Rewrite = import_module(known[name]).REWRITE
+    return rewrite
+
+
+def list_rewrites() -> tuple[Rewrite, ...]:
+    """Return all rewrites, in the order they are applied."""
+    return tuple(sorted(map(load_rewrite, find_rewrites()), key=lambda one: (one.stage, one.name)))
+
+
+def rewrite_network(graph: Graph, changes: Mapping[str, object]) -> Graph:
+    """Return a network with changes made, in the order of their stages.
+
+    Parameters
+    ----------
+    graph : Graph
+        As read.
+    changes : mapping of str to object
+        Path ("network.width") to value.
+
+    Returns
+    -------
+    Graph
+        Checked as a file is when it is read, its notes saying what was changed.
+
+    Raises
+    ------
+    UsageError
+        For a path or a value that cannot be.
+    NotApplicableError
+        When a change does not apply to this network, with the reason.
+    """
+    from twin.errors import ModelError
+    from twin.network.readers.verification import verify_graph
+
+    asked = sorted(((load_rewrite(name), str(value).strip()) for name, value in changes.items()),
+                   key=lambda one: (one[0].stage, one[0].name))
+    for rewrite, value in asked:
+        changed = rewrite.apply(graph, value)
+        if changed is graph:
+            continue
+        try:
+            verify_graph(changed)
+        except ModelError as error:
+            raise NotApplicableError(f"{rewrite.name}={value}: {error}") from error
+        costs = f"; {rewrite.costs}" if rewrite.costs else ""
+        graph = derive(changed, f"{rewrite.name}={value}",
+                       notes=(*changed.notes, f"{rewrite.name}={value}: {rewrite.does}{costs}"))
+    return graph
+
+
+def derive(graph: Graph, said: str, **fields: Any) -> Graph:
+    """Return a changed graph, whose `sha256` follows from the original's and what was done."""
+    return replace(graph, sha256=hashlib.sha256(f"{graph.sha256}:{said}".encode()).hexdigest(),
+                   **fields)
+
+
+def rebuild(graph: Graph, tensors: Iterable[Tensor], layers: Iterable[Layer],
+            **fields: Any) -> Graph:
+    """Return a graph of other tensors and layers, which are numbered anew in their order."""
+    return replace(graph, tensors=tuple(tensors), layers=tuple(
+        layer if layer.index == index else replace(layer, index=index)
+        for index, layer in enumerate(layers)), **fields)
+
+
+def find_readers(graph: Graph) -> dict[int, list[Layer]]:
+    """Return the layers that read each tensor."""
+    readers: dict[int, list[Layer]] = {}
+    for layer in graph.layers:
+        for tensor_id in layer.inputs:
+            readers.setdefault(tensor_id, []).append(layer)
+    return readers
+
+
+def read_share(name: str, text: str, low: float, high: float) -> float:
+    """Read a number of a range, both ends left out.
+
+    Raises
+    ------
+    UsageError
+        Naming the path and what is accepted.
+    """
+    try:
+        value = float(text)
+    except ValueError:
+        value = float("nan")
+    if not low < value < high:
+        raise UsageError(f"{name}: {text!r}; accepted: a number above {low:g} and below {high:g}")
+    return value
+
+
+def read_choice(name: str, text: str, accepted: Iterable[str]) -> str:
+    """Read one of several words.
+
+    Raises
+    ------
+    UsageError
+        Naming the path and what is accepted.
+    """
+    words = tuple(accepted)
+    if text.lower() not in words:
+        raise UsageError(f"{name}: {text!r}; accepted: {', '.join(words)}")
+    return text.lower()

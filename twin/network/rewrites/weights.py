@@ -1,0 +1,22 @@
+"""The width of stored weights as a change one can ask for."""
+
+from __future__ import annotations
+
+from twin.network.graph import Graph
+from twin.network.rewrites.precision import WEIGHTED, narrow_weights
+from twin.network.rewrites.rewrite import Rewrite, read_choice
+
+
+def _values(graph: Graph) -> tuple[str, ...]:
+    found = {graph.tensors[layer.inputs[1]].dtype for layer in graph.layers
+             if layer.op in WEIGHTED}
+    return ("int4",) if "int8" in found else ("int8",) if "int4" in found else ()
+
+
+REWRITE = Rewrite(
+    name="network.weights", accepted="int4, int8",
+    does="weights of convolutions and fully connected layers are stored in so many bits",
+    effort="conversion", costs="accuracy not known until it is measured (`twin accuracy`)",
+    stage=71, values=_values,
+    apply=lambda graph, text: narrow_weights(
+        graph, read_choice("network.weights", text, ("int4", "int8"))))

@@ -1,0 +1,136 @@
+"""Fewer channels in every layer: a width multiplier, or structured pruning by L1 norm."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+
+from twin.errors import NotApplicableError
+from twin.network.graph import Graph, Tensor
+from twin.network.rewrites.channels import PRODUCERS, Channels, drop_channels, trace_channels
+from twin.network.rewrites.rewrite import Rewrite, read_share
+
+DIVISOR = 8
+"""Widths are multiples of it, as the MobileNet papers round theirs."""
+
+
+def scale_width(graph: Graph, share: float) -> Graph:
+    """Keep a share of the channels of every layer, in multiples of eight.
+
+    Parameters
+    ----------
+    graph : Graph
+        With constant weights.
+    share : float
+        Of the channels that stay, between 0 and 1.
+
+    Returns
+    -------
+    Graph
+        Same layers at the same indices, narrower.
+
+    Raises
+    ------
+    NotApplicableError
+        When no channel can go.
+
+    Notes
+    -----
+    A width w becomes the multiple of 8 nearest to share x w, at least 8 and at least 90 % of
+    share x w; a width below 8 stays. Which stay is decided as in `prune_channels`; a network
+    trained at that width has the same shapes and other weights.
+
+    References
+    ----------
+    Sandler et al., MobileNetV2, 2018: the rounding (make_divisible) of the reference code.
+    """
+    def keep(width: int) -> int:
+        wanted = share * width
+        rounded = max(DIVISOR, int(wanted + DIVISOR / 2) // DIVISOR * DIVISOR)
+        return min(width, rounded + DIVISOR if rounded < 0.9 * wanted else rounded)
+
+    return _narrow(graph, f"network.width={share:g}", keep)
+
+
+def prune_channels(graph: Graph, share: float) -> Graph:
+    """Remove a share of the channels of every layer: those of the least L1 norm.
+
+    Parameters
+    ----------
+    graph : Graph
+        With constant weights.
+    share : float
+        Of the channels that go, between 0 and 1; what stays is rounded up to whole channels.
+
+    Raises
+    ------
+    NotApplicableError
+        When no channel can go.
+
+    Notes
+    -----
+    Channels that sums, depthwise filters or concatenations tie together go together; their norm
+    is the sum of the absolute weights of all filters that write them. Inputs and outputs of the
+    network keep theirs.
+
+    References
+    ----------
+    Li et al., Pruning Filters for Efficient ConvNets, 2017.
+    """
+    return _narrow(graph, f"network.prune={share:g}",
+                   lambda width: max(1, math.ceil((1 - share) * width - 1e-9)))
+
+
+def _narrow(graph: Graph, said: str, keep: Callable[[int], int]) -> Graph:
+    channels = trace_channels(graph)
+    norms, writers = _norms(channels)
+    fixed = channels.fixed()
+    blocks: dict[frozenset[int], list[int]] = {}
+    for root, layers in writers.items():
+        if root not in fixed:
+            blocks.setdefault(frozenset(layers), []).append(root)
+    gone: set[int] = set()
+    for roots in blocks.values():
+        weakest = sorted(roots, key=lambda root: (norms[root], root))
+        gone.update(weakest[:len(roots) - keep(len(roots))])
+    if not gone:
+        raise NotApplicableError(f"{said}: no channel of {graph.name} can go: " + (
+            "its layers are as narrow as they get" if blocks else
+            "none is written by a filter of its own and read by layers that could do without"))
+    return drop_channels(channels, gone)
+
+
+def _norms(channels: Channels) -> tuple[dict[int, float], dict[int, set[int]]]:
+    """Return the L1 norm of the filters that write each group of channels, and their layers."""
+    graph = channels.graph
+    norms: dict[int, float] = {}
+    writers: dict[int, set[int]] = {}
+    for layer in graph.layers:
+        if layer.op not in PRODUCERS or layer.index not in channels.columns:
+            continue
+        filters = _filter_norms(graph.tensors[layer.inputs[1]])
+        for root, norm in zip(channels.roots(channels.numbers[layer.outputs[0]]), filters,
+                              strict=True):
+            norms[int(root)] = norms.get(int(root), 0.0) + float(norm)
+            writers.setdefault(int(root), set()).add(layer.index)
+    return norms, writers
+
+
+def _filter_norms(weights: Tensor) -> np.ndarray:
+    """Return the sum of absolute weights of each filter, in real numbers."""
+    assert weights.data is not None
+    flat = np.abs(weights.data.astype(np.float64)).reshape(weights.shape[0], -1).sum(axis=1)
+    scale = weights.quantization
+    if scale is None:
+        return flat
+    return flat * (np.asarray(scale.scales) if scale.axis == 0 else scale.scales[0])
+
+
+REWRITE = Rewrite(
+    name="network.width", accepted="a share of the channels, above 0 and below 1",
+    does="every layer keeps that share of its channels, in multiples of eight",
+    effort="retraining", costs="accuracy not known until it is trained at that width", stage=20,
+    values=lambda graph: ("0.75", "0.5", "0.25"),
+    apply=lambda graph, text: scale_width(graph, read_share("network.width", text, 0, 1)))

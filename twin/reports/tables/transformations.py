@@ -1,0 +1,33 @@
+"""What could be changed of a deployment, and why the rest does not apply."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from twin.reports.tables.layout import add_row, new_pairs, new_table, spaced
+
+if TYPE_CHECKING:
+    from twin.deployment.transformations import Transformation
+
+_SHOWN = 6
+"""Values of a row at most."""
+
+
+def transformations_table(found: Sequence[Transformation]) -> RenderableType:
+    """Return one row per transformation that applies, and the reasons of the others below."""
+    table = new_table(("--set", "effort", "values worth trying"))
+    for one in found:
+        if one.values:
+            more = len(one.values) - _SHOWN
+            add_row(table, (one.path, one.effort, ", ".join(one.values[:_SHOWN])
+                            + (f" and {more} more" if more > 0 else "")))
+    parts: list[RenderableType] = [table]
+    others = [(one.path, one.reason.removeprefix(f"{one.path}: ")) for one in found
+              if not one.values]
+    if others:
+        parts.append(Group(Text("does not apply here", style="bold"), new_pairs(others)))
+    return spaced(parts)

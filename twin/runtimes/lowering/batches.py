@@ -1,0 +1,52 @@
+"""Kernels of a windowed layer on several inputs: the library's loop over the batch."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from hwmodels.kernel import Kernel
+from twin.network.graph import Graph, Layer
+from twin.runtimes.lowering import Lowering, Site
+
+
+def lower_batch(lowering: Lowering, graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
+    """Return the kernels of every input of a batch, one after another.
+
+    Parameters
+    ----------
+    lowering : Lowering
+        Of one input.
+    graph, layer : Graph, Layer
+        With a batch in the first axis of what the layer reads and writes.
+    site : Site
+        Operands of the whole batch.
+
+    Returns
+    -------
+    tuple of Kernel
+        Each on its own part of input and output; weights are the same, and caches may hold them.
+
+    Notes
+    -----
+    CMSIS-NN and TFLite Micro loop over the batch outside of everything else.
+    """
+    batch = graph.tensors[layer.inputs[0]].shape[0]
+    one = _cut(graph, layer)
+    kernels: list[Kernel] = []
+    for turn in range(batch):
+        operands = tuple(
+            replace(operand, address=operand.address + turn * (operand.size_bytes // batch),
+                    size_bytes=operand.size_bytes // batch)
+            if operand.role in ("input", "output") else operand for operand in site.operands)
+        kernels += lowering.lower(one, layer, replace(site, operands=operands))
+    return tuple(kernels)
+
+
+def _cut(graph: Graph, layer: Layer) -> Graph:
+    """Return the graph with one input in place of the batch in what a layer reads and writes."""
+    tensors = list(graph.tensors)
+    for tensor_id in (*layer.inputs, *layer.outputs):
+        if tensor_id >= 0 and not tensors[tensor_id].is_constant:
+            tensor = tensors[tensor_id]
+            tensors[tensor_id] = replace(tensor, shape=(1, *tensor.shape[1:]))
+    return replace(graph, tensors=tuple(tensors))
