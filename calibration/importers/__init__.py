@@ -14,6 +14,7 @@ from pathlib import Path
 from types import ModuleType
 
 from calibration.errors import MeasurementError
+from calibration.importers.listing import Listing
 from calibration.importers.log import UNKNOWN, Log
 from calibration.measurement.measurement import Measurement
 from calibration.measurement.sample import Header, Sample
@@ -33,6 +34,9 @@ BINARY = ("itm",)
 
 _SAME_CLOCK = 1e-3
 """How far apart two statements of one clock may be, relative."""
+
+_TICK_SLACK = 0.02
+"""Beyond the bounds of rounded milliseconds, relative."""
 
 _CLOCKED = (("cpu_cycles", "cpu"), ("timer_ticks", "timer"))
 """What a clock turns into time, and which clock."""
@@ -67,7 +71,9 @@ class Imported:
 
 
 def import_log(form: str, path: str | Path, *, board: str | None = None, model: str | None = None,
-               clock_hz: float | None = None, partial: bool = False) -> Imported:
+               clock_hz: float | None = None, cpu_hz: float | None = None,
+               runtime: str | None = None, listing: Listing | None = None,
+               partial: bool = False) -> Imported:
     """Read a log of a public tool.
 
     Parameters
@@ -81,6 +87,12 @@ def import_log(form: str, path: str | Path, *, board: str | None = None, model: 
     clock_hz : float, optional
         Of what the log counts: cycles of "cpu", or ticks of "timer". Latencies follow from it
         where the log has none.
+    cpu_hz : float, optional
+        Clock of the core, where the log does not say.
+    runtime : str, optional
+        Library the log is of, in place of what the log says.
+    listing : Listing, optional
+        Operators of the network: what the log lists must be these.
     partial : bool
         Take an incomplete log for what it has.
 
@@ -101,16 +113,26 @@ def import_log(form: str, path: str | Path, *, board: str | None = None, model: 
     data = _read_bytes(path)
     reader = _reader(FORMATS[form])
     if form in BINARY:
-        log = Log(where=str(path), data=data, partial=partial)
+        log = Log(where=str(path), data=data, partial=partial, listing=listing)
     else:
         try:
-            log = Log(where=str(path), text=data.decode("utf-8-sig"), partial=partial)
+            log = Log(where=str(path), text=data.decode("utf-8-sig"), partial=partial,
+                      listing=listing)
         except UnicodeDecodeError as error:
             raise MeasurementError(f"{path}: no readable log (byte {error.start} is not UTF-8)"
                                    ) from error
         _check_format(form, reader, log)
     found = reader.read_log(log)
-    measurement = _complete(found, board, model, clock_hz)
+    before = len(log.remarks)
+    log.check_end()
+    _check_ticks(log, found, clock_hz)
+    measurement = _complete(_remark(found, log.remarks[before:]), board, model, clock_hz)
+    header = measurement.header
+    if runtime is not None:
+        header = replace(header, runtime=runtime)
+    if cpu_hz is not None:
+        header = _with_clock(header, "cpu", cpu_hz)
+    measurement = replace(measurement, header=header)
     return Imported(measurement=measurement, lines=sum(1 for _ in log.lines()), unread=log.unread,
                     remarks=tuple(log.remarks))
 
@@ -140,6 +162,36 @@ def _check_format(form: str, reader: ModuleType, log: Log) -> None:
                            f"{reader.EXPECTED}{hint}")
 
 
+def _remark(found: Measurement, remarks: list[str]) -> Measurement:
+    """Add remarks to those the environment keeps."""
+    if not remarks:
+        return found
+    told = dict(found.header.environment)
+    told["remarks"] = "; ".join([*filter(None, [told.get("remarks")]), *remarks])
+    return replace(found, header=replace(found.header, environment=tuple(told.items())))
+
+
+def _check_ticks(log: Log, found: Measurement, clock_hz: float | None) -> None:
+    """Remark what a log's own milliseconds say of its ticks."""
+    if log.tick_hz is None or "timer_ticks" not in found.counters:
+        return
+    least, most = log.tick_hz
+    told = f"the log's own milliseconds make its ticks {least / 1e6:.4g} to {most / 1e6:.4g} MHz"
+    if clock_hz is None:
+        log.remarks.append(f"{told}; ticks become times by --clock")
+    elif not least * (1 - _TICK_SLACK) <= clock_hz <= most * (1 + _TICK_SLACK):
+        log.remarks.append(f"{told}, not {clock_hz / 1e6:g} MHz: times may be off by that")
+
+
+def _with_clock(header: Header, clock: str, hertz: float) -> Header:
+    """Return a header with a clock; refuse another than it has."""
+    stated = dict(header.clocks_hz).get(clock)
+    if stated is not None and abs(stated - hertz) > _SAME_CLOCK * stated:
+        raise MeasurementError(f"{header.source}: says its {clock} clock is {stated / 1e6:g} MHz, "
+                               f"not {hertz / 1e6:g} MHz; leave the clock out")
+    return replace(header, clocks_hz=tuple({**dict(header.clocks_hz), clock: hertz}.items()))
+
+
 def _complete(found: Measurement, board: str | None, model: str | None,
               clock_hz: float | None) -> Measurement:
     """Add what the user knows: names, and latencies of what was counted at a known clock."""
@@ -154,11 +206,7 @@ def _complete(found: Measurement, board: str | None, model: str | None,
     if clock is None:
         raise MeasurementError(f"{found.header.source}: counts no cycles or ticks a clock could "
                                f"turn into time; it has {', '.join(found.counters)}")
-    stated = dict(header.clocks_hz).get(clock)
-    if stated is not None and abs(stated - clock_hz) > _SAME_CLOCK * stated:
-        raise MeasurementError(f"{header.source}: says its {clock} clock is {stated / 1e6:g} MHz, "
-                               f"not {clock_hz / 1e6:g} MHz; leave the clock out")
-    header = replace(header, clocks_hz=tuple({**dict(header.clocks_hz), clock: clock_hz}.items()))
+    header = _with_clock(header, clock, clock_hz)
     times = [Sample(run=one.run, layer=one.layer, counter="latency", unit="us",
                     value=one.value / clock_hz * 1e6)
              for one in found.samples if one.counter == counter and "latency" not in

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from calibration.errors import MeasurementError
+from calibration.importers.listing import Listing
 from calibration.measurement.measurement import Measurement
 from calibration.measurement.sample import MAX_VALUE, Header, Sample
 
@@ -36,6 +37,10 @@ class Log:
         Whether an incomplete log is taken for what it has.
     remarks : list of str
         What a reader of the measurement must know.
+    listing : Listing or None
+        Operators of the network, where it is known.
+    tick_hz : tuple of float or None
+        Between which two frequencies its ticks are, by the log's own words.
     """
 
     where: str
@@ -43,6 +48,8 @@ class Log:
     data: bytes = b""
     partial: bool = False
     remarks: list[str] = field(default_factory=list)
+    listing: Listing | None = None
+    tick_hz: tuple[float, float] | None = None
     _read: set[int] = field(default_factory=set)
 
     def lines(self) -> Iterator[tuple[int, str]]:
@@ -59,6 +66,27 @@ class Log:
     def unread(self) -> tuple[tuple[int, str], ...]:
         """Lines nobody understood."""
         return tuple(line for line in self.lines() if line[0] not in self._read)
+
+    def check_end(self) -> None:
+        """Remark that a text ends within a line nobody understood."""
+        last = self.open_line()
+        if last is not None and last[0] not in self._read:
+            self.remarks.append(f"it ends within line {last[0]}, which was not understood and may "
+                                f"be cut: {last[1].strip()[:60]!r}")
+
+    def remark_open_end(self) -> None:
+        """Remark that the last figure may be cut, where nothing else of the log would tell."""
+        last = self.open_line()
+        if last is not None and last[0] in self._read:
+            self.remarks.append(f"line {last[0]} is the last and has no line end: if it was cut, "
+                                "so is its figure")
+
+    def open_line(self) -> tuple[int, str] | None:
+        """Return the last line where it has no line end and says something."""
+        if not self.text or self.text.endswith(("\n", "\r")):
+            return None
+        last = max(self.lines(), default=None)
+        return last if last is not None and last[0] == len(self.text.splitlines()) else None
 
     def refuse(self, number: int, why: str) -> MeasurementError:
         """Return the refusal of a line."""

@@ -98,9 +98,23 @@ def read_log(log: Log) -> Measurement:
             stated = 1e6 / rates[name][0] if unit == "us" else rates[name][0]
             _check_median(log, name, stated, samples)
             samples.append(Sample(run=0, counter=name, unit=unit, value=stated))
+    _remark_lacks(log, rates, bool(windows), samples)
     model, device = _MODEL.search(log.text), _NAME.search(log.text)
     return measurement_of(log, samples, temperature="warm", model=model[1] if model else UNKNOWN,
                           board=device[1] if device else UNKNOWN, expected=EXPECTED)
+
+
+def _remark_lacks(log: Log, rates: dict[str, list[float]], device: bool,
+                  samples: list[Sample]) -> None:
+    """Say what is not stated: times, and what would tell whether all windows are there."""
+    for name in ("latency", "energy"):
+        if name in rates and f"median_{name}" not in rates:
+            log.remarks.append(f"no median {name} stated: whether all windows are there is not "
+                               "checked")
+    if "energy" in rates and not any(sample.counter == "latency" for sample in samples):
+        log.remarks.append("no throughput: energy, and no time of an inference")
+    if device and "median_latency" not in rates:
+        log.remarks.append("a device's log does not say how many windows there should be")
 
 
 def _read_device(windows: list[_Window], number: int, line: str) -> None:

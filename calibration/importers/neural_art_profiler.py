@@ -273,6 +273,12 @@ class _Report:
             if self.epochs and name not in self.values.get(None, {}):
                 self.log.lack(f"the totals of the whole model have no {name}")
                 break
+        moved = {counter.removeprefix("compiler_") for layer, values in self.values.items()
+                 if layer is not None for counter in values if "pool_" in counter}
+        if missing := sorted(moved - set(self.values.get(None, {}))):
+            self.log.remarks.append(f"the totals of the whole model have no {missing[0]}"
+                                    + (f" and {len(missing) - 1} more" if missing[1:] else "")
+                                    + ": bytes of its epochs are not checked")
 
     def make_header(self) -> Header:
         """Return the header: board, tools, clocks, kind."""

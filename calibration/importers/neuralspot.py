@@ -14,6 +14,7 @@ import csv
 
 from calibration.errors import MeasurementError
 from calibration.importers.log import Log, count, measurement_of, number_of
+from calibration.importers.operators import check_operators
 from calibration.measurement.measurement import Measurement
 from calibration.measurement.sample import Sample
 
@@ -59,6 +60,8 @@ def read_log(log: Log) -> Measurement:
         else:
             _read_row(log, number, _cells(log, number, line), names, samples, tags)
         log.take(number)
+    log.remark_open_end()
+    check_operators(log, tags)
     return measurement_of(log, samples, runtime="tflm", temperature="cold", tags=tags,
                           expected=EXPECTED)
 

@@ -193,6 +193,7 @@ def _check(log: Log, report: _Report) -> None:
     if _NODES.search(log.text) and not report.nodes:
         log.lack("the table of nodes is empty")
     if not report.nodes:
+        log.remarks.append("no table of nodes: no times of layers")
         return
     if report.total_ms is None:
         log.lack("the table of nodes has no total")

@@ -1,9 +1,9 @@
 """TensorFlow Lite Micro's MicroProfiler: `X took N ticks`, its CSV, and its table per tag.
 
 Ticks are those of the platform's `GetCurrentTimeTicks`: clock "timer"; ports that print
-microseconds give latencies. Each repetition of the log is a run; an event's place in it is its
-layer. The table per tag has no layers: its lines become counters `timer_ticks_<tag>` of the
-whole network.
+microseconds give latencies. Each repetition of the log is a run, and so is each inference of a
+profiler nobody cleared between two; an event's place in it is its layer. The table per tag has no
+layers: its lines become counters `timer_ticks_<tag>` of the whole network.
 
 References
 ----------
@@ -18,16 +18,21 @@ import re
 from dataclasses import dataclass, field
 
 from calibration.importers.log import Log, count, measurement_of
+from calibration.importers.operators import check_operators, count_inferences
 from calibration.measurement.measurement import Measurement
 from calibration.measurement.sample import Sample
 
 EXPECTED = 'lines like "CONV_2D took 224622 ticks (8 ms)." or a table of Event, Tag, Ticks'
 
-_TEXT = re.compile(r"\s*(?P<tag>\S.*?) took (?P<value>-?\d+) (?:(?P<unit>ticks) \(-?\d+ ms\)|"
-                   r"microseconds)\.?\s*$")
+_TEXT = re.compile(r"\s*(?P<tag>\S.*?) took (?P<value>-?\d+) "
+                   r"(?:(?P<unit>ticks) \((?P<ms>-?\d+) ms\)|microseconds)\.?\s*$")
 _HEADER = re.compile(r'\s*"?Event"?\s*,\s*"?Tag"?\s*,\s*"?(?P<unit>Ticks|microseconds)"?\s*'
                      r'(?:,\s*"?(?:ms|Percentage)"?\s*)*$', re.IGNORECASE)
-_ROW = re.compile(r"\s*(?P<event>\d+)\s*,\s*(?P<tag>[^,]+?)\s*,\s*(?P<value>-?\d+)\s*(?:,[^,]*)*$")
+_ROW = re.compile(r"\s*(?P<event>\d+)\s*,\s*(?P<tag>[^,]+?)\s*,\s*(?P<value>-?\d+)\s*"
+                  r"(?:,\s*(?P<ms>\d+)\s*$)?(?:,[^,]*)*$")
+_NEARLY = re.compile(r"\s*(?:[A-Z][A-Z0-9_]* t(?:o(?:o(?:k\b.*)?)?)?|\d+\s*,.*)$")
+"""A line of an event that does not end as one: cut short, or overwritten by another task's."""
+
 _TAG_HEADER = re.compile(r'\s*"?Unique Tag"?\s*,\s*"?Total (?P<unit>ticks|microseconds)',
                          re.IGNORECASE)
 _TAG_ROW = re.compile(r'\s*"?(?P<tag>[^",]+?)"?\s*,\s*(?P<value>-?\d+)\s*$')
@@ -48,6 +53,7 @@ class _Run:
     micro: bool
     tags: list[str] = field(default_factory=list)
     values: list[int] = field(default_factory=list)
+    ms: list[int] = field(default_factory=list)
     total: int | None = None
 
 
@@ -57,7 +63,8 @@ def read_log(log: Log) -> Measurement:
     Parameters
     ----------
     log : Log
-        Runs that do not list the same operators, or a table without its total, are incomplete.
+        Runs that do not list the same operators, or not those of the network where it is known, a
+        line that breaks off, or a table without its total, are incomplete.
 
     Returns
     -------
@@ -87,11 +94,17 @@ def read_log(log: Log) -> Measurement:
                 row := (_ROW if open_run.table == "events" else _TAG_ROW).match(line)):
             _add(log, number, open_run, row)
         else:
+            if open_run is not None and open_run.table != "tags" and _NEARLY.match(line):
+                log.lack(f"line {number} breaks off: {line.strip()[:60]!r}")
             # a blank or foreign line ends a list of events; the tables go on over blank ones
             if open_run is not None and (line.strip() or open_run.table == "text"):
                 open_run = None
             continue
         log.take(number)
+    if open_run is not None and open_run.table == "events":
+        log.remark_open_end()
+    log.tick_hz = _bound_ticks(runs)
+    runs = _split_inferences(log, runs)
     _check_runs(log, runs)
     tags = next((run.tags for run in runs if run.table != "tags"), [])
     return measurement_of(log, [sample for number, run in enumerate(runs)
@@ -114,11 +127,53 @@ def _add(log: Log, number: int, run: _Run, match: re.Match[str]) -> None:
                                  "log complete?")
     run.tags.append(tag)
     run.values.append(value)
+    if "ms" in match.groupdict() and match["ms"] is not None and not run.micro:
+        run.ms.append(count(match["ms"], log, number))
+
+
+def _split_inferences(log: Log, runs: list[_Run]) -> list[_Run]:
+    """Make a run of each inference; a profiler nobody clears lists those before once more."""
+    found: list[_Run] = []
+    before: _Run | None = None
+    for run in runs:
+        if run.table == "tags":
+            found.append(run)
+            continue
+        fresh = run
+        if before is not None and len(run.values) > len(before.values) and (
+                run.values[:len(before.values)] == before.values):
+            fresh = _part(run, len(before.values), len(run.values))
+            note = "lists repeat the inferences before them: each inference is taken once"
+            if note not in log.remarks:
+                log.remarks.append(note)
+        before = run
+        number = count_inferences(log, fresh.tags, fresh.values)
+        size = len(fresh.tags) // number
+        found += [_part(fresh, size * turn, size * (turn + 1)) for turn in range(number)]
+    return found
+
+
+def _part(run: _Run, first: int, end: int) -> _Run:
+    return _Run(table=run.table, micro=run.micro, tags=run.tags[first:end],
+                values=run.values[first:end])
+
+
+def _bound_ticks(runs: list[_Run]) -> tuple[float, float] | None:
+    """Between which frequencies ticks are, where the log has whole milliseconds beside them."""
+    pairs = [(value, ms) for run in runs if len(run.ms) == len(run.values)
+             for value, ms in zip(run.values, run.ms, strict=True) if ms > 0]
+    if not pairs:
+        return None
+    least = max(value / (ms + 1) for value, ms in pairs) * 1e3
+    most = min(value / (ms - 0.5) for value, ms in pairs) * 1e3
+    return (least, most) if 0 < least <= most else None
 
 
 def _check_runs(log: Log, runs: list[_Run]) -> None:
     """Refuse runs that cannot be of one network, and tables that do not add up."""
     listed = [run for run in runs if run.table != "tags"]
+    if listed:
+        check_operators(log, listed[0].tags, "run 0" if len(listed) > 1 else "it")
     for number, run in enumerate(listed):
         if run.tags != listed[0].tags:
             log.lack(f"run {number} lists {len(run.tags)} operators"

@@ -18,6 +18,7 @@ from twin.attribution.predicted import read_document, side_of_document
 from twin.attribution.side import Part, Side, Work, sum_parts
 from twin.errors import UsageError
 from twin.learning.folders import find_folder
+from twin.learning.observations import LISTED
 
 if TYPE_CHECKING:
     from calibration.datasets import PublishedRow
@@ -30,9 +31,6 @@ INSTRUCTIONS = ("instructions",)
 PHASES = ("pre_cycles", "core_cycles", "post_cycles", "extra_pre_cycles", "extra_core_cycles",
           "extra_post_cycles")
 """Core cycles of an epoch; a hybrid one's extra epochs count to its phases."""
-
-LISTED = ("tflm", "firmware")
-"""Runtimes whose logs name the operators of the network."""
 
 
 def side_of_measurement(measurement: Measurement, source: str = "",
@@ -78,7 +76,7 @@ def _read_work(measurement: Measurement) -> Work:
     """Return what a log says of the network besides its name."""
     header = measurement.header
     told = dict(header.environment)
-    named = header.runtime.partition("@")[0] in LISTED and told.get("operators")
+    named = header.runtime.startswith(LISTED) and told.get("operators")
     macs = next((total for name in ("macs", "estimated_macs")
                  if (total := _total(measurement, name))), None)
     return Work(

@@ -25,8 +25,9 @@ Output = Annotated[str | None, typer.Option(
     "--output", "-o", metavar="FILE", help="Overlay to write, by default BOARD.overlay.yaml; with "
                                            "`published` a folder of overlays.")]
 ForRuntime = Annotated[str | None, typer.Option(
-    "--runtime", metavar="NAME", help="Whose prices micro-benchmarks are to correct; by default "
-                                      "the runtime their plan was made for.")]
+    "--runtime", metavar="NAME", help="Library the folders are of, where they do not say; whose "
+                                      "prices micro-benchmarks correct, by default that of their "
+                                      "plan.")]
 CacheFolder = Annotated[str | None, typer.Option(
     "--cache", metavar="DIR", help="Keep counts here, by content, for the next time.")]
 

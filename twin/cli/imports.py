@@ -24,15 +24,23 @@ OfModel = Annotated[str | None, typer.Option(
                                      "models` is noted with its hash, anything else as a name.")]
 AtClock = Annotated[str | None, typer.Option(
     "--clock", metavar="FREQUENCY", help="Clock of its cycles or ticks, such as 80MHz.")]
+OfRuntime = Annotated[str | None, typer.Option(
+    "--runtime", metavar="NAME", help="Kernel library it is of, of `twin runtimes`, where the log "
+                                      "does not say; by default the one its times tell.")]
+CoreClock = Annotated[str | None, typer.Option(
+    "--cpu-clock", metavar="FREQUENCY", help="Clock the core ran at, where the log counts ticks "
+                                             "of another; by default the board's own.")]
 Partial = Annotated[bool, typer.Option(
     "--partial", help="Take an incomplete log for what it has; the folder says so.")]
 
 
 def import_log(form: Form, file: LogFile, output: Folder = None, board: OnBoard = None,
-               model: OfModel = None, clock: AtClock = None, partial: Partial = False) -> None:
+               model: OfModel = None, runtime: OfRuntime = None, clock: AtClock = None,
+               cpu_clock: CoreClock = None, partial: Partial = False) -> None:
     """Read a log of a public tool into a measurement folder."""
     found = twin.import_log(form, file, output=output, board=board, model=model,
-                            clock_hz=parse_clock(clock), partial=partial)
+                            runtime=runtime, clock_hz=parse_clock(clock),
+                            cpu_hz=parse_clock(cpu_clock, "--cpu-clock"), partial=partial)
     measurement = found.measurement
     runs = len(measurement.runs)
     show(open_console(), f"{measurement.header.kind}: {runs} run{'' if runs == 1 else 's'}, "

@@ -139,9 +139,9 @@ def parse_limit(text: str | None, dimension: str, unit: str, option: str) -> flo
     return limit
 
 
-def parse_clock(clock: str | None) -> float | None:
-    """Read --clock; None where it is not given."""
-    return None if clock is None else parse_quantity(clock, "hz", "--clock")
+def parse_clock(clock: str | None, option: str = "--clock") -> float | None:
+    """Read a clock; None where it is not given."""
+    return None if clock is None else parse_quantity(clock, "hz", option)
 
 
 def check_picture(plot: str | None) -> None:

@@ -18,6 +18,7 @@ from calibration.fitting.intervals import concentrate
 from calibration.fitting.networks import name_network
 from calibration.fitting.overlay import Cell, locate
 from calibration.fitting.prices import Evidence, Fit
+from calibration.importers.log import UNKNOWN
 from calibration.measurement.measurement import Measurement, read_measurement
 from hwmodels.errors import TwinError
 from twin.deployment.deployment import Deployment, deploy
@@ -26,8 +27,12 @@ from twin.learning.tally import ENERGY_PRICES, TIME_PRICES, Tally, make_tally
 from twin.network.graph import Graph
 from twin.network.readers import read_model
 from twin.runtimes import list_runtimes, load_runtime
+from twin.runtimes.stated import describe_open, settle_runtime
 
 _LEVEL = re.compile(r"-(O\w+)")
+
+LISTED = ("tflm", "firmware")
+"""Beginnings of runtimes whose logs name the network's operators, one a layer."""
 
 UNITS = {"cpu_cycles": "cycles", "latency": "us", "energy": "uj"}
 """Of the counters that are learnt from."""
@@ -151,8 +156,8 @@ def observe_pmu_layers(*, cache: Path | None = None) -> tuple[Observation, ...]:
         label=PMU_TABLE, source=str(rows[0]["source"]))
 
 
-def observe_folder(folder: str | Path, board: str, *, cache: Path | None = None,
-                   ) -> tuple[Observation, ...]:
+def observe_folder(folder: str | Path, board: str, *, runtime: str | None = None,
+                   cache: Path | None = None) -> tuple[Observation, ...]:
     """Count what is behind a measurement folder: its layers where it has them, else its total.
 
     Parameters
@@ -161,13 +166,15 @@ def observe_folder(folder: str | Path, board: str, *, cache: Path | None = None,
         Of a measurement whose model is a file, or a network of the zoo.
     board : str
         Board name or file it must be of.
+    runtime : str, optional
+        Library it is of, where it does not say.
     cache : Path, optional
         As for `make_tally`.
 
     Raises
     ------
     MeasurementError
-        When it is of another board, cold, or holds neither cycles nor latency.
+        When it is of another board, network or runtime, cold, or holds neither cycles nor latency.
     """
     measurement = read_measurement(folder)
     header, where = measurement.header, str(folder)
@@ -177,11 +184,18 @@ def observe_folder(folder: str | Path, board: str, *, cache: Path | None = None,
     if dict(header.environment).get("use") == "test":
         raise MeasurementError(f"{where}: a row of use 'test' is sealed")
     clocks, placement = dict(header.clocks_hz), dict(header.placement)
-    runtime = name_runtime(header.runtime, dict(header.environment).get("compiler", ""))
+    told = name_runtime(header.runtime, dict(header.environment).get("compiler", ""))
+    runtime = settle_runtime(told, runtime, where)
+    if hint := describe_open(runtime):
+        raise MeasurementError(f"{where}: its runtime {runtime!r} is none of ours; say which by "
+                               f"{hint}")
+    if header.model == UNKNOWN:
+        raise MeasurementError(f"{where}: does not say which network it is of; import it again "
+                               "with --model")
     deployment = deploy(read_model(header.model), board, runtime=runtime,
                         clock_hz=clocks.get("cpu"), weights=placement.get("weights"),
                         arena=placement.get("arena"), follow_clock=False)
-    if header.board not in (deployment.board.name, board):
+    if header.board not in (deployment.board.name, board, UNKNOWN):
         raise MeasurementError(f"{where}: measured on {header.board}, not on "
                                f"{deployment.board.name}")
     if header.architecture_id not in (None, deployment.graph.architecture_id):
@@ -191,10 +205,12 @@ def observe_folder(folder: str | Path, board: str, *, cache: Path | None = None,
     hertz = deployment.board.clock(deployment.board.core.clock).frequency_hz
     layers = {f"layer {layer}": (layer, cycles) for layer in measurement.layers
               if (cycles := _median_cycles(measurement, layer, hertz)) is not None}
-    if layers:
+    if layers and _are_ours(measurement, deployment):
         return _observe_layers(deployment, runtime, tally, layers, label=where,
                                source=header.source, kind=header.kind)
     cycles = _median_cycles(measurement, None, hertz)
+    if cycles is None and layers and len(layers) == len(measurement.layers):
+        cycles = sum(cycles for _, cycles in layers.values())
     if cycles is None:
         raise MeasurementError(f"{where}: neither cpu_cycles nor latency; it has "
                                + (", ".join(measurement.counters) or "no finished run"))
@@ -204,6 +220,27 @@ def observe_folder(folder: str | Path, board: str, *, cache: Path | None = None,
         runtime=runtime, cell=_cell(deployment, runtime), tally=tally,
         cycles=cycles, energy_pj=None if energy_uj is None else energy_uj * 1e6, clock_hz=hertz,
         supply_v=header.supply_v, arena=deployment.arena, kind=header.kind),)
+
+
+def _are_ours(measurement: Measurement, deployment: Deployment) -> bool:
+    """Whether a measurement's layers are the deployment's, one by one; a tool's own nodes are not.
+
+    Raises
+    ------
+    MeasurementError
+        When it lists the operators of a network, and they are not all there.
+    """
+    operators = dict(measurement.header.environment).get("operators", "")
+    if not operators:
+        return True
+    tags, layers = operators.split(","), deployment.graph.layers
+    if not measurement.header.runtime.startswith(LISTED) and not deployment.runtime.identity \
+            .startswith(LISTED):
+        return len(tags) == len(layers)
+    if len(tags) != len(layers):
+        raise MeasurementError(f"{measurement.header.source}: lists {len(tags)} operators, "
+                               f"{deployment.graph.name} has {len(layers)}")
+    return True
 
 
 def _check_units(measurement: Measurement, where: str) -> None:

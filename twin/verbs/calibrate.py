@@ -9,12 +9,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from calibration.fitting.overlay import Overlay, write_overlay
+from calibration.measurement.measurement import read_header
 from hwmodels.board.file import load_board
 from hwmodels.files import write_whole
-from twin.errors import UsageError
 from twin.learning.folders import warm_of_campaign
 from twin.learning.observations import observe_folder
 from twin.learning.portability.probed import learn_all, learn_probes, split_folders
+from twin.reports.export import check_place
+from twin.runtimes.stated import describe_open
 
 if TYPE_CHECKING:
     from calibration.datasets import PublishedRow
@@ -32,7 +34,8 @@ def calibrate(folders: Sequence[str | PathLike[str]], board: str, *, runtime: st
     board : str
         Name or file of the board they were measured on.
     runtime : str, optional
-        Whose prices micro-benchmarks correct; by default that of their plan.
+        Library of networks whose folder does not say, and whose prices micro-benchmarks correct;
+        by default that of their plan.
     output : str or path, optional
         File to write the overlay to, for `predict`.
     cache : str or path, optional
@@ -48,21 +51,30 @@ def calibrate(folders: Sequence[str | PathLike[str]], board: str, *, runtime: st
     Raises
     ------
     UsageError
-        For a folder without a measurement, or a runtime without micro-benchmarks.
+        For a folder without a measurement, or an overlay that could not be written.
+    MeasurementError
+        For a folder that is of another board or runtime, or does not say of which.
     """
+    if output is not None:
+        check_place(fspath(output))
     machine = load_board(board)
     probes, networks = split_folders(warm_of_campaign(fspath(one)) for one in folders)
-    if runtime is not None and not probes:
-        raise UsageError("--runtime is for micro-benchmarks; a network's folder names its own")
     probed = learn_probes(probes, machine, runtime) if probes else None
     kept = None if cache is None else Path(cache)
-    observations = [one for folder in networks for one in observe_folder(folder, board, cache=kept)]
+    observations = [one for folder in networks for one in observe_folder(
+        folder, board, runtime=_runtime_for(folder, runtime, bool(probes)), cache=kept)]
     for remark in () if probed is None else probed.remarks:
         on_remark(remark)
     overlay = learn_all(observations, probed, machine)
     if output is not None:
+        Path(output).parent.mkdir(parents=True, exist_ok=True)
         write_overlay(Path(output), overlay)
     return overlay
+
+
+def _runtime_for(folder: str, runtime: str | None, probed: bool) -> str | None:
+    """Return the runtime for a network's folder: beside probes, where it does not say its own."""
+    return None if probed and not describe_open(read_header(folder).runtime) else runtime
 
 
 def calibrate_published(output: str | PathLike[str] | None = None, *,

@@ -5,10 +5,22 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from calibration import importers
+from calibration.errors import MeasurementError
 from calibration.importers import Imported
-from calibration.measurement.measurement import Measurement, write_measurement
+from calibration.importers.listing import Listing
+from calibration.importers.log import UNKNOWN
+from calibration.measurement.measurement import HEADER_FILE, Measurement, write_measurement
+from twin.errors import UsageError
+from twin.runtimes import load_runtime
+
+if TYPE_CHECKING:
+    from twin.network.graph import Graph
+
+MAC_SLACK = 0.1
+"""How far apart MACs may be, relative: some tools count activations and biases among them."""
 
 EXAMPLES = 3
 """Lines that were not understood and are shown."""
@@ -34,7 +46,8 @@ class ImportedLog:
 
 
 def import_log(form: str, file: str | PathLike[str], *, output: str | PathLike[str] | None = None,
-               board: str | None = None, model: str | None = None, clock_hz: float | None = None,
+               board: str | None = None, model: str | None = None, runtime: str | None = None,
+               clock_hz: float | None = None, cpu_hz: float | None = None,
                partial: bool = False) -> ImportedLog:
     """Read a log of a public tool into a measurement folder.
 
@@ -48,9 +61,14 @@ def import_log(form: str, file: str | PathLike[str], *, output: str | PathLike[s
     output : str or path, optional
         Folder to write; by default beside the log, under its name.
     board, model : str, optional
-        What the log is of, where it does not say; the hash of a known network is noted.
+        What the log is of, where it does not say; the hash of a known network is noted, and what
+        the log lists must be its operators.
+    runtime : str, optional
+        Kernel library it is of, where it does not say; by default the one its times tell.
     clock_hz : float, optional
         Of its cycles or ticks.
+    cpu_hz : float, optional
+        Of the core, where the log counts ticks of another clock.
     partial : bool
         Take an incomplete log for what it has; the folder says so.
 
@@ -60,31 +78,107 @@ def import_log(form: str, file: str | PathLike[str], *, output: str | PathLike[s
         The measurement, where it was written, and what to know of it.
     """
     log = Path(file)
+    folder = Path(output or _default_folder(log))
+    check_folder(folder)
+    graph = None if model is None else _find_network(model)
+    stated = None if runtime is None else load_runtime(runtime).identity
     imported = importers.import_log(form, log, board=board, model=model, clock_hz=clock_hz,
-                                    partial=partial)
+                                    cpu_hz=cpu_hz, partial=partial,
+                                    listing=None if graph is None else _list_operators(graph))
     measurement = imported.measurement
-    if model is not None:
-        measurement = _identify(measurement, model)
-    folder = write_measurement(Path(output or _default_folder(log)), measurement)
+    if graph is not None:
+        _check_work(measurement, graph, str(log))
+        measurement = _identify(measurement, graph)
+    measurement, remarks = _settle_runtime(measurement, stated, graph, str(log))
+    write_measurement(folder, measurement)
     return ImportedLog(measurement=measurement, folder=folder,
-                       remarks=_list_findings(imported, board))
+                       remarks=(*_list_findings(imported, board), *remarks))
 
 
 def _default_folder(log: Path) -> Path:
     return log.with_suffix("") if log.suffix else log.with_name(f"{log.name}-measurement")
 
 
-def _identify(measurement: Measurement, model: str) -> Measurement:
-    """Note hash and architecture where a name is that of a model file or of a zoo network."""
+def check_folder(folder: Path) -> None:
+    """Refuse a folder a measurement cannot be written to, before anything is computed."""
+    from twin.reports.export import check_place
+
+    check_place(folder, folder=True)
+    if (folder / HEADER_FILE).exists():
+        raise UsageError(f"{folder}: holds a measurement already; accepted: another folder "
+                         "(--output)")
+
+
+def _find_network(model: str) -> Graph | None:
+    """Return the network a name is of: a model file or one of the zoo; None is only a name."""
     from twin.network import zoo
     from twin.network.readers import SUFFIXES, read_model
 
     if Path(model).suffix.lower() not in SUFFIXES and not zoo.is_known(model.removeprefix("zoo:")):
-        return measurement
-    graph = read_model(model)
+        return None
+    return read_model(model)
+
+
+def _list_operators(graph: Graph) -> Listing:
+    from twin.network.operators import OPERATORS
+
+    return Listing(network=graph.name, operators=tuple(layer.op for layer in graph.layers),
+                   known=tuple(OPERATORS))
+
+
+def _identify(measurement: Measurement, graph: Graph) -> Measurement:
+    """Note name, hash and architecture of the network."""
     header = replace(measurement.header, model=graph.name, model_sha256=graph.sha256,
                      architecture_id=graph.architecture_id)
     return replace(measurement, header=header)
+
+
+def _check_work(measurement: Measurement, graph: Graph, where: str) -> None:
+    """Refuse a log that counts other MACs than the network has."""
+    from twin.network.operators import graph_macs
+
+    ours = graph_macs(graph)
+    for counter in ("macs", "estimated_macs"):
+        layers = [layer for layer in (None, *measurement.layers)
+                  if measurement.count(counter, layer)]
+        told = [float(measurement.values(counter, layer)[0])
+                for layer in (layers[:1] if None in layers else layers)]
+        if told and ours and abs(sum(told) / ours - 1) > MAC_SLACK:
+            raise MeasurementError(f"{where}: counts {sum(told):,.0f} MACs, {graph.name} has "
+                                   f"{ours:,.0f}; is it of another network?")
+
+
+def _settle_runtime(measurement: Measurement, given: str | None, graph: Graph | None,
+                    where: str) -> tuple[Measurement, tuple[str, ...]]:
+    """Return the measurement with the library it is of, as said or told by its time."""
+    from twin.learning.library_told import tell_library
+    from twin.runtimes.stated import describe_open, list_candidates, settle_runtime
+
+    header = measurement.header
+    remark: tuple[str, ...] = ()
+    name = settle_runtime(header.runtime, given, where)
+    hint = describe_open(name) if header.kind == "measured" else ""
+    if hint and graph is not None and header.board != UNKNOWN:
+        candidates = list_candidates(name, _find_isa(header.board))
+        told = tell_library(measurement, graph, header.board, candidates)
+        if told is not None and told.runtime is not None:
+            name, remark = told.runtime, (f"runtime: taken as {told.runtime}, told by its time: "
+                                          f"it took {told}; --runtime says another",)
+        elif told is not None:
+            remark = (f"runtime: not told by its time, which is {told}; say which by {hint}",)
+    if hint and not remark:
+        remark = (f"runtime: {name}: which library is not said; `calibrate` needs {hint}",)
+    return replace(measurement, header=replace(header, runtime=name)), remark
+
+
+def _find_isa(board: str) -> str | None:
+    from hwmodels.board.file import load_board
+    from hwmodels.errors import BoardError
+
+    try:
+        return load_board(board).core.isa
+    except BoardError:
+        return None
 
 
 def _list_findings(imported: Imported, board: str | None) -> tuple[str, ...]:

@@ -1,0 +1,36 @@
+"""Operators of the network a log is of, where it is known."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Listing:
+    """Operators of the network a log is of.
+
+    Parameters
+    ----------
+    network : str
+        Its name, for refusals.
+    operators : tuple of str
+        In the order they run.
+    known : tuple of str
+        Every operator we know by name; a tag that is none of them is not compared.
+    """
+
+    network: str
+    operators: tuple[str, ...]
+    known: tuple[str, ...]
+
+    def accepts(self, place: int, tag: str) -> bool:
+        """Whether a tag may be that of the operator at a place; tools cut long ones."""
+        ours, told = plain(self.operators[place]), plain(tag)
+        return ours.startswith(told) or not any(
+            plain(name).startswith(told) for name in self.known)
+
+
+def plain(name: str) -> str:
+    """Return letters and digits of a name, small."""
+    return re.sub(r"[^a-z0-9]", "", name.lower())

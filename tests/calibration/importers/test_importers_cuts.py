@@ -1,0 +1,132 @@
+"""A log cut after any line is refused, whole, or says what it lacks."""
+
+from __future__ import annotations
+
+import pytest
+from made_logs import LOGS, TFLM_CSV, TFLM_TEXT
+
+from calibration.datasets import read_table
+from calibration.errors import MeasurementError
+from calibration.importers import BINARY, Imported, import_log
+from calibration.importers.listing import Listing
+
+SELF_CONTAINED = ("perf-stat", "itm")
+"""Each line or packet counts one event of the whole program: fewer lines are fewer counters."""
+
+CASES = [(form, log) for form, logs in LOGS.items() if form not in BINARY for log in logs]
+KNOWN = ("conv_2d", "depthwise_conv_2d", "average_pool_2d", "reshape", "fully_connected", "softmax")
+NET = Listing(network="net", operators=("depthwise_conv_2d", "conv_2d"), known=KNOWN)
+
+
+def read(tmp_path, form: str, text: str, **more: object) -> Imported:
+    path = tmp_path / "log.txt"
+    path.write_text(text, encoding="utf-8")
+    return import_log(form, path, **more)
+
+
+@pytest.mark.parametrize(("form", "text"), CASES, ids=[
+    f"{form}-{place}" for place, (form, _) in enumerate(CASES)])
+def test_a_log_cut_at_any_line_says_what_it_lacks(tmp_path, form, text):
+    whole = set(read(tmp_path, form, text).measurement.samples)
+    lines = text.splitlines(keepends=True)
+    refused = 0
+    for end in range(len(lines)):
+        try:
+            found = read(tmp_path, form, "".join(lines[:end]))
+        except MeasurementError as error:
+            assert "log.txt" in str(error)
+            refused += 1
+            continue
+        samples = set(found.measurement.samples)
+        assert samples == whole or found.remarks or form in SELF_CONTAINED, end
+    assert refused
+
+
+def tflm_log(operators: list[str], ticks: list[int]) -> str:
+    return "".join(f"{name} took {value} ticks ({value // 1000} ms).\n"
+                   for name, value in zip(operators, ticks, strict=True))
+
+
+def published_log() -> tuple[list[str], list[int]]:
+    """The Apollo510's published layers of kws, as TFLite Micro's profiler would print them."""
+    rows = read_table("apollo510_kws_pmu").rows
+    return ([str(row["Tag"]) for row in rows],
+            [int(float(str(row["ARM_PMU_CPU_CYCLES"]))) for row in rows])
+
+
+def test_published_layers_cut_at_each_line_are_refused_where_the_network_is_known(tmp_path):
+    tags, ticks = published_log()
+    net = Listing(network="kws", operators=tuple(tag.lower() for tag in tags), known=KNOWN)
+    assert len(read(tmp_path, "tflm", tflm_log(tags, ticks), listing=net).measurement.layers) == 13
+    for end in range(1, len(tags)):
+        with pytest.raises(MeasurementError, match=f"it lists {end} of the 13 operators of kws"):
+            read(tmp_path, "tflm", tflm_log(tags[:end], ticks[:end]), listing=net)
+        less = read(tmp_path, "tflm", tflm_log(tags[:end], ticks[:end]))
+        assert any("how many operators the network has is not known" in one
+                   for one in less.remarks)
+
+
+def test_inferences_in_one_list_are_runs(tmp_path):
+    tags, ticks = published_log()
+    net = Listing(network="kws", operators=tuple(tag.lower() for tag in tags), known=KNOWN)
+    later = [value + 3 for value in ticks]
+    twice = tflm_log(tags * 2, ticks + later)
+    for more in ({}, {"listing": net}):
+        found = read(tmp_path, "tflm", twice, **more).measurement
+        assert found.runs == (0, 1) and len(found.layers) == 13
+        assert found.values("timer_ticks", 0).tolist() == [ticks[0], later[0]]
+    told = read(tmp_path, "tflm", twice).remarks
+    assert any("26 operators is 2 times the same 13" in one for one in told)
+    slower = tflm_log(tags * 2, ticks + [2 * value for value in ticks])
+    assert read(tmp_path, "tflm", slower, listing=net).measurement.runs == (0, 1)
+    unsure = read(tmp_path, "tflm", slower)
+    assert len(unsure.measurement.layers) == 26
+    assert any("one inference, or 2; --model tells" in one for one in unsure.remarks)
+
+
+def test_a_profiler_nobody_clears_counts_each_inference_once(tmp_path):
+    one, two = "A_OP took 10 ticks (1 ms).\nB_OP took 70 ticks (7 ms).\n", \
+        "A_OP took 11 ticks (1 ms).\nB_OP took 71 ticks (7 ms).\n"
+    found = read(tmp_path, "tflm", f"{one}\n{one}{two}").measurement
+    assert found.values("timer_ticks", 1).tolist() == [70, 71]
+
+
+@pytest.mark.parametrize(("text", "why"), [
+    (TFLM_TEXT.replace("CONV_2D took 249561", "SOFTMAX took 249561"), "run 0 has SOFTMAX as"),
+    (TFLM_TEXT.replace("CONV_2D took 249500", "RESHAPE took 2495"), "run 1 .* not those of run 0"),
+    ("DEPTHWISE_CONV_2D took 1 ticks (1 ms).\nSOFTMAX took 2 ticks (1 ms).\n",
+     "it has SOFTMAX as operator 1, that of net is conv_2d"),
+    ("DEPTHWISE_CONV_2D took 1 ticks (1 ms).\n", "lists 1 of the 2 operators of net"),
+    ("DEPTHWISE_CONV_2D took 1 ticks (1 ms).\nCONV_2D took 2 ticks (1 ms).\n"
+     "SOFTMAX took 2 ticks (1 ms).\n", "lists 3 operators, net has 2"),
+    ("DEPTHWISE_CONV_2D took 1 ticks (1 ms).\nCONV_2D took 2 ti", "line 2 breaks off"),
+])
+def test_operators_of_another_network_are_refused(tmp_path, text, why):
+    with pytest.raises(MeasurementError, match=why):
+        read(tmp_path, "tflm", text, listing=NET)
+
+
+def test_an_operator_nobody_knows_and_a_shortened_one_are_let_pass(tmp_path):
+    text = "DEPTHWISE_C took 1 ticks (1 ms).\nmy_custom_op took 2 ticks (1 ms).\n"
+    assert len(read(tmp_path, "tflm", text, listing=NET).measurement.layers) == 2
+
+
+def test_what_milliseconds_tell_of_ticks_is_said(tmp_path):
+    text = tflm_log(["CONV_2D", "SOFTMAX"], [5_000_400, 250_700])
+    (told,) = [one for one in read(tmp_path, "tflm", text).remarks if "MHz" in one]
+    assert told.startswith("the log's own milliseconds make its ticks 0.9999 to 1 MHz")
+    assert not [one for one in read(tmp_path, "tflm", text, clock_hz=1e6).remarks if "MHz" in one]
+    (wrong,) = [one for one in read(tmp_path, "tflm", text, clock_hz=80e6).remarks if "MHz" in one]
+    assert "not 80 MHz" in wrong
+
+
+def test_a_last_row_without_a_line_end_is_remarked(tmp_path):
+    found = read(tmp_path, "tflm", TFLM_CSV.rstrip())
+    assert any("line 6 is the last and has no line end" in one for one in found.remarks)
+
+
+def test_the_clock_of_the_core_and_the_library_are_kept(tmp_path):
+    header = read(tmp_path, "tflm", TFLM_CSV, clock_hz=1e6, cpu_hz=80e6,
+                  runtime="tflm-cmsis-nn@2023").measurement.header
+    assert dict(header.clocks_hz) == {"cpu": 80e6, "timer": 1e6}
+    assert header.runtime == "tflm-cmsis-nn@2023"

@@ -1,0 +1,104 @@
+"""From a TFLite Micro log to prices: its library said or told by its time, its layers checked."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import twin
+from calibration.errors import MeasurementError
+from calibration.importers.log import UNKNOWN
+from twin.errors import RuntimeRefusedError
+from twin.runtimes.stated import describe_open, list_candidates, settle_runtime
+
+BOARD, RUNTIME = "nucleo_l4r5zi", "tflm-cmsis-nn@2023"
+TICKS_HZ = 120e6
+
+
+@pytest.fixture(scope="module")
+def kws():
+    return twin.predict(twin.deploy("kws", BOARD, runtime=RUNTIME), calibration="none")
+
+
+def write_log(folder: Path, kws, factor: float, layers: int = 13, times: int = 1) -> Path:
+    """What TFLite Micro would print on a board that takes so many times what is predicted."""
+    path = folder / "log.txt"
+    lines = [f"{part.op.upper()} took {round(part.time_us * factor * 120)} ticks "
+             f"({int(part.time_us * factor / 1000)} ms)." for part in kws.layers[:layers]]
+    path.write_text("\n".join(lines * times) + "\n", encoding="utf-8")
+    return path
+
+
+def test_a_log_is_imported_checked_and_learnt_from(tmp_path, kws):
+    log = write_log(tmp_path, kws, 1.15, times=2)
+    found = twin.import_log("tflm", log, board=BOARD, model="kws", clock_hz=TICKS_HZ,
+                            output=tmp_path / "m")
+    assert found.measurement.header.runtime == RUNTIME
+    assert found.measurement.runs == (0, 1) and len(found.measurement.layers) == 13
+    assert any("taken as tflm-cmsis-nn@2023, told by its time" in one for one in found.remarks)
+    overlay = twin.calibrate([tmp_path / "m"], BOARD, output=tmp_path / "new" / "a.yaml")
+    assert overlay.data.rows == 13
+    again = twin.predict(twin.deploy("kws", BOARD, runtime=RUNTIME),
+                         calibration=tmp_path / "new" / "a.yaml")
+    assert again.time_us == pytest.approx(1.15 * kws.time_us, rel=0.05)
+
+
+def test_a_library_is_told_only_where_one_alone_explains_the_time(tmp_path, kws):
+    slow = twin.import_log("tflm", write_log(tmp_path, kws, 2.6), board=BOARD, model="kws",
+                           clock_hz=TICKS_HZ, output=tmp_path / "slow")
+    assert slow.measurement.header.runtime == "tflm"
+    assert any("not told by its time" in one and "--runtime: tflm-" in one for one in slow.remarks)
+    with pytest.raises(MeasurementError, match=r"'tflm' is none of ours; say which by --runtime: "
+                                               r"tflm-cmsis-nn@2023 or tflm-reference@2023"):
+        twin.calibrate([tmp_path / "slow"], BOARD)
+    said = twin.calibrate([tmp_path / "slow"], BOARD, runtime="tflm-cmsis-nn")
+    assert {entry.runtime for entry in said.entries} == {RUNTIME}
+
+
+def test_what_a_log_does_not_say_is_asked_for(tmp_path, kws):
+    log = write_log(tmp_path, kws, 1.0)
+    twin.import_log("tflm", log, clock_hz=TICKS_HZ, runtime=RUNTIME, output=tmp_path / "m")
+    with pytest.raises(MeasurementError, match="which network it is of; import it again with --mo"):
+        twin.calibrate([tmp_path / "m"], BOARD)
+    with pytest.raises(MeasurementError, match=r"says it is of tflm-cmsis-nn@2023, not of x-cube"):
+        twin.calibrate([tmp_path / "m"], BOARD, runtime="x-cube-ai")
+
+
+def test_a_log_of_other_layers_is_refused_before_anything_is_written(tmp_path, kws):
+    log = write_log(tmp_path, kws, 1.0, layers=6)
+    with pytest.raises(MeasurementError, match="lists 6 of the 13 operators of kws"):
+        twin.import_log("tflm", log, model="kws", output=tmp_path / "m")
+    assert not (tmp_path / "m").exists()
+    some = twin.import_log("tflm", log, model="kws", partial=True, runtime=RUNTIME, board=BOARD,
+                           clock_hz=TICKS_HZ, output=tmp_path / "m")
+    assert any(one.startswith("partial: it lists 6") for one in some.remarks)
+    with pytest.raises(MeasurementError, match="lists 6 operators, kws has 13"):
+        twin.calibrate([tmp_path / "m"], BOARD)
+
+
+def test_what_runtimes_a_log_may_be_of():
+    assert list_candidates("tflm") == ("tflm-cmsis-nn@2023", "tflm-reference@2023")
+    assert list_candidates("tflm", "rv32imc") == ("tflm-reference@2023",)
+    assert list_candidates(UNKNOWN) == () and list_candidates("firmware") == ("firmware@O2",)
+    assert describe_open("x-cube-ai") == "" and describe_open(UNKNOWN).startswith("--runtime NAME")
+
+
+@pytest.mark.parametrize(("stated", "given", "found"), [
+    ("tflm", "tflm-reference", "tflm-reference@2023"),
+    (UNKNOWN, "x-cube-ai@9.0", "x-cube-ai@9.0.0"),
+    ("x-cube-ai", "x-cube-ai@9.0", "x-cube-ai@9.0.0"), ("tflm", None, "tflm"),
+    ("st-edge-ai@2.2.0", "x-cube-ai@10.2", "x-cube-ai@10.2.0"), ("esp-nn", "tflm-reference",
+                                                                 "tflm-reference@2023")])
+def test_a_runtime_is_settled_where_a_log_leaves_it_open(stated, given, found):
+    assert settle_runtime(stated, given, "log") == found
+
+
+@pytest.mark.parametrize(("stated", "given"), [
+    ("x-cube-ai@9.0.0", "x-cube-ai@8.1.0"), ("st-edge-ai@2.2.0", "tflm-reference"),
+    ("firmware@O2", "tflm-reference")])
+def test_a_runtime_a_log_contradicts_is_refused(stated, given):
+    with pytest.raises(MeasurementError, match="leave the runtime out"):
+        settle_runtime(stated, given, "log")
+    with pytest.raises(RuntimeRefusedError):
+        settle_runtime(stated, "no-such-library", "log")

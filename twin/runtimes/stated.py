@@ -1,0 +1,86 @@
+"""What a log says of its kernel library, beside the runtimes we know."""
+
+from __future__ import annotations
+
+from calibration.errors import MeasurementError
+from hwmodels.errors import TwinError
+from twin.runtimes.runtime import list_runtimes, load_runtime
+
+ONE_MAKER = (("x-cube-ai", "st-edge-ai", "neural-art"),)
+"""Families one tool writes reports of, by names that changed with its versions."""
+
+ARM_ONLY = "cmsis-nn"
+"""In the name of a library: kernels for Arm cores, elsewhere its portable ones run."""
+
+
+def list_candidates(stated: str, isa: str | None = None) -> tuple[str, ...]:
+    """Return the runtimes a log may be of, each family at its default version.
+
+    Parameters
+    ----------
+    stated : str
+        As the log says it: "tflm" is every family whose name begins so.
+    isa : str, optional
+        Of the board's core: families that do not run on it are left out.
+    """
+    stem = stated.partition("@")[0]
+    families = sorted({identity.partition("@")[0] for identity in list_runtimes()})
+    if stem in families:
+        return (load_runtime(stem).identity,)
+    return tuple(load_runtime(name).identity for name in families if name.startswith(f"{stem}-")
+                 and (isa is None or isa.startswith("arm") or ARM_ONLY not in name))
+
+
+def settle_runtime(stated: str, given: str | None, where: str) -> str:
+    """Return the runtime a measurement is of: as its user says, where it leaves that open.
+
+    Parameters
+    ----------
+    stated : str
+        As the measurement says it.
+    given : str or None
+        A runtime of ours, as its user says it.
+    where : str
+        Named in the refusal.
+
+    Raises
+    ------
+    MeasurementError
+        When it says that it is of another one.
+    RuntimeRefusedError
+        When the one given is none of ours.
+    """
+    if given is None:
+        return stated
+    identity = load_runtime(given).identity
+    ours, theirs = identity.partition("@")[0], stated.partition("@")[0]
+    known = _load(stated)
+    related = any(ours in family and theirs in family for family in ONE_MAKER)
+    if known is None:
+        allowed = not _is_family(theirs) or ours == theirs or related
+    else:
+        allowed = known == identity or ("@" not in stated and (ours == theirs or related))
+    if not allowed:
+        raise MeasurementError(f"{where}: says it is of {stated}, not of {identity}; leave the "
+                               "runtime out")
+    return identity
+
+
+def describe_open(stated: str) -> str:
+    """Return a hint which runtimes a measurement may be of; "" where it names one of ours."""
+    if _load(stated) is not None:
+        return ""
+    candidates = list_candidates(stated)
+    known = f": {' or '.join(candidates)}" if candidates else " NAME, of `twin runtimes`"
+    return f"--runtime{known}"
+
+
+def _is_family(stem: str) -> bool:
+    return any(identity.partition("@")[0] == stem for identity in list_runtimes())
+
+
+def _load(name: str) -> str | None:
+    try:
+        return load_runtime(name).identity
+    except TwinError:
+        return None
