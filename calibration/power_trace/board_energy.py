@@ -1,7 +1,8 @@
 """From a recording of a board at work to energy samples: per layer, or per inference.
 
-What the edges of the mark pin mean follows from their number: two bound a window of many runs;
-layers + 1 for each run are the starts of its layers and its end.
+What the edges of the mark pin mean follows from their number: two bound a window of many runs, and
+each further two another one where the number of inferences is given; layers + 1 for each run are
+the starts of its layers and its end.
 """
 
 from __future__ import annotations
@@ -26,9 +27,9 @@ from calibration.power_trace.energy import (
 )
 from calibration.power_trace.trace import PowerTrace
 
-WINDOW_LIMITS = (0.9, 1.15)
-"""How long a window may be beside its inferences as measured: copying the input and the checksum of
-the output come between them, and the clock may be an RC oscillator."""
+WINDOW_SLACK = 0.03
+"""How far a window may be from its inferences as measured, relative: copying the input and the
+checksum of the output come between them, and the clock may be an RC oscillator."""
 LEAST_CORRELATION = 0.5
 """Of an inference found by its shape: noise comes to sqrt(2 ln N / n) with a shape of n samples at
 N places, 0.44 for 96 at 10,000."""
@@ -50,7 +51,7 @@ def energy_samples(trace: PowerTrace, layers: Sequence[int], times_us: Sequence[
     times_us : sequence of float
         How long each takes, as measured by the board.
     runs : int, optional
-        Inferences between two marks; needed where two is all there are.
+        Inferences between two marks; needed where two is all there are, or two a window.
     by_shape : bool
         Without marks: find one inference by the shape of its power.
 
@@ -76,14 +77,12 @@ def energy_samples(trace: PowerTrace, layers: Sequence[int], times_us: Sequence[
                                    f"{length * 1e-3:.5g} ms is seen in it (correlation "
                                    f"{alignment.quality:.2f}); is the time column in its unit?")
         return _run_samples(trace, layers, edges, alignment, 0)
-    if len(marks) == 2:
-        _check_length(trace, float(marks[1] - marks[0]), float(edges[-1]), runs)
-        return _window_samples(trace, float(marks[0]), float(marks[1]), runs)
+    if len(marks) == 2 or (runs is not None and len(marks) and len(marks) % 2 == 0):
+        return [sample for run, (begin, end) in enumerate(marks.reshape(-1, 2).tolist())
+                for sample in _window_samples(trace, begin, end, float(edges[-1]), runs, run)]
+    if runs is not None or len(marks) == 0 or len(marks) % (len(layers) + 1):
+        raise MeasurementError(_describe_marks(trace, layers, times_us, runs))
     per_run = len(layers) + 1
-    if len(marks) == 0 or len(marks) % per_run:
-        raise MeasurementError(
-            f"trace of {trace.meter.name}: {len(marks)} edges of the mark; accepted: 2 (a window), "
-            f"or a multiple of {per_run} (the starts of {len(layers)} layers and the end)")
     found = []
     for run, chosen in enumerate(marks.reshape(-1, per_run)):
         # Each layer as the mark shows it; the board's times only steady what sampling blurs.
@@ -115,39 +114,105 @@ def idle_power(trace: PowerTrace) -> float | None:
     return float(np.mean(np.asarray(trace.power_mw)[outside])) if outside.any() else None
 
 
-def _check_length(trace: PowerTrace, span_us: float, inference_us: float,
-                  runs: int | None) -> None:
+def _describe_marks(trace: PowerTrace, layers: Sequence[int], times_us: Sequence[float],
+                    runs: int | None) -> str:
+    """Return why edges of the mark cannot be told apart, and what would be accepted."""
+    short = [layer for layer, time_us in zip(layers, times_us, strict=True)
+             if time_us < trace.period_us]
+    lost = "" if runs is not None or not short else (
+        f". Layer {short[0]} is shorter than a sample of {trace.period_us:.4g} us, its edges may "
+        "be lost: record windows of whole inferences, or measure --power-repeat")
+    count = len(trace.marks_us)
+    if runs is not None:
+        return (f"trace of {trace.meter.name}: {count} edges of the mark; accepted with --runs: "
+                "2 for each window. Was the recording begun or ended within one?")
+    return (f"trace of {trace.meter.name}: {count} edges of the mark; accepted: 2 (a window; "
+            f"several with --runs), or a multiple of {len(layers) + 1} (the starts of "
+            f"{len(layers)} layers and the end){lost}")
+
+
+def _check_length(trace: PowerTrace, span_us: float, inference_us: float, runs: int) -> None:
     """Refuse a window that does not hold so many inferences; without times nothing is known."""
-    if runs is None or inference_us <= 0:
+    if inference_us <= 0:
         return
-    low, high = (limit * runs * inference_us for limit in WINDOW_LIMITS)
-    if not low - trace.period_us <= span_us <= high + trace.period_us:
-        raise MeasurementError(
-            f"trace of {trace.meter.name}: the window lasts {span_us * 1e-3:.5g} ms; {runs} "
-            f"inferences of {inference_us * 1e-3:.5g} ms as measured take "
-            f"{runs * inference_us * 1e-3:.5g} ms. Is the number of runs right, and the unit of "
-            "the time column?")
+    expected_us = runs * inference_us
+    if abs(span_us - expected_us) <= WINDOW_SLACK * expected_us + 2 * trace.mark_sd_us:
+        return
+    near = round(span_us / inference_us)
+    fits = near >= 1 and abs(span_us / (near * inference_us) - 1) <= WINDOW_SLACK
+    raise MeasurementError(
+        f"trace of {trace.meter.name}: the window lasts {span_us * 1e-3:.5g} ms; {runs} "
+        f"inferences of {inference_us * 1e-3:.5g} ms as measured take {expected_us * 1e-3:.5g} ms "
+        f"({span_us / expected_us - 1:+.1%}, accepted: {WINDOW_SLACK:.0%} either way). "
+        + (f"It would hold {near}. " if fits and near != runs else "")
+        + "Is the number of runs right, and the unit of the time column?")
+
+
+def group_short(times_us: Sequence[float], period_us: float) -> list[tuple[int, ...]]:
+    """Return places of layers, those shorter than a sample of the meter together with neighbours.
+
+    Parameters
+    ----------
+    times_us : sequence of float
+        How long each layer takes.
+    period_us : float
+        Of the meter.
+
+    Returns
+    -------
+    list of tuple of int
+        In order, each place once; a group lasts a sample at least where all layers together do.
+    """
+    groups: list[list[int]] = []
+    for place, time_us in enumerate(times_us):
+        if groups and (time_us < period_us
+                       or sum(times_us[one] for one in groups[-1]) < period_us):
+            groups[-1].append(place)
+        else:
+            groups.append([place])
+    return [tuple(group) for group in groups]
+
+
+def describe_merged(layers: Sequence[int], times_us: Sequence[float],
+                    period_us: float) -> tuple[str, ...]:
+    """Say which layers have their energy in a neighbour's, and what would tell them apart."""
+    found = []
+    for group in group_short(times_us, period_us):
+        if len(group) > 1:
+            longest = max(group, key=lambda place: times_us[place])
+            others = [str(layers[place]) for place in group if place != longest]
+            found.append(f"layer {layers[longest]} holds the energy of {', '.join(others)} too")
+    return () if not found else (
+        f"shorter than a sample of the meter ({period_us:.4g} us): {'; '.join(found)}; `twin "
+        "measure --power-repeat` measures each by itself",)
 
 
 def _run_samples(trace: PowerTrace, layers: Sequence[int], edges: np.ndarray,
                  alignment: Alignment, run: int) -> list[Sample]:
-    estimates = layer_energies(trace, edges.tolist(), alignment)
+    groups = group_short(np.diff(edges).tolist(), trace.period_us)
+    corners = [float(edges[group[0]]) for group in groups] + [float(edges[-1])]
+    estimates = layer_energies(trace, corners, alignment)
+    longest = [layers[max(group, key=lambda place: edges[place + 1] - edges[place])]
+               for group in groups]
     begin, end = alignment.to_meter(float(edges[0])), alignment.to_meter(float(edges[-1]))
     whole = integrate(trace, begin, end, shift_sd_us=alignment.shift_sd_us)
-    pairs = [*zip(layers, estimates, strict=True), (None, whole)]
+    pairs = [*zip(longest, estimates, strict=True), (None, whole)]
     found = [sample for layer, one in pairs for sample in estimate_samples(run, layer, one)]
     return found + _power_samples(trace, begin, end, run)
 
 
-def _window_samples(trace: PowerTrace, begin: float, end: float,
-                    runs: int | None) -> list[Sample]:
+def _window_samples(trace: PowerTrace, begin: float, end: float, inference_us: float,
+                    runs: int | None, run: int) -> list[Sample]:
     if runs is None or runs < 1:
+        near = (end - begin) / inference_us if inference_us > 0 else 0.0
         raise MeasurementError(f"trace of {trace.meter.name}: two edges bound a window; say how "
-                               "many inferences were made in it")
+                               "many inferences were made in it (--runs)"
+                               + (f"; it is as long as {near:.2f}" if near else ""))
+    _check_length(trace, end - begin, inference_us, runs)
     whole = integrate(trace, begin, end, edge_sd_us=trace.mark_sd_us)
     one = EnergyEstimate(energy_uj=whole.energy_uj / runs, sd_uj=whole.sd_uj / runs,
                          low_uj=whole.low_uj / runs, high_uj=whole.high_uj / runs)
-    return [*estimate_samples(0, None, one), *_power_samples(trace, begin, end, 0)]
+    return [*estimate_samples(run, None, one), *_power_samples(trace, begin, end, run)]
 
 
 def estimate_samples(run: int, layer: int | None, one: EnergyEstimate) -> list[Sample]:

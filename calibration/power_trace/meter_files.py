@@ -7,7 +7,9 @@ files are in SI units, and a column called Second, Volt or Watts names its own.
     joulescope    #time,current,voltage,power,charge,energy SI units
     stlink_v3pwr  a table of STM32CubeMonitor-Power, , or ; or tab between columns
     lpm01a        the same, or what the meter itself sends: 6409-07 for 6409e-7 A
-    scope         time and volts across a shunt
+    otii          Otii Arc and Ace: Timestamp, Main current, Main voltage in SI units, GPI1, GPI2
+    ina226        (and ina228) as one logs it: time, shunt voltage or current, bus voltage or power
+    scope         any scope's CSV (`scope_files`): volts across a shunt, or amperes of a probe
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ from pathlib import Path
 import numpy as np
 
 from calibration.errors import MeasurementError
+from calibration.power_trace.scope_files import read_header
 from calibration.power_trace.trace import METERS, Meter, PowerTrace
 from hwmodels.errors import did_you_mean
 from hwmodels.files import read_regular
@@ -31,14 +34,18 @@ LARGEST_TRACE_BYTES = 1 << 28
 METER_FILES = tuple(METERS)
 """Formats `read_meter_file` knows."""
 
-_SYMBOLS = {"time": "s", "current": "A", "voltage": "V", "power": "W"}
+_SYMBOLS = {"time": "s", "current": "A", "voltage": "V", "power": "W", "shunt": "V"}
 _PREFIXES = {"": 1.0, "m": 1e-3, "u": 1e-6, "\u00b5": 1e-6, "\u03bc": 1e-6, "n": 1e-9}
 _NAMED_BY_UNIT = ("second", "seconds", "amps", "volt", "volts", "watts")
-_SI_METERS = ("joulescope",)
+_SI_METERS = ("joulescope", "otii")
 _QUANTITIES = {"time": ("time", "timestamp", "t", "second", "seconds", "x-axis"),
-               "current": ("current", "i", "amps"),
-               "voltage": ("voltage", "v", "volt", "volts", "vdd"),
-               "power": ("power", "p", "watts")}
+               "current": ("current", "i", "amps", "main current", "arc main current",
+                           "ace main current"),
+               "voltage": ("voltage", "v", "volt", "volts", "vdd", "bus", "bus voltage", "vbus",
+                           "main voltage", "arc main voltage", "ace main voltage"),
+               "power": ("power", "p", "watts", "main power", "arc main power",
+                         "ace main power"),
+               "shunt": ("shunt", "shunt voltage", "vshunt")}
 _NAME = re.compile(r"^[#\s\"]*([^(\[\"]+?)\s*(?:[(\[]\s*([^)\]]*?)\s*[)\]])?[\"\s]*$")
 _MARKS = re.compile(r"^(d\d(-d?\d)?|bits|gpio\d*|trigger|mark|logic|gpi\d*)$", re.IGNORECASE)
 _ASCII_DEC = re.compile(rb"^\s*(\d+)([+-]\d+)\s*$")
@@ -54,7 +61,8 @@ class _Column:
 
 def read_meter_file(path: str | Path, meter: str, *, supply_v: float | None = None,
                     shunt_ohm: float | None = None, mark_bit: int | None = None,
-                    sample_hz: float | None = None, facts: Meter | None = None) -> PowerTrace:
+                    sample_hz: float | None = None, column: str | None = None,
+                    mark_column: str | None = None, facts: Meter | None = None) -> PowerTrace:
     """Read a recording of a power meter.
 
     Parameters
@@ -66,11 +74,15 @@ def read_meter_file(path: str | Path, meter: str, *, supply_v: float | None = No
     supply_v : float, optional
         Needed where the file has neither voltage nor power.
     shunt_ohm : float, optional
-        For "scope": the voltage column is across it.
+        For "scope" and INA chips: the voltage column is across it.
     mark_bit : int, optional
         Digital input that carried the board's mark; by default the first that changes.
     sample_hz : float, optional
         Rate of a "lpm01a" stream without time stamps.
+    column : str, optional
+        For "scope": name of the channel to read; by default the first in V or A.
+    mark_column : str, optional
+        For "scope": name of the channel of the board's mark, split midway between its extremes.
     facts : Meter, optional
         Accuracy, where better known than from the maker's data sheet.
 
@@ -99,8 +111,12 @@ def read_meter_file(path: str | Path, meter: str, *, supply_v: float | None = No
         time_s, amps = _read_stream(data, path, sample_hz)
         volts = _need(supply_v, f"{path}: has no voltage; give the supply")
         return _trace(time_s, amps * volts, meter, volts, facts)
-    return _read_table(data.decode("utf-8", "replace"), path, meter, supply_v, shunt_ohm, mark_bit,
-                       facts)
+    text = data.decode("utf-8-sig", "replace")
+    if meter == "scope":
+        return _read_scope(text, path, supply_v, shunt_ohm, mark_bit, (column, mark_column), facts)
+    if column is not None or mark_column is not None:
+        raise MeasurementError(f"{path}: columns are named for a scope; those of {meter} are known")
+    return _read_table(text, path, meter, supply_v, shunt_ohm, mark_bit, facts)
 
 
 def _need(value: float | None, message: str) -> float:
@@ -118,13 +134,10 @@ def _read_table(text: str, path: Path, meter: str, supply_v: float | None,
     si = meter in _SI_METERS
     wanted = {quantity: rows.numbers(column.place) * _scale(quantity, column, si, path, start)
               for quantity, column in columns.items()}
-    if meter == "scope":
-        ohm = _need(shunt_ohm, f"{path}: give the resistance of the shunt the scope is across")
-        volts = _need(supply_v, f"{path}: give the supply voltage at the rail")
-        if "voltage" not in wanted:
-            raise MeasurementError(f"{path}: no voltage column")
-        watts = wanted["voltage"] / ohm * volts
-    elif "power" in wanted:
+    if "shunt" in wanted and "current" not in wanted:
+        wanted["current"] = wanted["shunt"] / _need(
+            shunt_ohm, f"{path}: give the resistance of the shunt")
+    if "power" in wanted:
         watts = wanted["power"]
         volts = supply_v or _mean(wanted.get("voltage"), 1.0)
     elif "current" in wanted:
@@ -137,6 +150,31 @@ def _read_table(text: str, path: Path, meter: str, supply_v: float | None,
         raise MeasurementError(f"{path}:{start}: no column of current or power")
     edges = _find_edges(rows, marks, mark_bit, wanted["time"])
     return _trace(wanted["time"], watts, meter, volts, facts, edges)
+
+
+def _read_scope(text: str, path: Path, supply_v: float | None, shunt_ohm: float | None,
+                mark_bit: int | None, names: tuple[str | None, str | None],
+                facts: Meter | None) -> PowerTrace:
+    lines = text.splitlines()
+    header = read_header(lines, path)
+    channel = header.find(names[0], ("V", "A"), path)
+    if not channel.symbol or channel.symbol == "s":
+        raise MeasurementError(f"{path}:{header.line}: column {channel.name!r} has no unit; write "
+                               f"it behind the name, such as {channel.name}(mV)")
+    volts = _need(supply_v, f"{path}: give the supply voltage at the rail")
+    rows = _read_rows(lines, header.rows_from, header.separator, path)
+    time_s = rows.numbers(header.time.place) * header.time.scale
+    amps = rows.numbers(channel.place) * channel.scale
+    if channel.symbol == "V":
+        amps = amps / _need(shunt_ohm, f"{path}: give the resistance of the shunt the scope is "
+                                       "across")
+    if names[1] is not None:
+        mark = rows.numbers(header.find(names[1], ("V",), path).place)
+        edges = _edges_of(mark > (mark.min() + mark.max()) / 2, time_s)
+    else:
+        marks = [one.place for one in header.channels if _MARKS.match(one.name.replace(" ", ""))]
+        edges = _find_edges(rows, marks, mark_bit, time_s)
+    return _trace(time_s, amps * volts, "scope", volts, facts, edges)
 
 
 def _mean(values: np.ndarray | None, default: float) -> float:
@@ -246,7 +284,11 @@ def _find_edges(rows: _Rows, marks: Sequence[int], bit: int | None,
         moving = [lanes[bit]]
     if not moving:
         return np.array([])
-    places = np.flatnonzero(np.diff(moving[0].astype(int)))
+    return _edges_of(moving[0], time_s)
+
+
+def _edges_of(level: np.ndarray, time_s: np.ndarray) -> np.ndarray:
+    places = np.flatnonzero(np.diff(level.astype(int)))
     between: np.ndarray = (time_s[places] + time_s[places + 1]) / 2
     return between
 

@@ -110,6 +110,12 @@ METERS: Mapping[str, MeterFacts] = {facts.name: facts for facts in (
                source="ST UM2243: accuracy better than 2 %; dynamic mode from 100 nA"),
     MeterFacts(name="stlink_v3pwr", kind="average", gain_rel_sd=0.01, resolution_a=1e-7,
                source="assumed: as good as ST's earlier meter, UM2243"),
+    MeterFacts(name="otii", kind="average", gain_rel_sd=0.005, resolution_a=1e-7,
+               source="assumed: 1 % of the reading as two deviations, 100 nA"),
+    MeterFacts(name="ina226", kind="average", gain_rel_sd=0.005, resolution_a=None,
+               source="TI SBOS547: 0.1 %; a shunt of 1 % as two deviations (assumed)"),
+    MeterFacts(name="ina228", kind="average", gain_rel_sd=0.005, resolution_a=None,
+               source="TI SBOSA20: 0.05 %; a shunt of 1 % as two deviations (assumed)"),
     MeterFacts(name="scope", kind="instant", gain_rel_sd=None, resolution_a=None,
                source="stated by the user"),
 )}

@@ -9,9 +9,10 @@ from pathlib import Path
 from calibration.measurement.measurement import Measurement, read_measurement, write_measurement
 from calibration.microbench.probes import PowerStep, is_microbench, read_power
 from calibration.power_trace import energy_samples, read_meter_file
-from calibration.power_trace.board_energy import idle_power, judge_power
+from calibration.power_trace.board_energy import describe_merged, idle_power, judge_power
 from twin.errors import UsageError
 from twin.learning.folders import find_folder
+from twin.verbs.importing import check_folder
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,6 +27,8 @@ class Energy:
         Where.
     doubt : str or None
         Why the power cannot be right.
+    remarks : tuple of str
+        Layers whose energy is in a neighbour's.
     steps : tuple of PowerStep or None
         Of micro-benchmarks: what the machine draws while it does one thing.
     idle_mw : float or None
@@ -37,12 +40,15 @@ class Energy:
     doubt: str | None
     steps: tuple[PowerStep, ...] | None = None
     idle_mw: float | None = None
+    remarks: tuple[str, ...] = ()
 
 
 def energy(folder: str | PathLike[str], trace: str | PathLike[str], meter: str, *,
            supply_v: float | None = None, shunt_ohm: float | None = None,
            mark_bit: int | None = None, runs: int | None = None, by_shape: bool = False,
-           sample_hz: float | None = None, output: str | PathLike[str] | None = None) -> Energy:
+           sample_hz: float | None = None, column: str | None = None,
+           mark_column: str | None = None,
+           output: str | PathLike[str] | None = None) -> Energy:
     """Integrate a recording over the marks of the board; intervals say what the meter can tell.
 
     Parameters
@@ -52,17 +58,19 @@ def energy(folder: str | PathLike[str], trace: str | PathLike[str], meter: str, 
     trace : str or path
         The meter's recording.
     meter : str
-        "ppk2", "joulescope", "lpm01a", "stlink_v3pwr" or "scope".
+        "ppk2", "joulescope", "lpm01a", "stlink_v3pwr", "otii", "ina226", "ina228" or "scope".
     supply_v, shunt_ohm : float, optional
         Supply voltage where the recording has none; resistance the scope is across.
     mark_bit : int, optional
         Digital input of the mark; by default the one that moves.
     runs : int, optional
-        Inferences between the two edges of a window.
+        Inferences between the two edges of a window; a recording may hold several.
     by_shape : bool
         No mark: find one inference by the shape of its power.
     sample_hz : float, optional
         Of a stream without time stamps.
+    column, mark_column : str, optional
+        Of a scope: names of the channel across the shunt, and of the mark's.
     output : str or path, optional
         Folder to write; by default energy-TRACE beside the measurement.
 
@@ -79,24 +87,29 @@ def energy(folder: str | PathLike[str], trace: str | PathLike[str], meter: str, 
     if by_shape and runs is not None:
         raise UsageError("--by-shape finds one inference; --runs is for a window between two marks")
     source, trace = find_folder(Path(folder)), fspath(trace)
+    target = Path(output) if output else source.parent / f"energy-{Path(trace).stem}"
+    check_folder(target)
     measured = read_measurement(source)
     recording = read_meter_file(trace, meter, supply_v=supply_v, shunt_ohm=shunt_ohm,
-                                mark_bit=mark_bit, sample_hz=sample_hz)
+                                mark_bit=mark_bit, sample_hz=sample_hz, column=column,
+                                mark_column=mark_column)
     layers, times_us = _layer_times(measured)
     samples = energy_samples(recording, layers, times_us, runs=runs, by_shape=by_shape)
+    merged = () if runs is not None else describe_merged(layers, times_us, recording.period_us)
     environment = {**dict(measured.header.environment), "meter": meter, "trace": trace,
                    "alignment": "shape" if by_shape else f"{len(recording.marks_us)} marks"}
+    if merged:
+        environment["merged"] = merged[0]
     found = Measurement(samples=tuple(samples), header=replace(
         measured.header, environment=tuple(environment.items()),
         supply_v=supply_v or measured.header.supply_v, source=f"twin energy of {trace}"))
-    target = Path(output) if output else source.parent / f"energy-{Path(trace).stem}"
     write_measurement(target, found)
     cpu_hz = dict(measured.header.clocks_hz).get("cpu")
     doubt = judge_power(found.percentile("power_mean", 50), cpu_hz) if cpu_hz else None
     if not is_microbench(measured):
-        return Energy(measurement=found, folder=target, doubt=doubt)
+        return Energy(measurement=found, folder=target, doubt=doubt, remarks=merged)
     return Energy(
-        measurement=found, folder=target, doubt=doubt,
+        measurement=found, folder=target, doubt=doubt, remarks=merged,
         steps=tuple(read_power(measured, found, str(source))),
         idle_mw=None if by_shape or not recording.marks_us else idle_power(recording))
 

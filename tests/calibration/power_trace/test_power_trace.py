@@ -329,6 +329,12 @@ FILES = {
         f"{0.01 * i:.2f};{5000500 + 1000 * i};{2000}\n".replace(".", ",") for i in range(12)),
     "lpm01a": "PowerShield > ack start\nTimeStamp: 000s 001ms, buff 00%\n" + "".join(
         f"{50005 + 10 * i}-07\n" for i in range(12)) + "TimeStamp: 000s 002ms, buff 00%\n",
+    "otii": "Timestamp,Main current,Main voltage,GPI1\n" + "".join(
+        f"{1e-5 * i:.6f},{0.0050005 + 1e-6 * i:.9f},2.0,0\n" for i in range(12)),
+    "ina226": "t (us),shunt (uV),bus (mV)\n" + "".join(
+        f"{10 * i},{5000.5 + i},2000\n" for i in range(12)),
+    "ina228": "time(ms);power(mW)\n" + "".join(
+        f"{0.01 * i:.2f};{10.001 + 0.002 * i:.6f}\n" for i in range(12)),
     "scope": "Second,Volt\n" + "".join(f"{1e-5 * i:.6f},{0.0050005 + 1e-6 * i}\n"
                                        for i in range(12)),
 }
@@ -346,6 +352,62 @@ def test_meter_files(tmp_path, meter):
     assert trace.period_us == pytest.approx(1000 / 12 if meter == "lpm01a" else 10.0)
     if meter == "ppk2":
         assert trace.marks_us == pytest.approx((25.0, 75.0))
+
+
+VOLTS = [0.0050005 + 1e-6 * i for i in range(12)]
+SCOPES = {
+    "digilent": "#Device,made\n\nTime (s),Channel 1 (mV)\n" + "".join(
+        f"{1e-5 * i:.6f},{1e3 * v:.6f}\n" for i, v in enumerate(VOLTS)),
+    "keysight": "x-axis,1\nsecond,Volt\n" + "".join(
+        f"{1e-5 * i:+.6E},{v:+.9E}\n" for i, v in enumerate(VOLTS)),
+    "tektronix": "Model,made\nHorizontal Units,s\nVertical Units,V\n\n\nTIME,CH1\n" + "".join(
+        f"{1e-5 * i:.6f},{v:.9f}\n" for i, v in enumerate(VOLTS)),
+    "rigol": "X,CH1,Start,Increment,\nSequence,Volt,0.000000e+00,1.000000e-05\n" + "".join(
+        f"{i},{v:.9f},,\n" for i, v in enumerate(VOLTS)),
+    "pico": "Time;Channel A\n(us);(uV)\n\n" + "".join(
+        f"{10 * i};{1e6 * v:.3f}\n".replace(".", ",") for i, v in enumerate(VOLTS)),
+    "rohde": "in s,C1 in V\n" + "".join(f"{1e-5 * i:.6f},{v:.9f}\n"
+                                         for i, v in enumerate(VOLTS)),
+    "probe": "Time [us],Probe [mA]\n" + "".join(
+        f"{10 * i},{1e3 * v:.6f}\n" for i, v in enumerate(VOLTS)),
+}
+
+
+@pytest.mark.parametrize("maker", SCOPES)
+def test_any_scope_is_read(tmp_path, maker):
+    path = tmp_path / "scope.csv"
+    path.write_text(SCOPES[maker])
+    trace = read_meter_file(path, "scope", shunt_ohm=1.0, supply_v=2.0)
+    assert trace.power_mw == pytest.approx([2e3 * v for v in VOLTS], rel=1e-5)
+    assert trace.period_us == pytest.approx(10.0)
+
+
+def test_channels_of_a_scope_are_named(tmp_path):
+    path = tmp_path / "scope.csv"
+    path.write_text("Time (us),GPIO (V),Shunt (V)\n" + "".join(
+        f"{10 * i},{3.1 if 3 <= i < 8 else 0.1},{v}\n" for i, v in enumerate(VOLTS)))
+    trace = read_meter_file(path, "scope", shunt_ohm=1.0, supply_v=2.0, column="shunt",
+                            mark_column="GPIO")
+    assert trace.power_mw[0] == pytest.approx(10.001)
+    assert trace.marks_us == pytest.approx((25.0, 75.0))
+    with pytest.raises(MeasurementError, match="did you mean Shunt"):
+        read_meter_file(path, "scope", shunt_ohm=1.0, supply_v=2.0, column="shnt")
+    with pytest.raises(MeasurementError, match="columns are named for a scope"):
+        read_meter_file(path, "ppk2", supply_v=2.0, column="shunt")
+
+
+@pytest.mark.parametrize(("text", "said"), [
+    ("", "no rows of a time and a voltage"), ("1,2\n3,4\n", "no names above the numbers"),
+    ("Time,CH1\n1,2\n3,4\n", "'Time' has no unit"),
+    ("Time (s),CH1\n1,2\n3,4\n", r"'CH1' has no unit; .*CH1\(mV\)"),
+    ("Time (s)\n1,2\n3,4\n", "no column 'of a voltage'"),
+    ("X,CH1,Start,Increment\nSequence,Volt,0,\n0,1,,\n1,2,,\n", "'X' has no unit"),
+])
+def test_a_scope_that_does_not_say_is_refused(tmp_path, text, said):
+    path = tmp_path / "scope.csv"
+    path.write_text(text)
+    with pytest.raises(MeasurementError, match=said):
+        read_meter_file(path, "scope", shunt_ohm=1.0, supply_v=2.0)
 
 
 def test_digital_inputs_are_letters_words_or_missing(tmp_path):

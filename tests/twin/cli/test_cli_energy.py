@@ -85,6 +85,80 @@ def test_a_window_is_as_long_as_its_inferences(folder, tmp_path):
         assert code == 0 or "Is the number of runs right" in result.stderr
 
 
+def write_windows(path, windows: int, inferences: int) -> None:
+    """Windows of so many inferences of 8 ms at 20 mA, 3 ms at 2 mA between them."""
+    plan = [(3.0, 2.0, 0)] + [one for _ in range(windows)
+                              for one in ((8.0 * inferences, 20.0, 1), (3.0, 2.0, 0))]
+    rows, time_ms = [], 0.0
+    for span_ms, ma, level in plan:
+        for _ in range(int(span_ms * 100)):
+            time_ms += 0.01
+            rows.append(f"{time_ms:.2f},{ma * 1e3:.1f},{level}0000000")
+    path.write_text("Timestamp(ms),Current(uA),D0-D7\n" + "\n".join(rows) + "\n")
+
+
+@pytest.mark.parametrize(("runs", "code", "said"), [
+    ("10", 0, "inference"), ("9", 3, "+11.1%, accepted: 3% either way). It would hold 10."),
+    ("11", 3, "-9.1%"), (None, 3, "how many inferences were made in it (--runs); it is as long as "
+                                  "10.00")])
+def test_one_inference_more_or_less_is_refused(folder, tmp_path, runs, code, said):
+    write_windows(tmp_path / "w.csv", 1, 10)
+    result = CliRunner().invoke(app, ["energy", str(folder), str(tmp_path / "w.csv"), "--meter",
+                                      "ppk2", "--supply", "3", *(("--runs", runs) if runs else ())])
+    assert result.exit_code == code, result.stderr
+    assert said in " ".join((result.stdout if code == 0 else result.stderr).split())
+
+
+def test_several_windows_in_one_recording_are_runs(folder, tmp_path):
+    write_windows(tmp_path / "w.csv", 3, 4)
+    result = CliRunner().invoke(app, ["energy", str(folder), str(tmp_path / "w.csv"), "--meter",
+                                      "ppk2", "--supply", "3", "--runs", "4"])
+    assert result.exit_code == 0, result.stderr
+    found = read_measurement(folder.parent / "energy-w")
+    assert found.runs == (0, 1, 2)
+    assert found.values("energy") == pytest.approx(np.full(3, 8000 * 60e-3), rel=0.01)
+    text = (tmp_path / "w.csv").read_text().splitlines()
+    (tmp_path / "cut.csv").write_text("\n".join(text[:3500]) + "\n")
+    result = CliRunner().invoke(app, ["energy", str(folder), str(tmp_path / "cut.csv"), "--meter",
+                                      "ppk2", "--supply", "3", "--runs", "4"])
+    assert result.exit_code == 3 and "begun or ended within one" in result.stderr
+
+
+def test_a_layer_shorter_than_a_sample_is_merged_and_said_so(folder, tmp_path):
+    """At 1.5 ms a sample the last of 2, 5 and 1 ms is the second's; the sum is what it was."""
+    rows, time_us = [], 0.0
+    for span, ma, level in ((6000.0, 2.0, 0), (2000.0, 20.0, 1), (5000.0, 35.0, 0),
+                            (1000.0, 10.0, 1), (6000.0, 2.0, 0)):
+        for _ in range(int(span / 10)):
+            time_us += 10
+            rows.append((time_us, ma, level))
+    mean = [(rows[place][0], sum(ma for _, ma, _ in rows[place - 99:place + 1]) / 100,
+             rows[place][2]) for place in range(99, len(rows), 100)]
+    header = "Timestamp(ms),Current(uA),D0-D7\n"
+    (tmp_path / "slow.csv").write_text(header + "".join(
+        f"{when / 1e3:.3f},{ma * 1e3:.1f},{level}0000000\n" for when, ma, level in mean))
+    slow = read_measurement(folder)
+    write_measurement(tmp_path / "short", Measurement(header=slow.header, samples=(
+        *(one for one in slow.samples if one.layer != 2),
+        Sample(run=0, layer=2, counter="cpu_cycles", clock="cpu", unit="cycles", value=90_000))))
+    result = CliRunner().invoke(app, ["energy", str(tmp_path / "short"), str(tmp_path / "slow.csv"),
+                                      "--meter", "ppk2", "--supply", "3"])
+    assert result.exit_code == 0, result.stderr
+    told = " ".join(result.stderr.split())
+    assert "shorter than a sample of the meter (1000 us): layer 1 holds the energy of 2 too" in told
+    assert "--power-repeat" in told
+    found = read_measurement(tmp_path / "energy-slow")
+    assert found.layers == (0, 1) and "layer 1 holds" in dict(found.header.environment)["merged"]
+    assert sum(found.percentile("energy", 50, layer) for layer in (0, 1)) == pytest.approx(
+        found.percentile("energy", 50), rel=0.02)
+
+
+def test_the_place_of_the_result_is_checked_first(folder, tmp_path):
+    result = CliRunner().invoke(app, ["energy", str(folder), str(tmp_path / "none.csv"), "--meter",
+                                      "ppk2", "--supply", "3", "-o", str(folder)])
+    assert result.exit_code == 2 and "holds a measurement already" in result.stderr
+
+
 def test_refusals(folder, tmp_path):
     trace = tmp_path / "recording.csv"
     write_ppk2(trace)
