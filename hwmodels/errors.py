@@ -82,6 +82,14 @@ class BoardError(TwinError):
     """A board file, or a what-if on one, was refused."""
 
 
+class UnknownPathError(BoardError):
+    """A what-if path the board's file does not have: `path`."""
+
+    def __init__(self, message: str = "", path: str = "") -> None:
+        super().__init__(message)
+        self.path = path
+
+
 class KernelError(TwinError):
     """A kernel description the models cannot run: unknown instruction, operand or memory."""
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hwmodels.board.facts import Board
-from hwmodels.errors import BoardError, did_you_mean
+from hwmodels.errors import BoardError, UnknownPathError, did_you_mean
 from hwmodels.files import DocumentError, parse_json, parse_yaml, read_yaml
 
 if TYPE_CHECKING:
@@ -141,8 +141,8 @@ def _set(section: Section, plain: Any, path: str, value: object, file: str) -> N
     elif isinstance(node, dict) and last in node:
         old, number = node[last], isinstance(node[last], Leaf)
     else:
-        raise BoardError(f"{file}: path {path!r} is not in the board; "
-                         + did_you_mean(path, _paths(section)))
+        raise UnknownPathError(f"{file}: path {path!r} is not in the board; "
+                               + did_you_mean(path, _paths(section)), path)
     if isinstance(old, (Section, dict)):
         raise BoardError(f"{file}:{path}: is a section, not a value; accepted: "
                          + ", ".join(_paths(old, f"{path}.")))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from functools import partial
 from typing import Annotated
 
 import typer
@@ -37,8 +38,17 @@ def plan(model: Model, board: BoardOrFile, runtime: RuntimeName = None, clock: C
     from twin.reports.tables.portability import ranking_report
     from twin.verbs.plan import write_best
 
-    deployment = deploy(model, board, runtime=runtime, clock=clock, weights=weights, arena=arena,
-                        assume_unsupported=None, calibration=calibration)
+    placed = partial(deploy, model, board, clock=clock, weights=weights, arena=arena,
+                     assume_unsupported=None, calibration=calibration)
+    deployment = placed(runtime=runtime)
+    if runtime is None and deployment.target.offloads:
+        from twin.runtimes.choice import portable_runtime
+
+        library = portable_runtime(deployment.board).identity
+        warn([f"runtime: {library} on the host core, which micro-benchmarks measure; without "
+              f"--runtime {deployment.graph.name} runs under {deployment.runtime.identity}, on "
+              "the accelerator"])
+        deployment = placed(runtime=library)
     ranking = twin.plan(deployment, calibration=calibration)
     if as_json:
         from twin.reports.documents import write_json

@@ -6,6 +6,7 @@ file. `Deployment.replace` applies them.
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
@@ -14,7 +15,7 @@ from hwmodels.errors import did_you_mean
 from twin.errors import UsageError
 from twin.network.graph import Graph
 from twin.runtimes import Runtime, list_runtimes, load_runtime
-from twin.runtimes.choice import find_runtime
+from twin.runtimes.choice import find_runtime, settle_release
 from twin.runtimes.runtime import TARGETS, load_target
 
 
@@ -84,6 +85,10 @@ class Choose:
     value: object
 
 
+NEAREST = 8
+"""Paths an error names where one is not known."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangeNetwork:
     """The network changed: what is asked of it in all, by path, and what came of it."""
@@ -146,7 +151,8 @@ _MEMORY = ("a memory, its role, or an accelerator's pool; several as sram+sdram 
 
 PATHS = (
     WhatIf(name="runtime", accepted="a runtime, as name@version", does="kernel library",
-         read=lambda text, graph, board: ChangeRuntime(runtime=find_runtime(text)[0])),
+         read=lambda text, graph, board: ChangeRuntime(
+             runtime=settle_release(text, find_runtime(text)[0], board)[0])),
     WhatIf(name="placement.weights", accepted=_MEMORY, does="where the weights are",
          read=lambda text, graph, board: MoveWeights(memory=text)),
     WhatIf(name="placement.arena", accepted=_MEMORY, does="where the arena is",
@@ -199,6 +205,24 @@ def list_paths_of(board: Board) -> Iterator[tuple[str, str, str]]:
         yield from ((name.replace("MASTER", one), accepted, does) for one in named)
     for row in list_facts_of(board):
         yield row.path, row.takes, row.doc
+
+
+def name_near_paths(path: str, board: Board) -> str:
+    """Return the paths of a board most like one there is not, nearest first, for an error.
+
+    Notes
+    -----
+    The more alike of whole paths, and of their last words.
+    """
+    def rank(known: str) -> float:
+        whole = difflib.SequenceMatcher(None, path, known).ratio()
+        last = difflib.SequenceMatcher(
+            None, path.rpartition(".")[2], known.rpartition(".")[2]).ratio()
+        return -max(whole, 0.9 * last)
+
+    known = dict.fromkeys(name for name, _, _ in list_paths_of(board))
+    return (f"nearest: {', '.join(sorted(known, key=rank)[:NEAREST])}; all of them: "
+            f"twin explain paths {board.name}")
 
 
 def parse_changes(overrides: Mapping[str, object], graph: Graph, board: Board,
@@ -292,8 +316,7 @@ def _read_load(path: str, given: str, board: Board) -> ChangeLoad:
     if not masters:
         raise UsageError(f"{path}: {board.name} has no DMA controller")
     if len(parts) != 3 or parts[1] not in masters or parts[2] not in LOAD_KEYS:
-        raise UsageError(f"{path}: no such path; " + did_you_mean(path, [
-            f"load.{master}.{key}" for master in masters for key in LOAD_KEYS]))
+        raise UsageError(f"{path}: no such path; {name_near_paths(path, board)}")
     read, accepted, _ = LOAD_KEYS[parts[2]]
     try:
         return ChangeLoad(master=parts[1], key=parts[2], value=read(given.lower()))

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Protocol
 from hwmodels.board.facts import Board, Memory
 from hwmodels.board.file import change_board, load_board
 from hwmodels.counts import Bill, Counts, Prices
+from hwmodels.errors import UnknownPathError
 from hwmodels.kernel import Kernel
 from twin.deployment.costs import EpochPrediction, LayerCost
 from twin.deployment.memories import check_room, choose_memories, choose_memory, choose_pool
@@ -522,7 +523,14 @@ def _apply(before: Deployment, changes: Sequence[Change]) -> Deployment:
 def _change_board(before: Deployment, settings: Mapping[str, object]) -> Deployment:
     """Change facts of the board; a changed clock takes the lowest scale unless told another."""
     told = before.scale_told or "supply.voltage_scale" in settings
-    board = change_board(before.board, settings, follow_clock=not told)
+    try:
+        board = change_board(before.board, settings, follow_clock=not told)
+    except UnknownPathError as error:
+        from twin.deployment.changes import name_near_paths
+
+        raise UnknownPathError(
+            f"{before.board.name}: {error.path}: no such path; "
+            f"{name_near_paths(error.path, before.board)}", error.path) from None
     own = before.own_scale or _other_scale(before.board, board)
     return dataclasses.replace(
         before, board=board, scale_told=told,

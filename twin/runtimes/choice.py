@@ -40,8 +40,9 @@ def choose_runtime(graph: Graph, name: str | None, board: Board) -> tuple[Runtim
     check_layers(graph)
     if name:
         runtime, said = find_runtime(name)
+        runtime, settled = settle_release(name, runtime, board)
         check_batch(graph, runtime)
-        return _check_types(graph, runtime), said
+        return _check_types(graph, runtime), (*said, *settled)
     runtime = default_runtime(graph, board)
     check_batch(graph, runtime)
     return runtime, (*note_float_island(graph, runtime), *_note_default(runtime, board))
@@ -72,6 +73,39 @@ def find_runtime(name: str) -> tuple[Runtime, tuple[str, ...]]:
         "the structure of CMSIS-NN and prices from the spread between libraries",)
 
 
+def settle_release(name: str, runtime: Runtime, board: Board) -> tuple[Runtime, tuple[str, ...]]:
+    """Return the release a name without a version means on a board, and say so where it matters.
+
+    Parameters
+    ----------
+    name : str
+        As asked for.
+    runtime : Runtime
+        What it names by its file alone: the default version.
+    board : Board
+        Where it is to run.
+
+    Notes
+    -----
+    The newest release that was measured on the board, else on its core; else the file's default.
+    """
+    if "@" in name or name.partition("@")[0] != runtime.name:
+        return runtime, ()
+    rows = [row for row in list_measured() if row.runtime.partition("@")[0] == runtime.name]
+    here = [row for row in rows if row.board == board.name]
+    near = here or [row for row in rows
+                    if row.core == board.core.model and runtime.offload is None]
+    if not near:
+        return runtime, ()
+    newest = max(near, key=lambda row: locate(row.board, row.core, row.runtime).release).runtime
+    if newest == runtime.identity:
+        return runtime, ()
+    where = board.name if here else f"a {board.core.model}"
+    return load_runtime(newest), (
+        f"runtime: {name} is taken as {newest}, its newest release measured on {where}; ask for "
+        f"another as {runtime.identity}",)
+
+
 def default_runtime(graph: Graph, board: Board) -> Runtime:
     """Return the runtime best known on a board, of those that run the network's types.
 
@@ -86,18 +120,23 @@ def default_runtime(graph: Graph, board: Board) -> Runtime:
     -----
     In order: the library with most published rows on the board, else on its core in parts of its
     maker, at its newest measured release; TFLite Micro with CMSIS-NN on Arm cores, with its
-    reference kernels on others.
+    reference kernels on others, at the release `settle_release` finds.
     """
     floating = len(float_layers(graph))
     if floating and floating >= len(computing_layers(graph)):
         return load_runtime("float-reference")
     types = Counter(graph.tensors[layer.outputs[0]].dtype for layer in computing_layers(graph))
-    portable = "tflm-cmsis-nn" if board.core.isa.startswith("arm") else "tflm-reference"
     for name in list_best(board)[:1]:
         runtime = load_runtime(name)
         if types and types.most_common(1)[0][0] in runtime.dtypes:
             return runtime
-    return load_runtime(portable)
+    return portable_runtime(board)
+
+
+def portable_runtime(board: Board) -> Runtime:
+    """Return the library any network of integers runs on a board's core with."""
+    name = "tflm-cmsis-nn" if board.core.isa.startswith("arm") else "tflm-reference"
+    return settle_release(name, load_runtime(name), board)[0]
 
 
 def list_best(board: Board) -> tuple[str, ...]:

@@ -10,6 +10,7 @@ from twin.errors import UsageError
 from twin.learning.calibrated import AUTO, apply_calibration, choose_calibration
 from twin.learning.portability.plan import Ranking, rank_benchmarks
 from twin.prediction.prediction import predict
+from twin.runtimes.choice import portable_runtime
 
 
 def plan(deployment: Deployment, *, calibration: str | PathLike[str] = AUTO) -> Ranking:
@@ -30,8 +31,13 @@ def plan(deployment: Deployment, *, calibration: str | PathLike[str] = AUTO) -> 
     Raises
     ------
     UsageError
-        Without learnt prices.
+        Without learnt prices, and for a runtime that offloads: micro-benchmarks run on the core.
     """
+    if deployment.target.offloads:
+        library = portable_runtime(deployment.board).identity
+        raise UsageError(f"{deployment.runtime.identity} runs on the accelerator, and "
+                         "micro-benchmarks measure the host core; accepted: a library of the host, "
+                         f"such as --runtime {library}")
     chosen = choose_calibration(deployment, fspath(calibration))
     if chosen is None:
         raise UsageError(f"no learnt prices for {deployment.runtime.identity} on "

@@ -31,7 +31,7 @@ from twin.reports.tables.epochs import epochs_part
 
 @pytest.fixture(scope="module")
 def prediction():
-    return predict(deploy("kws", "nucleo_l4r5zi", runtime="tflm-cmsis-nn"))
+    return predict(deploy("kws", "nucleo_l4r5zi", runtime="tflm-cmsis-nn@2023"))
 
 
 def beside(prediction, found, **work):

@@ -8,6 +8,7 @@ import pytest
 from hwmodels.board.file import load_board
 from twin.cli.options import SETTINGS_HELP
 from twin.deployment.changes import (
+    NEAREST,
     BringWeights,
     ChangeBoard,
     ChangeLoad,
@@ -20,7 +21,7 @@ from twin.deployment.changes import (
     parse_changes,
 )
 from twin.deployment.deployment import deploy
-from twin.errors import RuntimeRefusedError, UsageError
+from twin.errors import RuntimeRefusedError, TwinError, UsageError
 from twin.network.readers import read_model
 from twin.runtimes import load_runtime
 from twin.runtimes.runtime import TARGETS, check_target, load_target
@@ -123,3 +124,16 @@ def test_a_target_that_cannot_be_loaded_is_refused_in_a_line():
 def test_a_board_without_the_accelerator_is_refused_wherever_memories_are_asked():
     with pytest.raises(RuntimeRefusedError, match="needs a neural-art accelerator"):
         deploy("kws", BOARD, runtime="neural-art", arena="sram", weights="flash")
+
+
+@pytest.mark.parametrize(("path", "meant"), [
+    ("runtme", "runtime"), ("offload.hst", "offload.host"),
+    ("load.dma1.bytes_per_secnd", "load.dma1.bytes_per_second"),
+    ("memories.flash.wait_state", "memories.flash.wait_states"),
+    ("placement.weight", "placement.weights")])
+def test_a_path_there_is_not_is_answered_with_the_eight_nearest(path, meant):
+    deployment = deploy("kws", "nucleo_l4r5zi")
+    with pytest.raises(TwinError, match="no such path") as refused:
+        deployment.replace({path: "1"})
+    near = str(refused.value).partition("nearest: ")[2].partition(";")[0].split(", ")
+    assert near[0] == meant and len(near) == NEAREST == 8

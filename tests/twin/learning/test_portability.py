@@ -354,3 +354,11 @@ def test_a_wait_the_board_file_does_not_know_is_said(tmp_path):
     with pytest.raises(UsageError, match="nothing there tells of a price"):
             learn_probes([str(write_measurement(tmp_path / "m", probe_measurement(
             board, ["latency:flash"], 1.0)))], calm)
+
+
+def test_plan_is_for_the_host_of_an_accelerator():
+    code, out, err = run("plan", "kws", "--to", "stm32n6570_dk")
+    assert code == 0 and "runtime    tflm-cmsis-nn@2023" in out
+    assert "on the host core, which micro-benchmarks measure" in err
+    code, _, err = run("plan", "kws", "--to", "stm32n6570_dk", "--runtime", "neural-art")
+    assert code == 2 and "accepted: a library of the host, such as --runtime tflm-cmsis" in err

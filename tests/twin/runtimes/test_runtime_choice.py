@@ -143,7 +143,25 @@ def test_the_default_is_said_with_what_else_was_measured(kws):
     note, = deploy(kws, BOARD).notes
     assert "x-cube-ai@9.0.0, the best known on nucleo_l4r5zi: none was asked for" in note
     assert "microtvm@2022" in note and "\n" not in note
-    assert not deploy(kws, BOARD, runtime="x-cube-ai").notes
+    assert not deploy(kws, BOARD, runtime="x-cube-ai@9.0.0").notes
+
+
+@pytest.mark.parametrize(("board", "name", "identity", "where"), [
+    # calibration/fitting/shipped/measured.yaml: the newest measured on the board, else on its core
+    ("nucleo_l4r5zi", "tflm-cmsis-nn", "tflm-cmsis-nn@2.3.1", "nucleo_l4r5zi"),
+    ("nucleo_f401re", "tflm-cmsis-nn", "tflm-cmsis-nn@2.3.1", "a cortex-m4"),
+    ("nucleo_l4r5zi", "x-cube-ai", "x-cube-ai@9.0.0", "nucleo_l4r5zi"),
+    ("b_u585i_iot02a", "st-edge-ai", "st-edge-ai@3.0.0", "b_u585i_iot02a"),
+    ("apollo510_evb", "tflm-cmsis-nn", "tflm-cmsis-nn@2023", ""),
+    ("stm32n6570_dk", "neural-art", "neural-art@3.0.0", ""),
+    ("rpi_pico", "tflm-cmsis-nn", "tflm-cmsis-nn@2023", "")])
+def test_a_name_without_a_version_is_the_release_measured_there(kws, board, name, identity, where):
+    made = deploy(kws, board, runtime=name)
+    assert made.runtime.identity == identity
+    said = [note for note in made.notes if "is taken as" in note]
+    assert [f"as {identity}, its newest release measured on {where};" in note
+            for note in said] == [True] * bool(where)
+    assert deploy(kws, board).replace({"runtime": name}).runtime.identity == identity
 
 
 @pytest.mark.parametrize("name", ["HALE", "Plumerai", "TinyEngine", "TVM", "muRISCV-NN@1.0"])
@@ -166,7 +184,7 @@ def test_a_known_name_mistyped_is_refused(kws, name, near):
 
 def test_the_runtime_that_would_narrow_is_named_with_its_interval(kws):
     described = describe_narrower(
-        predict_calibrated(deploy(kws, BOARD, runtime="tflm-cmsis-nn")))
+        predict_calibrated(deploy(kws, BOARD, runtime="tflm-cmsis-nn@2023")))
     best = predict_calibrated(deploy(kws, BOARD, runtime="x-cube-ai@9.0.0"))
     assert len(described) == 1 and "x-cube-ai@9.0.0 was, and is predicted" in described[0]
     assert format_time(best.certainty.time_us.low) in described[0]
