@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from twin.network.readers import read_model
     from twin.prediction.prediction import Prediction
     from twin.reports.documents import to_document
+    from twin.studies.results import Table
     from twin.verbs.attribute import attribute
     from twin.verbs.boards import list_boards, list_virtual_boards, new_board, show_board
     from twin.verbs.cache import cache
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
     from twin.verbs.predict import predict
     from twin.verbs.predict_many import predict_many
     from twin.verbs.runtimes import list_runtimes, show_runtime
+    from twin.verbs.sweep import sweep
     from twin.verbs.transform import list_transformations, transform
     from twin.verbs.whatif import what_if
 
@@ -59,6 +61,7 @@ _HOMES = {
     "twin.network.readers": ("read_model",),
     "twin.prediction.prediction": ("Prediction",),
     "twin.reports.documents": ("to_document",),
+    "twin.studies.results": ("Table",),
     "twin.verbs.attribute": ("attribute",),
     "twin.verbs.boards": ("list_boards", "list_virtual_boards", "new_board", "show_board"),
     "twin.verbs.cache": ("cache",),
@@ -82,6 +85,7 @@ _HOMES = {
     "twin.verbs.predict": ("predict",),
     "twin.verbs.predict_many": ("predict_many",),
     "twin.verbs.runtimes": ("list_runtimes", "show_runtime"),
+    "twin.verbs.sweep": ("sweep",),
     "twin.verbs.transform": ("list_transformations", "transform"),
     "twin.verbs.whatif": ("what_if",),
 }
@@ -90,16 +94,16 @@ _HOMES = {
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
 
 __all__ = [
-    "Batch", "Deployment", "MeasureOptions", "PowerRuns", "Prediction", "TwinError", "Wanted",
-    "Watcher",
+    "Batch", "Deployment", "MeasureOptions", "PowerRuns", "Prediction", "Table", "TwinError",
+    "Wanted", "Watcher",
     "attribute", "build_firmware", "cache", "calibrate", "calibrate_published", "check",
     "compare", "compare_firmware", "compare_published", "deploy", "diagnose", "diff",
     "diff_series", "energy", "explain", "export_model", "flash_firmware", "import_log",
     "list_boards", "list_models", "list_paths", "list_runtimes", "list_terms",
     "list_transformations", "list_virtual_boards",
     "measure", "measure_plan", "new_board", "plan", "port", "predict", "predict_compiled",
-    "predict_many", "read_model", "run_firmware", "show_board", "show_runtime", "to_document",
-    "transform", "what_if"]
+    "predict_many", "read_model", "run_firmware", "show_board", "show_runtime", "sweep",
+    "to_document", "transform", "what_if"]
 
 
 def __getattr__(name: str) -> Any:

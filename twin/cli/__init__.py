@@ -14,17 +14,25 @@ import typer
 
 from twin.cli.ending import Once, Verbs
 
-VERBS: Mapping[str, str] = {
-    "predict": "predict:predict", "check": "check:check", "compare": "compare:compare",
-    "attribute": "attribute:attribute", "diagnose": "diagnose:diagnose", "diff": "diff:diff",
-    "import": "imports:import_log", "measure": "measure:measure", "energy": "energy:energy",
-    "whatif": "whatif:whatif", "transform": "transform:transform", "cache": "cache:cache",
-    "calibrate": "calibrate:calibrate",
-    "port": "port:port", "plan": "plan:plan", "boards": "boards:app",
-    "runtimes": "runtimes:runtimes", "models": "models:app", "firmware": "firmware:app",
-    "explain": "explain:explain",
+GROUPS: Mapping[str, Mapping[str, str]] = {
+    "Predict": {"predict": "predict:predict", "whatif": "whatif:whatif",
+                "transform": "transform:transform", "cache": "cache:cache",
+                "port": "port:port"},
+    "Decide": {"check": "check:check", "sweep": "sweep:sweep"},
+    "Measure": {"plan": "plan:plan", "measure": "measure:measure",
+                "import": "imports:import_log", "energy": "energy:energy",
+                "firmware": "firmware:app"},
+    "Learn": {"compare": "compare:compare", "attribute": "attribute:attribute",
+              "diagnose": "diagnose:diagnose", "diff": "diff:diff",
+              "calibrate": "calibrate:calibrate"},
+    "Share": {"boards": "boards:app", "runtimes": "runtimes:runtimes", "models": "models:app",
+              "explain": "explain:explain"},
 }
-"""Where each verb is, "module:function" of this package; only the one that is named is loaded."""
+"""Where each verb is, "module:function" of this package, by what it is for; only the one that is
+named is loaded."""
+
+VERBS: Mapping[str, str] = {name: place for verbs in GROUPS.values()
+                            for name, place in verbs.items()}
 
 
 def load_verb(name: str) -> Any:
@@ -53,6 +61,16 @@ class LateVerbs(Verbs):
                             pretty_exceptions_enable=False)
         alone.command(cmd_name, cls=Once)(verb)
         return typer.main.get_command(alone)
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """List the verbs in their groups."""
+        for group, verbs in GROUPS.items():
+            found = {name: self.get_command(ctx, name) for name in verbs}
+            room = formatter.width - 6 - max(map(len, VERBS))
+            with formatter.section(group):
+                formatter.write_dl([(name, command.get_short_help_str(room))
+                                    for name, command in found.items()],
+                                   col_spacing=2 + max(map(len, VERBS)) - max(map(len, verbs)))
 
 
 app = typer.Typer(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Annotated
 
 import typer
@@ -10,12 +11,18 @@ import twin
 from twin.cli.options import (
     AUTO,
     ArenaRole,
+    AsJson,
     AssumeUnsupported,
-    BoardName,
+    BoardNames,
     CalibrationChoice,
     ClockText,
     Cold,
-    Model,
+    MaxFlash,
+    MaxMs,
+    MaxRam,
+    MaxUj,
+    MaxUsd,
+    Models,
     RuntimeName,
     SetPaths,
     WeightsRole,
@@ -25,31 +32,40 @@ from twin.cli.options import (
     parse_settings,
 )
 from twin.cli.output import open_console, show, warn
+from twin.cli.studying import show_several
 from twin.errors import DoesNotFitError
 
-MaxMs = Annotated[str | None, typer.Option(
-    "--max-ms", metavar="MS", help="Longest time of an inference, in milliseconds, or as 0.2s.")]
-MaxUj = Annotated[str | None, typer.Option(
-    "--max-uj", metavar="UJ", help="Most energy of an inference, in microjoules, or as 5mJ.")]
-MaxRam = Annotated[str | None, typer.Option(
-    "--max-ram", metavar="SIZE", help="Most RAM, such as 64KiB.")]
 Sure = Annotated[bool, typer.Option(
     "--sure", help="Limits are met only where the whole interval meets them: exit 1 where a limit "
                    "lies inside it.")]
 
 
-def check(model: Model, board: BoardName, max_ms: MaxMs = None, max_uj: MaxUj = None,
-          max_ram: MaxRam = None, runtime: RuntimeName = None, clock: ClockText = None,
+def check(models: Models, boards: BoardNames, max_ms: MaxMs = None, max_uj: MaxUj = None,
+          max_ram: MaxRam = None, max_flash: MaxFlash = None, max_usd: MaxUsd = None,
+          runtime: RuntimeName = None, clock: ClockText = None,
           weights: WeightsRole = None, arena: ArenaRole = None, cold: Cold = False,
           assume_unsupported: AssumeUnsupported = None,
           calibration: CalibrationChoice = AUTO, sure: Sure = False,
-          settings: SetPaths = None) -> None:
-    """Say whether a model fits a board and meets limits."""
+          settings: SetPaths = None, as_json: AsJson = False) -> None:
+    """Say whether models fit boards and meet limits."""
+    limits = {"max_ms": max_ms, "max_uj": max_uj, "max_ram": max_ram, "max_flash": max_flash,
+              "max_usd": max_usd}
+    if len(models) * len(boards) > 1:
+        table = show_several(models, boards, plot=None, as_json=as_json, limits=limits,
+                             settings=settings, runtime=runtime, clock=clock, weights=weights,
+                             arena=arena, cold=cold, assume_unsupported=assume_unsupported,
+                             calibration=calibration)
+        if not table.all_met(sure=sure):
+            raise typer.Exit(1)
+        return
+    (model,), (board,) = models, boards
     from twin.reports.tables.limits import requirement_table
 
     most_ms = parse_limit(max_ms, "ns", "ms", "--max-ms")
     most_uj = parse_limit(max_uj, "pj", "uJ", "--max-uj")
-    max_ram_bytes = None if max_ram is None else parse_quantity(max_ram, "bytes", "--max-ram")
+    max_ram_bytes, max_flash_bytes = (
+        None if text is None else parse_quantity(text, "bytes", option)
+        for text, option in ((max_ram, "--max-ram"), (max_flash, "--max-flash")))
     console = open_console()
     try:
         deployment = deploy(model, board, runtime=runtime, clock=clock, weights=weights,
@@ -61,11 +77,18 @@ def check(model: Model, board: BoardName, max_ms: MaxMs = None, max_uj: MaxUj = 
     except DoesNotFitError as error:
         show(console, str(error))
         raise typer.Exit(1) from error
-    found = twin.check(deployment, max_ms=most_ms, max_uj=most_uj, max_ram_bytes=max_ram_bytes,
-                       temperature="cold" if cold else "warm", calibration=calibration, sure=sure)
-    show(console, requirement_table(found.requirements))
-    if found.prediction.voltage:
-        show(console, f"voltage {found.prediction.voltage}")
+    found = twin.check(
+        deployment, max_ms=most_ms, max_uj=most_uj, max_ram_bytes=max_ram_bytes,
+        max_flash_bytes=max_flash_bytes, max_usd=max_usd, calibration=calibration, sure=sure,
+        temperature="cold" if cold else "warm")
+    if as_json:
+        from twin.reports.documents import write_json
+
+        sys.stdout.write(write_json(found))
+    else:
+        show(console, requirement_table(found.requirements))
+        if found.prediction.voltage:
+            show(console, f"voltage {found.prediction.voltage}")
     warn(found.remarks)
     if not found.met:
         raise typer.Exit(1)

@@ -12,10 +12,10 @@ from twin.cli.options import (
     AUTO,
     Anyway,
     AsJson,
-    BoardName,
+    BoardNames,
     CalibrationChoice,
     ClockText,
-    Model,
+    Models,
     PlotFile,
     RuntimeName,
     check_picture,
@@ -35,7 +35,7 @@ LEARNT = ("calibration: {}; rows of use fit were learnt from where the overlay i
           "ratios are in sample (--calibration none: stated prices)")
 
 
-def compare(model: Model, board: BoardName, published: Published = False,
+def compare(models: Models, boards: BoardNames, published: Published = False,
             measured: Measured = None, runtime: RuntimeName = None, clock: ClockText = None,
             plot: PlotFile = None, calibration: CalibrationChoice = AUTO,
             anyway: Anyway = False, as_json: AsJson = False) -> None:
@@ -44,6 +44,13 @@ def compare(model: Model, board: BoardName, published: Published = False,
         raise UsageError("compare with what? accepted: --published, or --measured DIR"
                          if not published else "--published and --measured exclude each other")
     check_picture(plot)
+    if measured is None and len(models) * len(boards) > 1:
+        refuse_beside(plot, runtime, clock, anyway)
+        compare_several(models, boards, calibration, as_json=as_json)
+        return
+    if len(models) * len(boards) > 1:
+        raise UsageError("--measured is of one network on one board; accepted: one MODEL, one -b")
+    (model,), (board,) = models, boards
     if measured is None:
         if runtime is not None or clock is not None or anyway:
             raise UsageError("--published predicts each row with its own runtime and clock; "
@@ -95,3 +102,28 @@ def compare_published(model: str, board: str, plot: str | None, calibration: str
                                                 learnt=calibration != "none"), plot))
     elif plot is not None:
         warn([f"{plot}: not written, nothing to set side by side"])
+
+
+def refuse_beside(plot: str | None, *others: object) -> None:
+    """Refuse options of one network on one board beside several."""
+    if plot is not None or any(others):
+        raise UsageError("--plot, --runtime, --clock and --anyway: not with several models or "
+                         "boards; accepted: one MODEL, one -b")
+
+
+def compare_several(models: list[str], boards: list[str], calibration: str, *,
+                    as_json: bool) -> None:
+    """Show predictions of several networks or boards beside their open published rows."""
+    views = [twin.compare_published(model, board, calibration=calibration)
+             for model in dict.fromkeys(models) for board in dict.fromkeys(boards)]
+    if as_json:
+        from twin.reports.documents import write_json
+
+        sys.stdout.write(write_json(views))
+        return
+    from twin.reports.tables.published import several_report
+
+    console = open_console()
+    show(console, STATED if calibration == "none" else LEARNT.format(calibration))
+    show(console, several_report([(view.model, view.board.name, view.comparisons)
+                                  for view in views]))

@@ -15,6 +15,11 @@ if TYPE_CHECKING:
 
 Model = Annotated[str, typer.Argument(
     metavar="MODEL", help="A .tflite or .onnx file, or a network of `twin models`.")]
+Models = Annotated[list[str], typer.Argument(
+    metavar="MODEL...", help="Files .tflite or .onnx, or networks of `twin models`.")]
+BoardNames = Annotated[list[str], typer.Option(
+    "--board", "-b", metavar="BOARD", help="A board of `twin boards`, or a board file; may be "
+                                           "given several times.")]
 BoardName = Annotated[str, typer.Option(
     "--board", "-b", metavar="BOARD", help="A board of `twin boards`, or a board file.")]
 RuntimeName = Annotated[str | None, typer.Option(
@@ -39,6 +44,17 @@ CalibrationChoice = Annotated[str, typer.Option(
          "an overlay of `twin calibrate`.")]
 AUTO = "auto"
 """The default of every verb that prices."""
+
+MaxMs = Annotated[str | None, typer.Option(
+    "--max-ms", metavar="MS", help="Longest time of an inference, in milliseconds, or as 0.2s.")]
+MaxUj = Annotated[str | None, typer.Option(
+    "--max-uj", metavar="UJ", help="Most energy of an inference, in microjoules, or as 5mJ.")]
+MaxRam = Annotated[str | None, typer.Option(
+    "--max-ram", metavar="SIZE", help="Most RAM, such as 64KiB.")]
+MaxFlash = Annotated[str | None, typer.Option(
+    "--max-flash", metavar="SIZE", help="Most flash for weights and code, such as 512KiB.")]
+MaxUsd = Annotated[str | None, typer.Option(
+    "--max-usd", metavar="USD", help="Highest price, in US dollars.")]
 
 PlotFile = Annotated[str | None, typer.Option(
     "--plot", metavar="FILE", help="Write a picture: .png, .svg or .pdf.")]

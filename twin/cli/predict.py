@@ -14,11 +14,11 @@ from twin.cli.options import (
     ArenaRole,
     AsJson,
     AssumeUnsupported,
-    BoardName,
+    BoardNames,
     CalibrationChoice,
     ClockText,
     Cold,
-    Model,
+    Models,
     RuntimeName,
     SetPaths,
     WeightsRole,
@@ -50,18 +50,37 @@ TraceFile = Annotated[str | None, typer.Option(
     "--trace", metavar="FILE", help="With an accelerator: write a timeline for chrome://tracing "
                                     "or Perfetto (.json).")]
 
+REFUSED = 3
+"""Exit code where a model or a board was refused."""
 
-def predict(model: Model, board: BoardName, runtime: RuntimeName = None, clock: ClockText = None,
-            weights: WeightsRole = None, arena: ArenaRole = None, cold: Cold = False,
-            as_json: AsJson = False, csv_folder: CsvFolder = None, plot: PlotTarget = None,
-            assume_unsupported: AssumeUnsupported = None, epochs: Epochs = None,
+
+def predict(models: Models, boards: BoardNames, runtime: RuntimeName = None,
+            clock: ClockText = None, weights: WeightsRole = None, arena: ArenaRole = None,
+            cold: Cold = False, as_json: AsJson = False, csv_folder: CsvFolder = None,
+            plot: PlotTarget = None, assume_unsupported: AssumeUnsupported = None,
+            epochs: Epochs = None,
             trace: TraceFile = None, calibration: CalibrationChoice = AUTO,
             per_operand: PerOperand = False, settings: SetPaths = None,
             roofs: Roofs = None) -> None:
-    """Predict cycles, time and energy per layer, and say why."""
+    """Predict cycles, time and energy per layer, and say why; of several a row each."""
+    if len(models) * len(boards) > 1:
+        from twin.cli.studying import show_several
+
+        refuse_beside("several models or boards", {
+            "--csv": csv_folder, "--trace": trace, "--epochs": epochs,
+            "--per-operand": per_operand, "--roofs": roofs})
+        table = show_several(
+            models, boards, plot=plot, as_json=as_json, settings=settings, runtime=runtime,
+            clock=clock, weights=weights, arena=arena, cold=cold, calibration=calibration,
+            assume_unsupported=assume_unsupported)
+        if table.failed:
+            raise typer.Exit(REFUSED)
+        return
+    (model,), (board,) = models, boards
     if model.endswith((".json", ".csv")) and is_compiled(model):
-        refuse_beside(model, {"--json": as_json, "--csv": csv_folder, "--plot": plot,
-                              "--trace": trace, "--set": settings})
+        refuse_beside(f"a compiler's output such as {model}", {
+            "--json": as_json, "--csv": csv_folder, "--plot": plot, "--trace": trace,
+            "--set": settings})
         show_compiled(model, board)
         return
     check_targets(csv_folder, plot)
@@ -113,12 +132,11 @@ def is_compiled(path: str) -> bool:
     return compiled.is_compiled(path)
 
 
-def refuse_beside(model: str, options: Mapping[str, object]) -> None:
-    """Refuse options that mean nothing beside a compiler's output."""
+def refuse_beside(shown: str, options: Mapping[str, object]) -> None:
+    """Refuse options that mean nothing beside a compiler's output, or several networks."""
     given = [name for name, value in options.items() if value]
     if given:
-        raise UsageError(f"{given[0]}: not with a compiler's output such as {model}; accepted: "
-                         "a network")
+        raise UsageError(f"{given[0]}: not with {shown}; accepted: a network on a board")
 
 
 def read_roofline(folder: str, board: str, plot: str | None) -> Machine:

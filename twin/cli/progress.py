@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from calibration.measurement.measurement import Measurement
     from twin.attribution.measured_layers import MeasuredNetwork
 
+QUIET_S = 30.0
+"""Between two lines of progress where there is no terminal, in seconds."""
+
 
 class Terminal(Watcher):
     """Shows a measurement as it goes on; bars only where stderr is a terminal."""
@@ -87,3 +90,43 @@ class Terminal(Watcher):
         if self._bars is not None:
             self._bars.stop()
             self._bars = None
+
+
+class Rate:
+    """Points of a study as they come: how many, at what rate, and how long the rest takes.
+
+    A bar where stderr is a terminal; else a line at most every half minute.
+    """
+
+    def __init__(self) -> None:
+        self._bars: Bars | None = None
+        self._task: Any = None
+        self._began_s = self._told_s = time.monotonic()
+
+    def __enter__(self) -> Rate:
+        """Show nothing until there is something to show."""
+        return self
+
+    def __exit__(self, *how: object) -> None:
+        """Take the bar away."""
+        if self._bars is not None:
+            self._bars.stop()
+
+    def tell(self, done: int, total: int, failed: int) -> None:
+        """Say how far it is."""
+        now = time.monotonic()
+        rate = done / max(now - self._began_s, 1e-9)
+        said = f"{rate:.3g} points/s" + (f", {failed} cannot be" if failed else "")
+        if not sys.stderr.isatty():
+            if now - self._told_s >= QUIET_S and done < total:
+                self._told_s = now
+                print(f"{done} of {total}, {said}, {(total - done) / rate:.0f} s left",
+                      file=sys.stderr)
+            return
+        if self._bars is None:
+            self._bars = Bars(TextColumn("predicting"), BarColumn(), MofNCompleteColumn(),
+                              TimeRemainingColumn(), TextColumn("{task.fields[said]}"),
+                              console=Console(file=sys.stderr), transient=True)
+            self._task = self._bars.add_task("", total=total, said="")
+            self._bars.start()
+        self._bars.update(self._task, completed=done, said=said)

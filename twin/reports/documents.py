@@ -23,8 +23,8 @@ def to_document(result: Any, **more: Any) -> Mapping[str, Any]:
     Parameters
     ----------
     result : Prediction, WhatIf, View, PublishedView, Diagnosis, Difference, Series, CacheReport, \
-Ranking or Ported
-        As a verb returned it.
+Ranking, Ported, Table or Check
+        As a verb returned it, or a list of such.
     more
         Of a prediction, `per_operand`: split its bill; of a difference, `limit`: the share
         nothing may grow by, and `with_parts`: no layer either.
@@ -39,6 +39,8 @@ Ranking or Ported
     TwinError
         For what has no document.
     """
+    if isinstance(result, list):
+        return {"schema": 1, "kind": "several", "results": [to_document(one) for one in result]}
     write = _WRITERS.get(type(result).__name__)
     if write is None:
         raise TwinError(f"{type(result).__name__}: has no JSON document; accepted: "
@@ -131,9 +133,30 @@ def _ported(ported: Ported) -> dict[str, Any]:
         "narrowing": None if ported.ranking is None else _ranked(ported.ranking)}
 
 
+def _swept(table: Any) -> dict[str, Any]:
+    from twin.studies.results import list_columns
+
+    return {"schema": 1, "kind": "study", "limits": asdict(table.limits),
+            "objectives": list(table.objectives), "axes": list(table.axes),
+            "rows": [list_columns(row) for row in table.rows]}
+
+
+def _checked(found: Any) -> dict[str, Any]:
+    deployment = found.prediction.deployment
+    return {"schema": 1, "kind": "check", "model": deployment.graph.name,
+            "board": deployment.board.name, "runtime": deployment.runtime.identity,
+            "met": found.met, "sure": found.sure, "requirements": [
+                {"name": one.name, "unit": one.unit, "predicted": one.predicted,
+                 "limit": one.limit, "met": one.met, "surely_met": one.surely_met,
+                 "interval": None if one.interval is None else asdict(one.interval),
+                 "chance_above": one.chance_above, "verdict": one.verdict}
+                for one in found.requirements]}
+
+
 _WRITERS: Mapping[str, Callable[..., Mapping[str, Any]]] = {
     "Prediction": _predicted, "WhatIf": _compared("what_if_document"), "View": _viewed,
     "PublishedView": _compared("published_document"), "Difference": _differing,
     "Diagnosis": _compared("diagnosis_document"), "Series": _followed, "CacheReport": _cached,
-    "Ranking": _ranked, "Ported": _ported}
+    "Ranking": _ranked, "Ported": _ported, "Table": _swept,
+    "Check": _checked}
 """By class, whose modules are loaded only where one was used."""

@@ -26,6 +26,7 @@ from twin.learning.calibrated import AUTO, choose_calibration
 from twin.network.graph import Graph
 from twin.network.readers import read_model
 from twin.studies.axes import BEST, NAMED, Point, Value, label
+from twin.studies.prices import price_of
 from twin.studies.results import Row
 
 OWN = "own"
@@ -191,7 +192,7 @@ def make_row(point: Point, deployment: Deployment, batch: Batch, number: int,
         energy=_interval(batch.energy_low_uj, batch.energy_high_uj, number, batch.level),
         calibration=prices[0], basis=prices[1] if time is not None else "",
         ram_bytes=int(batch.ram_bytes[number]), flash_bytes=int(batch.flash_bytes[number]),
-        price_usd=board.price_usd)
+        price_usd=price_of(board))
 
 
 def _inputs(point: Point) -> tuple[tuple[str, str], ...]:

@@ -94,6 +94,15 @@ class Row:
         """Whether it was predicted and every limit is met by the prediction."""
         return not self.failure and not self.violations
 
+    def surely_met(self, limits: Limits) -> bool:
+        """Whether every limit is met by the whole interval; never without one of time or energy."""
+        for name, limit in limits.list_limits():
+            bounds = self.bounds_of(name)
+            uncertain = name in ("time_us", "energy_uj")
+            if bounds is None or bounds[2] > limit or (uncertain and not self.interval_of(name)):
+                return False
+        return self.met
+
     def interval_of(self, quantity: str) -> Interval | None:
         """Return the interval of a quantity; None where there is none."""
         return {"time_us": self.time, "energy_uj": self.energy}.get(quantity)
@@ -143,6 +152,10 @@ class Table:
         """Rows that meet every limit by their prediction, surest first."""
         return tuple(sorted((row for row in self.rows if row.met),
                             key=lambda row: -(row.probability or 0.0)))
+
+    def all_met(self, *, sure: bool = False) -> bool:
+        """Whether every row meets the limits; `sure`: by the whole interval."""
+        return all(row.surely_met(self.limits) if sure else row.met for row in self.rows)
 
     def best(self, quantity: str = "time_us") -> Row | None:
         """Return the row with least of a quantity, of those that meet the limits; None: none."""

@@ -13,6 +13,8 @@ from twin.learning import calibrated
 from twin.learning.calibrated import AUTO
 from twin.prediction.limits import Requirement
 from twin.prediction.prediction import Prediction
+from twin.studies.limits import read_limits
+from twin.studies.prices import price_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +49,8 @@ class Check:
 
 
 def check(deployment: Deployment, *, max_ms: float | None = None, max_uj: float | None = None,
-          max_ram_bytes: float | None = None, temperature: str = "warm",
+          max_ram_bytes: float | None = None, max_flash_bytes: float | None = None,
+          max_usd: float | str | None = None, temperature: str = "warm",
           calibration: str | PathLike[str] = AUTO, sure: bool = False) -> Check:
     """Say whether a model fits a board and meets limits.
 
@@ -55,8 +58,10 @@ def check(deployment: Deployment, *, max_ms: float | None = None, max_uj: float 
     ----------
     deployment : Deployment
         From `twin.deploy`, which raises `DoesNotFitError` where a memory is too small.
-    max_ms, max_uj, max_ram_bytes : float, optional
-        Longest time (ms), most energy (uJ), most RAM (bytes).
+    max_ms, max_uj, max_ram_bytes, max_flash_bytes : float, optional
+        Longest time (ms), most energy (uJ), most RAM and flash (bytes).
+    max_usd : float or str, optional
+        Highest price of the board, in US dollars; one that is not known meets no limit.
     temperature, calibration
         As for `predict`.
     sure : bool
@@ -75,7 +80,12 @@ def check(deployment: Deployment, *, max_ms: float | None = None, max_uj: float 
     check_limits(max_ms, max_uj)
     prediction = calibrated.predict_calibrated(deployment, temperature=temperature,
                                                calibration=fspath(calibration))
-    requirements = _list_requirements(prediction, max_ms, max_uj, max_ram_bytes)
+    requirements = _list_requirements(prediction, max_ms, max_uj, max_ram_bytes,
+                                      max_flash_bytes)
+    if max_usd is not None:
+        requirements += (Requirement(
+            name="price", unit="USD", predicted=price_of(deployment.board), decimals=2,
+            limit=read_limits(max_usd=max_usd).max_price_usd or 0.0),)
     if sure:
         _require_intervals(requirements)
     return Check(prediction=prediction, requirements=requirements, sure=sure)
@@ -91,14 +101,15 @@ def check_limits(max_ms: float | None, max_uj: float | None) -> None:
 def _require_intervals(requirements: Sequence[Requirement]) -> None:
     """Refuse to be sure of a time or an energy that is a point."""
     for one in requirements:
-        if one.unit != "bytes" and one.predicted is not None and one.interval is None:
+        if one.unit in ("ms", "uJ") and one.predicted is not None and one.interval is None:
             raise UsageError(f"--sure: no interval of {one.name} is known, for no measurement "
                              "stands behind it; accepted: a board, runtime or --calibration "
                              f"with one of {one.name}")
 
 
 def _list_requirements(prediction: Prediction, max_ms: float | None, max_uj: float | None,
-                       max_ram_bytes: float | None) -> tuple[Requirement, ...]:
+                       max_ram_bytes: float | None, max_flash_bytes: float | None,
+                       ) -> tuple[Requirement, ...]:
     """Return what a deployment must meet: its memories, and the limits that were asked."""
     certainty = prediction.certainty
     ram = prediction.deployment.plan.filled or {
@@ -122,4 +133,7 @@ def _list_requirements(prediction: Prediction, max_ms: float | None, max_uj: flo
     if max_ram_bytes is not None:
         requirements.append(Requirement(name="RAM", unit="bytes", limit=max_ram_bytes,
                                         predicted=prediction.ram_bytes))
+    if max_flash_bytes is not None:
+        requirements.append(Requirement(name="flash", unit="bytes", limit=max_flash_bytes,
+                                        predicted=prediction.flash_bytes))
     return tuple(requirements)

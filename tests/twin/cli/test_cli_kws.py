@@ -188,8 +188,8 @@ def test_a_name_is_no_deployment():
 
 
 @pytest.mark.parametrize("arguments,named", [
-    (("predict", "kws", "-b", "nucleo_l4r5zi", "-b", "rpi_pico"), "--board/-b"),
-    (("predict", "kws", "--board=nucleo_l4r5zi", "-b", "nucleo_l4r5zi"), "--board/-b"),
+    (("whatif", "kws", "-b", "nucleo_l4r5zi", "-b", "rpi_pico"), "--board/-b"),
+    (("cache", "kws", "--board=nucleo_l4r5zi", "-b", "nucleo_l4r5zi"), "--board/-b"),
     (("check", "kws", "-b", "nucleo_l4r5zi", "--max-ms", "5", "--max-ms", "6"), "--max-ms")])
 def test_an_option_given_twice_is_refused(arguments, named):
     result = run(*arguments)

@@ -49,6 +49,33 @@ def published_report(model: str, board: str,
     return Group(*parts[:1], Text(""), *parts[1:], *told)
 
 
+def several_report(views: Sequence[tuple[str, str, Sequence[Comparison]]]) -> RenderableType:
+    """Return open rows of several networks or boards as one table, sealed rows together only.
+
+    Parameters
+    ----------
+    views : sequence of (str, str, sequence of Comparison)
+        Network, board, and its rows.
+    """
+    headers = ("model", "board", "runtime", "MHz", "published", "predicted", "ratio", "of uJ")
+    table = new_table(headers, headers[3:])
+    told: list[RenderableType] = []
+    for model, board, comparisons in views:
+        shown = [one for one in comparisons if not one.sealed and not one.reason]
+        told += [Text(f"{model} on {board}: {text}") for text in describe_sealed(comparisons)]
+        told += [Text(f"{model} on {board}: not predicted: {one.reason}") for one in comparisons
+                 if not one.sealed and one.reason]
+        if not comparisons:
+            told.append(Text(f"no published result of {model} on {board} is known"))
+        for one in shown:
+            add_row(table, (model, board, one.row.runtime or one.row.software,
+                            "" if one.row.clock_hz is None else f"{one.row.clock_hz / 1e6:g}",
+                            f"{format_number(one.row.latency_ms, 2)} ms",
+                            f"{format_number(one.predicted_ms, 2)} ms",
+                            _ratio(one.latency_ratio), _ratio(one.energy_ratio)))
+    return Group(table, *([Text("")] if told else []), *told)
+
+
 def _ratio(ratio: float | None) -> str:
     return "" if ratio is None else f"{ratio:.2f}"
 

@@ -1,0 +1,100 @@
+"""`twin sweep` and the verbs that take several models and boards, as a user types them."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+from typer.testing import CliRunner
+
+import twin
+from twin.cli import GROUPS, VERBS, app
+
+BOARDS = ("-b", "nucleo_l4r5zi", "-b", "rpi_pico")
+STATED = ("--calibration", "none")
+
+
+def run(*words: str, columns: int = 80):
+    return CliRunner().invoke(app, list(words), env={"COLUMNS": str(columns)})
+
+
+def test_a_sweep_prints_a_row_for_every_combination_and_writes_it(tmp_path) -> None:
+    target = tmp_path / "out" / "sweep.csv"
+    ended = run("sweep", "ad", *BOARDS, "--clock", "own,48MHz", "--max-ms", "10ms", "--max-ram",
+                "64KiB", *STATED, "-o", str(target))
+    assert ended.exit_code == 0, ended.stderr
+    assert "4 configurations; 1 meets 10 ms, 64 KiB of RAM" in ended.stdout
+    assert f"wrote {target}" in ended.stderr
+    header, *rows = target.read_text().splitlines()
+    assert len(rows) == 4 and "in.clock" in header
+
+
+def test_json_is_the_table_the_function_returns() -> None:
+    ended = run("sweep", "ad", *BOARDS, *STATED, "--json")
+    table = twin.sweep("ad", ["nucleo_l4r5zi", "rpi_pico"], calibration="none")
+    assert json.loads(ended.stdout) == json.loads(json.dumps(twin.to_document(table)))
+
+
+def test_what_cannot_be_is_said_and_the_rest_goes_on() -> None:
+    ended = run("sweep", "ad", *BOARDS, "--set", "placement.arena=sram,dtcm", *STATED)
+    assert ended.exit_code == 0
+    assert "4 configurations, 2 of which cannot be" in ended.stdout
+    assert "1 cannot be (setting): rpi_pico has no memory 'dtcm'" in ended.stdout
+
+
+def test_a_sweep_of_nothing_but_refusals_ends_with_three() -> None:
+    ended = run("sweep", "ad", "-b", "nowhere")
+    assert ended.exit_code == 3 and "board 'nowhere' is not known" in ended.stdout
+
+
+@pytest.mark.parametrize(("words", "said"), [
+    (("--set", "x=1..2"), "LOW..HIGH:COUNT"), (("--max-ms", "5mJ"), "is no limit"),
+    (("--sample", "sobol"), "sobol:500"), (("--over", "beauty"), "accepted: time"),
+    (("-o", "table.xlsx"), ".parquet or .csv"), (("--plot", "a.bmp"), "a picture ends in")])
+def test_wrong_options_are_refused_in_one_line(words, said) -> None:
+    ended = run("sweep", "ad", "-b", "nucleo_l4r5zi", *words)
+    assert ended.exit_code == 2 and ended.stdout == ""
+    assert said in ended.stderr and len(ended.stderr.splitlines()) == 1
+
+
+@pytest.mark.parametrize("verb", ["predict", "check"])
+def test_several_boards_give_a_row_each_and_none_is_dropped(verb: str) -> None:
+    ended = run(verb, "ad", *BOARDS, *STATED)
+    assert ended.exit_code == 0, ended.stderr
+    assert all(board in ended.stdout for board in ("nucleo_l4r5zi", "rpi_pico"))
+
+
+def test_check_of_several_fails_where_one_does() -> None:
+    assert run("check", "ad", *BOARDS, *STATED, "--max-ms", "10").exit_code == 1
+    assert run("check", "ad", *BOARDS, *STATED, "--max-ms", "1000").exit_code == 0
+    # Stated prices have no interval, of which nothing is sure.
+    assert run("check", "ad", *BOARDS, *STATED, "--max-ms", "1000", "--sure").exit_code == 1
+
+
+def test_predict_refuses_a_board_twice_and_tables_of_one_network() -> None:
+    twice = run("predict", "ad", "-b", "rpi_pico", "-b", "rpi_pico")
+    assert twice.exit_code == 2 and "is given twice" in twice.stderr
+    beside = run("predict", "ad", *BOARDS, "--per-operand")
+    assert beside.exit_code == 2 and "--per-operand: not with several" in beside.stderr
+
+
+def test_check_has_json_and_a_limit_of_flash() -> None:
+    ended = run("check", "ad", "-b", "nucleo_l4r5zi", *STATED, "--max-flash", "200KiB", "--json")
+    document = json.loads(ended.stdout)
+    assert ended.exit_code == 1 and not document["met"]
+    flash = next(one for one in document["requirements"] if one["name"] == "flash")
+    assert flash["predicted"] > flash["limit"] == 204800
+
+
+def test_compare_takes_several_and_seals_what_is_sealed() -> None:
+    ended = run("compare", "ad", *BOARDS, "--published", *STATED, columns=200)
+    assert ended.exit_code == 0, ended.stderr
+    assert "no published result of ad on rpi_pico is known" in ended.stdout
+    assert re.search(r"^ad +nucleo_l4r5zi ", ended.stdout, re.MULTILINE)
+
+
+def test_the_help_lists_every_verb_once_in_its_group() -> None:
+    text = run("--help").stdout
+    assert [f"{group}:" in text for group in GROUPS] == [True] * len(GROUPS)
+    assert all(len(re.findall(rf"^  {verb}  ", text, re.MULTILINE)) == 1 for verb in VERBS)

@@ -1,0 +1,95 @@
+"""Tables and pictures of studies at 80 columns and wide."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+from rich.console import Console
+
+from calibration.fitting.intervals import Interval
+from twin.errors import UsageError
+from twin.reports.tables.studies import rank_rows, summarise, sweep_report
+from twin.studies.limits import Limits
+from twin.studies.results import Row, Table
+from twin.studies.sweep import make_table
+
+
+def row(time: float, energy: float | None, board: str = "nucleo_h7a3zi_q", **more: object) -> Row:
+    def around(value: float) -> Interval:
+        return Interval(low=0.8 * value, high=1.25 * value, level=0.9)
+
+    return Row(**{"model": "cnn", "runtime": "x-cube-ai@10.2.0", "clock_hz": 280e6,
+                  "inputs": (("model", "cnn"), ("board", board)),
+                  "voltage_scale": "range1_boost", "board": board, "time_us": time,
+                  "time": around(time), "energy_uj": energy, "ram_bytes": 4096,
+                  "energy": None if energy is None else around(energy), "flash_bytes": 65536,
+                  **more})
+
+
+def made(*rows: Row, limits: Limits | None = None) -> Table:
+    return make_table(rows, limits=limits or Limits(), objectives=("time_us", "energy_uj"),
+                      axes=("model", "board"))
+
+
+def printed(table: Table, width: int) -> str:
+    console = Console(width=width, record=True, file=open("/dev/null", "w"))  # noqa: SIM115
+    console.print(sweep_report(table, console))
+    return console.export_text()
+
+
+TABLE = made(row(9e4, 4e3), row(3e4, 2e3, "nucleo_u575zi_q", clock_hz=160e6, voltage_scale="r1",
+                                  runtime="x-cube-ai@7.3.0"), row(2e5, None, "stm32h747i_disco"),
+             row(5e3, 1e3, failure="runtime", reason="no"),
+             limits=Limits(max_time_us=1e5, max_energy_uj=5e3))
+
+
+def test_rows_fit_eighty_columns_with_their_intervals() -> None:
+    text = printed(TABLE, 80)
+    line = next(line for line in text.splitlines() if line.startswith("** nucleo_u575zi_q"))
+    assert "30 ±25%" in line and "2 ±25%" in line and line.rstrip().endswith("99.9%")
+    assert max(map(len, text.splitlines())) <= 80
+
+
+def test_a_wide_table_has_both_ends_of_intervals() -> None:
+    assert "24-37.5" in printed(TABLE, 160) and "±" not in printed(TABLE, 160)
+
+
+def test_those_that_meet_the_limits_come_first() -> None:
+    assert [one.board for one in rank_rows(TABLE)] == [
+        "nucleo_u575zi_q", "nucleo_h7a3zi_q", "stm32h747i_disco"]
+    first, *rest = summarise(TABLE)
+    assert first.startswith("4 configurations, 1 of which cannot be; 2 meet 100 ms, 5 mJ")
+    assert "of 1 a figure is not known, which meets no limit" in first
+    assert rest[-1].startswith("surest, fastest, least energy: nucleo_u575zi_q")
+
+
+def test_several_networks_have_a_best_each() -> None:
+    other = dataclasses.replace(row(4e5, 9e3), model="big")
+    lines = summarise(made(row(9e4, 4e3), other, limits=TABLE.limits))
+    assert lines[-2].startswith("cnn, best: ") and lines[-1].startswith("big, none meets; nearest")
+
+
+def test_pictures_are_drawn_whatever_is_known(tmp_path) -> None:
+    pytest.importorskip("matplotlib", reason="pictures need the plot extra")
+    from twin.reports.figures.studies import write_study_pictures
+
+    assert [path.name for path in write_study_pictures(TABLE, f"{tmp_path}/")] == [
+        "pareto.png", "parallel.png"]
+    no_energy = made(row(1e3, None), row(2e3, None, "rpi_pico"))
+    assert write_study_pictures(no_energy, tmp_path / "one.svg")[0].stat().st_size > 5000
+    with pytest.raises(UsageError, match="nothing to draw"):
+        write_study_pictures(made(row(1, 1, failure="runtime")), tmp_path / "none.png")
+
+
+def test_a_heat_map_needs_two_axes(tmp_path) -> None:
+    pytest.importorskip("matplotlib", reason="pictures need the plot extra")
+    from twin.reports.figures.studies import draw_heat_figure, sort_values
+
+    rows = [dataclasses.replace(row(1e3 * clock, 1.0, board), inputs=(
+        ("board", board), ("clock", f"{clock}MHz"))) for board in "ab" for clock in (100, 20)]
+    table = make_table(rows, limits=Limits(), objectives=("time_us",), axes=("board", "clock"))
+    assert draw_heat_figure(table).axes
+    assert sort_values(["100MHz", "20MHz"]) == ["20MHz", "100MHz"]
+    with pytest.raises(UsageError, match="two axes"):
+        draw_heat_figure(TABLE)

@@ -1,0 +1,95 @@
+"""What verbs of many deployments share: their options, and how their table is shown."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+import twin
+from twin.cli.options import parse_settings
+from twin.cli.output import note_written, open_console, show
+from twin.cli.progress import Rate
+
+if TYPE_CHECKING:
+    from twin import Table
+
+TableFile = Annotated[str | None, typer.Option(
+    "-o", "--output", metavar="FILE", help="Write every row and column: .parquet or .csv.")]
+PlotTarget = Annotated[str | None, typer.Option(
+    "--plot", metavar="FILE", help="Write the Pareto picture (.png, .svg, .pdf); into a folder "
+                                   "(DIR/): parallel coordinates and heat maps too.")]
+RowCount = Annotated[int, typer.Option(
+    "--rows", min=0, metavar="N", help="Most rows shown; 0: all.")]
+Objectives = Annotated[str, typer.Option(
+    "--over", metavar="NAMES", help="What the front is over: time, energy, ram, flash, price.")]
+
+LimitTexts = Mapping[str, Any]
+"""max_ms, max_uj, ... -> what was given."""
+
+NOTHING = 3
+"""Exit code where nothing could be predicted."""
+
+
+def check_places(output: str | None, plot: str | None) -> None:
+    """Refuse files that could not be written, before anything is computed."""
+    if output is not None:
+        from twin.verbs.sweep import check_output
+
+        check_output(output)
+    if plot is not None:
+        from twin.reports.figures.sheet import check_target
+
+        check_target(plot)
+
+
+def show_table(table: Table, *, output: str | None = None, plot: str | None = None,
+               as_json: bool = False, rows: int = 40) -> None:
+    """Print a table of a study and write it where it is wanted; ends with 3 where all failed."""
+    if as_json:
+        from twin.reports.documents import write_json
+
+        sys.stdout.write(write_json(table))
+    else:
+        from twin.reports.tables.studies import sweep_report
+
+        console = open_console()
+        show(console, sweep_report(table, console, rows))
+    if output is not None:
+        note_written(table.write(output))
+    if plot is not None:
+        from twin.reports.figures.studies import write_study_pictures
+
+        for path in write_study_pictures(table, plot):
+            note_written(path)
+    if not table.predicted:
+        raise typer.Exit(NOTHING)
+
+
+def predict_several(models: Sequence[str], boards: Sequence[str], *, settings: list[str] | None,
+                    runtime: str | None, clock: str | None, weights: str | None,
+                    arena: str | None, cold: bool, assume_unsupported: str | None,
+                    calibration: str, limits: LimitTexts | None = None) -> Table:
+    """Predict several models or boards with the options of one."""
+    told = {path: [value] for path, value in (
+        parse_settings(settings) if settings else {}).items()}
+    for role, name in (("weights", weights), ("arena", arena)):
+        if name is not None:
+            told[f"placement.{role}"] = [name]
+    with Rate() as rate:
+        return twin.sweep(models, boards, settings=told, runtimes=(runtime,) if runtime else (),
+                          clocks=(clock,) if clock else (), calibration=calibration,
+                          temperature="cold" if cold else "warm",
+                          assume_unsupported=assume_unsupported, on_progress=rate.tell,
+                          **(limits or {}))
+
+
+def show_several(models: Sequence[str], boards: Sequence[str], *, plot: str | None,
+                 as_json: bool, limits: LimitTexts | None = None, **options: Any) -> Table:
+    """Predict several models or boards and print a row for each."""
+    check_places(None, plot)
+    table = predict_several(models, boards, limits=limits, **options)
+    show_table(table, plot=plot, as_json=as_json, rows=0)
+    return table

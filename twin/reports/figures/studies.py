@@ -1,0 +1,259 @@
+"""Pictures of studies: the Pareto front with intervals, parallel coordinates, heat maps."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path, PurePath
+from typing import TYPE_CHECKING
+
+from hwmodels.quantities import significant
+from twin.errors import UsageError
+from twin.reports.figures.canvas import new_figure, rule_values, save_figure, write_heading
+from twin.reports.figures.palette import (
+    BLUE,
+    DARK_GREY,
+    GREEN,
+    GREY,
+    LIGHT_GREY,
+    ORANGE,
+    PURPLE,
+    SKY,
+    VERMILION,
+    WINE,
+)
+from twin.reports.figures.sheet import is_folder
+from twin.studies.results import Row, Table
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+COLOURS = (BLUE, ORANGE, GREEN, PURPLE, SKY, WINE, VERMILION, DARK_GREY)
+MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
+
+AXES = {"time_us": ("time of an inference, ms", 1e-3), "energy_uj": ("energy, mJ", 1e-3),
+        "ram_bytes": ("RAM, KiB", 1 / 1024), "flash_bytes": ("flash, KiB", 1 / 1024),
+        "price_usd": ("price, USD", 1.0)}
+"""What an axis of a quantity says, and its factor."""
+
+MOST_LINES = 500
+"""Lines of parallel coordinates; beyond, the best rows are drawn."""
+
+
+def write_study_pictures(table: Table, target: str | Path) -> tuple[Path, ...]:
+    """Write the Pareto picture to a file, or every picture of a table into a folder.
+
+    Parameters
+    ----------
+    table : Table
+        Of a study.
+    target : str or Path
+        A file by suffix, or a folder: one that exists or ends in a slash.
+
+    Raises
+    ------
+    UsageError
+        When nothing of the table can be drawn.
+    """
+    if not table.predicted:
+        raise UsageError(f"{target}: nothing to draw: no configuration could be predicted")
+    if not is_folder(str(target)):
+        return (save_figure(draw_front_figure(table), target),)
+    folder = Path(target)
+    pictures: dict[str, Callable[[Table], Figure]] = {
+        "pareto": draw_front_figure, "parallel": draw_parallel_figure}
+    written = [save_figure(draw(table), folder / f"{name}.png")
+               for name, draw in pictures.items()]
+    if len(list_varied(table)) > 1:
+        written.append(save_figure(draw_heat_figure(table), folder / "heat.png"))
+    return tuple(written)
+
+
+def list_varied(table: Table) -> list[str]:
+    """Return the axes of which predicted rows have several values, as far as they differ."""
+    return [axis for axis in table.axes
+            if len({dict(row.inputs).get(axis) for row in table.predicted}) > 1]
+
+
+def draw_front_figure(table: Table) -> Figure:
+    """Return time against energy, or two other objectives, with intervals and limits.
+
+    Filled marks are on the front of their network, hollow ones are beaten.
+    """
+    across, up = _choose_objectives(table)
+    rows = [row for row in table.predicted
+            if getattr(row, across) is not None and getattr(row, up) is not None]
+    with new_figure(8.5, 6.0) as figure:
+        meeting = sum(row.met for row in rows)
+        limits = f"{meeting} of {len(rows)} meet the limits" if table.limits else \
+            f"{sum(bool(row.front) for row in rows)} of {len(rows)} may be best"
+        write_heading(figure, limits, "predicted · bars are 90 % intervals · filled: on the "
+                                      "Pareto front of its network")
+        axes = figure.subplots()
+        _draw_points(axes, rows, across, up)
+        for name, limit in table.limits.list_limits():
+            if name == across:
+                axes.axvline(limit * AXES[name][1], color=VERMILION, linewidth=1, linestyle="--")
+            elif name == up:
+                axes.axhline(limit * AXES[name][1], color=VERMILION, linewidth=1, linestyle="--")
+        axes.set_xlabel(AXES[across][0])
+        axes.set_ylabel(AXES[up][0])
+        for axis, scale in ((axes.xaxis, axes.set_xscale), (axes.yaxis, axes.set_yscale)):
+            scale("log")
+            axis.set_major_formatter(lambda value, _: f"{value:g}")
+            axis.set_minor_formatter(lambda value, _: "")
+        rule_values(axes, along="y")
+        axes.grid(True, axis="x")
+    return figure
+
+
+def _choose_objectives(table: Table) -> tuple[str, str]:
+    """Return two quantities to draw: the objectives, or what is known besides."""
+    wanted = dict.fromkeys((*table.objectives, "time_us", "energy_uj", "ram_bytes", "flash_bytes"))
+    known = [name for name in wanted
+             if any(getattr(row, name) is not None for row in table.predicted)]
+    return known[0], known[1]
+
+
+def _draw_points(axes: Axes, rows: Sequence[Row], across: str, up: str) -> None:
+    boards = list(dict.fromkeys(row.board for row in rows))
+    models = list(dict.fromkeys(row.model for row in rows))
+    for row in rows:
+        x, y = (_bounds(row, name) for name in (across, up))
+        colour = COLOURS[boards.index(row.board) % len(COLOURS)]
+        marker = MARKERS[models.index(row.model) % len(MARKERS)]
+        best = row.front in ("certain", "front")
+        axes.errorbar(x[1], y[1], xerr=[[x[1] - x[0]], [x[2] - x[1]]],
+                      yerr=[[y[1] - y[0]], [y[2] - y[1]]], marker=marker, color=colour,
+                      markerfacecolor=colour if best else "white", markersize=6,
+                      elinewidth=0.8 if best else 0.4, alpha=1.0 if best else 0.6, linestyle="",
+                      zorder=3 if best else 2)
+    for place, board in enumerate(boards):
+        axes.plot([], [], marker="o", linestyle="", color=COLOURS[place % len(COLOURS)],
+                  label=board)
+    if len(models) > 1:
+        for place, model in enumerate(models):
+            axes.plot([], [], marker=MARKERS[place % len(MARKERS)], linestyle="", color=GREY,
+                      label=PurePath(model).name)
+    axes.legend(fontsize=8)
+
+
+def _bounds(row: Row, name: str) -> tuple[float, float, float]:
+    low, point, high = row.bounds_of(name) or (0.0, 0.0, 0.0)
+    factor = AXES[name][1]
+    return low * factor, point * factor, high * factor
+
+
+def draw_parallel_figure(table: Table) -> Figure:
+    """Return parallel coordinates: an upright for every axis and figure, a line for every row."""
+    rows = sorted(table.predicted, key=lambda row: (row.met, bool(row.front)))[-MOST_LINES:]
+    figures = [name for name in AXES if len({getattr(row, name) for row in rows}) > 1]
+    uprights = [*list_varied(table), *figures]
+    if len(uprights) < 2:
+        uprights = ["time_us", "ram_bytes"]
+    with new_figure(max(7.0, 1.5 * len(uprights)), 5.2) as figure:
+        write_heading(figure, "What goes with what", "predicted · blue: meets the limits and is "
+                      "on the front; sky: meets them; grey: does not")
+        axes = figure.subplots()
+        places = [_place(rows, name) for name in uprights]
+        for number, row in enumerate(rows):
+            colour = BLUE if row.met and row.front else SKY if row.met else LIGHT_GREY
+            axes.plot(range(len(uprights)), [place[number] for place, _ in places], color=colour,
+                      linewidth=1.2 if row.met and row.front else 0.7,
+                      zorder=3 if row.met and row.front else 2 if row.met else 1)
+        for across, (_, ticks) in enumerate(places):
+            axes.axvline(across, color=DARK_GREY, linewidth=0.8)
+            for height, text in ticks:
+                axes.annotate(text, (across, height), (4, 0), textcoords="offset points",
+                              fontsize=7, va="center", bbox={"facecolor": "white", "alpha": 0.75,
+                                                             "edgecolor": "none", "pad": 0.5})
+        axes.set_xticks(range(len(uprights)), [
+            AXES[name][0] if name in AXES else name.split(".")[-1] for name in uprights],
+            fontsize=8)
+        axes.set_yticks([])
+        axes.spines[:].set_visible(False)
+        axes.set_xlim(-0.1, len(uprights) - 0.5)
+    return figure
+
+
+def _place(rows: Sequence[Row], name: str) -> tuple[list[float], list[tuple[float, str]]]:
+    """Return the height of every row on an upright, 0 to 1, and its ticks."""
+    if name in AXES:
+        factor = AXES[name][1]
+        values = [getattr(row, name) for row in rows]
+        known = [value for value in values if value is not None]
+        low, high = min(known), max(known)
+        ticks = [(_share_of_log(value, known), significant(value * factor)) for value in
+                 (low, (low * high)**0.5, high)]
+        return [float("nan") if value is None else _share_of_log(value, known)
+                for value in values], ticks
+    words = [PurePath(dict(row.inputs).get(name, "")).name for row in rows]
+    order = sort_values(words)
+    step = max(len(order) - 1, 1)
+    return ([order.index(word) / step for word in words],
+            [(place / step, word) for place, word in enumerate(order)])
+
+
+def draw_heat_figure(table: Table, quantity: str | None = None) -> Figure:
+    """Return a heat map of the first objective over the two axes with most values.
+
+    A cell holds the least of all rows there; a cross: nothing there meets the limits.
+    """
+    quantity = quantity or table.objectives[0]
+    axes_by_size = sorted(list_varied(table), key=lambda axis: -len(
+        {dict(row.inputs).get(axis) for row in table.predicted}))
+    if len(axes_by_size) < 2:
+        raise UsageError("a heat map needs two axes with several values")
+    across, up = axes_by_size[:2]
+    columns, lines = (sort_values(dict(row.inputs)[axis] for row in table.predicted)
+                      for axis in (across, up))
+    name, factor = AXES[quantity]
+    cells: dict[tuple[str, str], list[Row]] = {}
+    for row in table.predicted:
+        if getattr(row, quantity) is not None:
+            inputs = dict(row.inputs)
+            cells.setdefault((inputs[up], inputs[across]), []).append(row)
+    with new_figure(max(6.0, 2.5 + 0.85 * len(columns)), max(4.0, 1.8 + 0.45 * len(lines)),
+                    ) as figure:
+        write_heading(figure, f"Least {name}", "predicted · least of what else varies"
+                      + (" · x: meets no limits" if table.limits else ""))
+        axes = figure.subplots()
+        grid = [[min((float(getattr(row, quantity)) * factor for row in cells.get(
+            (line, column), ())), default=float("nan")) for column in columns] for line in lines]
+        known = [value for line in grid for value in line if value == value]
+        from matplotlib.colors import LogNorm
+
+        image = axes.imshow(grid, aspect="auto", cmap="cividis_r", norm=LogNorm())
+        for y, line in enumerate(lines):
+            for x, column in enumerate(columns):
+                rows = cells.get((line, column), [])
+                text = significant(grid[y][x]) if rows else "-"
+                crossed = bool(rows) and table.limits and not any(row.met for row in rows)
+                shade = _share_of_log(grid[y][x], known) if rows else 0.0
+                axes.text(x, y, f"{text} x" if crossed else text, ha="center", va="center",
+                          fontsize=8, color="white" if shade > 0.55 else "black")
+        axes.set_xticks(range(len(columns)), [PurePath(one).name for one in columns], fontsize=8,
+                        rotation=30 if len(columns) > 4 else 0, ha="right" if len(columns) > 4
+                        else "center")
+        axes.set_yticks(range(len(lines)), [PurePath(one).name for one in lines], fontsize=8)
+        axes.set_xlabel(across)
+        axes.set_ylabel(up)
+        figure.colorbar(image, ax=axes, label=name)
+    return figure
+
+
+def sort_values(values: Iterable[str]) -> list[str]:
+    """Return distinct values: numbers with one unit by size, others as they come."""
+    found = list(dict.fromkeys(values))
+    numbers = [re.match(r"([\d.]+)([A-Za-z]*)$", value) for value in found]
+    if all(numbers) and len({match[2] for match in numbers if match}) == 1:
+        return sorted(found, key=lambda value: float(re.match(r"[\d.]+", value)[0]))  # type: ignore[index]
+    return found
+
+
+def _share_of_log(value: float, known: Sequence[float]) -> float:
+    """Return where a positive value lies between the least and the largest, 0 to 1."""
+    low, high = min(known), max(known)
+    return math.log(value / low) / math.log(high / low) if high > low > 0 else 0.0

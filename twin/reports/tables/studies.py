@@ -1,0 +1,265 @@
+"""Tables of studies: rows of many deployments, those that meet the limits first."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from pathlib import PurePath
+
+from rich.console import Console, Group, RenderableType
+from rich.table import Table as Sheet
+from rich.text import Text
+
+from hwmodels.quantities import (
+    format_energy,
+    format_frequency,
+    format_size,
+    format_time,
+    significant,
+)
+from twin.reports.tables.layout import natural_width
+from twin.reports.tables.limits import format_chance
+from twin.studies.limits import Limits
+from twin.studies.results import Row, Table
+
+MARKS = {"certain": "**", "front": "*", "possible": "?"}
+"""Of the front, as `twin.studies.pareto` names them."""
+
+LEGEND = {
+    "**": "** on the Pareto front whatever in the intervals is true",
+    "*": "* by the predictions", "?": "? perhaps, by the intervals"}
+
+SHOWN = 40
+"""Rows shown unless another number is asked for."""
+
+WORDS = {"time_us": "time", "energy_uj": "energy", "ram_bytes": "RAM", "flash_bytes": "flash",
+         "price_usd": "price"}
+
+Column = tuple[str, bool, Callable[[Row], str]]
+"""Header, whether it holds numbers, and the cell of a row."""
+
+
+def sweep_report(table: Table, console: Console, shown: int = SHOWN) -> RenderableType:
+    """Return a table of rows, best first, what was asked above it and what failed below.
+
+    Parameters
+    ----------
+    table : Table
+        Of a sweep.
+    console : Console
+        Whose width decides which columns there is room for.
+    shown : int
+        Most rows; 0 is all.
+    """
+    ranked = rank_rows(table)
+    parts: list[RenderableType] = [Text(line) for line in summarise(table)]
+    if ranked:
+        cut = _cut(ranked, shown)
+        sheet, left_out = fit_columns(cut, console, table)
+        notes = [text for mark, text in LEGEND.items() if mark in {_mark(row) for row in cut}]
+        if notes:
+            over = ", ".join(WORDS[name] for name in table.objectives)
+            notes = [f"{'; '.join(notes)}; of each network, over {over}"]
+        if any(row.violations for row in cut):
+            notes.append("! above its limit, or not known")
+        if len(cut) < len(ranked):
+            notes.append(f"{len(ranked) - len(cut)} more rows: --rows 0 shows all")
+        if sheet.columns and not any("90 %" in str(one.header) for one in sheet.columns) and any(
+                row.time is not None for row in cut):
+            notes.append("± to the upper end of the 90 % interval")
+        if left_out:
+            notes.append(f"no room for {', '.join(left_out)}: a wider terminal, -o or --json")
+        parts += [Text(""), sheet, Text(""), *(Text(note, style="dim") for note in notes)]
+    parts += list_failures(table)
+    return Group(*parts)
+
+
+def rank_rows(table: Table) -> list[Row]:
+    """Return predicted rows, best first within each network, networks in the order asked.
+
+    Those that meet the limits, then by how sure that is in steps of a per cent, then by the first
+    objective; what is not known last.
+    """
+    order = {model: place for place, model in enumerate(dict.fromkeys(
+        row.model for row in table.rows))}
+
+    def key(row: Row) -> tuple[int, bool, float, float, float]:
+        first, second = (value if (value := getattr(row, name)) is not None else float("inf")
+                         for name in (*table.objectives, "time_us")[:2])
+        return order[row.model], not row.met, -round(row.probability or 0.0, 2), first, second
+
+    return sorted(table.predicted, key=key)
+
+
+def _cut(rows: Sequence[Row], shown: int) -> list[Row]:
+    """Return the first rows of every network, so many in all; 0 is all."""
+    models = dict.fromkeys(row.model for row in rows)
+    if not shown or len(rows) <= shown:
+        return list(rows)
+    share = max(shown // len(models), 1)
+    return [row for model in models for row in [
+        one for one in rows if one.model == model][:share]]
+
+
+def summarise(table: Table) -> list[str]:
+    """Say how many rows meet what, and which are best: of one network by each figure."""
+    rows, limits = table.predicted, table.limits
+    lines = [f"{len(table.rows)} configuration{'s' if len(table.rows) != 1 else ''}"
+             + (f", {len(table.failed)} of which cannot be" if table.failed else "")]
+    if not rows:
+        return lines
+    if limits:
+        met, asked = table.met, describe_limits(limits)
+        lines[0] += f"; {len(met)} meet{'s' if len(met) == 1 else ''} {asked}"
+        unknown = sum(any(getattr(row, name) is None for name in row.violations) for row in rows)
+        if unknown:
+            lines[0] += f"; of {unknown} a figure is not known, which meets no limit"
+    shared = {name: value for name, value in rows[0].inputs if len(
+        {dict(row.inputs).get(name) for row in table.rows}) == 1}
+    if shared and len(shared) < len(rows[0].inputs):
+        lines.append("everywhere: " + ", ".join(
+            f"{name} {_short(value)}" for name, value in shared.items()))
+    told: dict[str, list[str]] = {}
+    for what, row in list_winners(table):
+        told.setdefault(describe_row(row), []).append(what)
+    return [*lines, *(f"{', '.join(words)}: {text}" for text, words in told.items())]
+
+
+def list_winners(table: Table) -> list[tuple[str, Row]]:
+    """Return the best rows: of each of several networks, else by each figure."""
+    ranked, models = rank_rows(table), dict.fromkeys(row.model for row in table.predicted)
+    if len(ranked) < 2:
+        return []
+    if len(models) > 1:
+        best = [next(row for row in ranked if row.model == model) for model in models]
+        return [(f"{_short(row.model)}, " + ("best" if row.met else "none meets; nearest"), row)
+                for row in best] if table.limits else []
+    winners = [("surest", ranked[0])] if ranked[0].met and ranked[0].probability else []
+    for word, name in (("fastest", "time_us"), ("least energy", "energy_uj"),
+                       ("cheapest", "price_usd")):
+        found = table.best(name)
+        if found is not None:
+            winners.append((word, found))
+    return winners
+
+
+def describe_row(row: Row) -> str:
+    """Say what a row is and what it costs, on one line."""
+    clock = f", {format_frequency(row.clock_hz)} {row.voltage_scale}".rstrip()
+    told = [f"{format_time(row.time_us)}"]
+    if row.energy_uj is not None:
+        told.append(format_energy(row.energy_uj))
+    if row.probability is not None:
+        told.append(f"meets with {format_chance(row.probability)}")
+    more = "".join(f", {name} {value}" for name, value in row.inputs
+                   if name not in ("model", "board", "runtime", "clock"))
+    return f"{row.board}, {row.runtime}{clock}{more}: {', '.join(told)}"
+
+
+def describe_limits(limits: Limits) -> str:
+    """List limits as people write them: "100 ms, 5 mJ, 256 KiB of RAM"."""
+    told = {"time_us": format_time(limits.max_time_us), "energy_uj": format_energy(
+        limits.max_energy_uj), "ram_bytes": f"{format_size(limits.max_ram_bytes)} of RAM",
+        "flash_bytes": f"{format_size(limits.max_flash_bytes)} of flash",
+        "price_usd": f"{limits.max_price_usd or 0:g} USD"}
+    return ", ".join(told[name] for name, _ in limits.list_limits())
+
+
+def fit_columns(rows: Sequence[Row], console: Console, table: Table) -> tuple[Sheet, list[str]]:
+    """Return the widest table there is room for, and the headers it had to leave out."""
+    left_out: list[str] = []
+    for wide in (True, False):
+        columns = list_columns(rows, table, wide=wide)
+        sheet = _draw(columns, rows)
+        if natural_width(sheet, console) <= console.width:
+            return sheet, left_out
+    for name in ("flash", "scale", "USD", "KiB"):
+        if any(header == name for header, _, _ in columns):
+            left_out.append(name)
+            columns = [column for column in columns if column[0] != name]
+            sheet = _draw(columns, rows)
+            if natural_width(sheet, console) <= console.width:
+                break
+    return sheet, left_out
+
+
+def list_columns(rows: Sequence[Row], table: Table, *, wide: bool) -> list[Column]:
+    """Return the columns in which rows differ, and their figures."""
+    def differs(cell: Callable[[Row], object]) -> bool:
+        return len({cell(row) for row in rows}) > 1 or len(rows) == 1
+
+    columns: list[Column] = [("", False, _mark)]
+    named: list[Column] = [
+        ("model", False, lambda row: _short(row.model)), ("board", False, lambda row: row.board),
+        ("runtime", False, lambda row: row.runtime),
+        ("MHz", True, lambda row: f"{(row.clock_hz or 0) / 1e6:g}"),
+        ("scale", False, lambda row: row.voltage_scale)]
+    columns += [column for column in named if differs(column[2])]
+    axes = [axis for axis in dict.fromkeys(name for row in rows for name, _ in row.inputs)
+            if axis not in ("model", "board", "runtime", "clock")
+            and not axis.endswith(".frequency_hz")]
+    for axis in axes:
+        def cell(row: Row, axis: str = axis) -> str:
+            return dict(row.inputs).get(axis, "")
+
+        if differs(cell):
+            columns.append((axis.split(".", 1)[-1], False, cell))
+    return [*columns, *_figures(rows, table, wide=wide)]
+
+
+def _figures(rows: Sequence[Row], table: Table, *, wide: bool) -> list[Column]:
+    """Return columns of time, energy, memories, price and the limits."""
+    def figure(name: str, factor: float) -> Callable[[Row], str]:
+        def cell(row: Row) -> str:
+            value, interval = getattr(row, name), row.interval_of(name)
+            text = "?" if value is None else significant(value * factor)
+            about = "" if wide or interval is None or not value else \
+                f" ±{100 * (interval.high / value - 1):.0f}%"
+            return text + about + ("!" if name in row.violations else "")
+
+        return cell
+
+    def ends(name: str) -> Callable[[Row], str]:
+        return lambda row: "" if (interval := row.interval_of(name)) is None else "-".join(
+            significant(end * 1e-3) for end in (interval.low, interval.high))
+
+    columns: list[Column] = []
+    for unit, name in (("ms", "time_us"), ("mJ", "energy_uj")):
+        columns.append((unit, True, figure(name, 1e-3)))
+        columns += [(f"90 % {unit}", True, ends(name))] if wide else []
+    columns += [("KiB", True, figure("ram_bytes", 1 / 1024)),
+                ("flash", True, figure("flash_bytes", 1 / 1024))]
+    if any(row.price_usd is not None for row in rows):
+        columns.append(("USD", True, figure("price_usd", 1)))
+    if table.limits:
+        columns.append(("meets", True, lambda row: format_chance(row.probability) or (
+            "yes" if row.met else "no")))
+    return columns
+
+
+def _mark(row: Row) -> str:
+    return MARKS.get(row.front, "")
+
+
+def _draw(columns: Sequence[Column], rows: Sequence[Row]) -> Sheet:
+    sheet = Sheet(box=None, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold")
+    for header, number, _ in columns:
+        sheet.add_column(Text(header), justify="right" if number else "left", overflow="fold")
+    for row in rows:
+        style = "" if not row.violations else "dim"
+        sheet.add_row(*(Text(cell(row)) for _, _, cell in columns), style=style)
+    return sheet
+
+
+def list_failures(table: Table) -> list[RenderableType]:
+    """Return what cannot be, equal reasons together."""
+    reasons = Counter((row.failure, row.reason) for row in table.failed)
+    lines: list[RenderableType] = []
+    for (kind, reason), count in reasons.most_common():
+        lines.append(Text(f"{count} cannot be ({kind}): {reason}", style="red"))
+    return [Text(""), *lines] if lines else []
+
+
+def _short(model: str) -> str:
+    """Return a model's name: of a file its stem."""
+    return PurePath(model).stem if model.endswith((".tflite", ".onnx")) else model
