@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -83,8 +83,9 @@ def deploy(model: str, board: str, *, runtime: str | None, clock: str | None, we
 
     def put(weights: str | None, arena: str | None,
             network: dict[str, object] | None = None) -> Deployment:
+        changed: dict[str, Any] = {"network": network} if network else {}
         return twin.deploy(model, board, runtime=runtime, clock_hz=clock_hz, weights=weights,
-                           arena=arena, assume_unsupported=assume_unsupported, network=network)
+                           arena=arena, assume_unsupported=assume_unsupported, **changed)
 
     try:
         return put(weights, arena)

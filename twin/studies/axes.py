@@ -1,6 +1,6 @@
 """What a study varies: axes and their values, and the points of the space they span.
 
-An axis is a model, a board, a runtime, a clock, a variant of the network, or any what-if path. Some
+An axis is a model, a board, a runtime, a clock, or any what-if path. Some
 values depend on the others of a point (`each` clock of a board), so a space is walked axis by axis.
 """
 
@@ -23,7 +23,7 @@ from twin.runtimes.runtime import list_runtimes, load_runtime
 if TYPE_CHECKING:
     import numpy as np
 
-NAMED = ("model", "board", "runtime", "clock", "variant")
+NAMED = ("model", "board", "runtime", "clock")
 """Axes that are no what-if path, in the order a point is made."""
 
 BEST, MEASURED, EACH = "best", "measured", "each"
@@ -72,7 +72,7 @@ class Axis:
     Parameters
     ----------
     name : str
-        "model", "board", "runtime", "clock", "variant" or a what-if path.
+        "model", "board", "runtime", "clock" or a what-if path.
     values : tuple
         What it takes, in order; names and texts as options take them, graphs and boards as they
         are.
@@ -163,7 +163,6 @@ class Space:
 
 def make_space(models: Iterable[Value], boards: Iterable[Value], *,
                runtimes: Iterable[str] = (), clocks: Iterable[str] = (),
-               variants: Iterable[str] = (),
                settings: Mapping[str, object] | None = None,
                sample: str | Sample | None = None) -> Space:
     """Return the space of models on boards, with what else varies.
@@ -172,7 +171,7 @@ def make_space(models: Iterable[Value], boards: Iterable[Value], *,
     ----------
     models, boards : iterable
         Names, files, graphs or boards.
-    runtimes, clocks, variants : iterable of str, optional
+    runtimes, clocks : iterable of str, optional
         Values of these axes; nothing: the default of each deployment.
     settings : mapping of str to list or text, optional
         What-if path to its values: a list, "a,b,c", "LOW..HIGH:COUNT" or, sampled, "LOW..HIGH".
@@ -180,7 +179,7 @@ def make_space(models: Iterable[Value], boards: Iterable[Value], *,
         "sobol:500", "lhs:100" or "random:50"; None: every combination.
     """
     named = {"model": tuple(models), "board": tuple(boards), "runtime": tuple(runtimes),
-             "clock": tuple(clocks), "variant": tuple(variants)}
+             "clock": tuple(clocks)}
     for needed in ("model", "board"):
         if not named[needed]:
             raise UsageError(f"no {needed}; accepted: one or more")

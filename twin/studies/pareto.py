@@ -46,8 +46,10 @@ def mark_front(rows: Sequence[Row], objectives: Sequence[str]) -> tuple[Row, ...
     return tuple(marked)
 
 
-def _network(row: Row) -> tuple[str, str]:
-    return row.model, dict(row.inputs).get("variant", "")
+def _network(row: Row) -> tuple[str, ...]:
+    """Return what tells a row's network from others: its model, and what was changed of it."""
+    return row.model, *(f"{name}={value}" for name, value in row.inputs
+                        if name.startswith("network."))
 
 
 def _mark_group(rows: Sequence[Row], objectives: Sequence[str]) -> list[Row]:

@@ -77,13 +77,16 @@ class Deployer:
         graph, board = self.read_graph(point["model"]), self.read_board(point["board"])
         runtime, clock = str(point.get("runtime", BEST)), str(point.get("clock", OWN))
         settings = {path: value for path, value in point.items() if path not in NAMED}
+        network = {path: settings.pop(path) for path in [*settings]
+                   if path.startswith("network.")}
         weights, arena = (settings.pop(f"placement.{what}", None) for what in ("weights", "arena"))
 
         def put(machine: Board) -> Deployment:
             return deploy(graph, machine, runtime=None if runtime == BEST else runtime,
                           clock_hz=None if clock == OWN else _read_clock(clock),
                           weights=None if weights is None else str(weights),
-                          arena=None if arena is None else str(arena))
+                          arena=None if arena is None else str(arena),
+                          network=network or None)
 
         try:
             placed = put(board)
