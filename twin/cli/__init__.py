@@ -18,7 +18,7 @@ GROUPS: Mapping[str, Mapping[str, str]] = {
     "Predict": {"predict": "predict:predict", "whatif": "whatif:whatif",
                 "transform": "transform:transform", "cache": "cache:cache",
                 "port": "port:port"},
-    "Decide": {"check": "check:check", "sweep": "sweep:sweep"},
+    "Decide": {"check": "check:check", "accuracy": "accuracy:accuracy", "sweep": "sweep:sweep"},
     "Measure": {"plan": "plan:plan", "measure": "measure:measure",
                 "import": "imports:import_log", "energy": "energy:energy",
                 "firmware": "firmware:app"},

@@ -170,6 +170,9 @@ def test_layout_adds_transposes_and_takes_them_away() -> None:
     ("kws", "network.fusion", "activation", "no rectifier is a layer of its own"),
     ("kws", "network.fusion", "pad", "no padding ahead"),
     ("kws", "network.layout", "channels_last", "transposes neither"),
+    ("ad", "network.patches", "2", "does not begin with a chain"),
+    ("kws", "network.patches", "2", "16,000 are without patches"),
+    ("ic", "network.patches", "2:3", "a chain of 1 layers"),
     ("kws", "network.dead_channels", "dropped", "no dead channels")])
 def test_what_does_not_apply_says_why(model, path, value, said) -> None:
     with pytest.raises(NotApplicableError, match=said):
@@ -180,7 +183,8 @@ def test_what_does_not_apply_says_why(model, path, value, said) -> None:
     ("network.width", "2"), ("network.width", "wide"), ("network.prune", "0"),
     ("network.resolution", "0"), ("network.resolution", "big"), ("network.batch", "0"),
     ("network.precision", "int7"), ("network.weights", "int2"), ("network.fusion", "half"),
-    ("network.layout", "nchw"), ("network.dead_channels", "kept"), ("network.none", "1")])
+    ("network.layout", "nchw"), ("network.dead_channels", "kept"), ("network.none", "1"),
+    ("network.patches", "1"), ("network.patches", "3x"), ("network.patches", "99")])
 def test_values_that_cannot_be_name_what_is_accepted(path, value) -> None:
     with pytest.raises(UsageError, match=path):
         rewrite_network(zoo.build("kws"), {path: value})

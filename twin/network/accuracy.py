@@ -1,0 +1,270 @@
+"""How often a network is right: run by LiteRT or ONNX Runtime on data its user gives."""
+
+from __future__ import annotations
+
+import math
+import zipfile
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hwmodels.errors import extra_missing
+from twin.errors import NotApplicableError, RuntimeRefusedError, UsageError
+from twin.network.arithmetic import run_network
+from twin.network.graph import Graph, Tensor
+from twin.network.rewrites.precision import change_precision
+from twin.network.rewrites.rewrite import load_rewrite, rewrite_network
+from twin.network.writers.tflite import encode_tflite
+
+INPUTS, LABELS = ("x", "inputs", "images"), ("y", "labels", "targets")
+"""Names of the arrays of a data file."""
+
+RANGED = 100
+"""Inputs at most that ranges of activations are taken from; they are not measured on."""
+
+Run = Callable[[np.ndarray], np.ndarray]
+"""One input, as stored, with its batch axis -> the first output."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Data:
+    """Inputs and what they are.
+
+    Parameters
+    ----------
+    inputs : ndarray
+        Samples along the first axis: real numbers, or as the network stores them.
+    labels : ndarray of int
+        The right class of each.
+    """
+
+    inputs: np.ndarray
+    labels: np.ndarray
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Accuracy:
+    """How many answers were right.
+
+    Parameters
+    ----------
+    right, samples : int
+        Of so many.
+    low, high : float
+        Wilson interval of the share, 90 %.
+    by : str
+        What ran the network.
+    notes : tuple of str
+        What a reader must know.
+    """
+
+    right: int
+    samples: int
+    low: float
+    high: float
+    by: str
+    notes: tuple[str, ...] = ()
+
+    @property
+    def share(self) -> float:
+        """Share of right answers."""
+        return self.right / self.samples
+
+
+def read_data(path: str | Path) -> Data:
+    """Read an .npz file of inputs and labels.
+
+    Raises
+    ------
+    UsageError
+        Naming the file and what is accepted.
+    """
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            arrays = {name: file[name] for name in file.files}
+    except (OSError, ValueError, EOFError, KeyError, zipfile.BadZipFile, AttributeError) as error:
+        raise UsageError(f"{path}: cannot be read: {error}; accepted: an .npz file of inputs "
+                         "(x) and labels (y)") from error
+    x = next((arrays[name] for name in INPUTS if name in arrays), None)
+    y = next((arrays[name] for name in LABELS if name in arrays), None)
+    if x is None or y is None:
+        raise UsageError(f"{path}: holds {', '.join(arrays) or 'nothing'}; accepted: inputs as "
+                         f"{' or '.join(INPUTS)}, labels as {' or '.join(LABELS)}")
+    if y.ndim == 2 and y.shape[1] == 1:
+        y = y[:, 0]
+    if y.ndim != 1 or y.dtype.kind not in "iub" or x.ndim < 2 or len(x) != len(y) or not len(y):
+        raise UsageError(f"{path}: inputs of shape {list(x.shape)}, labels {y.dtype} of shape "
+                         f"{list(y.shape)}; accepted: as many whole-number labels as inputs")
+    if x.dtype.kind not in "iuf":
+        raise UsageError(f"{path}: inputs are {x.dtype}; accepted: numbers")
+    return Data(inputs=x, labels=y.astype(np.int64))
+
+
+def measure_accuracy(graph: Graph, data: Data, model_file: str | None = None) -> Accuracy:
+    """Run a network on data and count right answers.
+
+    Parameters
+    ----------
+    graph : Graph
+        The network; written as .tflite where no file is given.
+    data : Data
+        From `read_data`.
+    model_file : str, optional
+        An .onnx or .tflite file, run as it is.
+
+    Returns
+    -------
+    Accuracy
+        With the interpreter that ran it.
+
+    Raises
+    ------
+    UsageError
+        When inputs do not have the network's shape.
+    ToolMissingError
+        Without the interpreter.
+    """
+    if model_file is not None and model_file.lower().endswith(".onnx"):
+        run, by, entry = _open_onnx(model_file)
+    else:
+        content = Path(model_file).read_bytes() if model_file is not None else encode_tflite(graph)
+        run, by = _open_litert(content)
+        entry = graph.tensors[graph.inputs[0]]
+    if len(graph.inputs) != 1:
+        raise UsageError(f"{graph.name}: has {len(graph.inputs)} inputs; accepted: one")
+    right = 0
+    for one, label in zip(data.inputs, data.labels, strict=True):
+        right += int(np.argmax(run(store_input(one, entry)))) == int(label)
+    low, high = wilson_interval(right, len(data.labels))
+    return Accuracy(right=right, samples=len(data.labels), low=low, high=high, by=by)
+
+
+def store_input(values: np.ndarray, entry: Tensor) -> np.ndarray:
+    """Return one input as the network takes it: its shape, and integers where it is quantised.
+
+    Raises
+    ------
+    UsageError
+        When it does not have that shape, or integers do not fit its type.
+    """
+    if values.size != entry.elements or (values.ndim >= len(entry.shape)
+                                         and values.shape != entry.shape):
+        raise UsageError(f"an input of shape {list(values.shape)}; accepted: "
+                         f"{list(entry.shape[1:])}, one sample of {entry.name!r}")
+    shaped = values.reshape(entry.shape)
+    if entry.dtype == "float32" or values.dtype == np.dtype(entry.dtype):
+        return np.ascontiguousarray(shaped.astype(entry.dtype))
+    if values.dtype.kind != "f" or entry.quantization is None:
+        raise UsageError(f"inputs are {values.dtype}; accepted: real numbers, or {entry.dtype} as "
+                         "the network stores them")
+    scale, zero = entry.quantization.scales[0], entry.quantization.zero_points[0]
+    limits = np.iinfo(entry.dtype)
+    stored = np.clip(np.rint(shaped / scale) + zero, limits.min, limits.max)
+    return np.ascontiguousarray(stored.astype(entry.dtype))
+
+
+def change_network(graph: Graph, changes: Mapping[str, object],
+                   data: Data) -> tuple[Graph, Data, tuple[str, ...]]:
+    """Return a changed network that can be run, the data left to measure on, and notes.
+
+    Parameters
+    ----------
+    graph : Graph
+        As read.
+    changes : mapping of str to object
+        Paths of the network.
+    data : Data
+        Where numbers of a network of floats become integers, ranges of activations come from its
+        first inputs, which are left out of what is measured.
+
+    Raises
+    ------
+    NotApplicableError
+        When ranges are needed and the network cannot be run for them.
+    """
+    path = "network.precision"
+    real = any(graph.tensors[layer.outputs[0]].dtype == "float32" for layer in graph.layers)
+    if not real or str(changes.get(path, "")).lower() not in ("int8", "int16x8"):
+        return rewrite_network(graph, changes), data, ()
+    stage = load_rewrite(path).stage
+    before = {name: value for name, value in changes.items() if load_rewrite(name).stage < stage}
+    after = {name: value for name, value in changes.items() if load_rewrite(name).stage > stage}
+    floats = rewrite_network(graph, before)
+    count = min(RANGED, len(data.labels) // 2)
+    if not count:
+        raise NotApplicableError(f"{path}: ranges of activations need inputs of their own; "
+                                 "accepted: two or more")
+    ranges: dict[int, tuple[float, float]] = {}
+    entry = floats.tensors[floats.inputs[0]]
+    try:
+        for one in data.inputs[:count]:
+            for i, values in run_network(floats, [store_input(one, entry)]).items():
+                low, high = ranges.get(i, (0.0, 0.0))
+                ranges[i] = min(low, float(values.min())), max(high, float(values.max()))
+    except RuntimeRefusedError as error:
+        raise NotApplicableError(f"{path}: ranges of activations cannot be found: {error}; "
+                                 "accepted: a file that is quantised already") from error
+    changed = rewrite_network(change_precision(floats, str(changes[path]).lower(), ranges), after)
+    left = Data(inputs=data.inputs[count:], labels=data.labels[count:])
+    return changed, left, (f"ranges of activations are those of the first {count} inputs, which "
+                           "were not measured on",)
+
+
+def wilson_interval(right: int, samples: int) -> tuple[float, float]:
+    """Return the Wilson score interval of a share, 90 %.
+
+    References
+    ----------
+    Wilson, Probable inference, the law of succession, and statistical inference, 1927.
+    """
+    z = 1.6448536269514722  # Of the normal distribution, 95 %.
+    share, spread = right / samples, z * z / samples
+    middle = (share + spread / 2) / (1 + spread)
+    half = z * math.sqrt(share * (1 - share) / samples + spread / (4 * samples)) / (1 + spread)
+    return max(0.0, middle - half), min(1.0, middle + half)
+
+
+def _open_litert(content: bytes) -> tuple[Run, str]:
+    try:
+        from importlib.metadata import version
+
+        from ai_edge_litert.interpreter import Interpreter
+    except ImportError:
+        raise extra_missing("accuracies of .tflite networks", "ai-edge-litert",
+                            "accuracy") from None
+    try:
+        interpreter: Any = Interpreter(model_content=content)
+        interpreter.allocate_tensors()
+    except (RuntimeError, ValueError) as error:
+        raise NotApplicableError(f"LiteRT does not run the network: {error}") from error
+    entry, end = interpreter.get_input_details()[0], interpreter.get_output_details()[0]
+
+    def run(values: np.ndarray) -> np.ndarray:
+        interpreter.set_tensor(entry["index"], values)
+        interpreter.invoke()
+        return np.asarray(interpreter.get_tensor(end["index"]))
+
+    return run, f"LiteRT {version('ai-edge-litert')}"
+
+
+def _open_onnx(path: str) -> tuple[Run, str, Tensor]:
+    try:
+        import onnxruntime
+    except ImportError:
+        raise extra_missing("accuracies of .onnx networks", "onnxruntime", "accuracy") from None
+    try:
+        session = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
+    except Exception as error:
+        raise NotApplicableError(f"{path}: ONNX Runtime does not run it: {error}") from error
+    entry = session.get_inputs()[0]
+    dtype = {"tensor(float)": "float32"}.get(entry.type, entry.type[7:-1])
+    shape = tuple(size if isinstance(size, int) else 1 for size in entry.shape)
+
+    def run(values: np.ndarray) -> np.ndarray:
+        return np.asarray(session.run(None, {entry.name: values})[0])
+
+    return (run, f"ONNX Runtime {onnxruntime.__version__}",
+            Tensor(name=entry.name, shape=shape, dtype=dtype))

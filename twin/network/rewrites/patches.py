@@ -1,0 +1,257 @@
+"""The first layers computed patch by patch, so that no whole large activation is ever alive.
+
+Neighbouring patches overlap by what their windows reach (the halo), which is computed twice:
+more multiply-accumulates, less memory. Patches are cut from the input by slices and joined by
+concatenations, so the network runs wherever these do, and answers bit for bit as before.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+
+from twin.errors import NotApplicableError, UsageError
+from twin.network.graph import Graph, Layer, Tensor, Window, same_padding
+from twin.network.operators import is_alias
+from twin.network.rewrites.rewrite import Rewrite, find_readers, rebuild
+
+MOST = 16
+"""Patches along a side at most."""
+
+_WINDOWED = ("conv_2d", "depthwise_conv_2d")
+_POOLS = ("max_pool_2d", "average_pool_2d")
+_POINTWISE = ("relu", "relu6", "leaky_relu", "hard_swish")
+_FORM = re.compile(r"(\d+)(?:x(\d+))?(?::(\d+))?")
+
+Span = tuple[int, int]
+"""First and one past the last row or column."""
+
+
+def compute_by_patches(graph: Graph, rows: int, columns: int, depth: int | None = None) -> Graph:
+    """Return a network whose first layers run patch by patch.
+
+    Parameters
+    ----------
+    graph : Graph
+        That begins with a chain of convolutions.
+    rows, columns : int
+        Patches along height and width of what the last of these layers writes.
+    depth : int, optional
+        Layers that are split; by default as many as leave the least memory alive.
+
+    Raises
+    ------
+    NotApplicableError
+        When it does not begin with such a chain, a side is too short, or memory would not fall.
+
+    Notes
+    -----
+    Memory is that of activations alive together, in their order of execution, without scratch.
+
+    References
+    ----------
+    Lin et al., MCUNetV2: Memory-efficient Patch-based Inference for Tiny Deep Learning, 2021.
+    """
+    said = f"network.patches={rows}x{columns}" + ("" if depth is None else f":{depth}")
+    chain = _find_chain(graph)
+    if not chain:
+        raise NotApplicableError(f"{said}: {graph.name} does not begin with a chain of "
+                                 "convolutions on an image")
+    if depth is not None and not 1 <= depth <= len(chain):
+        raise NotApplicableError(f"{said}: {graph.name} begins with a chain of {len(chain)} "
+                                 "layers that can be split")
+    best: Graph | None = None
+    for length in range(1, len(chain) + 1) if depth is None else (depth,):
+        _, height, width, _ = graph.tensors[chain[length - 1].outputs[0]].shape
+        if height < rows or width < columns:
+            break
+        split = _Split(graph=graph, stage=chain[:length], rows=rows, columns=columns).build()
+        if best is None or live_bytes(split) < live_bytes(best):
+            best = split
+    if best is None:
+        raise NotApplicableError(f"{said}: what the split layers write has fewer rows or columns "
+                                 "than patches")
+    if live_bytes(best) >= live_bytes(graph):
+        raise NotApplicableError(
+            f"{said}: {live_bytes(best):,} bytes of activations would be alive, "
+            f"{live_bytes(graph):,} are without patches")
+    return best
+
+
+def live_bytes(graph: Graph) -> int:
+    """Return the most bytes of activations alive at once, layers in their order."""
+    last = {i: position for position, layer in enumerate(graph.layers) for i in layer.inputs}
+    last.update(dict.fromkeys(graph.outputs, len(graph.layers)))
+    alive = {i: graph.tensors[i].size_bytes for i in graph.inputs}
+    most = 0
+    for position, layer in enumerate(graph.layers):
+        alive.update((i, 0 if is_alias(layer) else graph.tensors[i].size_bytes)
+                     for i in layer.outputs)
+        most = max(most, sum(alive.values()))
+        alive = {i: size for i, size in alive.items() if last.get(i, -1) > position}
+    return most
+
+
+def _find_chain(graph: Graph) -> tuple[Layer, ...]:
+    """Return the layers behind the input that each read the one before only."""
+    readers = find_readers(graph)
+    if len(graph.inputs) != 1 or len(graph.tensors[graph.inputs[0]].shape) != 4:
+        return ()
+    at, chain = graph.inputs[0], list[Layer]()
+    while len(readers.get(at, ())) == 1 and at not in graph.outputs:
+        layer = readers[at][0]
+        plain = layer.op in _POOLS and layer.window is not None and not any(layer.window.padding)
+        if not (layer.op in (*_WINDOWED, *_POINTWISE) or plain) or layer.inputs[0] != at or any(
+                not graph.tensors[i].is_constant for i in layer.inputs[1:] if i >= 0):
+            break
+        chain.append(layer)
+        at = layer.outputs[0]
+    if graph.tensors[graph.inputs[0]].shape[0] != 1:
+        return ()
+    return tuple(chain)
+
+
+@dataclass(slots=True)
+class _Split:
+    """A graph being taken apart into patches."""
+
+    graph: Graph
+    stage: tuple[Layer, ...]
+    rows: int
+    columns: int
+    tensors: list[Tensor] = field(default_factory=list)
+    layers: list[Layer] = field(default_factory=list)
+
+    def build(self) -> Graph:
+        """Return the graph: every patch, then all joined, then the layers behind."""
+        self.tensors = list(self.graph.tensors)
+        output = self.stage[-1].outputs[0]
+        _, height, width, _ = self.tensors[output].shape
+        bands = []
+        for band in _cut(height, self.rows):
+            parts = [self._compute(band, part) for part in _cut(width, self.columns)]
+            bands.append(self._join(parts, 2, None if self.rows > 1 else output))
+        self._join(bands, 1, output)
+        rest = [layer for layer in self.graph.layers if layer not in self.stage]
+        return rebuild(self.graph, self.tensors, (*self.layers, *rest))
+
+    def _compute(self, band: Span, part: Span) -> int:
+        """Add the layers of one patch and return what they write."""
+        spans = [(band, part)]
+        for layer in reversed(self.stage):
+            shape = self.graph.tensors[layer.inputs[0]].shape
+            spans.append(tuple(_reach(span, layer.window, place, shape[place + 1])
+                               for place, span in enumerate(spans[-1])))  # type: ignore[arg-type]
+        spans.reverse()
+        label = f"patch_{band[0]}_{part[0]}"
+        at = self._slice(self.graph.inputs[0], *spans[0], label)
+        for layer, before, after in zip(self.stage, spans, spans[1:], strict=False):
+            at = self._apply(layer, at, before, after, label)
+        return at
+
+    def _add(self, like: int, name: str, shape: tuple[int, ...]) -> int:
+        self.tensors.append(replace(self.tensors[like], name=name, shape=shape))
+        return len(self.tensors) - 1
+
+    def _slice(self, source: int, rows: Span, columns: Span, label: str) -> int:
+        _, height, width, channels = self.tensors[source].shape
+        if (rows, columns) == ((0, height), (0, width)):
+            return source
+        made = self._add(source, f"{label}/slice", (1, rows[1] - rows[0], columns[1] - columns[0],
+                                                    channels))
+        self.layers.append(Layer(
+            index=0, name=f"{label}/slice", op="slice", inputs=(source,), outputs=(made,),
+            options=(("begin", (0, rows[0], columns[0], 0)), ("strides", (1, 1, 1, 1)))))
+        return made
+
+    def _apply(self, layer: Layer, source: int, before: tuple[Span, Span],
+               after: tuple[Span, Span], label: str) -> int:
+        """Add one layer on one patch, its border padded where the image ends."""
+        window, like = layer.window, layer.outputs[0]
+        if window is not None:
+            shape = self.graph.tensors[layer.inputs[0]].shape
+            pads = tuple(_pads(before[place], after[place], window, place, shape[place + 1])
+                         for place in (0, 1))
+            source, window = self._pad(layer, source, window, pads, label)
+        channels = self.graph.tensors[like].shape[3]
+        made = self._add(like, f"{label}/{layer.name}",
+                         (1, after[0][1] - after[0][0], after[1][1] - after[1][0], channels))
+        self.layers.append(replace(layer, name=f"{label}/{layer.name}", window=window,
+                                   inputs=(source, *layer.inputs[1:]), outputs=(made,)))
+        return made
+
+    def _pad(self, layer: Layer, source: int, window: Window, pads: tuple[Span, ...],
+             label: str) -> tuple[int, Window]:
+        """Return what the window slides over: padded by a layer where it is not SAME or VALID."""
+        _, height, width, channels = self.tensors[source].shape
+        flat = (*pads[0], *pads[1])
+        same = tuple(same_padding(size, window.kernel[place], window.stride[place],
+                                  window.dilation[place])
+                     for place, size in enumerate((height, width)))
+        if not any(flat) or pads == same:
+            return source, replace(window, padding=(flat[0], flat[1], flat[2], flat[3]))
+        made = self._add(source, f"{label}/{layer.name}/pad",
+                         (1, height + sum(pads[0]), width + sum(pads[1]), channels))
+        self.layers.append(Layer(
+            index=0, name=f"{label}/{layer.name}/pad", op="pad", inputs=(source,),
+            outputs=(made,), options=(("mode", "constant"),
+                                      ("paddings", ((0, 0), pads[0], pads[1], (0, 0))),
+                                      ("value", 0.0))))
+        return made, replace(window, padding=(0, 0, 0, 0))
+
+    def _join(self, parts: list[int], axis: int, into: int | None) -> int:
+        """Add a concatenation; of one part, none."""
+        if len(parts) == 1 and into is None:
+            return parts[0]
+        if parts == [into]:
+            return parts[0]
+        shape = list(self.tensors[parts[0]].shape)
+        shape[axis] = sum(self.tensors[part].shape[axis] for part in parts)
+        if into is None:
+            into = self._add(parts[0], f"{self.tensors[parts[0]].name}/joined", tuple(shape))
+        self.layers.append(Layer(index=0, name=self.tensors[into].name, op="concatenation",
+                                 inputs=tuple(parts), outputs=(into,), options=(("axis", axis),)))
+        return into
+
+
+def _cut(size: int, parts: int) -> Iterator[Span]:
+    """Yield spans of nearly equal length."""
+    for part in range(parts):
+        yield size * part // parts, size * (part + 1) // parts
+
+
+def _reach(span: Span, window: Window | None, place: int, size: int) -> Span:
+    """Return the rows or columns of its input that a span of an output needs."""
+    if window is None:
+        return span
+    first = span[0] * window.stride[place] - window.padding[2 * place]
+    last = (span[1] - 1) * window.stride[place] - window.padding[2 * place]
+    return max(0, first), min(size, last + (window.kernel[place] - 1) * window.dilation[place] + 1)
+
+
+def _pads(before: Span, after: Span, window: Window, place: int, size: int) -> Span:
+    """Return the padding of a patch at the edges of the image: what its window reaches beyond."""
+    first = after[0] * window.stride[place] - window.padding[2 * place]
+    end = ((after[1] - 1) * window.stride[place] - window.padding[2 * place]
+           + (window.kernel[place] - 1) * window.dilation[place] + 1)
+    return max(0, before[0] - first), max(0, end - before[1])
+
+
+def _read(graph: Graph, text: str) -> Graph:
+    found = _FORM.fullmatch(text.lower().replace(" ", ""))
+    numbers = [int(one) if one else None for one in found.groups()] if found else []
+    rows = numbers[0] if numbers else None
+    columns = (numbers[1] or rows) if numbers else None
+    if rows is None or columns is None or not (1 <= rows <= MOST and 1 <= columns <= MOST
+                                               and rows * columns > 1):
+        raise UsageError(f"network.patches: {text!r}; accepted: patches along a side such as 3, "
+                         f"rows x columns such as 4x1, at most {MOST}, with the layers to split "
+                         "behind a colon, such as 3x3:5")
+    return compute_by_patches(graph, rows, columns, numbers[2])
+
+
+REWRITE = Rewrite(
+    name="network.patches", accepted="patches along a side such as 3, rows x columns, 3x3:LAYERS",
+    does="the first layers run patch by patch, what overlaps twice: less memory, more work",
+    effort="conversion", costs="", stage=60, values=lambda graph: ("2", "3", "4x1"), apply=_read)
