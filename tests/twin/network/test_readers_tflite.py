@@ -250,3 +250,11 @@ def test_flipped_bytes_give_a_graph_or_a_model_error(damaged, changes, anywhere)
 def test_reference_files_read_back_after_writing(name, tmp_path):
     graph = read_model(model_file(name))
     assert_same_graph(graph, read_back(graph, tmp_path))
+
+
+def test_rows_of_vectors_are_said_to_be_read_as_such(tmp_path):
+    graph = one_layer("fully_connected", [tensor((64, 32)), tensor((10, 32), "int8", "random"),
+                                          tensor((10,), "int32", "random")], [tensor((64, 10))])
+    write_tflite(graph, tmp_path / "rows.tflite")
+    note, = read_model(tmp_path / "rows.tflite").notes
+    assert "[64, 32] is read as 64 rows of 32" in note and "export [1, 32]" in note

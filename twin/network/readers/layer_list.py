@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import math
 import zlib
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -78,10 +79,11 @@ def read_layer_list(path: str | Path, *, assume_unsupported: str | None = None) 
       fits. Shape arithmetic (SHAPE, STRIDED_SLICE, PACK) computes constants and is left out.
     """
     path = str(path)
-    content = read_bytes(path)
+    content, reader = read_bytes(path), None
     try:
         document = parse_json(content.decode("utf-8"))
-        graph = _Reader(path, document).read(assume_unsupported)
+        reader = _Reader(path, document)
+        graph = reader.read(assume_unsupported)
         stated_macs = document["macs"]
     except ModelError:
         raise
@@ -89,8 +91,13 @@ def read_layer_list(path: str | Path, *, assume_unsupported: str | None = None) 
         raise ModelError(f"{path}: not a layer list: {error}") from None
     except ValueError as error:
         raise ModelError(f"{path}: not a layer list: {error}") from None
-    except (KeyError, IndexError, TypeError, AttributeError, OverflowError) as error:
-        raise ModelError(f"{path}: not a layer list: {type(error).__name__} {error}") from None
+    except KeyError as error:
+        place = "" if reader is None else reader.place
+        raise ModelError(f"{path}: not a layer list: {place}{error} is missing") from None
+    except (IndexError, TypeError, AttributeError, OverflowError) as error:
+        place = "" if reader is None else reader.place
+        raise ModelError(f"{path}: not a layer list: {place}{type(error).__name__} {error}") \
+            from None
     graph = replace(graph, source=path, sha256=hashlib.sha256(content).hexdigest())
     verify_graph(graph)
     if graph_macs(graph) != stated_macs:
@@ -103,6 +110,7 @@ class _Reader:
 
     def __init__(self, path: str, document: dict[str, Any]) -> None:
         self._path = path
+        self.place = ""
         self._document = document
         self._net = Builder(document["name"], zlib.crc32(document["name"].encode()))
         self._made: list[int] = []
@@ -113,17 +121,29 @@ class _Reader:
     def read(self, assume_unsupported: str | None) -> Graph:
         """Build every layer and return the graph."""
         check_operators(self._path, len(self._document["layers"]))
-        unknown = [f"{number} {entry['op']}"
-                   for number, entry in enumerate(self._document["layers"])
-                   if entry["op"] not in _OPERATORS]
-        refuse_unknown(self._path, unknown, assume_unsupported)
-        for shape, dtype in self._document["inputs"]:
-            self._remember(self._net.input(shape, _DTYPES[dtype],
-                                           _QUANTIZATION[_DTYPES[dtype]]))
+        unknown = []
         for number, entry in enumerate(self._document["layers"]):
+            self.place = f"layer {number}: "
+            if entry["op"] not in _OPERATORS:
+                unknown.append(f"{number} {entry['op']}")
+        refuse_unknown(self._path, unknown, assume_unsupported)
+        self.place = "inputs: "
+        for shape, named in self._document["inputs"]:
+            dtype = self._word(_DTYPES, named, "type")
+            self._remember(self._net.input(shape, dtype, _QUANTIZATION[dtype]))
+        for number, entry in enumerate(self._document["layers"]):
+            self.place = f"layer {number} {entry['op']}: "
             if entry["op"] not in _SHAPE_ARITHMETIC:
                 self._add_layer(number, entry)
+        self.place = ""
         return self._net.finish(*self._unread)
+
+    def _word(self, known: Mapping[Any, Any], word: Any, key: str) -> Any:
+        """Return what a word of the list stands for; another is refused by its place."""
+        if isinstance(word, str | None) and word in known:
+            return known[word]
+        accepted = ", ".join(str(one) for one in known if one is not None)
+        raise ModelError(f"{self._path}: {self.place}{key} {word!r}; accepted: {accepted}")
 
     def _add_layer(self, number: int, entry: dict[str, Any]) -> None:
         shapes = [tuple(shape) for shape in entry["inp"]]
@@ -136,7 +156,7 @@ class _Reader:
             raise ModelError(f"{self._path}: layer {number} {entry['op']}: output "
                              f"{list(stated)} stated, {list(self._net.shape(output))} computed")
         self._source[output] = sources[-1]
-        if entry["op"] == "CONV_2D" and _ACTIVATIONS[entry["act"]] is None:
+        if entry["op"] == "CONV_2D" and self._word(_ACTIVATIONS, entry["act"], "act") is None:
             self._linear.add(output)
         self._remember(output)
 
@@ -184,7 +204,7 @@ class _Reader:
             return self._convert_window(entry, sources[0])
         if op == "FULLY_CONNECTED":
             return net.fully_connected(sources[0], entry["w"][0],
-                                       _ACTIVATIONS[entry.get("act")])
+                                       self._word(_ACTIVATIONS, entry.get("act"), "act"))
         if op in _POOLED:
             kernel, stride, padding = _pool_window(net.shape(sources[0]), output)
             return net.pool(_POOLED[op], sources[0], kernel, stride, padding=padding)
@@ -212,7 +232,7 @@ class _Reader:
         if op == "RESHAPE":
             return net.layer("reshape", sources, output,
                              quantization=net.quantization(sources[0]))
-        dtype = _DTYPES[entry["dt"]]
+        dtype = self._word(_DTYPES, entry["dt"], "dt")
         if op not in _PLAIN:
             return net.layer("copy", sources, output, dtype=dtype, of=op, assumed=True,
                              quantization=_QUANTIZATION[dtype])
@@ -222,7 +242,8 @@ class _Reader:
     def _convert_window(self, entry: dict[str, Any], source: int) -> int:
         count, height, width, depth = entry["w"]
         stride = (entry["stride"][0], entry["stride"][1])
-        padding, activation = _PADDINGS[entry["pad"]], _ACTIVATIONS[entry["act"]]
+        padding = self._word(_PADDINGS, entry["pad"], "pad")
+        activation = self._word(_ACTIVATIONS, entry["act"], "act")
         if entry["op"] == "CONV_2D":
             return self._net.conv(source, count, (height, width), stride, padding=padding,
                                   activation=activation)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
+from graphlib import CycleError, TopologicalSorter
 from typing import Any
 
 import numpy as np
@@ -56,6 +57,7 @@ def load_onnx(path: str) -> OnnxModel:
                for nodes in (proto.graph, *proto.functions) for tensor in _list_tensors(nodes)):
             raise ModelError(f"{path}: weights are in a second file; save with "
                              "onnx.save(..., save_as_external_data=False)")
+        _check_order(path, proto.graph)
         axes = _take_early_axes(proto)
         onnx.checker.check_model(proto)
         model = _prepare(path, content, proto, axes)
@@ -199,7 +201,35 @@ def _check_inputs(path: str, proto: Any, names: set[str]) -> None:
         timed = recurrent and len(shape) == 3 and shape[1] == 1
         if len(shape) > 1 and shape[0] != 1 and not timed:
             raise ModelError(f"{path}: input {value.name!r} has batch {shape[0]}; export the "
-                             "model with batch 1")
+                             f"model with batch 1: {shape} as {[1, *shape[1:]]}, or as "
+                             f"{[1, *shape]} where the first axis is no batch")
+
+
+def _check_order(path: str, graph: Any) -> None:
+    """Refuse nodes that read what no node before them makes: a cycle, no such tensor, an order."""
+    makers = {name: number for number, node in enumerate(graph.node) for name in node.output}
+    known = {"", *(value.name for value in graph.input), *(one.name for one in graph.initializer),
+             *(one.values.name for one in graph.sparse_initializer)}
+    late: list[tuple[int, str]] = []
+    for number, node in enumerate(graph.node):
+        for name in node.input:
+            if name not in known and name not in makers:
+                raise ModelError(f"{path}: node {number} {node.op_type} {node.name!r} reads "
+                                 f"{name!r}, which no node, input or initializer is")
+            if name not in known and makers[name] >= number:
+                late.append((number, name))
+    if not late:
+        return
+    try:
+        TopologicalSorter({number: [makers[name] for name in node.input if name not in known]
+                           for number, node in enumerate(graph.node)}).prepare()
+    except CycleError as error:
+        around = " -> ".join(f"{one} {graph.node[one].op_type}" for one in error.args[1])
+        raise ModelError(f"{path}: the graph has a cycle: node {around}; accepted: a graph without "
+                         "one, loops as Loop, Scan or a recurrent operator") from None
+    number, name = late[0]
+    raise ModelError(f"{path}: node {number} {graph.node[number].op_type} reads {name!r}, which "
+                     f"node {makers[name]} makes after it; accepted: nodes in the order they run")
 
 
 def _drop_identities(model: OnnxModel, named: set[str], nodes: list[Node]) -> list[Node]:

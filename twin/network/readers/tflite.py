@@ -242,6 +242,11 @@ def _assemble(file: _File, layers: list[Layer], main: Subgraph, outputs: tuple[i
         if len(tensor.shape) > 1 and tensor.shape[0] != 1 and windowed:
             raise ModelError(f"{file.path}: input {tensor.name!r} has batch {tensor.shape[0]}; "
                              "export the model with batch 1")
+        if len(tensor.shape) == 2 and tensor.shape[0] > 1:
+            rows, size = tensor.shape
+            notes += (f"input: {tensor.name!r} [{rows}, {size}] is read as {rows} rows of {size}, "
+                      f"a batch or a sequence: figures are of all {rows}; export [1, {size}] for "
+                      "those of one",)
     return Graph(
         name=Path(file.path).stem, source=file.path,
         sha256=hashlib.sha256(file.content).hexdigest(),
