@@ -108,35 +108,29 @@ def test_predict_loads_what_it_uses(options: list[str], most: int) -> None:
     assert len(loaded) < most  # Packages that only say what they are count, too.
 
 
-def test_numba_kernels_import_each_other_only() -> None:
+def test_compiled_loops_import_each_other_only() -> None:
     for path in (ROOT / "hwmodels" / "kernels").glob("*.py"):
         ours = {name for name, _ in imported_names(path) if name in PACKAGES}
         found = re.findall(r"^from (hwmodels\S*) import", path.read_text(), re.MULTILINE)
         assert ours <= {"hwmodels"} and all(
-            name.startswith(("hwmodels.kernels.cache_", "hwmodels.kernels.compiled"))
-            for name in found), path
+            name.startswith("hwmodels.kernels.") for name in found), path
 
 
 def test_machine_code_is_not_kept_in_the_package(tmp_path) -> None:
     # An installer would leave it behind, and Python would find the folder as a package.
-    code = ("from hwmodels.kernels import bus_events, cache_nest, npu_streams, touch_stream\n"
-            "from numba import config\n"
-            "kept = [cache_nest.run_program, npu_streams.find_ready, bus_events.run_bursts,"
-            " touch_stream.meet_touches]\n"
-            "print(repr(config.CACHE_DIR), *(one._cache.cache_path for one in kept))")
+    code = ("from hwmodels.kernels.compiled import kept_loops\n"
+            "print(*(loop.store.folder for loop in kept_loops()))")
 
     def places(**environment: str) -> list[str]:
         env = {name: value for name, value in os.environ.items() if name != "TWIN_KERNELS"}
         return subprocess.run([sys.executable, "-c", code], env=env | environment, cwd=ROOT,
                               capture_output=True, text=True, check=True).stdout.split()
 
-    shared = str(tmp_path / "shared")
-    setting, *kept = places(XDG_CACHE_HOME=str(tmp_path), NUMBA_CACHE_DIR=shared)
-    assert setting == repr(shared)  # What else uses numba keeps its own place.
-    assert len(kept) == 4 and all(
+    kept = places(XDG_CACHE_HOME=str(tmp_path))
+    assert len(kept) == 6 and all(
         Path(place).parent == tmp_path / "embedded-twin" / "kernels" for place in kept)
-    _, *named = places(TWIN_KERNELS=str(tmp_path / "named"))
-    assert all(Path(place).parent == tmp_path / "named" for place in named)
+    named = places(TWIN_KERNELS=str(tmp_path / "named"))
+    assert len(named) == 6 and all(Path(place).parent == tmp_path / "named" for place in named)
 
 
 def test_a_package_of_nothing_but_a_cache_is_named(tmp_path) -> None:

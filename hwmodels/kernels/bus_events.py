@@ -1,4 +1,4 @@
-"""Numba: bursts of several masters through arbitrated slaves, from grant to grant.
+"""Compiled: bursts of several masters through arbitrated slaves, from grant to grant.
 
 Times are int64 ticks that divide every clock's period. `hwmodels.bus.events` states the rules; the
 kernel rests on three of them: a port presents one burst at a time, a granted burst is never
@@ -9,12 +9,16 @@ any other port could start need not look at the others at all.
 Indices are uint64: a signed index costs a test for negatives, three times the whole loop.
 """
 
-from typing import Any, TypeAlias
-
 import numpy as np
-from numpy.typing import NDArray
 
-from hwmodels.kernels.compiled import Integer, Words, compile_kept, compile_part
+from hwmodels.kernels.compiled import (
+    Integer,
+    Slaves,
+    Table,
+    Words,
+    compile_inline,
+    compile_kept,
+)
 
 NEVER = 1 << 62
 FIXED, ROUND_ROBIN, WEIGHTED, FIRST_COME = 0, 1, 2, 3
@@ -31,13 +35,9 @@ THINK, TARGET, SERVICE, DELAY = np.arange(4, dtype=np.uint64)
 ISSUE, GRANT, FINISH, WAIT = np.arange(4, dtype=np.uint64)
 """Columns of `times`: WAIT is time from arrival to grant in which others held the slave."""
 
-Slaves: TypeAlias = NDArray[np.uint64]
-"""Numbers of slaves or bursts by port."""
-
-INLINE: Any = {"forceinline": True, "error_model": "numpy", "_nrt": False}
 
 
-@compile_part(**INLINE)
+@compile_inline
 def align(ticks: Integer, period: Integer) -> Integer:
     """Next edge of a clock, at or after a time."""
     if period == 1:
@@ -46,9 +46,9 @@ def align(ticks: Integer, period: Integer) -> Integer:
     return ticks + period - over if over else ticks
 
 
-@compile_part(**INLINE)
-def present(burst: Integer, ports: Words, port: Integer, bus_period: Integer, bursts: Words,
-            after: Words, credit: Integer, times: Words) -> Integer:
+@compile_inline
+def present(burst: Integer, ports: Table, port: Integer, bus_period: Integer, bursts: Table,
+            after: Words, credit: Integer, times: Table) -> Integer:
     """Arrival of a burst at its arbiter; -1 - b when it has to wait for burst b first."""
     period, pacing = ports[port, PERIOD], ports[port, PACING]
     ready = bursts[burst, THINK]
@@ -71,8 +71,8 @@ def present(burst: Integer, ports: Words, port: Integer, bus_period: Integer, bu
     return align(issue, bus_period) + ports[port, REQUEST]
 
 
-@compile_part(**INLINE)
-def credit_of(burst: Integer, ports: Words, port: Integer, times: Words) -> Integer:
+@compile_inline
+def credit_of(burst: Integer, ports: Table, port: Integer, times: Table) -> Integer:
     """When the burst that has to finish before this one may be issued finished; 0: none has."""
     back = np.uint64(ports[port, OUTSTANDING])
     if burst < np.uint64(ports[port, FIRST]) + back:
@@ -80,9 +80,9 @@ def credit_of(burst: Integer, ports: Words, port: Integer, times: Words) -> Inte
     return times[burst - back, FINISH]
 
 
-@compile_part(**INLINE)
-def weigh(slave: Integer, now: Integer, first: Integer, ports: Words, arrival: Words,
-          target: Slaves, credits: Words) -> Integer:
+@compile_inline
+def weigh(slave: Integer, now: Integer, first: Integer, ports: Table, arrival: Words,
+          target: Slaves, credits: Table) -> Integer:
     """Port with the most credit of its weight among those waiting for a slave."""
     total, most, chosen = 0, -NEVER, first
     for port in range(len(arrival)):
@@ -96,9 +96,9 @@ def weigh(slave: Integer, now: Integer, first: Integer, ports: Words, arrival: W
     return chosen
 
 
-@compile_part(**INLINE)
-def arbitrate(slave: Integer, now: Integer, arbitration: Integer, first: Integer, ports: Words,
-              arrival: Words, target: Slaves, turn: Words, credits: Words) -> Integer:
+@compile_inline
+def arbitrate(slave: Integer, now: Integer, arbitration: Integer, first: Integer, ports: Table,
+              arrival: Words, target: Slaves, turn: Words, credits: Table) -> Integer:
     """Port granted among those waiting for a slave; `first` is the lowest of them."""
     count = len(arrival)
     if arbitration == ROUND_ROBIN:
@@ -118,8 +118,8 @@ def arbitrate(slave: Integer, now: Integer, arbitration: Integer, first: Integer
     return first
 
 
-@compile_part(**INLINE)
-def begin(ports: Words, bus_period: Integer, bursts: Words, after: Words, times: Words, at: Slaves,
+@compile_inline
+def begin(ports: Table, bus_period: Integer, bursts: Table, after: Words, times: Table, at: Slaves,
           target: Slaves, waits_for: Words, arrival: Words) -> None:
     """Present the first burst of every port."""
     for port in range(len(ports)):
@@ -131,7 +131,7 @@ def begin(ports: Words, bus_period: Integer, bursts: Words, after: Words, times:
             arrival[port] = came if came >= 0 else NEVER
 
 
-@compile_part(**INLINE)
+@compile_inline
 def find_grant(arrival: Words, free: Words, target: Slaves) -> tuple[Integer, Integer, Integer]:
     """Time of the next grant, the earliest of the ports behind it, and the port it goes to."""
     now, rest, port = NEVER, NEVER, 0
@@ -144,9 +144,9 @@ def find_grant(arrival: Words, free: Words, target: Slaves) -> tuple[Integer, In
     return now, rest, port
 
 
-@compile_part(**INLINE)
-def wake(burst: Integer, ports: Words, bus_period: Integer, bursts: Words, after: Words,
-         times: Words, at: Slaves, waits_for: Words, arrival: Words) -> bool:
+@compile_inline
+def wake(burst: Integer, ports: Table, bus_period: Integer, bursts: Table, after: Words,
+         times: Table, at: Slaves, waits_for: Words, arrival: Words) -> bool:
     """Present the bursts that waited for a burst, now that it is granted; whether there are any."""
     woken = False
     for other in range(len(ports)):
@@ -159,45 +159,13 @@ def wake(burst: Integer, ports: Words, bus_period: Integer, bursts: Words, after
     return woken
 
 
-@compile_kept(error_model="numpy")
-def run_bursts(ports: Words, bursts: Words, transfer: Words, pages: Words, page_ticks: Words,
-               after: Words, bus_period: Integer, arbitration: Integer, times: Words,
-               busy: Words) -> Integer:
-    """Run every burst.
-
-    Parameters
-    ----------
-    ports : ndarray of int64, (ports, 7)
-        In the order of fixed priority.
-    bursts : ndarray of int64, (bursts, 4)
-        Port by port, each port's in its order.
-    transfer : ndarray of int64, (bursts,)
-        Ticks the data of a burst takes on its port's own data lines.
-    pages, after : ndarray of int64, (bursts,) or (0,)
-        Page a burst opens, -1 none; burst it has to wait for, -1 none.
-    page_ticks : ndarray of int64, (slaves,)
-        What opening another page adds.
-    bus_period : int
-        Ticks of a bus cycle.
-    arbitration : int
-        FIXED, ROUND_ROBIN, WEIGHTED or FIRST_COME.
-    times : ndarray of int64, (bursts, 4)
-        Filled; -1 on entry.
-    busy : ndarray of int64, (slaves,)
-        Added to: ticks each slave was held.
-
-    Returns
-    -------
-    int
-        Bursts granted; fewer than all when the rest wait for each other.
-    """
-    count, slaves = len(ports), len(busy)
-    arrival = np.full(count, NEVER, np.int64)
-    waits_for = np.full(count, -1, np.int64)
-    at, target = np.zeros(count, np.uint64), np.zeros(count, np.uint64)
-    free, turn = np.zeros(slaves, np.int64), np.full(slaves, count - 1, np.int64)
-    opened, delivered = np.full(slaves, -1, np.int64), np.zeros(count, np.int64)
-    credits, own = np.zeros((slaves, count), np.int64), np.zeros((slaves, count), np.int64)
+@compile_kept
+def grant_bursts(ports: Table, bursts: Table, transfer: Words, pages: Words, page_ticks: Words,
+                 after: Words, bus_period: Integer, arbitration: Integer, times: Table, busy: Words,
+                 arrival: Words, waits_for: Words, at: Slaves, target: Slaves, free: Words,
+                 turn: Words, opened: Words, delivered: Words, credits: Table,
+                 own: Table) -> Integer:
+    """Grant bursts until none can be granted; `run_bursts` says what all this is."""
     begin(ports, bus_period, bursts, after, times, at, target, waits_for, arrival)
     granted = 0
     while True:
@@ -242,3 +210,47 @@ def run_bursts(ports: Words, bursts: Words, transfer: Words, pages: Words, page_
                 waits_for[port] = -1 - came
                 arrival[port] = came if came >= 0 else NEVER
                 break
+
+
+def run_bursts(ports: Table, bursts: Table, transfer: Words, pages: Words, page_ticks: Words,
+               after: Words, bus_period: int, arbitration: int, times: Table,
+               busy: Words) -> int:
+    """Run every burst.
+
+    Parameters
+    ----------
+    ports : ndarray of int64, (ports, 7)
+        In the order of fixed priority.
+    bursts : ndarray of int64, (bursts, 4)
+        Port by port, each port's in its order.
+    transfer : ndarray of int64, (bursts,)
+        Ticks the data of a burst takes on its port's own data lines.
+    pages, after : ndarray of int64, (bursts,) or (0,)
+        Page a burst opens, -1 none; burst it has to wait for, -1 none.
+    page_ticks : ndarray of int64, (slaves,)
+        What opening another page adds.
+    bus_period : int
+        Ticks of a bus cycle.
+    arbitration : int
+        FIXED, ROUND_ROBIN, WEIGHTED or FIRST_COME.
+    times : ndarray of int64, (bursts, 4)
+        Filled; -1 on entry.
+    busy : ndarray of int64, (slaves,)
+        Added to: ticks each slave was held.
+
+    Returns
+    -------
+    int
+        Bursts granted; fewer than all when the rest wait for each other.
+    """
+    count, slaves = len(ports), len(busy)
+    arrival = np.full(count, NEVER, np.int64)
+    waits_for = np.full(count, -1, np.int64)
+    at, target = np.zeros(count, np.uint64), np.zeros(count, np.uint64)
+    free, turn = np.zeros(slaves, np.int64), np.full(slaves, count - 1, np.int64)
+    opened, delivered = np.full(slaves, -1, np.int64), np.zeros(count, np.int64)
+    credits, own = np.zeros((slaves, count), np.int64), np.zeros((slaves, count), np.int64)
+    granted: int = grant_bursts(
+        ports, bursts, transfer, pages, page_ticks, after, bus_period, arbitration, times, busy,
+        arrival, waits_for, at, target, free, turn, opened, delivered, credits, own)
+    return granted

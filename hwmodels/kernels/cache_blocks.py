@@ -1,4 +1,4 @@
-"""Numba: iterations of a loop dealt with at once in all sets where order does not tell."""
+"""Compiled: iterations of a loop dealt with at once in all sets where order does not tell."""
 
 import numpy as np
 
@@ -23,7 +23,6 @@ from hwmodels.kernels.cache_words import (
     FLAGS,
     HIGH,
     HITS_CHANGE,
-    INLINE,
     KIND,
     KNOWN,
     KNOWN_WORDS,
@@ -41,7 +40,6 @@ from hwmodels.kernels.cache_words import (
     OWN,
     PART,
     PATIENCE,
-    PLAIN,
     REACH,
     RECORD,
     SEEN,
@@ -64,16 +62,16 @@ from hwmodels.kernels.cache_words import (
     WRITE,
     ZERO,
 )
-from hwmodels.kernels.compiled import Integer, Words, compile_part
+from hwmodels.kernels.compiled import Integer, Words, compile_inline, compile_part
 
 
-@compile_part(**INLINE)
+@compile_inline
 def clash_of(m: Words, depth: Integer) -> Integer:
     """Where the stamps of the sets that the loop at a depth leaves to its body begin."""
     return np.uint64(m[CLASHES]) + (depth + ONE) * np.uint64(m[SETS])
 
 
-@compile_part(**INLINE)
+@compile_inline
 def note_line(m: Words, line: Integer, index: Integer, at: Integer, single: Integer,
               depth: Integer) -> Integer:
     """Note a line a block touches; list its set, and stamp its clash where order tells.
@@ -120,7 +118,7 @@ def note_line(m: Words, line: Integer, index: Integer, at: Integer, single: Inte
     return 0
 
 
-@compile_part(**PLAIN)
+@compile_part
 def keep_listed(m: Words, last: Integer, depth: Integer) -> None:
     """Keep on a loop's list the sets its blocks moved in, or that were filled, since `last`."""
     listed = np.uint64(m[LISTS]) + depth * np.uint64(m[SETS] + 1)
@@ -135,7 +133,7 @@ def keep_listed(m: Words, last: Integer, depth: Integer) -> None:
     m[listed] = np.int64(count)
 
 
-@compile_part(**PLAIN)
+@compile_part
 def note_still(m: Words, at: Integer, end: Integer, entered: Integer, depth: Integer,
                allowed: Integer, own: Integer) -> None:
     """Note, for a loop entered at a stamp, what the blocks it does not move leave in each set."""
@@ -155,7 +153,7 @@ def note_still(m: Words, at: Integer, end: Integer, entered: Integer, depth: Int
         at += RECORD
 
 
-@compile_part(**PLAIN)
+@compile_part
 def settle_still(m: Words, entered: Integer, depth: Integer,
                  note: Integer) -> tuple[Integer, Integer]:
     """Deal with the listed sets that still blocks use, too: some clash, in others a line is noted.
@@ -184,7 +182,7 @@ def settle_still(m: Words, entered: Integer, depth: Integer,
     return clashed, note
 
 
-@compile_part(**PLAIN)
+@compile_part
 def note_blocks(m: Words, start: Integer, stop: Integer, at: Integer, end: Integer,
                 allowed: Integer, own: Integer, depth: Integer) -> tuple[Integer, Integer]:
     """Note the lines that iterations [start, stop) of blocks touch in sets stamped `own`.
@@ -220,7 +218,7 @@ def note_blocks(m: Words, start: Integer, stop: Integer, at: Integer, end: Integ
     return clashed, note
 
 
-@compile_part(**PLAIN)
+@compile_part
 def touch_notes(m: Words, end: Integer, depth: Integer) -> None:
     """Touch the lines noted in sets where order does not tell."""
     stamp, clash = m[STAMP], clash_of(m, depth)
@@ -235,7 +233,7 @@ def touch_notes(m: Words, end: Integer, depth: Integer) -> None:
         note += THREE
 
 
-@compile_part(**PLAIN)
+@compile_part
 def try_chunk(m: Words, op: Integer, depth: Integer, turn: Integer, extent: Integer, size: Integer,
               entered: Integer, allowed: Integer, own: Integer) -> tuple[Integer, Integer, Integer]:
     """Deal with iterations of a loop in all sets where order does not tell.

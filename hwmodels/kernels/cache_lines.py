@@ -1,4 +1,4 @@
-"""Numba: streams line by line, in program order, in the sets that are looked at."""
+"""Compiled: streams line by line, in program order, in the sets that are looked at."""
 
 import numpy as np
 
@@ -13,14 +13,12 @@ from hwmodels.kernels.cache_words import (
     GUARDS,
     HERE,
     HIGH,
-    INLINE,
     LAST_GUARD,
     LOG_STEP,
     LOW,
     NEVER,
     NEXT,
     ONE,
-    PLAIN,
     RECORD,
     ROUND,
     SHIFT,
@@ -31,10 +29,10 @@ from hwmodels.kernels.cache_words import (
     WORK,
     ZERO,
 )
-from hwmodels.kernels.compiled import Integer, Words, compile_part
+from hwmodels.kernels.compiled import Integer, Words, compile_inline, compile_part
 
 
-@compile_part(**PLAIN)
+@compile_part
 def set_ranges(m: Words, start: Integer, stop: Integer, depth: Integer, at: Integer,
                end: Integer) -> None:
     """Note in which of the iterations [start, stop) each stream and block of a leaf is made."""
@@ -59,7 +57,7 @@ def set_ranges(m: Words, start: Integer, stop: Integer, depth: Integer, at: Inte
         at += RECORD
 
 
-@compile_part(**PLAIN)
+@compile_part
 def run_lines(m: Words, start: Integer, stop: Integer, at: Integer, end: Integer, allowed: Integer,
               own: Integer) -> None:
     """Touch every line of iterations [start, stop) of streams, one stream after the other."""
@@ -89,7 +87,7 @@ def run_lines(m: Words, start: Integer, stop: Integer, at: Integer, end: Integer
         at += RECORD
 
 
-@compile_part(**INLINE)
+@compile_inline
 def line_run(address: Integer, line: Integer, shift: Integer, step: Integer,
              log_step: Integer) -> Integer:
     """Return the iterations for which a stream stays in its line."""
@@ -101,7 +99,7 @@ def line_run(address: Integer, line: Integer, shift: Integer, step: Integer,
     return (address - (line << shift)) // -step + 1
 
 
-@compile_part(**PLAIN)
+@compile_part
 def find_next(m: Words, at: Integer, turn: Integer, stop: Integer, allowed: Integer,
               own: Integer) -> None:
     """Note the line a stream is in at an iteration, and the next at which that changes.
@@ -135,7 +133,7 @@ def find_next(m: Words, at: Integer, turn: Integer, stop: Integer, allowed: Inte
     m[at + HERE], m[at + NEXT] = here, following
 
 
-@compile_part(**INLINE)
+@compile_inline
 def list_active(m: Words, start: Integer, stop: Integer, at: Integer, end: Integer,
                 allowed: Integer, own: Integer) -> Integer:
     """List the streams that come into a set stamped `own` in iterations [start, stop)."""
@@ -150,7 +148,7 @@ def list_active(m: Words, start: Integer, stop: Integer, at: Integer, end: Integ
     return count
 
 
-@compile_part(**INLINE)
+@compile_inline
 def stir_sets(m: Words, count: Integer, turn: Integer, start: Integer, stop: Integer,
               allowed: Integer, own: Integer) -> Integer:
     """Mark the sets that streams leave or come into; return when that happens next."""
@@ -168,7 +166,7 @@ def stir_sets(m: Words, count: Integer, turn: Integer, start: Integer, stop: Int
     return upcoming
 
 
-@compile_part(**INLINE)
+@compile_inline
 def is_met(m: Words, line: Integer, place: Integer) -> bool:
     """Whether an active stream before a place is in a line."""
     active = np.uint64(m[ACTIVE])
@@ -180,7 +178,7 @@ def is_met(m: Words, line: Integer, place: Integer) -> bool:
     return met
 
 
-@compile_part(**PLAIN)
+@compile_part
 def run_rounds(m: Words, start: Integer, stop: Integer, at: Integer, end: Integer, allowed: Integer,
                own: Integer) -> None:
     """Run iterations [start, stop) of streams in program order, in sets stamped `own`.
@@ -214,7 +212,7 @@ def run_rounds(m: Words, start: Integer, stop: Integer, at: Integer, end: Intege
         turn = turn + 1 if again else upcoming
 
 
-@compile_part(**PLAIN)
+@compile_part
 def shift_streams(m: Words, amount: Integer, depth: Integer, first: Integer, last: Integer) -> None:
     """Move streams and their guards by a number of iterations of the loop at a depth."""
     depths = np.uint64(m[DEPTHS])

@@ -1,4 +1,4 @@
-"""Numba: run a flattened loop nest through a set-associative cache.
+"""Compiled: run a flattened loop nest through a set-associative cache.
 
 The array all of it works in is explained in `cache_words`.
 """
@@ -12,7 +12,6 @@ from hwmodels.kernels.cache_passes import run_passes
 from hwmodels.kernels.cache_policies import order_ways
 from hwmodels.kernels.cache_words import (
     ALLOWED,
-    CACHED,
     CHUNK,
     CODE,
     CODE_END,
@@ -25,7 +24,6 @@ from hwmodels.kernels.cache_words import (
     FIRST_BLOCK,
     FOUR,
     FULL,
-    INLINE,
     LAST,
     LEAF,
     LOOP_WORDS,
@@ -40,7 +38,6 @@ from hwmodels.kernels.cache_words import (
     PASSES_END,
     PHASE,
     PHASE_END,
-    PLAIN,
     POLICY,
     POSITION,
     RECORD,
@@ -56,15 +53,10 @@ from hwmodels.kernels.cache_words import (
     WORK,
     ZERO,
 )
-from hwmodels.kernels.compiled import (
-    Integer,
-    Words,
-    compile_kept,
-    compile_part,
-)
+from hwmodels.kernels.compiled import Integer, Words, compile_inline, compile_kept, compile_part
 
 
-@compile_part(**PLAIN)
+@compile_part
 def run_leaf(m: Words, op: Integer, depth: Integer, turn: Integer, extent: Integer,
              allowed: Integer, own: Integer) -> None:
     """Run a loop that holds nothing but streams."""
@@ -92,7 +84,7 @@ def run_leaf(m: Words, op: Integer, depth: Integer, turn: Integer, extent: Integ
         turn = stop
 
 
-@compile_part(**PLAIN)
+@compile_part
 def run_loop(m: Words, op: Integer, depth: Integer, turn: Integer, extent: Integer,
              allowed: Integer, own: Integer) -> bool:
     """Enter or go on with a loop; return whether its body is to be run."""
@@ -119,7 +111,7 @@ def run_loop(m: Words, op: Integer, depth: Integer, turn: Integer, extent: Integ
     return goes_on
 
 
-@compile_part(**INLINE)
+@compile_inline
 def iterations_of(m: Words, row: Integer, extent: Integer) -> tuple[Integer, Integer]:
     """First iteration of a loop and how many: all, or those a row of a phase tells."""
     if extent == FULL:
@@ -129,7 +121,7 @@ def iterations_of(m: Words, row: Integer, extent: Integer) -> tuple[Integer, Int
     return 0, extent
 
 
-@compile_kept(**CACHED)
+@compile_kept
 def run_program(m: Words) -> None:
     """Run a program through a cache.
 

@@ -1,4 +1,4 @@
-"""Numba: loops run as passes; a set that repeats a pass is not simulated again."""
+"""Compiled: loops run as passes; a set that repeats a pass is not simulated again."""
 
 import numpy as np
 
@@ -18,7 +18,6 @@ from hwmodels.kernels.cache_words import (
     FIRST_BLOCK,
     FIRST_INNER,
     FIRST_STILL,
-    INLINE,
     INNER,
     LAST,
     LEAVING,
@@ -35,7 +34,6 @@ from hwmodels.kernels.cache_words import (
     PASS_WORDS,
     PASSES_END,
     PERIOD,
-    PLAIN,
     POLICY,
     POSITION,
     REACH,
@@ -59,23 +57,23 @@ from hwmodels.kernels.cache_words import (
     WORK,
     ZERO,
 )
-from hwmodels.kernels.compiled import Integer, Words, compile_part
+from hwmodels.kernels.compiled import Integer, Words, compile_inline, compile_part
 
 
-@compile_part(**INLINE)
+@compile_inline
 def pass_of(m: Words, index: Integer) -> Integer:
     """Return what the loop of passes knows of a set."""
     return np.uint64(m[PASS_0]) + index * np.uint64(m[PASS_WORDS])
 
 
-@compile_part(**INLINE)
+@compile_inline
 def snapshot_of(m: Words, known: Integer, number: Integer) -> Integer:
     """Where a state that passes know of a set is kept, and the counters with it."""
     tally = np.uint64(m[TALLY_WORDS])
     return known + COUNTERS + tally + np.uint64(number) * (np.uint64(m[WAYS]) + ONE + tally)
 
 
-@compile_part(**PLAIN)
+@compile_part
 def find_snapshot(m: Words, s: Integer, known: Integer) -> Integer:
     """How many passes ago a set was in the state it is in; zero if it is not known to have."""
     ways = np.uint64(m[WAYS])
@@ -89,7 +87,7 @@ def find_snapshot(m: Words, s: Integer, known: Integer) -> Integer:
     return 0
 
 
-@compile_part(**PLAIN)
+@compile_part
 def take_snapshot(m: Words, s: Integer, known: Integer) -> None:
     """Keep the state of a set and its counters."""
     ways = np.uint64(m[WAYS])
@@ -105,7 +103,7 @@ def take_snapshot(m: Words, s: Integer, known: Integer) -> None:
     m[known + TAKEN] += 1
 
 
-@compile_part(**PLAIN)
+@compile_part
 def settle_passes(m: Words, s: Integer, known: Integer, turn: Integer) -> None:
     """Count the passes a set went round its known states, and put it into the last of them."""
     ways = np.uint64(m[WAYS])
@@ -126,7 +124,7 @@ def settle_passes(m: Words, s: Integer, known: Integer, turn: Integer) -> None:
     m[s + PERIOD] = m[known + TAKEN] = 0
 
 
-@compile_part(**INLINE)
+@compile_inline
 def note_change(m: Words, turn: Integer, line: Integer, depth: Integer, allowed: Integer,
                 own: Integer) -> None:
     """Note that a pass sees the set of a line differently than the pass before."""
@@ -143,7 +141,7 @@ def note_change(m: Words, turn: Integer, line: Integer, depth: Integer, allowed:
         m[known + TAKEN] = 0
 
 
-@compile_part(**PLAIN)
+@compile_part
 def note_moves(m: Words, turn: Integer, at: Integer, end: Integer, depth: Integer, allowed: Integer,
                own: Integer) -> None:
     """Note the sets in which a pass does not touch the lines of the pass before."""
@@ -166,7 +164,7 @@ def note_moves(m: Words, turn: Integer, at: Integer, end: Integer, depth: Intege
         at += RECORD
 
 
-@compile_part(**PLAIN)
+@compile_part
 def start_passes(m: Words, depth: Integer, allowed: Integer, own: Integer) -> None:
     """List every set and give it counters of its own."""
     listed = np.uint64(m[LISTS]) + depth * np.uint64(m[SETS] + 1)
@@ -182,7 +180,7 @@ def start_passes(m: Words, depth: Integer, allowed: Integer, own: Integer) -> No
                 m[known + COUNTERS + word] = 0
 
 
-@compile_part(**PLAIN)
+@compile_part
 def finish_passes(m: Words, turn: Integer, allowed: Integer, own: Integer) -> None:
     """Settle every set and add its counters to those of the run."""
     total = np.uint64(m[MISSES])
@@ -196,7 +194,7 @@ def finish_passes(m: Words, turn: Integer, allowed: Integer, own: Integer) -> No
             m[s + TALLY] = np.int64(total)
 
 
-@compile_part(**PLAIN)
+@compile_part
 def choose_sets(m: Words, turn: Integer, at: Integer, end: Integer, depth: Integer,
                 allowed: Integer, own: Integer) -> Integer:
     """Stamp the sets that a pass does not repeat for the loop's body; return how many."""
@@ -221,7 +219,7 @@ def choose_sets(m: Words, turn: Integer, at: Integer, end: Integer, depth: Integ
     return np.int64(chosen)
 
 
-@compile_part(**PLAIN)
+@compile_part
 def run_passes(m: Words, op: Integer, depth: Integer, turn: Integer, extent: Integer,
                allowed: Integer, own: Integer) -> bool:
     """Enter or go on with a loop of passes; return whether its body is to be run."""

@@ -1,15 +1,9 @@
-"""Numba: cut a loop into phases in which no set of the cache sees more lines than it has ways."""
+"""Compiled: cut a loop into phases; no set sees more lines than it has ways in one."""
 
-from typing import Any
-
-from hwmodels.kernels.compiled import Integer, Words, compile_kept, compile_part
-
-# Nothing here allocates, and counting references to the arrays would cost 20 ns a call.
-ENTRY: dict[str, Any] = {"_nrt": False}
-INLINE: dict[str, Any] = {"forceinline": True, "_nrt": False}
+from hwmodels.kernels.compiled import Integer, Table, Words, compile_inline, compile_kept
 
 
-@compile_part(**INLINE)
+@compile_inline
 def add_lines(first: Integer, last: Integer, origin: Integer, stamps: Words, counts: Words,
               sets: Integer, ways: Integer, phase: Integer) -> bool:
     """Note lines of a phase; False when a set would hold more of them than it has ways."""
@@ -22,15 +16,15 @@ def add_lines(first: Integer, last: Integer, origin: Integer, stamps: Words, cou
     return True
 
 
-@compile_part(**INLINE)
+@compile_inline
 def clear(counts: Words) -> None:
     """Set counts to zero (a loop compiles ten times faster than a slice)."""
     for index in range(len(counts)):
         counts[index] = 0
 
 
-@compile_part(**INLINE)
-def add_iteration(spans: Words, steps: Words, windows: Words, bases: Words, shift: Integer,
+@compile_inline
+def add_iteration(spans: Table, steps: Table, windows: Table, bases: Words, shift: Integer,
                   turn: Integer, alone: Integer, stamps: Words, counts: Words, sets: Integer,
                   ways: Integer, phase: Integer) -> bool:
     """Note lines of an iteration; False when one does not fit. Not `alone`: the one before is."""
@@ -55,8 +49,8 @@ def add_iteration(spans: Words, steps: Words, windows: Words, bases: Words, shif
     return True
 
 
-@compile_part(**INLINE)
-def place_spans(spans: Words, steps: Words, index: Words, bases: Words) -> None:
+@compile_inline
+def place_spans(spans: Table, steps: Table, index: Words, bases: Words) -> None:
     """Work out where each span begins for the indices of the loops around."""
     for span in range(len(spans)):
         bases[span] = 0
@@ -64,7 +58,7 @@ def place_spans(spans: Words, steps: Words, index: Words, bases: Words) -> None:
             bases[span] += steps[span, loop] * index[loop]
 
 
-@compile_part(**INLINE)
+@compile_inline
 def enter_next(index: Words, extents: Words, loops: Integer) -> bool:
     """Go on to the next entry of the loop; False when the loops around are over."""
     loop = loops - 1
@@ -77,9 +71,9 @@ def enter_next(index: Words, extents: Words, loops: Integer) -> bool:
     return True
 
 
-@compile_kept(**ENTRY)
-def cut_phases(spans: Words, steps: Words, windows: Words, extents: Words, shift: Integer,
-               sets: Integer, ways: Integer, rows: Words, index: Words, bases: Words, counts: Words,
+@compile_kept
+def cut_phases(spans: Table, steps: Table, windows: Table, extents: Words, shift: Integer,
+               sets: Integer, ways: Integer, rows: Table, index: Words, bases: Words, counts: Words,
                stamps: Words) -> Integer:
     """Cut every entry of a loop into phases, greedily.
 

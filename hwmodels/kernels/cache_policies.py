@@ -1,4 +1,4 @@
-"""Numba: a touch of a line in a set, by replacement policy.
+"""Compiled: a touch of a line in a set, by replacement policy.
 
 One function per policy says which way gives way, `choose_way` knows them by number; what a hit
 changes stands in `note_use`. Everything else asks for properties of the policy (HITS_CHANGE,
@@ -16,14 +16,12 @@ from hwmodels.kernels.cache_words import (
     FOUR,
     GLOBAL,
     HIT,
-    INLINE,
     LEAVING,
     LRU,
     MARK,
     MASK,
     ONE,
     OPERAND,
-    PLAIN,
     PLRU,
     POLICY,
     REGISTER,
@@ -41,22 +39,22 @@ from hwmodels.kernels.cache_words import (
     WRITE,
     ZERO,
 )
-from hwmodels.kernels.compiled import Integer, Words, compile_part
+from hwmodels.kernels.compiled import Integer, Words, compile_inline, compile_part
 
 
-@compile_part(**INLINE)
+@compile_inline
 def set_of(m: Words, line: Integer) -> Integer:
     """Set a line maps to."""
     return np.uint64(line & m[MASK] if m[MASK] >= 0 else line % m[SETS])
 
 
-@compile_part(**INLINE)
+@compile_inline
 def record_of(m: Words, index: Integer) -> Integer:
     """Where the record of a set begins."""
     return np.uint64(m[SET_0]) + index * np.uint64(m[SET_WORDS])
 
 
-@compile_part(**INLINE)
+@compile_inline
 def find_way(m: Words, base: Integer, line: Integer) -> Integer:
     """Way that holds a line; the number of ways when none does.
 
@@ -75,7 +73,7 @@ def find_way(m: Words, base: Integer, line: Integer) -> Integer:
     return way
 
 
-@compile_part(**INLINE)
+@compile_inline
 def choose_lru(m: Words, base: Integer, ways: Integer) -> Integer:
     """Way not touched for longest, by the times behind the entries; an empty one was never."""
     times = base + ways
@@ -87,7 +85,7 @@ def choose_lru(m: Words, base: Integer, ways: Integer) -> Integer:
     return way
 
 
-@compile_part(**INLINE)
+@compile_inline
 def choose_plru(m: Words, word: Integer, ways: Integer) -> Integer:
     """Way the tree points to; node n has children 2n and 2n + 1, and a bit for the second."""
     node: Integer = 1
@@ -96,7 +94,7 @@ def choose_plru(m: Words, word: Integer, ways: Integer) -> Integer:
     return node - ways
 
 
-@compile_part(**INLINE)
+@compile_inline
 def choose_round_robin(m: Words, word: Integer, ways: Integer) -> Integer:
     """Way the counter of the set, or of all sets, is at; it goes on by one."""
     way = m[word]
@@ -104,14 +102,14 @@ def choose_round_robin(m: Words, word: Integer, ways: Integer) -> Integer:
     return way
 
 
-@compile_part(**INLINE)
+@compile_inline
 def choose_lfsr(m: Words, word: Integer, ways: Integer) -> Integer:
     """Way drawn by the next step of a shift register (x^16 + x^14 + x^13 + x^11 + 1)."""
     m[word] = (m[word] >> 1) ^ (0xB400 if m[word] & 1 else 0)
     return np.int64(np.uint64(m[word]) % np.uint64(ways))
 
 
-@compile_part(**INLINE)
+@compile_inline
 def choose_way(m: Words, word: Integer, ways: Integer, policy: Integer) -> Integer:
     """Way of a full set that gives way, where the order of touches is not kept (all but LRU).
 
@@ -126,7 +124,7 @@ def choose_way(m: Words, word: Integer, ways: Integer, policy: Integer) -> Integ
     return choose_lfsr(m, REGISTER, ways)
 
 
-@compile_part(**INLINE)
+@compile_inline
 def choose_victim(m: Words, base: Integer, word: Integer) -> Integer:
     """Way that gives way to a new line: the first empty one, else the policy's choice.
 
@@ -143,7 +141,7 @@ def choose_victim(m: Words, base: Integer, word: Integer) -> Integer:
     return np.uint64(choose_way(m, word, m[WAYS], m[POLICY]))
 
 
-@compile_part(**INLINE)
+@compile_inline
 def note_use(m: Words, base: Integer, word: Integer, way: Integer) -> None:
     """Note what a touch of a way does to its set's policy."""
     if m[POLICY] == LRU:
@@ -152,7 +150,7 @@ def note_use(m: Words, base: Integer, word: Integer, way: Integer) -> None:
         m[word] = (m[word] & m[TREE + TWO * way]) | m[TREE + TWO * way + ONE]
 
 
-@compile_part(**INLINE)
+@compile_inline
 def look_up(m: Words, base: Integer, word: Integer, entry: Integer, write: Integer) -> Integer:
     """Look a line up and update its set; `entry` is what a fill or a store leaves.
 
@@ -175,7 +173,7 @@ def look_up(m: Words, base: Integer, word: Integer, entry: Integer, write: Integ
     return result
 
 
-@compile_part(**INLINE)
+@compile_inline
 def touch(m: Words, line: Integer, s: Integer, at: Integer) -> Integer:
     """Touch a line of set `s` for the stream or block `at`, and count.
 
@@ -201,7 +199,7 @@ def touch(m: Words, line: Integer, s: Integer, at: Integer) -> Integer:
     return left
 
 
-@compile_part(**PLAIN)
+@compile_part
 def order_set(m: Words, base: Integer) -> None:
     """Order the entries of a set by time of touch, most recent first (LRU)."""
     ways = np.uint64(m[WAYS])
@@ -214,7 +212,7 @@ def order_set(m: Words, base: Integer) -> None:
         m[at], m[at + ways] = entry, time
 
 
-@compile_part(**PLAIN)
+@compile_part
 def order_ways(m: Words) -> None:
     """Order the entries of all sets (LRU)."""
     base = np.uint64(m[SET_0]) + ENTRY

@@ -6,16 +6,7 @@ for negatives. A cache entry is line << 8 | owner << 1 | dirty, -1 when empty; u
 entries of a set are kept most recent first.
 """
 
-from typing import Any
-
 import numpy as np
-
-# Nothing here allocates, and counting references to an array would cost 20 ns a call.
-# Only the entry is called from Python: wrappers of the others would take half the compilation.
-PLAIN: dict[str, Any] = {"error_model": "numpy", "_nrt": False, "no_cpython_wrapper": True,
-                         "no_cfunc_wrapper": True}
-INLINE: dict[str, Any] = {"forceinline": True, **PLAIN}
-CACHED: dict[str, Any] = {"error_model": "numpy", "_nrt": False}
 
 # Header: the LFSR or the next way of all sets, geometry, then where each part begins.
 (REGISTER, SETS, MASK, WAYS, SHIFT, POLICY, ALLOCATE, STAMP, SET_WORDS, CODE, CODE_END, WORK,

@@ -1,9 +1,13 @@
-"""Numba: loops whose machine code is kept for the next process, away from the package.
+"""Loops compiled once, whose machine code is kept for the next process, away from the package.
 
-What is compiled, and not found kept, is told to the logger `hwmodels.kernels` at level INFO.
+A loop is plain Python with `@compile_kept`, and calls functions with `@compile_part` or
+`@compile_inline`. `translation` makes LLVM's text of it, llvmlite machine code of that. What is
+compiled, and not found kept, is told to the logger `hwmodels.kernels` at level INFO. Where the
+environment has NUMBA_DISABLE_JIT=1, loops run as the Python they are.
 """
 
 import contextlib
+import ctypes
 import functools
 import glob
 import hashlib
@@ -11,49 +15,34 @@ import hmac
 import inspect
 import logging
 import os
-import pickle
 import secrets
-import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from importlib import import_module
 from pathlib import Path
-from typing import Any, TypeAlias, TypeVar, cast
+from typing import Annotated, Any, TypeAlias, TypeVar, cast
 
-import numba
 import numpy as np
-from numba.core import caching, compiler, event, serialize
 from numpy.typing import NDArray
 
 SEAL_BYTES = SECRET_BYTES = 32
 
-Words: TypeAlias = NDArray[np.int64]
-"""Array of a kernel, of any shape."""
+Words: TypeAlias = Annotated[NDArray[np.int64], "i1"]
+"""Array of a kernel, one dimension; how `translation` calls it stands beside each."""
+Table: TypeAlias = Annotated[NDArray[np.int64], "i2"]
+"""Array of a kernel, rows and columns."""
+Cube: TypeAlias = Annotated[NDArray[np.int64], "i3"]
+"""Array of a kernel, three dimensions."""
+Slaves: TypeAlias = Annotated[NDArray[np.uint64], "u1"]
+"""Unsigned array of a kernel, one dimension."""
 Integer: TypeAlias = Any
-"""Whole number of a kernel: int64, uint64 or Python's, which numba tells apart by use and checkers
-of types cannot."""
+"""Whole number of a kernel: int64, uint64 or Python's, which compilation tells apart by use and
+checkers of types cannot."""
 Loop = TypeVar("Loop", bound=Callable[..., Any])
 
 TOLD = "compiling simulation kernels, once: {name}"
-
-
-class Teller(event.Listener):
-    """Tells which of this package's loops is compiled, not those it is made of."""
-
-    def __init__(self) -> None:
-        self.depth = 0
-
-    def on_start(self, event: Any) -> None:
-        """Begin to compile a function, or one that it calls."""
-        function = event.data["dispatcher"].py_func
-        if not self.depth and function.__module__.startswith(__package__):
-            logging.getLogger(__package__).info(TOLD.format(name=function.__name__))
-        self.depth += 1
-
-    def on_end(self, event: Any) -> None:
-        """End it."""
-        self.depth -= 1
-
-
-event.register("numba:compile", Teller())
+PARTS: dict[Callable[..., Any], bool] = {}
+"""Functions that loops may call, and whether they are put in place of every call."""
+INTERPRETED = os.environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0")
 
 
 def user_folder() -> Path:
@@ -137,6 +126,19 @@ class Store:
                     path.unlink()
             write_private(self.folder / name, self._seal(name, entry) + entry)
 
+    @contextlib.contextmanager
+    def hold(self) -> Iterator[None]:
+        """Let one process at a time make what is missing; none waits where that is not known."""
+        with contextlib.ExitStack() as held:
+            with contextlib.suppress(ImportError, OSError):
+                import fcntl
+
+                if self.key:
+                    file = held.enter_context(open(self.folder / "lock", "ab"))
+                    os.fchmod(file.fileno(), 0o600)
+                    fcntl.flock(file, fcntl.LOCK_EX)
+            yield
+
     def _seal(self, name: str, entry: bytes) -> bytes:
         hashed = hashlib.blake2b(name.encode(), key=self.key or b"", digest_size=SEAL_BYTES)
         hashed.update(entry)
@@ -156,119 +158,163 @@ def _is_own(found: os.stat_result) -> bool:
         found.st_uid == os.getuid() and not found.st_mode & 0o022)
 
 
-class Kept(caching.Cache):
-    """What numba asks for a function's machine code, and gives it to."""
+class Kernel:
+    """A loop, compiled or read when it is first called.
+
+    Parameters
+    ----------
+    function : callable
+        Of this package, with arrays and whole numbers as arguments.
+    """
 
     def __init__(self, function: Callable[..., Any]) -> None:
-        self._py_func, self._name = function, repr(function)
-        self.source = Path(inspect.getfile(function)).parent
-        self._enabled = True
+        functools.update_wrapper(self, function)
+        self.py_func = function
+
+    def __call__(self, *arguments: Any) -> Any:
+        """Run it; arrays are changed in place."""
+        return self._run(*arguments)
+
+    def prepare(self) -> None:
+        """Compile it unless that is kept, and do not run it."""
+        self._object()
 
     @functools.cached_property
     def store(self) -> Store | None:
-        """None for a user without a home."""
-        place = hashlib.sha256(str(self.source).encode()).hexdigest()[:16]
+        """Where its machine code is kept; None for a user without a home."""
+        source = Path(inspect.getfile(self.py_func)).parent
+        place = hashlib.sha256(str(source).encode()).hexdigest()[:16]
         try:
-            return Store(user_folder() / f"{self.source.name}-{place}")
+            return Store(user_folder() / f"{source.name}-{place}")
         except RuntimeError:
             return None
 
-    @property
-    def cache_path(self) -> str:
-        """Folder of the entries."""
-        return str(self.store.folder) if self.store else ""
+    @functools.cached_property
+    def _run(self) -> Callable[..., Any]:
+        """Callable with arrays and numbers."""
+        kinds = _kinds_of(self.py_func)
+        types: list[Any] = [one for kind in kinds for one in
+                            ([ctypes.c_void_p] + [ctypes.c_int64] * int(kind[1]) if kind[1:]
+                             else [ctypes.c_int64])]
+        name = self.py_func.__name__
+        engine = _machine().load_code(self._object())
+        returns = inspect.signature(self.py_func).return_annotation is not None
+        native = ctypes.CFUNCTYPE(ctypes.c_int64 if returns else None, *types)(
+            engine.get_function_address(name))
 
-    def flush(self) -> None:
-        """Keep what is there: entries are found by content."""
+        def run(*arguments: Any) -> Any:
+            flat: list[int] = []
+            for kind, given in zip(kinds, arguments, strict=True):
+                if kind[1:]:
+                    if given.dtype != _DTYPES[kind[0]] or given.ndim != int(kind[1]) \
+                            or not given.flags.c_contiguous:
+                        raise TypeError(f"{name}: {given.dtype} array of {given.ndim} dimensions")
+                    flat.append(given.__array_interface__["data"][0])
+                    flat += given.shape
+                else:
+                    flat.append(int(given))
+            return native(*flat)
 
-    def load_overload(self, sig: Any, target_context: Any) -> Any:
-        """Return the machine code of a function for types; None where it is not kept."""
-        target_context.refresh()
-        entry = self.store.load(self._entry(sig, target_context.codegen())) \
-            if self.store and self._enabled else None
-        if entry is None:
-            return None
-        try:
-            rebuild: Any = compiler.CompileResult
-            return rebuild._rebuild(target_context, *pickle.loads(entry))
-        except Exception:  # of another build of numba that calls itself the same
-            return None
+        self._engine = engine  # What it loaded goes with it.
+        return run
 
-    def save_overload(self, sig: Any, data: Any) -> None:
-        """Keep the machine code of a function for types."""
-        if self.store and self._enabled and not data.lifted \
-                and not data.library.has_dynamic_globals:
-            self.store.save(self._entry(sig, data.codegen), serialize.dumps(data._reduce()))
+    def _object(self) -> bytes:
+        """Return its machine code, kept or made."""
+        store, name = self.store, self._entry()
+        found = store.load(name) if store else None
+        if found is not None:
+            return found
+        with store.hold() if store else contextlib.nullcontext():
+            found = store.load(name) if store else None
+            if found is not None:
+                return found
+            logging.getLogger(__package__).info(TOLD.format(name=self.py_func.__name__))
+            from hwmodels.kernels.translation import translate
 
-    def _entry(self, sig: Any, codegen: Any) -> str:
-        """Name by content: function, its sources, and types, machine and versions."""
-        parent: Any = self  # Numba has no types.
-        function = parent._py_func
-        rest = repr((parent._index_key(sig, codegen), sys.version_info, numba.__version__))
+            text = translate(self.py_func, _kinds_of(self.py_func), PARTS)
+            made: bytes = _machine().compile_module(text)
+            if store:
+                store.save(name, made)
+        return made
+
+    def _entry(self) -> str:
+        """Name by content: function, its sources, machine and versions."""
+        function = self.py_func
+        source = Path(inspect.getfile(function)).parent
         return ".".join((f"{function.__module__.rpartition('.')[2]}.{function.__qualname__}",
-                         fingerprint_sources(self.source)[:16],
-                         hashlib.sha256(rest.encode()).hexdigest()[:32]))
+                         fingerprint_sources(source)[:16],
+                         hashlib.sha256(_machine().describe_machine().encode()).hexdigest()[:32]))
 
 
-def compile_part(**options: Any) -> Callable[[Loop], Loop]:
-    """`numba.njit` with a type; of the parts that a kernel calls.
+_DTYPES = {"i": np.dtype(np.int64), "u": np.dtype(np.uint64)}
+
+
+def _kinds_of(function: Callable[..., Any]) -> tuple[str, ...]:
+    """Return the types of a loop's arguments, as `translation` names them."""
+    return tuple(getattr(one.annotation, "__metadata__", "i")[0]
+                 for one in inspect.signature(function).parameters.values())
+
+
+def _machine() -> Any:
+    """Return what makes and loads machine code; imported where a loop is about to run."""
+    from hwmodels.kernels import machine
+
+    return machine
+
+
+def compile_part(function: Loop) -> Loop:
+    """Let loops call a function.
 
     Parameters
     ----------
-    **options
-        Of `numba.njit`.
+    function : callable
+        Left as it is.
 
     Returns
     -------
     callable
-        A decorator, which leaves the function's type as it is.
+        The function.
     """
-    decorator: Callable[[Loop], Loop] = numba.njit(**options)
-    return decorator
+    PARTS[function] = False
+    return function
 
 
-def compile_callback(signature: Any, **options: Any) -> Callable[[Callable[..., None]], Any]:
-    """`numba.cfunc` with a type.
+def compile_inline(function: Loop) -> Loop:
+    """Let loops call a function, and put it in place of every call.
 
     Parameters
     ----------
-    signature
-        Of numba, of what C calls.
-    **options
-        Of `numba.cfunc`.
+    function : callable
+        Left as it is.
 
     Returns
     -------
     callable
-        A decorator; what it makes has an `address`.
+        The function.
     """
-    decorator: Callable[[Callable[..., None]], Any] = numba.cfunc(signature, **options)
-    return decorator
+    PARTS[function] = True
+    return function
 
 
-def compile_kept(**options: Any) -> Callable[[Loop], Loop]:
-    """`numba.njit` that keeps what it compiles, by content, in the user's own folder.
+def compile_kept(function: Loop) -> Loop:
+    """Compile a loop when it is first called, and keep its machine code by content.
 
     Parameters
     ----------
-    **options
-        Of `numba.njit`.
+    function : callable
+        With arrays and whole numbers as arguments, a whole number or nothing as result.
 
     Returns
     -------
     callable
-        A decorator.
-
-    Notes
-    -----
-    Numba would keep it beside the sources. An installer takes away only what it brought, so the
-    next installation would meet a package of nothing but a cache, and could load that one. And
-    numba loads unasked what lies there, or where NUMBA_CACHE_DIR points.
+        What runs it; `py_func` is the loop in Python.
     """
-    def decorate(function: Loop) -> Loop:
-        compiled: Any = compile_part(**options)(function)
-        if hasattr(compiled, "_cache"):  # compilation is not switched off
-            compiled._cache = Kept(function)
-        return cast(Loop, compiled)
+    return function if INTERPRETED else cast(Loop, Kernel(function))
 
-    return decorate
+
+def kept_loops() -> list[Kernel]:
+    """Return every loop of this package."""
+    folder = Path(__file__).parent
+    modules = [import_module(f"{__package__}.{path.stem}")
+               for path in sorted(folder.glob("*.py")) if not path.stem.startswith("__")]
+    return [one for module in modules for one in vars(module).values() if isinstance(one, Kernel)]

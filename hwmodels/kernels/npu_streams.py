@@ -1,4 +1,4 @@
-"""Numba: one NPU epoch as steps of nodes that share channels and pools, and what it waited for.
+"""Compiled: one NPU epoch as steps of nodes that share channels and pools, and what it waited for.
 
 `hwmodels.npu.timing` states the rules. A node is a stream engine or a group of units; its work is
 cut into steps. Every constraint on a start looks back at work that has started already, so the
@@ -7,8 +7,9 @@ first. Times are int64 ticks.
 """
 
 import numpy as np
+from numpy.typing import NDArray
 
-from hwmodels.kernels.compiled import Integer, Words, compile_kept
+from hwmodels.kernels.compiled import Cube, Integer, Table, Words, compile_kept, compile_part
 
 NEVER = 1 << 62
 
@@ -32,15 +33,15 @@ IN_OWN, IN_POOL, IN_CHANNEL, IN_GRANT, IN_LATENCY = range(5)
 waited for it, and latency."""
 
 
-@compile_kept()
+@compile_part
 def part(total: Integer, steps: Integer, step: Integer) -> Integer:
     """Share of a total that falls on one step; shares add up to the total."""
     return (step + 1) * total // steps - step * total // steps
 
 
-@compile_kept()
-def find_ready(node: Integer, step: Integer, nodes: Words, links: Words, done: Words,
-               log: Words) -> tuple[Integer, Integer, Integer, Integer]:
+@compile_part
+def find_ready(node: Integer, step: Integer, nodes: Table, links: Table, done: Words,
+               log: Cube) -> tuple[Integer, Integer, Integer, Integer]:
     """Least start but for channel and pool, what set it, and the step that did."""
     ready, why, who, when = 0, BY_BEGIN, -1, 0
     if step > 0:
@@ -63,9 +64,9 @@ def find_ready(node: Integer, step: Integer, nodes: Words, links: Words, done: W
     return ready, why, who, when
 
 
-@compile_kept()
-def find_end(node: Integer, step: Integer, start: Integer, nodes: Words, links: Words,
-             log: Words) -> tuple[Integer, Integer, Integer]:
+@compile_part
+def find_end(node: Integer, step: Integer, start: Integer, nodes: Table, links: Table,
+             log: Cube) -> tuple[Integer, Integer, Integer]:
     """End of a step, and the node and step whose data it waited for, -1 for its own work."""
     end = start + max(part(nodes[node, OWN_TICKS], nodes[node, STEPS], step), 1)
     late, when = -1, 0
@@ -79,8 +80,8 @@ def find_end(node: Integer, step: Integer, start: Integer, nodes: Words, links: 
     return end, late, when
 
 
-@compile_kept()
-def charge(node: Integer, since: Integer, until: Integer, nodes: Words, blame: Words) -> None:
+@compile_part
+def charge(node: Integer, since: Integer, until: Integer, nodes: Table, blame: Table) -> None:
     """Blame a stretch of a node's work on the slowest of pool, channel and the node itself."""
     own = nodes[node, OWN_TICKS]
     if nodes[node, POOL] >= 0 and nodes[node, POOL_TICKS] >= own:
@@ -91,8 +92,8 @@ def charge(node: Integer, since: Integer, until: Integer, nodes: Words, blame: W
         blame[node, IN_OWN] += until - since
 
 
-@compile_kept()
-def walk_back(node: Integer, time: Integer, nodes: Words, log: Words, blame: Words) -> None:
+@compile_part
+def walk_back(node: Integer, time: Integer, nodes: Table, log: Cube, blame: Table) -> None:
     """Follow what each step waited for from the last end to the beginning."""
     step = nodes[node, STEPS] - 1
     while True:
@@ -124,8 +125,8 @@ def walk_back(node: Integer, time: Integer, nodes: Words, log: Words, blame: Wor
             time -= nodes[node, LATENCY]
 
 
-@compile_kept()
-def find_next(ready: Words, nodes: Words, channel_free: Words, pool_free: Words,
+@compile_part
+def find_next(ready: Words, nodes: Table, channel_free: Words, pool_free: Words,
               served: Words) -> tuple[Integer, Integer]:
     """Return the node to start next and when: the earliest, then the least recently served."""
     best, best_start = -1, NEVER
@@ -141,9 +142,9 @@ def find_next(ready: Words, nodes: Words, channel_free: Words, pool_free: Words,
     return best, best_start
 
 
-@compile_kept()
-def wake_linked(node: Integer, nodes: Words, links: Words, done: Words, ready: Words,
-                log: Words) -> None:
+@compile_part
+def wake_linked(node: Integer, nodes: Table, links: Table, done: Words, ready: Words,
+                log: Cube) -> None:
     """Work out the least start of the nodes linked to one that just started, if it is known now.
 
     Once known, a start's constraints are all in the past and stay as they are.
@@ -158,8 +159,8 @@ def wake_linked(node: Integer, nodes: Words, links: Words, done: Words, ready: W
             ready[other] = find_ready(other, done[other], nodes, links, done, log)[0]
 
 
-@compile_kept()
-def find_last(nodes: Words, log: Words) -> tuple[Integer, Integer]:
+@compile_part
+def find_last(nodes: Table, log: Cube) -> tuple[Integer, Integer]:
     """Return the node whose data come last, and when."""
     last, until = 0, -1
     for node in range(nodes.shape[0]):
@@ -169,24 +170,16 @@ def find_last(nodes: Words, log: Words) -> tuple[Integer, Integer]:
     return last, until
 
 
-@compile_kept()
-def run_streams(nodes: Words, links: Words, channels: Integer,
-                pools: Integer) -> tuple[Integer, Integer, Integer]:
-    """Run an epoch.
-
-    Arguments are the columns above and the number of channels and pools. Returns the log, the
-    ticks from beginning to end, and blame by node.
-    """
-    count = nodes.shape[0]
-    log = np.zeros((count, max(1, nodes[:, STEPS].max()), 7), dtype=np.int64)
-    blame = np.zeros((count, 5), dtype=np.int64)
-    done, ready = np.zeros(count, dtype=np.int64), np.zeros(count, dtype=np.int64)
-    served = np.arange(-count, 0)
-    channel_free, channel_by = np.zeros(channels, np.int64), np.zeros((channels, 2), np.int64)
-    pool_free, pool_by = np.zeros(pools, np.int64), np.zeros((pools, 2), np.int64)
-    for node in range(count):
+@compile_kept
+def start_steps(nodes: Table, links: Table, done: Words, ready: Words, served: Words,
+                channel_free: Words, channel_by: Table, pool_free: Words, pool_by: Table,
+                log: Cube, blame: Table) -> Integer:
+    """Start every step and follow what the last waited for; return when all data are there."""
+    for node in range(nodes.shape[0]):
         ready[node] = find_ready(node, 0, nodes, links, done, log)[0]
-    total = nodes[:, STEPS].sum()
+    total = 0
+    for node in range(nodes.shape[0]):
+        total += nodes[node, STEPS]
     for turn in range(total):
         node, start = find_next(ready, nodes, channel_free, pool_free, served)
         step, steps = done[node], nodes[node, STEPS]
@@ -215,4 +208,23 @@ def run_streams(nodes: Words, links: Words, channels: Integer,
         wake_linked(node, nodes, links, done, ready, log)
     last, until = find_last(nodes, log)
     walk_back(last, until, nodes, log, blame)
+    return until
+
+
+def run_streams(nodes: Table, links: Table, channels: int,
+                pools: int) -> tuple[NDArray[np.int64], int, NDArray[np.int64]]:
+    """Run an epoch.
+
+    Arguments are the columns above and the number of channels and pools. Returns the log, the
+    ticks from beginning to end, and blame by node.
+    """
+    count = nodes.shape[0]
+    log = np.zeros((count, max(1, nodes[:, STEPS].max()), 7), dtype=np.int64)
+    blame = np.zeros((count, 5), dtype=np.int64)
+    done, ready = np.zeros(count, dtype=np.int64), np.zeros(count, dtype=np.int64)
+    served = np.arange(-count, 0)
+    channel_free, channel_by = np.zeros(channels, np.int64), np.zeros((channels, 2), np.int64)
+    pool_free, pool_by = np.zeros(pools, np.int64), np.zeros((pools, 2), np.int64)
+    until: int = start_steps(nodes, links, done, ready, served, channel_free, channel_by, pool_free,
+                             pool_by, log, blame)
     return log, until, blame

@@ -1,24 +1,14 @@
-"""Numba: the touches of a loop nest one by one, in order, and a cache that says what each met.
+"""Compiled: the touches of a loop nest one by one, in order, and a cache that says what each met.
 
 Slower than `cache_nest`, which is why only what needs the order uses it. State words and policies
 are those of `cache_nest`; lines are kept in order of touch under LRU.
 """
 
-from typing import Any
-
 import numpy as np
 
 from hwmodels.kernels.cache_policies import choose_way
 from hwmodels.kernels.cache_words import LRU, PLRU
-from hwmodels.kernels.compiled import (
-    Integer,
-    Words,
-    compile_kept,
-    compile_part,
-)
-
-ENTRY: dict[str, Any] = {"_nrt": False}
-INLINE: dict[str, Any] = {"forceinline": True, "_nrt": False}
+from hwmodels.kernels.compiled import Integer, Table, Words, compile_inline, compile_kept
 
 LOOP, END, STREAM = 0, 1, 2
 ENTRIES = 8
@@ -26,9 +16,9 @@ HIT, READ_FILL, WRITE_FILL, BYPASS = 0, 1, 2, 3
 EMPTY = -1
 
 
-@compile_part(**INLINE)
+@compile_inline
 def holds(first: Integer, last: Integer, indices: Words, values: Words, limits: Words,
-          guard_steps: Words) -> bool:
+          guard_steps: Table) -> bool:
     """Whether all guards of a stream hold."""
     for guard in range(first, last):
         value = values[guard]
@@ -39,9 +29,9 @@ def holds(first: Integer, last: Integer, indices: Words, values: Words, limits: 
     return True
 
 
-@compile_kept(**ENTRY)
-def fill_touches(code: Words, streams: Words, steps: Words, values: Words, limits: Words,
-                 guard_steps: Words, shift: Integer, cursor: Words, indices: Words, accesses: Words,
+@compile_kept
+def fill_touches(code: Table, streams: Table, steps: Table, values: Words, limits: Words,
+                 guard_steps: Table, shift: Integer, cursor: Words, indices: Words, accesses: Words,
                  lines: Words, marks: Words) -> Integer:
     """Write touches to a buffer until it is full or the nest is over; return how many.
 
@@ -99,7 +89,7 @@ def fill_touches(code: Words, streams: Words, steps: Words, values: Words, limit
     return count
 
 
-@compile_part(**INLINE)
+@compile_inline
 def note_use(state: Words, base: Integer, way: Integer, word: Integer, ways: Integer,
              policy: Integer) -> None:
     """Move an entry to the front under LRU; point the tree away from it under pseudo-LRU."""
@@ -121,7 +111,7 @@ def note_use(state: Words, base: Integer, way: Integer, word: Integer, ways: Int
             half >>= 1
 
 
-@compile_kept(**ENTRY)
+@compile_kept
 def meet_touches(count: Integer, lines: Words, marks: Words, owners: Words, geometry: Words,
                  state: Words, found: Words, left: Words) -> None:
     """Look touches up one by one.
@@ -164,7 +154,8 @@ def meet_touches(count: Integer, lines: Words, marks: Words, owners: Words, geom
             while way < ways and state[base + way] >= 0:
                 way += 1
             if way == ways:
-                way = ways - 1 if policy == LRU else choose_way(state, word, ways, policy)
+                way = ways - 1 if policy == LRU else choose_way(
+                    state, np.uint64(word), ways, policy)
                 left[touch] = state[base + way]
             state[base + way] = entry
         elif write:

@@ -7,6 +7,7 @@ import pickle
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 
 from hwmodels.kernels import compiled
@@ -16,8 +17,11 @@ CODE = """
 import logging, sys
 from twin.cli.ending import _progress_told
 with _progress_told():
-    from hwmodels.kernels.npu_streams import part
-    print(part(10, 4, 1))
+    import numpy as np
+    from hwmodels.kernels.touch_stream import meet_touches
+    words = np.zeros(9, np.int64)
+    meet_touches(0, *[words] * 7)
+    print(words.sum())
 assert not logging.getLogger("hwmodels.kernels").handlers
 """
 
@@ -29,9 +33,9 @@ def test_a_first_compilation_is_told_on_stderr(tmp_path):
     for _ in range(2):
         done = subprocess.run([sys.executable, "-c", CODE], env=env, capture_output=True,
                               text=True, check=True)
-        assert done.stdout == "3\n"
+        assert done.stdout == "0\n"
         told.append(done.stderr)
-    assert told == ["compiling simulation kernels, once: part\n", ""]
+    assert told == ["compiling simulation kernels, once: meet_touches\n", ""]
 
 
 def run(tmp_path, **more):
@@ -40,7 +44,7 @@ def run(tmp_path, **more):
                           check=True)
 
 
-COMPILED = "compiling simulation kernels, once: part\n"
+COMPILED = "compiling simulation kernels, once: meet_touches\n"
 
 
 class Planted:
@@ -57,7 +61,7 @@ class Planted:
 def test_damaged_or_planted_code_is_compiled_again(tmp_path, damage):
     assert run(tmp_path).stderr == COMPILED
     (folder,) = tmp_path.iterdir()
-    entries = sorted(path for path in folder.iterdir() if path.name != "key")
+    entries = sorted(path for path in folder.iterdir() if path.name not in ("key", "lock"))
     assert entries and all(path.stat().st_mode & 0o777 == 0o600 for path in folder.iterdir())
     assert folder.stat().st_mode & 0o777 == 0o700
     for path in entries:
@@ -68,7 +72,7 @@ def test_damaged_or_planted_code_is_compiled_again(tmp_path, damage):
             path.write_bytes(content[:32] + pickle.dumps(Planted(tmp_path / "ran")))
     if damage == "key":
         (folder / "key").write_bytes(b"short")
-    assert run(tmp_path).stdout == "3\n"
+    assert run(tmp_path).stdout == "0\n"
     assert not (tmp_path / "ran").exists()
     if damage != "key":
         assert run(tmp_path).stderr == ""  # kept again
@@ -90,7 +94,36 @@ def test_without_a_place_to_keep_it_code_is_compiled(tmp_path):
     (tmp_path / "file").write_text("")
     for place in ("/dev/null/none", str(tmp_path / "file")):
         told = run(tmp_path, TWIN_KERNELS=place)
-        assert told.stdout == "3\n" and told.stderr == COMPILED
+        assert told.stdout == "0\n" and told.stderr == COMPILED
+
+
+def test_two_processes_at_once_compile_once(tmp_path):
+    env = {**os.environ, "TWIN_KERNELS": str(tmp_path)}
+    both = [subprocess.Popen([sys.executable, "-c", CODE], env=env, text=True,
+                             stdout=subprocess.PIPE, stderr=subprocess.PIPE) for _ in range(2)]
+    told = [process.communicate() for process in both]
+    assert [out for out, _ in told] == ["0\n", "0\n"]
+    assert sorted(error for _, error in told) == ["", COMPILED]
+
+
+def test_everything_is_compiled_ahead(tmp_path):
+    env = {**os.environ, "TWIN_KERNELS": str(tmp_path)}
+    told = [subprocess.run([sys.executable, "-m", "hwmodels.kernels"], env=env, text=True,
+                           capture_output=True, check=True).stderr.splitlines()
+            for _ in range(2)]
+    assert [line.rpartition(" ")[2] for line in told[0]] == [
+        loop.py_func.__name__ for loop in compiled.kept_loops()]
+    assert len(told[0]) == 6 and not told[1]
+    assert run(tmp_path).stderr == ""
+
+
+def test_an_array_of_another_type_is_refused():
+    from hwmodels.kernels.touch_stream import meet_touches
+
+    words = np.zeros(9, np.int64)
+    for wrong in (np.zeros(9, np.int32), np.zeros((3, 3), np.int64), np.zeros(18, np.int64)[::2]):
+        with pytest.raises(TypeError, match="meet_touches"):
+            meet_touches(0, words, wrong, *[words] * 5)
 
 
 def test_a_full_disk_leaves_nothing_behind(tmp_path, monkeypatch):

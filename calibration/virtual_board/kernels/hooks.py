@@ -7,13 +7,17 @@ are kept in order of recency, under FIFO of arrival; else lines stay in their wa
 set after the entries holds the tree of pseudo-LRU.
 """
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
+import numba
 import numpy as np
 from numba import types
 from numba.np.numpy_support import carray
 
-from hwmodels.kernels.compiled import Integer, Words, compile_callback, compile_part
+from hwmodels.kernels.compiled import Integer, Words
+
+Loop = TypeVar("Loop", bound=Callable[..., Any])
 
 HEAD = 64
 (SCRATCH, CODE_BASE, CODE_SLOTS, SEEN_COUNT, LAST_SLOT, LAST_END, LOADS, STORES, STALL, READ_MISSES,
@@ -44,6 +48,18 @@ IT_STATE = 0x0600FC00
 
 WORDS = (1 << 40,)
 """A view over all of the memory behind the pointer; its real size is the head's business."""
+
+
+def compile_part(**options: Any) -> Callable[[Loop], Loop]:
+    """`numba.njit` with a type."""
+    decorator: Callable[[Loop], Loop] = numba.njit(**options)
+    return decorator
+
+
+def compile_callback(signature: Any, **options: Any) -> Callable[[Callable[..., None]], Any]:
+    """`numba.cfunc` with a type; what it makes has an `address`."""
+    decorator: Callable[[Callable[..., None]], Any] = numba.cfunc(signature, **options)
+    return decorator
 
 
 @compile_part(inline="always")
