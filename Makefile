@@ -13,7 +13,7 @@ SUDO_APT := $(shell [ "$$(id -u)" = 0 ] || echo sudo) apt-get
 TOOL_PACKAGES := gcc-arm-none-eabi libnewlib-arm-none-eabi gcc-riscv64-unknown-elf qemu-system-arm qemu-system-misc
 TOOL_COMMANDS := arm-none-eabi-gcc riscv64-unknown-elf-gcc qemu-system-arm qemu-system-riscv32
 
-# Tests of what numba compiles; those with "interpreted" in their name compare both by themselves.
+# Tests of what is compiled; those with "interpreted" in their name compare both by themselves.
 KERNEL_TESTS := tests/laws/test_events.py tests/oracles/test_bus_oracles.py tests/oracles/test_npu_oracle.py \
 	tests/oracles/test_cache_oracle.py tests/hwmodels/test_cache.py tests/hwmodels/test_touches.py \
 	tests/hwmodels/test_bus.py tests/hwmodels/test_npu.py
@@ -27,6 +27,7 @@ INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no
 demo: $(CORE)
 	$(BIN)/python -m twin predict kws -b nucleo_l4r5zi --runtime x-cube-ai@9.0
 	$(BIN)/python -m twin compare kws -b nucleo_l4r5zi --published --plot out/kws_nucleo_l4r5zi.png
+	$(BIN)/python -m hwmodels.kernels
 
 # Compiled loops are also run as plain Python; then everything, a process per core.
 test: lint tools

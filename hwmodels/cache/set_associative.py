@@ -367,7 +367,7 @@ def run_memory(program: Program, cache: Cache, owners: np.ndarray, known: int,
     front, words : ndarray of int64
         Counters where the program says, and the state after.
     """
-    from hwmodels.kernels.cache_nest import run_program
+    from hwmodels.kernels.compiled import RUN_PROGRAM
 
     memory = program.take_memory()
     records = memory[program.records].reshape(-1, RECORD_WORDS)
@@ -381,7 +381,7 @@ def run_memory(program: Program, cache: Cache, owners: np.ndarray, known: int,
     sets[:, POLICY_WORD] = words[STATE_HEAD + lines:]
     memory[0] = words[0]
     memory[OWNERS_WORD] = known
-    run_program(memory)
+    RUN_PROGRAM(memory)
     after = np.concatenate([memory[:1], words[1:STATE_HEAD], entries.ravel(),
                             sets[:, POLICY_WORD]])
     after.flags.writeable = False

@@ -1,1 +1,1 @@
-"""Loops of the simulations that numba compiles, and the meaning of their arrays."""
+"""Loops of the simulations that are compiled, and the meaning of their arrays."""

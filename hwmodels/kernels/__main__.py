@@ -1,4 +1,4 @@
-"""`python -m hwmodels.kernels`: compile every loop that is not kept yet, so that no command waits."""
+"""`python -m hwmodels.kernels`: compile every loop not kept yet, so that no command waits."""
 
 import logging
 

@@ -39,6 +39,8 @@ Integer: TypeAlias = Any
 checkers of types cannot."""
 Loop = TypeVar("Loop", bound=Callable[..., Any])
 
+HERE = Path(__file__).parent
+NOTHING = "none"
 TOLD = "compiling simulation kernels, once: {name}"
 PARTS: dict[Callable[..., Any], bool] = {}
 """Functions that loops may call, and whether they are put in place of every call."""
@@ -88,7 +90,9 @@ class Store:
                 return None
             path = self.folder / "key"
             if not path.exists():
-                write_private(path, secrets.token_bytes(SECRET_BYTES))
+                with self.hold():
+                    if not path.exists():  # nor did another process make it
+                        write_private(path, secrets.token_bytes(SECRET_BYTES))
             found = path.read_bytes() if _is_own(os.lstat(path)) else b""
             if len(found) != SECRET_BYTES:  # damaged; what it guarded is of no more use
                 path.unlink()
@@ -133,7 +137,7 @@ class Store:
             with contextlib.suppress(ImportError, OSError):
                 import fcntl
 
-                if self.key:
+                if _is_own(os.stat(self.folder)):
                     file = held.enter_context(open(self.folder / "lock", "ab"))
                     os.fchmod(file.fileno(), 0o600)
                     fcntl.flock(file, fcntl.LOCK_EX)
@@ -159,48 +163,54 @@ def _is_own(found: os.stat_result) -> bool:
 
 
 class Kernel:
-    """A loop, compiled or read when it is first called.
+    """A loop by name, compiled or read when it is first called.
 
     Parameters
     ----------
-    function : callable
-        Of this package, with arrays and whole numbers as arguments.
+    module, name : str
+        Of this package; it is imported only where its machine code is not kept.
     """
 
-    def __init__(self, function: Callable[..., Any]) -> None:
-        functools.update_wrapper(self, function)
-        self.py_func = function
+    def __init__(self, module: str, name: str) -> None:
+        self.module, self.name, self.folder = module, name, HERE
 
     def __call__(self, *arguments: Any) -> Any:
         """Run it; arrays are changed in place."""
         return self._run(*arguments)
 
+    @functools.cached_property
+    def py_func(self) -> Callable[..., Any]:
+        """Return the loop in Python."""
+        found = vars(import_module(f"{__package__}.{self.module}"))[self.name]
+        function: Callable[..., Any] = found.py_func if isinstance(found, Kernel) else found
+        return function
+
     def prepare(self) -> None:
         """Compile it unless that is kept, and do not run it."""
-        self._object()
+        self._entry()
 
     @functools.cached_property
     def store(self) -> Store | None:
         """Where its machine code is kept; None for a user without a home."""
-        source = Path(inspect.getfile(self.py_func)).parent
-        place = hashlib.sha256(str(source).encode()).hexdigest()[:16]
+        place = hashlib.sha256(str(self.folder).encode()).hexdigest()[:16]
         try:
-            return Store(user_folder() / f"{source.name}-{place}")
+            return Store(user_folder() / f"{self.folder.name}-{place}")
         except RuntimeError:
             return None
 
     @functools.cached_property
     def _run(self) -> Callable[..., Any]:
         """Callable with arrays and numbers."""
-        kinds = _kinds_of(self.py_func)
-        types: list[Any] = [one for kind in kinds for one in
-                            ([ctypes.c_void_p] + [ctypes.c_int64] * int(kind[1]) if kind[1:]
-                             else [ctypes.c_int64])]
-        name = self.py_func.__name__
-        engine = _machine().load_code(self._object())
-        returns = inspect.signature(self.py_func).return_annotation is not None
-        native = ctypes.CFUNCTYPE(ctypes.c_int64 if returns else None, *types)(
-            engine.get_function_address(name))
+        if INTERPRETED:
+            return self.py_func
+        signature, _, code = self._entry().partition(b"\n")
+        returned, *kinds = signature.decode().split(" ")
+        types = [one for kind in kinds for one in
+                 ([ctypes.c_void_p] + [ctypes.c_int64] * int(kind[1]) if kind[1:]
+                  else [ctypes.c_int64])]
+        self._engine = _machine().load_code(code)  # What it loaded goes with it.
+        native = ctypes.CFUNCTYPE(None if returned == NOTHING else ctypes.c_int64, *types)(
+            self._engine.get_function_address(self.name))
 
         def run(*arguments: Any) -> Any:
             flat: list[int] = []
@@ -208,48 +218,46 @@ class Kernel:
                 if kind[1:]:
                     if given.dtype != _DTYPES[kind[0]] or given.ndim != int(kind[1]) \
                             or not given.flags.c_contiguous:
-                        raise TypeError(f"{name}: {given.dtype} array of {given.ndim} dimensions")
+                        raise TypeError(f"{self.name}: {given.dtype} array of {given.ndim} "
+                                        "dimensions, not in one piece or of another type")
                     flat.append(given.__array_interface__["data"][0])
                     flat += given.shape
                 else:
                     flat.append(int(given))
             return native(*flat)
 
-        self._engine = engine  # What it loaded goes with it.
         return run
 
-    def _object(self) -> bytes:
-        """Return its machine code, kept or made."""
-        store, name = self.store, self._entry()
-        found = store.load(name) if store else None
+    def _entry(self) -> bytes:
+        """Return types of result and arguments, a line, and its machine code, kept or made."""
+        sources = fingerprint_sources(HERE)[:8] + fingerprint_sources(self.folder)[:8]
+        rest = hashlib.sha256(_machine().describe_machine().encode()).hexdigest()[:32]
+        key = ".".join((self.module, self.name, sources, rest))
+        store = self.store
+        found = store.load(key) if store else None
         if found is not None:
             return found
         with store.hold() if store else contextlib.nullcontext():
-            found = store.load(name) if store else None
+            found = store.load(key) if store else None
             if found is not None:
                 return found
-            logging.getLogger(__package__).info(TOLD.format(name=self.py_func.__name__))
+            logging.getLogger(__package__).info(TOLD.format(name=self.name))
             from hwmodels.kernels.translation import translate
 
-            text = translate(self.py_func, _kinds_of(self.py_func), PARTS)
-            made: bytes = _machine().compile_module(text)
+            function = self.py_func
+            kinds = kinds_of(function)
+            returned = inspect.signature(function).return_annotation
+            made: bytes = _machine().compile_module(translate(function, kinds, PARTS))
+            made = " ".join((NOTHING if returned is None else "i", *kinds)).encode() + b"\n" + made
             if store:
-                store.save(name, made)
+                store.save(key, made)
         return made
-
-    def _entry(self) -> str:
-        """Name by content: function, its sources, machine and versions."""
-        function = self.py_func
-        source = Path(inspect.getfile(function)).parent
-        return ".".join((f"{function.__module__.rpartition('.')[2]}.{function.__qualname__}",
-                         fingerprint_sources(source)[:16],
-                         hashlib.sha256(_machine().describe_machine().encode()).hexdigest()[:32]))
 
 
 _DTYPES = {"i": np.dtype(np.int64), "u": np.dtype(np.uint64)}
 
 
-def _kinds_of(function: Callable[..., Any]) -> tuple[str, ...]:
+def kinds_of(function: Callable[..., Any]) -> tuple[str, ...]:
     """Return the types of a loop's arguments, as `translation` names them."""
     return tuple(getattr(one.annotation, "__metadata__", "i")[0]
                  for one in inspect.signature(function).parameters.values())
@@ -309,12 +317,21 @@ def compile_kept(function: Loop) -> Loop:
     callable
         What runs it; `py_func` is the loop in Python.
     """
-    return function if INTERPRETED else cast(Loop, Kernel(function))
+    if INTERPRETED:
+        return function
+    loop = Kernel(function.__module__.rpartition(".")[2], function.__name__)
+    loop.py_func, loop.folder = function, Path(inspect.getfile(function)).parent
+    return cast(Loop, loop)
 
 
 def kept_loops() -> list[Kernel]:
     """Return every loop of this package."""
-    folder = Path(__file__).parent
-    modules = [import_module(f"{__package__}.{path.stem}")
-               for path in sorted(folder.glob("*.py")) if not path.stem.startswith("__")]
-    return [one for module in modules for one in vars(module).values() if isinstance(one, Kernel)]
+    names = [path.stem for path in sorted(HERE.glob("*.py")) if path.stem[0] != "_"]
+    modules = [import_module(f"{__package__}.{name}") for name in names]
+    return [one for name, module in zip(names, modules, strict=True)
+            for one in vars(module).values() if isinstance(one, Kernel) and name == one.module]
+
+
+RUN_PROGRAM = Kernel("cache_nest", "run_program")
+CUT_PHASES = Kernel("cache_phases", "cut_phases")
+"""Loops every prediction runs, without the modules they are written in."""

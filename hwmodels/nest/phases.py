@@ -232,7 +232,7 @@ def _spans_of(stream: Stream, depth: int, extents: tuple[int, ...],
 
 def _cut(spans: list[Span], cache: Cache, operands: Sequence[Operand],
          extents: tuple[int, ...], room: int) -> np.ndarray | None:
-    from hwmodels.kernels.cache_phases import cut_phases
+    from hwmodels.kernels.compiled import CUT_PHASES
 
     shift = cache.line_bytes.bit_length() - 1
     used = sorted({operand for _, _, operand, _ in spans})
@@ -249,6 +249,6 @@ def _cut(spans: list[Span], cache: Cache, operands: Sequence[Operand],
     rows = np.zeros((room + 2, 4), dtype=np.int64)
     zeros = [np.zeros(size, dtype=np.int64) for size in (
         len(extents), len(spans), cache.sets, int(windows[-1, 2]) + 1)]
-    filled = cut_phases(table, steps, windows, np.array(extents, dtype=np.int64), shift,
+    filled = CUT_PHASES(table, steps, windows, np.array(extents, dtype=np.int64), shift,
                         cache.sets, cache.ways, rows, *zeros)
     return rows[:filled].copy() if filled > 0 else None

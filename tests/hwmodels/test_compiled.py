@@ -112,7 +112,7 @@ def test_everything_is_compiled_ahead(tmp_path):
                            capture_output=True, check=True).stderr.splitlines()
             for _ in range(2)]
     assert [line.rpartition(" ")[2] for line in told[0]] == [
-        loop.py_func.__name__ for loop in compiled.kept_loops()]
+        loop.name for loop in compiled.kept_loops()]
     assert len(told[0]) == 6 and not told[1]
     assert run(tmp_path).stderr == ""
 
@@ -135,7 +135,7 @@ def test_a_full_disk_leaves_nothing_behind(tmp_path, monkeypatch):
 
     monkeypatch.setattr(compiled, "write_private", refuse)
     store.save("one.source.others", b"code")
-    assert sorted(os.listdir(tmp_path)) == ["key", "one.source.types"]
+    assert sorted(os.listdir(tmp_path)) == ["key", "lock", "one.source.types"]
     assert store.load("one.source.others") is None
 
 
@@ -164,8 +164,8 @@ def test_code_of_older_sources_goes(tmp_path):
     for name in ("made.one.int", "made.one.float", "made_too.one.int", "a.made.one.int"):
         store.save(name, b"old")
     store.save("made.two.int", b"new")
-    assert sorted(os.listdir(tmp_path)) == ["a.made.one.int", "key", "made.two.int",
-                                            "made_too.one.int"]
+    assert sorted(os.listdir(tmp_path)) == ["a.made.one.int", "key", "lock",
+                                            "made.two.int", "made_too.one.int"]
 
 
 def test_a_change_of_any_source_is_one_of_all(tmp_path):

@@ -42,7 +42,7 @@ def divide(words: Words, table: Table, number: Integer) -> Integer:
 @compile_kept
 def branch(words: Words, table: Table, number: Integer) -> Integer:
     """Decide in all ways."""
-    found = words[0] and number or words[1]
+    found = (words[0] and number) or words[1]
     count = 0
     while True:
         count += 1
