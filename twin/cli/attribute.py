@@ -18,6 +18,7 @@ from twin.cli.options import (
     PlotFile,
     RuntimeName,
     WeightsRole,
+    check_outputs,
     check_picture,
     parse_clock,
 )
@@ -49,10 +50,7 @@ def attribute(predicted: Predicted, measured: Measured, board: MeasuredBoard = N
               anyway: Anyway = False) -> None:
     """Set a prediction beside a measurement: gaps per layer, by cause, and what explains them."""
     check_picture(plot)
-    if csv_file is not None:
-        from twin.reports.export import check_place
-
-        check_place(csv_file)
+    check_outputs(csv_file)
     view = twin.attribute(
         predicted, measured, board=board, runtime=runtime, clock_hz=parse_clock(clock),
         weights=weights, arena=arena, calibration=calibration, healthy=healthy, verdicts=verdicts,

@@ -21,6 +21,7 @@ from twin.cli.options import (
     Model,
     RuntimeName,
     WeightsRole,
+    check_outputs,
     deploy,
     parse_settings,
 )
@@ -46,7 +47,8 @@ def cache(model: Model, board: BoardName, runtime: RuntimeName = None, clock: Cl
           calibration: CalibrationChoice = AUTO) -> None:
     """Show what a network's accesses meet in the data caches, layer by layer."""
     axes = () if sweep is None else tuple(part.strip() for part in sweep.split(","))
-    if plot is not None and (Path(plot).suffix == ".png" or Path(plot).is_file()):
+    check_outputs(folder=plot)
+    if plot is not None and Path(plot).suffix == ".png":
         raise UsageError(f"--plot {plot}: is a file; accepted: a folder, for there are several "
                          "pictures")
     from twin.verbs.cache import check_axes, check_layer, sweep_axes

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 import twin
+from twin.cli.options import check_outputs
 from twin.cli.output import note_written, open_console, show, warn
 from twin.errors import UsageError
 
@@ -38,6 +39,7 @@ def calibrate(data: DataNames, board: OfBoard = None, output: Output = None,
     if PUBLISHED in data:
         if len(data) > 1 or board is not None:
             raise UsageError("`published` is calibrated on its own, without --board")
+        check_outputs(folder=output)
         twin.calibrate_published(output, cache=cache, on_overlay=show_published)
         return
     if board is None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 import twin
-from twin.cli.options import Anyway, AsJson
+from twin.cli.options import Anyway, AsJson, check_outputs
 from twin.cli.output import note_written, open_console, show, warn
 from twin.errors import UsageError
 
@@ -48,12 +48,9 @@ def diff(before: Before, after: After, later: Later = None, max_increase: Increa
     limit = None if max_increase is None else parse_percent(max_increase)
     if layers and limit is None:
         raise UsageError("--layers needs --max-increase PERCENT")
+    check_outputs(junit, bencher)
     from twin.reports.ci import judge_limit
-    from twin.reports.export import check_place
 
-    for place in (junit, bencher):
-        if place is not None:
-            check_place(place)
     difference = twin.diff(before, after, anyway=anyway)
     if as_json:
         from twin.reports.documents import write_json

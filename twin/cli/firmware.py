@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 import twin
-from twin.cli.options import ArenaRole, BoardName, Model, WeightsRole
+from twin.cli.options import ArenaRole, BoardName, Model, WeightsRole, check_outputs
 from twin.cli.output import note_written, open_console, show, warn
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode=None,
@@ -44,6 +44,7 @@ def build(model: Model, board: BoardName, output: Output = None, port: PortName 
     """Turn a model into a C program for a board, and compile it."""
     from twin.reports.tables.firmware import build_report
 
+    check_outputs(folder=output)
     built = twin.build_firmware(model, board, output=output, port=port, compiler=compiler,
                                 optimisation=opt, kernels=kernels, weights=weights, arena=arena)
     show(open_console(), build_report(built))
@@ -54,6 +55,7 @@ def build(model: Model, board: BoardName, output: Output = None, port: PortName 
 def flash(model: Model, board: BoardName, output: Output = None, port: PortName = None,
           compiler: Compiler = None, opt: Optimisation = "-O2", image: Image = None) -> None:
     """Write an image into a board's flash, by pyocd or openocd."""
+    check_outputs(folder=output)
     show(open_console(), twin.flash_firmware(model, board, image=image, output=output, port=port,
                                              compiler=compiler, optimisation=opt))
 

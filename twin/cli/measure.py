@@ -8,7 +8,7 @@ import typer
 
 import twin
 from twin.cli.ending import note_ignored_interrupt
-from twin.cli.options import BoardName, ClockText, parse_clock
+from twin.cli.options import BoardName, ClockText, check_outputs, parse_clock
 from twin.cli.output import note_written, open_console, show, warn
 from twin.errors import UsageError
 
@@ -78,6 +78,7 @@ def measure(board: BoardName, model: OptionalModel = None, port: Port = None,
         raise UsageError("either a MODEL or --plan is needed, to say what is measured")
     from twin.verbs.measuring import MeasureOptions, PowerRuns, check_power
 
+    check_outputs(flamegraph, folder=output)
     check_power(power, ina226, shunt, repeat=power_repeat)
     options = MeasureOptions(
         port=port, virtual=virtual, image=image, runs=runs, warmup=warmup, mask=mask, fixed=fixed,

@@ -162,13 +162,26 @@ def parse_clock(clock: str | None, option: str = "--clock") -> float | None:
 
 
 def check_picture(plot: str | None) -> None:
-    """Refuse a picture of a kind that cannot be written, before anything is computed."""
+    """Refuse a picture that could not be written, before anything is computed."""
     if plot is not None:
         from pathlib import Path
 
         from twin.reports.figures.canvas import check_suffix
 
         check_suffix(Path(plot))
+        check_outputs(plot)
+
+
+def check_outputs(*files: str | None, folder: str | None = None) -> None:
+    """Refuse files and a folder that could not be written, before anything is computed."""
+    if folder is None and not any(files):
+        return
+    from twin.reports.export import check_place
+
+    for file in filter(None, files):
+        check_place(file)
+    if folder is not None:
+        check_place(folder, folder=True)
 
 
 SetPaths = Annotated[list[str] | None, typer.Option(

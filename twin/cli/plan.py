@@ -18,6 +18,7 @@ from twin.cli.options import (
     Model,
     RuntimeName,
     WeightsRole,
+    check_outputs,
     deploy,
 )
 from twin.cli.output import note_written, open_console, show, warn
@@ -35,6 +36,7 @@ def plan(model: Model, board: BoardOrFile, runtime: RuntimeName = None, clock: C
          calibration: CalibrationChoice = AUTO, output: PlanOutput = None,
          as_json: AsJson = False) -> None:
     """Rank micro-benchmarks by how much they would narrow a prediction; name the best two."""
+    check_outputs(output)
     from twin.reports.tables.portability import ranking_report
     from twin.verbs.plan import write_best
 

@@ -118,9 +118,9 @@ def precision_tradeoffs(prediction: Prediction) -> list[dict[str, Cell]]:
 
     Notes
     -----
-    Accuracy is not known here and stays empty. Memory is that of parameters, in MiB as the
-    framework's `model_memory_mb` counts. A prediction exists only for what fits, so the accepted
-    ratio is 1.
+    Accuracy is not known here and stays empty, as does the share of runs that met the
+    framework's limits: a prediction is one run, held to none. Memory is that of parameters, in MiB
+    as the framework's `model_memory_mb` counts.
     """
     graph = prediction.deployment.graph
     memory_bytes = sum(_constant_bytes(graph, layer) for layer in graph.layers)
@@ -131,7 +131,7 @@ def precision_tradeoffs(prediction: Prediction) -> list[dict[str, Cell]]:
         "latency_ms_mean": prediction.time_us / 1e3,
         "memory_mb_mean": memory_bytes / 1024**2,
         "energy_proxy_j_mean": None if energy_uj is None else energy_uj * 1e-6,
-        "accepted_ratio": 1.0,
+        "accepted_ratio": None,
     }]
 
 

@@ -131,6 +131,33 @@ def test_files_are_written_and_named_on_stderr(made, tmp_path):
     assert len(list((tmp_path / "csv").iterdir())) == 5
 
 
+@pytest.mark.parametrize("arguments", [
+    ["compare", "kws", "-b", "nucleo_l4r5zi", "--published", "--plot", "{}/x.png"],
+    ["predict", "kws", "-b", "nucleo_l4r5zi", "--plot", "{}/x.png"],
+    ["predict", "kws", "-b", "nucleo_l4r5zi", "--plot", "{}/x/"],
+    ["cache", "kws", "-b", "nucleo_f746zg", "--plot", "{}"],
+    ["plan", "kws", "-b", "nucleo_l4r5zi", "-o", "{}/x.yaml"],
+    ["calibrate", "-b", "nucleo_l4r5zi", "none", "-o", "{}/x.yaml"],
+    ["calibrate", "published", "-o", "{}"], ["firmware", "build", "kws", "-b", "x", "-o", "{}"],
+    ["measure", "kws", "-b", "host", "--flamegraph", "{}/x.svg"],
+    ["measure", "kws", "-b", "host", "-o", "{}/m"],
+    ["import", "tflm", "none.txt", "-o", "{}"], ["energy", ".", "none", "--meter", "ppk2", "-o",
+                                                "{}"],
+    ["attribute", "a", "b", "--csv", "{}/x.csv"], ["diff", "a", "b", "--junit", "{}/x.xml"]])
+def test_a_place_is_checked_before_work_starts(tmp_path, monkeypatch, arguments):
+    """A file is where the folder should be: refused before a model is read or a board looked up."""
+    from twin.network import readers
+
+    (tmp_path / "file").write_text("")
+    (tmp_path / "header.json").write_text("{}")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(readers, "read_model", None)
+    result = CliRunner().invoke(app, [word.format("file") for word in arguments])
+    assert result.exit_code == 2, result.stderr
+    assert "file" in result.stderr and ("cannot be written" in result.stderr
+                                        or "accepted: the path of a folder" in result.stderr)
+
+
 def test_a_bad_picture_is_refused_before_anything_is_computed(monkeypatch):
     monkeypatch.setattr("twin.deployment.deployment.deploy",
                         lambda *_, **__: pytest.fail("deployed"))

@@ -51,6 +51,7 @@ def test_framework_figures_follow_their_definitions(tmp_path):
     assert float(summary["achieved_gmacs"]) == pytest.approx(60_000 / seconds / 1e9)
     tradeoff = read(tmp_path, "precision_tradeoffs")[0]
     assert (tradeoff["precision"], tradeoff["accuracy_mean"]) == ("int8", "")
+    assert tradeoff["accepted_ratio"] == ""  # no limit was asked for
     assert float(tradeoff["memory_mb_mean"]) == pytest.approx(8192 / 1024**2)
     assert float(tradeoff["energy_proxy_j_mean"]) == pytest.approx(prediction.energy_uj * 1e-6)
 

@@ -115,6 +115,9 @@ def test_timeline_picture_is_drawn(prediction, tmp_path):
         tops[place] = max(tops.get(place, 0.0), bar.get_y() + bar.get_height())
     for epoch in prediction.epochs:
         assert tops[epoch.index] == pytest.approx(epoch.time_us)
+    # the number the report, the layers and the profiler call an epoch by
+    shown = [label.get_text().rstrip("sh") for label in bill.get_xticklabels()]
+    assert shown == [epoch.name.rpartition("_")[2] for epoch in prediction.epochs]
     assert save_figure(figure, tmp_path / "timeline.png").stat().st_size > 10_000
 
 

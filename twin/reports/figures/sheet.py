@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hwmodels.quantities import format_energy, format_time
+from twin.reports.export import check_place
 from twin.reports.figures.arena import draw_arena_figure
 from twin.reports.figures.canvas import (
     HEADING_IN,
@@ -56,6 +57,7 @@ def check_target(target: str) -> None:
     """Refuse a picture that could not be written, before anything is computed."""
     if not is_folder(target):
         check_suffix(Path(target))
+    check_place(target, folder=is_folder(target))
 
 
 def write_pictures(prediction: Prediction, target: str,
