@@ -6,13 +6,18 @@ from dataclasses import dataclass, replace
 from os import PathLike, fspath
 from pathlib import Path
 
-from calibration.measurement.measurement import Measurement, read_measurement, write_measurement
+from calibration.measurement.measurement import (
+    HEADER_FILE,
+    Measurement,
+    read_measurement,
+    write_measurement,
+)
 from calibration.microbench.probes import PowerStep, is_microbench, read_power
 from calibration.power_trace import energy_samples, read_meter_file
 from calibration.power_trace.board_energy import describe_merged, idle_power, judge_power
 from twin.errors import UsageError
 from twin.learning.folders import find_folder
-from twin.verbs.importing import check_folder
+from twin.reports.export import check_place
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,7 +93,7 @@ def energy(folder: str | PathLike[str], trace: str | PathLike[str], meter: str, 
         raise UsageError("--by-shape finds one inference; --runs is for a window between two marks")
     source, trace = find_folder(Path(folder)), fspath(trace)
     target = Path(output) if output else source.parent / f"energy-{Path(trace).stem}"
-    check_folder(target)
+    _check_folder(target)
     measured = read_measurement(source)
     recording = read_meter_file(trace, meter, supply_v=supply_v, shunt_ohm=shunt_ohm,
                                 mark_bit=mark_bit, sample_hz=sample_hz, column=column,
@@ -112,6 +117,13 @@ def energy(folder: str | PathLike[str], trace: str | PathLike[str], meter: str, 
         measurement=found, folder=target, doubt=doubt, remarks=merged,
         steps=tuple(read_power(measured, found, str(source))),
         idle_mw=None if by_shape or not recording.marks_us else idle_power(recording))
+
+
+def _check_folder(folder: Path) -> None:
+    """Refuse a folder the energies cannot be written to, before anything is computed."""
+    check_place(folder, folder=True)
+    if (folder / HEADER_FILE).exists():
+        raise UsageError(f"{folder}: holds a measurement already; accepted: another folder (-o)")
 
 
 def _layer_times(measured: Measurement) -> tuple[list[int], list[float]]:

@@ -12,8 +12,8 @@ from calibration.errors import MeasurementError
 from calibration.importers import Imported
 from calibration.importers.listing import Listing
 from calibration.importers.log import UNKNOWN
-from calibration.measurement.measurement import HEADER_FILE, Measurement, write_measurement
-from twin.errors import UsageError
+from calibration.measurement.measurement import Measurement, write_measurement
+from twin.reports.export import check_place
 from twin.runtimes import load_runtime
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ def import_log(form: str, file: str | PathLike[str], *, output: str | PathLike[s
     """
     log = Path(file)
     folder = Path(output or _default_folder(log))
-    check_folder(folder)
+    check_place(folder, folder=True)
     graph = None if model is None else _find_network(model)
     stated = None if runtime is None else load_runtime(runtime).identity
     imported = importers.import_log(form, log, board=board, model=model, clock_hz=clock_hz,
@@ -97,16 +97,6 @@ def import_log(form: str, file: str | PathLike[str], *, output: str | PathLike[s
 
 def _default_folder(log: Path) -> Path:
     return log.with_suffix("") if log.suffix else log.with_name(f"{log.name}-measurement")
-
-
-def check_folder(folder: Path) -> None:
-    """Refuse a folder a measurement cannot be written to, before anything is computed."""
-    from twin.reports.export import check_place
-
-    check_place(folder, folder=True)
-    if (folder / HEADER_FILE).exists():
-        raise UsageError(f"{folder}: holds a measurement already; accepted: another folder "
-                         "(--output)")
 
 
 def _find_network(model: str) -> Graph | None:
