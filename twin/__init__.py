@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from twin.reports.documents import to_document
     from twin.studies.results import Table
     from twin.verbs.accuracy import accuracy
+    from twin.verbs.advise import advise
     from twin.verbs.attribute import attribute
     from twin.verbs.boards import list_boards, list_virtual_boards, new_board, show_board
     from twin.verbs.cache import cache
@@ -64,6 +65,7 @@ _HOMES = {
     "twin.reports.documents": ("to_document",),
     "twin.studies.results": ("Table",),
     "twin.verbs.accuracy": ("accuracy",),
+    "twin.verbs.advise": ("advise",),
     "twin.verbs.attribute": ("attribute",),
     "twin.verbs.boards": ("list_boards", "list_virtual_boards", "new_board", "show_board"),
     "twin.verbs.cache": ("cache",),
@@ -98,7 +100,7 @@ _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
 __all__ = [
     "Batch", "Deployment", "MeasureOptions", "PowerRuns", "Prediction", "Table", "TwinError",
     "Wanted", "Watcher", "accuracy",
-    "attribute", "build_firmware", "cache", "calibrate", "calibrate_published", "check",
+    "advise", "attribute", "build_firmware", "cache", "calibrate", "calibrate_published", "check",
     "compare", "compare_firmware", "compare_published", "deploy", "diagnose", "diff",
     "diff_series", "energy", "explain", "export_model", "flash_firmware", "import_log",
     "list_boards", "list_models", "list_paths", "list_runtimes", "list_terms",

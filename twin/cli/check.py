@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from typing import Annotated
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -35,9 +36,16 @@ from twin.cli.output import open_console, show, warn
 from twin.cli.studying import show_several
 from twin.errors import DoesNotFitError
 
+if TYPE_CHECKING:
+    from rich.console import Console
+
 Sure = Annotated[bool, typer.Option(
     "--sure", help="Limits are met only where the whole interval meets them: exit 1 where a limit "
                    "lies inside it.")]
+
+Suggest = Annotated[bool, typer.Option(
+    "--advice/--no-advice", help="Where limits are not met, end with the cheapest setting or "
+                                 "rebuild that meets them (`twin advise` tries more).")]
 
 
 def check(models: Models, boards: BoardNames, max_ms: MaxMs = None, max_uj: MaxUj = None,
@@ -46,7 +54,7 @@ def check(models: Models, boards: BoardNames, max_ms: MaxMs = None, max_uj: MaxU
           weights: WeightsRole = None, arena: ArenaRole = None, cold: Cold = False,
           assume_unsupported: AssumeUnsupported = None,
           calibration: CalibrationChoice = AUTO, sure: Sure = False,
-          settings: SetPaths = None, as_json: AsJson = False) -> None:
+          settings: SetPaths = None, as_json: AsJson = False, advice: Suggest = True) -> None:
     """Say whether models fit boards and meet limits."""
     limits = {"max_ms": max_ms, "max_uj": max_uj, "max_ram": max_ram, "max_flash": max_flash,
               "max_usd": max_usd}
@@ -91,4 +99,18 @@ def check(models: Models, boards: BoardNames, max_ms: MaxMs = None, max_uj: MaxU
             show(console, f"voltage {found.prediction.voltage}")
     warn(found.remarks)
     if not found.met:
+        if advice and not as_json:
+            show_advice(deployment, limits, "cold" if cold else "warm", calibration, console)
         raise typer.Exit(1)
+
+
+def show_advice(deployment: twin.Deployment, limits: Mapping[str, Any], temperature: str,
+                calibration: str, console: Console) -> None:
+    """Print the cheapest single setting or rebuild that meets the limits, or the nearest."""
+    from twin.reports.tables.advice import say_best
+
+    asked = {name: limit for name, limit in limits.items() if limit and name != "max_usd"}
+    if asked:
+        advice = twin.advise(deployment, **asked, efforts=("setting", "rebuild"), pairs=False,
+                             temperature=temperature, calibration=calibration)
+        show(console, f"advice  {say_best(advice)}")

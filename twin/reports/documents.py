@@ -23,7 +23,7 @@ def to_document(result: Any, **more: Any) -> Mapping[str, Any]:
     Parameters
     ----------
     result : Prediction, WhatIf, View, PublishedView, Diagnosis, Difference, Series, CacheReport, \
-Ranking, Ported, Table or Check
+Ranking, Ported, Table, Check or Advice
         As a verb returned it, or a list of such.
     more
         Of a prediction, `per_operand`: split its bill; of a difference, `limit`: the share
@@ -153,10 +153,28 @@ def _checked(found: Any) -> dict[str, Any]:
                 for one in found.requirements]}
 
 
+def _advised(advice: Any) -> dict[str, Any]:
+    from twin.studies.results import list_columns
+
+    def one(change: Any) -> dict[str, Any]:
+        return {"settings": dict(change.settings), "effort": change.effort, "costs": change.costs,
+                "time_ratio": change.time_ratio, "energy_ratio": change.energy_ratio,
+                "time_ratio_interval": None if change.gain is None else asdict(change.gain),
+                "rests_on": change.rests_on, "row": list_columns(change.row)}
+
+    return {"schema": 1, "kind": "advice", "limits": asdict(advice.limits), "met": advice.met,
+            "before": list_columns(advice.before),
+            "best": None if advice.best is None else one(advice.best),
+            "changes": [one(change) for change in advice.changes],
+            "pairs": [one(change) for change in advice.pairs],
+            "refused": [{"change": words, "reason": reason}
+                        for words, reason in advice.refused]}
+
+
 _WRITERS: Mapping[str, Callable[..., Mapping[str, Any]]] = {
     "Prediction": _predicted, "WhatIf": _compared("what_if_document"), "View": _viewed,
     "PublishedView": _compared("published_document"), "Difference": _differing,
     "Diagnosis": _compared("diagnosis_document"), "Series": _followed, "CacheReport": _cached,
     "Ranking": _ranked, "Ported": _ported, "Table": _swept,
-    "Check": _checked}
+    "Check": _checked, "Advice": _advised}
 """By class, whose modules are loaded only where one was used."""

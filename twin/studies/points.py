@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -22,9 +23,10 @@ from twin.errors import (
 )
 from twin.learning.batch import Batch, Floats
 from twin.learning.batched import predict_batch
-from twin.learning.calibrated import AUTO, choose_calibration
+from twin.learning.calibrated import AUTO, choose_calibration, predict_calibrated
 from twin.network.graph import Graph
 from twin.network.readers import read_model
+from twin.prediction.prediction import Prediction
 from twin.studies.axes import BEST, NAMED, Point, Value, label
 from twin.studies.prices import price_of
 from twin.studies.results import Row
@@ -139,7 +141,11 @@ class Deployer:
 
     def predict(self, points: Sequence[Point]) -> tuple[Row, ...]:
         """Return a row for every point, in order; what is refused is a row with its reason."""
-        made = [self._try(point) for point in points]
+        return self._predict(points, [self._try(point) for point in points])
+
+    def _predict(self, points: Sequence[Point],
+                 made: Sequence[Deployment | TwinError]) -> tuple[Row, ...]:
+        """Return the rows of points, of which each is a deployment or was refused."""
         placed = [one for one in made if isinstance(one, Deployment)]
         batch = predict_batch(placed, temperature=self.temperature, calibration=self.calibration,
                               errors="keep")
@@ -151,6 +157,31 @@ class Deployer:
                         else make_row(point, one, batch, number, self.describe_prices(one)))
             number += isinstance(one, Deployment)
         return tuple(rows)
+
+    def predict_changed(self, deployment: Deployment,
+                        changes: Sequence[Mapping[str, Value]]) -> tuple[Row, ...]:
+        """Return a row for every change of a deployment; a refused one is a row with its reason.
+
+        Parameters
+        ----------
+        deployment : Deployment
+            As it is.
+        changes : sequence of mapping
+            What-if paths and values, each made of the deployment by itself.
+        """
+        made: list[Deployment | TwinError] = []
+        for change in changes:
+            try:
+                made.append(deployment.replace(change) if change else deployment)
+            except TwinError as error:
+                made.append(error)
+        asked = {"model": deployment.graph.name, "board": deployment.board.name}
+        return self._predict([{**asked, **change} for change in changes], made)
+
+    def predict_one(self, deployment: Deployment) -> Prediction:
+        """Return the prediction of a deployment at these prices."""
+        return predict_calibrated(dataclasses.replace(deployment, own_scale=None),
+                                  temperature=self.temperature, calibration=self.calibration)
 
     def _try(self, point: Point) -> Deployment | TwinError:
         try:

@@ -47,6 +47,7 @@ def made(monkeypatch):
 
     monkeypatch.setattr("twin.deployment.deployment.deploy", deploy)
     monkeypatch.setattr("twin.learning.calibrated.predict_calibrated", predict)
+    monkeypatch.setattr("twin.cli.check.show_advice", lambda *asked: None)  # it needs a board
     return asked
 
 

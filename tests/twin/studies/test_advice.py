@@ -1,0 +1,92 @@
+"""Advice: the cheapest change first, each predicted; what cannot be, with its reason."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+import twin
+from twin.cli import app
+from twin.errors import UsageError
+from twin.reports.tables.advice import say_best
+from twin.studies.advice import EFFORTS, excess, sort_candidates
+from twin.studies.limits import Limits
+from twin.studies.results import Row
+
+
+@pytest.fixture(scope="module")
+def ad():
+    return twin.deploy("ad", "nucleo_h7a3zi_q")
+
+
+@pytest.fixture(scope="module")
+def thrifty(ad):
+    """Energy a tenth below what it is: a lower clock at its lowest voltage is enough."""
+    before = twin.predict(ad)
+    return twin.advise(ad, max_uj=0.9 * before.energy_uj, efforts=("setting",))
+
+
+def test_a_lower_clock_with_its_voltage_is_a_setting_that_saves(thrifty, ad) -> None:
+    assert not thrifty.met and thrifty.before.violations == ("energy_uj",)
+    best = thrifty.best
+    assert best.effort == "setting" and best.settings[0][0] == "clocks.cpu.frequency_hz"
+    changed = ad.replace(dict(best.settings))
+    assert changed.board.power.voltage_scale != ad.board.power.voltage_scale
+    prediction = twin.predict(changed)
+    assert best.row.energy_uj == pytest.approx(prediction.energy_uj, rel=1e-12)
+    assert best.row.time_us == pytest.approx(prediction.time_us, rel=1e-12)
+    assert best.gain.low < best.time_ratio < best.gain.high
+    # The same network at the same prices: most of the error is shared.
+    alone = prediction.certainty.time_us
+    assert best.gain.high / best.gain.low < alone.high / alone.low
+    assert best.rests_on and say_best(thrifty).startswith("cheapest change that meets them")
+
+
+def test_no_limit_and_no_effort_are_refused(ad) -> None:
+    with pytest.raises(UsageError, match="no limit to meet"):
+        twin.advise(ad)
+    with pytest.raises(UsageError, match="accepted: setting, rebuild"):
+        twin.advise(ad, max_ms=1, efforts=("magic",))
+
+
+def test_what_nothing_meets_has_a_nearest(ad) -> None:
+    advice = twin.advise(ad, max_ms="1us", efforts=("setting",))
+    assert advice.best is None and not advice.met
+    assert advice.nearest is None or excess(advice.nearest.row, advice.limits) < excess(
+        advice.before, advice.limits)
+    assert all(len(pair.settings) == 2 for pair in advice.pairs)
+
+
+def test_limits_that_are_met_need_no_change(ad) -> None:
+    advice = twin.advise(ad, max_ms="1s", efforts=("setting",), pairs=False)
+    assert advice.met and not advice.pairs
+
+
+def test_candidates_come_by_effort_and_none_is_a_build_of_ours(ad) -> None:
+    found = sort_candidates(ad)
+    assert tuple(found) == EFFORTS
+    values = [value for one, value in found["rebuild"] if one.path == "runtime"]
+    assert values and not any(value.startswith("firmware") for value in values)
+    assert {one.path for one, _ in found["retraining"]} >= {"network.width", "network.prune"}
+
+
+def test_excess_sums_what_is_above_and_knows_the_nearest_below() -> None:
+    limits = Limits(max_time_us=10.0, max_ram_bytes=100)
+    assert excess(Row(inputs=(), time_us=20.0, ram_bytes=50), limits) == pytest.approx(0.6931, 1e-3)
+    assert excess(Row(inputs=(), time_us=5.0, ram_bytes=90), limits) == pytest.approx(-0.1054, 1e-3)
+    assert excess(Row(inputs=(), ram_bytes=90), limits) == 1.0
+
+
+def test_the_command_says_it_and_check_ends_with_it(thrifty) -> None:
+    limit = str(thrifty.limits.max_energy_uj)
+    words = ("ad", "-b", "nucleo_h7a3zi_q", "--max-uj", limit)
+    told = CliRunner().invoke(app, ["advise", *words, "--effort", "setting", "--json"])
+    document = json.loads(told.stdout)
+    assert told.exit_code == 0 and document["best"]["settings"] == dict(thrifty.best.settings)
+    checked = CliRunner().invoke(app, ["check", *words])
+    assert checked.exit_code == 1
+    assert checked.stdout.splitlines()[-1].startswith("advice  cheapest change that meets them")
+    silent = CliRunner().invoke(app, ["check", *words, "--no-advice"])
+    assert silent.exit_code == 1 and "advice" not in silent.stdout

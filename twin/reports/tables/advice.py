@@ -1,0 +1,106 @@
+"""Advice as a report: what meets the limits, at what effort, and how sure that is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from calibration.fitting.intervals import Interval
+from hwmodels.quantities import format_energy, format_frequency, format_size, format_time
+from twin.reports.tables.layout import add_row, new_table
+from twin.reports.tables.limits import format_chance
+from twin.reports.tables.studies import WORDS, describe_limits
+from twin.studies.advice import Advice, Change
+
+SHOWN = 12
+"""Changes shown."""
+
+
+def advice_report(advice: Advice) -> RenderableType:
+    """Return the answer in a sentence, the changes as a table, and what they rest on."""
+    parts: list[RenderableType] = [Text(line) for line in summarise_advice(advice)]
+    shown = [*advice.changes[:SHOWN], *advice.pairs[:SHOWN]]
+    if shown:
+        parts += [Text(""), _change_table(shown)]
+        notes = ["x: after over before, with the 90 % interval of the time; shared errors cancel",
+                 *dict.fromkeys(f"costs: {one.costs}" for one in shown if one.costs),
+                 *dict.fromkeys(f"rests on {one.rests_on}" for one in shown if one.rests_on)]
+        parts += [Text(""), *(Text(note, style="dim") for note in notes)]
+    if advice.refused:
+        parts.append(Text(f"{len(advice.refused)} more changes cannot be: --json says why",
+                          style="dim"))
+    return Group(*parts)
+
+
+def summarise_advice(advice: Advice) -> list[str]:
+    """Say how it is, and what would do; the last line is the advice."""
+    deployment, before = advice.deployment, advice.before
+    clock = format_frequency(before.clock_hz)
+    lines = [f"{deployment.graph.name} on {before.board}, {before.runtime}, {clock}: "
+             f"{describe_figures(advice, None)}; limits {describe_limits(advice.limits)}: "
+             + ("met" if before.met else "not met: " + ", ".join(
+                 WORDS[name] for name in before.violations))
+             + (f" (met with {format_chance(before.probability)})"
+                if before.probability is not None else "")]
+    return [*lines, say_best(advice)]
+
+
+def say_best(advice: Advice) -> str:
+    """Say the best change in one sentence."""
+    if advice.best is not None:
+        best = advice.best
+        kind = "pair" if len(best.settings) > 1 else "change"
+        return (f"cheapest {kind} that meets {'them' if not advice.met else 'them more surely'}: "
+                f"{best.words} ({best.effort}): {describe_figures(advice, best)}"
+                f"{_chance(best)}{f'; {best.costs}' if best.costs else ''}")
+    if advice.met:
+        return "no change is needed"
+    if advice.nearest is None:
+        return "no change that was tried comes nearer to them"
+    near = advice.nearest
+    return (f"nothing that was tried meets them; nearest: {near.words} ({near.effort}): "
+            f"{describe_figures(advice, near)}{_chance(near)}")
+
+
+def describe_figures(advice: Advice, change: Change | None) -> str:
+    """List the figures limits are of, and the time and energy always."""
+    row = advice.before if change is None else change.row
+    told = [format_time(row.time_us)]
+    if row.energy_uj is not None or advice.limits.max_energy_uj is not None:
+        told.append(f"energy {format_energy(row.energy_uj)}" if row.energy_uj is None
+                    else format_energy(row.energy_uj))
+    if advice.limits.max_ram_bytes is not None:
+        told.append(f"{format_size(row.ram_bytes)} of RAM")
+    if advice.limits.max_flash_bytes is not None:
+        told.append(f"{format_size(row.flash_bytes)} of flash")
+    return ", ".join(told)
+
+
+def _chance(change: Change) -> str:
+    chance = change.row.probability
+    return "" if chance is None else f", met with {format_chance(chance)}"
+
+
+def _change_table(changes: Sequence[Change]) -> RenderableType:
+    headers = ("change", "effort", "time", "x", "energy", "x", "meets")
+    table = new_table(headers, headers[2:])
+    table.padding = (0, 1, 0, 0)
+    for one in changes:
+        row = one.row
+        words = "\n".join(f"{path}={value}" for path, value in one.settings)
+        add_row(table, (
+            words, one.effort, format_time(row.time_us), _ratio(one.time_ratio, one.gain),
+            "?" if row.energy_uj is None else format_energy(row.energy_uj),
+            _ratio(one.energy_ratio, None),
+            format_chance(row.probability) or ("yes" if row.met else "no")),
+            style="" if row.met else "dim")
+    return table
+
+
+def _ratio(ratio: float | None, gain: Interval | None) -> str:
+    if ratio is None:
+        return ""
+    about = "" if gain is None else f" {gain.low:.2f}-{gain.high:.2f}"
+    return f"{ratio:.2f}{about}"
