@@ -107,6 +107,9 @@ EVENTS: Mapping[str, Event] = {name: Event(
 COPYING = "copying"
 """Place of what a core loses, and issues, in code that only copies: im2col, padding, layout."""
 
+EXACT = 64
+"""Exposed shares are rounded to 1/64, so that sums of counts are exact."""
+
 ISSUE_EVENTS = tuple(name for name, event in EVENTS.items() if event.unit == "issue slots")
 """Events priced at one core cycle per slot."""
 
@@ -161,13 +164,18 @@ class Counts:
 _ORDER = {name: position for position, name in enumerate(EVENTS)}
 
 
+def order_of(event: str, place: str, operand: str) -> tuple[int, str, str]:
+    """Return where a line stands among merged ones."""
+    return _ORDER[event], place, operand
+
+
 def merge_counts(parts: Iterable[Counts]) -> Counts:
     """Add counts, merging lines of the same event, place and operand, in a fixed order."""
     groups: dict[tuple[str, str, str], list[CountLine]] = {}
     for part in parts:
         for line in part.lines:
             groups.setdefault((line.event, line.place, line.operand), []).append(line)
-    keys = sorted(groups, key=lambda key: (_ORDER[key[0]], key[1], key[2]))
+    keys = sorted(groups, key=lambda key: order_of(*key))
     return Counts(tuple(_add_lines(groups[key]) for key in keys))
 
 

@@ -12,13 +12,26 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from hwmodels.board.facts import Board
-from hwmodels.cache.set_associative import AccessCounts, CacheState
+from hwmodels.cache.set_associative import CacheState
 from hwmodels.core.file import load_core
 from hwmodels.core.schedule import BlockCounts, count_block
-from hwmodels.counts import COPYING, Bill, BillLine, CountLine, Counts, Prices, merge_counts
+from hwmodels.counts import (
+    COPYING,
+    EXACT,
+    Bill,
+    BillLine,
+    CountLine,
+    Counts,
+    Prices,
+    merge_counts,
+)
 from hwmodels.kernel import Kernel
 from hwmodels.paths.code import CodePath
-from hwmodels.paths.data import EXACT, DataPath
+from hwmodels.paths.data import DataPath
+from hwmodels.paths.exposure import expose, to_counts
+from hwmodels.paths.sheet import lay_out
+from hwmodels.paths.timing import read_timing
+from hwmodels.paths.traffic import CodeTraffic, KernelTraffic
 
 if TYPE_CHECKING:
     from hwmodels.bus.contention import Load
@@ -26,32 +39,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KernelRun:
-    """What one kernel did.
-
-    Parameters
-    ----------
-    counts : Counts
-        Events.
-    instructions, loads, stores, vector_instructions, mac_lanes : int
-        Totals over the kernel's blocks.
-    cache_accesses, cache_misses : int
-        Data-cache lines looked up and filled.
-    data : AccessCounts
-        Per operand.
-    lower : tuple of (str, AccessCounts)
-        Per operand in caches below, by name.
-    """
+    """What one kernel did: its traffic, and the events that is at a board's clocks and waits."""
 
     counts: Counts
-    instructions: int
-    loads: int
-    stores: int
-    vector_instructions: int
-    mac_lanes: int
-    cache_accesses: int
-    cache_misses: int
-    data: AccessCounts
-    lower: tuple[tuple[str, AccessCounts], ...] = ()
+    traffic: KernelTraffic
 
 
 def simulate(kernels: Sequence[Kernel], board: Board, *, code_address: int, code_memory: str,
@@ -80,10 +71,32 @@ def simulate(kernels: Sequence[Kernel], board: Board, *, code_address: int, code
 
     Notes
     -----
-    Instructions come from scheduled blocks, data from the access nests. How much of a line the
-    in-order core waits for is said in `hwmodels.paths.data`, what becomes of its instructions in
-    `hwmodels.paths.code`, what other masters cost in `hwmodels.bus.contention`. Code and data of a
-    unified cache share its lines.
+    Instructions come from scheduled blocks, data from the access nests. What of either the
+    in-order core waits for is said in `hwmodels.paths.exposure`, what other masters cost in
+    `hwmodels.bus.contention`. Code and data of a unified cache share its lines.
+    """
+    traffic = count_traffic(kernels, board, code_address=code_address, code_memory=code_memory,
+                            cold=cold, loads=loads)
+    sheet = lay_out(traffic, board, code_memory)
+    occurred, exposed = expose(sheet, read_timing(board, sheet.places)[None])
+    return tuple(KernelRun(counts=counts, traffic=one) for counts, one in zip(
+        to_counts(sheet, occurred[0], exposed[0]), traffic, strict=True))
+
+
+def count_traffic(kernels: Sequence[Kernel], board: Board, *, code_address: int, code_memory: str,
+                  cold: bool = False, loads: Sequence[Load] = ()) -> tuple[KernelTraffic, ...]:
+    """Run kernels in order and count what is met, nothing of which depends on clocks or waits.
+
+    Parameters
+    ----------
+    kernels, board, code_address, code_memory, cold, loads
+        As for `simulate`. Clocks and waits of the board matter where there are loads, and to
+        caches that stop allocating for streams of stores.
+
+    Returns
+    -------
+    tuple of KernelTraffic
+        One per kernel.
     """
     if loads:
         from hwmodels.bus.contention import check_loads
@@ -95,13 +108,13 @@ def simulate(kernels: Sequence[Kernel], board: Board, *, code_address: int, code
     data = DataPath(board, states)
     issued = [[count_block(block, timing) for block in kernel.blocks if block.trips]
               for kernel in kernels]
-    runs: list[KernelRun] = []
+    done: list[KernelTraffic] = []
     # Fetching comes first: code and data of a unified cache share its lines.
     for warming in (False,) if cold else (True, False):
         shared = () if warming else tuple(loads)
-        runs = [_run_kernel(kernel, blocks, code.fetch(kernel, timing), code, data, shared)
+        done = [_run_kernel(kernel, blocks, code.fetch(kernel, timing), data, shared)
                 for kernel, blocks in zip(kernels, issued, strict=True)]
-    return tuple(runs)
+    return tuple(done)
 
 
 def run_until(kernels: Sequence[Kernel], board: Board, *, code_address: int, code_memory: str,
@@ -162,8 +175,8 @@ def add_background(bill: Bill, board: Board, prices: Prices) -> Bill:
     return Bill((*bill.lines, *extra))
 
 
-def _run_kernel(kernel: Kernel, blocks: Sequence[BlockCounts], fetched: Sequence[CountLine],
-                code: CodePath, data: DataPath, loads: Sequence[Load]) -> KernelRun:
+def _run_kernel(kernel: Kernel, blocks: Sequence[BlockCounts], fetched: CodeTraffic,
+                data: DataPath, loads: Sequence[Load]) -> KernelTraffic:
     lanes = sum(block.mac_lanes for block in blocks)
     issue = merge_counts([Counts(tuple(
         CountLine(event=event, place=COPYING if block.count("copy_issue") else "",
@@ -175,20 +188,14 @@ def _run_kernel(kernel: Kernel, blocks: Sequence[BlockCounts], fetched: Sequence
         from hwmodels.bus.contention import count_waits, list_bursts
 
         bursts = list_bursts(data.board, kernel, data.states)
-    run = data.access(kernel, core_cycles)
-    waits = code.conflicts(kernel, run.counts, core_cycles)
-    if bursts is not None:
-        waits += count_waits(data.board, loads, bursts, core_cycles, run.counts)
-    looked_up = [operand for operand in run.counts.operands if operand.cached]
-    return KernelRun(
-        counts=merge_counts([_split_waste(issue, kernel.useful_macs, lanes),
-                             Counts(run.lines), Counts((*fetched, *waits))]),
+    met = data.access(kernel, core_cycles)
+    return KernelTraffic(
+        issued=_split_waste(issue, kernel.useful_macs, lanes), core_cycles=core_cycles,
         instructions=sum(block.instructions for block in blocks),
         loads=sum(block.loads for block in blocks), stores=sum(block.stores for block in blocks),
         vector_instructions=sum(block.vector_instructions for block in blocks), mac_lanes=lanes,
-        cache_accesses=sum(o.read_touches + o.write_touches for o in looked_up),
-        cache_misses=sum(o.read_misses + o.write_misses for o in looked_up), data=run.counts,
-        lower=run.lower)
+        code=fetched, data=met, waits=() if bursts is None else tuple(
+            count_waits(data.board, loads, bursts, core_cycles, met.counts)))
 
 
 def _split_waste(counts: Counts, useful_macs: int, lanes: int) -> Counts:

@@ -44,7 +44,7 @@ def test_a_cold_walk_refills_every_line_once(h7: Board) -> None:
     waits = line_wait_cycles(h7, h7.memory("flash"), 32)
     assert waits > 0
     assert result.counts.occurred("flash_wait") == lines * waits
-    assert (result.cache_accesses, result.cache_misses) == (256, lines)
+    assert (result.traffic.accesses, result.traffic.misses) == (256, lines)
 
 
 def test_refill_and_wait_together_cost_the_whole_line(h7: Board) -> None:
@@ -98,7 +98,7 @@ def test_lanes_beyond_the_useful_ones_are_waste(h7: Board) -> None:
     result = run(h7, stream(h7, "dtcm", 400, useful_macs=300))
     useful = result.counts.occurred("mac_issue")
     wasted = result.counts.occurred("mac_waste_issue")
-    assert result.mac_lanes == 400
+    assert result.traffic.mac_lanes == 400
     assert wasted / (useful + wasted) == pytest.approx(0.25, abs=0.01)
 
 

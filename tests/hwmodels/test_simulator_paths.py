@@ -6,15 +6,14 @@ from dataclasses import replace
 
 import pytest
 
-from hwmodels.board.facts import Board, Cache, Memory
+from hwmodels.board.facts import Board, Cache
 from hwmodels.board.file import change_board, load_board
 from hwmodels.core.file import load_core
 from hwmodels.core.schedule import count_block
-from hwmodels.counts import Counts, make_bill
+from hwmodels.counts import make_bill
 from hwmodels.isa.instruction import parse_code
 from hwmodels.kernel import Access, Block, Kernel, Loop, Operand
-from hwmodels.paths.code import CodePath
-from hwmodels.paths.data import DataPath, data_cache
+from hwmodels.paths.data import data_cache
 from hwmodels.paths.refill import beat_bytes, clock_ratio, refill_cycles
 from hwmodels.prices import derive_prices
 from hwmodels.simulator import simulate
@@ -208,9 +207,12 @@ def test_a_second_level_serves_only_its_memories():
     assert counted(result, "dcache_read_refill", "sram")[0] == 256
 
 
+FETCHES = ("fetch_wait", "icache_refill")
+
+
 def fetch_waits(board: Board, kernel: Kernel, memory: str) -> float:
-    path = CodePath([kernel], board, board.memory(memory).address, memory, {})
-    return sum(line.exposed for line in path.fetch(kernel, load_core(board.core.model)))
+    result, = run(board, kernel, code=memory)
+    return sum(line.exposed for line in result.counts.lines if line.event in FETCHES)
 
 
 def test_code_without_a_cache_waits_by_hand():
@@ -227,8 +229,8 @@ def test_code_without_a_cache_waits_by_hand():
         7 * ((1 + 38 / 32) * line - (line - first) / 2 - run_cycles), rel=1e-3)
     assert fetch_waits(board, straight, "itcm") == 0
     cached = load_board("nucleo_h723zg")
-    assert {line.event for line in CodePath([straight], cached, 0x08000000, "flash", {}).fetch(
-        straight, load_core("cortex-m7"))} == {"icache_refill"}
+    assert {line.event for line in run(cached, straight, code="flash")[0].counts.lines
+            if line.event in FETCHES} == {"icache_refill"}
 
 
 def test_a_loop_within_the_buffered_line_is_fetched_once():
@@ -250,7 +252,7 @@ def test_counts_of_a_network_do_not_depend_on_the_clock():
                                        for clock in board.clocks))
     kernels = [walk(board, "sram", 32768), walk(board, "flash", 32768, name="other")]
     for one, other in zip(run(board, *kernels), run(slow, *kernels), strict=True):
-        assert one.data == other.data
+        assert one.traffic == other.traffic
 
 
 def test_an_operand_without_accesses_leaves_no_line():
@@ -258,9 +260,8 @@ def test_an_operand_without_accesses_leaves_no_line():
     kernel = walk(board, "sram", 1024)
     extra = Operand(name="unused", role="bias", memory="flash", size_bytes=64,
                     address=board.memory("flash").address)
-    data = DataPath(board, {}).access(replace(kernel, operands=(*kernel.operands, extra)), 1000.0)
-    assert {line.operand for line in data.lines} == {"weights"}
-    assert isinstance(board.memory("sram"), Memory) and Counts(data.lines).lines
+    result, = run(board, replace(kernel, operands=(*kernel.operands, extra)))
+    assert {line.operand for line in result.counts.lines} == {"", "weights"}
 
 
 def test_code_and_data_in_one_bank_conflict():

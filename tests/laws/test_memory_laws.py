@@ -6,58 +6,20 @@ import random
 from dataclasses import replace
 
 import pytest
-from cache_cases import random_kernel
+from made_machines import make_kernel, random_board
 
 from hwmodels.board.facts import Board
 from hwmodels.board.file import change_board, list_boards, load_board
 from hwmodels.bus.contention import Load
 from hwmodels.counts import make_bill
 from hwmodels.errors import BoardError
-from hwmodels.kernel import Block, Kernel
+from hwmodels.kernel import Kernel
 from hwmodels.prices import derive_prices
 from hwmodels.simulator import KernelRun, simulate
 from twin.deployment.deployment import deploy
 from twin.prediction.prediction import predict
 
 CASES = range(25)
-BOARDS = ("nucleo_h7a3zi_q", "stm32h747i_disco", "nucleo_h723zg", "stm32n6570_dk")
-"""With a data cache over SRAM and flash, and a tightly coupled memory beside it."""
-
-
-def random_board(rng: random.Random, **fixed) -> Board:
-    """A shipped board with another data cache, other latencies, wait states and clock."""
-    board = load_board(rng.choice(BOARDS))
-    shape = {"line_bytes": rng.choice((16, 32, 64)), "ways": rng.choice((1, 2, 4, 8)),
-             "replacement": rng.choice(("lru", "plru", "round_robin", "lfsr",
-                                        "global_round_robin")),
-             "write": rng.choice(("back", "through")), "streaming_lines": rng.choice((0, 3)),
-             "critical_word_first": rng.random() < 0.5, **fixed}
-    size = shape["line_bytes"] * shape["ways"] * rng.choice((4, 16, 64))
-    caches = tuple(replace(cache, **{"size_bytes": size, **shape})
-                   if cache.name == board.core.dcache else cache for cache in board.caches)
-    memories = tuple(replace(memory, latency_cycles=float(rng.randint(0, 20)),
-                             wait_states=rng.randint(0, 7) if memory.role == "flash" else 0)
-                     if memory.role in ("sram", "flash") else memory for memory in board.memories)
-    return replace(board, caches=caches, memories=memories)
-
-
-def make_kernel(rng: random.Random, board: Board, accesses: int = 600,
-                memory: str | None = None) -> Kernel:
-    """Random nests whose operands lie in a memory of the board, or in several."""
-    nests, operands = random_kernel(rng, accesses)
-    names = [memory] if memory else [one.name for one in board.memories
-                                     if one.role in ("sram", "tcm")]
-    placed = []
-    for operand in operands:
-        name = rng.choice(names)
-        placed.append(replace(operand, memory=name,
-                              address=board.memory(name).address + operand.address))
-    code = "ldr r4, [r0], #4; adds r5, r4; bne 1b"
-    return Kernel(name=f"k{rng.random()}", family="conv", nests=nests, operands=tuple(placed),
-                  blocks=(Block(name="loop", code=code, trips=accesses, entries=1),),
-                  code_bytes=256)
-
-
 def run(board: Board, *kernels: Kernel, cold: bool = True,
         loads: tuple[Load, ...] = ()) -> tuple[KernelRun, ...]:
     code = dict(board.placement)["code"]
@@ -82,7 +44,7 @@ def test_misses_never_rise_with_more_ways_at_equal_sets_under_lru(case):
     rng = random.Random(case)
     board = random_board(rng, replacement="lru", ways=1)
     kernels = [make_kernel(rng, board) for _ in range(2)]
-    misses = [sum(one.cache_misses for one in run(resized(board, ways), *kernels))
+    misses = [sum(one.traffic.misses for one in run(resized(board, ways), *kernels))
               for ways in (1, 2, 3, 4, 8)]
     assert misses == sorted(misses, reverse=True)
 
@@ -101,8 +63,8 @@ def test_where_sets_hold_all_lines_only_compulsory_misses_remain(case):
         replace(one, ways=1, size_bytes=(1 << 16) * one.line_bytes, replacement="lru")
         if one is cache else one for one in board.caches))
     cold, distinct = run(roomy, kernel)[0], run(boundless, kernel)[0]
-    assert cold.cache_misses == distinct.cache_misses
-    assert run(roomy, kernel, cold=False)[0].cache_misses == 0
+    assert cold.traffic.misses == distinct.traffic.misses
+    assert run(roomy, kernel, cold=False)[0].traffic.misses == 0
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -115,7 +77,7 @@ def test_tightly_coupled_placement_removes_refills(case):
         replace(operand, memory="dtcm", address=operand.address + shift)
         for operand in cached.operands))
     before, after = run(board, cached)[0], run(board, moved)[0]
-    assert after.cache_accesses == 0
+    assert after.traffic.accesses == 0
     assert not [line for line in after.counts.lines if "refill" in line.event
                 and line.event.startswith("dcache")]
     assert cycles(board, after) <= cycles(board, before)
@@ -209,5 +171,5 @@ def test_nothing_is_exposed_that_did_not_occur_and_slower_memory_never_helps(cas
         assert all(line.exposed <= line.occurred for line in one.counts.lines)
         streams = {line.event for line in (*one.counts.lines, *other.counts.lines)}
         if "write_through" not in streams:      # streaming depends on the pace of refills
-            assert one.data == other.data
+            assert one.traffic.data.counts == other.traffic.data.counts
             assert cycles(slower, other) >= cycles(board, one) - 1e-6

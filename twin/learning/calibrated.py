@@ -229,7 +229,7 @@ def apply_calibration(deployment: Deployment, calibration: Calibration) -> Deplo
         Equal in everything but what things cost.
     """
     return apply_factors(
-        deployment, dict(zip(TIME_PRICES, calibration.time.factors.tolist(), strict=True)),
+        deployment, dict(zip(TIME_PRICES, calibration.time.factors, strict=True)),
         {} if calibration.energy is None else
         dict(zip(ENERGY_PRICES, calibration.energy.factors.tolist(), strict=True)))
 
@@ -246,14 +246,14 @@ def apply_factors(deployment: Deployment, time: Mapping[str, float],
         Factors by price, of `TIME_PRICES` and `ENERGY_PRICES`.
     """
     runtime = deployment.runtime
-    efficiency = {family: runtime.efficiency.get(family, 1.0) * time.get(price, 1.0)
+    efficiency = {family: runtime.efficiency.get(family, 1.0) * float(time.get(price, 1.0))
                   for price, families in FAMILIES_OF.items() for family in families}
     return dataclasses.replace(
         deployment,
         runtime=dataclasses.replace(
             runtime, efficiency=efficiency,
             dispatch_cycles=runtime.dispatch_cycles * time.get("call", 1.0)),
-        board=_reprice(deployment.board, time.get("memory", 1.0),
+        board=_reprice(deployment.board, float(time.get("memory", 1.0)),
                        {name: energy.get(name, 1.0) for name in ENERGY_PRICES}))
 
 

@@ -97,9 +97,9 @@ def _price_layer(runtime: Runtime, kernels: Sequence[Kernel], runs: Sequence[Ker
         bill=merge_bills([*bills, make_bill(calls, prices)]),
         counts=merge_counts([*(run.counts for run in runs), calls]),
         kernels=tuple(kernel.name for kernel in kernels),
-        instructions=sum(run.instructions for run in runs),
-        accesses=sum(run.cache_accesses for run in runs),
-        misses=sum(run.cache_misses for run in runs),
+        instructions=sum(run.traffic.instructions for run in runs),
+        accesses=sum(run.traffic.accesses for run in runs),
+        misses=sum(run.traffic.misses for run in runs),
         assumed=any(kernel.assumed for kernel in kernels))
 
 

@@ -14,7 +14,8 @@ from hwmodels.board.facts import Board, Cache
 from hwmodels.cache.set_associative import new_state, simulate_nests
 from hwmodels.kernel import Kernel
 from hwmodels.paths.data import data_cache, data_caches
-from hwmodels.simulator import KernelRun, simulate
+from hwmodels.paths.traffic import KernelTraffic
+from hwmodels.simulator import count_traffic
 from twin.deployment.core import code_address, lower_network
 from twin.deployment.deployment import Deployment
 from twin.errors import UsageError
@@ -130,9 +131,9 @@ def measure_locality(deployment: Deployment, *, cold: bool = False) -> Locality:
                      if not is_alias(layer)))
 
 
-def _sum_lower(runs: Sequence[KernelRun]) -> dict[str, tuple[int, int]]:
+def _sum_lower(runs: Sequence[KernelTraffic]) -> dict[str, tuple[int, int]]:
     sums: dict[str, tuple[int, int]] = {}
-    for name, counts in (one for run in runs for one in run.lower):
+    for name, _, counts in (one for run in runs for one in run.data.lower):
         before = sums.get(name, (0, 0))
         sums[name] = (
             before[0] + counts.total("read_touches") + counts.total("write_touches"),
@@ -165,20 +166,20 @@ def lower_kernels(deployment: Deployment) -> tuple[tuple[Kernel, ...], ...]:
 
 
 def _run(deployment: Deployment, board: Board, groups: Sequence[tuple[Kernel, ...]],
-         cold: bool) -> tuple[KernelRun, ...]:
-    return simulate([kernel for group in groups for kernel in group], board, cold=cold,
-                    code_address=code_address(deployment), code_memory=deployment.code)
+         cold: bool) -> tuple[KernelTraffic, ...]:
+    return count_traffic([kernel for group in groups for kernel in group], board, cold=cold,
+                         code_address=code_address(deployment), code_memory=deployment.code)
 
 
 def _sum_up(board: Board, layer: Any, kernels: Sequence[Kernel],
-            runs: Sequence[KernelRun]) -> LayerLocality:
+            runs: Sequence[KernelTraffic]) -> LayerLocality:
     return LayerLocality(
         index=layer.index, name=layer.name, op=layer.op,
-        accesses=sum(run.cache_accesses for run in runs),
-        misses=sum(run.cache_misses for run in runs),
-        write_backs=sum(run.data.write_backs() for run in runs),
+        accesses=sum(run.accesses for run in runs),
+        misses=sum(run.misses for run in runs),
+        write_backs=sum(run.data.counts.write_backs() for run in runs),
         working_set_bytes=_working_set_bytes(board, kernels),
-        direct=sum(one.reads + one.writes for run in runs for one in run.data.operands
+        direct=sum(one.reads + one.writes for run in runs for one in run.data.counts.operands
                    if not one.cached))
 
 

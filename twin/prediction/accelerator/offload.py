@@ -15,6 +15,7 @@ from dataclasses import replace
 
 from hwmodels.board.facts import Board
 from hwmodels.counts import (
+    EXACT,
     Bill,
     BillLine,
     CountLine,
@@ -26,7 +27,6 @@ from hwmodels.counts import (
 )
 from hwmodels.npu import EpochRun, Npu
 from hwmodels.npu.run import run_epochs
-from hwmodels.paths.data import EXACT
 from twin.deployment.accelerator.plan import plan_of
 from twin.deployment.core import lower_network
 from twin.deployment.costs import (

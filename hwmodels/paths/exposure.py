@@ -1,0 +1,252 @@
+"""What of caches' and memories' work the core waits for, at any clocks and waits, in one go.
+
+A refill of T cycles whose first word comes after F lets a core with critical word first go on for
+min(T - F, c), c being the core's own cycles between two refills of the kernel; a cache that takes
+its lines from a flash that reads ahead waits max(0, 1 + w - c) instead of w. What is left of the
+core's own cycles hides lines written back, which a buffer holds. Occurred is all of it.
+
+Code without a cache is fetched by lines of U bytes into a buffer of one: the line of the cache that
+is switched off, else what the memory delivers at a time. A block of B bytes at any alignment spans
+N = 1 + (B - 2)/U lines. A loop body within the buffered line is fetched once, so a body of at most
+U bytes is fetched with probability (B - 2)/U, and then both its lines each trip. Every block is
+taken to be jumped to; the line jumped into is read from the target on, which leaves out half of
+its other words on average. With e core cycles a pass, s cycles from request to a line's last word
+and f to its first, r of them an access without wait, n lines fetched a pass:
+
+    wait = max(n s - (n/N) (s - f)/2 - e, (n/N) (f - r), 0)
+
+so the next line comes while the last one is run, and a first word is always waited for. That
+uncached reads do not wrap and end with the line is as Cortex-R4 does it (DDI 0363E, 9.3).
+
+A data access meets a fetch in the bank it shares with the code with the share of cycles in which
+the bank serves one, r (code bytes / bus bytes) / cycles, and one of the two then waits r cycles.
+
+Arrays have a row for each timing (`hwmodels.paths.timing`) and a column for each line of counts;
+every element is worked out by itself, so a row does not depend on the others.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hwmodels.counts import EXACT, CountLine, Counts
+from hwmodels.paths.timing import Floats, Places
+from hwmodels.paths.traffic import HALFWORD_BYTES
+
+Numbers = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Steps:
+    """Lines moved, at most one step of each kernel: all may use up the core's own cycles at once.
+
+    Parameters
+    ----------
+    kernels, places : ndarray of int
+        Whose, and between what: a column of fills or of write-backs.
+    events : ndarray of float
+        Lines.
+    lines, waits : ndarray of int
+        Columns counted in; `waits` of wait states, for fills.
+    fills : bool
+        Whether lines are filled for loads, or written back.
+    """
+
+    kernels: Numbers
+    places: Numbers
+    events: Floats
+    lines: Numbers
+    waits: Numbers
+    fills: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Sheet:
+    """Traffic of kernels laid out so that any timing is worked out for all of them at once.
+
+    Parameters
+    ----------
+    places : Places
+        What timing is asked of.
+    kernels : int
+        How many.
+    lines : tuple of (int, str, str, str)
+        Kernel, event, place and operand, kernel by kernel as counts are merged.
+    constant : ndarray of float, (2, raw lines)
+        Occurred and exposed of what no timing changes, zero elsewhere.
+    merges : tuple of (ndarray, ndarray)
+        Raw columns, and columns of `lines` they are added to, in the order of addition.
+    core_cycles, between : ndarray of float, (kernels,)
+        Own cycles, in all and to the next refill.
+    hits, latent, arrays, conflicts : ndarray of float, (columns, rows)
+        Raw column, place and amounts of look-ups, of accesses that wait, of array reads, and of
+        bytes in the bank of the code.
+    code, blocks : ndarray of float, (columns, rows)
+        Lines of code filled; blocks fetched without a cache, by kernel.
+    steps : tuple of Steps
+        In order.
+    kept : ndarray of bool, (lines,)
+        Lines that stand even at nought.
+    whole : tuple of bool
+        Lines that occur in whole numbers.
+    """
+
+    places: Places
+    kernels: int
+    lines: tuple[tuple[int, str, str, str], ...]
+    constant: Floats
+    merges: tuple[tuple[Numbers, Numbers], ...]
+    core_cycles: Floats
+    between: Floats
+    hits: Floats
+    latent: Floats
+    arrays: Floats
+    conflicts: Floats
+    code: Floats
+    blocks: Floats
+    steps: tuple[Steps, ...]
+    kept: NDArray[np.bool_]
+    whole: tuple[bool, ...]
+
+
+def expose(sheet: Sheet, timing: Floats) -> tuple[Floats, Floats]:
+    """Return how often everything occurred, and how much of it was waited for.
+
+    Parameters
+    ----------
+    sheet : Sheet
+        Of `hwmodels.paths.sheet.lay_out`.
+    timing : ndarray of float, (boards, places.width)
+        Of `hwmodels.paths.timing.read_timing`.
+
+    Returns
+    -------
+    occurred, exposed : ndarray of float, (boards, lines)
+        Exposed in 64ths.
+
+    Notes
+    -----
+    Equations are those of the module.
+    """
+    memory, fill, back, hits, code = sheet.places.split(timing)
+    occurred, exposed = (np.repeat(row[None], len(timing), axis=0) for row in sheet.constant)
+    _expose_direct(sheet, memory, hits, occurred, exposed)
+    _expose_lines(sheet, fill, back, memory, occurred, exposed)
+    _expose_code(sheet, code, occurred, exposed)
+    return _merge(sheet, occurred), _merge(sheet, exposed)
+
+
+def _merge(sheet: Sheet, parts: Floats) -> Floats:
+    """Add raw columns of one line, in their order."""
+    sums = np.zeros((len(parts), len(sheet.lines)))
+    for raw, merged in sheet.merges:
+        sums[:, merged] += parts[:, raw]
+    return sums
+
+
+def _whole_64ths(amounts: Floats) -> Floats:
+    floored: Floats = np.floor(amounts * EXACT) / EXACT
+    return floored
+
+
+def _expose_direct(sheet: Sheet, memory: Floats, hits: Floats, occurred: Floats,
+                   exposed: Floats) -> None:
+    """Look-ups, and accesses that go straight to a memory."""
+    ratio, wait_states, latency = memory[:, 0], memory[:, 1], memory[:, 2]
+    column, place, touches = sheet.hits
+    exposed[:, column.astype(int)] = _whole_64ths(touches * hits[:, place.astype(int)])
+    column, place, accesses = sheet.latent
+    at = column.astype(int)
+    occurred[:, at] = np.where(latency[:, place.astype(int)] != 0, accesses, 0.0)
+    exposed[:, at] = occurred[:, at]
+    column, place, reads, accesses = sheet.arrays
+    at, of = column.astype(int), place.astype(int)
+    occurred[:, at] = ratio[:, of] * (reads * wait_states[:, of] + accesses * latency[:, of])
+    exposed[:, at] = _whole_64ths(occurred[:, at])
+
+
+def _expose_lines(sheet: Sheet, fill: Floats, back: Floats, memory: Floats, occurred: Floats,
+                  exposed: Floats) -> None:
+    """Lines filled and written back, each step using up own cycles of its kernel."""
+    left = np.repeat(sheet.core_cycles[None], len(fill), axis=0)
+    of_memory = [sheet.places.memories.index(name) for _, name in sheet.places.fills]
+    for step in sheet.steps:
+        if step.fills:
+            _fill(sheet, step, fill, memory[:, :, of_memory], left, occurred, exposed)
+            continue
+        cost, events = back[:, step.places], step.events
+        hidden = np.minimum(cost, left[:, step.kernels] / events)
+        left[:, step.kernels] -= hidden * events
+        occurred[:, step.lines] = events
+        exposed[:, step.lines] = _whole_64ths(np.where(
+            cost != 0, events * (1 - hidden / np.where(cost != 0, cost, 1.0)), 0.0))
+
+
+def _fill(sheet: Sheet, step: Steps, fill: Floats, memory: Floats, left: Floats,
+          occurred: Floats, exposed: Floats) -> None:
+    """Lines filled for loads: beats, and wait states apart."""
+    whole, waits, first, ahead = (fill[:, column, step.places] for column in range(4))
+    ratio, wait_states = (memory[:, column, step.places] for column in range(2))
+    events, between = step.events, sheet.between[step.kernels]
+    base = whole - waits
+    waited = np.minimum(waits, np.select(
+        [ahead == 2, ahead == 1],
+        [ratio * np.maximum(0.0, 1 + wait_states - between / ratio), ratio * wait_states], np.inf))
+    most = np.minimum(np.maximum(0.0, base + waited - first), between)
+    hidden = np.where(np.isinf(first), 0.0, np.minimum(most, left[:, step.kernels] / events))
+    left[:, step.kernels] -= hidden * events
+    shown = base + waited - hidden
+    waited = np.minimum(waited, shown)
+    occurred[:, step.lines] = events
+    exposed[:, step.lines] = _whole_64ths(np.where(
+        base != 0, events * (shown - waited) / np.where(base != 0, base, 1.0), 0.0))
+    occurred[:, step.waits] = events * waits
+    exposed[:, step.waits] = np.where(waits != 0, _whole_64ths(events * waited), 0.0)
+
+
+def _expose_code(sheet: Sheet, code: Floats, occurred: Floats, exposed: Floats) -> None:
+    """Instructions: lines filled, or blocks fetched each time; and banks they share with data."""
+    saved, ratio, first, last, line_bytes, beat_bytes = (part[:, None] for part in code.T)
+    column, refills = sheet.code
+    exposed[:, column.astype(int)] = _whole_64ths(refills - (refills - 1) * saved)
+    kernel, column, size, trips, entries, run = sheet.blocks
+    if len(kernel):
+        spanned = 1 + (size - HALFWORD_BYTES) / line_bytes
+
+        def wait(lines: Floats) -> Floats:
+            share = lines / spanned
+            waits: Floats = np.maximum(np.maximum(
+                lines * last - share * (last - first) / 2 - run, share * (first - ratio)), 0.0)
+            return waits
+
+        again = np.where(size > line_bytes, spanned, 2 * (size - HALFWORD_BYTES) / line_bytes)
+        waits = np.where(last <= 1.0, 0.0,
+                         entries * wait(spanned) + (trips - entries) * wait(again))
+        ends = np.flatnonzero(np.diff(kernel, append=-1)) + 1
+        for begin, end in zip([0, *ends[:-1]], ends, strict=True):
+            at = int(column[begin])
+            occurred[:, at] = [math.fsum(row) for row in waits[:, begin:end].tolist()]
+            exposed[:, at] = _whole_64ths(occurred[:, at])
+    column, fetched, cycles, accesses, same = sheet.conflicts
+    if len(column):
+        at = column.astype(int)
+        busy = np.minimum(1.0, ratio * fetched / beat_bytes / cycles)
+        occurred[:, at] = accesses * same * busy * ratio
+        exposed[:, at] = _whole_64ths(occurred[:, at])
+
+
+def to_counts(sheet: Sheet, occurred: Floats, exposed: Floats) -> tuple[Counts, ...]:
+    """Return one board's row of `expose` as counts, one of each kernel."""
+    lines: list[list[CountLine]] = [[] for _ in range(sheet.kernels)]
+    stands = sheet.kept | (occurred != 0)
+    for (kernel, event, place, operand), one, shown, keep, whole in zip(
+            sheet.lines, occurred.tolist(), exposed.tolist(), stands.tolist(), sheet.whole,
+            strict=True):
+        if keep:
+            lines[kernel].append(CountLine(event=event, place=place, operand=operand,
+                                           occurred=int(one) if whole else one, exposed=shown))
+    return tuple(Counts(tuple(own)) for own in lines)

@@ -1,0 +1,155 @@
+"""What kernels ask of caches and memories: counted once, whatever clocks, waits and prices are.
+
+It depends on instructions, addresses and the geometry of caches and memories alone. What of it
+stretches the run is `hwmodels.paths.exposure`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from hwmodels.cache.set_associative import AccessCounts, OperandCounts, OwnerCounts
+from hwmodels.counts import CountLine, Counts
+
+HALFWORD_BYTES = 2
+"""Instructions of T32 begin at multiples of it; a narrow one is that long."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DirectBlock:
+    """A block of instructions that no cache holds.
+
+    Parameters
+    ----------
+    size_bytes : int
+        Of its code.
+    trips, entries : int
+        As of `hwmodels.kernel.Block`.
+    pass_cycles : float
+        Of the core, each pass.
+    """
+
+    size_bytes: int
+    trips: int
+    entries: int
+    pass_cycles: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CodeTraffic:
+    """Instructions fetched for one call.
+
+    Parameters
+    ----------
+    misses : int
+        Lines of the cache filled.
+    blocks : tuple of DirectBlock
+        Fetched without a cache.
+    fetched_bytes : int
+        Of code over all passes, where data in the same memory may meet it; else 0.
+    shared : tuple of float
+        Of each operand, probability that one of its bytes is in the bank of one of the code.
+    """
+
+    misses: int = 0
+    blocks: tuple[DirectBlock, ...] = ()
+    fetched_bytes: int = 0
+    shared: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DataTraffic:
+    """What a kernel's loads and stores did.
+
+    Parameters
+    ----------
+    counts : AccessCounts
+        Per operand and owner, in the cache each operand looks up first.
+    lower : tuple of (str, str, AccessCounts)
+        Caches below that were looked up, each with the one above it.
+    array_reads : tuple of int
+        Of each operand: reads of its memory's array through the one-line buffer; all its reads
+        where there is none.
+    """
+
+    counts: AccessCounts
+    lower: tuple[tuple[str, str, AccessCounts], ...] = ()
+    array_reads: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KernelTraffic:
+    """What one kernel did, nothing priced.
+
+    Parameters
+    ----------
+    issued : Counts
+        Events of the core itself.
+    core_cycles : float
+        Their sum, which can hide waiting.
+    instructions, loads, stores, vector_instructions, mac_lanes : int
+        Totals over the kernel's blocks.
+    waits : tuple of CountLine
+        For other masters; with them it is of one setting of clocks alone.
+    """
+
+    issued: Counts
+    core_cycles: float
+    instructions: int
+    loads: int
+    stores: int
+    vector_instructions: int
+    mac_lanes: int
+    code: CodeTraffic
+    data: DataTraffic
+    waits: tuple[CountLine, ...] = ()
+
+    @property
+    def accesses(self) -> int:
+        """Data-cache lines looked up."""
+        return sum(one.read_touches + one.write_touches for one in self.data.counts.operands
+                   if one.cached)
+
+    @property
+    def misses(self) -> int:
+        """Data-cache lines filled."""
+        return sum(one.read_misses + one.write_misses for one in self.data.counts.operands
+                   if one.cached)
+
+
+def to_plain(traffic: KernelTraffic) -> dict[str, Any]:
+    """Return traffic as mappings, lists, numbers and text, which JSON keeps to the last bit."""
+    return dataclasses.asdict(traffic)
+
+
+def from_plain(plain: Mapping[str, Any]) -> KernelTraffic:
+    """Return the traffic `to_plain` was given.
+
+    Raises
+    ------
+    KeyError, TypeError, ValueError, TwinError
+        For anything else.
+    """
+    code, data = plain["code"], plain["data"]
+    return KernelTraffic(**{
+        **plain, "issued": Counts(_lines(plain["issued"]["lines"])),
+        "waits": _lines(plain["waits"]),
+        "code": CodeTraffic(**{**code, "shared": tuple(code["shared"]), "blocks": tuple(
+            DirectBlock(**block) for block in code["blocks"])}),
+        "data": DataTraffic(
+            counts=_accesses(data["counts"]), array_reads=tuple(data["array_reads"]),
+            lower=tuple((name, first, _accesses(counts))
+                        for name, first, counts in data["lower"]))})
+
+
+def _lines(plain: list[Mapping[str, Any]]) -> tuple[CountLine, ...]:
+    return tuple(CountLine(**line) for line in plain)
+
+
+def _accesses(plain: Mapping[str, Any]) -> AccessCounts:
+    return AccessCounts(operands=tuple(OperandCounts(**one) for one in plain["operands"]),
+                        owners=tuple(OwnerCounts(**one) for one in plain["owners"]),
+                        simulated_touches=plain["simulated_touches"])
