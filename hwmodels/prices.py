@@ -48,7 +48,6 @@ from collections.abc import Iterator
 from hwmodels.board.facts import Board, Cache, EventPrice, Memory, Power
 from hwmodels.counts import ISSUE_EVENTS, Price, Prices
 from hwmodels.errors import BoardError
-from hwmodels.paths.data import code_cache, data_cache, lower_cache
 from hwmodels.paths.refill import (
     beat_bytes,
     clock_ratio,
@@ -56,6 +55,7 @@ from hwmodels.paths.refill import (
     refill_cycles,
     write_back_cycles,
 )
+from hwmodels.paths.ways import code_cache, data_cache, lower_cache
 
 PJ_PER_CYCLE = 1000.0
 """pJ of 1 mA/MHz at 1 V: 1e-3 A / 1e6 Hz x 1 V = 1e-9 J."""

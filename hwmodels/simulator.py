@@ -1,5 +1,7 @@
 """The one place that composes parts: kernels through a core, its caches and its memories.
 
+What simulates is imported when something is: where counts are at hand, nothing is.
+
 runs = simulate(kernels, board, ...)      counts per kernel, in order
 bill = make_bill(runs[0].counts, derive_prices(board))
 """
@@ -12,9 +14,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from hwmodels.board.facts import Board
-from hwmodels.cache.set_associative import CacheState
-from hwmodels.core.file import load_core
-from hwmodels.core.schedule import BlockCounts, count_block
 from hwmodels.counts import (
     COPYING,
     EXACT,
@@ -25,16 +24,18 @@ from hwmodels.counts import (
     Prices,
     merge_counts,
 )
-from hwmodels.kernel import Kernel
-from hwmodels.paths.code import CodePath
-from hwmodels.paths.data import DataPath
 from hwmodels.paths.exposure import expose, to_counts
 from hwmodels.paths.sheet import lay_out
 from hwmodels.paths.timing import read_timing
-from hwmodels.paths.traffic import CodeTraffic, KernelTraffic
+from hwmodels.paths.traffic import KernelTraffic
 
 if TYPE_CHECKING:
     from hwmodels.bus.contention import Load
+    from hwmodels.cache.set_associative import CacheState
+    from hwmodels.core.schedule import BlockCounts
+    from hwmodels.kernel import Kernel
+    from hwmodels.paths.data import DataPath
+    from hwmodels.paths.traffic import CodeTraffic
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,6 +99,11 @@ def count_traffic(kernels: Sequence[Kernel], board: Board, *, code_address: int,
     tuple of KernelTraffic
         One per kernel.
     """
+    from hwmodels.core.file import load_core
+    from hwmodels.core.schedule import count_block
+    from hwmodels.paths.code import CodePath
+    from hwmodels.paths.data import DataPath
+
     if loads:
         from hwmodels.bus.contention import check_loads
 
@@ -133,6 +139,11 @@ def run_until(kernels: Sequence[Kernel], board: Board, *, code_address: int, cod
     dict of str to CacheState
         By cache; those nothing has reached yet are missing.
     """
+    from hwmodels.core.file import load_core
+    from hwmodels.core.schedule import count_block
+    from hwmodels.paths.code import CodePath
+    from hwmodels.paths.data import DataPath
+
     timing = load_core(board.core.model)
     states: dict[str, CacheState] = {}
     code = CodePath(kernels, board, code_address, code_memory, states)

@@ -6,6 +6,7 @@ No test is decided by how fast the machine is: examples have no deadline, lines 
 from __future__ import annotations
 
 import os
+import tempfile
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -14,6 +15,9 @@ settings.register_profile("any machine", deadline=None,
                           suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("any machine")
 os.environ["TWIN_PATIENCE"] = "100"
+
+_counts = tempfile.TemporaryDirectory(prefix="twin-counts-")
+os.environ.setdefault("TWIN_COUNTS", _counts.name)  # What tests count is not kept for the user.
 
 MAY_SKIP = "TWIN_MODELS"
 """A reason that names it is one: those model files are the user's."""

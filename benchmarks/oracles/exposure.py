@@ -10,9 +10,8 @@ import math
 
 from hwmodels.board.facts import Board, Cache, Memory
 from hwmodels.board.memory import sequential_wait_cycles
-from hwmodels.cache.set_associative import AccessCounts, OperandCounts, OwnerCounts
+from hwmodels.cache.counts import AccessCounts, OperandCounts, OwnerCounts
 from hwmodels.counts import EXACT, CountLine, Counts, merge_counts
-from hwmodels.paths.data import code_cache, data_cache, is_unified, lower_cache
 from hwmodels.paths.refill import (
     beat_bytes,
     clock_ratio,
@@ -22,6 +21,7 @@ from hwmodels.paths.refill import (
     write_back_cycles,
 )
 from hwmodels.paths.traffic import HALFWORD_BYTES, DataTraffic, DirectBlock, KernelTraffic
+from hwmodels.paths.ways import code_cache, data_cache, is_unified, lower_cache
 
 
 def expose_kernel(traffic: KernelTraffic, board: Board, code_memory: str) -> Counts:

@@ -14,8 +14,8 @@ import numpy as np
 
 from calibration.errors import MeasurementError
 from hwmodels.board.facts import Board, Cache, Memory
-from hwmodels.paths.data import code_cache, data_cache
 from hwmodels.paths.refill import clock_ratio, line_wait_cycles
+from hwmodels.paths.ways import code_cache, data_cache
 from hwmodels.prices import derive_prices
 
 SCALE = 64

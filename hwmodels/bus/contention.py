@@ -25,12 +25,13 @@ from hwmodels.bus.bursts import HELD, merge_streams
 from hwmodels.bus.events import BusRun, build_interconnect, make_slave, simulate_bus
 from hwmodels.bus.interconnect import Interconnect, Master, Stream
 from hwmodels.bus.waiting import Demand, expect_waits
-from hwmodels.cache.set_associative import AccessCounts, CacheState, new_state
+from hwmodels.cache.counts import AccessCounts
+from hwmodels.cache.set_associative import CacheState, new_state
 from hwmodels.cache.touches import BYPASS, HIT, Touches, visit_touches
 from hwmodels.counts import CountLine
 from hwmodels.errors import BoardError
 from hwmodels.kernel import Kernel
-from hwmodels.paths.data import data_cache
+from hwmodels.paths.ways import data_cache
 
 MOST_BURSTS = 1 << 17
 """Bursts of a kernel that are run; the rest is taken to wait like them."""

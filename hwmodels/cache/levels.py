@@ -8,7 +8,8 @@ from dataclasses import replace
 import numpy as np
 
 from hwmodels.board.facts import Board, Cache
-from hwmodels.cache.set_associative import AccessCounts, CacheState, OperandCounts, OwnerCounts
+from hwmodels.cache.counts import AccessCounts, OperandCounts, OwnerCounts
+from hwmodels.cache.set_associative import CacheState
 from hwmodels.cache.touches import (
     BYPASS,
     HIT,

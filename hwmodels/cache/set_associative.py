@@ -9,12 +9,13 @@ A line buffer is a cache of one line: `line_buffer_of(memory)`.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from hwmodels.board.facts import Cache, Memory
 from hwmodels.board.policies import MOST_TREE_WAYS, POLICIES, policy_of
+from hwmodels.cache.counts import AccessCounts, OperandCounts, OwnerCounts
 from hwmodels.errors import BoardError, KernelError, did_you_mean
 from hwmodels.kernel import Nest, Operand
 from hwmodels.nest.program import (
@@ -71,94 +72,6 @@ class CacheState:
     def __hash__(self) -> int:
         """Hash what equality compares."""
         return hash((self.shape, self.owners, self.words.tobytes()))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OperandCounts:
-    """What one operand's accesses met.
-
-    Parameters
-    ----------
-    operand, role, memory : str
-        As the kernel names them.
-    cached : bool
-        Whether the cache was looked up; if not, touches and misses are zero.
-    reads, writes : int
-        Accesses.
-    read_bytes, write_bytes : int
-        Bytes they move.
-    read_touches, write_touches : int
-        Lines looked up: one or more per access.
-    read_misses, write_misses : int
-        Lines filled for a load, for a store.
-    write_bypasses : int
-        Store touches that missed and did not allocate.
-    write_throughs : int
-        Store touches passed on to memory: bypasses, and under write-through all of them.
-    """
-
-    operand: str
-    role: str
-    memory: str
-    cached: bool
-    reads: int = 0
-    writes: int = 0
-    read_bytes: int = 0
-    write_bytes: int = 0
-    read_touches: int = 0
-    write_touches: int = 0
-    read_misses: int = 0
-    write_misses: int = 0
-    write_bypasses: int = 0
-    write_throughs: int = 0
-
-    @property
-    def hits(self) -> int:
-        """Touches that found their line."""
-        return (self.read_touches + self.write_touches - self.read_misses - self.write_misses
-                - self.write_bypasses)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OwnerCounts:
-    """Lines that left the cache, by the memory and role of who filled or last wrote them."""
-
-    memory: str
-    role: str
-    evictions: int
-    write_backs: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AccessCounts:
-    """What a kernel's accesses did in one cache.
-
-    Parameters
-    ----------
-    operands : tuple of OperandCounts
-        In the order of the kernel's operands.
-    owners : tuple of OwnerCounts
-        Those with an eviction; owners may come from earlier kernels.
-    simulated_touches : int
-        Look-ups the simulation needed to make: its cost, no property of the kernel; not compared.
-    """
-
-    operands: tuple[OperandCounts, ...]
-    owners: tuple[OwnerCounts, ...] = ()
-    simulated_touches: int = field(default=0, compare=False, repr=False)
-
-    def total(self, field: str) -> int:
-        """Sum a field of `OperandCounts` (or "hits") over the operands."""
-        return sum(getattr(operand, field) for operand in self.operands)
-
-    @property
-    def evictions(self) -> int:
-        """Valid lines that had to leave."""
-        return sum(owner.evictions for owner in self.owners)
-
-    def write_backs(self, memory: str | None = None) -> int:
-        """Dirty lines written back, to one memory or to all."""
-        return sum(owner.write_backs for owner in self.owners if memory in (None, owner.memory))
 
 
 def line_buffer_of(memory: Memory) -> Cache:

@@ -16,8 +16,9 @@ from hwmodels.core.schedule import count_block
 from hwmodels.core.timing import CoreTiming
 from hwmodels.isa.instruction import parse_code
 from hwmodels.kernel import Access, Block, Kernel, Loop, Operand
-from hwmodels.paths.data import code_cache, run_nests
+from hwmodels.paths.data import run_nests
 from hwmodels.paths.traffic import HALFWORD_BYTES, CodeTraffic, DirectBlock
+from hwmodels.paths.ways import code_cache
 
 
 class CodePath:

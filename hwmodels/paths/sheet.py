@@ -9,12 +9,12 @@ from typing import TypeVar
 import numpy as np
 
 from hwmodels.board.facts import Board, Cache
-from hwmodels.cache.set_associative import OperandCounts, OwnerCounts
+from hwmodels.cache.counts import OperandCounts, OwnerCounts
 from hwmodels.counts import order_of
-from hwmodels.paths.data import data_cache, lower_cache
 from hwmodels.paths.exposure import Sheet, Steps
 from hwmodels.paths.timing import Floats, Places
 from hwmodels.paths.traffic import KernelTraffic
+from hwmodels.paths.ways import data_cache, lower_cache
 
 Thing = TypeVar("Thing", bound=Hashable)
 

@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 
 from hwmodels.board.facts import Board, Cache, Memory
 from hwmodels.board.memory import sequential_wait_cycles
-from hwmodels.paths.data import code_cache, is_unified
 from hwmodels.paths.refill import (
     beat_bytes,
     clock_ratio,
@@ -22,6 +21,7 @@ from hwmodels.paths.refill import (
     refill_cycles,
     write_back_cycles,
 )
+from hwmodels.paths.ways import code_cache, is_unified
 
 MEMORY_COLUMNS = ("ratio", "wait_states", "latency_cycles")
 """Of a memory: core cycles in one of its own, and both of `Memory`."""

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from hwmodels.cache.set_associative import AccessCounts, OperandCounts, OwnerCounts
+from hwmodels.cache.counts import AccessCounts, OperandCounts, OwnerCounts
 from hwmodels.counts import CountLine, Counts
 
 HALFWORD_BYTES = 2

@@ -13,8 +13,8 @@ from hwmodels.core.schedule import count_block
 from hwmodels.counts import make_bill
 from hwmodels.isa.instruction import parse_code
 from hwmodels.kernel import Access, Block, Kernel, Loop, Operand
-from hwmodels.paths.data import data_cache
 from hwmodels.paths.refill import beat_bytes, clock_ratio, refill_cycles
+from hwmodels.paths.ways import data_cache
 from hwmodels.prices import derive_prices
 from hwmodels.simulator import simulate
 

@@ -24,8 +24,8 @@ from calibration.measurement.quality import (
 from hwmodels.board.facts import Board
 from hwmodels.core.file import load_core
 from hwmodels.counts import CAUSE_GROUPS
-from hwmodels.paths.data import data_cache
 from hwmodels.paths.refill import line_wait_cycles
+from hwmodels.paths.ways import data_cache
 from hwmodels.prices import derive_prices
 from twin.network.graph import Graph
 from twin.network.operators import bytes_moved, layer_macs

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from hwmodels.board.facts import Board
@@ -302,10 +303,15 @@ class Core:
         """Return the library's kernels of every layer."""
         return lower_on_core(deployment)
 
+    def content(self, deployment: Deployment) -> str:
+        """Nothing: a library's kernels follow from the deployment."""
+        return ""
+
     def price(self, deployment: Deployment, prices: Prices, price_on_core: PriceOnCore, *,
               cold: bool) -> tuple[tuple[LayerCost, ...], tuple[EpochPrediction, ...]]:
         """Price every layer on the core, with what being powered costs meanwhile."""
-        costs = price_on_core(deployment, deployment.target.lower(deployment), prices, cold=cold)
+        costs = price_on_core(deployment, partial(deployment.target.lower, deployment), prices,
+                              cold=cold)
         return tuple(replace(cost, bill=add_background(cost.bill, deployment.board, prices))
                      for cost in costs), ()
 

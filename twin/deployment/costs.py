@@ -29,6 +29,8 @@ class LayerCost:
         Without what being powered costs meanwhile.
     kernels : tuple of str
         Library functions called, or operations of the accelerator.
+    families : tuple of str
+        Of the library functions, the key of a runtime's efficiencies.
     instructions : int
         Executed by the core.
     accesses, misses : int
@@ -47,6 +49,7 @@ class LayerCost:
     misses: int = 0
     assumed: bool = False
     epochs: tuple[str, ...] = ()
+    families: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

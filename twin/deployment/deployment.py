@@ -295,6 +295,9 @@ class Target(Protocol):
     def lower(self, deployment: Deployment) -> tuple[tuple[Kernel, ...], ...]:
         """Return the core's kernels, one tuple per layer; of an alias none."""
 
+    def content(self, deployment: Deployment) -> str:
+        """Return what kernels depend on besides the deployment, as a hash or nothing."""
+
     def price(self, deployment: Deployment, prices: Prices, price_on_core: PriceOnCore, *,
               cold: bool) -> tuple[tuple[LayerCost, ...], tuple[EpochPrediction, ...]]:
         """Return what every layer costs, and the accelerator's epochs."""

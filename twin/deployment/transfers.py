@@ -16,7 +16,7 @@ from hwmodels.board.facts import Board, Dma, Memory
 from hwmodels.bus.contention import Load, check_loads
 from hwmodels.bus.transfer import copy_cycles
 from hwmodels.counts import CountLine, Counts
-from hwmodels.paths.data import data_cache
+from hwmodels.paths.ways import data_cache
 from twin.deployment.changes import LOAD_KEYS, ChangeLoad
 from twin.deployment.memories import align
 from twin.errors import UsageError

@@ -15,3 +15,9 @@ class Image(Core):
         from twin.image.read.network import read_network
 
         return read_network(deployment)
+
+    def content(self, deployment: Deployment) -> str:
+        """Build the image where it is not, and return its hash."""
+        from twin.image.read.network import identify_image
+
+        return identify_image(deployment)

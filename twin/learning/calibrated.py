@@ -42,7 +42,6 @@ from hwmodels.board.facts import Board, EventPrice
 from hwmodels.counts import ISSUE_EVENTS, Bill
 from hwmodels.prices import derive_prices
 from hwmodels.quantities import format_energy
-from twin.deployment.core import lower_network
 from twin.deployment.deployment import Deployment
 from twin.errors import UsageError
 from twin.learning.tally import (
@@ -462,9 +461,8 @@ def _name_kind(band: Band, sd: float, missing: float) -> Band:
 
 def price_cycles(prediction: Prediction) -> np.ndarray:
     """Return cycles by layer and time price, shape (layers, time prices)."""
-    groups = lower_network(prediction.deployment)
     cycles = np.zeros((len(prediction.layers), len(TIME_PRICES)))
-    for row, layer, kernels in zip(cycles, prediction.layers, groups, strict=True):
+    for row, layer in zip(cycles, prediction.layers, strict=True):
         for line in layer.bill.lines:
             if _waits(line.event):
                 row[TIME_PRICES.index("memory")] += line.cycles
@@ -472,10 +470,9 @@ def price_cycles(prediction: Prediction) -> np.ndarray:
                 row[TIME_PRICES.index("call")] += line.cycles
             elif line.event in CORE_EVENTS:
                 # kernels of one layer that belong to several families share its work evenly
-                for kernel in kernels:
-                    price = TIME_PRICES.index(price_of_family(family_of(kernel.family,
-                                                                        line.place)))
-                    row[price] += line.cycles / len(kernels)
+                for family in layer.families:
+                    price = TIME_PRICES.index(price_of_family(family_of(family, line.place)))
+                    row[price] += line.cycles / len(layer.families)
     return cycles
 
 

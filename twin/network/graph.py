@@ -203,3 +203,29 @@ class Graph:
                 described.append(f"x{layer.repeats}")
             digest.update("|".join(described).encode())
         return digest.hexdigest()[:12]
+
+    @cached_property
+    def content_id(self) -> str:
+        """Hash of everything but names: equal for the same tensors, constants and layers."""
+        digest = hashlib.sha256()
+
+        def add(*things: object) -> None:
+            for thing in things:
+                if isinstance(thing, np.ndarray):
+                    digest.update(f"{thing.shape}{thing.dtype}".encode())
+                    digest.update(np.ascontiguousarray(thing).tobytes())
+                else:
+                    digest.update(repr(thing).encode())
+                digest.update(b";")
+
+        add(self.source, self.inputs, self.outputs)
+        for tensor in self.tensors:
+            add(tensor.shape, tensor.dtype, tensor.data)
+            if (scaled := tensor.quantization) is not None:
+                add(np.array(scaled.scales), np.array(scaled.zero_points), scaled.axis)
+        for layer in self.layers:
+            add(layer.index, layer.op, layer.inputs, layer.outputs, layer.window,
+                layer.activation, layer.groups, layer.assumed, layer.repeats)
+            for name, value in layer.options:
+                add(name, value)
+        return digest.hexdigest()

@@ -14,7 +14,7 @@ from hwmodels.cache.touches import BYPASS, HIT, Touches, visit_touches
 from hwmodels.core.file import load_core
 from hwmodels.core.schedule import count_block
 from hwmodels.kernel import Kernel, count_accesses
-from hwmodels.paths.data import data_cache
+from hwmodels.paths.ways import data_cache
 from hwmodels.simulator import run_until
 from twin.deployment.core import code_address, lower_network
 from twin.deployment.deployment import Deployment

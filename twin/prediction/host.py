@@ -16,12 +16,13 @@ from hwmodels.counts import (
     merge_bills,
     merge_counts,
 )
-from hwmodels.kernel import Kernel
+from hwmodels.paths.exposure import expose, to_counts
+from hwmodels.paths.timing import read_timing
+from hwmodels.paths.traffic import KernelTraffic
 from hwmodels.prices import derive_prices
-from hwmodels.simulator import KernelRun, simulate
-from twin.deployment.core import code_address
 from twin.deployment.costs import LayerCost
 from twin.deployment.deployment import Deployment
+from twin.prediction.structure import Call, Groups, find_structure
 from twin.runtimes import Runtime
 from twin.runtimes.runtime import COPY
 
@@ -51,55 +52,61 @@ def runtime_prices(deployment: Deployment) -> Prices:
     return Prices({**prices.table, **{(p.event, p.place): p for p in added}})
 
 
-def price_on_core(deployment: Deployment, groups: Sequence[tuple[Kernel, ...]], prices: Prices, *,
-                  cold: bool) -> tuple[LayerCost, ...]:
+def price_on_core(deployment: Deployment, groups: Groups, prices: Prices, *, cold: bool,
+                  part: tuple[int, ...] = ()) -> tuple[LayerCost, ...]:
     """Run the kernels of layers one after another on the main core.
 
     Parameters
     ----------
     deployment : Deployment
         For the board, the code's place and the runtime.
-    groups : sequence of tuple of Kernel
-        One per layer; none for an alias.
+    groups : callable
+        Returns the kernels of each layer, none for an alias; called where counts are not kept.
     prices : Prices
         From `runtime_prices`.
     cold : bool
         Caches start empty.
+    part : tuple of int
+        Positions of the layers, where they are some of the network's.
 
     Returns
     -------
     tuple of LayerCost
         One per layer: its kernels and the calls of the runtime.
     """
-    flat = [kernel for group in groups for kernel in group]
-    runs = iter(simulate(flat, deployment.board, code_address=code_address(deployment),
-                         code_memory=deployment.code, cold=cold, loads=deployment.loads))
-    costs = tuple(_price_layer(deployment.runtime, group, [next(runs) for _ in group], prices)
-                  for group in groups)
+    structure, board = find_structure(deployment, groups, cold=cold, part=part), deployment.board
+    sheet = structure.sheet
+    occurred, exposed = expose(sheet, read_timing(board, sheet.places)[None])
+    counts = iter(to_counts(sheet, occurred[0], exposed[0]))
+    traffic = iter(structure.traffic)
+    costs = tuple(_price_layer(deployment.runtime, group, [next(counts) for _ in group],
+                               [next(traffic) for _ in group], prices)
+                  for group in structure.layers)
     if deployment.transfers is None:
         return costs
     from twin.deployment.transfers import count_transfers
 
-    clock = deployment.board.core.clock
+    clock = board.core.clock
     added = count_transfers(deployment.transfers, [cost.bill.cycles(clock) for cost in costs])
     return tuple(replace(cost, bill=merge_bills([cost.bill, make_bill(more, prices)]),
                          counts=merge_counts([cost.counts, more]))
                  for cost, more in zip(costs, added, strict=True))
 
 
-def _price_layer(runtime: Runtime, kernels: Sequence[Kernel], runs: Sequence[KernelRun],
-                 prices: Prices) -> LayerCost:
-    bills = [make_bill(run.counts, _scale_work(prices, runtime, kernel.family))
-             for kernel, run in zip(kernels, runs, strict=True)]
+def _price_layer(runtime: Runtime, kernels: Sequence[Call], counts: Sequence[Counts],
+                 traffic: Sequence[KernelTraffic], prices: Prices) -> LayerCost:
+    bills = [make_bill(own, _scale_work(prices, runtime, kernel.family))
+             for kernel, own in zip(kernels, counts, strict=True)]
     calls = _count_calls(max(sum(kernel.calls for kernel in kernels),
                              int(runtime.dispatches_aliases)))
     return LayerCost(
         bill=merge_bills([*bills, make_bill(calls, prices)]),
-        counts=merge_counts([*(run.counts for run in runs), calls]),
+        counts=merge_counts([*counts, calls]),
         kernels=tuple(kernel.name for kernel in kernels),
-        instructions=sum(run.traffic.instructions for run in runs),
-        accesses=sum(run.traffic.accesses for run in runs),
-        misses=sum(run.traffic.misses for run in runs),
+        families=tuple(kernel.family for kernel in kernels),
+        instructions=sum(one.instructions for one in traffic),
+        accesses=sum(one.accesses for one in traffic),
+        misses=sum(one.misses for one in traffic),
         assumed=any(kernel.assumed for kernel in kernels))
 
 

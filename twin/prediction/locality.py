@@ -13,8 +13,8 @@ from typing import Any
 from hwmodels.board.facts import Board, Cache
 from hwmodels.cache.set_associative import new_state, simulate_nests
 from hwmodels.kernel import Kernel
-from hwmodels.paths.data import data_cache, data_caches
 from hwmodels.paths.traffic import KernelTraffic
+from hwmodels.paths.ways import data_cache, data_caches
 from hwmodels.simulator import count_traffic
 from twin.deployment.core import code_address, lower_network
 from twin.deployment.deployment import Deployment

@@ -70,6 +70,8 @@ class LayerPrediction:
         Frequencies of the clocks its bill counts; may be left out where it is one.
     repeats : int
         How often it runs in one inference, all of which is counted above.
+    families : tuple of str
+        Of the library functions, the key of a runtime's efficiencies.
     """
 
     index: int
@@ -94,6 +96,7 @@ class LayerPrediction:
     epochs: tuple[str, ...] = ()
     clocks_hz: tuple[tuple[str, float], ...] = ()
     repeats: int = 1
+    families: tuple[str, ...] = ()
 
     @property
     def arithmetic_intensity(self) -> float:
@@ -286,7 +289,7 @@ def _predict_layer(deployment: Deployment, position: int, cost: LayerCost,
         counts=cost.counts, instructions=cost.instructions, accesses=cost.accesses,
         misses=cost.misses, live_bytes=deployment.placement.live_bytes[position],
         epochs=cost.epochs,
-        clocks_hz=clocks_hz, repeats=layer.repeats,
+        clocks_hz=clocks_hz, repeats=layer.repeats, families=cost.families,
     )
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from hwmodels.board.facts import Board, Cache
 from hwmodels.board.file import WHAT_IF_SOURCE
 from hwmodels.board.policies import POLICIES
-from hwmodels.paths.data import data_caches
+from hwmodels.paths.ways import data_caches
 from twin.deployment.deployment import Deployment
 from twin.prediction.prediction import predict
 

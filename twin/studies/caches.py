@@ -11,7 +11,7 @@ from hwmodels.board.policies import POLICIES
 from hwmodels.cache.geometries import Walked, fewest_sets, strip_touches, sweep_misses
 from hwmodels.kernel import Kernel
 from hwmodels.paths.code import CodePath
-from hwmodels.paths.data import data_cache
+from hwmodels.paths.ways import data_cache
 from twin.deployment.core import code_address
 from twin.deployment.deployment import Deployment
 from twin.prediction.locality import Locality, lower_kernels, measure_locality

@@ -39,12 +39,21 @@ def read_network(deployment: Deployment) -> Network:
     ToolMissingError
         When the cross compiler or make is not there.
     """
+    return _read(_key_of(deployment))
+
+
+def identify_image(deployment: Deployment) -> str:
+    """Return the hash an image is kept under; parameters and errors as of `read_network`."""
+    return _key_of(deployment).kept.path.parent.name
+
+
+def _key_of(deployment: Deployment) -> _Key:
     port = port_of(deployment.board)
     if port.arch != "arm" or port.core in UNREAD:
         raise RuntimeRefusedError("runtime firmware: the machine code of a "
                                   f"{port.core or port.arch} is not read; accepted: Cortex-M3, "
                                   "M4, M7, M33 and M55")
-    return _read(_Key(deployment, port))
+    return _Key(deployment, port)
 
 
 class _Key:

@@ -10,8 +10,9 @@ turns; epochs follow one another without the host only where the epoch controlle
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from functools import cache, partial
 
 from hwmodels.board.facts import Board
 from hwmodels.counts import (
@@ -25,6 +26,7 @@ from hwmodels.counts import (
     merge_bills,
     merge_counts,
 )
+from hwmodels.kernel import Kernel
 from hwmodels.npu import EpochRun, Npu
 from hwmodels.npu.run import run_epochs
 from twin.deployment.accelerator.plan import plan_of
@@ -108,7 +110,7 @@ def _npu(deployment: Deployment) -> Npu:
 def _price_host(deployment: Deployment, steps: Sequence[Step], prices: Prices,
                 price_on_core: PriceOnCore) -> list[LayerCost]:
     """Price the host's operators, group by group of those that follow one another."""
-    kernels = lower_network(deployment)
+    lower = cache(partial(lower_network, deployment))
     groups: list[list[int]] = []
     follows = False
     for step in steps:
@@ -118,7 +120,14 @@ def _price_host(deployment: Deployment, steps: Sequence[Step], prices: Prices,
             groups[-1] += step.layers
         follows = step.kind == "host" or (follows and step.kind == "alias")
     return [cost for group in groups for cost in price_on_core(
-        deployment, [kernels[position] for position in group], prices, cold=True)]
+        deployment, partial(_pick, lower, group), prices, cold=True, part=tuple(group))]
+
+
+def _pick(lower: Callable[[], Sequence[tuple[Kernel, ...]]],
+          group: Sequence[int]) -> list[tuple[Kernel, ...]]:
+    """Lower, and return the kernels of some layers."""
+    kernels = lower()
+    return [kernels[position] for position in group]
 
 
 def _moved(deployment: Deployment, step: Step) -> tuple[CountLine, ...]:

@@ -1,0 +1,132 @@
+"""Counts on disk: in the user's cache, by content, bounded, and worthless when damaged.
+
+`TWIN_COUNTS` names another folder; empty, nothing is kept on disk. Two processes at once write
+whole files of the same content. An entry is sealed with the folder's own key, so one that is
+damaged or planted is not read, and what it held is counted again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import hashlib
+import json
+import os
+import zlib
+from pathlib import Path
+from typing import Any
+
+from hwmodels.errors import TwinError
+from hwmodels.files import parse_json
+from hwmodels.kernels.compiled import Store, write_private
+
+LARGEST_FOLDER_BYTES = 64 << 20
+MOST_ENTRIES = 4096
+"""Of the folder: the entries not used for longest go."""
+
+LARGEST_ENTRY_BYTES = 16 << 20
+"""Of a network of thousands of kernels, unpacked; larger ones are not kept."""
+
+SAVES_BETWEEN_LOOKS = 64
+"""Entries a process writes before it looks at the folder's size again."""
+
+_SOURCES = ("hwmodels", "twin/runtimes", "twin/deployment", "twin/network/graph.py",
+            "twin/network/operators.py", "twin/network/rewrites", "twin/image",
+            "twin/prediction/structure.py", "twin/prediction/kept.py",
+            "twin/prediction/accelerator")
+"""What decides what is counted."""
+
+
+class CountStore(Store):
+    """Kept counts; the folder never holds more than a few thousand."""
+
+    saves = 0
+
+    def save(self, name: str, entry: bytes) -> None:
+        """Keep an entry."""
+        if not self.key:
+            return
+        with contextlib.suppress(OSError):
+            write_private(self.folder / name, self._seal(name, entry) + entry)
+            if self.saves % SAVES_BETWEEN_LOOKS == 0:
+                self.tidy()
+            self.saves += 1
+
+    def tidy(self) -> None:
+        """Drop entries of other code, and the oldest where there are too many."""
+        found = []
+        for path in self.folder.glob("counts.*"):
+            with contextlib.suppress(OSError):
+                status = path.stat()
+                found.append((f".{hash_code()[:16]}." in path.name, status.st_mtime_ns,
+                              status.st_size, path))
+        size = number = 0
+        for current, _, own, path in sorted(found, reverse=True):
+            size, number = size + own, number + 1
+            if not current or size > LARGEST_FOLDER_BYTES or number > MOST_ENTRIES:
+                with contextlib.suppress(OSError):
+                    path.unlink()
+
+
+def counts_folder() -> Path | None:
+    """Folder of kept counts; None where there is none."""
+    named = os.environ.get("TWIN_COUNTS")
+    if named is not None:
+        return Path(named) if named else None
+    cache = os.environ.get("XDG_CACHE_HOME")
+    try:
+        return Path(cache or Path.home() / ".cache", "embedded-twin", "counts")
+    except RuntimeError:  # a user without a home
+        return None
+
+
+@functools.cache
+def _store_at(folder: Path) -> CountStore:
+    return CountStore(folder)
+
+
+def _store() -> CountStore | None:
+    folder = counts_folder()
+    return None if folder is None else _store_at(folder)
+
+
+@functools.cache
+def hash_code() -> str:
+    """Return a hash of the source files that decide what is counted."""
+    root = Path(__file__).parents[2]
+    digest = hashlib.sha256()
+    for name in _SOURCES:
+        where = root / name
+        for path in [where] if where.is_file() else sorted(where.rglob("*")):
+            if path.suffix in (".py", ".yaml", ".csv") and "boards" not in path.parts:
+                digest.update(str(path.relative_to(root)).encode() + path.read_bytes())
+    return digest.hexdigest()
+
+
+def _name(key: str) -> str:
+    return f"counts.{hash_code()[:16]}.{key}"
+
+
+def load(key: str) -> Any:
+    """Return the document kept under a key; None where there is none."""
+    store = _store()
+    entry = None if store is None else store.load(_name(key))
+    if store is None or entry is None:
+        return None
+    with contextlib.suppress(OSError):
+        os.utime(store.folder / _name(key))
+    try:
+        unpacked = zlib.decompressobj().decompress(entry, LARGEST_ENTRY_BYTES + 1)
+        return parse_json(unpacked.decode())
+    except (zlib.error, ValueError, TwinError):
+        return None
+
+
+def save(key: str, document: Any) -> None:
+    """Keep a document, as far as there is room; nothing here fails."""
+    store = _store()
+    if store is None:
+        return
+    content = json.dumps(document, separators=(",", ":")).encode()
+    if len(content) <= LARGEST_ENTRY_BYTES:
+        store.save(_name(key), zlib.compress(content, 1))
