@@ -123,7 +123,7 @@ def check_loads(board: Board, loads: Sequence[Load]) -> None:
         most = _bytes_of_burst(board, load) / (_service_s(board, load))
         if not 0 < load.bytes_per_second < most:
             raise BoardError(f"{path}.bytes_per_second: {load.bytes_per_second:g}; accepted: above "
-                             f"0 and below {most:.4g}, what {load.memory} can serve in bursts of "
+                             f"0 and below {most:.4g}, where {load.memory} is saturated in bursts of "
                              f"{load.burst_beats} beats")
 
 
