@@ -123,8 +123,8 @@ def check_loads(board: Board, loads: Sequence[Load]) -> None:
         most = _bytes_of_burst(board, load) / (_service_s(board, load))
         if not 0 < load.bytes_per_second < most:
             raise BoardError(f"{path}.bytes_per_second: {load.bytes_per_second:g}; accepted: above "
-                             f"0 and below {most:.4g}, where {load.memory} is saturated in bursts of "
-                             f"{load.burst_beats} beats")
+                             f"0 and below {most:.4g}, from where {load.memory} is saturated by "
+                             f"bursts of {load.burst_beats} beats")
 
 
 def list_bursts(board: Board, kernel: Kernel, states: dict[str, CacheState]) -> CoreBursts:

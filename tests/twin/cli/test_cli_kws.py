@@ -136,9 +136,12 @@ def test_whatif_shows_the_intervals_of_both_sides():
     result = run("whatif", *KWS, "--set", "clocks.cpu.frequency_hz=80MHz")
     before = json.loads(run("predict", *KWS, "--json").stdout)["total"]
     bounds = [line for line in result.stdout.splitlines() if "90 % interval" in line]
-    assert len(bounds) == 2  # of time, of energy
-    assert f"{before['time_us']['low'] * 1e3:,.0f} to" in bounds[0]
-    assert f"{before['energy_uj']['high'] * 1e3:,.0f}" in bounds[1]
+    assert len(bounds) == 4  # from and to, of time and of energy
+    ends = [(quantity, end) for quantity in ("time", "energy") for end in ("low", "high")]
+    for line, (quantity, end) in zip(bounds, ends, strict=True):
+        value = before["time_us" if quantity == "time" else "energy_uj"][end]
+        assert f"{value * 1e3:,.0f}" in line and f"of {quantity}" in line
+        assert f"interval {'from' if end == 'low' else 'to'}" in line
     stated = run("whatif", *KWS, "--set", "clocks.cpu.frequency_hz=80MHz", "--calibration", "none")
     assert "interval" not in stated.stdout
 

@@ -129,7 +129,8 @@ def _rows(difference: Difference, title_of: str, rows: Iterable[Row], columns: S
     headers = (title_of, "unit" if unit else "op", *names, *columns,
                *(("verdict",) if judged else ()))
     table = new_table(headers, (*names, *(name for name in columns if name != "mostly")),
-                      title=title)
+                      title=title,
+                      drops=("op", "%", "mostly", "ratio", "unexplained", "gap"))
     for row in rows:
         exceeded = limit is not None and row.exceeds(limit)
         cells = [row.label, row.unit if unit else row.op, f"{row.first:,}", f"{row.second:,}",
@@ -161,9 +162,9 @@ def _totals(difference: Difference, limit: float | None = None) -> Table:
                          ("energy", [side.energy_interval_uj for side in sides])):
         level = next((side.level for side in sides if side.level is not None), None)
         if level is not None and any(bounds) and difference.account(name):
-            add_row(table, (f"{100 * level:.0f} % interval", f"of {name}", *(
-                "" if one is None else f"{1e3 * one[0]:,.0f} to {1e3 * one[1]:,.0f}"
-                for one in bounds)))
+            for end, what in enumerate(("from", "to")):
+                add_row(table, (f"{100 * level:.0f} % interval {what}", f"of {name}", *(
+                    "" if one is None else f"{1e3 * one[end]:,.0f}" for one in bounds)))
     return table
 
 
@@ -174,7 +175,8 @@ def _causes(difference: Difference) -> Table:
     billed = not difference.second.counted
     more = ("gap of energy, nJ",) if billed and energy is not None and account is not energy else ()
     numbers = (*names, "gap", "of the gap", *more)
-    table = new_table((f"cause, {account.unit}", *numbers, "counted by"), numbers)
+    table = new_table((f"cause, {account.unit}", *numbers, "counted by"), numbers,
+                      drops=("counted by", *more, "of the gap"))
     total = account.total
     energies = {} if energy is None else {one.causes: one.gap for one in energy.total.lines}
     lines = [*total.moved, *(line for line in total.lines

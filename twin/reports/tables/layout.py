@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import copy
+import dataclasses
 from collections.abc import Iterable, Sequence
 
-from rich.console import Console, Group, RenderableType
+from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
@@ -13,7 +15,34 @@ BAR_CELLS = 24
 """Characters of the longest bar of a table."""
 
 
-def new_table(headers: Iterable[str], numbers: Iterable[str] = (), title: str = "") -> Table:
+class NarrowingTable(Table):
+    """A table that gives up columns, in the order of `drops`, where there is no room for all."""
+
+    drops: Sequence[str] = ()
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        """Render without the columns there is no room for, and name those."""
+        fitted, gone = self, list[str]()
+        for header in self.drops:
+            if natural_width(fitted, console) <= options.max_width:
+                break
+            if any(str(column.header) == header for column in self.columns):
+                gone.append(header)
+                fitted = self._without(gone)
+        yield from Table.__rich_console__(fitted, console, options)
+        if gone:
+            yield Text(f"not shown at {options.max_width} columns: {'; '.join(gone)}", style="dim")
+
+    def _without(self, gone: Sequence[str]) -> NarrowingTable:
+        fitted = copy.copy(self)
+        kept = [column for column in self.columns if str(column.header) not in gone]
+        fitted.columns = [dataclasses.replace(column, _index=place)
+                          for place, column in enumerate(kept)]
+        return fitted
+
+
+def new_table(headers: Iterable[str], numbers: Iterable[str] = (), title: str = "",
+              drops: Sequence[str] = ()) -> Table:
     """Return an empty table.
 
     Parameters
@@ -24,10 +53,13 @@ def new_table(headers: Iterable[str], numbers: Iterable[str] = (), title: str = 
         Those that hold numbers and are aligned to the right.
     title : str
         Printed above it; "" for none.
+    drops : sequence of str
+        Columns given up first where the console is too narrow for all.
     """
     right = set(numbers)
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold",
+    table = NarrowingTable(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold",
                   title=Text(title, style="bold") if title else None, title_justify="left")
+    table.drops = tuple(drops)
     for header in headers:
         table.add_column(Text(header), justify="right" if header in right else "left",
                          overflow="fold")

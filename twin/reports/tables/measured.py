@@ -86,7 +86,8 @@ def layers_table(network: MeasuredNetwork) -> Table:
     headers = ("layer", "op", label, "p95", *(("us",) if timed else ()), "%", "MACs",
                f"{label}/MAC", "bytes", "MAC/byte", "bound by", "severity", "evidence")
     numbers = (label, "p95", "us", "%", "MACs", f"{label}/MAC", "bytes", "MAC/byte", "severity")
-    table = new_table(headers, numbers)
+    table = new_table(headers, numbers, drops=(
+        "evidence", "severity", "p95", "bytes", "MAC/byte", f"{label}/MAC", "us", "MACs"))
     for layer in network.layers:
         add_row(table, _layer_cells(layer, timed))
     if network.layers and network.overhead_share:
@@ -115,7 +116,7 @@ def percentiles_table(networks: Sequence[MeasuredNetwork]) -> Table:
     """Return runs, minimum and percentiles of the inference, cold apart from warm."""
     headers = ("inference", "runs", "first", "least", "p5", "p50", "p90", "p95", "p99", "most",
                "p95/p50-1")
-    table = new_table(headers, headers[1:])
+    table = new_table(headers, headers[1:], drops=("p5", "p90", "first", "p99", "runs", "most"))
     for network in networks:
         measured, counter = network.measurement, network.counter
         summary = measured.summarise(counter)
@@ -131,7 +132,7 @@ def percentiles_table(networks: Sequence[MeasuredNetwork]) -> Table:
 
 def metrics_table(network: MeasuredNetwork) -> Table:
     """Return every metric and counter of the inference with its origin."""
-    table = new_table(("metric", "value", "unit", "origin", "from"), ("value",))
+    table = new_table(("metric", "value", "unit", "origin", "from"), ("value",), drops=("from",))
     for metric in network.whole.metrics.values():
         add_row(table, (metric.name, _format(metric.value), metric.unit, metric.origin,
                         metric.formula))

@@ -29,7 +29,8 @@ def published_report(model: str, board: str,
         return Group(*told)
     headers = ("published by", "runtime", "MHz", "published, ms", "predicted, ms", "ratio",
                "published, uJ", "predicted, uJ", "ratio of uJ", "use", "note")
-    table = new_table(headers, headers[2:9])
+    table = new_table(headers, headers[2:9], drops=("use", "note", "published by", "MHz",
+                                                    "published, uJ", "predicted, uJ"))
     for item in comparisons:
         row = item.row
         add_row(table, (
@@ -58,7 +59,7 @@ def several_report(views: Sequence[tuple[str, str, Sequence[Comparison]]]) -> Re
         Network, board, and its rows.
     """
     headers = ("model", "board", "runtime", "MHz", "published", "predicted", "ratio", "of uJ")
-    table = new_table(headers, headers[3:])
+    table = new_table(headers, headers[3:], drops=("MHz", "of uJ", "published", "predicted"))
     told: list[RenderableType] = []
     for model, board, comparisons in views:
         shown = [one for one in comparisons if not one.sealed and not one.reason]
