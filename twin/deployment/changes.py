@@ -221,8 +221,9 @@ def name_near_paths(path: str, board: Board) -> str:
         return -max(whole, 0.9 * last)
 
     known = dict.fromkeys(name for name, _, _ in list_paths_of(board))
-    return (f"nearest: {', '.join(sorted(known, key=rank)[:NEAREST])}; all of them: "
-            f"twin explain paths {board.name}")
+    near = sorted(known, key=rank)[:NEAREST]
+    meant = f"did you mean {near[0]}? " * bool(difflib.get_close_matches(path, near[:1]))
+    return f"{meant}nearest: {', '.join(near)}; all of them: twin explain paths {board.name}"
 
 
 def parse_changes(overrides: Mapping[str, object], graph: Graph, board: Board,
