@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from twin.verbs.predict import predict
     from twin.verbs.predict_many import predict_many
     from twin.verbs.runtimes import list_runtimes, show_runtime
+    from twin.verbs.select import select
     from twin.verbs.sweep import sweep
     from twin.verbs.transform import list_transformations, transform
     from twin.verbs.whatif import what_if
@@ -89,6 +90,7 @@ _HOMES = {
     "twin.verbs.predict": ("predict",),
     "twin.verbs.predict_many": ("predict_many",),
     "twin.verbs.runtimes": ("list_runtimes", "show_runtime"),
+    "twin.verbs.select": ("select",),
     "twin.verbs.sweep": ("sweep",),
     "twin.verbs.transform": ("list_transformations", "transform"),
     "twin.verbs.whatif": ("what_if",),
@@ -106,7 +108,7 @@ __all__ = [
     "list_boards", "list_models", "list_paths", "list_runtimes", "list_terms",
     "list_transformations", "list_virtual_boards",
     "measure", "measure_plan", "new_board", "plan", "port", "predict", "predict_compiled",
-    "predict_many", "read_model", "run_firmware", "show_board", "show_runtime", "sweep",
+    "predict_many", "read_model", "run_firmware", "select", "show_board", "show_runtime", "sweep",
     "to_document", "transform", "what_if"]
 
 

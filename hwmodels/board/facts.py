@@ -345,6 +345,8 @@ class Board:
     description: Annotated[str, Key(TEXT, "One line.", section="board")] = ""
     price_usd: Annotated[float | None, Key(
         Quantity(low=0, high=1e6, null=True), "Of the board.", section="board")] = None
+    part_price_usd: Annotated[float | None, Key(
+        Quantity(low=0, high=1e6, null=True), "Of its chip alone.", section="board")] = None
     clocks: tuple[Clock, ...]
     cores: tuple[Core, ...]
     caches: tuple[Cache, ...] = ()

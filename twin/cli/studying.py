@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -25,6 +26,10 @@ RowCount = Annotated[int, typer.Option(
     "--rows", min=0, metavar="N", help="Most rows shown; 0: all.")]
 Objectives = Annotated[str, typer.Option(
     "--over", metavar="NAMES", help="What the front is over: time, energy, ram, flash, price.")]
+
+Prices = Annotated[list[str] | None, typer.Option(
+    "--price", metavar="NAME=USD", help="Your own price of a board or chip; may be given several "
+                                        "times.")]
 
 LimitTexts = Mapping[str, Any]
 """max_ms, max_uj, ... -> what was given."""
@@ -57,15 +62,20 @@ def show_table(table: Table, *, output: str | None = None, plot: str | None = No
 
         console = open_console()
         show(console, sweep_report(table, console, rows))
+    for path in write_places(table, output, plot):
+        note_written(path)
+    if not table.predicted:
+        raise typer.Exit(NOTHING)
+
+
+def write_places(table: Table, output: str | None, plot: str | None) -> Iterator[Path]:
+    """Write a table and its pictures where they are wanted, and yield the files."""
     if output is not None:
-        note_written(table.write(output))
+        yield table.write(output)
     if plot is not None:
         from twin.reports.figures.studies import write_study_pictures
 
-        for path in write_study_pictures(table, plot):
-            note_written(path)
-    if not table.predicted:
-        raise typer.Exit(NOTHING)
+        yield from write_study_pictures(table, plot)
 
 
 def predict_several(models: Sequence[str], boards: Sequence[str], *, settings: list[str] | None,

@@ -23,7 +23,15 @@ from twin.cli.options import (
     parse_settings,
 )
 from twin.cli.progress import Rate
-from twin.cli.studying import Objectives, PlotTarget, RowCount, TableFile, check_places, show_table
+from twin.cli.studying import (
+    Objectives,
+    PlotTarget,
+    Prices,
+    RowCount,
+    TableFile,
+    check_places,
+    show_table,
+)
 
 SETTINGS = ("Values of a what-if path: a,b,c (a;b where values have commas), LOW..HIGH:COUNT or, "
             "with --sample, LOW..HIGH; may be given several times.")
@@ -44,17 +52,20 @@ def sweep(models: Models, boards: BoardNames, settings: Settings = None,
           max_ms: MaxMs = None, max_uj: MaxUj = None, max_ram: MaxRam = None,
           max_flash: MaxFlash = None, max_usd: MaxUsd = None,
           objectives: Objectives = "time,energy", rows: RowCount = 40, output: TableFile = None,
-          plot: PlotTarget = None, cold: Cold = False, as_json: AsJson = False,
-          assume_unsupported: AssumeUnsupported = None,
+          plot: PlotTarget = None, prices: Prices = None, cold: Cold = False,
+          as_json: AsJson = False, assume_unsupported: AssumeUnsupported = None,
           calibration: CalibrationChoice = AUTO) -> None:
     """Predict every combination of models, boards and settings; mark the Pareto front."""
+    from twin.verbs.select import parse_prices
+
     check_places(output, plot)
+    own = parse_prices(prices)
     with Rate() as rate:
         table = twin.sweep(
             models, boards, settings=parse_settings(settings) if settings else None,
             runtimes=runtimes or (), clocks=clocks or (), sample=sample, max_ms=max_ms,
             max_uj=max_uj, max_ram=max_ram, max_flash=max_flash, max_usd=max_usd,
-            objectives=objectives, temperature="cold" if cold else "warm",
+            objectives=objectives, prices=own, temperature="cold" if cold else "warm",
             calibration=calibration, assume_unsupported=assume_unsupported,
             on_progress=rate.tell)
     show_table(table, output=output, plot=plot, as_json=as_json, rows=rows)

@@ -186,11 +186,7 @@ class Prediction:
     @property
     def ram_available_bytes(self) -> int:
         """Size of the memories that hold the arena, and of the one of weights kept in RAM."""
-        board = self.deployment.board
-        held = {self.deployment.arena, *self.deployment.arena_spill, self.deployment.weights}
-        held |= {home.memory for home in self.deployment.plan.homes.values()}
-        return sum(memory.size_bytes for memory in board.memories
-                   if memory.name in held and memory.role not in FLASH_ROLES)
+        return ram_room(self.deployment)
 
     @property
     def flash_bytes(self) -> int:
@@ -200,12 +196,7 @@ class Prediction:
     @property
     def flash_available_bytes(self) -> int:
         """Size of the flash the image is kept in, even where weights are copied to RAM."""
-        weights = self.deployment.board.memory(self.deployment.weights)
-        if weights.role in FLASH_ROLES:
-            return weights.size_bytes + sum(self.deployment.board.memory(name).size_bytes
-                                            for name in self.deployment.weights_spill)
-        return max((memory.size_bytes for memory in self.deployment.board.memories
-                    if memory.role in FLASH_ROLES), default=weights.size_bytes)
+        return flash_room(self.deployment)
 
     @property
     def macs(self) -> int:
@@ -218,6 +209,25 @@ class Prediction:
         if not self.epochs:
             return None
         return measure_coverage(self.epochs, self.bill, self.deployment.board)
+
+
+def ram_room(deployment: Deployment) -> int:
+    """Return the bytes of the memories that hold the arena, and weights kept in RAM."""
+    held = {deployment.arena, *deployment.arena_spill, deployment.weights}
+    held |= {home.memory for home in deployment.plan.homes.values()}
+    return sum(memory.size_bytes for memory in deployment.board.memories
+               if memory.name in held and memory.role not in FLASH_ROLES)
+
+
+def flash_room(deployment: Deployment) -> int:
+    """Return the bytes of the flash the image is kept in, even where weights are in RAM."""
+    board = deployment.board
+    weights = board.memory(deployment.weights)
+    if weights.role in FLASH_ROLES:
+        return weights.size_bytes + sum(board.memory(name).size_bytes
+                                        for name in deployment.weights_spill)
+    return max((memory.size_bytes for memory in board.memories if memory.role in FLASH_ROLES),
+               default=weights.size_bytes)
 
 
 def predict(deployment: Deployment, *, temperature: str = "warm") -> Prediction:

@@ -171,10 +171,26 @@ def _advised(advice: Any) -> dict[str, Any]:
                         for words, reason in advice.refused]}
 
 
+def _selected(selection: Any) -> dict[str, Any]:
+    from twin.studies.results import list_columns
+
+    models = dict.fromkeys(one.row.model for one in selection.choices)
+    return {
+        "schema": 1, "kind": "selection", "limits": asdict(selection.limits),
+        "choices": [{"score": one.score, "met": one.row.met, "reason": one.reason,
+                     "penalties": [asdict(penalty) for penalty in one.penalties],
+                     "advice": None if one.advice is None else _advised(one.advice),
+                     "row": list_columns(one.row)} for one in selection.choices],
+        "winners": {model: [{"metric": one.metric, "board": one.choice.row.board,
+                             "runtime": one.choice.row.runtime, "probability": one.probability}
+                            for one in selection.list_winners(model)] for model in models},
+        "table": _swept(selection.table)}
+
+
 _WRITERS: Mapping[str, Callable[..., Mapping[str, Any]]] = {
     "Prediction": _predicted, "WhatIf": _compared("what_if_document"), "View": _viewed,
     "PublishedView": _compared("published_document"), "Difference": _differing,
     "Diagnosis": _compared("diagnosis_document"), "Series": _followed, "CacheReport": _cached,
     "Ranking": _ranked, "Ported": _ported, "Table": _swept,
-    "Check": _checked, "Advice": _advised}
+    "Check": _checked, "Advice": _advised, "Selection": _selected}
 """By class, whose modules are loaded only where one was used."""

@@ -26,7 +26,7 @@ from twin.learning.batched import predict_batch
 from twin.learning.calibrated import AUTO, choose_calibration, predict_calibrated
 from twin.network.graph import Graph
 from twin.network.readers import read_model
-from twin.prediction.prediction import Prediction
+from twin.prediction.prediction import Prediction, flash_room, ram_room
 from twin.studies.axes import BEST, NAMED, Point, Value, label
 from twin.studies.prices import price_of
 from twin.studies.results import Row
@@ -54,12 +54,15 @@ class Deployer:
         What holds in every point: what-if paths, "runtime", "clock".
     assume_unsupported : str or None
         As for `deploy`.
+    prices : mapping of str to float
+        The user's own, in US dollars, by board or chip.
     """
 
     calibration: str = AUTO
     temperature: str = "warm"
     defaults: Mapping[str, Value] = field(default_factory=dict)
     assume_unsupported: str | None = None
+    prices: Mapping[str, float] = field(default_factory=dict)
 
     @cached_property
     def _graphs(self) -> dict[str, Graph | TwinError]:
@@ -154,7 +157,7 @@ class Deployer:
         for point, one in zip(points, made, strict=True):
             error = one if isinstance(one, TwinError) else failures.get(number)
             rows.append(self._fail(point, error) if error is not None or isinstance(one, TwinError)
-                        else make_row(point, one, batch, number, self.describe_prices(one)))
+                        else self._row(point, one, batch, number))
             number += isinstance(one, Deployment)
         return tuple(rows)
 
@@ -188,6 +191,10 @@ class Deployer:
             return self.deploy(point)
         except TwinError as error:
             return error
+
+    def _row(self, point: Point, deployment: Deployment, batch: Batch, number: int) -> Row:
+        row = make_row(point, deployment, batch, number, self.describe_prices(deployment))
+        return dataclasses.replace(row, price_usd=price_of(deployment.board, self.prices))
 
     def _fail(self, point: Point, error: TwinError | None) -> Row:
         """Return the row of a point that was refused."""
@@ -226,6 +233,7 @@ def make_row(point: Point, deployment: Deployment, batch: Batch, number: int,
         energy=_interval(batch.energy_low_uj, batch.energy_high_uj, number, batch.level),
         calibration=prices[0], basis=prices[1] if time is not None else "",
         ram_bytes=int(batch.ram_bytes[number]), flash_bytes=int(batch.flash_bytes[number]),
+        ram_room_bytes=ram_room(deployment), flash_room_bytes=flash_room(deployment),
         price_usd=price_of(board))
 
 

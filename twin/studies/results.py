@@ -54,6 +54,8 @@ class Row:
         Which learnt prices; "" for stated ones.
     ram_bytes, flash_bytes : int or None
         Needed.
+    ram_room_bytes, flash_room_bytes : int or None
+        What the memories in use have.
     price_usd : float or None
         Of the part or the board; None is not known.
     failure, reason : str
@@ -82,6 +84,8 @@ class Row:
     calibration: str = ""
     ram_bytes: int | None = None
     flash_bytes: int | None = None
+    ram_room_bytes: int | None = None
+    flash_room_bytes: int | None = None
     price_usd: float | None = None
     failure: str = ""
     reason: str = ""
@@ -192,6 +196,7 @@ def _chance(row: Row, limits: Limits, broken: Sequence[str]) -> float | None:
                               time=row.time, energy=row.energy)
 
 
+_WHOLE = ("ram_bytes", "flash_bytes", "ram_room_bytes", "flash_room_bytes")
 _INTERVALS = (("time", "us"), ("energy", "uj"))
 _WORDS = ("model", "board", "runtime", "voltage_scale", "weights", "arena", "basis",
           "calibration", "failure", "reason", "front")
@@ -209,7 +214,7 @@ def list_columns(row: Row) -> dict[str, Any]:
                    f"{name}_high_{unit}": None if interval is None else interval.high,
                    f"{name}_level": None if interval is None else interval.level}
     record |= {name: getattr(row, name) for name in (
-        "ram_bytes", "flash_bytes", "price_usd", "basis", "calibration", "failure", "reason")}
+        *_WHOLE, "price_usd", "basis", "calibration", "failure", "reason")}
     return record | {"violations": " ".join(row.violations), "probability": row.probability,
                      "front": row.front}
 
@@ -224,13 +229,15 @@ def read_row(record: dict[str, Any]) -> Row:
     def whole(name: str) -> int | None:
         return None if record[name] is None else int(record[name])
 
+    words: dict[str, Any] = {name: record[name] or "" for name in _WORDS}
+    sizes: dict[str, Any] = {name: whole(name) for name in _WHOLE}
     inputs = tuple((name.removeprefix("in."), str(value)) for name, value in record.items()
                    if name.startswith("in.") and value is not None)
-    return Row(inputs=inputs, **{name: record[name] or "" for name in _WORDS},
+    return Row(inputs=inputs, **words, **sizes,
                clock_hz=record["clock_hz"], time_us=record["time_us"],
                energy_uj=record["energy_uj"], time=interval("time", "us"),
-               energy=interval("energy", "uj"), ram_bytes=whole("ram_bytes"),
-               flash_bytes=whole("flash_bytes"), price_usd=record["price_usd"],
+               energy=interval("energy", "uj"),
+               price_usd=record["price_usd"],
                violations=tuple((record["violations"] or "").split()),
                probability=record["probability"])
 
@@ -251,7 +258,7 @@ def to_arrow(table: Table) -> pyarrow.Table:
 def _type_of(arrow: Any, name: str) -> Any:
     if name.startswith("in.") or name in _WORDS or name == "violations":
         return arrow.string()
-    return arrow.int64() if name in ("ram_bytes", "flash_bytes") else arrow.float64()
+    return arrow.int64() if name in _WHOLE else arrow.float64()
 
 
 def write_table(table: Table, path: str | Path) -> Path:

@@ -28,6 +28,7 @@ def sweep(models: Models, boards: Boards, *, settings: Mapping[str, object] | No
           max_ms: float | str | None = None, max_uj: float | str | None = None,
           max_ram: float | str | None = None, max_flash: float | str | None = None,
           max_usd: float | str | None = None, objectives: Words = ("time", "energy"),
+          prices: Mapping[str, float] | None = None,
           temperature: str = "warm", calibration: str | PathLike[str] = AUTO,
           assume_unsupported: str | None = None, on_progress: Told | None = None) -> Table:
     """Predict every combination of models, boards and what else varies; mark the best.
@@ -49,6 +50,8 @@ def sweep(models: Models, boards: Boards, *, settings: Mapping[str, object] | No
         Limits: bare numbers in ms, uJ, bytes and USD, or "100ms", "5mJ", "256KiB".
     objectives : str or several
         What the front is over: time, energy, ram, flash, price.
+    prices : mapping of str to float, optional
+        Your own prices in US dollars, by board or chip, beside those of the board files.
     temperature, calibration
         As for `predict`.
     assume_unsupported : str, optional
@@ -72,7 +75,7 @@ def sweep(models: Models, boards: Boards, *, settings: Mapping[str, object] | No
     space = make_space(list_values(models), list_values(boards), runtimes=list_words(runtimes),
                        clocks=list_words(clocks), settings=settings, sample=sample)
     deployer = Deployer(calibration=fspath(calibration), temperature=temperature,
-                        assume_unsupported=assume_unsupported)
+                        assume_unsupported=assume_unsupported, prices=prices or {})
     return sweep_space(space, deployer, limits=limits, objectives=over, on_progress=on_progress)
 
 

@@ -13,6 +13,7 @@ from hwmodels.quantities import NOT_KNOWN, format_frequency, format_number, form
 from twin.network.graph import Graph
 from twin.network.operators import graph_macs, graph_parameters
 from twin.reports.tables.layout import add_row, new_pairs, new_table, spaced
+from twin.studies.prices import describe_price
 
 if TYPE_CHECKING:
     from hwmodels.board.facts import Board, Cache, Counters, Fact, Memory
@@ -51,7 +52,7 @@ def board_report(board: Board, *, sources: bool) -> RenderableType:
         ("caches", "; ".join(f"{name} {_describe_cache(cache)}" for name in cache_names
                              if (cache := board.cache(name))) or "none"),
         ("placement", ", ".join(f"{what} in {memory}" for what, memory in board.placement)),
-        ("price", f"{board.price_usd:g} USD" if board.price_usd is not None else NOT_KNOWN),
+        ("price", describe_price(board)),
     ]
     parts: list[RenderableType] = [new_pairs(pairs), _memories_table(board.memories)]
     if board.counters is not None:

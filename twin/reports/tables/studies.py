@@ -118,7 +118,7 @@ def summarise(table: Table) -> list[str]:
         {dict(row.inputs).get(name) for row in table.rows}) == 1}
     if shared and len(shared) < len(rows[0].inputs):
         lines.append("everywhere: " + ", ".join(
-            f"{name} {_short(value)}" for name, value in shared.items()))
+            f"{name} {shorten(value)}" for name, value in shared.items()))
     told: dict[str, list[str]] = {}
     for what, row in list_winners(table):
         told.setdefault(describe_row(row), []).append(what)
@@ -132,7 +132,7 @@ def list_winners(table: Table) -> list[tuple[str, Row]]:
         return []
     if len(models) > 1:
         best = [next(row for row in ranked if row.model == model) for model in models]
-        return [(f"{_short(row.model)}, " + ("best" if row.met else "none meets; nearest"), row)
+        return [(f"{shorten(row.model)}, " + ("best" if row.met else "none meets; nearest"), row)
                 for row in best] if table.limits else []
     winners = [("surest", ranked[0])] if ranked[0].met and ranked[0].probability else []
     for word, name in (("fastest", "time_us"), ("least energy", "energy_uj"),
@@ -167,20 +167,35 @@ def describe_limits(limits: Limits) -> str:
 
 def fit_columns(rows: Sequence[Row], console: Console, table: Table) -> tuple[Sheet, list[str]]:
     """Return the widest table there is room for, and the headers it had to leave out."""
-    left_out: list[str] = []
-    for wide in (True, False):
-        columns = list_columns(rows, table, wide=wide)
-        sheet = _draw(columns, rows)
-        if natural_width(sheet, console) <= console.width:
-            return sheet, left_out
-    for name in ("flash", "scale", "USD", "KiB"):
-        if any(header == name for header, _, _ in columns):
+    columns, left_out = fit_widths(lambda wide: list_columns(rows, table, wide=wide), rows, console)
+    return draw_columns(columns, rows), left_out
+
+
+def fit_widths(list_them: Callable[[bool], list[Column]], rows: Sequence[Row], console: Console,
+               ) -> tuple[list[Column], list[str]]:
+    """Return the columns there is room for, and the headers of those there is none for.
+
+    Parameters
+    ----------
+    list_them : callable
+        Returns columns, wide (both ends of intervals) or not.
+    rows : sequence of Row
+        To be shown.
+    console : Console
+        Whose width counts.
+    """
+    def fits(columns: Sequence[Column]) -> bool:
+        return natural_width(draw_columns(columns, rows), console) <= console.width
+
+    columns = list_them(True)
+    if fits(columns):
+        return columns, []
+    columns, left_out = list_them(False), list[str]()
+    for name in ("flash", "scale", "KiB", "USD"):
+        if not fits(columns) and any(header == name for header, _, _ in columns):
             left_out.append(name)
             columns = [column for column in columns if column[0] != name]
-            sheet = _draw(columns, rows)
-            if natural_width(sheet, console) <= console.width:
-                break
-    return sheet, left_out
+    return columns, left_out
 
 
 def list_columns(rows: Sequence[Row], table: Table, *, wide: bool) -> list[Column]:
@@ -190,7 +205,7 @@ def list_columns(rows: Sequence[Row], table: Table, *, wide: bool) -> list[Colum
 
     columns: list[Column] = [("", False, _mark)]
     named: list[Column] = [
-        ("model", False, lambda row: _short(row.model)), ("board", False, lambda row: row.board),
+        ("model", False, lambda row: shorten(row.model)), ("board", False, lambda row: row.board),
         ("runtime", False, lambda row: row.runtime),
         ("MHz", True, lambda row: f"{(row.clock_hz or 0) / 1e6:g}"),
         ("scale", False, lambda row: row.voltage_scale)]
@@ -204,10 +219,10 @@ def list_columns(rows: Sequence[Row], table: Table, *, wide: bool) -> list[Colum
 
         if differs(cell):
             columns.append((axis.split(".", 1)[-1], False, cell))
-    return [*columns, *_figures(rows, table, wide=wide)]
+    return [*columns, *list_figures(rows, table, wide=wide)]
 
 
-def _figures(rows: Sequence[Row], table: Table, *, wide: bool) -> list[Column]:
+def list_figures(rows: Sequence[Row], table: Table, *, wide: bool) -> list[Column]:
     """Return columns of time, energy, memories, price and the limits."""
     def figure(name: str, factor: float) -> Callable[[Row], str]:
         def cell(row: Row) -> str:
@@ -241,7 +256,8 @@ def _mark(row: Row) -> str:
     return MARKS.get(row.front, "")
 
 
-def _draw(columns: Sequence[Column], rows: Sequence[Row]) -> Sheet:
+def draw_columns(columns: Sequence[Column], rows: Sequence[Row]) -> Sheet:
+    """Return rows as a table without a frame; those that violate a limit are dim."""
     sheet = Sheet(box=None, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold")
     for header, number, _ in columns:
         sheet.add_column(Text(header), justify="right" if number else "left", overflow="fold")
@@ -260,6 +276,6 @@ def list_failures(table: Table) -> list[RenderableType]:
     return [Text(""), *lines] if lines else []
 
 
-def _short(model: str) -> str:
+def shorten(model: str) -> str:
     """Return a model's name: of a file its stem."""
     return PurePath(model).stem if model.endswith((".tflite", ".onnx")) else model

@@ -1,0 +1,99 @@
+"""Boards ranked: a score of predicted quantities, winners, reasons, prices that are not guessed."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from rich.console import Console
+from typer.testing import CliRunner
+
+import twin
+from calibration.fitting.intervals import Interval
+from hwmodels.board.file import list_boards, load_board
+from twin.cli import app
+from twin.errors import UsageError
+from twin.reports.tables.selection import selection_report
+from twin.studies.limits import Limits
+from twin.studies.prices import describe_price, price_of, read_prices
+from twin.studies.results import Row
+from twin.studies.selection import draw_least, list_penalties
+
+BOARDS = ["nucleo_h7a3zi_q", "nucleo_u575zi_q", "nucleo_f401re"]
+
+
+def row(time: float, sd: float = 0.2, **more: object) -> Row:
+    return Row(**{"inputs": (), "time_us": time, "ram_bytes": 10, "ram_room_bytes": 100,
+                  "flash_bytes": 10, "flash_room_bytes": 100, "probability": 1.0,
+                  "time": Interval(low=time * np.exp(-sd), high=time * np.exp(sd), level=0.9),
+                  **more})
+
+
+@pytest.fixture(scope="module")
+def selection():
+    return twin.select("ad", BOARDS, runtimes="best", max_ms="8ms", max_uj="100uJ",
+                       prices={"nucleo_h7a3zi_q": 30.0})
+
+
+def test_every_board_has_a_choice_and_the_best_is_first(selection) -> None:
+    assert {one.row.board for one in selection.choices} == set(BOARDS)
+    scores = [one.score for one in selection.choices]
+    assert scores == sorted(scores, reverse=True) and all(0 <= score <= 100 for score in scores)
+    assert selection.feasible[0].row.board == "nucleo_u575zi_q"
+
+
+def test_what_fails_says_why_and_what_would_help(selection) -> None:
+    missed = {one.row.board: one for one in selection.infeasible}
+    assert "energy" in missed["nucleo_h7a3zi_q"].reason
+    # Its lowest clock takes 93 uJ in 3.8 ms: both limits are met.
+    assert missed["nucleo_h7a3zi_q"].advice.best.settings[0][0] == "clocks.cpu.frequency_hz"
+    text = Console(width=80, record=True)
+    text.print(selection_report(selection, text))
+    assert "not nucleo_h7a3zi_q" in text.export_text()
+
+
+def test_the_score_is_the_documented_sum() -> None:
+    limits = Limits(max_time_us=1.0)
+    penalties = {one.name: one.points for one in list_penalties(
+        row(1.0, probability=0.5, ram_bytes=75, flash_bytes=100), limits)}
+    assert penalties == pytest.approx({"limits": 35.0, "RAM": 5.0, "flash": 10.0,
+                                       "interval": 10 * 0.4 / np.log(4)})
+    assert sum(one.points for one in list_penalties(row(1.0, failure="runtime"), limits)) == 100
+
+
+def test_who_is_least_has_a_probability() -> None:
+    chances = draw_least([row(10.0), row(10.0), row(100.0)], "time_us")
+    assert chances == pytest.approx([0.5, 0.5, 0.0], abs=0.03)
+    assert draw_least([row(1.0), row(2.0)], "ram_bytes") is None
+
+
+def test_prices_come_from_the_board_or_the_user_and_never_from_nowhere() -> None:
+    for name in list_boards():
+        board = load_board(name)
+        facts = {fact.path: fact for fact in board.facts}
+        if board.price_usd is None:
+            assert describe_price(board) == "not known: no public list of it was found"
+        else:
+            fact = facts["board.price_usd"]
+            assert fact.source and any(char.isdigit() for char in fact.source)  # its date
+    board = load_board("nucleo_h7a3zi_q")
+    assert price_of(board) is None and price_of(board, {"stm32h7a3zi": 9.0}) == 9.0
+    assert read_prices(["h7a3=30", "anychip=$9"]) == {"nucleo_h7a3zi_q": 30.0, "anychip": 9.0}
+    with pytest.raises(UsageError, match="BOARD=USD"):
+        read_prices(["30"])
+
+
+def test_your_price_counts(selection) -> None:
+    prices = {one.row.board: one.row.price_usd for one in selection.choices}
+    assert prices["nucleo_h7a3zi_q"] == 30.0
+
+
+def test_the_command_ranks_and_ends_with_one_where_nothing_does() -> None:
+    words = ("select", "ad", "-b", "nucleo_u575zi_q", "--runtime", "best", "--no-advice")
+    ended = CliRunner().invoke(app, [*words, "--max-ms", "100", "--json"])
+    document = json.loads(ended.stdout)
+    assert ended.exit_code == 0 and document["choices"][0]["met"]
+    assert document["winners"]["ad"][0]["metric"] == "fastest"
+    none = CliRunner().invoke(app, [*words, "--max-ms", "1us"])
+    assert none.exit_code == 1 and "not nucleo_u575zi_q" in none.stdout

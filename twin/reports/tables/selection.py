@@ -1,0 +1,102 @@
+"""Hardware ranked for networks: scores, winners, and what would help where limits are not met."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.console import Console, Group, RenderableType
+from rich.text import Text
+
+from twin.reports.tables.advice import say_best
+from twin.reports.tables.limits import format_chance
+from twin.reports.tables.studies import (
+    Column,
+    describe_limits,
+    describe_row,
+    draw_columns,
+    fit_widths,
+    list_figures,
+    shorten,
+)
+from twin.studies.results import Row
+from twin.studies.selection import Choice, Selection
+
+
+def selection_report(selection: Selection, console: Console) -> RenderableType:
+    """Return the ranking of each network, its winners, and the infeasible boards with reasons."""
+    parts: list[RenderableType] = []
+    models = list(dict.fromkeys(one.row.model for one in selection.choices))
+    for model in models:
+        if parts:
+            parts.append(Text(""))
+        parts += _model_parts(selection, model, console)
+    parts += [Text(""), *(Text(line, style="dim") for line in (
+        "score: 100 less 70 x the probability of missing a limit, 10 each for RAM and flash beyond "
+        "half full, 10 for a wide interval", *_remarks(selection)))]
+    return Group(*parts)
+
+
+def _model_parts(selection: Selection, model: str, console: Console) -> list[RenderableType]:
+    """Return the parts of one network."""
+    mine = [one for one in selection.choices if one.row.model == model]
+    feasible = [one for one in mine if one.row.met]
+    asked = describe_limits(selection.limits) if selection.limits else "no limits"
+    parts: list[RenderableType] = [Text(
+        f"{shorten(model)}: {len(feasible)} of {len(mine)} boards meet {asked}"
+        if selection.limits else f"{shorten(model)}: {len(feasible)} of {len(mine)} boards run it",
+        style="bold")]
+    parts += [Text(line) for line in _say_winners(selection, model)]
+    if feasible:
+        parts += [Text(""), _table(feasible, selection, console)]
+    missing = [one for one in mine if not one.row.met]
+    if missing:
+        parts.append(Text(""))
+    for one in missing:
+        parts.append(Text(f"not {one.row.board} (score {one.score:.0f}): {explain_miss(one)}"))
+    return parts
+
+
+def explain_miss(choice: Choice) -> str:
+    """Say why a board does not do, and what would help."""
+    row = choice.row
+    if row.failure:
+        return f"{row.failure}: {row.reason}"
+    found = f"{row.runtime}: {choice.reason}"
+    return found if choice.advice is None else f"{found}; {say_best(choice.advice)}"
+
+
+def _say_winners(selection: Selection, model: str) -> list[str]:
+    """Return a line for each row that wins a metric, with the probability that it does."""
+    told: dict[str, list[str]] = {}
+    for one in selection.list_winners(model):
+        chance = "" if one.probability is None else f" ({format_chance(one.probability)})"
+        told.setdefault(describe_row(one.choice.row), []).append(one.metric + chance)
+    return [f"{', '.join(metrics)}: {text}" for text, metrics in told.items()]
+
+
+def _table(choices: Sequence[Choice], selection: Selection, console: Console) -> RenderableType:
+    scores = {id(one.row): one.score for one in choices}
+    rows = [one.row for one in choices]
+
+    def score(row: Row) -> str:
+        return f"{scores[id(row)]:.0f}"
+
+    def columns(wide: bool) -> list[Column]:
+        return [("score", True, score), ("board", False, lambda row: row.board),
+                ("runtime", False, lambda row: row.runtime),
+                ("MHz", True, lambda row: f"{(row.clock_hz or 0) / 1e6:g}"),
+                *list_figures(rows, selection.table, wide=wide)]
+
+    chosen, _ = fit_widths(columns, rows, console)
+    return draw_columns(chosen, rows)
+
+
+def _remarks(selection: Selection) -> list[str]:
+    """Say which boards have no price, and how many configurations stand behind it."""
+    unknown = list(dict.fromkeys(one.row.board for one in selection.choices
+                                 if one.row.price_usd is None and not one.row.failure))
+    lines = [f"{len(selection.table.rows)} configurations predicted, the best of each board shown; "
+             "-o writes all"]
+    if unknown:
+        lines.append(f"price not known: {', '.join(unknown)}; --price BOARD=USD tells yours")
+    return lines

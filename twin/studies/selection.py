@@ -1,0 +1,248 @@
+"""Choosing hardware: boards and libraries ranked for a network, with a score of what is predicted.
+
+    score = 100 - 70 (1 - P) - 10 full(RAM) - 10 full(flash) - 10 width
+
+with P the probability that all limits are met (1 without limits; 0 where a limited figure is not
+known), full(u) = max(0, 2 u - 1) for the share u of a memory that is used, and width the logarithm
+to base 4, at most 1, of high over low of the time. What does not fit or cannot run has 0.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import NormalDist
+
+import numpy as np
+
+from hwmodels.errors import TwinError
+from twin.studies.advice import Advice, give_advice
+from twin.studies.axes import Space
+from twin.studies.limits import Limits
+from twin.studies.points import Deployer
+from twin.studies.results import Row, Table
+from twin.studies.sweep import Told, sweep_space
+
+LIMITS_POINTS, MEMORY_POINTS, WIDTH_POINTS = 70.0, 10.0, 10.0
+"""Most points each penalty takes; of memories, each of RAM and flash."""
+
+WIDEST = 4.0
+"""Upper over lower end of an interval that takes all its points."""
+
+DRAWS = 4000
+"""Draws from intervals that say how often each row is the least."""
+
+METRICS = (("fastest", "time_us"), ("least energy", "energy_uj"), ("least RAM", "ram_bytes"),
+           ("cheapest", "price_usd"))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Penalty:
+    """Points a predicted quantity takes from a score, and why."""
+
+    name: str
+    points: float
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choice:
+    """A network on a board, under the library that suits it best.
+
+    Parameters
+    ----------
+    row : Row
+        Predicted, or the refusal where no library runs it there.
+    penalties : tuple of Penalty
+        What its score lost.
+    advice : Advice or None
+        Of one that does not meet the limits: what would help.
+    others : int
+        Further libraries and settings that were tried there.
+    """
+
+    row: Row
+    penalties: tuple[Penalty, ...]
+    advice: Advice | None = None
+    others: int = 0
+
+    @property
+    def score(self) -> float:
+        """Compatibility, 0 to 100."""
+        return max(0.0, 100.0 - sum(one.points for one in self.penalties))
+
+    @property
+    def reason(self) -> str:
+        """Why it cannot be, or what it fails; "" where it meets the limits."""
+        return self.row.reason or ", ".join(
+            one.reason for one in self.penalties if not self.row.met and one.name == "limits")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Winner:
+    """The best of a metric, and how probable it is that it really is."""
+
+    metric: str
+    choice: Choice
+    probability: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Selection:
+    """Boards ranked for networks.
+
+    Parameters
+    ----------
+    choices : tuple of Choice
+        One for every network and board, best first.
+    table : Table
+        Everything that was predicted, with the front.
+    """
+
+    choices: tuple[Choice, ...]
+    table: Table
+
+    @property
+    def limits(self) -> Limits:
+        """What was asked."""
+        return self.table.limits
+
+    @property
+    def feasible(self) -> tuple[Choice, ...]:
+        """Choices that meet the limits by their prediction."""
+        return tuple(one for one in self.choices if one.row.met)
+
+    @property
+    def infeasible(self) -> tuple[Choice, ...]:
+        """Choices that do not, with reason and what would help."""
+        return tuple(one for one in self.choices if not one.row.met)
+
+    def list_winners(self, model: str) -> tuple[Winner, ...]:
+        """Return the best choice of a network by each metric, of those that meet the limits."""
+        rows = [one for one in self.feasible if one.row.model == model]
+        winners = []
+        for metric, name in METRICS:
+            known = [one for one in rows if getattr(one.row, name) is not None]
+            if known:
+                best = min(range(len(known)), key=lambda at: getattr(known[at].row, name))
+                chances = draw_least([one.row for one in known], name)
+                winners.append(Winner(metric=metric, choice=known[best], probability=None
+                                      if chances is None else float(chances[best])))
+        return tuple(winners)
+
+
+def select_hardware(space: Space, limits: Limits, deployer: Deployer | None = None, *,
+                    objectives: Sequence[str] = ("time_us", "energy_uj", "price_usd"),
+                    advise: bool = True, on_progress: Told | None = None) -> Selection:
+    """Rank boards and libraries for networks.
+
+    Parameters
+    ----------
+    space : Space
+        Networks, boards, and what may be chosen on each.
+    limits : Limits
+        They are held to.
+    deployer : Deployer, optional
+        Prices, temperature.
+    objectives : sequence of str
+        Of the front of the table.
+    advise : bool
+        Whether settings and rebuilds are tried on boards that do not meet the limits.
+    on_progress : callable, optional
+        Told how far it is.
+    """
+    deployer = deployer or Deployer()
+    table = sweep_space(space, deployer, limits=limits, objectives=objectives,
+                        on_progress=on_progress)
+    points = dict(zip(map(id, table.rows), space.list_points(), strict=True))
+    groups: dict[tuple[str, str], list[Row]] = {}
+    for row in table.rows:
+        groups.setdefault((row.model, row.board), []).append(row)
+    choices = []
+    for rows in groups.values():
+        best = min(rows, key=_order)
+        advice = None
+        if advise and limits and not best.failure and not best.met:
+            try:
+                advice = give_advice(deployer.deploy(points[id(best)]), limits, deployer,
+                                     efforts=("setting", "rebuild"), pairs=False)
+            except TwinError:
+                advice = None
+        choices.append(Choice(row=best, penalties=list_penalties(best, limits), advice=advice,
+                              others=len(rows) - 1))
+    order = {model: place for place, model in enumerate(dict.fromkeys(
+        row.model for row in table.rows))}
+    choices.sort(key=lambda one: (order[one.row.model], -round(one.score, 1), _order(one.row)))
+    return Selection(choices=tuple(choices), table=table)
+
+
+def _order(row: Row) -> tuple[bool, bool, float, float]:
+    """Order rows of a board: what runs, what meets the limits, how surely, how fast."""
+    return (bool(row.failure), not row.met, -round(row.probability or 0.0, 2),
+            row.time_us if row.time_us is not None else math.inf)
+
+
+def list_penalties(row: Row, limits: Limits) -> tuple[Penalty, ...]:
+    """Return what a row's score loses, largest first; each penalty is a predicted quantity."""
+    if row.failure:
+        return (Penalty(name="cannot run", points=100.0, reason=row.reason),)
+    found = []
+    if limits:
+        chance = row.probability if row.probability is not None else float(row.met)
+        found.append(Penalty(name="limits", points=LIMITS_POINTS * (1 - chance),
+                             reason=_describe_limits(row, limits, chance)))
+    for name, need, room in (("RAM", row.ram_bytes, row.ram_room_bytes),
+                             ("flash", row.flash_bytes, row.flash_room_bytes)):
+        if need is not None and room:
+            share = need / room
+            found.append(Penalty(name=name, points=MEMORY_POINTS * max(0.0, 2 * share - 1),
+                                 reason=f"{share:.0%} of {name} used"))
+    if row.time is not None:
+        width = math.log(row.time.high / row.time.low) / math.log(WIDEST)
+        found.append(Penalty(name="interval", points=WIDTH_POINTS * min(1.0, width),
+                             reason=f"time known within a factor of "
+                                    f"{row.time.high / row.time.low:.2g}"))
+    else:
+        found.append(Penalty(name="interval", points=WIDTH_POINTS,
+                             reason="time has no interval: nothing like it was measured"))
+    return tuple(sorted((one for one in found if one.points > 0), key=lambda one: -one.points))
+
+
+def _describe_limits(row: Row, limits: Limits, chance: float) -> str:
+    words = {"time_us": "time", "energy_uj": "energy", "ram_bytes": "RAM",
+             "flash_bytes": "flash", "price_usd": "price"}
+    broken = [words[name] + (" not known" if getattr(row, name) is None else
+                             f" {getattr(row, name) / limit:.3g} times its limit")
+              for name, limit in limits.list_limits() if name in row.violations]
+    return ", ".join(broken) or f"limits met with {chance:.1%}"
+
+
+def draw_least(rows: Sequence[Row], quantity: str) -> np.ndarray | None:
+    """Return how probable it is that each row has least of a quantity, shape (rows,).
+
+    Notes
+    -----
+    Logarithms are drawn normal, each side with the deviation of its side of the interval; errors of
+    different boards are taken as independent. None for what has no intervals: memories, prices, or
+    a row of stated prices.
+    """
+    bounds = [row.bounds_of(quantity) for row in rows]
+    if any(one is None or one[0] == one[2] for one in bounds):
+        return None
+    draws = np.random.default_rng(0).standard_normal((DRAWS, len(rows)))
+    values = np.empty_like(draws)
+    for place, (row, one) in enumerate(zip(rows, bounds, strict=True)):
+        low, point, high = one or (math.inf, math.inf, math.inf)
+        interval = row.interval_of(quantity)
+        if interval is None or point <= 0:
+            values[:, place] = point
+            continue
+        reach = NormalDist().inv_cdf(0.5 + interval.level / 2)
+        down, up = math.log(point / low) / reach, math.log(high / point) / reach
+        drawn = draws[:, place]
+        values[:, place] = math.log(point) + np.where(drawn > 0, up, down) * drawn
+    least = values == values.min(axis=1, keepdims=True)
+    chances: np.ndarray = (least / least.sum(axis=1, keepdims=True)).mean(axis=0)
+    return chances
+
