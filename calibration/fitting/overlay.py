@@ -10,18 +10,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields, is_dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 import numpy as np
-import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from annotated_types import Ge, Gt, Lt, MaxLen, MinLen
 
 from calibration.errors import FitError
-from calibration.fitting.intervals import Band
-from hwmodels.files import DocumentError, read_yaml, write_whole
+from calibration.fitting.intervals import Band, Basis
+from hwmodels.files import DocumentError, parse_yaml, read_regular, write_whole
+from hwmodels.kept import make_once, read_yaml_once
+
+if TYPE_CHECKING:
+    import yaml
 
 SHIPPED = Path(__file__).parent / "shipped"
 LINEAGES_FILE = SHIPPED / "lineages.yaml"
@@ -95,7 +98,7 @@ def locate(board: str, core: str, runtime: str) -> Cell:
 
 @lru_cache(maxsize=1)
 def _positions() -> Mapping[str, tuple[str, float]]:
-    document: Mapping[str, Any] = read_yaml(LINEAGES_FILE)
+    document: Mapping[str, Any] = read_yaml_once(LINEAGES_FILE)
     positions: dict[str, tuple[str, float]] = {}
     for library, facts in document["libraries"].items():
         if facts["source"] not in document["sources"]:
@@ -146,34 +149,36 @@ class Measured:
 @lru_cache(maxsize=1)
 def list_measured() -> tuple[Measured, ...]:
     """Return what shipped overlays were learnt from, releases oldest first within a library."""
-    document: Mapping[str, Any] = read_yaml(MEASURED_FILE)
+    document: Mapping[str, Any] = read_yaml_once(MEASURED_FILE)
     return tuple(Measured(**row) for row in document["measured"])
 
 
-Finite = Annotated[float, Field(allow_inf_nan=False)]
-NotNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
-Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+NotNegative = Annotated[float, Ge(0)]
+Positive = Annotated[float, Gt(0)]
+Count = Annotated[int, Ge(0)]
+STRICT = {"extra": "forbid", "allow_inf_nan": False}
+"""How pydantic reads the nouns below, where a file is read for the first time."""
 
 
-class _Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class BandModel(_Strict):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BandModel:
     """How many stated standard deviations an interval reaches; see `intervals.Band`."""
 
+    __pydantic_config__: ClassVar[Any] = STRICT
     down: Positive
     up: Positive
-    level: Annotated[float, Field(gt=0, lt=1)]
-    basis: Literal["conformal", "borrowed", "model-based"]
-    count: Annotated[int, Field(ge=0)]
+    level: Annotated[float, Gt(0), Lt(1)]
+    basis: Basis
+    count: Count
 
     def band(self) -> Band:
         """Return it as the noun intervals are made with."""
-        return Band(**self.model_dump())
+        return Band(down=self.down, up=self.up, level=self.level, basis=self.basis,
+                    count=self.count)
 
 
-class Learnt(_Strict):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Learnt:
     """Factors on stated prices, in the order of the overlay's names.
 
     `log` are logarithms of the factors; `covariance` is the lower triangle, row by row;
@@ -181,22 +186,23 @@ class Learnt(_Strict):
     network and of a row.
     """
 
-    log: tuple[Finite, ...]
-    covariance: tuple[Finite, ...]
+    __pydantic_config__: ClassVar[Any] = STRICT
+    log: tuple[float, ...]
+    covariance: tuple[float, ...]
     prior_sd: tuple[Positive, ...]
-    network_sd: Annotated[float, Field(ge=0)]
-    row_sd: Annotated[float, Field(ge=0)]
+    network_sd: NotNegative
+    row_sd: NotNegative
     band: BandModel
-    rows: Annotated[int, Field(ge=0)] = 0
-    effective_parameters: Annotated[float, Field(ge=0)] = 0.0
-    rank: Annotated[int, Field(ge=0)] = 0
-    condition: Annotated[float, Field(ge=0)] = 0.0
+    rows: Count = 0
+    effective_parameters: NotNegative = 0.0
+    rank: Count = 0
+    condition: NotNegative = 0.0
     unidentified: tuple[str, ...] = ()
     confused: tuple[tuple[str, str], ...] = ()
-    residuals: dict[str, Finite] = {}
+    residuals: Mapping[str, float] = field(default_factory=dict)
 
-    @model_validator(mode="after")
-    def _check(self) -> Learnt:
+    def __post_init__(self) -> None:
+        """Check what one field says of another."""
         count = len(self.log)
         limit = math.log(LARGEST_FACTOR)
         if any(abs(one) > limit for one in self.log):
@@ -207,7 +213,6 @@ class Learnt(_Strict):
                              f"{count} prior_sd")
         if np.linalg.eigvalsh(self.matrix()).min() < -1e-6:
             raise ValueError("covariance is not one: it has a negative variance")
-        return self
 
     def matrix(self) -> np.ndarray:
         """Return the covariance, shape (names, names)."""
@@ -222,9 +227,11 @@ class Learnt(_Strict):
                         prior_covariance=np.diag(np.array(self.prior_sd) ** 2))
 
 
-class Support(_Strict):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Support:
     """What was measured: outside it a prediction extrapolates."""
 
+    __pydantic_config__: ClassVar[Any] = STRICT
     networks: tuple[str, ...] = ()
     clocks_hz: tuple[Positive, ...] = ()
     supplies_v: tuple[Positive, ...] = ()
@@ -233,9 +240,11 @@ class Support(_Strict):
     boards: tuple[str, ...] = ()
 
 
-class Entry(_Strict):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
     """Prices of one board under one runtime; null stands for a board, or a core, not measured."""
 
+    __pydantic_config__: ClassVar[Any] = STRICT
     board: str | None
     core: str | None
     runtime: str
@@ -244,34 +253,43 @@ class Entry(_Strict):
     support: Support
 
 
-class Data(_Strict):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Data:
     """What an overlay was learnt from; `kinds` are those of its measurements."""
 
-    sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
-    rows: Annotated[int, Field(ge=0)]
-    energy_rows: Annotated[int, Field(ge=0)] = 0
+    __pydantic_config__: ClassVar[Any] = STRICT
+    sha256: Annotated[str, MinLen(64), MaxLen(64)]
+    rows: Count
+    energy_rows: Count = 0
     use: str
     kinds: tuple[str, ...] = ("published",)
     sources: tuple[str, ...]
 
+    def __post_init__(self) -> None:
+        """Check that the hash is one."""
+        if set(self.sha256) - set("0123456789abcdef"):
+            raise ValueError(f"sha256 is {self.sha256!r}; accepted: 64 digits 0 to f")
 
-class Overlay(_Strict):
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Overlay:
     """A calibration file; `operators` is what its rows tell of each, `intervals.left_untold`."""
 
-    schema_version: Literal[1] = Field(default=1, alias="schema")
+    __pydantic_config__: ClassVar[Any] = STRICT
+    schema: Literal[1] = 1
     kind: Literal["calibration"] = "calibration"
     library: str
-    made_with: dict[str, str]
+    made_with: Mapping[str, str]
     data: Data
-    spread: dict[str, NotNegative] = {}
-    energy_spread: dict[str, NotNegative] = {}
+    spread: Mapping[str, NotNegative] = field(default_factory=dict)
+    energy_spread: Mapping[str, NotNegative] = field(default_factory=dict)
     time_prices: tuple[str, ...]
     energy_prices: tuple[str, ...]
-    operators: dict[str, NotNegative] = {}
+    operators: Mapping[str, NotNegative] = field(default_factory=dict)
     entries: tuple[Entry, ...]
 
-    @model_validator(mode="after")
-    def _check(self) -> Overlay:
+    def __post_init__(self) -> None:
+        """Check that every entry has all prices."""
         for entry in self.entries:
             if len(entry.time.log) != len(self.time_prices):
                 raise ValueError(f"entry {entry.board}, {entry.runtime}: "
@@ -279,7 +297,6 @@ class Overlay(_Strict):
             if entry.energy and len(entry.energy.log) != len(self.energy_prices):
                 raise ValueError(f"entry {entry.board}, {entry.runtime}: "
                                  f"{len(self.energy_prices)} energy prices are expected")
-        return self
 
 
 def find_entry(overlay: Overlay, *, board: str, core: str, runtime: str) -> Entry | None:
@@ -314,11 +331,22 @@ def read_overlay(path: str | Path) -> Overlay:
     """
     path = Path(path)
     try:
-        document = read_yaml(path)
-    except DocumentError as error:
+        content = read_regular(path)
+    except OSError as error:
+        raise FitError(f"{path}: cannot be read: {error.strerror or error}") from error
+    return make_once("overlay", path, content, Path(__file__).parent,
+                     lambda: _validate(path, content))
+
+
+def _validate(path: Path, content: bytes) -> Overlay:
+    from pydantic import TypeAdapter, ValidationError
+
+    try:
+        document = parse_yaml(content.decode())
+    except (DocumentError, UnicodeDecodeError) as error:
         raise FitError(f"{path}: cannot be read: {error}") from error
     try:
-        return Overlay.model_validate(document)
+        return TypeAdapter(Overlay).validate_python(document)
     except OverflowError as error:
         raise FitError(f"{path}: a number is out of range: {error}") from error
     except ValidationError as error:
@@ -345,18 +373,28 @@ def write_overlay(path: str | Path, overlay: Overlay) -> Path:
 
 def dump_overlay(overlay: Overlay) -> str:
     """Write an overlay as YAML; the same overlay gives the same bytes."""
-    document = overlay.model_dump(by_alias=True, mode="json", exclude_defaults=False)
-    return yaml.dump(document, Dumper=_Dumper, sort_keys=False, width=100, allow_unicode=True)
+    import yaml
+
+    class Dumper(yaml.SafeDumper):
+        """Blocks for what has parts, one line for what is a list of numbers or words."""
+
+        def represent_sequence(self, tag: str, sequence: Iterable[object],
+                               flow_style: bool | None = None) -> yaml.SequenceNode:
+            items = list(sequence)
+            flat = all(not isinstance(item, dict) for item in items)
+            return super().represent_sequence(tag, items, flow_style=flat)
+
+    return yaml.dump(_plain(overlay), Dumper=Dumper, sort_keys=False, width=100,
+                     allow_unicode=True)
 
 
-class _Dumper(yaml.SafeDumper):
-    """Blocks for what has parts, one line for what is a list of numbers or words."""
-
-    def represent_sequence(self, tag: str, sequence: Iterable[object],
-                           flow_style: bool | None = None) -> yaml.SequenceNode:
-        items = list(sequence)
-        flat = all(not isinstance(item, dict) for item in items)
-        return super().represent_sequence(tag, items, flow_style=flat)
+def _plain(value: Any) -> Any:
+    """Return a noun as lists and mappings, in the order of its fields."""
+    if is_dataclass(value):
+        return {one.name: _plain(getattr(value, one.name)) for one in fields(value)}
+    if isinstance(value, Mapping):
+        return {key: _plain(one) for key, one in value.items()}
+    return [_plain(one) for one in value] if isinstance(value, tuple) else value
 
 
 def shipped_path(library: str, board: str | None) -> Path:

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from hwmodels.board.facts import Board
 from hwmodels.errors import BoardError, UnknownPathError, did_you_mean
-from hwmodels.files import DocumentError, parse_json, parse_yaml, read_yaml
+from hwmodels.files import DocumentError, parse_json, parse_yaml, read_regular
+from hwmodels.kept import make_once
 
 if TYPE_CHECKING:
     from hwmodels.board.schema import Section
@@ -64,7 +65,11 @@ def load_board(name_or_path: str | Path, *, overrides: Mapping[str, object] | No
     """
     path = _find(name_or_path)
     file = path.name if path.parent == SHIPPED else str(path)
-    return _make(_parse(path), file, overrides or {})
+    content = _content(path)
+    if overrides:
+        return _make(_parse(path, content), file, overrides)
+    return make_once("board", path, content, Path(__file__).parent,
+                     lambda: _make(_parse(path, content), file, {}))
 
 
 def change_board(board: Board, overrides: Mapping[str, object], *,
@@ -194,7 +199,7 @@ def _find(name_or_path: str | Path) -> Path:
     aliases = {}
     for path in paths:
         try:
-            header = _parse(path).get("board")
+            header = _parse(path, _content(path)).get("board")
         except BoardError:
             continue  # a broken file has no aliases; whoever names it is told
         if isinstance(header, dict) and isinstance(header.get("aliases"), list):
@@ -209,14 +214,27 @@ def _fold(name: str) -> str:
     return name.strip().lower().replace("-", "_")
 
 
-def _parse(path: Path) -> dict[str, Any]:
+def _content(path: Path) -> bytes:
+    try:
+        return read_regular(path, LARGEST_BYTES)
+    except OSError as error:
+        raise _unreadable(path, error.strerror or str(error)) from error
+
+
+def _parse(path: Path, content: bytes) -> dict[str, Any]:
     """Return the YAML of a file; duplicate keys are refused, not overwritten."""
     try:
-        document = read_yaml(path, LARGEST_BYTES, keys_once=True)
+        document = parse_yaml(content.decode(), keys_once=True)
+    except UnicodeDecodeError as error:
+        raise _unreadable(path, f"not UTF-8 text: {error}") from error
     except DocumentError as error:
-        raise BoardError(f"{path}: cannot be read ({error}); accepted: a board file in YAML, or "
-                         "a name of `twin boards`") from error
+        raise _unreadable(path, str(error)) from error
     if not isinstance(document, dict):
         raise BoardError(f"{path}: holds no sections; accepted: a board file in YAML with "
                          "schema, sources, board, supply, clocks, cores, memories, power")
     return document
+
+
+def _unreadable(path: Path, why: str) -> BoardError:
+    return BoardError(f"{path}: cannot be read ({why}); accepted: a board file in YAML, or "
+                      "a name of `twin boards`")

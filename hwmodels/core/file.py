@@ -17,7 +17,8 @@ from hwmodels.core.timing import (
     Refills,
 )
 from hwmodels.errors import BoardError, did_you_mean
-from hwmodels.files import DocumentError, read_yaml
+from hwmodels.files import DocumentError, parse_yaml, read_regular
+from hwmodels.kept import make_once
 
 if TYPE_CHECKING:
     from hwmodels.core.schema import CoreFile
@@ -75,8 +76,16 @@ def read_core(path: Path) -> CoreTiming:
         `file:key: reason; accepted ...`.
     """
     try:
-        document = read_yaml(path)
-    except DocumentError as problem:
+        content = read_regular(path)
+    except OSError as problem:
+        raise BoardError(f"{path.name}: not a readable YAML file: {problem.strerror}") from None
+    return make_once("core", path, content, Path(__file__).parent, lambda: _read(path, content))
+
+
+def _read(path: Path, content: bytes) -> CoreTiming:
+    try:
+        document = parse_yaml(content.decode())
+    except (DocumentError, UnicodeDecodeError) as problem:
         raise BoardError(f"{path.name}: not a readable YAML file: {problem}") from None
     section = _validate(path.name, document)
     facts = tuple(_list_facts(path.name, document, section.sources, ""))

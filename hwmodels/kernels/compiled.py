@@ -47,11 +47,17 @@ PARTS: dict[Callable[..., Any], bool] = {}
 INTERPRETED = os.environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0")
 
 
-def user_folder() -> Path:
-    """Folder of kept machine code: TWIN_KERNELS, or one of the user's cache."""
-    named = os.environ.get("TWIN_KERNELS")
+def user_folder(variable: str = "TWIN_KERNELS", name: str = "kernels") -> Path:
+    """Folder of what is kept: the one a variable of the environment names, or the user's cache's.
+
+    Raises
+    ------
+    RuntimeError
+        For a user without a home.
+    """
+    named = os.environ.get(variable)
     cache = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
-    return Path(named) if named else Path(cache, "embedded-twin", "kernels")
+    return Path(named) if named else Path(cache, "embedded-twin", name)
 
 
 @functools.cache

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 from hwmodels.board.facts import KINDS, Fact
 from hwmodels.errors import did_you_mean
-from hwmodels.files import DocumentError, read_yaml
+from hwmodels.files import DocumentError
+from hwmodels.kept import read_yaml_once
 from twin.errors import RuntimeRefusedError
 from twin.runtimes.library import find_lowering
 from twin.runtimes.lowering import Lowering, assume
@@ -288,7 +289,7 @@ def load_runtime(name: str) -> Runtime:
 @lru_cache(maxsize=32)
 def _read(path: Path) -> dict[str, Any]:
     try:
-        document = read_yaml(path)
+        document = read_yaml_once(path)
     except DocumentError as error:
         raise RuntimeRefusedError(f"{path}: cannot be read: {error}") from error
     if not isinstance(document, dict) or not isinstance(document.get("versions"), dict):

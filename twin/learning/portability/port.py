@@ -310,14 +310,13 @@ def _take_bands(entry: Entry, stranger: Entry, boards: int) -> Entry:
     def fewer(band: BandModel) -> BandModel:
         count = min(band.count, boards + 2)  # one board has the two degrees a spread starts from
         factor = student_band(count).up / student_band(band.count).up
-        return band.model_copy(update={"down": band.down * factor, "up": band.up * factor,
-                                       "count": count})
+        return replace(band, down=band.down * factor, up=band.up * factor, count=count)
 
     energy = entry.energy
     if energy is not None and stranger.energy is not None:
-        energy = energy.model_copy(update={"band": fewer(stranger.energy.band)})
-    return entry.model_copy(update={"energy": energy, "time": entry.time.model_copy(
-        update={"band": fewer(stranger.time.band)})})
+        energy = replace(energy, band=fewer(stranger.energy.band))
+    return replace(entry, energy=energy,
+                   time=replace(entry.time, band=fewer(stranger.time.band)))
 
 
 def _strangeness(cell: Cell, observations: Sequence[Observation], runtime: str) -> list[str]:

@@ -131,12 +131,10 @@ def learn_probes(folders: Sequence[str], board: Board, runtime: str | None = Non
     estimate = Estimate(names=TIME_PRICES, log=after.log, covariance=after.covariance,
                         prior_covariance=start.time.prior_covariance)
     cell = locate(board.name, board.core.model, runtime)
-    entry = start.entry.model_copy(update={
-        "board": cell.board, "core": cell.core, "runtime": runtime,
-        "time": start.entry.time.model_copy(update={
-            "log": tuple(float(value) for value in after.log), "residuals": _residuals(start, rows),
-            "unidentified": _still_untold(start, after),
-            "covariance": pack_covariance(after.covariance)})})
+    time = replace(start.entry.time, log=tuple(float(value) for value in after.log),
+                   residuals=_residuals(start, rows), unidentified=_still_untold(start, after),
+                   covariance=pack_covariance(after.covariance))
+    entry = replace(start.entry, board=cell.board, core=cell.core, runtime=runtime, time=time)
     return Probed(calibration=replace(start, origin="micro-benchmarks", entry=entry, time=estimate,
                                       kinds=tuple(sorted(kinds))),
                   rows=tuple(rows), folders=tuple(folders), remarks=tuple(remarks))

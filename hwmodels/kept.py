@@ -1,0 +1,156 @@
+"""Files read once: what was made of a file's content, kept for the next process.
+
+`TWIN_FILES` names another folder; empty, nothing is kept. An entry is sealed with the folder's own
+key and hangs on the content and on the code that read it; where there is none, or it is damaged,
+the file is read as it was the first time. So a command imports no parser and no validator.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import functools
+import hashlib
+import json
+import os
+from collections.abc import Callable
+from importlib import import_module
+from pathlib import Path
+from typing import Any, TypeVar
+
+from hwmodels.files import LARGEST_YAML_BYTES, DocumentError, parse_yaml, read_regular
+from hwmodels.kernels.compiled import Store, fingerprint_sources, user_folder
+
+Made = TypeVar("Made")
+
+MOST_ENTRIES = 512
+"""Of the folder: the oldest go."""
+
+
+class UnpackableError(TypeError):
+    """A noun holds what a kept file cannot."""
+
+
+def make_once(kind: str, file: str | Path, content: bytes, code: Path,
+              make: Callable[[], Made]) -> Made:
+    """Return what is made of a file, kept or made.
+
+    Parameters
+    ----------
+    kind : str
+        What is made: "board".
+    file : str or Path
+        Its name; of each the newest content is kept.
+    content : bytes
+        Of the file.
+    code : Path
+        Folder of the modules that make it; a change of one is one of all.
+    make : callable
+        Makes it of the content alone: dataclasses, tuples, lists, dicts, numbers and text.
+
+    Returns
+    -------
+    object
+        Equal to what `make` returns. What `make` raises is not kept.
+    """
+    store = _store()
+    if store is None:
+        return make()
+    place = hashlib.sha256(f"{kind}\0{file}".encode()).hexdigest()[:16]
+    read = hashlib.sha256(content + fingerprint_sources(code).encode()
+                          + fingerprint_sources(Path(__file__).parent).encode()).hexdigest()[:32]
+    name = f"{kind}-{place}.{read}.json"
+    entry = store.load(name)
+    if entry is not None:
+        with contextlib.suppress(ValueError, TypeError, LookupError, AttributeError, ImportError):
+            kept: Made = unpack(json.loads(entry))
+            return kept
+    made = make()
+    with contextlib.suppress(UnpackableError):
+        packed = pack(made)
+        text = json.dumps(packed, separators=(",", ":"))
+        if pack(unpack(json.loads(text))) == packed:
+            store.save(name, text.encode())
+            _tidy(store.folder)
+    return made
+
+
+def read_yaml_once(path: str | Path) -> Any:
+    """Return a YAML file as lists and mappings; errors as those of `hwmodels.files.read_yaml`."""
+    try:
+        content = read_regular(path, LARGEST_YAML_BYTES)
+    except OSError as error:
+        raise DocumentError(error.strerror or str(error)) from error
+
+    def parse() -> Any:
+        try:
+            return parse_yaml(content.decode())
+        except UnicodeDecodeError as error:
+            raise DocumentError(f"not UTF-8 text: {error}") from error
+
+    return make_once("yaml", path, content, Path(__file__).parent, parse)
+
+
+def pack(value: Any) -> Any:
+    """Return a noun as JSON can say it; lists, dicts and dataclasses are told from tuples."""
+    kind = type(value)
+    if value is None or kind in (bool, int, float, str):
+        return value
+    if kind is tuple:
+        return [pack(one) for one in value]
+    if kind is list:
+        return {"list": [pack(one) for one in value]}
+    if kind is dict:
+        return {"dict": [[pack(key), pack(one)] for key, one in value.items()]}
+    if dataclasses.is_dataclass(kind):
+        return {"noun": f"{kind.__module__}:{kind.__qualname__}", "of": [
+            pack(getattr(value, name)) for name in _fields(value.__class__)]}
+    raise UnpackableError(f"{kind.__qualname__} is not kept")
+
+
+def unpack(value: Any) -> Any:
+    """Return what `pack` was given."""
+    if type(value) is list:
+        return tuple([unpack(one) for one in value])
+    if type(value) is not dict:
+        return value
+    if "noun" in value:
+        kind: Any = _class(value["noun"])
+        return kind(**dict(zip(_fields(kind), map(unpack, value["of"]), strict=True)))
+    if "dict" in value:
+        return {unpack(key): unpack(one) for key, one in value["dict"]}
+    return [unpack(one) for one in value["list"]]
+
+
+@functools.cache
+def _class(name: str) -> type[Any]:
+    module, _, kind = name.partition(":")
+    found = getattr(import_module(module), kind)
+    if not dataclasses.is_dataclass(found) or not isinstance(found, type):
+        raise UnpackableError(f"{name} is no noun")
+    return found
+
+
+@functools.cache
+def _fields(kind: Any) -> tuple[str, ...]:
+    return tuple(field.name for field in dataclasses.fields(kind) if field.init)
+
+
+def _store() -> Store | None:
+    if os.environ.get("TWIN_FILES") == "":
+        return None
+    with contextlib.suppress(RuntimeError):  # a user without a home
+        return _store_at(user_folder("TWIN_FILES", "files"))
+    return None
+
+
+@functools.cache
+def _store_at(folder: Path) -> Store:
+    return Store(folder)
+
+
+def _tidy(folder: Path) -> None:
+    with contextlib.suppress(OSError):
+        entries = sorted(folder.glob("*.json"), key=lambda path: path.stat().st_mtime_ns)
+        for path in entries[:-MOST_ENTRIES]:
+            path.unlink()
