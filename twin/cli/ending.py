@@ -10,7 +10,7 @@ import sys
 import threading
 import traceback
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import typer
@@ -25,11 +25,35 @@ BUG = 70
 """Besides the codes errors carry: 128 + SIGINT, 128 + SIGPIPE, and EX_SOFTWARE of sysexits."""
 
 
+class AsTyped:
+    """Words of the command line as they are, where a verb takes text."""
+
+    def coerce(self, value: Any, param: Any, ctx: Any) -> Any:
+        """Return a word, several as a list, or nothing."""
+        many = param.multiple or param.nargs == -1
+        if value is None:
+            return () if many else None
+        return list(value) if many else value
+
+
+def take_as_typed(options: Sequence[Any]) -> None:
+    """Let options that take text take it as it is.
+
+    Newer releases of typer have pydantic look at every word, which takes longer to load than
+    predicting does.
+    """
+    for option in options:
+        taken = getattr(getattr(option, "type_descriptor", None), "annotation", None)
+        if taken in (str, list[str], bool) and hasattr(option, "_runtime_param"):
+            option._runtime_param = AsTyped()
+
+
 class Once(typer.core.TyperCommand):
     """A verb that refuses an option given twice, of which it would drop one."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parse the command line."""
+        take_as_typed(self.get_params(ctx))
         _, _, order = self.make_parser(ctx).parse_args(args=list(args))
         for option in self.params:
             if isinstance(option, typer.core.TyperOption) and not option.multiple \
@@ -56,6 +80,7 @@ class Verbs(TyperGroup):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Refuse empty words: a folder or file of no name would be this folder, or nothing."""
+        take_as_typed(self.get_params(ctx))
         for place, word in enumerate(args):
             if not word.strip() or (word.startswith("--") and word.endswith("=")):
                 before = args[place - 1] if place and not word.strip() else word.rstrip("=")

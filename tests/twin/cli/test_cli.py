@@ -9,11 +9,13 @@ from pathlib import Path
 
 import pytest
 from made_predictions import make_prediction
+from typer.main import get_command
 from typer.testing import CliRunner
 
 from hwmodels.errors import BoardError, ToolMissingError
-from twin.cli import app
+from twin.cli import VERBS, app, load_verb
 from twin.cli.options import parse_quantity, parse_settings
+from twin.cli.summaries import SUMMARIES
 from twin.errors import DoesNotFitError, UsageError
 
 HEAVY = {"numpy", "numba", "pydantic", "matplotlib", "onnx", "pandas", "scipy", "yaml", "tflite"}
@@ -26,6 +28,8 @@ def run(*arguments: str):
 @pytest.fixture
 def made(monkeypatch):
     """Put a made prediction where the models would predict; returns what they were asked."""
+    for verb in VERBS:  # None is to meet the made ones while it is imported, and keep them.
+        load_verb(verb)
     asked = {}
 
     class Made:
@@ -59,6 +63,19 @@ def test_help_imports_nothing_heavy():
     assert "rich.console" not in loaded
 
 
+def test_help_loads_no_verb_and_says_what_each_says():
+    code = ("import sys; sys.argv = ['twin', '--help']\nfrom twin.__main__ import main\n"
+            "try: main()\nexcept SystemExit: print(*sys.modules, file=sys.stderr)")
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    loaded = set(done.stderr.split())
+    assert not (HEAVY | {"rich.console", "llvmlite"}) & loaded
+    assert {name for name in loaded if name.startswith("twin.")} == {
+        "twin.__main__", "twin.cli", "twin.cli.ending", "twin.cli.summaries", "twin.errors"}
+    group = get_command(app)
+    assert {name: group.get_command(None, name).get_short_help_str(400) for name in VERBS} == dict(
+        SUMMARIES)
+
+
 def test_help_names_every_verb():
     result = run("--help")
     assert result.exit_code == 0
@@ -79,7 +96,7 @@ def test_calibration_is_asked_for_by_name_or_file(made, verb):
 
 def test_every_verb_that_prices_has_one_option_and_one_default():
     import twin
-    from twin.cli import VERBS, load_verb, options
+    from twin.cli import options
 
     functions = {name: verb for name in VERBS if inspect.isfunction(verb := load_verb(name))}
     priced = {name: inspect.signature(function, eval_str=True).parameters["calibration"]
