@@ -11,6 +11,7 @@ SUMMARIES: Mapping[str, str] = {
     "cache": "Show what a network's accesses meet in the data caches, layer by layer.",
     "port": "Predict for a board nobody measured: physics first, what other boards taught second.",
     "check": "Say whether models fit boards and meet limits.",
+    "advise": "Find the cheapest change that meets limits; exit 1 where none does.",
     "accuracy": "Measure how often a network is right on your data, before and after changes.",
     "sweep": "Predict every combination of models, boards and settings; mark the Pareto front.",
     "plan": "Rank micro-benchmarks by how much they would narrow a prediction; name the best two.",
