@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from twin.verbs.predict import predict
     from twin.verbs.predict_many import predict_many
     from twin.verbs.runtimes import list_runtimes, show_runtime
+    from twin.verbs.scenario import list_scenarios, run_scenario
     from twin.verbs.select import select
     from twin.verbs.sweep import sweep
     from twin.verbs.transform import list_transformations, transform
@@ -92,6 +93,7 @@ _HOMES = {
     "twin.verbs.runtimes": ("list_runtimes", "show_runtime"),
     "twin.verbs.select": ("select",),
     "twin.verbs.sweep": ("sweep",),
+    "twin.verbs.scenario": ("list_scenarios", "run_scenario"),
     "twin.verbs.transform": ("list_transformations", "transform"),
     "twin.verbs.whatif": ("what_if",),
 }
@@ -105,11 +107,12 @@ __all__ = [
     "advise", "attribute", "build_firmware", "cache", "calibrate", "calibrate_published", "check",
     "compare", "compare_firmware", "compare_published", "deploy", "diagnose", "diff",
     "diff_series", "energy", "explain", "export_model", "flash_firmware", "import_log",
-    "list_boards", "list_models", "list_paths", "list_runtimes", "list_terms",
+    "list_boards", "list_models", "list_paths", "list_runtimes", "list_scenarios",
+    "list_terms",
     "list_transformations", "list_virtual_boards",
     "measure", "measure_plan", "new_board", "plan", "port", "predict", "predict_compiled",
-    "predict_many", "read_model", "run_firmware", "select", "show_board", "show_runtime", "sweep",
-    "to_document", "transform", "what_if"]
+    "predict_many", "read_model", "run_firmware", "run_scenario", "select", "show_board",
+    "show_runtime", "sweep", "to_document", "transform", "what_if"]
 
 
 def __getattr__(name: str) -> Any:

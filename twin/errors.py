@@ -39,3 +39,7 @@ class NotTheSameError(TwinError):
 
 class NotApplicableError(TwinError):
     """A transformation that does not apply to this network, board or runtime, and why."""
+
+
+class ScenarioError(TwinError):
+    """A scenario file was refused: an unknown key, an impossible value, a fact nobody knows."""

@@ -37,6 +37,7 @@ from hwmodels.board.rules import (
     main_core_clock,
 )
 from hwmodels.board.schema import Section
+from hwmodels.board.sleep import SleepState
 
 ARRAY_ROLES = ("flash", "external_flash", "rom")
 """Roles read in lines, whose wait states are met once a line."""
@@ -70,6 +71,7 @@ def assemble(section: Section) -> Board:
         dma=tuple(read(Dma, dma, name=name) for name, dma in section.dma.items()),
         npu=_npu(section), power=_power(section, scale), prices=_prices(section),
         placement=section.placement.items(), counters=_counters(section),
+        sleep=tuple(read(SleepState, state, name=name) for name, state in section.sleep.items()),
         virtual=tuple(section.virtual.items()), facts=tuple(_facts(section, section.sources)),
         document=json.dumps(to_plain(section), separators=(",", ":")),
     )

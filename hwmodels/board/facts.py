@@ -37,6 +37,7 @@ from hwmodels.board.declaration import (
 from hwmodels.board.external import Sdram, SerialMemory
 from hwmodels.board.npu import Npu
 from hwmodels.board.policies import POLICIES
+from hwmodels.board.sleep import SleepState
 from hwmodels.errors import BoardError, did_you_mean
 
 __all__ = ["KINDS", "MEMORY_ROLES", "Board", "Bus", "Cache", "Clock", "Core",
@@ -329,6 +330,8 @@ class Board:
         Default memory for "weights", "arena" and "code".
     counters : Counters or None
         What can be measured on it.
+    sleep : tuple of SleepState
+        What it sleeps in between inferences.
     virtual : tuple of (str, str)
         Machine name of this board in an emulator ("qemu", "unicorn").
     facts : tuple of Fact
@@ -358,6 +361,7 @@ class Board:
     prices: tuple[EventPrice, ...] = ()
     placement: tuple[tuple[str, str], ...]
     counters: Counters | None = None
+    sleep: tuple[SleepState, ...] = ()
     virtual: tuple[tuple[str, str], ...] = ()
     facts: tuple[Fact, ...] = field(default=(), repr=False)
     document: str = field(default="{}", repr=False)

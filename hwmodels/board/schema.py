@@ -55,6 +55,7 @@ from hwmodels.board.facts import (
     Power,
 )
 from hwmodels.board.npu import HandOver, Interface, Npu, NpuCache, NpuEnergy, Pool, UnitKind
+from hwmodels.board.sleep import SleepState
 from hwmodels.errors import BoardError, did_you_mean
 
 
@@ -154,6 +155,7 @@ class BoardFile:
     placement: Annotated[Any, Key(
         Part(PlacementKeys), "Memories the weights, the arena and the code are in by default.")]
     counters: Annotated[Any, Key(Part(Counters), "What the silicon itself counts.")] = None
+    sleep: Annotated[Any, Key(Table(Part(SleepState), "NAME"), SleepState.__doc__)] = ()
     virtual: Annotated[Any, Key(
         Table(TEXT, "EMULATOR"), "Its machine name in an emulator: qemu, unicorn.")] = ()
 

@@ -21,7 +21,7 @@ GROUPS: Mapping[str, Mapping[str, str]] = {
                 "port": "port:port"},
     "Decide": {"check": "check:check", "sweep": "sweep:sweep",
                "select": "select:select", "advise": "advise:advise",
-               "accuracy": "accuracy:accuracy"},
+               "accuracy": "accuracy:accuracy", "scenario": "scenario:app"},
     "Measure": {"plan": "plan:plan", "measure": "measure:measure",
                 "import": "imports:import_log", "energy": "energy:energy",
                 "firmware": "firmware:app"},

@@ -1,0 +1,236 @@
+"""Scenarios against closed forms: duty cycle, queues, heat, batteries, governors."""
+
+import csv
+import json
+import math
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("simpy", reason="needs simpy")
+
+import calibration.datasets
+import twin
+from twin.errors import ScenarioError
+from twin.studies.scenario.file import list_scenarios, load_scenario
+from twin.studies.scenario.heat import reach_us, settle_c, warm_c
+from twin.studies.scenario.machine import Machine, Speed
+from twin.studies.scenario.outcome import life_days, play, to_document
+from twin.studies.scenario.scenario import (
+    Battery,
+    Load,
+    Scenario,
+    Sensor,
+    Sleep,
+    Thermal,
+)
+from twin.studies.scenario.simulation import simulate
+
+FAST = Speed(clock_hz=100e6, inference_us=10_000.0, energy_uj=400.0, idle_mw=5.0,
+             front_end_us=2_000.0)
+SLOW = Speed(clock_hz=50e6, inference_us=20_000.0, energy_uj=300.0, idle_mw=2.5,
+             front_end_us=4_000.0)
+
+
+def machine(*speeds: Speed, sleep_mw: float | None = 0.01, wake_up_us: float = 100.0) -> Machine:
+    """A device whose figures are stated, not predicted."""
+    return Machine(speeds=speeds or (FAST,), sleep_mw=sleep_mw, wake_up_us=wake_up_us,
+                   prediction=None)  # type: ignore[arg-type]
+
+
+def scenario(**changes) -> Scenario:
+    """A hop of 50 ms for 10 s, with sleep in between."""
+    base = Scenario(name="made", model="kws", board="none", duration_us=10e6,
+                    sensor=Sensor(hop_us=50_000.0), sleep=Sleep(clock_ramp_us=50.0))
+    return replace(base, **changes)
+
+
+def test_mean_power_of_a_duty_cycle_is_the_closed_form() -> None:
+    # One hop in steady state: wake-up and ramp at idle power, front end and inference at run
+    # power (400 uJ / 10 ms = 40 mW), asleep for the rest. The first hop has nothing to do.
+    run = simulate(scenario(sensor=Sensor(hop_us=50_000.0, power_mw=0.3)), machine())
+    work_us, waking_us = 12_000.0, 150.0
+    hops = 199  # The 200th buffer is full as the time ends.
+    asleep_us = 10e6 - hops * (work_us + waking_us)
+    expected = (hops * (work_us * 40 + waking_us * 5) + asleep_us * 0.01) / 10e6 + 0.3
+    assert run.mean_mw == pytest.approx(expected, rel=1e-9)
+    assert run.duty == pytest.approx(hops * (work_us + waking_us) / 10e6, rel=1e-9)
+    assert (run.late, run.lost, run.inferences) == (0, 0, hops)
+    assert run.answers_us == pytest.approx([work_us + waking_us] * hops)
+    assert sum(run.time_us.values()) == pytest.approx(10e6, rel=1e-12)
+
+
+def test_an_inference_every_few_hops_costs_the_others_the_front_end_only() -> None:
+    run = simulate(scenario(every=5), machine())
+    assert run.inferences == 39 and len(run.answers_us) == 199
+    assert run.time_us["front end"] == pytest.approx(199 * 2_000.0)
+    assert run.time_us["inference"] == pytest.approx(39 * 10_000.0)
+
+
+def test_a_core_that_is_too_slow_loses_what_it_cannot_do() -> None:
+    # Work of 12 ms every 8 ms: two buffers, so one hop in two is lost in the long run, as the
+    # buffer is free again only 12 ms after it was full and the next full one comes at 16 ms.
+    run = simulate(scenario(sensor=Sensor(hop_us=8_000.0)), machine(wake_up_us=0.0))
+    assert run.lost / (run.lost + len(run.answers_us)) == pytest.approx(0.5, abs=0.01)
+    # With deep queues it never rests: as many answers as fit into the time, all of them late.
+    deep = simulate(scenario(sensor=Sensor(hop_us=8_000.0, buffers=8), deadline_us=8_000.0),
+                    machine(wake_up_us=0.0))
+    assert len(deep.answers_us) == pytest.approx(10e6 / 12_000, abs=2)
+    assert deep.late == len(deep.answers_us)
+
+
+def test_one_buffer_is_filled_only_after_it_was_worked_on() -> None:
+    run = simulate(scenario(sensor=Sensor(hop_us=50_000.0, buffers=1)), machine())
+    # A period is the hop, the wake-up, the ramp and the work.
+    assert len(run.answers_us) == math.floor(10e6 / (50_000 + 150 + 12_000))
+    assert run.lost == 0
+
+
+@pytest.mark.parametrize("governor, clock_hz", [
+    ("fixed", 100e6), ("race_to_idle", 100e6), ("slowest", 50e6)])
+def test_governors_choose_by_what_was_predicted(governor, clock_hz) -> None:
+    asked = scenario(governor=governor, clocks_hz=(50e6, 100e6), deadline_us=30_000.0)
+    run = simulate(asked, machine(SLOW, FAST))
+    assert {span.clock_hz for span in run.spans} == {clock_hz}
+    tight = replace(asked, deadline_us=20_000.0)
+    assert {span.clock_hz for span in simulate(tight, machine(SLOW, FAST)).spans} == {100e6}
+
+
+def test_ondemand_goes_down_when_quiet_and_up_when_busy() -> None:
+    quiet = simulate(scenario(governor="ondemand", clocks_hz=(50e6, 100e6)), machine(SLOW, FAST))
+    assert quiet.spans[-1].clock_hz == 50e6 and quiet.clock_changes == 1  # 12 of 50 ms < 30 %.
+    busy = simulate(scenario(governor="ondemand", clocks_hz=(50e6, 100e6),
+                             sensor=Sensor(hop_us=28_000.0)), machine(SLOW, FAST))
+    assert busy.clock_changes == 0  # 12 of 28 ms is neither.
+
+
+def test_racing_to_idle_wins_only_where_sleep_is_deep() -> None:
+    # Slow: 300 uJ an inference; fast: 400 uJ and sleep. With deep sleep the rest is nothing.
+    rest = {}
+    for sleep_mw in (0.01, None):
+        for name, clocks in (("race_to_idle", (SLOW, FAST)), ("slowest", (SLOW, FAST))):
+            asked = scenario(governor=name, clocks_hz=(50e6, 100e6))
+            rest[name, sleep_mw] = simulate(asked, machine(*clocks, sleep_mw=sleep_mw)).mean_mw
+    assert rest["slowest", 0.01] < rest["race_to_idle", 0.01]
+    assert rest["slowest", None] < rest["race_to_idle", None]
+    assert rest["race_to_idle", 0.01] < rest["race_to_idle", None]
+
+
+def test_other_masters_stretch_work_for_as_long_as_they_are_busy() -> None:
+    # Busy all the time: every job takes 1.25 times as long.
+    load = Load(master="dma", memory="sram", bytes_per_second=1e6, period_us=1e4, busy_us=1e4,
+                power_mw=2.0)
+    run = simulate(scenario(loads=(load,)), machine(replace(FAST, slowdowns=(1.25,))))
+    assert run.answers_us == pytest.approx([1.25 * 12_000 + 150] * 199)
+    assert run.energy_uj["other masters"] == pytest.approx(2.0 * 10e6 * 1e-3)
+    # Busy for 5 ms of every 50, from the full buffer on: the first 5 ms do the work of 4 ms.
+    short = replace(load, period_us=50_000.0, busy_us=5_000.0)
+    part = simulate(scenario(loads=(short,)), machine(replace(FAST, slowdowns=(1.25,)),
+                                                      wake_up_us=0.0, sleep_mw=None))
+    assert part.answers_us[10] == pytest.approx(13_000.0)
+
+
+def test_heat_follows_its_closed_form() -> None:
+    thermal = Thermal(ambient_c=25, resistance_c_per_w=50, capacity_j_per_c=0.02, limit_c=500,
+                      resume_c=400)
+    assert settle_c(thermal, 1000) == 75
+    # One time constant (1 s): 1 - 1/e of the way.
+    assert warm_c(thermal, 25, 1000, 1e6) == pytest.approx(25 + 50 * (1 - math.exp(-1)))
+    assert reach_us(thermal, 25, 1000, 50) == pytest.approx(1e6 * math.log(2))
+    assert reach_us(thermal, 25, 1000, 80) == math.inf
+    # Ten constants of always computing (work longer than the hop): what the power leads to.
+    run = simulate(scenario(thermal=thermal, sensor=Sensor(hop_us=6_000.0, buffers=4)), machine())
+    assert run.hottest_c == pytest.approx(settle_c(thermal, 40.0), abs=0.02)
+    assert run.throttled_us == 0
+
+
+def test_a_part_that_is_too_hot_is_held_down_until_it_has_cooled() -> None:
+    thermal = Thermal(ambient_c=25, resistance_c_per_w=1000, capacity_j_per_c=0.0002, limit_c=60,
+                      resume_c=45)
+    # At 40 mW it would reach 65 degC, at 15 mW 40: it goes to and fro between the two limits.
+    asked = scenario(thermal=thermal, sensor=Sensor(hop_us=6_000.0, buffers=4),
+                     clocks_hz=(50e6, 100e6))
+    run = simulate(asked, machine(SLOW, FAST))
+    assert run.hottest_c == pytest.approx(60, abs=1e-6)
+    assert 0.2 < run.throttled_us / run.duration_us < 0.9
+    temperatures = [span.temperature_c for span in run.spans if span.start_us > 2e6]
+    # Let up at 45 degC; the governor goes up when the job in hand is done, so it cools a little on.
+    assert 43 < min(temperatures) < 46 and run.clock_changes > 4
+
+
+def test_a_battery_lasts_its_energy_over_the_mean_power() -> None:
+    battery = Battery(capacity_mah=1000, voltage_v=3.0, usable=0.8, regulator_efficiency=0.9)
+    assert life_days(battery, 9.0) == pytest.approx(1000 * 3 * 0.8 / (9.0 / 0.9) / 24)
+    leaking = replace(battery, self_discharge_per_year=0.5)
+    alone = life_days(leaking, 1e-12)  # Half of it a year, of which 0.8 can be had.
+    assert alone == pytest.approx(0.8 / 0.5 * 365.25)
+    assert life_days(None, 1.0) is None
+
+
+def test_the_published_streaming_row_has_the_duty_of_its_own_figures() -> None:
+    # Rows of use `fit` only: power over a stream of 1,203 s, and processing time per hop.
+    path = Path(calibration.datasets.__file__).parent / "mlperf_tiny" / "results.csv"
+    with path.open(encoding="utf-8") as file:
+        rows = [row for row in csv.DictReader(file)
+                if row["use"] == "fit" and row["benchmark"] == "sww"]
+    row = next(row for row in rows if "duty 0.021792" in row["notes"])
+    hop_us, work_us, mean_mw = 32_072.0, float(row["latency_ms"]) * 1e3, float(
+        row["energy_power_mw"])
+    most_mw = mean_mw / (work_us / hop_us)  # If nothing were drawn between hops.
+    run = simulate(scenario(sensor=Sensor(hop_us=hop_us), duration_us=1000 * hop_us + 1_000),
+                   machine(Speed(clock_hz=49.2e6, inference_us=work_us, front_end_us=0.0,
+                                 energy_uj=most_mw * work_us * 1e-3, idle_mw=0.0),
+                           sleep_mw=None, wake_up_us=0.0))
+    assert run.duty == pytest.approx(0.021792, rel=1e-4)
+    assert run.mean_mw * hop_us * 1e-3 == pytest.approx(16.25, rel=1e-3)  # uJ a hop, as derived.
+
+
+def test_shipped_scenarios_run_and_meet_their_deadlines() -> None:
+    assert list_scenarios() == ("anomaly_detection", "keyword_spotting", "visual_wake_words")
+    outcome = twin.run_scenario("anomaly_detection", {"duration": "2s"})
+    assert outcome.met and len(outcome.ends) == 2
+    low, high = outcome.life_ends_days
+    assert low < outcome.life_days < high
+    document = json.loads(json.dumps(to_document(outcome)))
+    assert document["hops"] == 19 and document["speeds"][0]["slowdowns"][0] > 1
+    assert play(outcome.scenario, outcome.machine).run.energy_uj == outcome.run.energy_uj
+
+
+@pytest.mark.parametrize("overrides, said", [
+    ({"governor": "turbo"}, "governor: 'turbo'"), ({"sensor.hops": "1ms"}, "sensor.hops: unknown"),
+    ({"sensor.hop": 20}, "sensor.hop: 20; accepted: a number with one of ns"),
+    ({"duration": "1ns"}, "shorter than a hop"), ({"sensor.buffers": 0}, "sensor.buffers"),
+    ({"duration": "100000000s"}, "more than 1,000,000 hops"),
+    ({"clocks": []}, "chooses of several"),
+    ({"schema": 2}, "schema"), ({"nothing": 1}, "nothing: unknown key"),
+    ({"thermal": {"resistance_c_per_w": 1, "capacity_j_per_c": 1, "limit_c": 20, "resume_c": 30}},
+     "ambient_c below")])
+def test_a_wrong_file_names_its_key(overrides, said) -> None:
+    with pytest.raises(ScenarioError) as refused:
+        load_scenario("anomaly_detection", overrides)
+    assert said in str(refused.value) and "anomaly_detection.yaml" in str(refused.value)
+
+
+def test_what_nobody_knows_is_asked_for(tmp_path) -> None:
+    with pytest.raises(ScenarioError, match=r"sleep.wake_up: not known of stop1 of nucleo_l4r5zi"):
+        twin.run_scenario("anomaly_detection", {"sleep": {"state": "stop1"}})
+    with pytest.raises(ScenarioError, match=r"states no 'hibernate'; accepted: .*stop1"):
+        twin.run_scenario("anomaly_detection", {"sleep": {"state": "hibernate"}})
+    with pytest.raises(ScenarioError, match="no such scenario; did you mean keyword_spotting"):
+        load_scenario("keyword_spoting")
+    (tmp_path / "a.yaml").write_text("- 1\n")
+    with pytest.raises(ScenarioError, match="a mapping is expected"):
+        load_scenario(str(tmp_path / "a.yaml"))
+    with pytest.raises(ScenarioError, match="cannot be read"):
+        load_scenario(str(tmp_path / "none.yaml"))
+
+
+def test_the_timeline_is_a_picture(tmp_path) -> None:
+    pytest.importorskip("matplotlib", reason="needs matplotlib")
+    from twin.reports.figures.canvas import save_figure
+    from twin.reports.figures.power_states import draw_scenario
+
+    outcome = twin.run_scenario("visual_wake_words", {"duration": "6s"})
+    written = save_figure(draw_scenario(outcome), tmp_path / "states.svg")
+    assert b"temperature, degC" in written.read_bytes() or written.stat().st_size > 10_000

@@ -1,0 +1,79 @@
+"""`twin scenario`: a device over time: duty cycle, sleep, deadlines, heat and a battery."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+import twin
+from twin.cli.options import AUTO, AsJson, CalibrationChoice, PlotFile, check_picture
+from twin.cli.output import note_written, open_console, show, warn
+from twin.errors import UsageError
+
+app = typer.Typer(help="Run a device over time: duty cycle, sleep, deadlines, heat, a battery.",
+                  rich_markup_mode=None, no_args_is_help=True)
+
+ScenarioFile = Annotated[str, typer.Argument(
+    metavar="SCENARIO", help="A scenario of `twin scenario list`, or a .yaml file.")]
+Keys = Annotated[list[str] | None, typer.Option(
+    "--set", metavar="KEY=VALUE", help="A key of the file: board=nucleo_u575zi_q, "
+                                       "sensor.hop=20ms; may be given several times.")]
+BoardChoice = Annotated[str | None, typer.Option(
+    "--board", "-b", metavar="BOARD", help="In place of the file's board.")]
+
+
+@app.command("list")
+def list_all() -> None:
+    """List the scenarios that are shipped."""
+    from twin.reports.tables.scenario import scenarios_table
+
+    show(open_console(), scenarios_table(twin.list_scenarios()))
+
+
+@app.command("run")
+def run(scenario: ScenarioFile, board: BoardChoice = None, settings: Keys = None,
+        plot: PlotFile = None, as_json: AsJson = False,
+        calibration: CalibrationChoice = AUTO) -> None:
+    """Run a scenario: mean power, missed deadlines, heat, battery life."""
+    check_picture(plot)
+    overrides = _parse(settings)
+    if board is not None:
+        overrides["board"] = board
+    outcome = twin.run_scenario(scenario, overrides, calibration=calibration)
+    if as_json:
+        import json
+
+        from twin.studies.scenario.outcome import to_document
+
+        sys.stdout.write(json.dumps(to_document(outcome), indent=1) + "\n")
+    else:
+        from twin.reports.tables.scenario import scenario_report
+
+        show(open_console(), scenario_report(outcome))
+    warn(dict.fromkeys(outcome.machine.notes))
+    if plot is not None:
+        from twin.reports.figures.canvas import save_figure
+        from twin.reports.figures.power_states import draw_scenario
+
+        note_written(save_figure(draw_scenario(outcome), plot))
+
+
+def _parse(settings: list[str] | None) -> dict[str, object]:
+    overrides: dict[str, object] = {}
+    for setting in settings or []:
+        key, equals, value = setting.partition("=")
+        if not (key.strip() and equals and value.strip()):
+            raise UsageError(f"--set {setting!r}: KEY=VALUE is expected, such as sensor.hop=20ms")
+        if key.strip() in overrides:
+            raise UsageError(f"--set {key.strip()}: is set twice")
+        overrides[key.strip()] = _value(value.strip())
+    return overrides
+
+
+def _value(text: str) -> object:
+    """Return a list of clocks as a list; other values are text a reader of the file understands."""
+    if text.startswith("[") and text.endswith("]"):
+        return [part.strip() for part in text[1:-1].split(",") if part.strip()]
+    return text

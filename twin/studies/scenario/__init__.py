@@ -1,0 +1,1 @@
+"""A device over time: sensor, buffers, inferences, sleep, clocks, heat and a battery."""

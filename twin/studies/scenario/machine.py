@@ -1,0 +1,189 @@
+"""What a device draws and how fast it works in each of its states, by prediction."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from hwmodels.board.facts import Board
+from hwmodels.errors import did_you_mean
+from hwmodels.prices import clock_tree_pj, leakage_pj
+from twin.deployment.deployment import Deployment, deploy
+from twin.errors import ScenarioError
+from twin.learning.calibrated import predict_calibrated
+from twin.prediction.prediction import Prediction
+from twin.studies.scenario.scenario import IDLE, Load, Scenario
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Speed:
+    """The device at one clock.
+
+    Parameters
+    ----------
+    clock_hz : float
+        Of the core.
+    inference_us : float
+        One inference alone on the bus.
+    energy_uj : float
+        Of it.
+    idle_mw : float
+        With clocks on and nothing to do.
+    front_end_us : float
+        Making features of a hop.
+    slowdowns : tuple of float
+        Time of an inference beside each load, over that alone.
+    """
+
+    clock_hz: float
+    inference_us: float
+    energy_uj: float
+    idle_mw: float
+    front_end_us: float
+    slowdowns: tuple[float, ...] = ()
+
+    @property
+    def run_mw(self) -> float:
+        """Power while it computes; the front end is taken to draw what the network does."""
+        return self.energy_uj / self.inference_us * 1e3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Machine:
+    """The device: what it does at each clock, and what sleeping costs.
+
+    Parameters
+    ----------
+    speeds : tuple of Speed
+        By rising clock.
+    sleep_mw : float or None
+        None: sleeping is idling at the clock in force.
+    wake_up_us : float
+        From the event to the first instruction.
+    prediction : Prediction
+        At the fastest clock.
+    ends : tuple of (float, float)
+        Factors on (time, energy) at the low and the high end of the prediction's intervals.
+    notes : tuple of str
+        What a reader must know.
+    """
+
+    speeds: tuple[Speed, ...]
+    sleep_mw: float | None
+    wake_up_us: float
+    prediction: Prediction
+    ends: tuple[tuple[float, float], ...] = ()
+    notes: tuple[str, ...] = ()
+
+    def scaled(self, time: float, energy: float) -> Machine:
+        """Return the machine whose inferences take other times and energies by factors."""
+        return replace(self, speeds=tuple(
+            replace(speed, inference_us=speed.inference_us * time,
+                    energy_uj=speed.energy_uj * energy) for speed in self.speeds))
+
+
+def build_machine(scenario: Scenario, calibration: str = "auto") -> Machine:
+    """Predict a scenario's network at each of its clocks, alone and beside its loads.
+
+    Parameters
+    ----------
+    scenario : Scenario
+        As read.
+    calibration : str
+        As for `predict`.
+
+    Raises
+    ------
+    ScenarioError
+        When the board's energy or its sleep state is not known.
+    """
+    placed = deploy(scenario.model, scenario.board, runtime=scenario.runtime)
+    if scenario.changes:
+        placed = placed.replace(scenario.changes)
+    clock = placed.board.core.clock
+    sensed = _sensor_load(scenario, placed)
+    clocks = scenario.clocks_hz or (placed.board.clock(clock).frequency_hz,)
+    speeds = []
+    for clock_hz in clocks:
+        at = placed.replace({f"clocks.{clock}.frequency_hz": clock_hz, **sensed})
+        alone = predict_calibrated(at, temperature="warm", calibration=calibration)
+        speeds.append(_speed(scenario, at, alone, clock_hz, calibration))
+    sleep_mw, wake_up_us, notes = _sleep(scenario, placed.board)
+    if scenario.front_end_cycles:
+        notes += (f"the front end takes {scenario.front_end_cycles:,.0f} cycles a hop as the "
+                  "scenario says, at the power of the network",)
+    return Machine(speeds=tuple(speeds), sleep_mw=sleep_mw, wake_up_us=wake_up_us,
+                   prediction=alone, ends=_ends(alone), notes=(*scenario.notes, *notes))
+
+
+def _speed(scenario: Scenario, at: Deployment, alone: Prediction, clock_hz: float,
+           calibration: str) -> Speed:
+    energy, idle = alone.energy_uj, _idle_mw(at.board, clock_hz)
+    if energy is None or idle is None:
+        raise ScenarioError(
+            f"{scenario.name}:board: the energy of {at.board.name} is not known: its file states "
+            "no currents; accepted: a board whose energy is predicted, such as nucleo_l4r5zi")
+    added = at.board.power.idle_mw or 0.0
+    slow = tuple(predict_calibrated(at.replace(_as_paths(load)), temperature="warm",
+                                    calibration=calibration).time_us / alone.time_us
+                 for load in scenario.loads)
+    return Speed(clock_hz=clock_hz, inference_us=alone.time_us,
+                 energy_uj=energy + added * alone.time_us * 1e-3, idle_mw=idle + added,
+                 front_end_us=scenario.front_end_cycles / clock_hz * 1e6, slowdowns=slow)
+
+
+def _as_paths(load: Load) -> Mapping[str, object]:
+    return {f"load.{load.master}.memory": load.memory,
+            f"load.{load.master}.bytes_per_second": load.bytes_per_second}
+
+
+def _sensor_load(scenario: Scenario, placed: Deployment) -> Mapping[str, object]:
+    """Return the sensor's DMA as another master on the bus, where it is named."""
+    sensor = scenario.sensor
+    if sensor.dma is None or not sensor.hop_bytes:
+        return {}
+    return {f"load.{sensor.dma}.memory": placed.arena, f"load.{sensor.dma}.write": "true",
+            f"load.{sensor.dma}.bytes_per_second": sensor.hop_bytes / sensor.hop_us * 1e6}
+
+
+def _idle_mw(board: Board, clock_hz: float) -> float | None:
+    """Return what the board draws with its clock on: clock tree and leakage."""
+    tree, leak = clock_tree_pj(board.power), leakage_pj(board.power)
+    if tree is None or leak is None:
+        return None
+    return tree * clock_hz * 1e-9 + leak  # pJ a cycle; pJ a nanosecond is mW.
+
+
+def _sleep(scenario: Scenario, board: Board) -> tuple[float | None, float, tuple[str, ...]]:
+    asked = scenario.sleep
+    if asked.state == IDLE and asked.current_ma is None:
+        return None, asked.wake_up_us or 0.0, ()
+    known = {state.name: state for state in board.sleep}
+    state = known.get(asked.state)
+    if state is None and asked.current_ma is None:
+        raise ScenarioError(f"{scenario.name}:sleep.state: {board.name} states no {asked.state!r}; "
+                            + (did_you_mean(asked.state, (*known, IDLE)) if known else
+                               "accepted: idle, or a name with current and wake_up of your own"))
+    current_ma = asked.current_ma if asked.current_ma is not None else (
+        state.current_ma if state else None)
+    wake_ns = None if state is None else state.wake_up_ns
+    wake_up_us = asked.wake_up_us if asked.wake_up_us is not None else (
+        None if wake_ns is None else wake_ns / 1e3)
+    if current_ma is None or wake_up_us is None:
+        missing = "current" if current_ma is None else "wake_up"
+        raise ScenarioError(f"{scenario.name}:sleep.{missing}: not known of {asked.state} of "
+                            f"{board.name}; accepted: sleep.{missing} of your own, with its unit")
+    notes: tuple[str, ...] = ()
+    if state is not None and not state.keeps_ram:
+        notes = (f"{asked.state} of {board.name} keeps no RAM: starting again is in no figure",)
+    return current_ma * board.power.voltage_v, wake_up_us, notes
+
+
+def _ends(prediction: Prediction) -> tuple[tuple[float, float], ...]:
+    """Return factors on time and energy at both ends of the intervals."""
+    certainty = prediction.certainty
+    if certainty is None or certainty.energy_uj is None or prediction.energy_uj is None:
+        return ()
+    time, energy = certainty.time_us, certainty.energy_uj
+    return ((time.low / prediction.time_us, energy.low / prediction.energy_uj),
+            (time.high / prediction.time_us, energy.high / prediction.energy_uj))

@@ -1,0 +1,132 @@
+"""What a scenario comes to: power, misses, heat, and how long a battery lasts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from twin.studies.scenario.file import load_scenario
+from twin.studies.scenario.machine import Machine, build_machine
+from twin.studies.scenario.scenario import Battery, Scenario
+from twin.studies.scenario.simulation import STATES, Run, simulate
+
+DAYS_A_YEAR = 365.25
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """A scenario that was run, at the prediction and at both ends of its intervals.
+
+    Parameters
+    ----------
+    scenario : Scenario
+        What was asked.
+    machine : Machine
+        What it costs.
+    run : Run
+        At the predicted time and energy.
+    ends : tuple of Run
+        With both at the low ends of their 90 % intervals, and at the high ends; none without.
+    """
+
+    scenario: Scenario
+    machine: Machine
+    run: Run
+    ends: tuple[Run, ...] = ()
+
+    @property
+    def life_days(self) -> float | None:
+        """Days the battery lasts; None without one."""
+        return life_days(self.scenario.battery, self.run.mean_mw)
+
+    @property
+    def life_ends_days(self) -> tuple[float, float] | None:
+        """Shortest and longest, at the ends of the intervals."""
+        if self.scenario.battery is None or not self.ends:
+            return None
+        lives = [life_days(self.scenario.battery, run.mean_mw) or 0.0 for run in self.ends]
+        return min(lives), max(lives)
+
+    @property
+    def met(self) -> bool:
+        """Whether every answer came in time and no hop was lost."""
+        return not (self.run.late or self.run.lost)
+
+
+def run_scenario(name_or_path: str, overrides: Mapping[str, object] | None = None, *,
+                 calibration: str = "auto") -> Outcome:
+    """Read a scenario, predict what its device costs, and run it.
+
+    Parameters
+    ----------
+    name_or_path : str
+        A shipped scenario or a .yaml file.
+    overrides : mapping of str to object, optional
+        Dotted keys in place of the file's.
+    calibration : str
+        As for `predict`.
+    """
+    scenario = load_scenario(name_or_path, overrides)
+    return play(scenario, build_machine(scenario, calibration))
+
+
+def play(scenario: Scenario, machine: Machine) -> Outcome:
+    """Run a scenario on a machine, and at the ends of its intervals."""
+    return Outcome(scenario=scenario, machine=machine, run=simulate(scenario, machine),
+                   ends=tuple(simulate(scenario, machine.scaled(time, energy))
+                              for time, energy in machine.ends))
+
+
+def life_days(battery: Battery | None, mean_mw: float) -> float | None:
+    """Return the days a battery lasts at a mean power.
+
+    Notes
+    -----
+    Energy = capacity x voltage x usable share; what the rail draws is divided by the regulator's
+    efficiency; self-discharge draws its share of the capacity evenly. The sag of the voltage and
+    the capacity's dependence on current are ignored.
+    """
+    if battery is None:
+        return None
+    energy_mwh = battery.capacity_mah * battery.voltage_v * battery.usable
+    lost_mw = (battery.capacity_mah * battery.voltage_v * battery.self_discharge_per_year
+               / (DAYS_A_YEAR * 24))
+    return energy_mwh / (mean_mw / battery.regulator_efficiency + lost_mw) / 24
+
+
+def to_document(outcome: Outcome) -> dict[str, Any]:
+    """Return everything `twin scenario run` says as plain JSON types."""
+    run, scenario, deployment = outcome.run, outcome.scenario, outcome.machine.prediction.deployment
+    answers = sorted(run.answers_us)
+
+    def ends(values: list[float]) -> list[float] | None:
+        return [min(values), max(values)] if values else None
+
+    return {
+        "schema": 1, "kind": "scenario", "name": scenario.name, "model": deployment.graph.name,
+        "board": deployment.board.name, "runtime": deployment.runtime.identity,
+        "governor": scenario.governor, "duration_us": run.duration_us,
+        "hops": len(answers) + run.lost, "inferences": run.inferences,
+        "late": run.late, "lost": run.lost, "deadline_us": scenario.allowed_us,
+        "answer_us": None if not answers else {
+            "p50": answers[len(answers) // 2], "p95": answers[int(0.95 * (len(answers) - 1))],
+            "max": answers[-1]},
+        "duty": run.duty, "mean_mw": run.mean_mw,
+        "mean_mw_interval": ends([one.mean_mw for one in outcome.ends]),
+        "late_interval": ends([float(one.late + one.lost) for one in outcome.ends]),
+        "states": {state: {"time_us": run.time_us[state],
+                           "energy_uj": run.energy_uj.get(state, 0.0)}
+                   for state in STATES if state in run.time_us},
+        "others_uj": {name: run.energy_uj[name] for name in ("sensor", "other masters")
+                      if run.energy_uj.get(name)},
+        "hottest_c": run.hottest_c, "throttled_us": run.throttled_us,
+        "clock_changes": run.clock_changes, "life_days": outcome.life_days,
+        "life_days_interval": outcome.life_ends_days,
+        "speeds": [{"clock_hz": speed.clock_hz, "inference_us": speed.inference_us,
+                    "energy_uj": speed.energy_uj, "run_mw": speed.run_mw,
+                    "idle_mw": speed.idle_mw, "slowdowns": list(speed.slowdowns)}
+                   for speed in outcome.machine.speeds],
+        "sleep_mw": outcome.machine.sleep_mw, "wake_up_us": outcome.machine.wake_up_us,
+        "notes": list(outcome.machine.notes),
+    }
