@@ -38,15 +38,15 @@ def mark_front(rows: Sequence[Row], objectives: Sequence[str]) -> tuple[Row, ...
     though rows of one board share errors: the cautious side.
     """
     marked = list(rows)
-    for network in dict.fromkeys(map(_network, rows)):
-        group = [number for number, row in enumerate(rows) if _network(row) == network]
+    for network in dict.fromkeys(map(network_of, rows)):
+        group = [number for number, row in enumerate(rows) if network_of(row) == network]
         for number, row in zip(group, _mark_group([rows[one] for one in group], objectives),
                                strict=True):
             marked[number] = row
     return tuple(marked)
 
 
-def _network(row: Row) -> tuple[str, ...]:
+def network_of(row: Row) -> tuple[str, ...]:
     """Return what tells a row's network from others: its model, and what was changed of it."""
     return row.model, *(f"{name}={value}" for name, value in row.inputs
                         if name.startswith("network."))

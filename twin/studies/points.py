@@ -34,6 +34,9 @@ from twin.studies.results import Row
 OWN = "own"
 """Value of the clock axis: the board's own."""
 
+NEUTRAL = {"network.width": 1.0, "network.prune": 0.0}
+"""Values of changes of a network that leave it as it is."""
+
 FAILURES: tuple[tuple[type[TwinError], str], ...] = (
     (DoesNotFitError, "does not fit"), (PlacementError, "placement"),
     (RuntimeRefusedError, "runtime"), (ModelError, "model"), (UsageError, "setting"))
@@ -84,6 +87,8 @@ class Deployer:
         settings = {path: value for path, value in point.items() if path not in NAMED}
         network = {path: settings.pop(path) for path in [*settings]
                    if path.startswith("network.")}
+        network = {path: value for path, value in network.items()
+                   if not _is_neutral(path, value)}
         weights, arena = (settings.pop(f"placement.{what}", None) for what in ("weights", "arena"))
 
         def put(machine: Board) -> Deployment:
@@ -235,6 +240,12 @@ def make_row(point: Point, deployment: Deployment, batch: Batch, number: int,
         ram_bytes=int(batch.ram_bytes[number]), flash_bytes=int(batch.flash_bytes[number]),
         ram_room_bytes=ram_room(deployment), flash_room_bytes=flash_room(deployment),
         price_usd=price_of(board))
+
+
+def _is_neutral(path: str, value: Value) -> bool:
+    """Whether a change of the network is none: all of its width, nothing pruned."""
+    number = read_quantity(str(value), "")
+    return number is not None and number[0] == NEUTRAL.get(path)
 
 
 def _inputs(point: Point) -> tuple[tuple[str, str], ...]:

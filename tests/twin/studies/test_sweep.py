@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import textwrap
+from pathlib import Path
+
 import pytest
 
 import twin
@@ -91,3 +94,14 @@ def test_objectives_have_names() -> None:
     assert read_objectives(["time", "energy", "usd"]) == ("time_us", "energy_uj", "price_usd")
     with pytest.raises(UsageError, match="objective"):
         read_objectives(["beauty"])
+
+
+def test_the_lines_of_the_page_run(capsys) -> None:
+    page = (Path(__file__).parents[3] / "docs" / "decide.md").read_text(encoding="utf-8")
+    names: dict = {}
+    exec(compile(textwrap.dedent(page.split("## In Python")[1]), "decide.md", "exec"), names)
+    assert len(capsys.readouterr().out.splitlines()) == 7
+    assert names["table"].met and names["advice"].best.effort == "setting"
+    # Half the width and the whole are two networks, each with a front of its own.
+    widths = {dict(row.inputs)["network.width"] for row in names["table"].rows if row.front}
+    assert widths == {"0.5", "1"} and not names["table"].failed

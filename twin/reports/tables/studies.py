@@ -20,6 +20,7 @@ from hwmodels.quantities import (
 from twin.reports.tables.layout import natural_width
 from twin.reports.tables.limits import format_chance
 from twin.studies.limits import Limits
+from twin.studies.pareto import network_of
 from twin.studies.results import Row, Table
 
 MARKS = {"certain": "**", "front": "*", "possible": "?"}
@@ -80,25 +81,25 @@ def rank_rows(table: Table) -> list[Row]:
     Those that meet the limits, then by how sure that is in steps of a per cent, then by the first
     objective; what is not known last.
     """
-    order = {model: place for place, model in enumerate(dict.fromkeys(
-        row.model for row in table.rows))}
+    order = {network: place for place, network in enumerate(dict.fromkeys(
+        map(network_of, table.rows)))}
 
     def key(row: Row) -> tuple[int, bool, float, float, float]:
         first, second = (value if (value := getattr(row, name)) is not None else float("inf")
                          for name in (*table.objectives, "time_us")[:2])
-        return order[row.model], not row.met, -round(row.probability or 0.0, 2), first, second
+        return order[network_of(row)], not row.met, -round(row.probability or 0.0, 2), first, second
 
     return sorted(table.predicted, key=key)
 
 
 def _cut(rows: Sequence[Row], shown: int) -> list[Row]:
     """Return the first rows of every network, so many in all; 0 is all."""
-    models = dict.fromkeys(row.model for row in rows)
+    networks = dict.fromkeys(map(network_of, rows))
     if not shown or len(rows) <= shown:
         return list(rows)
-    share = max(shown // len(models), 1)
-    return [row for model in models for row in [
-        one for one in rows if one.model == model][:share]]
+    share = max(shown // len(networks), 1)
+    return [row for network in networks for row in [
+        one for one in rows if network_of(one) == network][:share]]
 
 
 def summarise(table: Table) -> list[str]:
@@ -127,12 +128,12 @@ def summarise(table: Table) -> list[str]:
 
 def list_winners(table: Table) -> list[tuple[str, Row]]:
     """Return the best rows: of each of several networks, else by each figure."""
-    ranked, models = rank_rows(table), dict.fromkeys(row.model for row in table.predicted)
+    ranked, networks = rank_rows(table), dict.fromkeys(map(network_of, table.predicted))
     if len(ranked) < 2:
         return []
-    if len(models) > 1:
-        best = [next(row for row in ranked if row.model == model) for model in models]
-        return [(f"{shorten(row.model)}, " + ("best" if row.met else "none meets; nearest"), row)
+    if len(networks) > 1:
+        best = [next(row for row in ranked if network_of(row) == one) for one in networks]
+        return [(f"{name_network(row)}, " + ("best" if row.met else "none meets; nearest"), row)
                 for row in best] if table.limits else []
     winners = [("surest", ranked[0])] if ranked[0].met and ranked[0].probability else []
     for word, name in (("fastest", "time_us"), ("least energy", "energy_uj"),
@@ -152,7 +153,8 @@ def describe_row(row: Row) -> str:
     if row.probability is not None:
         told.append(f"meets with {format_chance(row.probability)}")
     more = "".join(f", {name} {value}" for name, value in row.inputs
-                   if name not in ("model", "board", "runtime", "clock"))
+                   if name not in ("model", "board", "runtime", "clock")
+                   and not name.startswith("network."))
     return f"{row.board}, {row.runtime}{clock}{more}: {', '.join(told)}"
 
 
@@ -274,6 +276,13 @@ def list_failures(table: Table) -> list[RenderableType]:
     for (kind, reason), count in reasons.most_common():
         lines.append(Text(f"{count} cannot be ({kind}): {reason}", style="red"))
     return [Text(""), *lines] if lines else []
+
+
+def name_network(row: Row) -> str:
+    """Return a row's network: its model, and what was changed of it."""
+    return " ".join((shorten(row.model), *(
+        f"{name.removeprefix('network.')} {value}" for name, value in row.inputs
+        if name.startswith("network."))))
 
 
 def shorten(model: str) -> str:
