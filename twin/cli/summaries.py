@@ -15,6 +15,7 @@ SUMMARIES: Mapping[str, str] = {
     "accuracy": "Measure how often a network is right on your data, before and after changes.",
     "sweep": "Predict every combination of models, boards and settings; mark the Pareto front.",
     "select": "Rank boards and libraries for networks; exit 1 where none meets the limits.",
+    "scenario": "Run a device over time: duty cycle, sleep, deadlines, heat, a battery.",
     "plan": "Rank micro-benchmarks by how much they would narrow a prediction; name the best two.",
     "measure": "Measure a network on a board, or on this machine (-b host): raw samples and "
                "what they say.",
