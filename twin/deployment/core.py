@@ -15,7 +15,13 @@ from hwmodels.simulator import add_background
 from twin.deployment.costs import EpochPrediction, LayerCost
 from twin.deployment.deployment import Deployment, PriceOnCore
 from twin.deployment.memories import align, choose_memory, find_roomy
-from twin.deployment.placement import ArenaSlot, Plan, layer_dtype, requantisation_bytes
+from twin.deployment.placement import (
+    ArenaSlot,
+    Plan,
+    layer_dtype,
+    reads_packed,
+    requantisation_bytes,
+)
 from twin.errors import RuntimeRefusedError
 from twin.network.graph import DTYPE_BITS, Graph, Layer
 from twin.network.operators import is_alias
@@ -84,6 +90,10 @@ def lower_on_core(deployment: Deployment) -> tuple[tuple[Kernel, ...], ...]:
         site = Site(isa=deployment.isa, fpu=core.fpu, operands=operands)
         lowering = deployment.runtime.lowering(
             layer.op, layer_dtype(graph, layer), deployment.isa)
+        if reads_packed(graph, layer):
+            from twin.runtimes.lowering.packed import unpack_weights
+
+            lowering = unpack_weights(lowering, graph, layer)
         try:
             if layer.window is not None and graph.tensors[layer.inputs[0]].shape[0] > 1:
                 from twin.runtimes.lowering.batches import lower_batch

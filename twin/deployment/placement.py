@@ -287,7 +287,20 @@ def _scratch(graph: Graph, layer: Layer, runtime: Runtime, isa: str) -> int:
     if is_alias(layer):
         return 0
     dtype = layer_dtype(graph, layer)
-    return runtime.lowering(layer.op, dtype, isa).scratch_bytes(graph, layer, isa)
+    lowering = runtime.lowering(layer.op, dtype, isa)
+    if reads_packed(graph, layer):
+        from twin.runtimes.lowering.packed import unpack_weights
+
+        lowering = unpack_weights(lowering, graph, layer)
+    return lowering.scratch_bytes(graph, layer, isa)
+
+
+def reads_packed(graph: Graph, layer: Layer) -> bool:
+    """Whether a layer's weights are of 4 bits: the core takes them apart first."""
+    if len(layer.inputs) < 2 or layer.inputs[1] < 0:
+        return False
+    weights = graph.tensors[layer.inputs[1]]
+    return weights.is_constant and weights.dtype in ("int4", "uint4")
 
 
 def layer_dtype(graph: Graph, layer: Layer) -> str:

@@ -17,3 +17,23 @@ def test_four_bit_weights_are_half_as_large_and_assumed(runtime):
         (kernels,) = lower_network(deployment)
         assert all(kernel.assumed for kernel in kernels) == assumed
     assert packed.tensors[1].size_bytes == whole.tensors[1].size_bytes // 2
+
+
+@pytest.mark.parametrize("board", ["nucleo_l4r5zi", "rpi_pico"])
+def test_packed_weights_are_read_once_and_taken_apart_into_scratch(board):
+    graph = conv_graph(weights="int4")
+    deployment = deploy(graph, board, runtime="tflm-reference@2026")
+    ((first, *kernels),) = lower_network(deployment)
+    elements = graph.tensors[1].elements
+    assert first.name == "UnpackDenseInt4IntoInt8"
+    # A packed byte is read once, two bytes are written for it.
+    assert first.blocks[1].trips == elements // 2 and first.blocks[1].cause == "weight_decode"
+    read, written = first.operands
+    assert (read.role, read.memory) == ("weights", "flash") and read.size_bytes * 2 == elements
+    assert written.role == "scratch" and written.memory == "sram"
+    for kernel in kernels:
+        (weights,) = (one for one in kernel.operands if one.name == "weights")
+        assert (weights.memory, weights.address) == ("sram", written.address)
+    whole = deploy(conv_graph(weights="int8"), board, runtime="tflm-reference@2026")
+    more = deployment.placement.scratch_bytes - whole.placement.scratch_bytes
+    assert elements <= more < elements + 16

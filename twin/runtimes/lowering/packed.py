@@ -1,0 +1,76 @@
+"""Weights of 4 bits: taken apart into bytes in RAM, then read by the kernels of 8-bit weights."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from hwmodels.kernel import Access, Kernel, Loop, Operand
+from twin.network.graph import Graph, Layer
+from twin.runtimes.lowering import Lowering, Site
+from twin.runtimes.lowering.blocks import CALL, RETURN, block, build_kernel, choose_dialect, plain
+
+_ALIGNMENT_BYTES = 16
+
+_PAIR = {  # one packed byte, two weights
+    "thumb2": "ldrsb r3, [r1], #1; sbfx r4, r3, #0, #4; asrs r3, r3, #4; strb r4, [r0], #1;"
+              "strb r3, [r0], #1; cmp r1, r2; bne 0b",
+    "thumb1": "ldrb r3, [r1]; lsls r4, r3, #28; asrs r4, r4, #28; strb r4, [r0]; sxtb r3, r3;"
+              "asrs r3, r3, #4; strb r3, [r0, #1]; adds r1, #1; adds r0, #2; cmp r1, r2; bne 0b",
+    "rv32": "lb a5, 0(a1); slli a4, a5, 28; srai a4, a4, 28; srai a5, a5, 4; sb a4, 0(a0);"
+            "sb a5, 1(a0); addi a1, a1, 1; addi a0, a0, 2; bne a1, a2, 0b",
+}
+
+
+def unpack_weights(lowering: Lowering, graph: Graph, layer: Layer) -> Lowering:
+    """Return a lowering that takes packed weights apart first.
+
+    Parameters
+    ----------
+    lowering : Lowering
+        Of the operator on 8-bit weights.
+    graph, layer : Graph, Layer
+        What is lowered; its weights are of 4 bits.
+
+    Notes
+    -----
+    TFLite Micro's portable kernels do so at every call, into scratch of the arena. CMSIS-NN's
+    kernels of 4-bit weights take them apart in their loops: assumed to cost the same.
+
+    References
+    ----------
+    tensorflow/tflite-micro, tensorflow/lite/kernels/internal/portable_tensor_utils.cc,
+    UnpackDenseInt4IntoInt8.
+    """
+    weights = graph.tensors[layer.inputs[1]]
+    room = -(-weights.elements // _ALIGNMENT_BYTES) * _ALIGNMENT_BYTES
+
+    def lower(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
+        packed, scratch = site.operand("weights"), site.operand("scratch")
+        unpacked = Operand(name="unpacked", role="scratch", memory=scratch.memory,
+                           address=scratch.address, size_bytes=weights.elements)
+        packed = replace(packed, size_bytes=weights.size_bytes)
+        first = _unpack(replace(site, operands=(packed, unpacked)), weights.size_bytes)
+        left = scratch.size_bytes - room
+        others = [one for one in site.operands if one.name not in ("weights", "scratch")]
+        if left > 0:
+            others.append(replace(scratch, address=scratch.address + room, size_bytes=left))
+        bytewise = replace(unpacked, name="weights", role="weights")
+        return first, *lowering.lower(graph, layer, replace(site, operands=(bytewise, *others)))
+
+    def scratch_bytes(graph: Graph, layer: Layer, isa: str) -> int:
+        return lowering.scratch_bytes(graph, layer, isa) + room
+
+    return Lowering(lower=lower, scratch_bytes=scratch_bytes)
+
+
+def _unpack(site: Site, packed_bytes: int) -> Kernel:
+    dialect = choose_dialect(site.isa)
+    nest = Loop(extent=packed_bytes, body=(
+        Access(operand="weights", write=False, width_bytes=1, offset_bytes=0, steps_bytes=(1,)),
+        Access(operand="unpacked", write=True, width_bytes=1, offset_bytes=0, steps_bytes=(2,)),
+        Access(operand="unpacked", write=True, width_bytes=1, offset_bytes=1, steps_bytes=(2,))))
+    return build_kernel(
+        "UnpackDenseInt4IntoInt8", "data_movement", site,
+        (block("call", f"{CALL[dialect]}; {RETURN[dialect]}", 1, cause="weight_decode"),
+         block("pair", _PAIR[plain(dialect)], packed_bytes, 1, cause="weight_decode")),
+        (nest,), assumed=True)
