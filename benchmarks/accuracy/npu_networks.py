@@ -15,7 +15,12 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from benchmarks.accuracy.npu_rebuilt import COMPILED, compare_compute_cycles
-from benchmarks.accuracy.npu_snn import PHASES, compare_dense, compare_phases
+from benchmarks.accuracy.npu_snn import (
+    PHASES,
+    compare_dense,
+    compare_elementwise,
+    compare_phases,
+)
 from calibration.datasets import PublishedRow, published_rows
 from calibration.datasets.tables import read_csv
 from twin.deployment.deployment import Deployment
@@ -254,11 +259,11 @@ def _phases() -> str:
     rows = [(what, str(count), *(f"{theirs[phase]:,.0f} / {ours[phase]:,.0f}" for phase in PHASES))
             for what, count, theirs, ours in compare_phases()]
     dense = [(what, str(count), f"{theirs:,.0f}", f"{ours:,.0f}", f"{ours / theirs:.2f}")
-             for what, count, theirs, ours in compare_dense()]
+             for what, count, theirs, ours in (*compare_dense(), *compare_elementwise())]
     return "\n\n".join([
         "**Host cycles of single epochs, tools 1.1.0 / twin 3.0.0**",
         _table(("epoch", "published", *PHASES), rows),
-        "**Cycles of dense layers on the host, library 10.1.0 / `st-edge-ai@3.0.0` as stated**",
+        "**Cycles of layers on the host, library 10.1.0 / `st-edge-ai@3.0.0` as stated**",
         _table(("layer", "published", "cycles", "twin", "twin / published"), dense)])
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 import numpy as np
 
@@ -56,6 +57,35 @@ def compare_dense() -> list[tuple[str, int, float, float]]:
                             weights="flash")
         found.append((f"dense {inputs} to {outputs}", len(theirs), statistics.median(theirs),
                       predict(deployment).cycles))
+    return found
+
+
+def compare_elementwise() -> list[tuple[str, int, float, float]]:
+    """Return (what, published layers, their median cycles on the Cortex-M55, ours as stated).
+
+    Of a thousand and a hundred elements; of pairs, one operand may be a constant of one element.
+    """
+    rows = [row for row in read_table("n6_snn_layers").rows if row["engine"] == "cpu_m55"]
+    found = []
+    for units in (1000, 100):
+        made, scalar = _activation(units), _constant((1,), "int8")
+        floats = replace(made, dtype="float32")
+        for what, read, kind, rom_bytes, tensors in (
+                ("add", "int8", "Eltwise/add", "0", (made, made, made)),
+                ("add of a constant", "int8", "Eltwise/add", "1", (made, scalar, made)),
+                ("mul", "int8", "Eltwise/mul", "0", (made, made, made)),
+                ("mul by a constant", "int8", "Eltwise/mul", "1", (made, scalar, made)),
+                ("minimum of a constant", "int8", "Eltwise/min", "1", (made, scalar, made)),
+                ("logistic", "int8", "Nonlinearity", "0", (made, made)),
+                ("dequantize", "int8", "Conversion", "0", (made, floats)),
+                ("quantize", "f32", "Conversion", "0", (floats, made))):
+            theirs = [float(str(row["cpu_cycles_core"])) for row in rows
+                      if (row["model"], row["c_layer_type"], row["input0"], str(row["rom_bytes"]))
+                      == (f"snn_mnist_quant_{units}_1", kind, f"{read}(1x{units})", rom_bytes)]
+            graph = _graph(tensors, what.partition(" ")[0], tuple(range(len(tensors) - 1)))
+            deployment = deploy(graph, "stm32n6570_dk", runtime="st-edge-ai@3.0.0")
+            found.append((f"{what}, {units} elements", len(theirs), statistics.median(theirs),
+                          predict(deployment).cycles))
     return found
 
 

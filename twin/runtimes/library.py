@@ -77,6 +77,24 @@ def find_lowering(libraries: Sequence[str], op: str, dtype: str, isa: str) -> Lo
     return None
 
 
+def find_assumed(op: str, dtype: str, isa: str) -> Lowering | None:
+    """Return the vector code a closed library is taken to have of an operator, marked assumed.
+
+    Parameters
+    ----------
+    op, dtype, isa : str
+        As for `find_lowering`.
+
+    Returns
+    -------
+    Lowering or None
+        None off Helium, and of types it is not written for: all but bytes, and floats quantised.
+    """
+    vectors = EXTENSIONS.get(isa, ("c",))[0] == "mve"
+    fits = dtype in ("int8", "uint8") or (op, dtype) == ("quantize", "float32")
+    return find_lowering(("helium",), op, "int8", isa) if vectors and fits else None
+
+
 def list_operators(library: str) -> tuple[str, ...]:
     """Return the operators a library has kernels for, sorted."""
     return tuple(sorted(find_operators(library)))

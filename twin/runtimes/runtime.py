@@ -17,7 +17,7 @@ from hwmodels.errors import did_you_mean
 from hwmodels.files import DocumentError
 from hwmodels.kept import read_yaml_once
 from twin.errors import RuntimeRefusedError
-from twin.runtimes.library import find_lowering
+from twin.runtimes.library import find_assumed, find_lowering
 from twin.runtimes.lowering import Lowering, assume
 
 if TYPE_CHECKING:
@@ -122,6 +122,8 @@ class Runtime:
         Whether an operator that only renames its input copies it.
     scalar_on_helium : tuple of str
         Operators it has no vector code of.
+    vectors_on_helium : tuple of str
+        Operators it is taken to have vector code of, where nobody knows: `twin.runtimes.helium`.
     weight_passes : int or None
         How often a convolution's weights leave their memory; None: as its loops read them.
     splits_memories : bool
@@ -157,6 +159,7 @@ class Runtime:
     counted: tuple[str, str] | None = None
     copies_shapes: bool = False
     scalar_on_helium: tuple[str, ...] = ()
+    vectors_on_helium: tuple[str, ...] = ()
     weight_passes: int | None = None
     splits_memories: bool = False
     unpacks_weights: bool = False
@@ -196,6 +199,9 @@ class Runtime:
                                           f"it runs {', '.join(self.dtypes)}")
             return found
         foreign = dtype not in self.dtypes and op not in _ANY_TYPE
+        vectors = find_assumed(op, dtype, isa) if op in self.vectors_on_helium else None
+        if vectors is not None:
+            return vectors
         plain = isa == "armv8.1-m-mve" and op in self.scalar_on_helium
         portable = foreign or plain or dtype == "float32"
         direct = self.direct_convolutions and op in ("conv_2d", "depthwise_conv_2d")
@@ -315,7 +321,7 @@ def _load(path: Path, version: str) -> Runtime:
     offload_leaves = {**merged.pop("offload", {}), **changes.pop("offload", {})}
     merged.update(changes)
     known = (*_PLAIN, *_SWITCHES, *_NUMBERS, "efficiency", "target", "counted", "weight_passes",
-             "scalar_on_helium")
+             "scalar_on_helium", "vectors_on_helium")
     unknown = set(merged) - set(known)
     if unknown:
         key = sorted(unknown)[0]
@@ -360,6 +366,7 @@ def _load(path: Path, version: str) -> Runtime:
         facts=tuple(facts), offload=offload, target=str(merged.get("target", CORE)),
         copies_shapes=bool(merged.get("copies_shapes", False)),
         scalar_on_helium=tuple(merged.get("scalar_on_helium", ())),
+        vectors_on_helium=tuple(merged.get("vectors_on_helium", ())),
         counted=_read_counted(path, merged.get("counted")),
         weight_passes=passes, splits_memories=bool(merged.get("splits_memories", False)),
         unpacks_weights=bool(merged.get("unpacks_weights", False)),

@@ -4,7 +4,7 @@ import pytest
 
 from benchmarks.accuracy import npu_networks as report
 from benchmarks.accuracy.npu_rebuilt import compare_compute_cycles
-from benchmarks.accuracy.npu_snn import compare_dense, compare_phases
+from benchmarks.accuracy.npu_snn import compare_dense, compare_elementwise, compare_phases
 from benchmarks.accuracy.npu_speech import list_speech_cases
 
 
@@ -46,6 +46,13 @@ def test_dense_layers_on_the_host_run_without_vectors():
     assert sum(count for _, count, _, _ in dense) == 53  # every dense layer of the table
     for _, _, theirs, ours in dense:
         assert ours == pytest.approx(theirs, rel=0.35)
+
+
+def test_elementwise_layers_on_the_host_run_with_vectors():
+    """Loops of single bytes would be 3 to 35 times too dear for all but sums and products."""
+    for what, count, theirs, ours in compare_elementwise():
+        assert count >= 9, what
+        assert theirs / 3 < ours < theirs * 1.5, what
 
 
 def test_speech_networks_of_one_column():

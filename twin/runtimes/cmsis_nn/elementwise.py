@@ -73,10 +73,10 @@ _ADD_CALL_MVE = (
     "vstrw.32 q3, [r4]; ldr r4, [sp, #208]; add r1, r2; add r0, r2; str r3, [sp, #84];"
     "movs r0, #0; add sp, #92; vpop {d8-d15};"
     "ldmia sp!, {r4, r5, r6, r7, r8, r9, r10, r11, pc}")
-_PREDICATE = "vctp.32 r2; vmrs r12, p0; sub r11, r0, r2; sxth r12, r12; vmsr p0, r12; mov r3, r11"
+PREDICATE = "vctp.32 r2; vmrs r12, p0; sub r11, r0, r2; sxth r12, r12; vmsr p0, r12; mov r3, r11"
 _SHIFT_RIGHT = "vand {t}, {v}, {s}; vshr.s32 {t}, {t}, #31; vqadd.s32 {v}, {v}, {t}"
 _ADD_MVE = join(
-    _PREDICATE, "vpst; vldrbt.s32 q2, [r3]; vadd.i32 q2, q6, q2; add r3, sp, #64;"
+    PREDICATE, "vpst; vldrbt.s32 q2, [r3]; vadd.i32 q2, q6, q2; add r3, sp, #64;"
     "vldrw.u32 q3, [r3]; vshl.s32 q2, r4; vshl.s32 q2, q2, q3; ldr r3, [sp, #84]; sub r9, r1, r2;"
     "vqrdmulh.s32 q2, q2, r3; mov r3, r9; vpst; vldrbt.s32 q3, [r3]; vadd.i32 q3, q5, q3;"
     "add r3, sp, #48; vldrw.u32 q7, [r3]; vshl.s32 q3, r4; vshl.s32 q3, q3, q7;"
@@ -97,14 +97,14 @@ _MULTIPLY_CALL_MVE = (
     "add r11, r0, r12; add r7, r1, r12; vpop {d8-d11}; movs r0, #0;"
     "ldmia sp!, {r4, r5, r6, r7, r8, r9, r10, r11, pc}")
 _MULTIPLY_MVE = join(
-    _PREDICATE, "sub r4, r6, r12; vpst; vldrbt.s32 q3, [r3]; vpst; vldrbt.s32 q5, [r4];"
+    PREDICATE, "sub r4, r6, r12; vpst; vldrbt.s32 q3, [r3]; vpst; vldrbt.s32 q5, [r4];"
     "vadd.i32 q3, q3, r2; vadd.i32 q5, q5, r3; vmul.i32 q3, q3, q5; vshl.s32 q3, q3, q1;"
     "vqrdmulh.s32 q3, q3, r9", _SHIFT_RIGHT.format(t="q5", v="q3", s="q2"),
     "vrshl.s32 q3, q3, q2; vadd.i32 q3, q3, r8; vmax.s32 q3, q3, q4; vmin.s32 q3, q3, q0;"
     "sub r0, r7, r12; vpst; vstrbt.32 q3, [r0]; sub r12, r12, #4; le lr, 0b")
 
 
-class _Operation(NamedTuple):
+class Operation(NamedTuple):
     """What tells the two apart: rescalings and bookkeeping of an element, Helium's sequences."""
 
     function: str
@@ -114,15 +114,15 @@ class _Operation(NamedTuple):
     four_mve: str
 
 
-_OPERATIONS = {
-    "add": _Operation("arm_elementwise_add_s8", 3, _ADD, _ADD_CALL_MVE, _ADD_MVE),
-    "mul": _Operation("arm_elementwise_mul_s8", 1, _MULTIPLY, _MULTIPLY_CALL_MVE, _MULTIPLY_MVE),
+OPERATIONS = {
+    "add": Operation("arm_elementwise_add_s8", 3, _ADD, _ADD_CALL_MVE, _ADD_MVE),
+    "mul": Operation("arm_elementwise_mul_s8", 1, _MULTIPLY, _MULTIPLY_CALL_MVE, _MULTIPLY_MVE),
 }
 
 
 def _lower(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
     """Four elements at a time with DSP; a broadcast operand runs element by element."""
-    operation = _OPERATIONS[layer.op]
+    operation = OPERATIONS[layer.op]
     dialect = choose_dialect(site.isa)
     count = graph.tensors[layer.outputs[0]].elements
     inputs = ("input", "input2")[:len(layer.inputs)]
@@ -158,7 +158,7 @@ def _lower(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
 
 def _lower_mve(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
     """Four elements at a time; a broadcast operand is read again for every repetition."""
-    operation = _OPERATIONS[layer.op]
+    operation = OPERATIONS[layer.op]
     count = graph.tensors[layer.outputs[0]].elements
     sizes = [graph.tensors[layer.inputs[place]].elements for place in (0, 1)]
     inner = min(count, *sizes)

@@ -1,0 +1,1 @@
+"""Element-wise operators as vendors' closed libraries may run them with Helium; all assumed."""
