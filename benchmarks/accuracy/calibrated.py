@@ -22,6 +22,7 @@ from calibration.fitting.networks import name_family
 from calibration.fitting.overlay import Cell
 from calibration.fitting.prices import Fit, log_total, predict_totals
 from calibration.fitting.validation import HeldOut, total_error
+from twin.learning.distance import far_sd
 from twin.learning.observations import (
     Observation,
     observe_any,
@@ -29,7 +30,7 @@ from twin.learning.observations import (
     time_evidence,
     with_energy,
 )
-from twin.learning.overlays import Learning, learn, tell_operators
+from twin.learning.overlays import Learning, find_support, learn, tell_operators
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,21 +136,22 @@ def validate(*, cache: Path | None = None, sealed: bool = False) -> Validation:
     Validation
         Nothing of it was chosen by its sealed part.
     """
-    fit = _collect(published_rows(use="fit"), cache)
+    fit = collect(published_rows(use="fit"), cache)
     layers = observe_pmu_layers(cache=cache)
     learning = learn([*(case.observation for case in fit), *layers])
-    guesses = {IN_SAMPLE: _guess(learning, fit, fit_baselines(case.row for case in fit))}
+    guesses = {IN_SAMPLE: guess(learning, fit, fit_baselines(case.row for case in fit))}
     for name, key in _protocols(fit).items():
         # intervals of boards, releases and cores not measured rest on no past errors
         guesses[name] = _leave_out(fit, layers, key,
                                    judged=name not in (LIBRARY, RELEASE, BOARD, CORE))
     if sealed:
-        guesses |= _judge_sealed(learning, fit, _collect(published_rows(use="test"), cache))
+        guesses |= _judge_sealed(learning, fit, collect(published_rows(use="test"), cache))
     return Validation(guesses={name: found for name, found in guesses.items() if found},
                       learning=learning, layers=_leave_shapes_out(fit, layers))
 
 
-def _collect(rows: Iterable[PublishedRow], cache: Path | None) -> tuple[Case, ...]:
+def collect(rows: Iterable[PublishedRow], cache: Path | None) -> tuple[Case, ...]:
+    """Return the rows that can be deployed, each with what is counted behind it."""
     cases = []
     for row in rows:
         for observation in observe_any([row], cache=cache):
@@ -210,23 +212,35 @@ def _leave_out(cases: Sequence[Case], layers: Sequence[Observation],
                 if layer.cell.core not in {case.observation.cell.core for case in out}
                 and layer.cell.library in {case.observation.cell.library for case in rest}]
         learning = learn([*(case.observation for case in rest), *kept], judged=judged)
-        guesses += _guess(learning, out, fit_baselines(case.row for case in rest))
+        guesses += guess(learning, out, fit_baselines(case.row for case in rest))
     return tuple(guesses)
 
 
-def _guess(learning: Learning, cases: Sequence[Case], baselines: Baselines) -> tuple[Guess, ...]:
-    """Predict rows from what was learnt without them (or, in sample, with them)."""
+def guess(learning: Learning, cases: Sequence[Case], baselines: Baselines | None = None,
+          ) -> tuple[Guess, ...]:
+    """Predict rows from what was learnt without them (or, in sample, with them).
+
+    Parameters
+    ----------
+    learning : Learning
+        From other rows.
+    cases : sequence of Case
+        Rows to predict.
+    baselines : Baselines, optional
+        Fitted to the same rows as `learning`; none are asked without.
+    """
     if not cases:
         return ()
     evidence = time_evidence([case.observation for case in cases])
     totals, variances = predict_totals(learning.time, evidence)
     sds = np.sqrt(variances + total_error(learning.time, evidence.concentration))
-    sds = sds + [_untold(learning, case.observation) for case in cases]
+    sds = sds + [_untold(learning, case.observation) + _far(learning, case.observation, total)
+                 for case, total in zip(cases, totals, strict=True)]
     guesses = []
     for case, total, sd in zip(cases, totals, sds, strict=True):
         seen = case.observation
         energy_error, energy_sd = _guess_energy(learning, case, total, sd)
-        says = baselines.predict(case.row, math.exp(total))
+        says = {} if baselines is None else baselines.predict(case.row, math.exp(total))
         band = _band(learning, learning.time, learning.left_out, seen)
         power_band = None if learning.energy is None else join_bands(
             band, sd, _band(learning, learning.energy, learning.energy_left_out, seen),
@@ -247,6 +261,13 @@ def _untold(learning: Learning, seen: Observation) -> float:
     kin = [one for one in learning.observations if one.cell.library == seen.cell.library]
     told = tell_operators(kin or learning.observations, log_of)
     return seen.tally.untold_sd(log_of(seen.cell), told)
+
+
+def _far(learning: Learning, seen: Observation, total: float) -> float:
+    """What a network or a clock beyond those measured adds to the deviation of a row."""
+    support = find_support(learning.observations, seen.cell)
+    return far_sd(math.exp(total), seen.clock_hz, support,
+                  measured=seen.cell.board in support.boards)
 
 
 def _band(learning: Learning, fit: Fit, left_out: HeldOut | None,
@@ -280,7 +301,7 @@ def _judge_sealed(learning: Learning, fit: Sequence[Case], sealed: Sequence[Case
             return SEALED_KNOWN
         return SEALED_RELEASE if cell.board in boards else SEALED_BOARD
 
-    return {name: _guess(learning, [case for case in sealed if kind(case) == name], baselines)
+    return {name: guess(learning, [case for case in sealed if kind(case) == name], baselines)
             for name in (SEALED_KNOWN, SEALED_RELEASE, SEALED_BOARD)}
 
 

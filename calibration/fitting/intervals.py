@@ -14,7 +14,7 @@ inference with the jackknife+, Annals of Statistics 49 (2021), section 1.2.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -48,6 +48,12 @@ LAYER_SD = {"open": 0.15, "assumed": 0.3}
 """Of the logarithm of a layer's time beside its operator's, by how well a library's structure is
 known: layers of one operator are priced alike and their shapes are not. Within a published table of
 layers of an open library 0.03 to 0.2 is left; of a closed one twice as much is assumed.
+"""
+
+DRIFT_SD = 0.05
+"""Of the logarithm of a cost, for each factor e by which a network's cycles or the clock lie beyond
+those measured: counts grow with the one and waits with the other, and so may what no row shows;
+assumed.
 """
 
 TYPICAL = 0.1
@@ -147,6 +153,33 @@ def left_untold(information: float, sd: float) -> float:
     nobody measured.
     """
     return sd / (1 + information * (sd / REST_SD)**2)
+
+
+def drift_sd(value: float, measured: Sequence[float]) -> float:
+    """Return what to add to a deviation for how far something lies beyond what was measured.
+
+    Parameters
+    ----------
+    value : float
+        Positive: a network's cycles, or the clock of its core.
+    measured : sequence of float
+        Of rows, in the same unit, in any order; without any nothing is known to be near or far.
+
+    Returns
+    -------
+    float
+        Added to the standard deviation of the logarithm of a total.
+
+    Notes
+    -----
+    `DRIFT_SD` x d, with d = max(0, log(value / largest), log(smallest / value)): the reach of a
+    straight line through the rows whose slope is 0, give or take `DRIFT_SD`. Within the measured
+    range nothing is added. Added in proportion, as `left_untold` is: what stands behind an interval
+    was seen nearer by.
+    """
+    if not measured:
+        return 0.0
+    return DRIFT_SD * max(0.0, math.log(value / max(measured)), math.log(min(measured) / value))
 
 
 def conformal_quantile(scores: np.ndarray, level: float) -> float:

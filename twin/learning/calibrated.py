@@ -44,6 +44,7 @@ from hwmodels.prices import derive_prices
 from hwmodels.quantities import format_energy
 from twin.deployment.deployment import Deployment
 from twin.errors import UsageError
+from twin.learning.distance import far_sd, find_extrapolation, note_missing
 from twin.learning.tally import (
     ENERGY_PRICES,
     EXTERNAL,
@@ -58,7 +59,7 @@ from twin.prediction.certainty import Certainty, Draw, LayerCertainty
 from twin.prediction.host import CORE_EVENTS, family_of
 from twin.prediction.prediction import Prediction, predict
 from twin.prediction.replacement import ReplacementRange, replacement_range
-from twin.runtimes.choice import float_layers
+from twin.runtimes.choice import computes_float
 
 AUTO, NONE = "auto", "none"
 """Values of `calibration`: the shipped overlay that matches, or stated prices; else a file."""
@@ -71,9 +72,6 @@ NOTABLE_UNTOLD = 0.05
 
 LARGE_SHARE = 0.25
 """From this share on, a price that could not be told makes the prediction an extrapolation."""
-
-FAR = 2.0
-"""A clock, or a network's cycles, beyond the measured range by this factor is extrapolation."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -194,8 +192,8 @@ def _stranger_calibration(deployment: Deployment) -> Calibration | None:
     None for our own firmware, whose machine code is read, and where most layers compute in float:
     only libraries of integers were measured.
     """
-    board, graph = deployment.board, deployment.graph
-    if deployment.runtime.is_compiled or 2 * len(float_layers(graph)) >= len(graph.layers):
+    board = deployment.board
+    if deployment.runtime.is_compiled or computes_float(deployment.graph):
         return None
     overlay = read_shipped("", board.name)
     entry = None if overlay is None else find_entry(
@@ -305,7 +303,7 @@ def predict_calibrated(deployment: Deployment, *, temperature: str = "warm",
     """
     chosen = (choose_calibration(deployment, calibration) if isinstance(calibration, str)
               else calibration)
-    made = (predict(deployment, temperature=temperature) if chosen is None
+    made = (_predict_stated(deployment, temperature, calibration) if chosen is None
             else _predict_learnt(deployment, chosen, temperature))
     if made.epochs and calibration not in (None, NONE):
         from twin.prediction.accelerator.certainty import assure_offloaded
@@ -316,6 +314,14 @@ def predict_calibrated(deployment: Deployment, *, temperature: str = "warm",
     from twin.learning.voltage import note_voltage
 
     return note_voltage(made, lambda other: predict_at(other, chosen, temperature=temperature))
+
+
+def _predict_stated(deployment: Deployment, temperature: str,
+                    wanted: str | Calibration | None) -> Prediction:
+    """Predict at stated prices, and say that no interval stands behind it where one was wanted."""
+    made = predict(deployment, temperature=temperature)
+    notes = () if wanted in (None, NONE) else note_missing(deployment)
+    return dataclasses.replace(made, warnings=(*made.warnings, *notes)) if notes else made
 
 
 def _predict_learnt(deployment: Deployment, chosen: Calibration, temperature: str) -> Prediction:
@@ -384,7 +390,9 @@ def assure(prediction: Prediction, calibration: Calibration, temperature: str) -
     With s_k the share of price k in a total, C their covariance, w the shares of its layers and
     u = `left_untold` of their operators, the standard deviation of the logarithm is
 
-        sqrt(s' C s + network_sd^2 sum w^2 / TYPICAL + row_sd^2) + sum w u
+        sqrt(s' C s + network_sd^2 sum w^2 / TYPICAL + row_sd^2) + sum w u + d
+
+    with d = `far_sd`, of a network or a clock beyond those measured.
 
     A layer is a network of one, to which `LAYER_SD` is added under the root.
     """
@@ -393,10 +401,14 @@ def assure(prediction: Prediction, calibration: Calibration, temperature: str) -
     totals = cycles.sum(axis=1)
     shares, weights = cycles.sum(axis=0) / totals.sum(), totals / totals.sum()
     untold = _untold(prediction, calibration.operators, totals)
-    missing = float(weights @ untold)
+    board = prediction.deployment.board
+    away = far_sd(prediction.cycles, board.clock(board.core.clock).frequency_hz, entry.support,
+                  measured=entry.board is not None)
+    missing = float(weights @ untold) + away
     sds = [_sd(time, shares, entry.time, concentrate(totals)) + missing]
     one, layer_sd = concentrate(np.ones(1)), LAYER_SD[prediction.deployment.runtime.structure]
-    sds += [math.hypot(_sd(time, line / total, entry.time, one), layer_sd) + more if total else 0.0
+    sds += [math.hypot(_sd(time, line / total, entry.time, one), layer_sd) + more + away
+            if total else 0.0
             for line, total, more in zip(cycles, totals, untold, strict=True)]
     band = _name_kind(entry.time.band.band(), sds[0], missing)
     energies = _energy_intervals(prediction, calibration, sds, [
@@ -409,7 +421,7 @@ def assure(prediction: Prediction, calibration: Calibration, temperature: str) -
         layers=tuple(LayerCertainty(time_us=bound(layer.time_us, sd, band), energy_uj=energy)
                      for layer, sd, energy in zip(prediction.layers, sds[1:], energies[1:],
                                                   strict=True)),
-        extrapolating=(*_find_extrapolation(prediction, entry, temperature),
+        extrapolating=(*find_extrapolation(prediction, entry, temperature),
                        *(f"{share:.0%} of the time is {name}, a price the data cannot tell"
                          for name, share in unclear.items() if share >= LARGE_SHARE),
                        *_name_untold(prediction, weights, untold)),
@@ -525,29 +537,3 @@ def _power_terms(bill: Bill) -> np.ndarray:
     for line in bill.lines:
         terms[ENERGY_PRICES.index(_power_of(line.event))] += line.energy_pj or 0.0
     return terms
-
-
-def _find_extrapolation(prediction: Prediction, entry: Entry, temperature: str,
-                        ) -> tuple[str, ...]:
-    deployment, support = prediction.deployment, entry.support
-    hertz = deployment.board.clock(deployment.board.core.clock).frequency_hz
-    reasons = []
-    if entry.board is None:
-        reasons.append(f"{deployment.board.name} was never measured"
-                       + ("" if entry.core else f", nor any {deployment.board.core.model}"))
-    elif not entry.time.rows:
-        reasons.append(f"{entry.runtime} was never measured on {entry.board}")
-    if temperature == "cold":
-        reasons.append("cold: only warm inferences were measured")
-    if entry.board is not None and support.clocks_hz and not any(
-            1 / FAR <= hertz / clock <= FAR for clock in support.clocks_hz):
-        measured = ", ".join(f"{clock / 1e6:g}" for clock in support.clocks_hz)
-        reasons.append(f"clock of {hertz / 1e6:g} MHz; measured at {measured} MHz")
-    if entry.board is not None and support.arenas and deployment.arena not in support.arenas:
-        reasons.append(f"arena in {deployment.arena}; measured in {', '.join(support.arenas)}")
-    if support.cycles is not None:
-        low, high = support.cycles
-        if not low / FAR <= prediction.cycles <= high * FAR:
-            reasons.append(f"{prediction.cycles:,.0f} cycles; networks measured took "
-                           f"{low:,.0f} to {high:,.0f}")
-    return tuple(reasons)

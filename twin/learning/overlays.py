@@ -50,7 +50,7 @@ from twin.learning.observations import (
 from twin.learning.tally import ENERGY_PRICES, TIME_PRICES
 
 TIME_SD = {"conv": 0.3, "pointwise": 0.3, "depthwise": 0.3, "fully_connected": 0.3, "call": 0.7,
-           "memory": 0.4, "elementwise": 0.8, "pool": 1.2, "copy": 1.2, "quantize": 0.8,
+           "memory": 0.4, "elementwise": 0.8, "pool": 0.6, "copy": 1.2, "quantize": 0.8,
            "reduce": 2.0}
 """Relative standard deviations of stated prices: those of the runtime files; memory is assumed.
 
@@ -259,26 +259,38 @@ def _six(value: float) -> float:
 
 def make_entry(learning: Learning, cell: Cell, runtime: str) -> Entry:
     """Return the prices of a cell, measured or not, as an overlay keeps them."""
-    library = [o for o in learning.observations if cell.library in (o.cell.library, "")]
-    board = [o for o in library if o.cell.board == cell.board]
-    own = [o for o in board if o.cell == cell]
-    kin = (board or [o for o in library if o.cell.core == cell.core] or library
-           or list(learning.observations))
     boards = len({o.cell.board for o in learning.observations})
-    totals = [o.cycles for o in kin if o.whole] or [sum(o.cycles for o in kin)]
     energy = None
     if learning.energy is not None:
         energy = _learnt(learning.energy, learning.energy_left_out, cell, boards)
     return Entry(
         board=cell.board or None, core=cell.core or None, runtime=runtime,
         time=_learnt(learning.time, learning.left_out, cell, boards), energy=energy,
-        support=Support(
-            networks=tuple(sorted({o.network for o in own or kin if o.whole})),
-            clocks_hz=tuple(sorted({o.clock_hz for o in kin})),
-            supplies_v=tuple(sorted({round(o.supply_v, 3) for o in kin
-                                     if o.supply_v is not None})),
-            arenas=tuple(sorted({o.arena for o in board})),
-            cycles=(min(totals), max(totals)), boards=tuple(sorted({o.cell.board for o in kin}))))
+        support=find_support(learning.observations, cell))
+
+
+def find_support(observations: Sequence[Observation], cell: Cell) -> Support:
+    """Return what was measured nearest to a cell: there, on its core, or of its library.
+
+    Parameters
+    ----------
+    observations : sequence of Observation
+        Everything learnt from.
+    cell : Cell
+        Measured or not.
+    """
+    library = [o for o in observations if cell.library in (o.cell.library, "")]
+    board = [o for o in library if o.cell.board == cell.board]
+    own = [o for o in board if o.cell == cell]
+    kin = (board or [o for o in library if o.cell.core == cell.core] or library
+           or list(observations))
+    totals = [o.cycles for o in kin if o.whole] or [sum(o.cycles for o in kin)]
+    return Support(
+        networks=tuple(sorted({o.network for o in own or kin if o.whole})),
+        clocks_hz=tuple(sorted({o.clock_hz for o in kin})),
+        supplies_v=tuple(sorted({round(o.supply_v, 3) for o in kin if o.supply_v is not None})),
+        arenas=tuple(sorted({o.arena for o in board})),
+        cycles=(min(totals), max(totals)), boards=tuple(sorted({o.cell.board for o in kin})))
 
 
 def _learnt(fit: Fit, left_out: HeldOut | None, cell: Cell, boards: int) -> Learnt:
