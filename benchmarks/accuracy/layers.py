@@ -8,9 +8,10 @@ them, at the learnt ones `twin predict` uses; a dated copy goes to `results/`.
 from __future__ import annotations
 
 import datetime
+import math
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -33,12 +34,19 @@ PERSON_BLOCKS = ((1, 16), (2, 32), (1, 32), (2, 64), (1, 64), (2, 128), *((1, 12
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pair:
-    """One layer or kernel, in cycles: published, and predicted at both prices."""
+    """One layer or kernel, in cycles: published, predicted at both prices, and the interval."""
 
     name: str
     published: float
     stated: float
     learnt: float
+    low: float = math.nan
+    high: float = math.nan
+
+    @property
+    def covered(self) -> bool:
+        """Whether the published cycles lie in the 90 % interval of the learnt prices."""
+        return self.low <= self.published <= self.high
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,12 +83,17 @@ def _judge(table: str, graph: Graph, board: str, runtime: str, published: dict[i
 
 
 def _pair(deployment: Deployment, published: dict[int, float]) -> tuple[Pair, ...]:
-    stated, learnt = (twin.predict(deployment, calibration=name).layers
-                      for name in ("none", "auto"))
-    return tuple(Pair(name=f"{one.index} {one.op}", published=published[one.index],
-                      stated=one.cycles, learnt=other.cycles)
-                 for one, other in zip(stated, learnt, strict=True)
-                 if one.index in published and one.op != "reshape")
+    stated, learnt = (twin.predict(deployment, calibration=name) for name in ("none", "auto"))
+    megahertz = deployment.board.clock(deployment.board.core.clock).frequency_hz / 1e6
+    found = []
+    for one, other in zip(stated.layers, learnt.layers, strict=True):
+        if one.index in published and one.op != "reshape":
+            sure = learnt.certainty and learnt.certainty.layers[one.index].time_us
+            found.append(Pair(
+                name=f"{one.index} {one.op}", published=published[one.index], stated=one.cycles,
+                learnt=other.cycles, low=sure.low * megahertz if sure else math.nan,
+                high=sure.high * megahertz if sure else math.nan))
+    return tuple(found)
 
 
 def _published(table: str, op: str, column: str) -> dict[int, float]:
@@ -127,8 +140,7 @@ def _apollo510_kernels() -> Iterator[Judged]:
             deployment = twin.deploy(graph, "apollo510_evb", runtime="cmsis-nn").replace(
                 {"cores.main.isa": isa, "clocks.cpu.frequency_hz": 96e6})
             (pair,) = _pair(deployment, {0: _number(rows[kernel][COLUMNS[name]])})
-            pairs.append(Pair(name=kernel, published=pair.published, stated=pair.stated,
-                              learnt=pair.learnt))
+            pairs.append(replace(pair, name=kernel))
         yield Judged(table=f"cmsisnn_kernels_m55, {name} build, apollo510_evb, cmsis-nn",
                      assumed="data in DTCM, code in ITCM; a convolution pads by one; subtraction "
                              "and operations on a scalar have no layer of their own and are left "
@@ -150,22 +162,34 @@ def _kernel_graphs() -> Iterator[tuple[str, Graph]]:
 def describe(judged: Judged) -> str:
     """Return a table and its summary as Markdown."""
     lines = [f"**{judged.table}**", "", f"Assumed: {judged.assumed}.", "",
-             "| layer | published, cycles | stated / published | learnt / published |",
-             "| --- | --- | --- | --- |"]
+             "| layer | published, cycles | stated / published | learnt / published | interval |",
+             "| --- | --- | --- | --- | --- |"]
     lines += [f"| {one.name} | {one.published:,.0f} | {one.stated / one.published:.2f} | "
-              f"{one.learnt / one.published:.2f} |" for one in judged.pairs]
+              f"{one.learnt / one.published:.2f} | {one.low / one.published:.2f} to "
+              f"{one.high / one.published:.2f}{'' if one.covered else ', missed'} |"
+              for one in judged.pairs]
     for name in ("stated", "learnt"):
         ratios = np.array([getattr(one, name) / one.published for one in judged.pairs])
         whole = sum(getattr(one, name) for one in judged.pairs) / sum(
             one.published for one in judged.pairs)
         lines.append(f"| {name}: n {len(ratios)} | sum {whole:.2f} | median {np.median(ratios):.2f}"
                      f" | p90 of abs. error {100 * np.quantile(abs(ratios - 1), 0.9):.0f} % |")
+    lines.append(f"| 90 % intervals cover | {_cover(judged.pairs)} |")
     return "\n".join(lines) + "\n"
+
+
+def _cover(pairs: Sequence[Pair]) -> str:
+    """How many intervals hold, of how many, and how wide they are in the median."""
+    wide = np.median([math.sqrt(one.high / one.low) for one in pairs])
+    return f"{sum(one.covered for one in pairs)} of {len(pairs)}, x/{wide:.2f} in the median"
 
 
 def main() -> None:
     """Print every table, and keep them with their date."""
-    report = "\n".join(describe(one) for one in judge_tables())
+    tables = tuple(judge_tables())
+    report = "\n".join(describe(one) for one in tables)
+    report += ("\n90 % intervals of layers cover "
+               + _cover([pair for one in tables for pair in one.pairs]) + ".\n")
     print(report)
     results = Path(__file__).parent / "results"
     date = datetime.datetime.now(datetime.UTC).date().isoformat()
