@@ -17,6 +17,8 @@ from hwmodels.files import DocumentError, parse_json, parse_yaml, read_regular
 from hwmodels.kept import make_once
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from hwmodels.board.schema import Section
 
 SHIPPED = Path(__file__).parents[1] / "boards"
@@ -104,6 +106,31 @@ def change_board(board: Board, overrides: Mapping[str, object], *,
         raise BoardError(f"{board.name}: {error}") from error
     return _make(document, board.name, overrides,
                  follow_clock=follow_clock and "supply.voltage_scale" not in overrides)
+
+
+def spread_clock(board: Board, name: str, hertz: np.ndarray) -> dict[str, np.ndarray]:
+    """Return the frequencies of all clocks at many frequencies of one, in Hz.
+
+    Parameters
+    ----------
+    board : Board
+        Whose clocks are derived from one another.
+    name : str
+        Clock with a frequency of its own.
+    hertz : ndarray of float, (n,)
+        Of it; nothing is checked.
+
+    Returns
+    -------
+    dict of str to ndarray of float, (n,)
+        By clock, what a board changed to each frequency has.
+    """
+    from hwmodels.board.rules import frequencies_of
+    from hwmodels.board.schema import validate
+
+    section = validate(parse_json(board.document), board.name)
+    return {clock.name: frequencies_of(section, clock.name, name, hertz)
+            for clock in board.clocks}
 
 
 def _make(document: dict[str, Any], file: str, overrides: Mapping[str, object], *,

@@ -5,6 +5,8 @@ from __future__ import annotations
 import itertools
 from collections.abc import Collection, Iterable, Iterator
 
+import numpy as np
+
 from hwmodels.board.declaration import Leaf, Reference, Several
 from hwmodels.board.external import MODE
 from hwmodels.board.npu import BURST_BEATS, ROLES, THROUGH
@@ -53,6 +55,18 @@ def frequency_of(section: Section, name: str) -> float:
         return float(clock.frequency_hz.value)
     assert clock.of is not None and clock.divide_by is not None  # held by `_derived_clocks`
     return frequency_of(section, clock.of) / float(clock.divide_by.value)
+
+
+def frequencies_of(section: Section, name: str, changed: str, hertz: np.ndarray) -> np.ndarray:
+    """Return `frequency_of` a clock at every frequency of another, or of itself."""
+    clock = section.clocks[name]
+    if name == changed:
+        return hertz
+    if clock.frequency_hz is not None:
+        return np.full(len(hertz), float(clock.frequency_hz.value))
+    divided: np.ndarray = (frequencies_of(section, clock.of, changed, hertz)
+                           / float(clock.divide_by.value))
+    return divided
 
 
 def clock_of(section: Section, memory: Section) -> str:

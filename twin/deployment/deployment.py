@@ -221,11 +221,18 @@ class Deployment:
         """Return a deployment with more notes, which change nothing that was computed of it."""
         if not notes:
             return self
-        noted = dataclasses.replace(self, notes=(
-            (*notes, *self.notes) if first else (*self.notes, *notes)))
-        vars(noted).update({name: value for name, value in vars(self).items()
-                            if name not in vars(noted)})
-        return noted
+        return self._carry(dataclasses.replace(self, notes=(
+            (*notes, *self.notes) if first else (*self.notes, *notes))))
+
+    def repriced(self, board: Board, runtime: Runtime) -> Deployment:
+        """Return a deployment at other prices, which change nothing of where anything is."""
+        return self._carry(dataclasses.replace(self, board=board, runtime=runtime))
+
+    def _carry(self, other: Deployment) -> Deployment:
+        """Give what was worked out of this deployment to one that is placed the same."""
+        vars(other).update({name: value for name, value in vars(self).items()
+                            if name not in vars(other)})
+        return other
 
     def replace(self, overrides: Mapping[str, object] | None = None, /,
                 **fields: object) -> Deployment:
@@ -538,6 +545,35 @@ def _change_board(before: Deployment, settings: Mapping[str, object]) -> Deploym
     return dataclasses.replace(
         before, board=board, scale_told=told,
         own_scale=None if told or own == board.power.voltage_scale else own)
+
+
+def boards_of(before: Deployment, settings: Mapping[str, object],
+              ) -> Callable[[Mapping[str, object]], Board]:
+    """Return what makes the board of a changed deployment, without placing anything.
+
+    Parameters
+    ----------
+    before : Deployment
+        To be changed.
+    settings : mapping of str to object
+        As of `Deployment.replace`.
+
+    Returns
+    -------
+    callable
+        Takes further settings of the board file; raises what the board forbids.
+    """
+    from twin.deployment.changes import ChangeBoard, parse_changes
+
+    own: dict[str, object] = {}
+    for change in parse_changes(settings, before.graph, before.board, before.runtime):
+        if isinstance(change, ChangeBoard):
+            own |= change.settings
+
+    def make(more: Mapping[str, object]) -> Board:
+        return _change_board(before, {**own, **more}).board
+
+    return make
 
 
 def _other_scale(stated: Board, board: Board) -> str | None:

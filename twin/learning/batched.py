@@ -1,9 +1,13 @@
-"""Many predictions at once: of many deployments, or of one with values varied."""
+"""Many predictions at once: of many deployments, or of one with values varied.
+
+Rows of one structure and timing are one product of matrices (`rows`); where a bill is more than
+counts times prices - an accelerator, weights by DMA, other masters - each row is predicted.
+"""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -16,6 +20,7 @@ from twin.errors import UsageError
 from twin.learning.batch import (
     Batch,
     Failure,
+    Floats,
     Variation,
     count_layers,
     empty_batch,
@@ -29,8 +34,12 @@ from twin.learning.calibrated import (
     choose_calibration,
     predict_calibrated,
 )
+from twin.learning.configurations import Group, list_groups
+from twin.learning.itemised import itemise
+from twin.learning.rows import doubt, fill_rows
 from twin.learning.tally import ENERGY_PRICES, TIME_PRICES
-from twin.prediction.prediction import Prediction
+from twin.prediction.prediction import TEMPERATURES, Prediction, predict
+from twin.prediction.replacement import is_itemised
 
 ERRORS = ("raise", "keep")
 """What becomes of a configuration that cannot be: the first is raised, or all are kept as rows."""
@@ -47,48 +56,112 @@ def predict_batch(deployments: Deployment | Iterable[Deployment], *,
     TwinError
         Of the first configuration that cannot be, unless errors are kept.
     """
+    if temperature not in TEMPERATURES:
+        raise UsageError(f"temperature {temperature!r}; accepted: {', '.join(TEMPERATURES)}")
     if errors not in ERRORS:
         raise UsageError(f"errors {errors!r}; accepted: {', '.join(ERRORS)}")
     if isinstance(deployments, Deployment):
         variation = read_variation(vary or {})
-        many: Iterable[Deployment | TwinError] = _vary(deployments, variation)
-        rows, most = variation.rows, len(deployments.graph.layers)
+        most, groups = len(deployments.graph.layers), list_groups(deployments, variation)
     else:
         if vary:
             raise UsageError("vary: accepted with one deployment, the one that is varied")
-        listed = list(deployments)
-        for one in listed:
-            if not isinstance(one, Deployment):
-                raise UsageError(f"predict_many: {one!r} is no deployment; accepted: "
-                                 "twin.deploy(model, board), or several")
-        many, variation = listed, Variation(rows=len(listed), paths={})
-        rows, most = len(listed), count_layers(listed)
-    batch = empty_batch(rows, most if layers else None)
-    failures, level = [], np.nan
-    for row, deployment in enumerate(many):
+        listed = _check(deployments)
+        variation, most = Variation(rows=len(listed), paths={}), count_layers(listed)
+        groups = (_alone(row, one) for row, one in enumerate(listed))
+    batch = empty_batch(variation.rows, most if layers else None)
+    maker = _Maker(batch=batch, variation=variation, temperature=temperature,
+                   calibration=calibration, base=deployments)
+    listed_groups = list(groups)
+    maker.failures += [one for one in listed_groups if isinstance(one, Failure)]
+    for group in listed_groups:
+        if maker.failures and errors == "raise":
+            break
+        if isinstance(group, Group):
+            maker.make(group)
+    if maker.failures and errors == "raise":
+        raise min(maker.failures, key=lambda one: one.row).error
+    return dataclasses.replace(batch, level=maker.level, failures=tuple(
+        sorted(maker.failures, key=lambda one: one.row)))
+
+
+def _check(deployments: Iterable[Deployment]) -> list[Deployment]:
+    listed = list(deployments)
+    for one in listed:
+        if not isinstance(one, Deployment):
+            raise UsageError(f"predict_many: {one!r} is no deployment; accepted: "
+                             "twin.deploy(model, board), or several")
+    return listed
+
+
+def _alone(row: int, deployment: Deployment) -> Group:
+    board = deployment.board
+    return Group(rows=np.array([row]), deployment=deployment,
+                 hertz=np.array([board.clock(board.core.clock).frequency_hz]))
+
+
+class _Maker:
+    """Fills a batch group by group."""
+
+    def __init__(self, *, batch: Batch, variation: Variation, temperature: str,
+                 calibration: str | Calibration | None, base: Any) -> None:
+        self.batch, self.variation, self.base = batch, variation, base
+        self.temperature, self.calibration = temperature, calibration
+        self.failures: list[Failure] = []
+        self.level = np.nan
+
+    def make(self, group: Group) -> None:
+        """Fill the rows of a group, by product where its bill is counts times prices."""
+        alike = is_itemised(group.deployment) and not group.deployment.loads
         try:
-            if isinstance(deployment, TwinError):
-                raise deployment
-            made = _predict_row(deployment, calibration, variation, row, temperature)
+            if alike:
+                self._multiply(group)
         except TwinError as error:
-            if errors == "raise":
-                raise
-            failures.append(Failure(row=row, error=error))
-            continue
-        fill_row(batch, row, made)
+            self.failures += [Failure(row=row, error=error) for row in group.rows.tolist()]
+        if not alike:
+            for row in group.rows.tolist():
+                self._predict(group, row)
+
+    def _multiply(self, group: Group) -> None:
+        deployment, rows, chosen = group.deployment, group.rows, self._choose(group.deployment)
+        doubted = None
+        if chosen is not None:
+            doubted = doubt(predict(deployment, temperature=self.temperature), chosen)
+            self.level = chosen.entry.time.band.level
+        item = itemise(deployment, cold=self.temperature == "cold", unsure=doubted is not None)
+        fill_rows(
+            self.batch, rows, item, doubted, hertz=group.hertz,
+            time=self._factors(rows, TIME_PRICES, self.variation.time,
+                               None if chosen is None else chosen.time),
+            power=self._factors(rows, ENERGY_PRICES, self.variation.energy,
+                                None if chosen is None else chosen.energy))
+        self.batch.ram_bytes[rows] = deployment.ram_bytes
+        self.batch.flash_bytes[rows] = deployment.flash_bytes
+
+    def _choose(self, deployment: Deployment) -> Calibration | None:
+        return (choose_calibration(deployment, self.calibration)
+                if isinstance(self.calibration, str) else self.calibration)
+
+    def _factors(self, rows: np.ndarray, names: tuple[str, ...], varied: Mapping[str, Floats],
+                 estimate: Estimate | None) -> Floats:
+        own = np.ones(len(names)) if estimate is None else estimate.factors
+        factors = np.repeat(own[None], len(rows), axis=0)
+        for name, values in varied.items():
+            factors[:, names.index(name)] = values[rows]
+        return factors
+
+    def _predict(self, group: Group, row: int) -> None:
+        """Predict a row by itself."""
+        settings = {name: values[row] for name, values in self.variation.paths.items()}
+        try:
+            made = _predict_row(self.base.replace(settings) if settings else group.deployment,
+                                self.calibration, self.variation, row, self.temperature)
+        except TwinError as error:
+            self.failures.append(Failure(row=row, error=error))
+            return
+        fill_row(self.batch, row, made)
         if made.certainty is not None:
-            level = made.certainty.time_us.level
-    return dataclasses.replace(batch, failures=tuple(failures), level=level)
-
-
-def _vary(base: Deployment, variation: Variation) -> Iterator[Deployment | TwinError]:
-    """Yield each configuration of a variation, or why it cannot be."""
-    for row in range(variation.rows):
-        settings: dict[str, Any] = {name: values[row] for name, values in variation.paths.items()}
-        try:
-            yield base.replace(settings) if settings else base
-        except TwinError as error:
-            yield error
+            self.level = made.certainty.time_us.level
 
 
 def _predict_row(deployment: Deployment, calibration: str | Calibration | None,

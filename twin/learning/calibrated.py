@@ -56,8 +56,8 @@ from twin.learning.tally import (
     price_of_family,
 )
 from twin.prediction.certainty import Certainty, Draw, LayerCertainty
-from twin.prediction.host import CORE_EVENTS, family_of
 from twin.prediction.prediction import Prediction, predict
+from twin.prediction.rates import CORE_EVENTS, family_of
 from twin.prediction.replacement import ReplacementRange, replacement_range
 from twin.runtimes.choice import computes_float
 
@@ -245,8 +245,7 @@ def apply_factors(deployment: Deployment, time: Mapping[str, float],
     runtime = deployment.runtime
     efficiency = {family: runtime.efficiency.get(family, 1.0) * float(time.get(price, 1.0))
                   for price, families in FAMILIES_OF.items() for family in families}
-    return dataclasses.replace(
-        deployment,
+    return deployment.repriced(
         runtime=dataclasses.replace(
             runtime, efficiency=efficiency,
             dispatch_cycles=runtime.dispatch_cycles * time.get("call", 1.0)),

@@ -30,7 +30,8 @@ from twin.deployment.deployment import Deployment
 from twin.deployment.placement import layer_dtype
 from twin.errors import UsageError
 from twin.network.operators import is_assumed
-from twin.prediction.host import CORE_EVENTS, family_of, runtime_prices
+from twin.prediction.host import runtime_prices
+from twin.prediction.rates import CORE_EVENTS, family_of
 from twin.runtimes.lowering import EXTENSIONS
 from twin.runtimes.runtime import COPY, FAMILIES
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import lru_cache
 
+from hwmodels.board.facts import Board
 from hwmodels.counts import (
     COPYING,
-    ISSUE_EVENTS,
     CountLine,
     Counts,
     Price,
@@ -22,22 +23,36 @@ from hwmodels.paths.traffic import KernelTraffic
 from hwmodels.prices import derive_prices
 from twin.deployment.costs import LayerCost
 from twin.deployment.deployment import Deployment
+from twin.prediction.rates import CORE_EVENTS
 from twin.prediction.structure import Call, Groups, find_structure
 from twin.runtimes import Runtime
 from twin.runtimes.runtime import COPY
 
-CORE_EVENTS = (*ISSUE_EVENTS, "branch_refill", "pipeline_stall")
-"""What an efficiency of a runtime scales."""
-
-
-def family_of(family: str, place: str) -> str:
-    """Return the family whose efficiency scales a core event of a kernel: copying has its own."""
-    return COPY if place == COPYING else family
-
 
 def runtime_prices(deployment: Deployment) -> Prices:
     """Return the board's prices and what the runtime charges: calling a kernel, preparing one."""
-    prices, runtime = derive_prices(deployment.board), deployment.runtime
+    return _derive(_Priced(deployment.board, deployment.runtime))
+
+
+class _Priced:
+    """A board and a runtime, equal to another pair when they are the very same."""
+
+    __slots__ = ("board", "runtime")
+
+    def __init__(self, board: Board, runtime: Runtime) -> None:
+        self.board, self.runtime = board, runtime
+
+    def __hash__(self) -> int:
+        return hash((id(self.board), id(self.runtime)))
+
+    def __eq__(self, other: object) -> bool:
+        return (isinstance(other, _Priced) and self.board is other.board
+                and self.runtime is other.runtime)
+
+
+@lru_cache(maxsize=4)
+def _derive(priced: _Priced) -> Prices:
+    prices, runtime = derive_prices(priced.board), priced.runtime
     slot = prices.price("alu_issue", "")
 
     def price(place: str, cycles: float, what: str) -> Price:
@@ -79,8 +94,10 @@ def price_on_core(deployment: Deployment, groups: Groups, prices: Prices, *, col
     occurred, exposed = expose(sheet, read_timing(board, sheet.places)[None])
     counts = iter(to_counts(sheet, occurred[0], exposed[0]))
     traffic = iter(structure.traffic)
+    scaled = {family: _scale_work(prices, deployment.runtime, family) for family in {
+        kernel.family for group in structure.layers for kernel in group}}
     costs = tuple(_price_layer(deployment.runtime, group, [next(counts) for _ in group],
-                               [next(traffic) for _ in group], prices)
+                               [next(traffic) for _ in group], prices, scaled)
                   for group in structure.layers)
     if deployment.transfers is None:
         return costs
@@ -94,8 +111,9 @@ def price_on_core(deployment: Deployment, groups: Groups, prices: Prices, *, col
 
 
 def _price_layer(runtime: Runtime, kernels: Sequence[Call], counts: Sequence[Counts],
-                 traffic: Sequence[KernelTraffic], prices: Prices) -> LayerCost:
-    bills = [make_bill(own, _scale_work(prices, runtime, kernel.family))
+                 traffic: Sequence[KernelTraffic], prices: Prices,
+                 scaled: Mapping[str, Prices]) -> LayerCost:
+    bills = [make_bill(own, scaled[kernel.family])
              for kernel, own in zip(kernels, counts, strict=True)]
     calls = _count_calls(max(sum(kernel.calls for kernel in kernels),
                              int(runtime.dispatches_aliases)))

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cache, partial
 
 from hwmodels.board.facts import Board, Cache
 from hwmodels.board.file import WHAT_IF_SOURCE
 from hwmodels.board.policies import POLICIES
 from hwmodels.paths.ways import data_caches
+from twin.deployment.core import lower_network
 from twin.deployment.deployment import Deployment
+from twin.prediction.host import runtime_prices
 from twin.prediction.prediction import predict
+from twin.prediction.rates import time_us
+from twin.prediction.structure import find_structure
 
 CANDIDATES = tuple(name for name, policy in POLICIES.items() if policy.candidate)
 """Replacement policies an undocumented cache may have."""
@@ -60,26 +65,50 @@ def replacement_range(deployment: Deployment) -> ReplacementRange:
     -----
     Tree pseudo-LRU is tried only where every cache has a power of two of ways, up to 32.
     """
-    board = deployment.board
+    caches = list_open(deployment.board)
+    if not caches:
+        stated = "/".join(dict.fromkeys(
+            cache.replacement for cache in data_caches(deployment.board)))
+        return ReplacementRange(caches=(), time_us=(
+            (stated or "none", _time_all((deployment,))[0]),))
+    rivals = list_rivals(deployment, caches)
+    return ReplacementRange(caches=tuple(cache.name for cache in caches), time_us=tuple(
+        zip([policy for policy, _ in rivals], _time_all([one for _, one in rivals]),
+            strict=True)))
+
+
+def list_open(board: Board) -> tuple[Cache, ...]:
+    """Return the caches in use whose replacement policy nobody documents."""
     known = {fact.path for fact in board.facts
              if fact.kind != "assumed" or fact.source == WHAT_IF_SOURCE}
-    open_caches = [cache for cache in board.caches if cache.enabled
-                   and cache.ways > 1 and _is_used(board, cache)
-                   and f"caches.{cache.name}.replacement" not in known]
-    first = predict(deployment).time_us
-    if not open_caches:
-        stated = "/".join(dict.fromkeys(cache.replacement for cache in data_caches(board)))
-        return ReplacementRange(caches=(), time_us=((stated or "none", first),))
-    times = [(open_caches[0].replacement, first)]
-    for policy in CANDIDATES:
-        if policy == open_caches[0].replacement or not all(
-                POLICIES[policy].takes(cache.ways) for cache in open_caches):
-            continue
-        other = _with_caches(board, [replace(cache, replacement=policy)
-                                     for cache in open_caches])
-        times.append((policy, predict(replace(deployment, board=other)).time_us))
-    return ReplacementRange(caches=tuple(cache.name for cache in open_caches),
-                            time_us=tuple(times))
+    return tuple(cache for cache in board.caches if cache.enabled
+                 and cache.ways > 1 and _is_used(board, cache)
+                 and f"caches.{cache.name}.replacement" not in known)
+
+
+def list_rivals(deployment: Deployment, caches: Sequence[Cache],
+                ) -> tuple[tuple[str, Deployment], ...]:
+    """Return a deployment under each policy open caches may have, the assumed one first."""
+    board = deployment.board
+    return ((caches[0].replacement, deployment), *(
+        (policy, replace(deployment, board=_with_caches(board, [
+            replace(cache, replacement=policy) for cache in caches])))
+        for policy in CANDIDATES if policy != caches[0].replacement
+        and all(POLICIES[policy].takes(cache.ways) for cache in caches)))
+
+
+def _time_all(rivals: Sequence[Deployment]) -> list[float]:
+    """Time deployments that differ in policies alone; their prices are those of the first."""
+    if not is_itemised(rivals[0]):
+        return [predict(one).time_us for one in rivals]
+    prices, lower = runtime_prices(rivals[0]), cache(partial(lower_network, rivals[0]))
+    return [time_us(find_structure(one, lower, cold=False), one.board, prices, one.runtime)
+            for one in rivals]
+
+
+def is_itemised(deployment: Deployment) -> bool:
+    """Whether a prediction is counts of kernels on the core times prices, and nothing beside."""
+    return not deployment.target.offloads and deployment.transfers is None
 
 
 def _with_caches(board: Board, caches: Sequence[Cache]) -> Board:

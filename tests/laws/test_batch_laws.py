@@ -1,0 +1,104 @@
+"""Many predictions at once equal `predict` of each, over random boards, networks and paths."""
+
+from __future__ import annotations
+
+import dataclasses
+import random
+
+import numpy as np
+import pytest
+from made_batches import check_row
+
+import twin
+from hwmodels.board.file import list_boards
+from twin.errors import PlacementError, RuntimeRefusedError
+from twin.learning.calibrated import apply_factors, choose_calibration, predict_calibrated
+from twin.learning.tally import ENERGY_PRICES, TIME_PRICES
+
+NETWORKS = ("kws", "ad", "sww", "ic", "lstm", "mobilenet_v2_0.35_96")
+RUNTIMES = ("tflm-cmsis-nn@2026", "tflm-cmsis-nn", "cmsis-nn", "x-cube-ai@8", "tflm-reference",
+            None)
+
+
+def deploy_any(rng: random.Random):
+    """Some network on some board under some library of its core."""
+    while True:
+        try:
+            found = twin.deploy(rng.choice(NETWORKS), rng.choice(list_boards()),
+                                runtime=rng.choice(RUNTIMES))
+        except (PlacementError, RuntimeRefusedError, twin.TwinError):
+            continue
+        if not found.target.offloads:
+            return found
+
+
+def choose_paths(rng: random.Random, deployment) -> dict[str, list]:
+    """Values of some paths, five rows each."""
+    board, rows = deployment.board, 5
+    paths: dict[str, list] = {}
+    if rng.random() < 0.8:
+        own = [clock.name for clock in board.clocks
+               if f"clocks.{clock.name}.frequency_hz" in {fact.path for fact in board.facts}]
+        clock = board.clock(rng.choice(own))
+        paths[f"clocks.{clock.name}.frequency_hz"] = [
+            clock.frequency_hz * rng.choice((0.1, 0.3, 0.55, 0.81, 1.0, 1.4)) for _ in range(rows)]
+    if board.caches and rng.random() < 0.5:
+        cache = rng.choice(board.caches)
+        paths[f"caches.{cache.name}.replacement"] = [
+            rng.choice(("lru", "round_robin", "lfsr")) for _ in range(rows)]
+    if rng.random() < 0.3:
+        flash = [memory.name for memory in board.memories if memory.role == "flash"]
+        if flash:
+            paths[f"memories.{flash[0]}.wait_states"] = [rng.randint(0, 9) for _ in range(rows)]
+    if rng.random() < 0.3:
+        paths["supply.voltage_v"] = [rng.choice((1.8, 2.5, 3.0, 3.3)) for _ in range(rows)]
+    for kind, prices in (("time", TIME_PRICES), ("energy", ENERGY_PRICES)):
+        for price in rng.sample(prices, rng.randint(0, 3)):
+            paths[f"learnt.{kind}.{price}"] = [rng.uniform(0.3, 3) for _ in range(rows)]
+    return paths or {"learnt.time.call": [1.0] * rows}
+
+
+def predict_row(base, paths, row, calibration, temperature):
+    """What `predict` says of a row, at its own factors."""
+    deployment = base.replace({name: values[row] for name, values in paths.items()
+                               if not name.startswith("learnt.")})
+    time, energy = ({price: paths[f"learnt.{kind}.{price}"][row] for price in prices
+                     if f"learnt.{kind}.{price}" in paths}
+                    for kind, prices in (("time", TIME_PRICES), ("energy", ENERGY_PRICES)))
+    chosen = choose_calibration(deployment, calibration)
+    if chosen is None:
+        return predict_calibrated(apply_factors(deployment, time, energy), calibration=None,
+                                  temperature=temperature)
+    estimates = {}
+    for name, factors, estimate in (("time", time, chosen.time), ("energy", energy,
+                                                                  chosen.energy)):
+        if estimate is not None:
+            log = [np.log(factors[price]) if price in factors else own
+                   for price, own in zip(estimate.names, estimate.log, strict=True)]
+            estimates[name] = dataclasses.replace(estimate, log=np.array(log))
+    return predict_calibrated(deployment, temperature=temperature,
+                              calibration=dataclasses.replace(chosen, **estimates))
+
+
+@pytest.mark.parametrize("case", range(30))
+def test_every_row_is_its_prediction(case) -> None:
+    rng = random.Random(case)
+    base = deploy_any(rng)
+    paths = choose_paths(rng, base)
+    calibration = rng.choice(("auto", "auto", "none"))
+    if choose_calibration(base, calibration) is not None and choose_calibration(
+            base, calibration).energy is None:
+        paths = {name: values for name, values in paths.items() if "energy" not in name}
+    temperature = rng.choice(("warm", "warm", "cold"))
+    batch = twin.predict_many(base, vary=paths, calibration=calibration, layers=True,
+                              temperature=temperature, errors="keep")
+    refused = {one.row: str(one.error) for one in batch.failures}
+    for row in range(len(batch)):
+        try:
+            made = predict_row(base, paths, row, calibration, temperature)
+        except twin.TwinError as error:
+            assert refused.pop(row) == str(error)
+            assert np.isnan(batch.time_us[row]) and batch.ram_bytes[row] == -1
+            continue
+        check_row(batch, row, made)
+    assert not refused

@@ -1,0 +1,195 @@
+"""Configurations of a variation in groups of one timing: few boards are made for many clocks.
+
+A board is validated and placed a few times only: values of one clock are cut where voltage scale,
+wait states or a limit change. Both follow the clock in one direction, the scale up, the wait states
+up within a scale, so what is the same at both ends of a span is the same inside.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from hwmodels.board.facts import Board
+from hwmodels.board.file import spread_clock
+from hwmodels.errors import TwinError
+from hwmodels.paths.timing import Floats
+from hwmodels.quantities import format_frequency
+from twin.deployment.deployment import Deployment, boards_of
+from twin.learning.batch import Failure, Variation
+
+_CLOCK = re.compile(r"clocks\.(\w+)\.frequency_hz")
+
+Made = Deployment | TwinError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Group:
+    """Rows of one structure and timing.
+
+    Parameters
+    ----------
+    rows : ndarray of int, (n,)
+        Of the batch.
+    deployment : Deployment
+        One of them.
+    hertz : ndarray of float, (n,)
+        Clock of the core.
+    """
+
+    rows: np.ndarray
+    deployment: Deployment
+    hertz: Floats
+
+
+def list_groups(base: Deployment, variation: Variation) -> Iterator[Group | Failure]:
+    """Yield configurations in groups, and those that cannot be.
+
+    Parameters
+    ----------
+    base : Deployment
+        What is varied.
+    variation : Variation
+        Of `read_variation`.
+    """
+    clocks = [name for name, values in variation.paths.items()
+              if _CLOCK.fullmatch(name) and all(isinstance(one, (int, float)) for one in values)]
+    clock = clocks[0] if clocks else None
+    others = {name: values for name, values in variation.paths.items() if name != clock}
+    for settings, rows in _split(others, variation.rows):
+        if clock is None:
+            yield from _whole(_make(base, settings), rows)
+            continue
+        values = np.array([variation.paths[clock][row] for row in rows.tolist()], np.float64)
+        yield from _cut(base, settings, clock, values, rows)
+
+
+def _split(columns: dict[str, Sequence[Any]], rows: int,
+           ) -> Iterator[tuple[dict[str, Any], np.ndarray]]:
+    """Yield rows that set the same values, and those values."""
+    if not columns:
+        yield {}, np.arange(rows)
+        return
+    found: dict[tuple[str, ...], list[int]] = {}
+    for row, values in enumerate(zip(*columns.values(), strict=True)):
+        found.setdefault(tuple(map(repr, values)), []).append(row)
+    for own in found.values():
+        yield {name: values[own[0]] for name, values in columns.items()}, np.array(own)
+
+
+def _make(base: Deployment, settings: dict[str, Any]) -> Made:
+    try:
+        return base.replace(settings) if settings else base
+    except TwinError as error:
+        return error
+
+
+def _whole(made: Made, rows: np.ndarray) -> Iterator[Group | Failure]:
+    if isinstance(made, TwinError):
+        yield from (Failure(row=row, error=made) for row in rows.tolist())
+        return
+    board = made.board
+    yield Group(rows=rows, deployment=made,
+                hertz=np.full(len(rows), board.clock(board.core.clock).frequency_hz))
+
+
+def _cut(base: Deployment, settings: dict[str, Any], clock: str, values: Floats,
+         rows: np.ndarray) -> Iterator[Group | Failure]:
+    """Yield groups of a clock's values, each of one scale and one set of wait states."""
+    hertz, where = np.unique(values, return_inverse=True)
+    try:
+        change = boards_of(base, settings)
+    except TwinError as error:
+        yield from _whole(error, rows)
+        return
+    known: dict[int, Board | TwinError] = {}
+
+    def make(place: int) -> Board | TwinError:
+        if place not in known:
+            try:
+                known[place] = change({clock: float(hertz[place])})
+            except TwinError as error:
+                known[place] = error
+        return known[place]
+
+    match = _CLOCK.fullmatch(clock)
+    assert match is not None
+    for first, last in _join(make, _list_spans(make, 0, len(hertz) - 1)):
+        inside = np.flatnonzero((where >= first) & (where <= last))
+        one = make(first)
+        if isinstance(one, TwinError):
+            said = format_frequency(float(hertz[first]))
+            yield from (Failure(row=int(rows[place]), error=type(one)(str(one).replace(
+                said, format_frequency(float(values[place])), 1))) for place in inside.tolist())
+            continue
+        spread = spread_clock(one, match[1], values[inside])
+        core = spread[one.core.clock]
+        for piece in _list_ratios(list(spread.values())):
+            exact = _make(base, {**settings, clock: float(values[inside[piece[0]]])})
+            own = rows[inside[piece]]
+            if isinstance(exact, TwinError):  # it does not fit, at whatever clock
+                yield from _whole(exact, own)
+            else:
+                yield Group(rows=own, deployment=exact, hertz=core[piece])
+
+
+def _list_spans(make: Callable[[int], Board | TwinError], first: int,
+                last: int) -> Iterator[tuple[int, int]]:
+    """Yield spans of places that make the same but for the clock."""
+    if _alike(make(first), make(last)):
+        yield first, last
+        return
+    middle = (first + last) // 2
+    yield from _list_spans(make, first, middle)
+    yield from _list_spans(make, middle + 1, last)
+
+
+def _join(make: Callable[[int], Board | TwinError],
+          spans: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+    """Join spans that follow one another and make the same."""
+    begun: tuple[int, int] | None = None
+    for first, last in spans:
+        if begun is not None and _alike(make(begun[0]), make(first)):
+            begun = begun[0], last
+            continue
+        if begun is not None:
+            yield begun
+        begun = first, last
+    if begun is not None:
+        yield begun
+
+
+def _alike(one: Board | TwinError, other: Board | TwinError) -> bool:
+    """Whether two boards differ in frequencies only, or cannot be for the same reason."""
+    if isinstance(one, TwinError) or isinstance(other, TwinError):
+        return type(one) is type(other) and _wordless(one) == _wordless(other)
+    return _sign(one) == _sign(other)
+
+
+def _wordless(error: object) -> str:
+    """Return what an error says, its first number apart."""
+    return re.sub(r"\d[\d.,]*(e[+-]?\d+)? \w?Hz", "", str(error), count=1)
+
+
+def _sign(board: Board) -> tuple[object, ...]:
+    """Return all a clock may change of a board but frequencies; ratios to twelve digits."""
+    core = board.clock(board.core.clock).frequency_hz
+    return (board.power, tuple((memory.name, memory.wait_states, round(memory.latency_cycles, 9))
+                               for memory in board.memories),
+            tuple(float(f"{clock.frequency_hz / core:.12g}") for clock in board.clocks))
+
+
+def _list_ratios(clocks: Sequence[Floats]) -> Iterator[np.ndarray]:
+    """Yield places at which the ratios of all clocks are the same to the last bit."""
+    ratios = [one / other for one in clocks for other in clocks if one is not other]
+    moving = [ratio for ratio in ratios if np.ptp(ratio)]
+    if not moving:
+        yield np.arange(len(clocks[0]))
+        return
+    _, group = np.unique(np.stack(moving, axis=1), axis=0, return_inverse=True)
+    order = np.argsort(group.ravel(), kind="stable")
+    yield from np.split(order, np.flatnonzero(np.diff(group.ravel()[order])) + 1)

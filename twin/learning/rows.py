@@ -1,0 +1,218 @@
+"""Many factors, clocks and powers on one structure's costs: times, energies and intervals of all.
+
+Equations are those of `twin.learning.calibrated.assure`, a row at a time there.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from calibration.fitting.intervals import (
+    BORROWED_SD,
+    LAYER_SD,
+    OPERATOR_SD,
+    TYPICAL,
+    Band,
+    left_untold,
+)
+from calibration.fitting.overlay import Estimate, Learnt
+from hwmodels.counts import CAUSES
+from hwmodels.paths.timing import Floats
+from twin.learning.batch import Batch, LayerArrays
+from twin.learning.calibrated import Calibration
+from twin.learning.itemised import POWERS, Itemised
+from twin.learning.tally import EXTERNAL, TIME_PRICES, name_operators
+from twin.prediction.prediction import Prediction
+
+ROWS = 4096
+"""Worked out at a time, so that a hundred thousand take no more memory than their answers."""
+
+_IDLE, _MEMORY = CAUSES.index("idle"), TIME_PRICES.index("memory")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Doubt:
+    """What intervals of one deployment come from.
+
+    Parameters
+    ----------
+    calibration : Calibration
+        Learnt prices.
+    untold : ndarray of float, (layers,)
+        How far each layer's operator is left open by rows.
+    beyond : float
+        How far waiting outside the chip is.
+    layer_sd : float
+        Of a layer beside its operator.
+    """
+
+    calibration: Calibration
+    untold: Floats
+    beyond: float
+    layer_sd: float
+
+
+def doubt(prediction: Prediction, calibration: Calibration) -> Doubt:
+    """Return what intervals of a prediction, and of others of its structure, come from."""
+    deployment, told = prediction.deployment, calibration.operators
+    closed = deployment.runtime.structure == "assumed"
+    return Doubt(
+        calibration=calibration, beyond=left_untold(told.get(EXTERNAL, 0.0), BORROWED_SD),
+        layer_sd=LAYER_SD[deployment.runtime.structure],
+        untold=np.array([left_untold(told.get(name, 0.0), BORROWED_SD if closed or layer.assumed
+                                     else OPERATOR_SD)
+                         for layer, name in zip(prediction.layers, name_operators(deployment),
+                                                strict=True)]))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Work:
+    """Cycles and energy of rows at their factors.
+
+    Parameters
+    ----------
+    totals : ndarray of float, (rows, layers)
+        Cycles.
+    shares : ndarray of float, (rows, time prices)
+        Of the whole.
+    background : ndarray of float, (rows, 2)
+        Picojoules a cycle takes: clock tree, leakage.
+    """
+
+    totals: Floats
+    shares: Floats
+    background: Floats
+
+
+def fill_rows(batch: Batch, rows: np.ndarray, item: Itemised, doubted: Doubt | None, *,
+              hertz: Floats, time: Floats, power: Floats) -> None:
+    """Work out rows of a batch that share structure and timing.
+
+    Parameters
+    ----------
+    batch : Batch
+        Whose arrays are written.
+    rows : ndarray of int, (n,)
+        Which of them.
+    item : Itemised
+        Costs at stated prices.
+    doubted : Doubt or None
+        For intervals.
+    hertz : ndarray of float, (n,)
+        Clock of the core.
+    time, power : ndarray of float, (n, prices)
+        Factors on stated prices.
+    """
+    for begin in range(0, len(rows), ROWS):
+        piece = slice(begin, begin + ROWS)
+        _fill(batch, rows[piece], item, doubted, hertz[piece], time[piece], power[piece])
+
+
+def _fill(batch: Batch, at: np.ndarray, item: Itemised, doubted: Doubt | None, hertz: Floats,
+          time: Floats, power: Floats) -> None:
+    totals = time @ (item.work + item.rest).T
+    cycles, us = totals.sum(axis=1), 1e6 / hertz
+    background = np.column_stack([power[:, POWERS] * item.clock_tree_pj,
+                                  power[:, POWERS + 1] * item.leakage_pj * 1e9 / hertz])
+    mixed = (time[:, :, None] * power[:, None, :POWERS]).reshape(len(at), -1)
+    batch.time_us[at], batch.cycles[at] = cycles * us, cycles
+    batch.cause_cycles[at] = time @ item.cause_cycles
+    batch.cause_us[at] = batch.cause_cycles[at] * us[:, None]
+    cause_pj = mixed @ item.cause_pj.reshape(mixed.shape[1], -1)
+    cause_pj[:, _IDLE] += cycles * background.sum(axis=1)
+    batch.cause_pj[at] = cause_pj
+    work_pj = np.stack([(time @ item.energy_pj[:, :, one].sum(axis=0)) * power[:, one]
+                        for one in range(POWERS)], axis=1)
+    terms = np.column_stack([work_pj, cycles[:, None] * background])
+    batch.energy_uj[at] = terms.sum(axis=1) * 1e-6
+    made = Work(totals=totals, background=background,
+                shares=_share(item, time) / cycles[:, None])
+    if batch.layers is not None:
+        columns = slice(0, totals.shape[1])
+        batch.layers.time_us[at, columns] = totals * us[:, None]
+        powered = np.where(totals != 0, totals * background.sum(axis=1)[:, None], 0.0)
+        batch.layers.energy_uj[at, columns] = 1e-6 * (
+            powered + mixed @ item.energy_pj.reshape(totals.shape[1], -1).T)
+    if doubted is not None:
+        _bound(batch, at, item, doubted, made, terms, time, power)
+
+
+def _share(item: Itemised, time: Floats) -> Floats:
+    """Cycles by price as intervals see them: kernels of a layer share what it executes evenly."""
+    return time * item.rest.sum(axis=0) + (time @ item.work.T) @ item.evenly
+
+
+def _bound(batch: Batch, at: np.ndarray, item: Itemised, doubted: Doubt, made: Work,
+           terms: Floats, time: Floats, power: Floats) -> None:
+    calibration = doubted.calibration
+    learnt, totals = calibration.entry.time, made.totals
+    weights = totals / totals.sum(axis=1)[:, None]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        waiting = np.where(totals != 0, time[:, [_MEMORY]] * item.external / totals, 0.0)
+    untold = (1 - waiting) * doubted.untold + waiting * doubted.beyond
+    spread = np.sqrt((weights**2).sum(axis=1) / TYPICAL)
+    sd = (deviation(calibration.time, learnt, made.shares, spread)
+          + (weights * untold).sum(axis=1))
+    band, rivals = learnt.band.band(), time @ item.rivals.T
+    low, high = (fold(rivals, axis=1) / rivals[:, 0] for fold in (np.min, np.max))
+    batch.time_low_us[at] = batch.time_us[at] * np.exp(-band.down * sd) * low
+    batch.time_high_us[at] = batch.time_us[at] * np.exp(band.up * sd) * high
+    if calibration.entry.energy is not None and calibration.energy is not None:
+        batch.energy_low_uj[at], batch.energy_high_uj[at] = _energy_ends(
+            calibration, terms, sd, spread, power)
+    if batch.layers is not None:
+        _bound_layers(batch.layers, at, item, doubted, made, untold, time, power)
+
+
+def deviation(estimate: Estimate, learnt: Learnt, shares: Floats, spread: Floats) -> Floats:
+    """Return the standard deviation of the logarithm of totals with shares by price, a row each."""
+    priced = ((shares @ estimate.covariance) * shares).sum(axis=-1)
+    found: Floats = np.sqrt(priced + (learnt.network_sd * spread)**2 + learnt.row_sd**2)
+    return found
+
+
+def _join(time: Band, time_sd: Floats, power: Band, sd: Floats) -> tuple[Floats, Floats]:
+    """Reaches of a product, down and up, as logarithms."""
+    return (np.hypot(time.down * time_sd, power.down * sd),
+            np.hypot(time.up * time_sd, power.up * sd))
+
+
+def _energy_ends(calibration: Calibration, terms: Floats, time_sd: Floats, spread: Floats,
+                 power: Floats) -> tuple[Floats, Floats]:
+    """Return ends of intervals of energies in microjoules, from what draws them."""
+    learnt, estimate = calibration.entry.energy, calibration.energy
+    assert learnt is not None and estimate is not None
+    whole = terms.sum(axis=-1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        sd = deviation(estimate, learnt, terms / whole[..., None], spread)
+    down, up = _join(calibration.entry.time.band.band(), time_sd, learnt.band.band(), sd)
+    low, high = whole * 1e-6 * np.exp(-down), whole * 1e-6 * np.exp(up)
+    if calibration.entry.board is None:
+        stated = (terms / power).sum(axis=-1) * 1e-6
+        low, high = np.minimum(low, stated), np.maximum(high, stated)
+    return low, high
+
+
+def _bound_layers(layers: LayerArrays, at: np.ndarray, item: Itemised, doubted: Doubt,
+                  made: Work, untold: Floats, time: Floats, power: Floats) -> None:
+    """Intervals of layers: each a network of one."""
+    calibration, totals = doubted.calibration, made.totals
+    band, alone = calibration.entry.time.band.band(), np.sqrt(1 / TYPICAL)
+    known = calibration.entry.energy is not None and calibration.energy is not None
+    for layer in range(totals.shape[1]):
+        own, spread = totals[:, layer], np.full(len(at), alone)
+        cycles = time * item.rest[layer] + (time @ item.work[layer])[:, None] * item.evenly[layer]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            sd = np.where(own != 0, np.hypot(deviation(
+                calibration.time, calibration.entry.time, cycles / own[:, None], spread),
+                doubted.layer_sd) + untold[:, layer], 0.0)
+        layers.time_low_us[at, layer] = layers.time_us[at, layer] * np.exp(-band.down * sd)
+        layers.time_high_us[at, layer] = layers.time_us[at, layer] * np.exp(band.up * sd)
+        if known:
+            work = np.stack([(time @ item.energy_pj[layer, :, one]) * power[:, one]
+                             for one in range(POWERS)], axis=1)
+            terms = np.column_stack([work, own[:, None] * made.background])
+            layers.energy_low_uj[at, layer], layers.energy_high_uj[at, layer] = _energy_ends(
+                calibration, terms, sd, spread, power)

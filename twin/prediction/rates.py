@@ -1,0 +1,140 @@
+"""What each line of a structure's counts costs, and the time of all of them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hwmodels.board.facts import Board
+from hwmodels.counts import COPYING, ISSUE_EVENTS, Prices
+from hwmodels.paths.exposure import expose
+from hwmodels.paths.timing import Floats, read_timing
+from twin.prediction.structure import Structure
+from twin.runtimes import Runtime
+from twin.runtimes.runtime import COPY
+
+CORE_EVENTS = (*ISSUE_EVENTS, "branch_refill", "pipeline_stall")
+"""What an efficiency of a runtime scales."""
+
+_ON_CORE = frozenset(CORE_EVENTS)
+
+
+def family_of(family: str, place: str) -> str:
+    """Return the family whose efficiency scales a core event of a kernel: copying has its own."""
+    return COPY if place == COPYING else family
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Lines:
+    """Lines of a structure's counts as prices see them.
+
+    Parameters
+    ----------
+    keys : tuple of (str, str, str)
+        Event, place and family each price is looked up by; "" for what no efficiency scales.
+    number : ndarray of int, (lines,)
+        Key of each line.
+    layers : ndarray of int, (lines,)
+        Layer of each.
+    order : ndarray of int, (lines,)
+        Lines as bills merge them: by event, place and operand, then by layer.
+    groups : tuple of tuple of (int, int)
+        Where each line of the whole bill begins and ends in that order, layer by layer.
+    """
+
+    keys: tuple[tuple[str, str, str], ...]
+    number: NDArray[np.int64]
+    layers: NDArray[np.int64]
+    order: NDArray[np.int64]
+    groups: tuple[tuple[tuple[int, int], ...], ...]
+
+
+@lru_cache(maxsize=256)
+def list_lines(structure: Structure) -> Lines:
+    """Return the lines of a structure."""
+    kernels = [(layer, kernel.family) for layer, calls in enumerate(structure.layers)
+               for kernel in calls]
+    numbers: dict[tuple[str, str, str], int] = {}
+    number, layers, places = [], [], []
+    for kernel, event, place, operand in structure.sheet.lines:
+        layer, family = kernels[kernel]
+        key = (event, place, family_of(family, place) if event in _ON_CORE else "")
+        number.append(numbers.setdefault(key, len(numbers)))
+        layers.append(layer)
+        places.append((event, place, operand, layer))
+    order = sorted(range(len(places)), key=places.__getitem__)
+    groups: dict[tuple[str, str, str], dict[int, list[int]]] = {}
+    for at, line in enumerate(order):
+        event, place, operand, layer = places[line]
+        groups.setdefault((event, place, operand), {}).setdefault(layer, []).append(at)
+    return Lines(
+        keys=tuple(numbers), number=np.array(number, np.int64), layers=np.array(layers, np.int64),
+        order=np.array(order, np.int64),
+        groups=tuple(tuple((parts[0], parts[-1] + 1) for parts in group.values())
+                     for group in groups.values()))
+
+
+def count_calls(structure: Structure, runtime: Runtime) -> list[int]:
+    """Return how often each layer calls a kernel."""
+    return [max(sum(kernel.calls for kernel in layer), int(runtime.dispatches_aliases))
+            for layer in structure.layers]
+
+
+def rate_lines(structure: Structure, prices: Prices, efficiency: Mapping[str, float],
+               ) -> tuple[Floats, Floats]:
+    """Return cycles of each exposed event, and picojoules of each that occurred.
+
+    Parameters
+    ----------
+    structure : Structure
+        Whose lines are priced.
+    prices : Prices
+        From `twin.prediction.host.runtime_prices`.
+    efficiency : mapping of str to float
+        By family; 1 where absent.
+
+    Returns
+    -------
+    tuple of ndarray, (lines,)
+        NaN for energy that is not known.
+    """
+    lines = list_lines(structure)
+    known = np.empty((2, len(lines.keys)))
+    for number, (event, place, family) in enumerate(lines.keys):
+        price, factor = prices.price(event, place), efficiency.get(family, 1.0)
+        known[:, number] = (price.cycles * factor,
+                            math.nan if price.pj is None else price.pj * factor)
+    rates = known[:, lines.number]
+    return rates[0], rates[1]
+
+
+def time_us(structure: Structure, board: Board, prices: Prices, runtime: Runtime) -> float:
+    """Return the time of an inference, to the last bit what `predict` says of it.
+
+    Parameters
+    ----------
+    structure : Structure
+        Of the whole network on the core.
+    board : Board
+        With the geometry it was counted at.
+    prices : Prices
+        From `twin.prediction.host.runtime_prices`.
+    runtime : Runtime
+        For its efficiencies and calls.
+    """
+    sheet = structure.sheet
+    _, exposed = expose(sheet, read_timing(board, sheet.places)[None])
+    cycles = exposed[0] * rate_lines(structure, prices, runtime.efficiency)[0]
+    lines = list_lines(structure)
+    ordered = cycles[lines.order].tolist()
+    call = prices.price("kernel_dispatch", "").cycles
+    total = math.fsum((
+        math.fsum(calls * call for calls in count_calls(structure, runtime)),
+        *(math.fsum(ordered[begin] if end - begin == 1 else math.fsum(ordered[begin:end])
+                    for begin, end in group) for group in lines.groups)))
+    return total / board.clock(board.core.clock).frequency_hz * 1e6
