@@ -91,9 +91,10 @@ def lower_on_core(deployment: Deployment) -> tuple[tuple[Kernel, ...], ...]:
         lowering = deployment.runtime.lowering(
             layer.op, layer_dtype(graph, layer), deployment.isa)
         if reads_packed(graph, layer):
-            from twin.runtimes.lowering.packed import unpack_weights
+            from twin.runtimes.lowering.packed import take_apart
 
-            lowering = unpack_weights(lowering, graph, layer)
+            lowering = take_apart(lowering, graph, layer,
+                                  in_loops=deployment.runtime.splits_in_loops)
         try:
             if layer.window is not None and graph.tensors[layer.inputs[0]].shape[0] > 1:
                 from twin.runtimes.lowering.batches import lower_batch

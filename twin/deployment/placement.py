@@ -289,9 +289,9 @@ def _scratch(graph: Graph, layer: Layer, runtime: Runtime, isa: str) -> int:
     dtype = layer_dtype(graph, layer)
     lowering = runtime.lowering(layer.op, dtype, isa)
     if reads_packed(graph, layer):
-        from twin.runtimes.lowering.packed import unpack_weights
+        from twin.runtimes.lowering.packed import take_apart
 
-        lowering = unpack_weights(lowering, graph, layer)
+        lowering = take_apart(lowering, graph, layer, in_loops=runtime.splits_in_loops)
     return lowering.scratch_bytes(graph, layer, isa)
 
 

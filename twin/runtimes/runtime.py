@@ -171,6 +171,11 @@ class Runtime:
         return f"{self.name}@{self.version}"
 
     @property
+    def splits_in_loops(self) -> bool:
+        """Whether weights of 4 bits are taken apart in the loops that read them."""
+        return self.library == "cmsis_nn" and not self.direct_convolutions
+
+    @property
     def is_compiled(self) -> bool:
         """Whether kernels are read from a built image; versions are compilers and their levels."""
         return self.library == "firmware"

@@ -37,3 +37,15 @@ def test_packed_weights_are_read_once_and_taken_apart_into_scratch(board):
     whole = deploy(conv_graph(weights="int8"), board, runtime="tflm-reference@2026")
     more = deployment.placement.scratch_bytes - whole.placement.scratch_bytes
     assert elements <= more < elements + 16
+
+
+def test_loops_of_cmsis_nn_take_weights_apart_each_time_and_need_no_room():
+    graph = conv_graph(weights="int4")
+    packed, whole = (deploy(one, "nucleo_l4r5zi", runtime="cmsis-nn")
+                     for one in (graph, conv_graph(weights="int8")))
+    assert packed.placement.scratch_bytes == whole.placement.scratch_bytes
+    ((first, *_),) = lower_network(packed)
+    split = first.blocks[-1]
+    # 8 x 6 outputs, two at once, of so many pairs of weights.
+    assert split.cause == "weight_decode"
+    assert split.trips == 8 * 6 // 2 * graph.tensors[1].elements // 2

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -26,8 +27,8 @@ def transformations_table(found: Sequence[Transformation]) -> RenderableType:
             add_row(table, (one.path, one.effort, ", ".join(one.values[:_SHOWN])
                             + (f" and {more} more" if more > 0 else "")))
     parts: list[RenderableType] = [table]
-    others = [(one.path, one.reason.removeprefix(f"{one.path}: ")) for one in found
-              if not one.values]
+    others = [(one.path, re.sub(rf"^{re.escape(one.path)}(=\S+)?: ", "", one.reason))
+              for one in found if not one.values]
     if others:
         parts.append(Group(Text("does not apply here", style="bold"), new_pairs(others)))
     return spaced(parts)

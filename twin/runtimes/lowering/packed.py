@@ -1,4 +1,4 @@
-"""Weights of 4 bits: taken apart into bytes in RAM, then read by the kernels of 8-bit weights."""
+"""Weights of 4 bits: taken apart into bytes in RAM first, or in the loops that read them."""
 
 from __future__ import annotations
 
@@ -21,6 +21,56 @@ _PAIR = {  # one packed byte, two weights
 }
 
 
+_SPLIT = {"thumb2": "sbfx r4, r3, #0, #4; asrs r3, r3, #4",
+          "thumb1": "lsls r4, r3, #28; asrs r4, r4, #28; asrs r3, r3, #4",
+          "rv32": "slli a4, a5, 28; srai a4, a4, 28; srai a5, a5, 4"}
+"""Two weights from a loaded byte."""
+
+_ROWS_AT_ONCE = 2
+"""Outputs a convolution or product of CMSIS-NN computes from weights that were taken apart once."""
+
+
+def take_apart(lowering: Lowering, graph: Graph, layer: Layer, *, in_loops: bool) -> Lowering:
+    """Return a lowering of a layer whose weights are of 4 bits.
+
+    Parameters
+    ----------
+    lowering : Lowering
+        Of the operator on 8-bit weights.
+    graph, layer : Graph, Layer
+        What is lowered.
+    in_loops : bool
+        Whether the library's loops take weights apart each time they read them.
+    """
+    return (split_in_loops if in_loops else unpack_weights)(lowering, graph, layer)
+
+
+def split_in_loops(lowering: Lowering, graph: Graph, layer: Layer) -> Lowering:
+    """Return a lowering whose loops take weights apart as they read them.
+
+    Notes
+    -----
+    Two weights are split for every two outputs of a convolution or product, for each output of a
+    depthwise one; a byte is still loaded for each weight (assumed).
+
+    References
+    ----------
+    ARM-software/CMSIS-NN, arm_nn_mat_mult_kernel_s4_s16.c, arm_nn_vec_mat_mult_t_s4.c.
+    """
+    weights = graph.tensors[layer.inputs[1]]
+    outputs = graph.tensors[layer.outputs[0]].elements
+    rows = outputs // graph.tensors[layer.outputs[0]].shape[-1]
+    times = rows if layer.op == "depthwise_conv_2d" else -(-rows // _ROWS_AT_ONCE)
+
+    def lower(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
+        first, *others = lowering.lower(graph, layer, site)
+        split = block("split", _SPLIT[plain(choose_dialect(site.isa))],
+                      times * -(-weights.elements // 2), cause="weight_decode")
+        return replace(first, blocks=(*first.blocks, split)), *others
+
+    return replace(lowering, lower=lower)
+
+
 def unpack_weights(lowering: Lowering, graph: Graph, layer: Layer) -> Lowering:
     """Return a lowering that takes packed weights apart first.
 
@@ -33,8 +83,7 @@ def unpack_weights(lowering: Lowering, graph: Graph, layer: Layer) -> Lowering:
 
     Notes
     -----
-    TFLite Micro's portable kernels do so at every call, into scratch of the arena. CMSIS-NN's
-    kernels of 4-bit weights take them apart in their loops: assumed to cost the same.
+    TFLite Micro's portable kernels do so at every call, into scratch of the arena.
 
     References
     ----------
