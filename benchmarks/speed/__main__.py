@@ -1,116 +1,96 @@
-"""How fast predictions are, beside Vela on the same files: `python -m benchmarks.speed`.
+"""How fast everything is, beside its peers in the same run: `python -m benchmarks.speed`.
 
-Every figure is the median of several runs of the same command. The instruction count of each
-network is asserted, so that speed work can never change a result.
+One row each: ours, the peer's, how many times theirs ours is, what is aimed at and whether that is
+met; all medians of processor time, so that a busy machine says nearly the same. What was counted
+stands beside it: `--json FILE` keeps a run, `--against FILE` compares with one and fails where a
+count differs, for speed must never change a result. Rows are made by the modules named `*_rows`
+of this folder; words after the options choose some of those: `python -m benchmarks.speed cache`.
 """
 
 from __future__ import annotations
 
+import argparse
+import dataclasses
+import json
 import os
-import statistics
-import subprocess
 import sys
-import tempfile
-import time
-from collections.abc import Callable
+from collections.abc import Iterator, Mapping, Sequence
+from importlib import import_module
 from pathlib import Path
+from typing import Any
 
-from twin.deployment.deployment import deploy
-from twin.network.writers.tflite import write_tflite
-from twin.network.zoo import build
-from twin.prediction.prediction import predict
+from benchmarks.speed.row import Row
+from hwmodels.files import read_json, write_whole
 
-NETWORKS = ("kws", "ic", "vww", "ad", "sww")
-BOARD = "nucleo_h7a3zi_q"
-RUNTIME = "cmsis-nn"
-
-LIMITS_S = {"twin --help": 0.3, "twin predict kws, warm": 1.0, "twin predict kws, cold": 10.0,
-            "in process, again": 0.050}
-"""What each figure should stay under on a quiet machine."""
+BUSY = 0.75
+"""Processes a processor from which a machine is not quiet."""
+MET = {True: "yes", False: "no", None: ""}
 
 
-def median_s(run: Callable[[], object], times: int) -> float:
-    """Median wall time of a call."""
-    taken = []
-    for _ in range(times):
-        start = time.perf_counter()
-        run()
-        taken.append(time.perf_counter() - start)
-    return statistics.median(taken)
+def list_modules() -> tuple[str, ...]:
+    """Return the modules that make rows, without `_rows`."""
+    return tuple(sorted(path.stem.removesuffix("_rows")
+                        for path in Path(__file__).parent.glob("*_rows.py")))
 
 
-def call(command: list[str], **environment: str) -> None:
-    """Run a command to its end; its output is read and dropped."""
-    subprocess.run(command, check=True, capture_output=True, env={**os.environ, **environment})
+def measure_rows(modules: Sequence[str]) -> Iterator[Row]:
+    """Yield every row of some modules as it is made."""
+    for name in modules:
+        yield from import_module(f"benchmarks.speed.{name}_rows").measure()
 
 
-def time_commands() -> dict[str, float]:
-    """Whole processes: start-up, a prediction, and one with nothing compiled yet."""
-    twin = [sys.executable, "-m", "twin"]
-    predict_kws = [*twin, "predict", "kws", "-b", BOARD, "--runtime", RUNTIME]
-    call(predict_kws)
-    figures = {"twin --help": median_s(lambda: call([*twin, "--help"]), 5),
-               "twin predict kws, warm": median_s(lambda: call(predict_kws), 5)}
-
-    def cold() -> None:
-        with tempfile.TemporaryDirectory() as empty:
-            call(predict_kws, TWIN_KERNELS=empty)
-
-    figures["twin predict kws, cold"] = median_s(cold, 3)
-    return figures
+def show(row: Row, before: Mapping[str, Any] | None) -> str:
+    """Return a row as two lines of text."""
+    digits = ".3g" if row.figure < 1000 else ".0f"
+    theirs = f"{row.theirs:{digits}} {row.peer}" if row.theirs is not None else row.peer
+    ratio = f"{row.ratio:{'.3g' if row.ratio < 1000 else '.0f'}} x" if row.ratio is not None else ""
+    events = ", ".join(f"{count:,} {name}" for name, count in row.events.items())
+    since = f"; {row.figure / before['figure']:.2f} x of before" if before else ""
+    return (f"{row.name:42}{row.figure:9{digits}} {row.unit:4}{theirs:>24}  {ratio:>9}  "
+            f"{row.target:22}{MET[row.met]}".rstrip()
+            + (f"\n    {events}{since}" if events or since else ""))
 
 
-def time_in_process() -> dict[str, float]:
-    """A second prediction of each MLPerf Tiny network, from a fresh deployment."""
-    figures = {}
-    for name in NETWORKS:
-        graph = build(name)
-        first = predict(deploy(graph, BOARD, runtime=RUNTIME))
-
-        def again(graph=graph, first=first) -> None:  # type: ignore[no-untyped-def]
-            second = predict(deploy(graph, BOARD, runtime=RUNTIME))
-            assert second.bill == first.bill, "a second prediction differs"
-
-        figures[name] = median_s(again, 5)
-        instructions = sum(layer.instructions for layer in first.layers)
-        print(f"{name:24} {figures[name] * 1e3:9.1f} ms   {instructions:>12,} instructions, "
-              f"{sum(layer.accesses for layer in first.layers):>11,} cache lines looked up")
-    return figures
+def find_changes(rows: Sequence[Row], before: Mapping[str, Any]) -> list[str]:
+    """Return the rows whose counts are not those of an earlier run."""
+    return [f"{row.name}: {dict(before[row.name]['events'])} before, {dict(row.events)} now"
+            for row in rows
+            if row.name in before and dict(before[row.name]["events"]) != dict(row.events)]
 
 
-def time_vela() -> dict[str, float]:
-    """Vela, whole process, on the same networks as files."""
-    figures = {}
-    with tempfile.TemporaryDirectory() as folder:
-        for name in NETWORKS:
-            path = Path(folder) / f"{name}.tflite"
-            write_tflite(build(name), path)
-            vela = [sys.executable, "-m", "ethosu.vela.vela", str(path), "--output-dir", folder,
-                    "--accelerator-config", "ethos-u55-128"]
-            ours = [sys.executable, "-m", "twin", "predict", str(path), "-b", BOARD]
-            figures[name] = median_s(lambda vela=vela: call(vela), 3)
-            own = median_s(lambda ours=ours: call(ours), 3)
-            print(f"{name:24} vela {figures[name]:6.2f} s   twin predict {own:6.2f} s   "
-                  f"ratio {figures[name] / own:.2f}")
-    return figures
-
-
-def main() -> int:
-    """Print all figures; fail when one is over its limit."""
-    print(f"whole process, median; {BOARD}, {RUNTIME}")
-    figures = time_commands()
-    for name, seconds in figures.items():
-        print(f"{name:24} {seconds:9.2f} s    limit {LIMITS_S[name]:g} s")
-    print("in process, second prediction of a fresh deployment, median")
-    figures["in process, again"] = max(time_in_process().values())
-    print("whole process on the same .tflite files (Vela predicts an Ethos-U55, twin a Cortex-M7)")
-    try:
-        time_vela()
-    except (OSError, subprocess.CalledProcessError) as error:
-        print(f"vela was not run: {error}; install the 'bench' extra", file=sys.stderr)
-    over = [name for name, limit in LIMITS_S.items() if figures[name] > limit]
-    print("over the limit: " + ", ".join(over) if over else "all within their limits")
-    return 1 if over else 0
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Print the table; 1 where a target is missed or a count differs from an earlier run's."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.speed", description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("modules", nargs="*", metavar="ROWS",
+                        help=f"which of {', '.join(list_modules())}; all by default")
+    parser.add_argument("--json", metavar="FILE", help="keep this run")
+    parser.add_argument("--against", metavar="FILE", help="compare with a run kept before")
+    options = parser.parse_args(arguments)
+    for name in options.modules:
+        if name not in list_modules():
+            parser.error(f"{name}: no such rows; accepted: {', '.join(list_modules())}")
+    before = {row["name"]: row for row in read_json(options.against)["rows"]} \
+        if options.against else {}
+    print(f"{'':42}{'this':>14}{'peer':>24}  {'this/peer':>9}  {'target':22}met")
+    if hasattr(os, "getloadavg") and os.getloadavg()[0] > BUSY * (os.cpu_count() or 1):
+        print(f"(a busy machine: {os.getloadavg()[0]:.1f} processes for {os.cpu_count()} "
+              "processors; seconds may be twice those of a quiet one, ratios say more)")
+    rows = []
+    for row in measure_rows(options.modules or list_modules()):
+        rows.append(row)
+        print(show(row, before.get(row.name)), flush=True)
+    if options.json:
+        document = {"schema": 1, "rows": [
+            dataclasses.asdict(row) | {"ratio": row.ratio, "met": row.met} for row in rows]}
+        write_whole(options.json, (json.dumps(document, indent=1) + "\n").encode())
+    changes = find_changes(rows, before)
+    for change in changes:
+        print(f"counts differ: {change}", file=sys.stderr)
+    missed = [row.name for row in rows if row.met is False]
+    print(f"{sum(row.met is True for row in rows)} targets met, {len(missed)} missed"
+          + (": " + "; ".join(missed) if missed else ""))
+    return int(bool(changes or missed))
 
 
 if __name__ == "__main__":

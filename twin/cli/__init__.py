@@ -13,7 +13,7 @@ from typing import Annotated, Any
 import typer
 
 from twin.cli.ending import Once, Verbs
-from twin.cli.summaries import SUMMARIES
+from twin.cli.summaries import summarise
 
 GROUPS: Mapping[str, Mapping[str, str]] = {
     "Predict": {"predict": "predict:predict", "whatif": "whatif:whatif",
@@ -68,8 +68,9 @@ class LateVerbs(Verbs):
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """List the verbs in their groups."""
         for group, verbs in GROUPS.items():
-            found = {name: typer.core.TyperCommand(name, help=SUMMARIES[name])
-                     if name in SUMMARIES else self.get_command(ctx, name) for name in verbs}
+            told = {name: summarise(place) for name, place in verbs.items()}
+            found = {name: self.get_command(ctx, name) if text is None
+                     else typer.core.TyperCommand(name, help=text) for name, text in told.items()}
             room = formatter.width - 6 - max(map(len, VERBS))
             with formatter.section(group):
                 formatter.write_dl([(name, command.get_short_help_str(room))

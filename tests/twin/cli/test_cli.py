@@ -9,13 +9,14 @@ from pathlib import Path
 
 import pytest
 from made_predictions import make_prediction
+from typer.core import TyperCommand
 from typer.main import get_command
 from typer.testing import CliRunner
 
 from hwmodels.errors import BoardError, ToolMissingError
 from twin.cli import VERBS, app, load_verb
 from twin.cli.options import parse_quantity, parse_settings
-from twin.cli.summaries import SUMMARIES
+from twin.cli.summaries import summarise
 from twin.errors import DoesNotFitError, UsageError
 
 HEAVY = {"numpy", "numba", "pydantic", "matplotlib", "onnx", "pandas", "scipy", "yaml", "tflite"}
@@ -72,8 +73,9 @@ def test_help_loads_no_verb_and_says_what_each_says():
     assert {name for name in loaded if name.startswith("twin.")} == {
         "twin.__main__", "twin.cli", "twin.cli.ending", "twin.cli.summaries", "twin.errors"}
     group = get_command(app)
-    assert {name: group.get_command(None, name).get_short_help_str(400) for name in VERBS} == dict(
-        SUMMARIES)
+    assert {name: group.get_command(None, name).get_short_help_str(400) for name in VERBS} == {
+        name: TyperCommand(name, help=summarise(place)).get_short_help_str(400)
+        for name, place in VERBS.items()}
 
 
 def test_help_names_every_verb():
