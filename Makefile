@@ -1,4 +1,5 @@
 # make demo: the main job on bundled input. make test: everything CI checks. make bench: figures.
+# make lock: pins and bill of materials once more. make fuzz FUZZ=100000: damaged files, for longer.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -18,11 +19,15 @@ KERNEL_TESTS := tests/laws/test_events.py tests/oracles/test_bus_oracles.py test
 	tests/oracles/test_cache_oracle.py tests/hwmodels/test_cache.py tests/hwmodels/test_touches.py \
 	tests/hwmodels/test_bus.py tests/hwmodels/test_npu.py
 
+# The firmware's side of the wire, once more under address and undefined-behaviour sanitizers;
+# tests/firmware/test_sanitized.py adds damaged frames and the kernels.
+SANITIZED_TESTS := tests/firmware/test_session.py tests/firmware/test_text_mode.py
+
 # Byte code is written when a module is first imported, for those only that are.
 export PYTHONDONTWRITEBYTECODE :=
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile
 
-.PHONY: demo test lint bench accuracy tools clean
+.PHONY: demo test lint bench accuracy tools lock sbom fuzz clean
 
 demo: $(CORE)
 	$(BIN)/python -m twin predict kws -b nucleo_l4r5zi --runtime x-cube-ai@9.0
@@ -31,6 +36,7 @@ demo: $(CORE)
 
 # Compiled loops are also run as plain Python; then everything, a process per core.
 test: lint tools
+	SANITIZE=1 ASAN_OPTIONS=detect_leaks=0 $(BIN)/python -m pytest $(SANITIZED_TESTS)
 	NUMBA_DISABLE_JIT=1 TWIN_CACHE_CASES=2 $(BIN)/python -m pytest -n auto -k "not interpreted" $(KERNEL_TESTS)
 	$(BIN)/python -m pytest -n auto --dist loadfile
 
@@ -65,6 +71,11 @@ bench: $(BENCH)
 	$(BIN)/python -m benchmarks.mutation
 	$(BIN)/python -m benchmarks.exactness.binary --keep
 
+# Readers of files against damaged ones, FUZZ a reader; what fails joins the corpus.
+FUZZ ?= 20000
+fuzz: $(TEST)
+	TWIN_FUZZ_CASES=$(FUZZ) $(BIN)/python -m pytest -n auto tests/fuzz
+
 accuracy: $(TEST)
 	$(BIN)/python -m benchmarks.accuracy
 
@@ -72,13 +83,18 @@ $(BIN)/python:
 	$(PYTHON) -c 'import sys; assert sys.version_info >= (3, 11), "Python 3.11 or later is needed: make PYTHON=python3.11"'
 	$(PYTHON) -m venv --clear $(VENV) || { $(SUDO_APT) update && $(SUDO_APT) install -y python3-venv && $(PYTHON) -m venv --clear $(VENV); }
 
-$(CORE): $(BIN)/python pyproject.toml
-	$(INSTALL) -e '.[plot]'
+# Pinned by version and hash where the lock is of this machine's kind; it says so where not.
+$(CORE): $(BIN)/python pyproject.toml dependencies/demo.lock
+	$(BIN)/python dependencies/pins.py install demo
 	touch $@
 
-$(TEST): $(CORE)
-	$(INSTALL) -e '.[test]'
+$(TEST): $(CORE) dependencies/test.lock
+	$(BIN)/python dependencies/pins.py install test
 	touch $@
+
+# Both lock files and the bill of materials once more: newest versions pyproject.toml allows.
+lock sbom: $(BIN)/python
+	$(BIN)/python dependencies/pins.py make
 
 $(BENCH): $(TEST)
 	$(INSTALL) -e '.[bench]'

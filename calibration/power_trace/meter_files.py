@@ -49,7 +49,9 @@ _QUANTITIES = {"time": ("time", "timestamp", "t", "second", "seconds", "x-axis")
 _NAME = re.compile(r"^[#\s\"]*([^(\[\"]+?)\s*(?:[(\[]\s*([^)\]]*?)\s*[)\]])?[\"\s]*$")
 _MARKS = re.compile(r"^(d\d(-d?\d)?|bits|gpio\d*|trigger|mark|logic|gpi\d*)$", re.IGNORECASE)
 _ASCII_DEC = re.compile(rb"^\s*(\d+)([+-]\d+)\s*$")
-_TIME_STAMP = re.compile(rb"TimeStamp:\s*(\d+)s\s+(\d+)ms", re.IGNORECASE)
+_TIME_STAMP = re.compile(rb"TimeStamp:\s*(\d{1,9})s\s+(\d{1,9})ms", re.IGNORECASE)
+_MOST_DIGITS = 9
+"""Of a mantissa the meter sends; it has four."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -305,12 +307,15 @@ def _read_stream(data: bytes, path: Path, sample_hz: float | None) -> tuple[np.n
     for line in data.splitlines():
         match = _ASCII_DEC.match(line)
         stamp = _TIME_STAMP.search(line)
+        if match and (len(match[1]) > _MOST_DIGITS or len(match[2]) > 3):
+            raise MeasurementError(f"{path}: {len(match[0])} bytes of digits are no current; "
+                                   "expected such as 6409-07")
         if match:
             amps.append(int(match[1]) * 10.0 ** int(match[2]))
         elif stamp:
             stamps.append((len(amps), int(stamp[1]) + int(stamp[2]) * 1e-3))
     if sample_hz is None:
-        if len(stamps) < 2 or stamps[-1][0] == stamps[0][0]:
+        if len(stamps) < 2 or stamps[-1][0] == stamps[0][0] or stamps[-1][1] <= stamps[0][1]:
             raise MeasurementError(f"{path}: fewer than two time stamps; give the sampling "
                                    "frequency")
         samples, spans = (stamps[-1][i] - stamps[0][i] for i in (0, 1))
