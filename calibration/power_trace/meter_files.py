@@ -272,7 +272,10 @@ def _find_edges(rows: _Rows, marks: Sequence[int], bit: int | None,
             lanes += [letters[:, i] == "1" for i in range(8)]
         else:
             try:
-                words = np.where(cells == "", "0", cells).astype(np.float64).astype(np.int64)
+                values = np.where(cells == "", "0", cells).astype(np.float64)
+                if not (np.abs(values) < 1 << 32).all():
+                    raise ValueError("accepted: whole numbers of 32 bits")
+                words = values.astype(np.int64)
             except ValueError as error:
                 raise MeasurementError(f"{rows.path}: column {place + 1} is no digital "
                                        f"input ({error})") from error
