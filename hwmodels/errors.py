@@ -116,6 +116,10 @@ def extra_missing(what: str, package: str, extra: str) -> ToolMissingError:
                             f"pip install '.[{extra}]' in the project's folder")
 
 
+LONGEST_WORD = 100
+"""Of what was given, as much is compared: longer is no word mistyped, and comparing takes time."""
+
+
 def did_you_mean(word: str, accepted: Iterable[str]) -> str:
     """Return a hint naming the nearest accepted words, or all of them when none is near.
 
@@ -132,7 +136,7 @@ def did_you_mean(word: str, accepted: Iterable[str]) -> str:
         One sentence to append to an error message.
     """
     names = sorted(accepted)
-    near = difflib.get_close_matches(word, names, n=3, cutoff=0.5)
+    near = difflib.get_close_matches(word[:LONGEST_WORD], names, n=3, cutoff=0.5)
     if near:
         return f"did you mean {' or '.join(near)}?"
     return f"accepted: {', '.join(names)}"

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from hwmodels.board.facts import Board
-from hwmodels.errors import did_you_mean
+from hwmodels.errors import LONGEST_WORD, did_you_mean
 from twin.errors import UsageError
 from twin.network.graph import Graph
 from twin.runtimes import Runtime, list_runtimes, load_runtime
@@ -220,6 +220,7 @@ def name_near_paths(path: str, board: Board) -> str:
             None, path.rpartition(".")[2], known.rpartition(".")[2]).ratio()
         return -max(whole, 0.9 * last)
 
+    path = path[:LONGEST_WORD]
     known = dict.fromkeys(name for name, _, _ in list_paths_of(board))
     near = sorted(known, key=rank)[:NEAREST]
     meant = f"did you mean {near[0]}? " * bool(difflib.get_close_matches(path, near[:1]))

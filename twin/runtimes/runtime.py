@@ -265,6 +265,10 @@ def order_release(identity: str) -> tuple[str, tuple[int, ...], str]:
     return name, tuple(int(part) for part in re.findall(r"\d+", version)), version
 
 
+_STEM = re.compile(r"\w[\w. +-]{0,79}")
+"""Names a runtime's file may have: what was typed leads to no other folder."""
+
+
 def load_runtime(name: str) -> Runtime:
     """Load a runtime by "name@version", or by name for its default version.
 
@@ -288,7 +292,7 @@ def load_runtime(name: str) -> Runtime:
         raise RuntimeRefusedError(f"runtime {name!r} names no version; accepted: {stem} for its "
                                   "default, or " + ", ".join(
                                       one for one in list_runtimes() if one.startswith(name)))
-    for folder in runtime_folders():
+    for folder in runtime_folders() if _STEM.fullmatch(stem) else ():
         path = folder / f"{stem}.yaml"
         if path.is_file():
             return _load(path, version)
