@@ -30,9 +30,13 @@ _HEADER = re.compile(r'\s*"?Event"?\s*,\s*"?Tag"?\s*,\s*"?(?P<unit>Ticks|microse
                      r'(?:,\s*"?(?:ms|Percentage)"?\s*)*$', re.IGNORECASE)
 _ROW = re.compile(r"\s*(?P<event>\d+)\s*,\s*(?P<tag>[^,]+?)\s*,\s*(?P<value>-?\d+)\s*"
                   r"(?:,\s*(?P<ms>\d+)\s*$)?(?:,[^,]*)*$")
+_WHOLE = re.compile(r"\s*(?:\w+\(\d+\)|Initialize\w+) took -?\d+ ticks \(-?\d+ ms\)\.?\s*$")
+"""A line of the benchmarks' own: set-up, or so many inferences together; no operator."""
+
 _NEARLY = re.compile(r"\s*(?:[A-Z][A-Z0-9_]* t(?:o(?:o(?:k\b.*)?)?)?|\d+\s*,.*)$")
 """A line of an event that does not end as one: cut short, or overwritten by another task's."""
 
+_WHOLE_NOTE = "lines of the benchmark itself, such as Iterations(1), are left out: no operators"
 _TAG_HEADER = re.compile(r'\s*"?Unique Tag"?\s*,\s*"?Total (?P<unit>ticks|microseconds)',
                          re.IGNORECASE)
 _TAG_ROW = re.compile(r'\s*"?(?P<tag>[^",]+?)"?\s*,\s*(?P<value>-?\d+)\s*$')
@@ -81,7 +85,9 @@ def read_log(log: Log) -> Measurement:
     for number, line in _all_lines(log):
         head = _HEADER.match(line) or _TAG_HEADER.match(line)
         text = _TEXT.match(line)
-        if head:
+        if _is_of_benchmark(log, line):
+            open_run = None
+        elif head:
             open_run = _Run(table="tags" if _TAG_HEADER.match(line) else "events",
                             micro=head["unit"].lower() == "microseconds")
             runs.append(open_run)
@@ -94,11 +100,7 @@ def read_log(log: Log) -> Measurement:
                 row := (_ROW if open_run.table == "events" else _TAG_ROW).match(line)):
             _add(log, number, open_run, row)
         else:
-            if open_run is not None and open_run.table != "tags" and _NEARLY.match(line):
-                log.lack(f"line {number} breaks off: {line.strip()[:60]!r}")
-            # a blank or foreign line ends a list of events; the tables go on over blank ones
-            if open_run is not None and (line.strip() or open_run.table == "text"):
-                open_run = None
+            open_run = _go_on(log, number, line, open_run)
             continue
         log.take(number)
     if open_run is not None and open_run.table == "events":
@@ -110,6 +112,25 @@ def read_log(log: Log) -> Measurement:
     return measurement_of(log, [sample for number, run in enumerate(runs)
                                 for sample in _samples(number, run)],
                           runtime="tflm", tags=tags, expected=EXPECTED)
+
+
+def _is_of_benchmark(log: Log, line: str) -> bool:
+    """Whether a line tells of a whole benchmark; that it is left out is remarked."""
+    if not _WHOLE.match(line):
+        return False
+    if _WHOLE_NOTE not in log.remarks:
+        log.remarks.append(_WHOLE_NOTE)
+    return True
+
+
+def _go_on(log: Log, number: int, line: str, run: _Run | None) -> _Run | None:
+    """Return the run that is still open after a blank or foreign line; refuse one cut short."""
+    if run is None:
+        return None
+    if run.table != "tags" and _NEARLY.match(line):
+        log.lack(f"line {number} breaks off: {line.strip()[:60]!r}")
+    # it ends a list of events; the tables go on over blank ones
+    return None if line.strip() or run.table == "text" else run
 
 
 def _all_lines(log: Log) -> list[tuple[int, str]]:

@@ -106,6 +106,18 @@ def test_operators_of_another_network_are_refused(tmp_path, text, why):
         read(tmp_path, "tflm", text, listing=NET)
 
 
+def test_lines_of_the_benchmark_itself_are_no_operators(tmp_path):
+    """As published: the sum of an inference stands above its operators, set-up above all."""
+    text = "InitializeBenchmarkRunner took 192 ticks (0 ms).\n\n" + "".join(
+        f"NoPersonDataIterations(1) took {7 + run} ticks (0 ms)\n"
+        f"DEPTHWISE_CONV_2D took {3 + run} ticks (0 ms).\nCONV_2D took 4 ticks (0 ms).\n\n"
+        for run in range(2)) + "NoPersonDataIterations(10) took 71 ticks (0 ms)\n"
+    found = read(tmp_path, "tflm", text, listing=NET)
+    assert found.measurement.runs == (0, 1) and found.measurement.layers == (0, 1)
+    assert found.measurement.values("timer_ticks", 0).tolist() == [3, 4] and not found.unread
+    assert any("are left out: no operators" in one for one in found.remarks)
+
+
 def test_an_operator_nobody_knows_and_a_shortened_one_are_let_pass(tmp_path):
     text = "DEPTHWISE_C took 1 ticks (1 ms).\nmy_custom_op took 2 ticks (1 ms).\n"
     assert len(read(tmp_path, "tflm", text, listing=NET).measurement.layers) == 2
