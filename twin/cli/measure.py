@@ -59,6 +59,9 @@ PowerRepeat = Annotated[bool, typer.Option(
                            "than a sample of the INA226.")]
 MonitorBus = Annotated[str | None, typer.Option(
     "--ina226", metavar="BUS", help="Read an INA226 meanwhile, such as /dev/i2c-1.")]
+Suggest = Annotated[bool | None, typer.Option(
+    "--advice/--no-advice", help="Predict which setting or rebuild helps most against the "
+                                 "bottleneck; by default on a terminal, as it takes seconds.")]
 Shunt = Annotated[float | None, typer.Option(
     "--shunt", metavar="OHM", help="Shunt of the INA226.")]
 
@@ -71,7 +74,7 @@ def measure(board: BoardName, model: OptionalModel = None, port: Port = None,
             supply: Supply = None, flamegraph: Flame = None, power: PowerRuns = None,
             power_layers: PowerLayers = False, power_repeat: PowerRepeat = False,
             ina226: MonitorBus = None, shunt: Shunt = None, plan: PlanText = None,
-            resume: Resume = False) -> None:
+            resume: Resume = False, advice: Suggest = None) -> None:
     """Measure a network on a board, or on this machine (-b host): raw samples and what they say."""
     note_ignored_interrupt()
     if (model is None) == (plan is None):
@@ -89,20 +92,34 @@ def measure(board: BoardName, model: OptionalModel = None, port: Port = None,
     if plan is not None:
         show_machine(plan, board, options)
     elif model is not None:
-        show_network(model, board, options, flamegraph)
+        show_network(model, board, options, flamegraph, advice)
 
 
-def show_network(model: str, board: str, options: MeasureOptions, flamegraph: str | None) -> None:
+def show_network(model: str, board: str, options: MeasureOptions, flamegraph: str | None,
+                 advice: bool | None = False) -> None:
     """Measure a network and print what its samples say."""
     from twin.cli.progress import Terminal
     from twin.reports.tables.measured import measured_report
 
     with Terminal() as watcher:
         measured = twin.measure(model, board, options, watcher=watcher)
-    show(open_console(), measured_report(measured.networks))
+    console = open_console()
+    show(console, measured_report(measured.networks))
+    if board != "host" and (advice or (advice is None and console.is_terminal)):
+        show(console, describe_suggestion(measured, board))
     note_written(measured.folder)
     if flamegraph is not None:
         write_flames(measured, flamegraph)
+
+
+def describe_suggestion(measured: Measured, board: str) -> str:
+    """Say which change is predicted to help most against the bottleneck."""
+    from twin.reports.tables.advice import say_suggestion
+    from twin.verbs.suggesting import suggest
+
+    found = suggest(measured, board)
+    return "suggestion  " + ("no setting or rebuild that was tried saves 2 %" if found is None
+                             else say_suggestion(found))
 
 
 def show_machine(plan: str, board: str, options: MeasureOptions) -> None:

@@ -33,6 +33,16 @@ SURE = 0.9
 PAIRED = 8
 """Single changes that pairs are made of, and pairs that are predicted."""
 
+REMEDIES = {
+    "cache": ("placement.weights", "placement.arena", "caches."),
+    "bandwidth": ("placement.weights", "placement.arena"),
+    "stalled": ("placement.weights", "placement.arena"),
+    "compute": ("clocks.", "runtime", "kernels."), "overhead": ("runtime", "kernels.")}
+"""What is tried against each kind of bottleneck, by the beginnings of paths."""
+
+MOST_VALUES, NOTABLE = 4, 0.98
+"""Values of one path a suggestion tries; after over before from which it is worth saying."""
+
 Told = Callable[[int, int, int], None]
 
 
@@ -194,6 +204,40 @@ def sort_candidates(deployment: Deployment, efforts: Iterable[str] = EFFORTS,
             values = ()
         found.get(one.effort, []).extend((one, str(value)) for value in values)
     return found
+
+
+def suggest_change(deployment: Deployment, bottleneck: str, deployer: Deployer | None = None,
+                   ) -> Change | None:
+    """Return the setting or rebuild that saves most time against a bottleneck; None: none helps.
+
+    Parameters
+    ----------
+    deployment : Deployment
+        As it was measured.
+    bottleneck : str
+        Kind, a key of `REMEDIES`: which changes are tried; any other: all of them.
+    deployer : Deployer, optional
+        Prices and temperature.
+    """
+    deployer = deployer or Deployer()
+    paths = REMEDIES.get(bottleneck, tuple({path for paths in REMEDIES.values()
+                                            for path in paths}))
+    tried: dict[str, int] = {}
+    best: Change | None = None
+    before, = deployer.predict_changed(deployment, [{}])
+    for effort, candidates in sort_candidates(deployment, EFFORTS[:2]).items():
+        for one, value in candidates:
+            if not one.path.startswith(paths) or tried.get(one.path, 0) >= MOST_VALUES:
+                continue
+            tried[one.path] = tried.get(one.path, 0) + 1
+            settings = ((one.path, value),)
+            row, = deployer.predict_changed(deployment, [dict(settings)])
+            change = make_change(settings, effort, one.costs, row, before)
+            if change.time_ratio is not None and change.time_ratio < (
+                    NOTABLE if best is None or best.time_ratio is None else best.time_ratio):
+                best = change
+    return None if best is None else next(
+        Explainer(deployment=deployment, deployer=deployer).complete([best]))
 
 
 def _try(deployment: Deployment, candidates: Sequence[tuple[Transformation, str]],

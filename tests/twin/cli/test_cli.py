@@ -5,6 +5,7 @@ import json
 import subprocess
 import sys
 from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -50,6 +51,8 @@ def made(monkeypatch):
             asked["calibration"] = calibration
         return replace(deployment.prediction, temperature=temperature)
 
+    for module in ("twin.learning.published", "twin.studies.points"):
+        import_module(module)  # they keep the name: loaded now, they keep the real one
     monkeypatch.setattr("twin.deployment.deployment.deploy", deploy)
     monkeypatch.setattr("twin.learning.calibrated.predict_calibrated", predict)
     monkeypatch.setattr("twin.cli.check.show_advice", lambda *asked: None)  # it needs a board

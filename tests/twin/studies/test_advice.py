@@ -90,3 +90,15 @@ def test_the_command_says_it_and_check_ends_with_it(thrifty) -> None:
     assert checked.stdout.splitlines()[-1].startswith("advice  cheapest change that meets them")
     silent = CliRunner().invoke(app, ["check", *words, "--no-advice"])
     assert silent.exit_code == 1 and "advice" not in silent.stdout
+
+
+def test_a_bottleneck_suggests_what_is_predicted_to_save_most(ad) -> None:
+    from twin.studies.advice import REMEDIES, suggest_change
+
+    slow = ad.replace({"clocks.cpu.frequency_hz": "88MHz"})
+    best = suggest_change(slow, "compute")
+    assert best.time_ratio < 0.98
+    assert best.settings[0][0].startswith(REMEDIES["compute"])
+    assert best.gain.low <= best.time_ratio <= best.gain.high
+    # Its weights are in flash, the slowest memory of the chip.
+    assert suggest_change(ad, "cache").settings[0][0] == "placement.weights"

@@ -64,6 +64,14 @@ def say_best(advice: Advice) -> str:
             f"{describe_figures(advice, near)}{_chance(near)}")
 
 
+def say_suggestion(change: Change) -> str:
+    """Say what a bottleneck suggests, and what it is predicted to save."""
+    gain = "" if change.gain is None else f" ({change.gain.low:.2f} to {change.gain.high:.2f})"
+    costs = f"; {change.costs}" if change.costs else ""
+    return (f"{change.words} ({change.effort}): predicted to take {change.time_ratio:.2f}{gain} of "
+            f"the time{costs}")
+
+
 def describe_figures(advice: Advice, change: Change | None) -> str:
     """List the figures limits are of, and the time and energy always."""
     row = advice.before if change is None else change.row
