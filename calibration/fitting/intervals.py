@@ -16,7 +16,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Literal, TypeVar
 
 import numpy as np
 
@@ -155,19 +155,23 @@ def left_untold(information: float, sd: float) -> float:
     return sd / (1 + information * (sd / REST_SD)**2)
 
 
-def drift_sd(value: float, measured: Sequence[float]) -> float:
+Amounts = TypeVar("Amounts", float, np.ndarray)
+"""A number, or many at once."""
+
+
+def drift_sd(value: Amounts, measured: Sequence[float]) -> Amounts:
     """Return what to add to a deviation for how far something lies beyond what was measured.
 
     Parameters
     ----------
-    value : float
+    value : float or ndarray of float
         Positive: a network's cycles, or the clock of its core.
     measured : sequence of float
         Of rows, in the same unit, in any order; without any nothing is known to be near or far.
 
     Returns
     -------
-    float
+    float or ndarray of float
         Added to the standard deviation of the logarithm of a total.
 
     Notes
@@ -178,8 +182,11 @@ def drift_sd(value: float, measured: Sequence[float]) -> float:
     was seen nearer by.
     """
     if not measured:
-        return 0.0
-    return DRIFT_SD * max(0.0, math.log(value / max(measured)), math.log(min(measured) / value))
+        return value * 0.0
+    smallest, largest = min(measured), max(measured)
+    if isinstance(value, np.ndarray):
+        return DRIFT_SD * np.maximum(0.0, np.log(np.maximum(value / largest, smallest / value)))
+    return DRIFT_SD * max(0.0, math.log(value / largest), math.log(smallest / value))
 
 
 def conformal_quantile(scores: np.ndarray, level: float) -> float:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from calibration.fitting.intervals import drift_sd
+from calibration.fitting.intervals import Amounts, drift_sd
 from calibration.fitting.overlay import Entry, Support
 from twin.deployment.deployment import Deployment
 from twin.prediction.prediction import Prediction
@@ -12,12 +12,12 @@ FAR = 2.0
 """A clock, or a network's cycles, beyond the measured range by this factor is extrapolation."""
 
 
-def far_sd(cycles: float, clock_hz: float, support: Support, *, measured: bool) -> float:
+def far_sd(cycles: Amounts, clock_hz: Amounts, support: Support, *, measured: bool) -> Amounts:
     """Return what to add to the deviation of log time for a network or a clock beyond the rows.
 
     Parameters
     ----------
-    cycles, clock_hz : float
+    cycles, clock_hz : float or ndarray of float
         Predicted of the network, and the clock of its core.
     support : Support
         What was measured nearest.
@@ -29,7 +29,7 @@ def far_sd(cycles: float, clock_hz: float, support: Support, *, measured: bool) 
     The sum of `drift_sd` of both: they may go wrong the same way.
     """
     return (drift_sd(cycles, support.cycles or ())
-            + (drift_sd(clock_hz, support.clocks_hz) if measured else 0.0))
+            + drift_sd(clock_hz, support.clocks_hz if measured else ()))
 
 
 def find_extrapolation(prediction: Prediction, entry: Entry, temperature: str) -> tuple[str, ...]:

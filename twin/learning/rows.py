@@ -22,6 +22,7 @@ from hwmodels.counts import CAUSES
 from hwmodels.paths.timing import Floats
 from twin.learning.batch import Batch, LayerArrays
 from twin.learning.calibrated import Calibration
+from twin.learning.distance import far_sd
 from twin.learning.itemised import POWERS, Itemised
 from twin.learning.tally import EXTERNAL, TIME_PRICES, name_operators
 from twin.prediction.prediction import Prediction
@@ -79,11 +80,14 @@ class Work:
         Of the whole.
     background : ndarray of float, (rows, 2)
         Picojoules a cycle takes: clock tree, leakage.
+    hertz : ndarray of float, (rows,)
+        Clock of the core.
     """
 
     totals: Floats
     shares: Floats
     background: Floats
+    hertz: Floats
 
 
 def fill_rows(batch: Batch, rows: np.ndarray, item: Itemised, doubted: Doubt | None, *,
@@ -127,7 +131,7 @@ def _fill(batch: Batch, at: np.ndarray, item: Itemised, doubted: Doubt | None, h
                         for one in range(POWERS)], axis=1)
     terms = np.column_stack([work_pj, cycles[:, None] * background])
     batch.energy_uj[at] = terms.sum(axis=1) * 1e-6
-    made = Work(totals=totals, background=background,
+    made = Work(totals=totals, background=background, hertz=hertz,
                 shares=_share(item, time) / cycles[:, None])
     if batch.layers is not None:
         columns = slice(0, totals.shape[1])
@@ -152,9 +156,11 @@ def _bound(batch: Batch, at: np.ndarray, item: Itemised, doubted: Doubt, made: W
     with np.errstate(divide="ignore", invalid="ignore"):
         waiting = np.where(totals != 0, time[:, [_MEMORY]] * item.external / totals, 0.0)
     untold = (1 - waiting) * doubted.untold + waiting * doubted.beyond
+    away = far_sd(totals.sum(axis=1), made.hertz, calibration.entry.support,
+                  measured=calibration.entry.board is not None)
     spread = np.sqrt((weights**2).sum(axis=1) / TYPICAL)
     sd = (deviation(calibration.time, learnt, made.shares, spread)
-          + (weights * untold).sum(axis=1))
+          + ((weights * untold).sum(axis=1) + away))
     band, rivals = learnt.band.band(), time @ item.rivals.T
     low, high = (fold(rivals, axis=1) / rivals[:, 0] for fold in (np.min, np.max))
     batch.time_low_us[at] = batch.time_us[at] * np.exp(-band.down * sd) * low
@@ -163,7 +169,7 @@ def _bound(batch: Batch, at: np.ndarray, item: Itemised, doubted: Doubt, made: W
         batch.energy_low_uj[at], batch.energy_high_uj[at] = _energy_ends(
             calibration, terms, sd, spread, power)
     if batch.layers is not None:
-        _bound_layers(batch.layers, at, item, doubted, made, untold, time, power)
+        _bound_layers(batch.layers, at, item, doubted, made, untold + away[:, None], time, power)
 
 
 def deviation(estimate: Estimate, learnt: Learnt, shares: Floats, spread: Floats) -> Floats:

@@ -1,0 +1,144 @@
+"""Many predictions at once beside a loop over `predict`: `python -m benchmarks.speed.batch_speed`.
+
+Processor time of one process on one core, in the same run: a hundred thousand configurations of a
+30-layer network that change clock, voltage scale, wait states and learnt factors, with intervals;
+and one changed cache size or placement of each MLPerf Tiny network, the first time and kept. Rows
+picked at random are compared with `predict`, so speed can never change a result.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+
+for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+    os.environ.setdefault(_name, "1")  # before NumPy is loaded: one core
+
+import dataclasses  # noqa: E402
+import tempfile  # noqa: E402
+from functools import partial  # noqa: E402
+
+import numpy as np  # noqa: E402
+
+import twin  # noqa: E402
+from benchmarks.speed.processor_time import median_cpu_s  # noqa: E402
+from twin.learning.batch import Batch  # noqa: E402
+from twin.learning.batched import set_factors  # noqa: E402
+from twin.learning.calibrated import choose_calibration, predict_calibrated  # noqa: E402
+from twin.learning.tally import ENERGY_PRICES, TIME_PRICES  # noqa: E402
+from twin.prediction.prediction import Prediction  # noqa: E402
+from twin.prediction.structure import forget_structures  # noqa: E402
+
+ROWS, COMPARED = 100_000, 12
+NETWORK, BOARD, RUNTIME = "vww", "nucleo_h7a3zi_q", "x-cube-ai@8"
+"""31 layers, five voltage scales, wait states by scale; a cache of unknown policy."""
+
+CHANGES = {"cache size": {"caches.l1d.size_bytes": "8KiB"},
+           "placement": {"placement.arena": "sram"}}
+LIMITS_S = {"batch": 3.0, "change": 0.010}
+LIMIT_BYTES = 500e6
+
+
+def vary_all(deployment: twin.Deployment, rows: int = ROWS) -> dict[str, np.ndarray]:
+    """Draw clocks over the whole range and every learnt factor."""
+    rng, board = np.random.default_rng(7), deployment.board
+    top = board.clock(board.core.clock).max_hz or board.clock(board.core.clock).frequency_hz
+    drawn = {f"clocks.{board.core.clock}.frequency_hz": rng.uniform(0.05 * top, top, rows)}
+    for kind, prices in (("time", TIME_PRICES), ("energy", ENERGY_PRICES)):
+        drawn |= {f"learnt.{kind}.{price}": np.exp(rng.normal(0, 0.2, rows)) for price in prices}
+    return drawn
+
+
+def predict_row(deployment: twin.Deployment, drawn: dict[str, np.ndarray], row: int) -> Prediction:
+    """Predict one row as a loop would."""
+    changed = deployment.replace({name: float(values[row]) for name, values in drawn.items()
+                                  if not name.startswith("learnt.")})
+    chosen = choose_calibration(changed)
+    assert chosen is not None
+    time_factors, energy_factors = (
+        {price: float(drawn[f"learnt.{kind}.{price}"][row]) for price in prices}
+        for kind, prices in (("time", TIME_PRICES), ("energy", ENERGY_PRICES)))
+    return predict_calibrated(
+        dataclasses.replace(changed, own_scale=None), calibration=dataclasses.replace(
+            chosen, time=set_factors(chosen.time, TIME_PRICES, time_factors),
+            energy=set_factors(chosen.energy, ENERGY_PRICES, energy_factors)))
+
+
+def check(batch: Batch, row: int, made: Prediction) -> None:
+    """Demand that a row is its prediction."""
+    assert made.certainty is not None
+    pairs = [(batch.time_us[row], made.time_us), (batch.energy_uj[row], made.energy_uj),
+             (batch.time_low_us[row], made.certainty.time_us.low),
+             (batch.time_high_us[row], made.certainty.time_us.high)]
+    if made.certainty.energy_uj is not None:
+        pairs.append((batch.energy_high_uj[row], made.certainty.energy_uj.high))
+    for found, wanted in pairs:
+        assert wanted is not None and abs(found / wanted - 1) < 1e-12, (row, found, wanted)
+
+
+def peak_bytes() -> int:
+    """Most memory this process has had."""
+    import resource
+
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+
+def time_batch() -> tuple[float, float]:
+    """Return seconds of the batch, and of as many predictions one after another."""
+    deployment = twin.deploy(NETWORK, BOARD, runtime=RUNTIME)
+    drawn = vary_all(deployment)
+    twin.predict(deployment)
+    taken, batches = [], []
+    for _ in range(3):
+        begun = time.process_time()
+        batches.append(twin.predict_many(deployment, vary=drawn))
+        taken.append(time.process_time() - begun)
+        batches = batches[-1:]
+    picked = np.random.default_rng(3).integers(0, ROWS, COMPARED).tolist()
+    begun = time.process_time()
+    made = [predict_row(deployment, drawn, row) for row in picked]
+    loop = (time.process_time() - begun) / COMPARED * ROWS
+    for row, one in zip(picked, made, strict=True):
+        check(batches[-1], row, one)
+    return sorted(taken)[1], loop
+
+
+def time_changes() -> Iterator[tuple[str, float, float, float]]:
+    """Yield network and change, seconds the first time, and kept at stated and learnt prices."""
+    for network in ("kws", "ic", "vww", "ad"):
+        for name, changes in CHANGES.items():
+            deployment = twin.deploy(network, BOARD, runtime="tflm-cmsis-nn")
+            twin.predict(deployment)
+            forget_structures()
+            with tempfile.TemporaryDirectory() as empty:
+                os.environ["TWIN_COUNTS"] = empty
+                changed = deployment.replace(changes)
+                begun = time.process_time()
+                twin.predict(changed)
+                first = time.process_time() - begun
+                stated, learnt = (median_cpu_s(partial(
+                    twin.predict, changed, calibration=prices), 9) for prices in ("none", "auto"))
+            yield f"{network}, {name}", first, stated, learnt
+
+
+def main() -> int:
+    """Print all figures; fail when one is over its limit."""
+    batch_s, loop_s = time_batch()
+    kept = os.environ.get("TWIN_COUNTS")
+    print(f"{NETWORK} on {BOARD}, {RUNTIME}: {ROWS:,} configurations {batch_s:.2f} s, a loop over "
+          f"predict {loop_s:,.0f} s ({loop_s / batch_s:,.0f} x), limit {LIMITS_S['batch']:g} s; "
+          f"{peak_bytes() / 1e6:.0f} MB, limit {LIMIT_BYTES / 1e6:.0f} MB")
+    over = batch_s > LIMITS_S["batch"] or peak_bytes() > LIMIT_BYTES
+    for name, first, stated, learnt in time_changes():
+        print(f"{name:20} first {first * 1e3:6.1f} ms   kept: stated {stated * 1e3:5.1f} ms, "
+              f"learnt {learnt * 1e3:5.1f} ms   limit {LIMITS_S['change'] * 1e3:.0f} ms")
+        over |= max(stated, learnt) > LIMITS_S["change"]
+    if kept is not None:
+        os.environ["TWIN_COUNTS"] = kept
+    print("over a limit" if over else "all within their limits")
+    return int(over)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
