@@ -27,7 +27,7 @@ from twin.learning.tally import ENERGY_PRICES, TIME_PRICES, Tally, make_tally
 from twin.network.graph import Graph
 from twin.network.readers import read_model
 from twin.runtimes import list_runtimes, load_runtime
-from twin.runtimes.stated import describe_open, settle_runtime
+from twin.runtimes.stated import describe_open, settle_runtime, without_tools
 
 _LEVEL = re.compile(r"-(O\w+)")
 
@@ -179,13 +179,13 @@ def observe_folder(folder: str | Path, board: str, *, runtime: str | None = None
     measurement = read_measurement(folder)
     header, where = measurement.header, str(folder)
     if header.kind == "predicted" or header.temperature == "cold":
-        raise MeasurementError(f"{where}: is {header.temperature or ''} {header.kind}; accepted: "
-                               "warm measurements")
+        raise MeasurementError(f"{where}: is " + " ".join(filter(None, (
+            header.temperature, header.kind))) + "; accepted: warm measurements")
     if dict(header.environment).get("use") == "test":
         raise MeasurementError(f"{where}: a row of use 'test' is sealed")
     clocks, placement = dict(header.clocks_hz), dict(header.placement)
     told = name_runtime(header.runtime, dict(header.environment).get("compiler", ""))
-    runtime = settle_runtime(told, runtime, where)
+    runtime = without_tools(settle_runtime(told, runtime, where))
     if hint := describe_open(runtime):
         raise MeasurementError(f"{where}: its runtime {runtime!r} is none of ours; say which by "
                                f"{hint}")

@@ -53,6 +53,7 @@ def settle_runtime(stated: str, given: str | None, where: str) -> str:
     if given is None:
         return stated
     identity = load_runtime(given).identity
+    stated = without_tools(stated)
     ours, theirs = identity.partition("@")[0], stated.partition("@")[0]
     known = _load(stated)
     related = any(ours in family and theirs in family for family in ONE_MAKER)
@@ -68,11 +69,16 @@ def settle_runtime(stated: str, given: str | None, where: str) -> str:
 
 def describe_open(stated: str) -> str:
     """Return a hint which runtimes a measurement may be of; "" where it names one of ours."""
-    if _load(stated) is not None:
+    if _load(without_tools(stated)) is not None:
         return ""
     candidates = list_candidates(stated)
     known = f": {' or '.join(candidates)}" if candidates else " NAME, of `twin runtimes`"
     return f"--runtime{known}"
+
+
+def without_tools(stated: str) -> str:
+    """Return a library as a log names it, without the version of the tools it names behind."""
+    return stated.partition(",")[0].strip()
 
 
 def _is_family(stem: str) -> bool:

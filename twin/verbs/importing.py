@@ -87,7 +87,8 @@ def import_log(form: str, file: str | PathLike[str], *, output: str | PathLike[s
                                     listing=None if graph is None else _list_operators(graph))
     measurement = imported.measurement
     if graph is not None:
-        _check_work(measurement, graph, str(log))
+        if not partial:
+            _check_work(measurement, graph, str(log))
         measurement = _identify(measurement, graph)
     measurement, remarks = _settle_runtime(measurement, stated, graph, str(log))
     write_measurement(folder, measurement)

@@ -81,6 +81,7 @@ def test_what_runtimes_a_log_may_be_of():
     assert list_candidates("tflm") == ("tflm-cmsis-nn@2023", "tflm-reference@2023")
     assert list_candidates("tflm", "rv32imc") == ("tflm-reference@2023",)
     assert list_candidates(UNKNOWN) == () and list_candidates("firmware") == ("firmware@O2",)
+    assert describe_open("neural-art, atonn-v1.0.0") == ""
     assert describe_open("x-cube-ai") == "" and describe_open(UNKNOWN).startswith("--runtime NAME")
 
 
