@@ -60,6 +60,19 @@ void conv_s8(const struct conv_s8 *layer, const int8_t *input, int8_t *output, i
         .rows = 2, .depth = w->kernel_h * w->kernel_w * w->in_c, .columns = w->out_c,
         .weights = layer->weights, .bias = layer->bias, .requant = layer->requant};
     int32_t position = 0;
+#if CONV_TILE != 2
+    for (; position + CONV_TILE <= positions; position += CONV_TILE) {
+        for (int32_t row = 0; row < CONV_TILE; row++)
+            copy_window(layer, input, position + row, columns + row * product.depth);
+        product.rows = CONV_TILE;
+        matmul_tile_s8(&product, columns, output + position * w->out_c);
+    }
+    for (; position < positions; position++) {
+        product.rows = 1;
+        copy_window(layer, input, position, columns);
+        matmul_s8(&product, columns, output + position * w->out_c);
+    }
+#else
     for (; position + 1 < positions; position += 2) {
         copy_window(layer, input, position, columns);
         copy_window(layer, input, position + 1, columns + product.depth);
@@ -70,4 +83,5 @@ void conv_s8(const struct conv_s8 *layer, const int8_t *input, int8_t *output, i
         copy_window(layer, input, position, columns);
         matmul_s8(&product, columns, output + position * w->out_c);
     }
+#endif
 }

@@ -5,6 +5,10 @@
 
 #include <stdint.h>
 
+#ifndef CONV_TILE
+#define CONV_TILE 2  /* windows a convolution copies before it multiplies them */
+#endif
+
 /* A sliding window over an image. */
 struct kernel_window {
     int32_t in_h, in_w, in_c;
@@ -138,6 +142,9 @@ struct softmax_f32 {
 /* `columns` is scratch: 2 x kernel_h x kernel_w x in_c bytes. */
 void conv_s8(const struct conv_s8 *layer, const int8_t *input, int8_t *output, int8_t *columns);
 void matmul_s8(const struct matmul_s8 *layer, const int8_t *input, int8_t *output);
+#if CONV_TILE != 2
+void matmul_tile_s8(const struct matmul_s8 *layer, const int8_t *input, int8_t *output);
+#endif
 void depthwise_s8(const struct depthwise_s8 *layer, const int8_t *input, int8_t *output);
 void average_pool_s8(const struct pool_s8 *layer, const int8_t *input, int8_t *output);
 void max_pool_s8(const struct pool_s8 *layer, const int8_t *input, int8_t *output);

@@ -22,8 +22,14 @@ KERNEL_PATHS = (
      "windows are copied to columns and multiplied, or read where they are by portable kernels"),
     ("kernels.level", "Os, O2, O3, clang-Os, clang-O2, clang-O3",
      "compiler and level the kernels are built with, of runtimes whose builds were counted"),
+    ("kernels.tile", "1, 2, 4, 8, 16, 32",
+     "windows the firmware's own convolution copies before it multiplies them"),
 )
 """Name, accepted values, what it changes."""
+
+
+TILES = ("1", "2", "4", "8", "16", "32")
+"""Windows our own convolution may copy at a time."""
 
 
 def without_extension(isa: str, extension: str) -> str:
@@ -59,6 +65,8 @@ def choose_kernels(asked: Mapping[str, str], runtime: Runtime,
         runtime = _choose_level(runtime, asked["kernels.level"].strip())
     if "kernels.convolution" in asked:
         runtime = _choose_convolution(runtime, asked["kernels.convolution"].strip().lower())
+    if "kernels.tile" in asked:
+        runtime = _choose_tile(runtime, asked["kernels.tile"].strip())
     extension = None
     if "kernels.extension" in asked:
         extension = _choose_extension(runtime, board, asked["kernels.extension"].strip().lower())
@@ -97,6 +105,15 @@ def _choose_level(runtime: Runtime, level: str) -> Runtime:
         raise NotApplicableError(f"kernels.level={level}: {runtime.name} was not counted at it; "
                                  f"accepted: {', '.join(_levels(runtime))}")
     return load_runtime(levels[wanted])
+
+
+def _choose_tile(runtime: Runtime, tile: str) -> Runtime:
+    if tile not in TILES:
+        raise UsageError(f"kernels.tile: {tile!r}; accepted: {', '.join(TILES)}")
+    if not runtime.is_compiled:
+        raise NotApplicableError(f"kernels.tile={tile}: {runtime.identity} is not built here: its "
+                                 "tiles are those of its sources; accepted with firmware")
+    return replace(runtime, tile_windows=int(tile))
 
 
 def _choose_convolution(runtime: Runtime, how: str) -> Runtime:

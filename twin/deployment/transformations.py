@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from hwmodels.errors import TwinError
 from twin.deployment.deployment import FLASH_ROLES, Deployment
-from twin.deployment.kernels import KERNEL_PATHS, choose_kernels, list_levels
+from twin.deployment.kernels import KERNEL_PATHS, TILES, choose_kernels, list_levels
 from twin.errors import NotApplicableError, RuntimeRefusedError, UsageError
 from twin.network.rewrites.rewrite import list_rewrites
 from twin.runtimes import list_runtimes, load_runtime
@@ -119,6 +119,7 @@ def _kernels(deployment: Deployment) -> Iterator[Transformation]:
         "kernels.convolution": ("im2col",) if runtime.direct_convolutions else ("direct",),
         "kernels.level": tuple(level for level in list_levels(runtime)
                                if level not in (runtime.version, (runtime.counted or ("", ""))[1])),
+        "kernels.tile": tuple(tile for tile in TILES if tile != str(runtime.tile_windows)),
     }
     for path, accepted, does in KERNEL_PATHS:
         values, reason = [], ""

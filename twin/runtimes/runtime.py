@@ -132,6 +132,8 @@ class Runtime:
         Whether it has kernels on weights of 4 bits.
     direct_convolutions : bool
         Whether convolutions are left to the portable kernels, which copy no windows.
+    tile_windows : int
+        Windows our own int8 convolution copies before it multiplies them.
     """
 
     name: str
@@ -164,6 +166,7 @@ class Runtime:
     splits_memories: bool = False
     unpacks_weights: bool = False
     direct_convolutions: bool = False
+    tile_windows: int = 2
 
     @property
     def identity(self) -> str:
@@ -202,6 +205,10 @@ class Runtime:
             if dtype not in self.dtypes and op not in _ANY_TYPE:
                 raise RuntimeRefusedError(f"runtime {self.identity} does not run {dtype} {op}; "
                                           f"it runs {', '.join(self.dtypes)}")
+            if self.tile_windows != 2 and op == "conv_2d" and dtype == "int8":
+                from twin.runtimes.firmware import tile_scratch
+
+                return tile_scratch(found, self.tile_windows)
             return found
         foreign = dtype not in self.dtypes and op not in _ANY_TYPE
         vectors = find_assumed(op, dtype, isa) if op in self.vectors_on_helium else None

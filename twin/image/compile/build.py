@@ -91,7 +91,7 @@ class Build:
 def build_firmware(graph: Graph, port: Port, folder: str | Path, *, compiler: str | None = None,
                    optimisation: str = "-O2", kernels: str = "own",
                    deployment: Deployment | None = None,
-                   defines: tuple[str, ...] = ()) -> Build:
+                   defines: tuple[str, ...] = (), tile: int = 2) -> Build:
     """Build the image of a network for a port.
 
     Parameters
@@ -113,6 +113,8 @@ def build_firmware(graph: Graph, port: Port, folder: str | Path, *, compiler: st
         Board and memories, for ports without a map of their own.
     defines : tuple of str
         Further macros, "NAME" or "NAME=VALUE".
+    tile : int
+        Windows our own int8 convolution copies before it multiplies them.
 
     Returns
     -------
@@ -131,7 +133,8 @@ def build_firmware(graph: Graph, port: Port, folder: str | Path, *, compiler: st
         When the compiler fails.
     """
     _check_choices(compiler, optimisation, kernels)
-    source = generate_source(graph, port.isa, kernels=kernels)
+    source = generate_source(graph, port.isa, kernels=kernels, tile=tile)
+    defines = (*defines, *tile_macros(tile))
     memory_map, samples = "", SAMPLES[0]
     if deployment is not None and not port.fixed_map:
         memory_map = write_memory_map(deployment)
@@ -283,6 +286,11 @@ def _version(used: str, port: Port) -> str:
                 "zig": [sys.executable, "-m", "ziglang", "version"]}
     answer = subprocess.run(commands[used], capture_output=True, text=True, check=False)
     return f"{'clang of zig' if used == 'zig' else used} {answer.stdout.strip()}"
+
+
+def tile_macros(tile: int) -> tuple[str, ...]:
+    """Return what is defined for a tile that is not the usual one."""
+    return () if tile == 2 else (f"CONV_TILE={tile}",)
 
 
 def fingerprint(source: Source, port: Port, compiler: str, macros: tuple[str, ...],

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from twin.deployment.memories import align
@@ -53,7 +53,7 @@ class Source:
     kernels: str = "own"
 
 
-def generate_source(graph: Graph, isa: str, *, kernels: str = "own") -> Source:
+def generate_source(graph: Graph, isa: str, *, kernels: str = "own", tile: int = 2) -> Source:
     """Write a network as C.
 
     Parameters
@@ -64,6 +64,8 @@ def generate_source(graph: Graph, isa: str, *, kernels: str = "own") -> Source:
         Instruction set, which CMSIS-NN's scratch depends on.
     kernels : str
         One of `twin.image.compile.plan.KERNELS`.
+    tile : int
+        Windows our own int8 convolution copies before it multiplies them.
 
     Raises
     ------
@@ -74,7 +76,8 @@ def generate_source(graph: Graph, isa: str, *, kernels: str = "own") -> Source:
         raise RuntimeRefusedError(f"{graph.source}: {len(graph.inputs)} inputs, "
                                   f"{len(graph.outputs)} outputs, {len(graph.states)} states; the "
                                   "firmware runs networks of one input, one output, no state")
-    runtime = load_runtime("cmsis-nn") if kernels == "cmsis-nn" else FIRMWARE
+    runtime = load_runtime("cmsis-nn") if kernels == "cmsis-nn" else replace(
+        FIRMWARE, tile_windows=tile)
     placement = plan_placement(graph, runtime, isa)
     image = lay_out_constants(graph, placement, kernels=kernels, isa=isa)
     context = Context(graph=graph, placement=placement, image=image)

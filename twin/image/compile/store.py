@@ -12,7 +12,12 @@ from hwmodels.board.facts import Board
 from hwmodels.files import read_regular, write_whole
 from twin.deployment.deployment import Deployment
 from twin.errors import RuntimeRefusedError, UsageError
-from twin.image.compile.build import build_firmware, describe_compiler, fingerprint
+from twin.image.compile.build import (
+    build_firmware,
+    describe_compiler,
+    fingerprint,
+    tile_macros,
+)
 from twin.image.compile.memory_map import write_memory_map
 from twin.image.compile.ports import Port, list_ports, load_port
 from twin.image.compile.source import Source, generate_source
@@ -87,10 +92,11 @@ def keep_image(deployment: Deployment, *, port: Port | None = None) -> KeptImage
     compiler, _, level = deployment.runtime.version.rpartition("-")
     chosen, level = compiler or None, f"-{level}"
     port = port_of(deployment.board) if port is None else port
-    source = generate_source(graph, port.isa)
+    tile = deployment.runtime.tile_windows
+    source = generate_source(graph, port.isa, tile=tile)
     memory_map = "" if port.fixed_map else write_memory_map(deployment)
     described = describe_compiler(port, level, chosen)
-    key = fingerprint(source, port, described, (), memory_map.encode()).hex()
+    key = fingerprint(source, port, described, tile_macros(tile), memory_map.encode()).hex()
     folder = store_folder() / key[:32]
     image = folder / "firmware.elf"
     if _is_whole(image, key):
@@ -98,7 +104,7 @@ def keep_image(deployment: Deployment, *, port: Port | None = None) -> KeptImage
     try:
         store_folder().mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=store_folder(), prefix="new-") as made:
-            build_firmware(graph, port, made, compiler=chosen, optimisation=level,
+            build_firmware(graph, port, made, compiler=chosen, optimisation=level, tile=tile,
                            deployment=None if port.fixed_map else deployment)
             content = (Path(made) / "firmware.elf").read_bytes()
         folder.mkdir(exist_ok=True)

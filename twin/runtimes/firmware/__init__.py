@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from hwmodels.kernel import Kernel
 from twin.errors import RuntimeRefusedError
 from twin.network.graph import Graph, Layer
@@ -31,6 +33,14 @@ def convolution_scratch_bytes(graph: Graph, layer: Layer, isa: str) -> int:
         return 0
     depth = weights.elements // weights.shape[0]
     return 4 * depth if weights.dtype == "float32" else 2 * depth
+
+
+def tile_scratch(lowering: Lowering, windows: int) -> Lowering:
+    """Return a convolution that copies so many windows at a time, of two as it stands."""
+    def scratch_bytes(graph: Graph, layer: Layer, isa: str) -> int:
+        return convolution_scratch_bytes(graph, layer, isa) // 2 * windows
+
+    return replace(lowering, scratch_bytes=scratch_bytes)
 
 
 def _refuse(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
