@@ -193,9 +193,12 @@ def _fill(sheet: Sheet, step: Steps, fill: Floats, memory: Floats, left: Floats,
     ratio, wait_states = (memory[:, column, step.places] for column in range(2))
     events, between = step.events, sheet.between[step.kernels]
     base = whole - waits
-    waited = np.minimum(waits, np.select(
-        [ahead == 2, ahead == 1],
-        [ratio * np.maximum(0.0, 1 + wait_states - between / ratio), ratio * wait_states], np.inf))
+    waited = waits
+    if ahead.any():
+        waited = np.minimum(waits, np.select(
+            [ahead == 2, ahead == 1],
+            [ratio * np.maximum(0.0, 1 + wait_states - between / ratio), ratio * wait_states],
+            np.inf))
     most = np.minimum(np.maximum(0.0, base + waited - first), between)
     hidden = np.where(np.isinf(first), 0.0, np.minimum(most, left[:, step.kernels] / events))
     left[:, step.kernels] -= hidden * events

@@ -10,10 +10,9 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from hwmodels.board.facts import Board
 from hwmodels.counts import COPYING, ISSUE_EVENTS, Prices
 from hwmodels.paths.exposure import expose
-from hwmodels.paths.timing import Floats, read_timing
+from hwmodels.paths.timing import Floats
 from twin.prediction.structure import Structure
 from twin.runtimes import Runtime
 from twin.runtimes.runtime import COPY
@@ -113,22 +112,24 @@ def rate_lines(structure: Structure, prices: Prices, efficiency: Mapping[str, fl
     return rates[0], rates[1]
 
 
-def time_us(structure: Structure, board: Board, prices: Prices, runtime: Runtime) -> float:
+def time_us(structure: Structure, timing: Floats, prices: Prices, runtime: Runtime,
+            hertz: float) -> float:
     """Return the time of an inference, to the last bit what `predict` says of it.
 
     Parameters
     ----------
     structure : Structure
         Of the whole network on the core.
-    board : Board
-        With the geometry it was counted at.
+    timing : ndarray of float, (width,)
+        Of `hwmodels.paths.timing.read_timing`.
     prices : Prices
         From `twin.prediction.host.runtime_prices`.
     runtime : Runtime
         For its efficiencies and calls.
+    hertz : float
+        Clock of the core.
     """
-    sheet = structure.sheet
-    _, exposed = expose(sheet, read_timing(board, sheet.places)[None])
+    _, exposed = expose(structure.sheet, timing[None])
     cycles = exposed[0] * rate_lines(structure, prices, runtime.efficiency)[0]
     lines = list_lines(structure)
     ordered = cycles[lines.order].tolist()
@@ -137,4 +138,4 @@ def time_us(structure: Structure, board: Board, prices: Prices, runtime: Runtime
         math.fsum(calls * call for calls in count_calls(structure, runtime)),
         *(math.fsum(ordered[begin] if end - begin == 1 else math.fsum(ordered[begin:end])
                     for begin, end in group) for group in lines.groups)))
-    return total / board.clock(board.core.clock).frequency_hz * 1e6
+    return total / hertz * 1e6

@@ -9,6 +9,7 @@ from functools import cache, partial
 from hwmodels.board.facts import Board, Cache
 from hwmodels.board.file import WHAT_IF_SOURCE
 from hwmodels.board.policies import POLICIES
+from hwmodels.paths.timing import read_timing
 from hwmodels.paths.ways import data_caches
 from twin.deployment.core import lower_network
 from twin.deployment.deployment import Deployment
@@ -101,9 +102,12 @@ def _time_all(rivals: Sequence[Deployment]) -> list[float]:
     """Time deployments that differ in policies alone; their prices are those of the first."""
     if not is_itemised(rivals[0]):
         return [predict(one).time_us for one in rivals]
-    prices, lower = runtime_prices(rivals[0]), cache(partial(lower_network, rivals[0]))
-    return [time_us(find_structure(one, lower, cold=False), one.board, prices, one.runtime)
-            for one in rivals]
+    first, board = rivals[0], rivals[0].board
+    prices, read = runtime_prices(first), cache(partial(read_timing, board))
+    hertz, lower = board.clock(board.core.clock).frequency_hz, cache(partial(lower_network, first))
+    structures = [find_structure(one, lower, cold=False) for one in rivals]
+    return [time_us(one, read(one.sheet.places), prices, first.runtime, hertz)
+            for one in structures]
 
 
 def is_itemised(deployment: Deployment) -> bool:
