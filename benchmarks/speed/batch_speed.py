@@ -25,7 +25,8 @@ import twin  # noqa: E402
 from benchmarks.speed.processor_time import median_cpu_s  # noqa: E402
 from twin.learning.batch import Batch  # noqa: E402
 from twin.learning.batched import set_factors  # noqa: E402
-from twin.learning.calibrated import choose_calibration, predict_calibrated  # noqa: E402
+from twin.learning.calibrated import predict_calibrated  # noqa: E402
+from twin.learning.calibration import choose_calibration  # noqa: E402
 from twin.learning.tally import ENERGY_PRICES, TIME_PRICES  # noqa: E402
 from twin.prediction.prediction import Prediction  # noqa: E402
 from twin.prediction.structure import forget_structures  # noqa: E402

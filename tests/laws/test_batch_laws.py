@@ -12,7 +12,9 @@ from made_batches import check_row
 import twin
 from hwmodels.board.file import list_boards
 from twin.errors import PlacementError, RuntimeRefusedError
-from twin.learning.calibrated import apply_factors, choose_calibration, predict_calibrated
+from twin.learning.calibrated import predict_calibrated
+from twin.learning.calibration import choose_calibration
+from twin.learning.repricing import apply_factors
 from twin.learning.tally import ENERGY_PRICES, TIME_PRICES
 
 NETWORKS = ("kws", "ad", "sww", "ic", "lstm", "mobilenet_v2_0.35_96")

@@ -48,7 +48,8 @@ from twin.attribution.sameness import require_network
 from twin.attribution.side import Side
 from twin.deployment.deployment import Deployment
 from twin.errors import UsageError
-from twin.learning.calibrated import AUTO, Calibration, choose_calibration, predict_at
+from twin.learning.calibrated import predict_at
+from twin.learning.calibration import AUTO, Calibration, choose_calibration
 from twin.prediction.prediction import Prediction
 
 LEAST = 0.0

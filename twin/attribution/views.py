@@ -39,6 +39,7 @@ from twin.attribution.side import Side
 from twin.deployment.deployment import Deployment, deploy
 from twin.errors import UsageError
 from twin.learning import calibrated
+from twin.learning.calibration import AUTO, choose_calibration
 from twin.learning.published import Comparison, compare_published, row_predictor
 from twin.network.readers import read_model
 from twin.prediction.certainty import probability_faster
@@ -75,7 +76,7 @@ class View:
 
 
 def compare_measured(model: str, board: str, folder: str, *, runtime: str | None = None,
-                     clock_hz: float | None = None, calibration: str = calibrated.AUTO,
+                     clock_hz: float | None = None, calibration: str = AUTO,
                      anyway: bool = False) -> View:
     """Set a network, or a compiler's output, beside a measurement of it.
 
@@ -139,7 +140,7 @@ class PublishedView:
 
 
 def compare_with_published(model: str, board: str, *,
-                           calibration: str = calibrated.AUTO) -> PublishedView:
+                           calibration: str = AUTO) -> PublishedView:
     """Set predictions beside every published row of a network on a board.
 
     Parameters
@@ -190,7 +191,7 @@ def attribute(predicted: Side, measured: Side, *, anyway: bool = False) -> Diffe
 
 
 def attribute_measured(predicted: str | Prediction, folder: str, *, options: Mapping[str, Any],
-                       calibration: str = calibrated.AUTO, healthy: str | None = None,
+                       calibration: str = AUTO, healthy: str | None = None,
                        verdicts: bool = True, shapley: bool = False,
                        anyway: bool = False) -> View:
     """Attribute what a measurement folder holds, and say which fault explains the gap.
@@ -268,7 +269,7 @@ def _split(deployment: Deployment | None, diagnosis: Diagnosis | None, ours: Sid
     if deployment is None or deployment.runtime.offload is not None:
         raise UsageError("--shapley needs a model that can be predicted again, on a core: give the "
                          "model instead of its prediction")
-    prices = calibrated.choose_calibration(deployment, calibration)
+    prices = choose_calibration(deployment, calibration)
     found = {"as predicted": split_time(deployment, ours.temperature or "warm", prices)}
     changed = diagnosis.verdict.fault.deployment if diagnosis is not None else None
     if changed is not None:
@@ -340,7 +341,7 @@ class WhatIf:
 
 
 def what_if(deployment: Deployment, changes: Mapping[str, object], *, temperature: str = "warm",
-            calibration: str = calibrated.AUTO) -> WhatIf:
+            calibration: str = AUTO) -> WhatIf:
     """Predict a deployment without and with changes, and say what they move.
 
     Parameters

@@ -27,15 +27,11 @@ from twin.learning.batch import (
     fill_row,
     read_variation,
 )
-from twin.learning.calibrated import (
-    AUTO,
-    Calibration,
-    apply_factors,
-    choose_calibration,
-    predict_calibrated,
-)
+from twin.learning.calibrated import predict_calibrated
+from twin.learning.calibration import AUTO, Calibration, choose_calibration
 from twin.learning.configurations import Group, list_groups
 from twin.learning.itemised import itemise
+from twin.learning.repricing import apply_factors
 from twin.learning.rows import doubt, fill_rows
 from twin.learning.tally import ENERGY_PRICES, TIME_PRICES
 from twin.prediction.prediction import TEMPERATURES, Prediction, predict

@@ -38,7 +38,7 @@ from calibration.fitting.spread import (
 )
 from calibration.fitting.validation import HeldOut, leave_out_closely
 from hwmodels.board.facts import Board
-from twin.learning.calibrated import Calibration, shipped_calibration
+from twin.learning.calibration import Calibration, shipped_calibration
 from twin.learning.observations import (
     Observation,
     energy_evidence,

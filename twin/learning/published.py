@@ -23,7 +23,8 @@ from hwmodels.board.file import load_board
 from hwmodels.errors import TwinError
 from twin.deployment.deployment import Deployment, deploy
 from twin.errors import PlacementError, RuntimeRefusedError
-from twin.learning.calibrated import choose_calibration, predict_calibrated
+from twin.learning.calibrated import predict_calibrated
+from twin.learning.calibration import choose_calibration
 from twin.network.graph import Graph
 from twin.network.operators import graph_macs
 from twin.prediction.prediction import Prediction, predict

@@ -1,6 +1,6 @@
 """Many factors, clocks and powers on one structure's costs: times, energies and intervals of all.
 
-Equations are those of `twin.learning.calibrated.assure`, a row at a time there.
+Equations are those of `twin.learning.assurance.assure`, a row at a time there.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from calibration.fitting.overlay import Estimate, Learnt
 from hwmodels.counts import CAUSES
 from hwmodels.paths.timing import Floats
 from twin.learning.batch import Batch, LayerArrays
-from twin.learning.calibrated import Calibration
+from twin.learning.calibration import Calibration
 from twin.learning.distance import far_sd
 from twin.learning.itemised import POWERS, Itemised
 from twin.learning.tally import EXTERNAL, TIME_PRICES, name_operators

@@ -23,7 +23,8 @@ from twin.errors import (
 )
 from twin.learning.batch import Batch, Floats
 from twin.learning.batched import predict_batch
-from twin.learning.calibrated import AUTO, choose_calibration, predict_calibrated
+from twin.learning.calibrated import predict_calibrated
+from twin.learning.calibration import AUTO, choose_calibration
 from twin.network.graph import Graph
 from twin.network.readers import read_model
 from twin.prediction.prediction import Prediction, flash_room, ram_room

@@ -6,7 +6,7 @@ from os import PathLike, fspath
 
 from twin.attribution import views
 from twin.attribution.views import View
-from twin.learning.calibrated import AUTO
+from twin.learning.calibration import AUTO
 from twin.prediction.prediction import Prediction
 
 

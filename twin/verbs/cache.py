@@ -8,7 +8,8 @@ from os import PathLike, fspath
 
 from twin.deployment.deployment import Deployment
 from twin.errors import UsageError
-from twin.learning.calibrated import AUTO, apply_calibration, choose_calibration
+from twin.learning.calibration import AUTO, choose_calibration
+from twin.learning.repricing import apply_calibration
 from twin.prediction.locality import Locality, measure_locality
 from twin.prediction.replacement import ReplacementRange, replacement_range
 from twin.studies.caches import SIZES_BYTES, WAYS, SweepPoint, sweep_caches

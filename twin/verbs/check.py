@@ -10,7 +10,7 @@ from os import PathLike, fspath
 from twin.deployment.deployment import Deployment
 from twin.errors import UsageError
 from twin.learning import calibrated
-from twin.learning.calibrated import AUTO
+from twin.learning.calibration import AUTO
 from twin.prediction.limits import Requirement
 from twin.prediction.prediction import Prediction
 from twin.studies.limits import read_limits

@@ -13,7 +13,7 @@ from twin.attribution.predicted import side_of_prediction
 from twin.attribution.sameness import agree
 from twin.attribution.setup import deploy_measured, is_stand_in
 from twin.errors import UsageError
-from twin.learning.calibrated import AUTO, choose_calibration
+from twin.learning.calibration import AUTO, choose_calibration
 from twin.prediction.prediction import predict
 
 

@@ -7,7 +7,7 @@ from os import PathLike, fspath
 from pathlib import Path
 
 from twin.deployment.deployment import Deployment
-from twin.learning.calibrated import choose_calibration
+from twin.learning.calibration import choose_calibration
 from twin.learning.portability.port import Ported, gather, predict_unmeasured
 
 

@@ -8,7 +8,7 @@ from calibration.fitting.overlay import read_overlay
 from twin.deployment.deployment import Deployment
 from twin.errors import UsageError
 from twin.learning import calibrated
-from twin.learning.calibrated import AUTO, NONE
+from twin.learning.calibration import AUTO, NONE
 from twin.prediction.prediction import Prediction
 from twin.runtimes.choice import list_best
 

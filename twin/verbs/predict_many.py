@@ -11,7 +11,7 @@ from twin.deployment.deployment import Deployment
 from twin.errors import UsageError
 from twin.learning import batched
 from twin.learning.batch import Batch
-from twin.learning.calibrated import AUTO
+from twin.learning.calibration import AUTO
 
 
 def predict_many(deployments: Deployment | Iterable[Deployment], *,

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from os import PathLike, fspath
 
 from hwmodels.board.facts import Board
-from twin.learning.calibrated import AUTO
+from twin.learning.calibration import AUTO
 from twin.network.graph import Graph
 from twin.studies.axes import Value, make_space
 from twin.studies.limits import read_limits

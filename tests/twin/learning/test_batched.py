@@ -8,7 +8,8 @@ from made_batches import check_row
 
 import twin
 from twin.errors import UsageError
-from twin.learning.calibrated import choose_calibration, predict_calibrated
+from twin.learning.calibrated import predict_calibrated
+from twin.learning.calibration import choose_calibration
 from twin.learning.tally import TIME_PRICES
 
 

@@ -15,15 +15,12 @@ from calibration.measurement.sample import Header, Sample
 from hwmodels.board.file import load_board
 from twin.deployment.deployment import deploy
 from twin.errors import UsageError
-from twin.learning.calibrated import (
-    apply_calibration,
-    assure,
-    choose_calibration,
-    predict_calibrated,
-    price_cycles,
-)
+from twin.learning.assurance import assure, price_cycles
+from twin.learning.calibrated import predict_calibrated
+from twin.learning.calibration import choose_calibration
 from twin.learning.observations import observe_any, observe_folder, observe_rows, time_evidence
 from twin.learning.overlays import learn, learn_own, make_overlays
+from twin.learning.repricing import apply_calibration
 from twin.learning.tally import TIME_PRICES, make_tally
 from twin.prediction.certainty import probability_faster
 from twin.prediction.prediction import predict

@@ -6,7 +6,8 @@ import pytest
 
 from calibration.fitting.intervals import DRIFT_SD
 from twin.deployment.deployment import deploy
-from twin.learning.calibrated import choose_calibration, predict_calibrated
+from twin.learning.calibrated import predict_calibrated
+from twin.learning.calibration import choose_calibration
 from twin.learning.distance import far_sd
 from twin.network.zoo.builder import Builder
 

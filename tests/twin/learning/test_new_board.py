@@ -9,8 +9,10 @@ from hwmodels.board.file import change_board, load_board
 from hwmodels.prices import clock_tree_pj, issue_pj, leakage_pj, stall_pj
 from twin.cli import app
 from twin.deployment.deployment import deploy
-from twin.learning.calibrated import apply_factors, choose_calibration, predict_calibrated
+from twin.learning.calibrated import predict_calibrated
+from twin.learning.calibration import choose_calibration
 from twin.learning.portability.new_board import CORES, Wanted, describe_board, guess, write_board
+from twin.learning.repricing import apply_factors
 from twin.learning.tally import TIME_PRICES
 from twin.prediction.prediction import predict
 

@@ -12,7 +12,8 @@ from calibration.fitting.prices import Evidence
 from calibration.fitting.prior import Spread
 from calibration.fitting.spread import fit_pooled
 from twin.deployment.deployment import deploy
-from twin.learning.calibrated import choose_calibration, predict_calibrated
+from twin.learning.calibrated import predict_calibrated
+from twin.learning.calibration import choose_calibration
 from twin.learning.tally import EXTERNAL, make_tally
 from twin.network.zoo.builder import Builder
 

@@ -21,14 +21,9 @@ from hwmodels.board.file import load_board
 from hwmodels.errors import did_you_mean
 from twin.deployment.deployment import Deployment
 from twin.errors import RuntimeRefusedError, UsageError
-from twin.learning.calibrated import (
-    Calibration,
-    apply_calibration,
-    assure,
-    predict_calibrated,
-    price_cycles,
-    widen,
-)
+from twin.learning.assurance import assure, price_cycles, widen
+from twin.learning.calibrated import predict_calibrated
+from twin.learning.calibration import Calibration
 from twin.learning.folders import warm_of_campaign
 from twin.learning.observations import (
     PMU_SETUP,
@@ -39,6 +34,7 @@ from twin.learning.observations import (
 )
 from twin.learning.overlays import learn, make_entry, tell_operators
 from twin.learning.portability.plan import Ranking, prior_of, rank_benchmarks
+from twin.learning.repricing import apply_calibration
 from twin.learning.tally import ENERGY_PRICES, TIME_PRICES
 from twin.prediction.certainty import Certainty, Draw
 from twin.prediction.prediction import Prediction, predict

@@ -30,7 +30,7 @@ from hwmodels.board.facts import Board
 from hwmodels.errors import TwinError
 from twin.deployment.deployment import deploy
 from twin.errors import UsageError
-from twin.learning.calibrated import Calibration, shipped_calibration
+from twin.learning.calibration import Calibration, shipped_calibration
 from twin.learning.observations import Observation
 from twin.learning.overlays import learn_own, stated_sds
 from twin.learning.portability.plan import believe

@@ -12,7 +12,7 @@ from calibration.measurement.measurement import Measurement
 from calibration.microbench.machine import describe_machine
 from calibration.microbench.probe_rows import ProbeRow
 from hwmodels.board.facts import Board
-from twin.learning.calibrated import price_cycles
+from twin.learning.assurance import price_cycles
 from twin.learning.portability.stated import state_memories, straight_cycles, waits_for_code
 from twin.learning.tally import TIME_PRICES
 from twin.prediction.prediction import Prediction

@@ -1,0 +1,164 @@
+"""Learnt prices for a deployment: an overlay, shipped or of a file, and which of it applies."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from calibration.fitting.overlay import (
+    STRANGER_RUNTIME,
+    Entry,
+    Estimate,
+    Overlay,
+    find_entry,
+    locate,
+    read_overlay,
+    read_shipped,
+)
+from hwmodels.board.facts import Board
+from twin.deployment.deployment import Deployment
+from twin.errors import UsageError
+from twin.learning.tally import (
+    ENERGY_PRICES,
+    TIME_PRICES,
+)
+from twin.runtimes.choice import computes_float
+
+AUTO, NONE = "auto", "none"
+"""Values of `calibration`: the shipped overlay that matches, or stated prices; else a file."""
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Calibration:
+    """Learnt prices that apply to a deployment.
+
+    Parameters
+    ----------
+    origin : str
+        "shipped" or the file's name.
+    entry : Entry
+        Of the overlay.
+    time, energy : Estimate, Estimate or None
+        Log factors and covariance, in the order of `TIME_PRICES` and `ENERGY_PRICES`.
+    spread, energy_spread : mapping of str to float
+        How far apart prices lie by level, where it was learnt: `calibration.fitting.prior.Spread`.
+    operators : mapping of str to float
+        What rows of the library tell of each operator: `intervals.left_untold`.
+    kinds : tuple of str
+        Of the measurements it was learnt from.
+    """
+
+    origin: str
+    entry: Entry
+    time: Estimate
+    energy: Estimate | None
+    spread: Mapping[str, float]
+    energy_spread: Mapping[str, float]
+    operators: Mapping[str, float]
+    kinds: tuple[str, ...] = ()
+
+    @property
+    def description(self) -> str:
+        """What it is, for a report's header."""
+        if "simulated" not in self.kinds:
+            return self._describe()
+        others = " and ".join(kind for kind in self.kinds if kind != "simulated")
+        return f"{self._describe()}; simulated: of an emulated board" + (
+            f" and {others}" if others else ", not of hardware")
+
+    def _describe(self) -> str:
+        entry, rows = self.entry, self.entry.time.rows
+        if entry.runtime == STRANGER_RUNTIME:
+            return (f"{self.origin} overlay of the spread between libraries, for one nobody "
+                    f"measured, on {entry.board or 'a board nobody measured'}")
+        if entry.board is not None and rows:
+            return (f"{self.origin} overlay of {entry.board}, {entry.runtime}, learnt from {rows} "
+                    f"row{'' if rows == 1 else 's'}")
+        if entry.board is not None and entry.time.residuals:
+            return (f"{self.origin} overlay of {entry.board}, {entry.runtime}: prices of other "
+                    "releases and boards, corrected by micro-benchmarks ("
+                    + ", ".join(entry.time.residuals) + ")")
+        if entry.board is not None:
+            return (f"{self.origin} overlay of {entry.board}; {entry.runtime} itself was not "
+                    "measured there, taken from other releases and boards")
+        known = f"boards with {entry.core}" if entry.core else "boards of other cores"
+        return (f"{self.origin} overlay for a board nobody measured, from "
+                f"{known} under {entry.runtime or 'the same library'}")
+
+
+def choose_calibration(deployment: Deployment, wanted: str = AUTO, *,
+                       runtime: str | None = None) -> Calibration | None:
+    """Return the learnt prices for a deployment.
+
+    Parameters
+    ----------
+    deployment : Deployment
+        Whose board and runtime are looked up.
+    wanted : str
+        "auto": shipped overlays; "none": stated prices; else an overlay file.
+    runtime : str, optional
+        What was measured, where the deployment's runtime only stands in for it.
+
+    Returns
+    -------
+    Calibration or None
+        None for "none", and for "auto" when nothing shipped matches; a library nobody measured
+        takes prices from the spread between libraries.
+
+    Raises
+    ------
+    FitError
+        When a file is refused.
+    UsageError
+        When a file has no entry for this board and runtime, or other prices.
+    """
+    if wanted == NONE or deployment.target.offloads:
+        return None
+    runtime = runtime or deployment.runtime.identity
+    if wanted == AUTO:
+        return (shipped_calibration(deployment.board, runtime)
+                or _stranger_calibration(deployment))
+    overlay, board = read_overlay(Path(wanted)), deployment.board
+    entry = find_entry(overlay, board=board.name, core=board.core.model, runtime=runtime)
+    if entry is None:
+        raise UsageError(f"{wanted}: no entry for {runtime} on {board.name} ({board.core.model}); "
+                         "it has: " + "; ".join(
+            f"{one.runtime} on {one.board or 'any board'} ({one.core or 'any core'})"
+            for one in overlay.entries[:6]))
+    if (overlay.time_prices, overlay.energy_prices) != (TIME_PRICES, ENERGY_PRICES):
+        raise UsageError(f"{wanted}: made for other prices ({', '.join(overlay.time_prices)}); "
+                         "calibrate again")
+    return _take(overlay, entry, Path(wanted).name)
+
+
+def shipped_calibration(board: Board, runtime: str) -> Calibration | None:
+    """Return what is shipped for a runtime on a board, or for boards like it; None without."""
+    cell = locate(board.name, board.core.model, runtime)
+    overlay = read_shipped(cell.library, cell.board)
+    entry = None if overlay is None else find_entry(
+        overlay, board=cell.board, core=cell.core, runtime=runtime)
+    return None if overlay is None or entry is None else _take(overlay, entry, "shipped")
+
+
+def _stranger_calibration(deployment: Deployment) -> Calibration | None:
+    """Return prices drawn from the spread between libraries, for one nobody measured.
+
+    None for our own firmware, whose machine code is read, and where most layers compute in float:
+    only libraries of integers were measured.
+    """
+    board = deployment.board
+    if deployment.runtime.is_compiled or computes_float(deployment.graph):
+        return None
+    overlay = read_shipped("", board.name)
+    entry = None if overlay is None else find_entry(
+        overlay, board=board.name, core=board.core.model, runtime=STRANGER_RUNTIME)
+    return None if overlay is None or entry is None else _take(overlay, entry, "shipped")
+
+
+def _take(overlay: Overlay, entry: Entry, origin: str) -> Calibration:
+    energy = entry.energy
+    return Calibration(
+        origin=origin, entry=entry, time=entry.time.estimate(overlay.time_prices),
+        energy=None if energy is None else energy.estimate(overlay.energy_prices),
+        spread=overlay.spread, energy_spread=overlay.energy_spread,
+        operators=overlay.operators, kinds=overlay.data.kinds)
