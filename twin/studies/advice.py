@@ -368,6 +368,7 @@ def _gain(before: Prediction, after: Prediction) -> Interval | None:
 def _rests_on(row: Row) -> str:
     """Say what stands behind a row's intervals."""
     if not row.basis:
-        return "stated prices, without an interval"
+        return ("stated prices, without an interval" if row.time is None else
+                "stated rates of the accelerator; intervals by families of networks left out")
     kind = BASES[cast(Basis, row.basis)].replace("{} ", "").split(": ")[-1]
     return f"{row.basis}: {kind}; {row.calibration}"

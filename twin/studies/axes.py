@@ -62,7 +62,7 @@ class Span:
 
     def at(self, share: float) -> str:
         """Return the value at a share of the way, 0 to 1, as text."""
-        return f"{self.low + share * (self.high - self.low):.10g}{self.unit}"
+        return f"{self.low + share * (self.high - self.low):.6g}{self.unit}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

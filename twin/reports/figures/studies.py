@@ -38,6 +38,9 @@ AXES = {"time_us": ("time of an inference, ms", 1e-3), "energy_uj": ("energy, mJ
         "price_usd": ("price, USD", 1.0)}
 """What an axis of a quantity says, and its factor."""
 
+MOST_CELLS = 24
+"""Values of an axis of a heat map; one with more is not drawn as cells."""
+
 MOST_LINES = 500
 """Lines of parallel coordinates; beyond, the best rows are drawn."""
 
@@ -66,7 +69,7 @@ def write_study_pictures(table: Table, target: str | Path) -> tuple[Path, ...]:
         "pareto": draw_front_figure, "parallel": draw_parallel_figure}
     written = [save_figure(draw(table), folder / f"{name}.png")
                for name, draw in pictures.items()]
-    if len(list_varied(table)) > 1:
+    if len(_list_short(table)) > 1:
         written.append(save_figure(draw_heat_figure(table), folder / "heat.png"))
     return tuple(written)
 
@@ -75,6 +78,12 @@ def list_varied(table: Table) -> list[str]:
     """Return the axes of which predicted rows have several values, as far as they differ."""
     return [axis for axis in table.axes
             if len({dict(row.inputs).get(axis) for row in table.predicted}) > 1]
+
+
+def _list_short(table: Table) -> list[str]:
+    """Return the axes that vary over few values."""
+    return [axis for axis in list_varied(table) if len(
+        {dict(row.inputs).get(axis) for row in table.predicted}) <= MOST_CELLS]
 
 
 def draw_front_figure(table: Table) -> Figure:
@@ -159,10 +168,11 @@ def draw_parallel_figure(table: Table) -> Figure:
         axes = figure.subplots()
         places = [_place(rows, name) for name in uprights]
         for number, row in enumerate(rows):
-            colour = BLUE if row.met and row.front else SKY if row.met else LIGHT_GREY
-            axes.plot(range(len(uprights)), [place[number] for place, _ in places], color=colour,
-                      linewidth=1.2 if row.met and row.front else 0.7,
-                      zorder=3 if row.met and row.front else 2 if row.met else 1)
+            best = row.front in ("certain", "front")
+            axes.plot(range(len(uprights)), [place[number] for place, _ in places],
+                      color=BLUE if best else SKY if row.met else LIGHT_GREY,
+                      linewidth=(1.2 if best else 0.7) * min(1.0, 60 / len(rows))**0.5,
+                      zorder=3 if best else 2 if row.met else 1)
         for across, (_, ticks) in enumerate(places):
             axes.axvline(across, color=DARK_GREY, linewidth=0.8)
             for height, text in ticks:
@@ -192,8 +202,9 @@ def _place(rows: Sequence[Row], name: str) -> tuple[list[float], list[tuple[floa
     words = [PurePath(dict(row.inputs).get(name, "")).name for row in rows]
     order = sort_values(words)
     step = max(len(order) - 1, 1)
+    every = 1 if len(order) <= MOST_CELLS else max(step // 4, 1)
     return ([order.index(word) / step for word in words],
-            [(place / step, word) for place, word in enumerate(order)])
+            [(place / step, word) for place, word in enumerate(order) if place % every == 0])
 
 
 def draw_heat_figure(table: Table, quantity: str | None = None) -> Figure:
@@ -202,7 +213,7 @@ def draw_heat_figure(table: Table, quantity: str | None = None) -> Figure:
     A cell holds the least of all rows there; a cross: nothing there meets the limits.
     """
     quantity = quantity or table.objectives[0]
-    axes_by_size = sorted(list_varied(table), key=lambda axis: -len(
+    axes_by_size = sorted(_list_short(table), key=lambda axis: -len(
         {dict(row.inputs).get(axis) for row in table.predicted}))
     if len(axes_by_size) < 2:
         raise UsageError("a heat map needs two axes with several values")

@@ -26,7 +26,7 @@ def advice_report(advice: Advice) -> RenderableType:
         parts += [Text(""), _change_table(shown)]
         notes = ["x: after over before, with the 90 % interval of the time; shared errors cancel",
                  *dict.fromkeys(f"costs: {one.costs}" for one in shown if one.costs),
-                 *dict.fromkeys(f"rests on {one.rests_on}" for one in shown if one.rests_on)]
+                 f"the first rests on {shown[0].rests_on}"]
         parts += [Text(""), *(Text(note, style="dim") for note in notes)]
     if advice.refused:
         parts.append(Text(f"{len(advice.refused)} more changes cannot be: --json says why",
@@ -54,7 +54,7 @@ def say_best(advice: Advice) -> str:
         kind = "pair" if len(best.settings) > 1 else "change"
         return (f"cheapest {kind} that meets {'them' if not advice.met else 'them more surely'}: "
                 f"{best.words} ({best.effort}): {describe_figures(advice, best)}"
-                f"{_chance(best)}{f'; {best.costs}' if best.costs else ''}")
+                f"{_chance(best)}{f'; {best.costs}' if best.costs else ''}{_say_surer(advice)}")
     if advice.met:
         return "no change is needed"
     if advice.nearest is None:
@@ -62,6 +62,16 @@ def say_best(advice: Advice) -> str:
     near = advice.nearest
     return (f"nothing that was tried meets them; nearest: {near.words} ({near.effort}): "
             f"{describe_figures(advice, near)}{_chance(near)}")
+
+
+def _say_surer(advice: Advice) -> str:
+    """Name the surest pair where the best change is less sure than it."""
+    surest = max((one for one in advice.pairs if one.row.met and one.row.probability),
+                 key=lambda one: one.row.probability or 0.0, default=None)
+    chance = None if advice.best is None else advice.best.row.probability
+    if surest is None or chance is None or (surest.row.probability or 0.0) < chance + 0.01:
+        return ""
+    return f"; surer: {surest.words} ({surest.effort}){_chance(surest)}"
 
 
 def say_suggestion(change: Change) -> str:

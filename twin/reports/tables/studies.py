@@ -28,7 +28,7 @@ MARKS = {"certain": "**", "front": "*", "possible": "?"}
 
 LEGEND = {
     "**": "** on the Pareto front whatever in the intervals is true",
-    "*": "* by the predictions", "?": "? perhaps, by the intervals"}
+    "*": "* on it by the predictions", "?": "? perhaps on it, by the intervals"}
 
 SHOWN = 40
 """Rows shown unless another number is asked for."""
@@ -60,7 +60,10 @@ def sweep_report(table: Table, console: Console, shown: int = SHOWN) -> Renderab
         notes = [text for mark, text in LEGEND.items() if mark in {_mark(row) for row in cut}]
         if notes:
             over = ", ".join(WORDS[name] for name in table.objectives)
-            notes = [f"{'; '.join(notes)}; of each network, over {over}"]
+            told = "; ".join(notes)
+            if "front" not in told:
+                told = told.replace("on it", "on the Pareto front", 1)
+            notes = [f"{told}; of each network, over {over}"]
         if any(row.violations for row in cut):
             notes.append("! above its limit, or not known")
         if len(cut) < len(ranked):
@@ -154,7 +157,7 @@ def describe_row(row: Row) -> str:
         told.append(f"meets with {format_chance(row.probability)}")
     more = "".join(f", {name} {value}" for name, value in row.inputs
                    if name not in ("model", "board", "runtime", "clock")
-                   and not name.startswith("network."))
+                   and not name.startswith("network.") and not name.endswith(".frequency_hz"))
     return f"{row.board}, {row.runtime}{clock}{more}: {', '.join(told)}"
 
 
@@ -209,7 +212,7 @@ def list_columns(rows: Sequence[Row], table: Table, *, wide: bool) -> list[Colum
     named: list[Column] = [
         ("model", False, lambda row: shorten(row.model)), ("board", False, lambda row: row.board),
         ("runtime", False, lambda row: row.runtime),
-        ("MHz", True, lambda row: f"{(row.clock_hz or 0) / 1e6:g}"),
+        ("MHz", True, lambda row: f"{(row.clock_hz or 0) / 1e6:.4g}"),
         ("scale", False, lambda row: row.voltage_scale)]
     columns += [column for column in named if differs(column[2])]
     axes = [axis for axis in dict.fromkeys(name for row in rows for name, _ in row.inputs)
