@@ -55,6 +55,7 @@ if TYPE_CHECKING:
     from twin.verbs.select import select
     from twin.verbs.sweep import sweep
     from twin.verbs.transform import list_transformations, transform
+    from twin.verbs.tune import tune
     from twin.verbs.whatif import what_if
 
 _HOMES = {
@@ -95,6 +96,7 @@ _HOMES = {
     "twin.verbs.sweep": ("sweep",),
     "twin.verbs.scenario": ("list_scenarios", "run_scenario"),
     "twin.verbs.transform": ("list_transformations", "transform"),
+    "twin.verbs.tune": ("tune",),
     "twin.verbs.whatif": ("what_if",),
 }
 """Where each name is; a module is imported when one of its names is first used."""
@@ -112,7 +114,8 @@ __all__ = [
     "list_transformations", "list_virtual_boards",
     "measure", "measure_plan", "new_board", "plan", "port", "predict", "predict_compiled",
     "predict_many", "read_model", "run_firmware", "run_scenario", "select", "show_board",
-    "show_runtime", "sweep", "to_document", "transform", "what_if"]
+    "show_runtime", "sweep", "to_document", "transform", "tune",
+    "what_if"]
 
 
 def __getattr__(name: str) -> Any:

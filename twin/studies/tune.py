@@ -1,0 +1,175 @@
+"""Tiles and levels of our own kernels: chosen by prediction, judged on a virtual board."""
+
+from __future__ import annotations
+
+import itertools
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from hwmodels.board.facts import Board
+from twin.deployment.deployment import Deployment, deploy
+from twin.deployment.kernels import TILES
+from twin.errors import FirmwareError, UsageError
+from twin.image.compile.build import build_firmware
+from twin.image.compile.ports import load_port
+from twin.image.compile.verification import BoardRun, open_board, random_input, run_on_board
+from twin.learning.calibrated import predict_calibrated
+from twin.network.graph import Graph
+
+APART = 0.01
+"""Layers whose candidates differ by less than that share are not judged."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidate:
+    """One way to build the firmware.
+
+    Parameters
+    ----------
+    tile : int
+        Windows its convolution copies at a time.
+    level : str
+        Compiler and level: "O2".
+    cycles : float
+        Predicted, of one inference.
+    layer_cycles : tuple of float
+        Predicted, by layer.
+    ram_bytes : int
+        Peak RAM.
+    run : BoardRun or None
+        What the virtual board counted; None: it was not among the best few.
+    """
+
+    tile: int
+    level: str
+    cycles: float
+    layer_cycles: tuple[float, ...]
+    ram_bytes: int
+    run: BoardRun | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tuning:
+    """All candidates, best predicted first, and what the best few came to.
+
+    Parameters
+    ----------
+    deployment : Deployment
+        As it was before.
+    virtual : str
+        Where they ran.
+    candidates : tuple of Candidate
+        By rising prediction; those that were run have a `run`.
+    """
+
+    deployment: Deployment
+    virtual: str
+    candidates: tuple[Candidate, ...]
+
+    @property
+    def measured(self) -> tuple[Candidate, ...]:
+        """Those that were run, best measured first."""
+        return tuple(sorted((one for one in self.candidates if one.run is not None),
+                            key=lambda one: one.run.total if one.run else 0.0))
+
+    @property
+    def kept(self) -> Candidate:
+        """The best measured."""
+        return self.measured[0]
+
+    @property
+    def best_was_best(self) -> bool:
+        """Whether the best predicted is the best measured."""
+        return self.kept is self.candidates[0]
+
+    @property
+    def pairs(self) -> tuple[int, int]:
+        """Pairs of those that were run which prediction ordered as measurement did, and all."""
+        runs = [one for one in self.candidates if one.run is not None]
+        ordered = [(one.run.total <= other.run.total) for one, other in
+                   itertools.combinations(runs, 2) if one.run and other.run]
+        return sum(ordered), len(ordered)
+
+    @property
+    def layers(self) -> tuple[int, int]:
+        """Layers whose best predicted build was their best measured, and all that were judged.
+
+        Notes
+        -----
+        A layer is judged where its counts differ by more than `APART` between builds; a build as
+        near to the best counts as it.
+        """
+        right = judged = 0
+        runs = [one for one in self.candidates if one.run is not None]
+        for position, layer in enumerate(runs[0].run.layers if runs and runs[0].run else ()):
+            counts = [one.run.layers[position].count for one in runs if one.run]
+            if max(counts) <= min(counts) * (1 + APART):
+                continue
+            judged += 1
+            chosen = min(range(len(runs)), key=lambda i: runs[i].layer_cycles[layer.index])
+            right += counts[chosen] <= min(counts) * (1 + APART)
+        return right, judged
+
+
+def tune(model: str | Graph, board: str | Board, *, virtual: str, tiles: Sequence[int] = (),
+         levels: Sequence[str] = ("O2",), best: int = 3) -> Tuning:
+    """Predict every tile and level, build and run the best few, and keep the best measured.
+
+    Parameters
+    ----------
+    model, board
+        As `deploy` takes them.
+    virtual : str
+        A virtual board with the board's core.
+    tiles : sequence of int
+        Windows at a time; by default 1 to 16.
+    levels : sequence of str
+        Of the runtime firmware: "O2", "Os", "clang-O2".
+    best : int
+        How many are built and run.
+
+    Raises
+    ------
+    UsageError
+        For no candidate, or a tile that cannot be.
+    FirmwareError
+        When a build computes other bits than the arithmetic.
+    """
+    tiles = tuple(tiles) or (1, 2, 4, 8, 16)
+    for tile in tiles:
+        if str(tile) not in TILES:
+            raise UsageError(f"tile {tile}; accepted: {', '.join(TILES)}")
+    if best < 1 or not levels:
+        raise UsageError("tune: accepted: one level or more, and one build or more to run")
+    base = deploy(model, board, runtime=f"firmware@{levels[0]}")
+    found = sorted((_predict(base, tile, level) for level in levels for tile in tiles),
+                   key=lambda one: one.cycles)
+    ran = tuple(replace(one, run=_run(base, one, virtual)) if place < best else one
+                for place, one in enumerate(found))
+    return Tuning(deployment=base, virtual=virtual, candidates=ran)
+
+
+def _predict(base: Deployment, tile: int, level: str) -> Candidate:
+    changed = base.replace({"runtime": f"firmware@{level}", "kernels.tile": str(tile)})
+    prediction = predict_calibrated(changed, temperature="warm", calibration="none")
+    clock = base.board.core.clock
+    return Candidate(
+        tile=tile, level=level, cycles=float(prediction.cycles), ram_bytes=changed.ram_bytes,
+        layer_cycles=tuple(layer.bill.cycles(clock) for layer in prediction.layers))
+
+
+def _run(base: Deployment, candidate: Candidate, virtual: str) -> BoardRun:
+    compiler, _, level = candidate.level.rpartition("-")
+    with tempfile.TemporaryDirectory(prefix="tune-") as folder:
+        built = build_firmware(base.graph, load_port(virtual), Path(folder),
+                               compiler=compiler or None, optimisation=f"-{level}",
+                               tile=candidate.tile)
+        with open_board(virtual, built.image, virtual=True, board=base.board) as (session, scales):
+            run = run_on_board(session, base.graph, random_input(base.graph), runs=1,
+                               scales=scales)
+    if not run.is_right:
+        raise FirmwareError(f"tile {candidate.tile} at {candidate.level}: a layer is not what "
+                            "arithmetic says")
+    return run
