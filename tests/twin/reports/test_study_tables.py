@@ -93,3 +93,11 @@ def test_a_heat_map_needs_two_axes(tmp_path) -> None:
     assert sort_values(["100MHz", "20MHz"]) == ["20MHz", "100MHz"]
     with pytest.raises(UsageError, match="two axes"):
         draw_heat_figure(TABLE)
+
+
+def test_what_varies_has_a_column_though_the_rows_shown_are_alike() -> None:
+    console = Console(width=120, record=True, file=open("/dev/null", "w"))  # noqa: SIM115
+    console.print(sweep_report(TABLE, console, shown=1))
+    text = console.export_text()
+    assert "2 more rows: --rows 0 shows all" in text
+    assert any(line.startswith("** nucleo_u575zi_q") for line in text.splitlines())

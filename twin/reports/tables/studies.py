@@ -206,7 +206,7 @@ def fit_widths(list_them: Callable[[bool], list[Column]], rows: Sequence[Row], c
 def list_columns(rows: Sequence[Row], table: Table, *, wide: bool) -> list[Column]:
     """Return the columns in which rows differ, and their figures."""
     def differs(cell: Callable[[Row], object]) -> bool:
-        return len({cell(row) for row in rows}) > 1 or len(rows) == 1
+        return len({cell(row) for row in table.predicted}) > 1 or len(table.predicted) == 1
 
     columns: list[Column] = [("", False, _mark)]
     named: list[Column] = [
