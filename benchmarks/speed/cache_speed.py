@@ -123,7 +123,8 @@ def time_start() -> None:
     """First call after installation, and process start with cached code."""
     with tempfile.TemporaryDirectory() as empty:
         times = {}
-        for name, code in (("compiling", START), ("cached", START), ("numba alone", "import numba"),
+        for name, code in (("compiling", START), ("cached", START),
+                           ("llvmlite alone", "import llvmlite.binding"),
                            ("numpy alone", "import numpy")):
             before = os.times()
             subprocess.run([sys.executable, "-c", code], check=True,
