@@ -163,7 +163,7 @@ def select_hardware(space: Space, limits: Limits, deployer: Deployer | None = No
     for rows in groups.values():
         best = min(rows, key=_order)
         advice = None
-        if advise and limits and not best.failure and not best.met:
+        if advise and not best.failure and {*best.violations} - {"price_usd"}:
             try:
                 advice = give_advice(deployer.deploy(points[id(best)]), limits, deployer,
                                      efforts=("setting", "rebuild"), pairs=False)
