@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -132,6 +132,9 @@ def read_variation(vary: Mapping[str, ArrayLike]) -> Variation:
         For sequences of different length, a learnt price that is none, or a factor that is not
         above zero.
     """
+    if not isinstance(vary, Mapping):
+        raise UsageError(f"vary: {type(vary).__name__}; accepted: a mapping of paths to values, "
+                         'such as {"clocks.cpu.frequency_hz": [80e6, 120e6]}')
     columns = {name: _column(name, values) for name, values in vary.items()}
     lengths = {name: len(values) for name, values in columns.items()
                if not isinstance(values, _Same)}
@@ -160,6 +163,9 @@ class _Same:
 
 
 def _column(name: str, values: Any) -> Sequence[Any] | _Same:
+    if isinstance(values, Iterator):
+        raise UsageError(f"vary {name}: {type(values).__name__}; accepted: a list or an array, or "
+                         "a single value")
     if isinstance(values, (str, bytes)) or not np.ndim(values):
         return _Same(values)
     column = values.tolist() if isinstance(values, np.ndarray) else list(values)

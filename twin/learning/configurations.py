@@ -123,8 +123,12 @@ def _cut(base: Deployment, settings: dict[str, Any], clock: str, values: Floats,
         one = make(first)
         if isinstance(one, TwinError):
             said = format_frequency(float(hertz[first]))
-            yield from (Failure(row=int(rows[place]), error=type(one)(str(one).replace(
-                said, format_frequency(float(values[place])), 1))) for place in inside.tolist())
+            for place in inside.tolist():
+                own = type(one)(str(one).replace(
+                    said, format_frequency(float(values[place])), 1)) if said in str(one) \
+                    else make(int(where[place]))
+                assert isinstance(own, TwinError)
+                yield Failure(row=int(rows[place]), error=own)
             continue
         spread = spread_clock(one, match[1], values[inside])
         core = spread[one.core.clock]

@@ -61,6 +61,10 @@ def test_what_cannot_be_is_a_row_where_it_is_kept(kws) -> None:
     vary = {"clocks.cpu.frequency_hz": [80e6, 500e6, "40MHz"]}
     with pytest.raises(twin.TwinError, match="500 MHz is above"):
         twin.predict_many(kws, vary=vary)
+    odd = twin.predict_many(kws, errors="keep", vary={
+        "clocks.cpu.frequency_hz": [-5.0, -7.0, 80e6, 130e6, 140e6]})
+    assert [str(one.error).split(": ")[1].split(" is")[0] for one in odd.failures] == [
+        "-5.0", "-7.0", "130 MHz", "140 MHz"]
     batch = twin.predict_many(kws, vary=vary, errors="keep")
     assert [one.row for one in batch.failures] == [1]
     assert np.isnan(batch.time_us).tolist() == [False, True, False]
@@ -74,6 +78,8 @@ def test_what_cannot_be_is_a_row_where_it_is_kept(kws) -> None:
     ({"learnt.time.memory": [1.0, 2.0], "learnt.time.call": [1.0, 2.0, 3.0]},
      "2 values where others have 3"),
     ({"clocks.cpu.frequency_hz": []}, "no values"),
+    ({"clocks.cpu.frequency_hz": iter([1, 2])}, "accepted: a list or an array"),
+    ([80e6], "accepted: a mapping of paths to values"),
 ])
 def test_a_variation_that_means_nothing_is_refused(kws, vary, said) -> None:
     with pytest.raises(UsageError, match=said):
