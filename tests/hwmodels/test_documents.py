@@ -86,7 +86,8 @@ def test_whatif_words_that_are_no_yaml_are_refused_by_the_board():
 
 def test_nobody_else_parses_or_reads_text_of_a_user():
     homes = {"hwmodels/files.py"}
-    sealed = {("hwmodels/kernels/compiled.py", "pickle", "loads")}  # what this user kept, by a key
+    sealed = {("hwmodels/kernels/compiled.py", "pickle", "loads"),  # what this user kept, by a key
+              ("hwmodels/kept.py", "json", "loads")}
     parsers = {("yaml", "load"), ("yaml", "safe_load"), ("yaml", "load_all"),
                ("yaml", "safe_load_all"), ("yaml", "unsafe_load"), ("json", "load"),
                ("json", "loads"), ("pickle", "load"), ("pickle", "loads")}

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from calibration.fitting.intervals import Interval
 from hwmodels.errors import extra_missing
+from hwmodels.files import DocumentError, parse_json
 from twin.errors import UsageError
 from twin.studies.limits import Limits, probability_of_all
 
@@ -316,12 +317,13 @@ def read_table(path: str | Path) -> Table:
 
             found = parquet.read_table(path)
         rows = tuple(map(read_row, found.to_pylist()))
-    except (OSError, arrow.ArrowException, KeyError) as error:
+        head = parse_json((found.schema.metadata or {}).get(b"twin", b"{}").decode())
+        return Table(rows=rows, limits=Limits(**head.get("limits", {})),
+                     objectives=tuple(head.get("objectives", ("time_us", "energy_uj"))),
+                     axes=tuple(head.get("axes", ())))
+    except (OSError, arrow.ArrowException, KeyError, ValueError, TypeError, AttributeError,
+            DocumentError) as error:
         raise UsageError(f"{path}: is no table of a study: {error}") from error
-    head = json.loads((found.schema.metadata or {}).get(b"twin", b"{}"))
-    return Table(rows=rows, limits=Limits(**head.get("limits", {})),
-                 objectives=tuple(head.get("objectives", ("time_us", "energy_uj"))),
-                 axes=tuple(head.get("axes", ())))
 
 
 def check_file(path: str | Path) -> str:
