@@ -19,6 +19,9 @@ RUN_S = 600.0
 Blocks = dict[tuple[int, int], int]
 """How often each block ran, by its address and size in bytes."""
 
+Rows = dict[tuple[int, int], tuple[int, int, int]]
+"""Blocks as `EmulatorState.blocks` returns them."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class LayerRecord:
@@ -36,12 +39,18 @@ class LayerRecord:
         none.
     blocks : dict
         Times each block ran.
+    taken : dict
+        Times each block followed itself or was left by a branch: its last branch was taken.
+    stalls : tuple of int
+        Waits for data and for code, in 1/64 cycle of the planted costs.
     """
 
     index: int
     totals: Totals
     accesses: np.ndarray
     blocks: Blocks
+    taken: Blocks
+    stalls: tuple[int, int]
 
 
 def record_inference(name: str, image: str | Path, data: bytes, *, costs: Costs | None = None,
@@ -81,16 +90,27 @@ def record_inference(name: str, image: str | Path, data: bytes, *, costs: Costs 
         board.start_recording()
         session.run(1, 1, timeout_s=RUN_S, expected_s=RUN_S)
         readings, trace = board.stop_recording()
-        kept = board.recorder.blocks
+        kept, waits = board.recorder.blocks, board.recorder.stalls
         session.stop()
     spans = layer_spans(readings)
     records = []
     for place, (index, totals) in enumerate(zip(layers, spans, strict=True)):
         first, last = 1 + 2 * place, 2 + 2 * place
         records.append(LayerRecord(
-            index=index, totals=totals, blocks=_difference(kept[first], kept[last]),
+            index=index, totals=totals,
+            blocks=_difference(_runs(kept[first]), _runs(kept[last])),
+            taken=_difference(_branches(kept[first]), _branches(kept[last])),
+            stalls=(waits[last][0] - waits[first][0], waits[last][1] - waits[first][1]),
             accesses=trace[readings[first].accesses:readings[last].accesses]))
     return tuple(records)
+
+
+def _runs(rows: Rows) -> Blocks:
+    return {key: row[0] for key, row in rows.items()}
+
+
+def _branches(rows: Rows) -> Blocks:
+    return {key: row[1] + row[2] for key, row in rows.items()}
 
 
 def _difference(before: Blocks, after: Blocks) -> Blocks:

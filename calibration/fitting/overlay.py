@@ -9,7 +9,7 @@ was learnt from and the counts they were priced with, so that a stale one is not
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -177,6 +177,10 @@ class BandModel:
                     count=self.count)
 
 
+STRAINED = 2.5
+"""Stated standard deviations from which a learnt price is not believed to be one: assumed."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Learnt:
     """Factors on stated prices, in the order of the overlay's names.
@@ -213,6 +217,15 @@ class Learnt:
                              f"{count} prior_sd")
         if np.linalg.eigvalsh(self.matrix()).min() < -1e-6:
             raise ValueError("covariance is not one: it has a negative variance")
+
+    def strained(self, names: Sequence[str]) -> tuple[str, ...]:
+        """Return the prices learnt further from what is stated than `STRAINED` deviations.
+
+        Such a price stands for something no price counts: it makes totals right, and is no
+        finding about what it is named after.
+        """
+        return tuple(name for name, log, sd in zip(names, self.log, self.prior_sd, strict=True)
+                     if abs(log) > STRAINED * sd)
 
     def matrix(self) -> np.ndarray:
         """Return the covariance, shape (names, names)."""

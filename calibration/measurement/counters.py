@@ -40,6 +40,7 @@ ALIASES: Mapping[str, tuple[str, ...]] = {
     "vector_instructions": ("arm_pmu_mve_inst_retired", "mve_inst"),
     "refill_cycles": ("refill_cycles",),
     "memory_cycles": ("memory_cycles",),
+    "work_cycles": ("work_cycles",),
     "macs": ("macs",),
     "bytes": ("bytes_moved",),
     "energy_uj": ("energy", "block_package_energy"),
@@ -177,6 +178,7 @@ RATIOS = (
     ("frontend_stall_share", "frontend_stalls", "cycles", ""),
     ("backend_stall_share", "backend_stalls", "cycles", ""),
     ("memory_share", "memory_cycles", "cycles", ""),
+    ("work_share", "work_cycles", "cycles", ""),
     ("branch_share", "branches", "instructions", ""),
     ("vector_share", "vector_instructions", "instructions", ""),
     ("energy_per_mac", "energy_uj", "macs", "pJ/MAC"),
@@ -263,7 +265,12 @@ def classify(metrics: Mapping[str, Metric], overhead_share: float | None = None)
         if metric is not None and metric.value >= threshold:
             return Bottleneck(kind=kind, severity=min(metric.value, 1.0), origin=metric.origin,
                               evidence=f"{metric.value:.1%} {text}, >= {threshold:.0%}")
-    used = metrics.get("ipc_of_limit")
+    used, work = metrics.get("ipc_of_limit"), metrics.get("work_share")
+    if used is not None and work is not None and COMPUTE_SHARE <= work.value <= MOST_SHARE:
+        return Bottleneck(kind="compute", severity=min(work.value, 1.0), origin=work.origin,
+                          evidence=f"{work.value:.1%} of cycles are the core's own work, beats of "
+                                   f"vectors and latencies with it, >= {COMPUTE_SHARE:.0%}; "
+                                   f"{used.value:.1%} of issue slots used")
     if used is not None:
         return Bottleneck(kind="stalled", severity=1 - min(used.value, 1.0), origin=used.origin,
                           evidence=f"{used.value:.1%} of issue slots used, < {COMPUTE_SHARE:.0%}; "

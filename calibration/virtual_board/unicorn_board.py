@@ -85,10 +85,14 @@ class Totals:
 
 @dataclass(slots=True)
 class Recorder:
-    """Totals and block counts at every reading of the cycle counter, while it is on."""
+    """What was counted at every reading of the cycle counter, while it is on.
+
+    Blocks as `EmulatorState.blocks` returns them; stalls of data and of code in 1/64 cycle.
+    """
 
     readings: list[Totals] = field(default_factory=list)
-    blocks: list[dict[tuple[int, int], int]] = field(default_factory=list)
+    blocks: list[dict[tuple[int, int], tuple[int, int, int]]] = field(default_factory=list)
+    stalls: list[tuple[int, int]] = field(default_factory=list)
     on: bool = False
 
 
@@ -184,8 +188,8 @@ class UnicornBoard:
             totals = self.totals()
             if self.recorder.on:
                 self.recorder.readings.append(totals)
-                self.recorder.blocks.append({key: row[0] for key, row in
-                                             self.state.blocks().items()})
+                self.recorder.blocks.append(self.state.blocks())
+                self.recorder.stalls.append((self.state.stall, self.state.fetch_stall))
             return int(totals.cycles) & 0xFFFFFFFF
         if DWT_EVENTS <= offset < DWT_EVENTS + 20:
             return self.dwt_events()[(offset - DWT_EVENTS) // 4] & 0xFF

@@ -8,9 +8,9 @@ from typing import Any
 
 from hwmodels.files import read_json
 from hwmodels.quantities import Cell
-from twin.attribution.diagnosis import Diagnosis, explain_rows
 from twin.attribution.difference import Account, Difference, Line, Row
 from twin.attribution.epochs import EpochReport, Figure
+from twin.attribution.finding import Diagnosis, explain_rows
 from twin.attribution.idealisation import Split
 from twin.attribution.side import Side
 from twin.attribution.views import PublishedView, View, WhatIf
@@ -129,7 +129,9 @@ def diagnosis_document(diagnosis: Diagnosis) -> dict[str, Any]:
     return {
         "schema": DIAGNOSIS_SCHEMA, "kind": "diagnosis", "quantity": diagnosis.quantity,
         "layers": list(diagnosis.layers), "verdict": verdict.fault.name,
-        "verdict_kind": verdict.fault.kind, "kinds": dict(diagnosis.kinds),
+        "verdict_kind": verdict.fault.kind, "remedy": diagnosis.remedy,
+        "ratio": diagnosis.declared_ratio, "repeats_within": diagnosis.repeats,
+        "counters": list(diagnosis.counters), "kinds": dict(diagnosis.kinds),
         "errors": {name: getattr(diagnosis.errors, name) for name in diagnosis.errors.__slots__},
         "observations": list(diagnosis.observations), "indistinct": list(diagnosis.indistinct),
         "faults": [{

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 
@@ -17,6 +18,12 @@ class ErrorModel:
         Of those counts.
     source : str
         Why these.
+    slope : float
+        Per logarithm of multiply-accumulates a cycle, within a family: other kernels have another
+        share of work around their inner loop.
+    effect : float
+        Of the size of a fault's effect, as a share of its logarithm: over all layers, and over
+        those of a family.
     """
 
     common: float
@@ -25,25 +32,59 @@ class ErrorModel:
     instructions: float
     misses: float
     source: str
+    slope: float = 0.0
+    effect: float = 0.15
 
 
-STAND_IN = ErrorModel(common=0.4, family=0.5, layer=0.5, instructions=0.35, misses=0.8,
+STAND_IN = ErrorModel(common=0.4, family=0.5, layer=0.5, instructions=0.35, misses=0.8, effect=0.4,
                       source="another kernel library stands in for what ran")
 
-LIBRARY = ErrorModel(common=0.3, family=0.25, layer=0.1, instructions=0.25, misses=0.5,
-                     source="stated prices, the library's structure known or assumed")
+LIBRARY = ErrorModel(common=0.2, family=0.12, layer=0.04, instructions=0.25, misses=0.5,
+                     effect=0.12, source="unsure prices, the library's structure known or assumed")
 
-BINARY = ErrorModel(common=0.05, family=0.05, layer=0.04, instructions=0.03, misses=0.2,
-                    source="kernels read from the binary")
+BINARY = ErrorModel(common=0.12, family=0.04, layer=0.03, instructions=0.03, misses=0.2,
+                    source="kernels read from the binary, prices of instructions and memories "
+                           "unsure")
 
-HEALTHY = ErrorModel(common=0.01, family=0.01, layer=0.01, instructions=0.01, misses=0.05,
-                     source="a measurement known to be right")
-
-MOVED = ErrorModel(common=0.02, family=0.04, layer=0.03, instructions=0.02, misses=0.5,
+MOVED = ErrorModel(common=0.01, family=0.015, layer=0.006, instructions=0.02, misses=0.5,
                    source="effect of other memories, caches or clocks")
 
-REBUILT = ErrorModel(common=0.2, family=0.35, layer=0.1, instructions=0.25, misses=0.8,
-                     source="effect of other kernels")
+COMPILED = ErrorModel(common=0.03, family=0.05, layer=0.02, instructions=0.05, misses=0.3,
+                      slope=0.03, source="effect of kernels read from their own image")
 
-NOTHING_KNOWN = ErrorModel(common=0.8, family=0.5, layer=0.3, instructions=0.8, misses=1.5,
-                           source="anything may have happened")
+RELINKED = ErrorModel(common=0.0, family=0.005, layer=0.015, instructions=0.01, misses=0.5,
+                      source="effect of code that lies elsewhere")
+
+REBUILT = ErrorModel(common=0.25, family=0.35, layer=0.03, instructions=0.25, misses=0.8,
+                     slope=0.35, source="effect of other kernels")
+
+SLOWED = ErrorModel(common=0.0, family=0.3, layer=0.03, instructions=0.25, misses=0.8,
+                    slope=0.3, source="effect of code that is slower alike")
+
+HEALTHY_SOURCE = "a measurement known to be right"
+REPEATED = 0.004
+"""What two measurements of one set-up may differ by in a layer besides the scatter of their runs:
+assumed."""
+
+NOTHING_KNOWN = (
+    ErrorModel(common=0.06, family=0.05, layer=0.05, instructions=0.05, misses=0.5,
+               source="something small"),
+    ErrorModel(common=0.25, family=0.2, layer=0.2, instructions=0.25, misses=1.0,
+               source="something"),
+    ErrorModel(common=0.8, family=0.5, layer=0.4, instructions=0.8, misses=1.5,
+               source="anything may have happened"))
+"""Sizes of an effect nobody listed."""
+
+PRICE_SD: Mapping[str, float] = {
+    "mac": 0.2, "mac_waste": 0.2, "alu": 0.12, "load_store": 0.25, "branch": 0.4,
+    "issue_stall": 0.5, "instruction_fetch": 0.3, "dcache_refill": 0.3, "write_back": 0.5,
+    "flash_wait": 0.3, "sram_wait": 0.7, "external_memory": 0.5, "kernel_call": 0.7}
+"""How unsure what each cause costs is on a board that was not calibrated: assumed. Timings of one
+core differ by so much between its manual and what is measured, and latencies of memories more."""
+
+HIDING_SD = 0.5
+"""How unsure it is how much of its waits a prefetch hides, as a share of what it may hide:
+assumed."""
+
+OTHER_PRICE_SD = 0.3
+"""Of causes not listed."""

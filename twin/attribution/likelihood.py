@@ -1,4 +1,12 @@
-"""How likely a residual is under a fault: errors of the model and of the fault's own effect."""
+"""How likely a measurement is under a fault: errors of prices, of kernels and of the effect.
+
+    log measured = log predicted under the fault + shares by cause x errors of prices
+                   + errors of the kernels + error of the fault's own effect
+
+Prices of causes are unsure alike in every layer, so an error of one shows as a pattern of its own:
+the shares of that cause. A measurement known to be right has the same errors of prices and of
+kernels; both are weighed together, and what they share cancels.
+"""
 
 from __future__ import annotations
 
@@ -7,61 +15,150 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from twin.attribution.error_model import MOVED, NOTHING_KNOWN, REBUILT, ErrorModel
-from twin.attribution.faults import UNKNOWN, Fault
+from hwmodels.counts import CAUSES
+from twin.attribution.error_model import (
+    MOVED,
+    OTHER_PRICE_SD,
+    PRICE_SD,
+    ErrorModel,
+)
+from twin.attribution.fault_effects import Effect
+from twin.attribution.faults import Fault
 from twin.attribution.marks import Marks
 
 FREEDOM = 10.0
-"""Degrees of freedom of the error: a pattern far off is improbable, not impossible."""
+"""Degrees of freedom of the error of a count: one far off is improbable, not impossible."""
 
-FULL_EFFECT = 0.1
-"""Effects below this, as a logarithm, are predicted better in proportion."""
+LAYER_FREEDOM = 3.0
+"""Degrees of freedom of a layer's own error: one layer may be far off, and tells little then."""
 
-EFFECT_SD, EFFECT_LAYER_SD = 0.2, 0.1
-"""How unsure the size of a fault's effect is, as a share of its logarithm: over all layers and
-over those of a family; on a layer."""
+TURNS = 8
+"""Turns in which the layers that are far off are found."""
+
+FULL_EFFECT, FULL_REBUILD = 0.1, 0.3
+"""Effects below this, as a logarithm, are predicted better in proportion: of memories and clocks,
+and of other kernels."""
+
+EFFECT_LAYER_SD = 0.05
+"""How unsure the size of a fault's effect is on a layer, as a share of its logarithm."""
+
+STEP = 0.5
+"""Sizes that are tried stand for those around them: by so much, as a share."""
+
+LARGE_EFFECT = 0.3
+"""Effects above this, as a logarithm, are no less sure from layer to layer."""
+
+LITTLE_WORK = math.log(1e-2)
+"""A layer of fewer multiply-accumulates a cycle, as a logarithm, does something else."""
+
+LEFT_OVER = 0.2
+"""Of the scatter interrupts make, what is left in the least of a layer's runs."""
+
+_PRICES = np.array([PRICE_SD.get(cause, OTHER_PRICE_SD) for cause in CAUSES])
 
 
-def sum_errors(fault: Fault, effect: np.ndarray, core_share: np.ndarray, families: Sequence[str],
-                errors: ErrorModel, counts: Sequence[float]) -> np.ndarray:
-    """Errors of the model and of the fault's own effect, layers first, then counts."""
-    layers = len(effect)
-    same = np.equal.outer(np.array(families), np.array(families))
-    common = np.concatenate((np.ones(layers), counts))
-    matrix = np.zeros((len(common), len(common)))
-    for part, scale in _errors_of(fault, errors, effect):
-        own = [part.layer] * layers + [part.instructions if share else part.misses
-                                       for share in counts]
-        own[:layers] = [scale * sd for sd in own[:layers]]
-        matrix += (scale * part.common) ** 2 * np.outer(common, common) + np.diag(np.square(own))
-        matrix[:layers, :layers] += (scale * part.family) ** 2 * same
-    matrix[:layers, :layers] += EFFECT_SD**2 * (1 + same) * np.outer(effect, effect)
-    matrix[:layers, :layers] += np.diag((EFFECT_LAYER_SD * effect) ** 2)
-    slower = np.concatenate((core_share, counts))
-    return matrix + fault.slowdown_sd**2 * np.outer(slower, slower)
+def price_errors(first: np.ndarray, second: np.ndarray) -> np.ndarray:
+    """Covariance of layers by what prices they share.
 
+    Parameters
+    ----------
+    first, second : numpy.ndarray
+        Shape (layers, causes): shares of time.
 
-def shift_errors(fault: Fault, marks: Marks, layers: int) -> np.ndarray:
-    """Covariance of the time that drift or interrupts took even in the least of the runs.
-
-    Of the size of the mark they left: where none was seen, they explain nothing.
+    Notes
+    -----
+    d log(sum of share x price) = sum of share x d log(price).
     """
-    seen = max(abs(marks.drift or 0.0) if fault.drifts else 0.0,
-               marks.scatter or 0.0 if fault.scatters else 0.0)
-    return seen**2 * np.ones((layers, layers)) + (0.2 * seen) ** 2 * np.eye(layers)
+    return np.asarray((first * _PRICES**2) @ second.T)
 
 
-def _errors_of(fault: Fault, errors: ErrorModel,
-               effect: np.ndarray) -> tuple[tuple[ErrorModel, float], ...]:
-    """Errors that add up for a fault and their scale: as declared, and of the fault's effect."""
-    if fault.kind == UNKNOWN:
-        return (errors, 1.0), (NOTHING_KNOWN, 1.0)
-    if fault.rebuilds:
-        return (errors, 1.0), (REBUILT, 1.0)
-    if fault.deployment is None:
-        return ((errors, 1.0),)
+def kernel_errors(errors: ErrorModel, families: Sequence[str],
+                  density: np.ndarray | None = None) -> np.ndarray:
+    """Covariance of layers by which kernels they run; a layer's own error is left out."""
+    same = np.equal.outer(np.array(families), np.array(families))
+    matrix = np.asarray(errors.common**2 + errors.family**2 * same)
+    if density is None or not errors.slope:
+        return matrix
+    apart = density - (same @ density) / same.sum(axis=1)
+    return np.asarray(matrix + errors.slope**2 * same * np.outer(apart, apart))
+
+
+def effect_errors(fault: Fault, effect: Effect, moves: Sequence[np.ndarray],
+                  families: Sequence[str], marks: Marks, density: np.ndarray,
+                  errors: ErrorModel) -> tuple[np.ndarray, np.ndarray]:
+    """Covariance of what a fault does to layers, and each layer's own variance.
+
+    Parameters
+    ----------
+    fault, effect
+        The hypothesis and what it does.
+    moves : sequence of numpy.ndarray
+        Shape (layers,) each: logarithm of the change by each fault, one or two.
+    families : sequence of str
+        Of the layers.
+    density : numpy.ndarray
+        Shape (layers,): of multiply-accumulates, as `Effect` has it, as declared.
+    errors : ErrorModel
+        Of what is predicted as declared.
+    marks : Marks
+        Time that a drift took even in the least of the runs is of the size of the mark it left.
+    """
+    same = np.equal.outer(np.array(families), np.array(families))
+    layers = len(families)
+    matrix, own = np.zeros((layers, layers)), np.zeros(layers)
     # What changes nothing is predicted without error: the evidence then leaves it its prior.
-    return (errors, 1.0), (MOVED, min(1.0, float(np.abs(effect).max()) / FULL_EFFECT))
+    largest = [float(np.abs(moved).max()) for moved in moves]
+    known = fault.rebuilds and fault.deployment is not None
+    parts = [] if fault.errors is None else [
+        (fault.errors, min(1.0, max(largest) / FULL_REBUILD) if known else 1.0)]
+    for moved, most in zip(moves, largest, strict=True) if fault.deployment is not None else ():
+        parts.append((MOVED, min(1.0, most / FULL_EFFECT)))
+        matrix += errors.effect**2 * (1 + same) * np.outer(moved, moved)
+        own += (EFFECT_LAYER_SD * np.minimum(np.abs(moved), LARGE_EFFECT)) ** 2
+    for part, scale in parts:
+        matrix += scale**2 * kernel_errors(part, families, density)
+        own += (scale * part.layer) ** 2
+    if fault.slowdown:  # a mathematical library comes compiled: what has no multiplies may stay
+        own += np.where(density < LITTLE_WORK, (fault.slowdown / 2) ** 2, 0.0)
+    matrix += fault.slowdown_sd**2 * np.outer(effect.core, effect.core)
+    matrix += (STEP * fault.stretch) ** 2 + STEP**2 * np.outer(effect.waits, effect.waits)
+    matrix += (marks.drift or 0.0 if fault.drifts else 0.0) ** 2
+    if fault.scatters:
+        own += (LEFT_OVER * min(marks.scatter or 0.0, 0.1)) ** 2
+    return matrix, own
+
+
+def log_pattern(residual: np.ndarray, covariance: np.ndarray,
+                own: np.ndarray) -> tuple[float, np.ndarray]:
+    """Logarithm of the density of a pattern, and by how much each layer's own variance grew.
+
+    Parameters
+    ----------
+    residual : numpy.ndarray
+        Shape (layers,).
+    covariance : numpy.ndarray
+        Shape (layers, layers): of errors that layers share, normal.
+    own : numpy.ndarray
+        Shape (layers,): variance of each layer's own error, Student's t with `LAYER_FREEDOM`.
+
+    Notes
+    -----
+    A Student variable is a normal one whose variance has an inverse gamma density. Variances are
+    set where they are likeliest, by expectation and maximisation, and weighed by that density.
+    """
+    grown = np.ones(len(residual))
+    for _ in range(TURNS):
+        noise = own * grown
+        inverse = np.linalg.inv(covariance + np.diag(noise))
+        mean = noise * (inverse @ residual)
+        variance = noise - noise**2 * np.diag(inverse)
+        grown = (LAYER_FREEDOM + (mean**2 + variance) / own) / (LAYER_FREEDOM + 2)
+    whole = covariance + np.diag(own * grown)
+    _, determinant = np.linalg.slogdet(whole)
+    distance = float(residual @ np.linalg.solve(whole, residual))
+    half = LAYER_FREEDOM / 2
+    weight = float(np.sum(-half * np.log(grown) - half / grown)) + half * len(residual)
+    return -0.5 * (determinant + distance + len(residual) * math.log(2 * math.pi)) + weight, grown
 
 
 def log_student(residual: np.ndarray, covariance: np.ndarray) -> float:

@@ -14,10 +14,21 @@ from twin.attribution.faults import Fault
 from twin.deployment.deployment import Deployment
 
 QUIET_DRIFT, LOUD_DRIFT = 0.002, 0.2
+"""Standard deviations of a drift over the runs, without and with the fault that causes it."""
 
-QUIET_SCATTER, LOUD_SCATTER = 0.008, 0.15
-"""Standard deviations of a drift over the runs and of (p95 - p5) / median, without and with the
-fault that causes them."""
+QUIET_SCATTER, LOUD_SCATTER = (2e-4, 1.3), (1e-2, 1.5)
+"""Median of how far a layer's runs scatter and the standard deviation of its logarithm, without
+and with interrupts: assumed; a core without caches repeats to the cycle, one with an operating
+system to a percent."""
+
+LEAST_SCATTER = 1e-5
+"""Scatter below this is none."""
+
+SAME_SCATTER_SD = 0.5
+"""How far the logarithm of scatter of the same set-up, measured twice, is apart."""
+
+RUN_COUNTERS = ("latency", "timer_ticks", "cpu_cycles")
+"""Counters that tell of drift and scatter, best first."""
 
 CLOCK_SD = 0.004
 
@@ -25,7 +36,10 @@ CLOCK_RANGE = math.log(100.0)
 """Error of an observed clock, and the range a wrong one may lie in, as logarithms."""
 
 FEWEST_RUNS = 8
-"""Fewer runs tell nothing of drift and scatter."""
+"""Fewer runs tell nothing of drift."""
+
+FEWEST_DEGREES = 6
+"""Scatter is told by so many differences of runs at least, over all layers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,23 +80,59 @@ def read_marks(measurement: Measurement, deployment: Deployment) -> Marks:
     if hertz is not None and not is_clock_own(measurement):
         real = hertz * (float(match[1]) if match and float(match[1]) > 0 else 1.0)
         clock_log = math.log(real / clock_hz_of(deployment))
-    counter = next((name for name in ("latency", "timer_ticks", "cpu_cycles")
-                    if measurement.count(name) >= FEWEST_RUNS), None)
-    if counter is None:
+    values = _whole_runs(measurement)
+    if values is None:
         return Marks(clock_log=clock_log, drift=None, scatter=None)
-    values = measurement.values(counter)
     runs = np.arange(len(values))
     slope = float(np.polyfit(runs, values, 1)[0]) if np.ptp(values) else 0.0
     middle = float(np.median(values))
-    drifting = find_drift(values) is not None
-    level = values - slope * runs if drifting else values
-    low, high = np.percentile(level, (5, 95))
+    drifting = len(values) >= FEWEST_RUNS and find_drift(values) is not None
     drift = slope * (len(values) - 1) / middle if drifting else 0.0
-    return Marks(clock_log=clock_log, drift=drift, scatter=float(high - low) / middle)
+    return Marks(clock_log=clock_log, drift=drift if len(values) >= FEWEST_RUNS else None,
+                 scatter=_scatter(measurement, values, slope / middle if drifting else 0.0))
 
 
-def weigh_marks(fault: Fault, marks: Marks) -> float:
-    """Log likelihood of clock, drift and scatter."""
+def _whole_runs(measurement: Measurement) -> np.ndarray | None:
+    counter = next((name for name in RUN_COUNTERS if measurement.count(name) >= 2), None)
+    values = None if counter is None else measurement.values(counter)
+    return None if values is None or float(np.median(values)) <= 0 else values
+
+
+def _scatter(measurement: Measurement, whole: np.ndarray, slope: float) -> float | None:
+    """How far runs of a layer lie apart, pooled over the larger layers; of the whole without any.
+
+    Interrupts take whole services, so a layer scatters more than the network does.
+    """
+    counter = next((name for name in RUN_COUNTERS if measurement.layers
+                    and all(measurement.count(name, layer) >= 2
+                            for layer in measurement.layers)), None)
+    rows = [whole] if counter is None else [measurement.values(counter, layer)
+                                            for layer in measurement.layers]
+    middles = [float(np.median(row)) for row in rows]
+    kept = [(row - slope * middle * np.arange(len(row))) / middle
+            for row, middle in zip(rows, middles, strict=True) if middle > 0.02 * sum(middles)]
+    degrees = sum(len(row) - 1 for row in kept)
+    if degrees < FEWEST_DEGREES:
+        return None
+    return math.sqrt(sum(float(np.var(row)) * len(row) for row in kept) / degrees)
+
+
+def repeats_within(measurement: Measurement) -> float:
+    """Return the standard deviation of the whole network's runs, as a share."""
+    values = _whole_runs(measurement)
+    return 0.0 if values is None else float(np.std(values) / np.median(values))
+
+
+def weigh_marks(fault: Fault, marks: Marks, right: Marks | None = None) -> float:
+    """Log likelihood of clock, drift and scatter.
+
+    Parameters
+    ----------
+    fault, marks
+        The hypothesis, and what was seen.
+    right : Marks, optional
+        Of a measurement known to be right: what runs scatter without interrupts.
+    """
     total = 0.0
     if marks.clock_log is not None:
         # Where a wrong clock lies is not known before: every logarithm in the range alike.
@@ -91,13 +141,21 @@ def weigh_marks(fault: Fault, marks: Marks) -> float:
     if marks.drift is not None:
         total += _log_normal(marks.drift, LOUD_DRIFT if fault.drifts else QUIET_DRIFT)
     if marks.scatter is not None:
-        total += _log_normal(marks.scatter, LOUD_SCATTER if fault.scatters else QUIET_SCATTER)
+        total += _weigh_scatter(fault, marks.scatter, right.scatter if right else None)
     return total
 
 
+def _weigh_scatter(fault: Fault, scatter: float, right: float | None) -> float:
+    """Log likelihood of how far runs scatter."""
+    middle, sd = LOUD_SCATTER if fault.scatters else QUIET_SCATTER
+    if right is not None and not fault.scatters:
+        middle, sd = right, SAME_SCATTER_SD
+    return _log_normal(math.log(max(scatter, LEAST_SCATTER) / max(middle, LEAST_SCATTER)), sd)
+
+
 def _log_normal(value: float, sd: float) -> float:
-    """Logarithm of a normal density with tails no thinner than ten standard deviations'."""
-    away = min(abs(value) / sd, 10.0)
+    """Logarithm of a normal density with tails no thinner than thirty standard deviations'."""
+    away = min(abs(value) / sd, 30.0)
     return -0.5 * away * away - math.log(sd * math.sqrt(2 * math.pi))
 
 
@@ -106,9 +164,10 @@ def describe_marks(marks: Marks) -> tuple[str, ...]:
     found = []
     if marks.clock_log is not None:
         found.append(f"clock at {100 * math.exp(marks.clock_log):.1f} % of the one asked for")
-    if marks.drift is not None and marks.scatter is not None:
-        found.append(f"drift over the runs {100 * marks.drift:+.1f} %, scatter "
-                     f"{100 * marks.scatter:.1f} %")
+    if marks.drift is not None:
+        found.append(f"drift over the runs {100 * marks.drift:+.1f} %")
+    if marks.scatter is not None:
+        found.append(f"runs of a layer scatter by {100 * marks.scatter:.2g} %")
     return tuple(found)
 
 

@@ -11,6 +11,7 @@ from hwmodels.errors import TwinError
 from twin.attribution.marks import is_clock_own
 from twin.deployment.deployment import Deployment, deploy
 from twin.errors import RuntimeRefusedError, UsageError
+from twin.learning.observations import name_runtime
 from twin.network.readers import read_model
 from twin.network.zoo import is_known
 from twin.runtimes import load_runtime
@@ -56,7 +57,8 @@ def deploy_measured(measurement: Measurement, *, model: str | None = None,
     if runtime is not None:
         return deploy(named, where, runtime=runtime, **told), ""
     try:
-        deployment = deploy(named, where, runtime=load_runtime(header.runtime).identity, **told)
+        deployment = deploy(named, where, runtime=load_runtime(
+            measured_runtime(measurement)).identity, **told)
         if deployment.runtime.name == "firmware":
             _build(deployment)
         return deployment, ""
@@ -65,6 +67,23 @@ def deploy_measured(measurement: Measurement, *, model: str | None = None,
         reason = str(error).splitlines()[0]
         return stand_in, (f"{stand_in.runtime.identity} stands in for {header.runtime}, which "
                           f"cannot be predicted here: {reason}")
+
+
+def measured_runtime(measurement: Measurement) -> str:
+    """Return the runtime a measurement is of: of our firmware, by what its image was built with."""
+    header = measurement.header
+    return name_runtime(header.runtime, dict(header.environment).get("compiler", ""))
+
+
+def unread_build(deployment: Deployment, measurement: Measurement) -> str:
+    """Return a remark where an image was built as none that can be predicted; else ""."""
+    told = dict(measurement.header.environment).get("compiler", "")
+    if not told or not deployment.runtime.is_compiled or "-O" not in told:
+        return ""
+    named = name_runtime("firmware", told)
+    return "" if named != "firmware" else (
+        f"the header says it was built by {told}, which cannot be predicted: "
+        f"{deployment.runtime.identity} is what it is set beside")
 
 
 def _build(deployment: Deployment) -> None:
@@ -105,7 +124,7 @@ def find_runtime(measurement: Measurement) -> str | None:
 
 def is_stand_in(deployment: Deployment, measurement: Measurement) -> bool:
     """Whether other kernels are predicted than were measured."""
-    return deployment.runtime.name != measurement.header.runtime.partition("@")[0]
+    return deployment.runtime.name != measured_runtime(measurement).partition("@")[0]
 
 
 def redeploy(document: Mapping[str, Any]) -> Deployment:

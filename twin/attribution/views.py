@@ -16,10 +16,11 @@ from hwmodels.board.facts import Board
 from hwmodels.board.file import change_board, load_board
 from hwmodels.errors import TwinError
 from twin.attribution.accounts import compare_sides
-from twin.attribution.diagnosis import Diagnosis, diagnose
+from twin.attribution.diagnosis import diagnose
 from twin.attribution.difference import Difference
 from twin.attribution.effects import list_effects
 from twin.attribution.epochs import EpochReport, find_gaps, report_epochs
+from twin.attribution.finding import Diagnosis
 from twin.attribution.idealisation import Split, split_time
 from twin.attribution.measured import (
     read_folder,

@@ -68,3 +68,7 @@ def show_overlay(overlay: Overlay) -> None:
             show(console, overlay_table(overlay, entry))
             warn(f"{entry.runtime} on {entry.board}: {name} cannot be told from the rest and keeps "
                  "its prior" for name in entry.time.unidentified)
+            warn(f"{entry.runtime} on {entry.board}: {name} is further from what is stated than "
+                 "it is unsure: it stands for what no price counts, and is no finding; "
+                 "micro-benchmarks tell"
+                 for name in entry.time.strained(overlay.time_prices))

@@ -269,6 +269,15 @@ def make_entry(learning: Learning, cell: Cell, runtime: str) -> Entry:
         support=find_support(learning.observations, cell))
 
 
+def _network_cycles(rows: Sequence[Observation]) -> list[float]:
+    """Return what whole networks took; where only layers were seen, the sum of each network's."""
+    whole = [row.cycles for row in rows if row.whole]
+    sums: dict[tuple[str, str], float] = {}
+    for row in rows:
+        sums[row.source, row.network] = sums.get((row.source, row.network), 0.0) + row.cycles
+    return whole or list(sums.values())
+
+
 def find_support(observations: Sequence[Observation], cell: Cell) -> Support:
     """Return what was measured nearest to a cell: there, on its core, or of its library.
 
@@ -284,7 +293,7 @@ def find_support(observations: Sequence[Observation], cell: Cell) -> Support:
     own = [o for o in board if o.cell == cell]
     kin = (board or [o for o in library if o.cell.core == cell.core] or library
            or list(observations))
-    totals = [o.cycles for o in kin if o.whole] or [sum(o.cycles for o in kin)]
+    totals = _network_cycles(kin)
     return Support(
         networks=tuple(sorted({o.network for o in own or kin if o.whole})),
         clocks_hz=tuple(sorted({o.clock_hz for o in kin})),
@@ -407,7 +416,7 @@ def _learn_one(rows: Sequence[Observation], board: Board, start: Calibration | N
         fit = fit_prices(joules, before, learn_noise(joules, before))
         energy = _learnt(fit, leave_out_closely(fit, joules.networks), cell,
                          len(powered))
-    totals = [o.cycles for o in rows if o.whole] or [sum(o.cycles for o in rows)]
+    totals = _network_cycles(rows)
     return Entry(
         board=cell.board, core=cell.core, runtime=rows[0].runtime, energy=energy,
         time=_learnt(time, leave_out_closely(time, evidence.networks), cell, len(rows)),

@@ -6,12 +6,12 @@ from dataclasses import replace
 from os import PathLike, fspath
 
 from twin.attribution import diagnosis
-from twin.attribution.diagnosis import Diagnosis
+from twin.attribution.finding import Diagnosis
 from twin.attribution.marks import notes_of
 from twin.attribution.measured import read_folder, side_of_measurement
 from twin.attribution.predicted import side_of_prediction
 from twin.attribution.sameness import agree
-from twin.attribution.setup import deploy_measured, is_stand_in
+from twin.attribution.setup import deploy_measured, is_stand_in, unread_build
 from twin.errors import UsageError
 from twin.learning.calibration import AUTO, choose_calibration
 from twin.prediction.prediction import predict
@@ -63,7 +63,8 @@ def diagnose(folder: str | PathLike[str], *, model: str | None = None, board: st
                                healthy=read_folder(fspath(healthy))[0] if healthy else None)
     findings = agree(side_of_prediction(predict(deployment)),
                      side_of_measurement(measurement, str(where)))
+    other = unread_build(deployment, measurement)
     return replace(found, remarks=(
-        *([stand_in] if stand_in else []),
+        *([stand_in] if stand_in else []), *([other] if other else []),
         *([f"calibrated: {chosen.description}"] if chosen else []), *notes_of(measurement),
         *map(str, findings)))

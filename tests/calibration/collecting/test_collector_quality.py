@@ -149,6 +149,18 @@ def test_evidence_beside_a_limit_does_not_contradict_it(instructions, said):
     assert said in found.evidence
 
 
+def test_a_core_busy_with_vector_beats_is_compute_bound():
+    """A vector instruction holds the core for two cycles: few issue slots, and all of them work."""
+    few = {**MODELLED, "instructions": 400.0}
+    assert classify(metrics_of(modelled=few)).kind == "stalled"
+    cycles = metrics_of(modelled=few)["cycles"].value
+    found = classify(metrics_of(modelled={**few, "work_cycles": 0.98 * cycles}))
+    assert found.kind == "compute" and "98.0% of cycles" in found.evidence
+    assert found.origin == "modelled"
+    idle = classify(metrics_of(modelled={**few, "work_cycles": 0.3 * cycles}))
+    assert idle.kind == "stalled"
+
+
 def test_overhead_and_ignorance():
     assert classify(metrics_of(), 0.4).kind == "overhead"
     slow = classify(metrics_of(modelled={**MODELLED, "instructions": 4000.0}))

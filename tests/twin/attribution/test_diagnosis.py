@@ -14,9 +14,16 @@ from benchmarks.diagnosis.planted import Bench, list_plants
 from calibration.measurement.sample import Sample
 from twin.attribution import diagnosis as weighing
 from twin.attribution.document import diagnosis_document
-from twin.attribution.faults import DECLARED, UNKNOWN, list_faults, prior_of
-from twin.attribution.likelihood import FREEDOM, log_student
-from twin.attribution.setup import deploy_measured, find_model
+from twin.attribution.fault_effects import Forecasts
+from twin.attribution.fault_list import list_faults
+from twin.attribution.faults import DECLARED, JOINED, UNKNOWN, join_faults, prior_of
+from twin.attribution.likelihood import FREEDOM, log_pattern, log_student
+from twin.attribution.setup import (
+    deploy_measured,
+    find_model,
+    measured_runtime,
+    unread_build,
+)
 from twin.deployment.deployment import deploy
 from twin.errors import NotTheSameError, UsageError
 from twin.prediction.prediction import predict
@@ -59,13 +66,16 @@ def test_each_fault_is_found_where_the_model_is_otherwise_right(deployment, bias
     for seed, fault in enumerate(list_faults(deployment)):
         if fault.kind in ("clock", "throttling", "interrupts", UNKNOWN):
             continue  # those are told by marks, below
+        if fault.kind in ("wait states", "flash width", "prefetch", "load"):
+            continue  # those need a healthy measurement, below
         found = diagnose(deployment, measure_fault(deployment, fault, bias=bias, seed=seed))
         if fault.name in found.indistinct:
             assert found.kinds[DECLARED] > 0.5  # no fault is claimed for what changes nothing
             continue
         told_apart += 1
         if fault.kind == "SIMD":  # 1.3 to 1.9 times slower: within what stated prices are off by
-            assert found.kinds[DECLARED] + found.kinds["SIMD"] > 0.7
+            assert found.verdict.fault.kind in (DECLARED, "SIMD")
+            assert found.kinds[DECLARED] + found.kinds["SIMD"] > 0.6  # of thirteen kinds
             right = measure_fault(deployment, list_faults(deployment)[0], bias=bias, seed=99)
             found = diagnose(deployment, measure_fault(deployment, fault, bias=bias, seed=seed),
                              healthy=right)
@@ -74,6 +84,59 @@ def test_each_fault_is_found_where_the_model_is_otherwise_right(deployment, bias
         else:
             assert found.kinds["placement"] > 0.2, (fault.name, found.kinds)
     assert told_apart >= 6
+
+
+def test_slower_flash_is_found_beside_a_healthy_measurement():
+    deployment = deploy("kws", "nucleo_l4r5zi", runtime="cmsis-nn")
+    faults = {fault.name: fault for fault in list_faults(deployment)}
+    healthy = measure_fault(deployment, faults[DECLARED], seed=1)
+    slow = measure_fault(deployment, faults["flash at 13 wait states"], seed=1)
+    found = diagnose(deployment, slow, healthy=healthy)
+    assert found.verdict.fault.kind == "wait states" and "latency" in found.remedy
+    assert found.healthy and not found.repeats_as_declared
+    same = diagnose(deployment, healthy, healthy=healthy)
+    assert same.verdict.fault.kind == DECLARED and same.remedy == "none needed"
+
+
+def test_no_remedy_is_only_none_needed_where_runs_repeat_what_was_expected(deployment):
+    off = diagnose(deployment, measure_fault(deployment, list_faults(deployment)[0], bias=0.05))
+    assert off.verdict.fault.kind == DECLARED and not off.repeats_as_declared
+    assert "none needed" not in off.remedy and "--healthy" in off.remedy
+
+
+def test_two_faults_at_once_are_named_by_their_pair(deployment):
+    first, second = (next(fault for fault in list_faults(deployment) if fault.name == name)
+                     for name in ("built without optimisation", "all caches off"))
+    pair = join_faults(first, second)
+    assert pair.kind == "-O0 and cache off" and pair.rebuilds and pair.slowdown == first.slowdown
+    right = measure_fault(deployment, list_faults(deployment)[0], seed=2)
+    both = measure_fault(deployment, pair, seed=2)
+    cycles = dataclasses.replace(both, samples=tuple(
+        one for one in both.samples if one.counter == "cpu_cycles"))
+    found = diagnose(deployment, cycles, healthy=right)
+    assert any(JOINED in kind for kind in found.kinds)
+    assert found.kinds[DECLARED] < 0.01
+
+
+def test_layers_far_off_grow_and_the_others_stay():
+    covariance, own = 0.01 * np.eye(6) + 0.01, np.full(6, 1e-4)
+    residual = np.array([0.0, 0.01, -0.01, 0.0, 1.5, 0.01])
+    likely, grown = log_pattern(residual, covariance, own)
+    assert grown[4] > 2 * grown[:4].max() and math.isfinite(likely)
+    closer, _ = log_pattern(residual * [1, 1, 1, 1, 0.1, 1], covariance, own)
+    assert closer > likely
+
+
+def test_the_level_of_optimisation_is_read_from_the_header(deployment):
+    right = list_faults(deployment)[0]
+    small = measure_fault(deployment, right, runtime="firmware",
+                          environment=(("compiler", "gcc 12.2.1 -Os"),))
+    assert measured_runtime(small) == "firmware@Os"
+    unread = measure_fault(deployment, right, runtime="firmware",
+                           environment=(("compiler", "gcc 12.2.1 -O0"),))
+    own = deploy("kws", "nucleo_h7a3zi_q", runtime="firmware")
+    assert measured_runtime(unread) == "firmware" and "-O0" in unread_build(own, unread)
+    assert unread_build(own, small) == "" == unread_build(deployment, unread)
 
 
 def test_probabilities_sum_to_one_and_priors_too(deployment):
@@ -180,17 +243,17 @@ def test_the_setup_is_taken_from_the_header(deployment):
 
 
 @needs_boards
-def test_faults_planted_on_an_emulated_board_are_found(tmp_path):
+def test_faults_planted_on_a_hidden_board_are_found(tmp_path):
     """A quick part of `python -m benchmarks.diagnosis`, against a measurement known to be right."""
     network = "mobilenet_v1_0.25_32"  # a third of the work of kws
     bench = Bench(network=network, board="nucleo_l4r5zi", folder=tmp_path)
-    plants = {fault.name: fault for fault in list_plants(bench)}
-    healthy = bench.measure(plants["healthy"], runs=2)
-    deployment = deploy(network, "nucleo_l4r5zi", runtime="cmsis-nn")
-    confusion = {}
-    for name, runs in (("healthy", 2), ("no-simd", 2), ("caches-off", 2), ("clock-half", 2),
-                       ("throttling", 10), ("interrupts", 10)):
-        measured = healthy if name == "healthy" else bench.measure(plants[name], runs=runs)
-        found = diagnose(deployment, measured, healthy=healthy, stands_in=True)
+    plants = {plant.name: plant for plant in list_plants(bench)}
+    hand, deployment = bench.hand(1), deploy(network, "nucleo_l4r5zi", runtime="firmware")
+    healthy = bench.measure(plants["healthy"], hand)
+    confusion, forecasts = {}, Forecasts()
+    for name in ("healthy", "caches-off", "clock-half", "throttling", "interrupts"):
+        measured = bench.measure(plants[name], hand)
+        found = diagnose(deployment, measured, healthy=healthy, forecasts=forecasts)
+        assert not found.counters  # cycles alone, as a Cortex-M4 sends
         confusion[plants[name].kind] = next(iter(found.kinds))
-    assert confusion == {kind: kind for kind in confusion} and len(confusion) == 6
+    assert confusion == {kind: kind for kind in confusion} and len(confusion) == 5

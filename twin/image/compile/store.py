@@ -24,6 +24,9 @@ from twin.image.compile.source import Source, generate_source
 
 SEAL = ".sha256"
 
+PORTABLE = ("KERNEL_PORTABLE",)
+"""Macros that build the kernels without the core's own extensions."""
+
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class KeptImage:
@@ -96,7 +99,10 @@ def keep_image(deployment: Deployment, *, port: Port | None = None) -> KeptImage
     source = generate_source(graph, port.isa, tile=tile)
     memory_map = "" if port.fixed_map else write_memory_map(deployment)
     described = describe_compiler(port, level, chosen)
-    key = fingerprint(source, port, described, tile_macros(tile), memory_map.encode()).hex()
+    # a board said to be of a weaker instruction set than its port gets the kernels without it
+    defines = PORTABLE if deployment.board.core.isa != port.isa else ()
+    key = fingerprint(source, port, described, (*tile_macros(tile), *defines),
+                      memory_map.encode()).hex()
     folder = store_folder() / key[:32]
     image = folder / "firmware.elf"
     if _is_whole(image, key):
@@ -105,7 +111,8 @@ def keep_image(deployment: Deployment, *, port: Port | None = None) -> KeptImage
         store_folder().mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=store_folder(), prefix="new-") as made:
             build_firmware(graph, port, made, compiler=chosen, optimisation=level, tile=tile,
-                           deployment=None if port.fixed_map else deployment)
+                           deployment=None if port.fixed_map else deployment,
+                           defines=defines)
             content = (Path(made) / "firmware.elf").read_bytes()
         folder.mkdir(exist_ok=True)
         # Two that build the same at a time leave the same files.

@@ -46,9 +46,11 @@ def _factors(names: Sequence[str], learnt: Learnt, what: str) -> Table:
     """Factors on stated prices, with one standard deviation before and after the data."""
     table = new_table((f"price of {what}", "factor", "sd, %", "stated sd, %", ""),
                       ("factor", "sd, %", "stated sd, %"))
+    strained = learnt.strained(names)
     for place, name in enumerate(names):
         sd = math.sqrt(max(learnt.matrix()[place, place], 0.0))
         add_row(table, (name, f"{math.exp(learnt.log[place]):.3f}", f"{100 * sd:.1f}",
                         f"{100 * learnt.prior_sd[place]:.1f}",
-                        "keeps its prior" if name in learnt.unidentified else ""))
+                        "keeps its prior" if name in learnt.unidentified else
+                        "stands for what no price counts" if name in strained else ""))
     return table

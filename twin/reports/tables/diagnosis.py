@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from twin.attribution.diagnosis import Diagnosis
 from twin.attribution.difference import Difference
 from twin.attribution.error_model import STAND_IN
+from twin.attribution.finding import SURE, Diagnosis
 from twin.attribution.idealisation import Split
 from twin.reports.tables.layout import add_row, new_pairs, new_table, spaced
 
@@ -25,19 +25,32 @@ def diagnosis_report(diagnosis: Diagnosis) -> RenderableType:
         add_row(table, (f"{100 * finding.probability:.1f} %", finding.fault.name,
                         finding.fault.kind, "; ".join(finding.evidence)),
                 style="bold" if finding is verdict else "")
+    kinds = list(diagnosis.kinds.items())
     lines = [("verdict", f"{verdict.fault.name}, {100 * diagnosis.kinds[verdict.fault.kind]:.1f} % "
                          "by kind"),
-             ("remedy", verdict.fault.remedy or "none needed"),
+             ("remedy", diagnosis.remedy),
              ("pattern", f"{diagnosis.quantity} of {len(diagnosis.layers)} layers; errors: "
                          f"{diagnosis.errors.source}"),
+             ("counters", _describe_counters(diagnosis)),
              *(("observed", text) for text in diagnosis.observations)]
     if diagnosis.errors == STAND_IN:
         lines.append(("caution", "other kernels stand in for those that ran: faults of kernels and "
                                  "small faults may be accused or missed; give --healthy DIR"))
+    if kinds[0][1] < SURE:
+        lines.insert(1, ("or", ", ".join(f"{kind} {100 * chance:.0f} %" for kind, chance in
+                                         kinds[1:4])))
     if diagnosis.indistinct:
         lines.append(("not told apart", f"{', '.join(diagnosis.indistinct)}: would change less "
                                         "than 1 % of any layer here"))
     return spaced([table, new_pairs(lines)])
+
+
+def _describe_counters(diagnosis: Diagnosis) -> str:
+    """Return which counts it rests on, and whether a core has them."""
+    if not diagnosis.counters:
+        return f"{diagnosis.quantity} alone, as any Cortex-M with a cycle counter sends"
+    return (f"{' and '.join(diagnosis.counters)} besides {diagnosis.quantity}: a Cortex-M without "
+            "a PMU (M4, M7, M33) cannot count them")
 
 
 def split_table(splits: Mapping[str, Split], difference: Difference) -> RenderableType:

@@ -1,0 +1,137 @@
+"""What a real image does, layer by layer, counted once: any hand's costs price it afterwards."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks.diagnosis.timing import KINDS, count_kinds
+from benchmarks.oracles.recording import LayerRecord, record_inference
+from calibration.virtual_board.costs import SCALE, Costs, Span, costs_of
+from calibration.virtual_board.image_file import read_image
+from calibration.virtual_board.listing import Listing
+from hwmodels.board.facts import Board
+from twin.image.compile.verification import random_input
+from twin.network.graph import Graph
+
+OTHER = 1 << 31
+"""Waits for other memories than flash are counted in multiples of this, in the same word."""
+
+EVENTS = ("flash", "other", "write_backs", "fills", "fetched_words")
+"""Lines filled or arrays read from flash; the like of other memories, or accesses that wait there;
+dirty lines that left; lines of code filled; words of code fetched past the cache."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Work:
+    """One warm inference of an image.
+
+    Parameters
+    ----------
+    layers : tuple of int
+        In the model file.
+    kinds : numpy.ndarray
+        Shape (layers, kinds): instructions.
+    events : numpy.ndarray
+        Shape (layers, events).
+    instructions, misses : float
+        Of the whole, as only an emulator counts them.
+    """
+
+    layers: tuple[int, ...]
+    kinds: np.ndarray
+    events: np.ndarray
+    instructions: float
+    misses: float
+
+
+def record_work(port: str, image: Path, graph: Graph, board: Board) -> Work:
+    """Run an image with the caches of a board and count what each layer of a warm inference does.
+
+    Parameters
+    ----------
+    port : str
+        Emulated core.
+    image : path
+        Built for it.
+    graph : Graph
+        The network.
+    board : Board
+        Its caches and memories.
+    """
+    costs = costs_of(board)
+    counting = dataclasses.replace(
+        costs, core=None, write_back_cycles=0.0,
+        spans=tuple(_count_span(span, flash=memory.role == "flash") for span, memory in zip(
+            costs.spans, board.memories, strict=True)))
+    records = record_inference(port, image, random_input(graph).tobytes(), costs=counting,
+                               warmup=1, room=1)
+    texts = _read_texts(image)
+    events = np.array([_events(record, counting) for record in records])
+    return Work(layers=tuple(record.index for record in records),
+                kinds=np.array([_kinds(record, texts) for record in records]), events=events,
+                instructions=float(sum(record.totals.instructions for record in records)),
+                misses=float(sum(record.totals.read_misses + record.totals.write_misses
+                                 for record in records)))
+
+
+def save_work(path: Path, work: Work) -> None:
+    """Keep what was counted in a file."""
+    np.savez(path, layers=work.layers, kinds=work.kinds, events=work.events,
+             whole=(work.instructions, work.misses))
+
+
+def load_work(path: Path) -> Work:
+    """Read what `save_work` kept."""
+    with np.load(path) as kept:
+        return Work(layers=tuple(int(index) for index in kept["layers"]), kinds=kept["kinds"],
+                    events=kept["events"], instructions=float(kept["whole"][0]),
+                    misses=float(kept["whole"][1]))
+
+
+def _count_span(span: Span, *, flash: bool) -> Span:
+    """Make each wait of a span one, in the word of flash or in that of the others."""
+    one = (1 if flash else OTHER) / SCALE
+
+    def made(cycles: float) -> float:
+        return one if cycles else 0.0
+
+    return dataclasses.replace(
+        span, read_miss_cycles=one, write_miss_cycles=one, read_cycles=made(span.read_cycles),
+        write_cycles=made(span.write_cycles), fetch_miss_cycles=0.0, fetch_cycles=1 / SCALE)
+
+
+def _events(record: LayerRecord, costs: Costs) -> tuple[float, ...]:
+    data, code = record.stalls
+    return (data % OTHER, data // OTHER, record.totals.write_backs, record.totals.fetch_misses,
+            code)
+
+
+def _kinds(record: LayerRecord, texts: Texts) -> np.ndarray:
+    total = np.zeros(len(KINDS))
+    for (address, size), times in record.blocks.items():
+        total += times * count_kinds(texts.text(address, size))
+    total[KINDS.index("taken")] = sum(record.taken.values())
+    return total
+
+
+class Texts:
+    """The instructions of an image's blocks."""
+
+    def __init__(self, image: Path) -> None:
+        self.listing = Listing()
+        self.pieces = read_image(image).pieces
+
+    def text(self, address: int, size: int) -> str:
+        """Return the assembly of a block."""
+        for base, data in self.pieces:
+            if base <= address < base + len(data):
+                return self.listing.text(address, data[address - base:address - base + size])
+        return ""
+
+
+def _read_texts(image: Path) -> Texts:
+    return Texts(image)

@@ -1,0 +1,125 @@
+"""What diagnoses of planted faults found: hits, false alarms, and whether probabilities hold."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+
+DECLARED = "as declared"
+EDGES = (0.0, 0.3, 0.5, 0.7, 0.85, 0.95, 0.99, 1.0)
+"""Of the bins of stated probability."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """One diagnosis.
+
+    Parameters
+    ----------
+    seed : int
+        Of the hidden board.
+    bench, plant : str
+        Network and board; what was planted.
+    group : str
+        "core", the plants there always were, "wider", or "healthy".
+    planted, effective : str
+        Kind that was planted, and "as declared" where it moved nothing.
+    mode, counted : str
+        How it was diagnosed.
+    kinds : mapping of str to float
+        Probabilities by kind, most probable first.
+    """
+
+    seed: int
+    bench: str
+    plant: str
+    group: str
+    planted: str
+    effective: str
+    mode: str
+    counted: str
+    kinds: Mapping[str, float]
+
+    @property
+    def verdict(self) -> str:
+        """The most probable kind."""
+        return next(iter(self.kinds))
+
+    @property
+    def found(self) -> bool:
+        """Whether it is what was planted, or nothing where that moved nothing."""
+        return _same(self.verdict, self.planted) or self.verdict == self.effective
+
+    @property
+    def half(self) -> bool:
+        """Of two faults, whether one was named."""
+        return bool(set(self.verdict.split(" and ")) & set(self.planted.split(" and ")))
+
+
+def _same(first: str, second: str) -> bool:
+    return sorted(first.split(" and ")) == sorted(second.split(" and "))
+
+
+def describe_outcomes(outcomes: Sequence[Outcome]) -> str:
+    """Return the score of each way, its false alarms, reliability, and each miss."""
+    lines: list[str] = []
+    ways = list(dict.fromkeys((one.mode, one.counted) for one in outcomes))
+    lines += ["way | plants found | wider found | of two, one named | false alarms | "
+              "none of these | Brier", "--- | --- | --- | --- | --- | --- | ---"]
+    for way in ways:
+        own = [one for one in outcomes if (one.mode, one.counted) == way]
+        lines.append(f"{way[0]}, {way[1]} | {_score(own)}")
+    for way in ways:
+        own = [one for one in outcomes if (one.mode, one.counted) == way]
+        lines += ["", f"{way[0]}, {way[1]}: stated probability of the verdict, and how often it "
+                      "was right", *_reliability(own)]
+        lines += ["", f"{way[0]}, {way[1]}: missed, by plant and verdict", *_misses(own)]
+    return "\n".join(lines)
+
+
+def _score(outcomes: Sequence[Outcome]) -> str:
+    core = [one for one in outcomes if one.group == "core"]
+    wider = [one for one in outcomes if one.group == "wider"]
+    pairs = [one for one in wider if " and " in one.planted]
+    fine = [one for one in outcomes if one.planted == DECLARED]
+    alarms = [one for one in fine if one.verdict not in (DECLARED, "none of these")]
+    unknown = [one for one in fine if one.verdict == "none of these"]
+    seeds = max(len({one.seed for one in core}), 1)
+    by_seed = [sum(one.found for one in core if one.seed == seed)
+               for seed in sorted({one.seed for one in core})]
+    return (f"{sum(by_seed) / seeds:.1f} of {len(core) / seeds:g} ({min(by_seed, default=0)} to "
+            f"{max(by_seed, default=0)}) | {_share(one.found for one in wider)} | "
+            f"{_share(one.half for one in pairs)} | {_share(one in alarms for one in fine)} | "
+            f"{_share(one in unknown for one in fine)} | {_brier(outcomes):.3f}")
+
+
+def _share(hits: Iterable[bool]) -> str:
+    told = list(hits)
+    return f"{sum(told)} of {len(told)} ({sum(told) / max(len(told), 1):.1%})"
+
+
+def _brier(outcomes: Sequence[Outcome]) -> float:
+    return float(np.mean([(next(iter(one.kinds.values())) - one.found) ** 2 for one in outcomes]))
+
+
+def _reliability(outcomes: Sequence[Outcome]) -> list[str]:
+    stated = np.array([next(iter(one.kinds.values())) for one in outcomes])
+    right = np.array([one.found for one in outcomes])
+    lines = ["stated | diagnoses | mean stated | right", "--- | --- | --- | ---"]
+    for low, high in pairwise(EDGES):
+        inside = (stated > low) & (stated <= high)
+        if inside.any():
+            lines.append(f"{low:.2f} to {high:.2f} | {inside.sum()} | {stated[inside].mean():.3f} "
+                         f"| {right[inside].mean():.3f}")
+    return lines
+
+
+def _misses(outcomes: Sequence[Outcome]) -> list[str]:
+    counts = Counter((one.bench, one.plant.split("-")[0] if one.group == "healthy" else one.plant,
+                      one.verdict) for one in outcomes if not one.found)
+    return [f"{count:3} {bench:38} {plant:26} {verdict}"
+            for (bench, plant, verdict), count in sorted(counts.items())] or ["none"]

@@ -1,0 +1,217 @@
+"""What a fault would do to each layer: predicted amounts, and by which causes."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from hwmodels.counts import CAUSE_GROUPS, CAUSES
+from twin.attribution.faults import Fault
+from twin.attribution.pattern import Pattern
+from twin.deployment.deployment import Deployment
+from twin.learning.calibrated import predict_at
+from twin.learning.calibration import Calibration
+from twin.prediction.prediction import LayerPrediction, Prediction
+
+BUS_EVENTS = ("sram_access", "dcache_read_refill", "dcache_write_refill", "icache_refill",
+              "external_wait", "write_through")
+"""Each is an access that another master on the bus delays."""
+
+_MEMORY = np.array([cause in CAUSE_GROUPS["memory"] for cause in CAUSES])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Effect:
+    """A fault, foreseen.
+
+    Parameters
+    ----------
+    logs : numpy.ndarray
+        Shape (layers,): logarithm of what each would take.
+    shares : numpy.ndarray
+        Shape (layers, causes): of each layer's time, by cause.
+    core : numpy.ndarray
+        Shape (layers,): share of time a slower core would scale; 0 for other faults.
+    waits : numpy.ndarray
+        Shape (layers,): share of time that is waiting for another master.
+    instructions, misses, lookups : float
+        Of the whole network.
+    density : numpy.ndarray
+        Shape (layers,): logarithm of multiply-accumulates per unit of the quantity.
+    """
+
+    logs: np.ndarray
+    shares: np.ndarray
+    core: np.ndarray
+    waits: np.ndarray
+    instructions: float
+    misses: float
+    lookups: float
+    density: np.ndarray
+
+
+@dataclass(slots=True, kw_only=True)
+class Forecasts:
+    """What was foreseen, each once; good for one deployment at one calibration.
+
+    Parameters
+    ----------
+    predictions : dict
+        By kind and name of the fault.
+    effects : dict
+        By kind and name of the fault, and the pattern's quantity and layers.
+    faults : dict
+        Those that are possible, by the clock that was observed.
+    """
+
+    predictions: dict[tuple[str, str], Prediction] = field(default_factory=dict)
+    effects: dict[tuple[object, ...], Effect] = field(default_factory=dict)
+    faults: dict[float | None, tuple[Fault, ...]] = field(default_factory=dict)
+
+    def predict(self, name: tuple[str, str], deployment: Deployment, prices: Calibration | None,
+                temperature: str) -> Prediction:
+        """Predict a deployment, or return what was predicted under its name before."""
+        if name not in self.predictions:
+            self.predictions[name] = predict_at(deployment, prices, temperature=temperature)
+        return self.predictions[name]
+
+    def foresee(self, fault: Fault, base: Prediction, prices: Calibration | None,
+                pattern: Pattern) -> Effect:
+        """Predict what a single fault does to the layers of a pattern.
+
+        Parameters
+        ----------
+        fault : Fault
+            The hypothesis.
+        base : Prediction
+            As declared.
+        prices : Calibration or None
+            Learnt ones.
+        pattern : Pattern
+            Whose layers are asked for.
+        """
+        key = fault.kind, fault.name, pattern.quantity, pattern.layers
+        if key not in self.effects:
+            self.effects[key] = self._foresee(fault, base, prices, pattern)
+        return self.effects[key]
+
+    def _foresee(self, fault: Fault, base: Prediction, prices: Calibration | None,
+                 pattern: Pattern) -> Effect:
+        changed = base if fault.deployment is None else self.predict(
+            (fault.kind, fault.name), fault.deployment, prices, base.temperature)
+        versus = base if fault.versus is None else self.predict(
+            ("versus", fault.versus.runtime.identity), fault.versus, prices, base.temperature)
+        amounts, shares = _by_cause(changed, pattern)
+        logs = np.log(amounts)
+        if versus is not base:
+            logs += np.log(_by_cause(base, pattern)[0] / _by_cause(versus, pattern)[0])
+        executed = [float(sum(layer.instructions for layer in one.layers))
+                    for one in (changed, versus, base)]
+        effect = Effect(
+            logs=logs, shares=shares, core=np.zeros(len(logs)), waits=np.zeros(len(logs)),
+            density=np.log(np.maximum(_macs(changed, pattern), 1.0) / amounts),
+            instructions=executed[0] * (executed[2] / executed[1] if executed[1] else 1.0),
+            misses=float(sum(layer.misses for layer in changed.layers)),
+            lookups=float(sum(layer.accesses for layer in changed.layers)))
+        if fault.slowdown:
+            effect = _slow(effect, math.exp(fault.slowdown))
+        if fault.wait_cycles:
+            effect = _wait(effect, fault.wait_cycles * _accesses(changed, pattern) / amounts)
+        return dataclasses.replace(effect, logs=effect.logs + fault.stretch)
+
+
+def join_effects(first: Effect, second: Effect, declared: Effect, *, rebuilt: bool) -> Effect:
+    """Return what two faults do at once, from what each does alone.
+
+    Parameters
+    ----------
+    first, second, declared : Effect
+        Each alone, and neither.
+    rebuilt : bool
+        The first runs other code, so that the second is met by other fetches and accesses.
+
+    Notes
+    -----
+    Two changes of memories and clocks add, cause by cause. Other code takes its own work, and
+    waits as long as the second fault makes each access wait: fetches grow with the work, other
+    waits as they grew under the first alone.
+    """
+    one, two, none = (np.exp(each.logs)[:, None] * each.shares
+                      for each in (first, second, declared))
+    if rebuilt:
+        core = ~_MEMORY
+        grown = one[:, core].sum(axis=1) / np.maximum(none[:, core].sum(axis=1), 1.0)
+        scale = np.where(none > 0, one / np.maximum(none, 1e-9), 1.0)
+        scale[:, CAUSES.index("instruction_fetch")] = grown
+        both = np.where(core, one, two * scale)
+        # what the second does to the core's own work it does to other work alike
+        both[:, core] *= (two[:, core].sum(axis=1) / np.maximum(
+            none[:, core].sum(axis=1), 1.0))[:, None]
+    else:
+        both = np.maximum(one + two - none, 0.0)
+    # waits for another master are in no cause
+    outside = sum(np.exp(each.logs) * each.waits for each in (first, second))
+    total = np.maximum(both.sum(axis=1) + outside, 1.0)
+    ratio = (first.instructions * second.instructions / declared.instructions
+             if declared.instructions else 0.0)
+    return Effect(
+        logs=np.log(total), shares=both / total[:, None], waits=outside / total,
+        density=declared.density,
+        core=np.maximum(first.core, second.core), instructions=ratio,
+        misses=max(first.misses + second.misses - declared.misses, 0.0),
+        lookups=max(first.lookups, second.lookups))
+
+
+def _by_cause(prediction: Prediction, pattern: Pattern) -> tuple[np.ndarray, np.ndarray]:
+    """Amounts of the pattern's layers, and each one's shares by cause."""
+    amounts, shares = [], []
+    for layers in _layers(prediction, pattern):
+        amounts.append(max(sum(_amount(layer, pattern.quantity) for layer in layers), 1.0))
+        row = np.array([sum(layer.bill.cycles(layer.clock, cause) for layer in layers)
+                        for cause in CAUSES])
+        shares.append(row / max(row.sum(), 1e-9) * (pattern.quantity != "instructions"))
+    return np.array(amounts), np.array(shares)
+
+
+def _layers(prediction: Prediction, pattern: Pattern) -> list[list[LayerPrediction]]:
+    if pattern.layers == (None,):
+        return [list(prediction.layers)]
+    places = {layer.index: layer for layer in prediction.layers}
+    return [[places[index]] if index in places else [] for index in pattern.layers
+            if index is not None]
+
+
+def _amount(layer: LayerPrediction, quantity: str) -> float:
+    return {"cycles": layer.cycles, "time": layer.time_us * 1e3,
+            "instructions": float(layer.instructions)}[quantity]
+
+
+def _macs(prediction: Prediction, pattern: Pattern) -> np.ndarray:
+    return np.array([sum(layer.macs for layer in layers)
+                     for layers in _layers(prediction, pattern)])
+
+
+def _accesses(prediction: Prediction, pattern: Pattern) -> np.ndarray:
+    """How often each layer goes out on a bus."""
+    return np.array([sum(line.occurred for layer in layers for line in layer.bill.lines
+                         if line.event in BUS_EVENTS) for layers in _layers(prediction, pattern)])
+
+
+def _slow(effect: Effect, factor: float) -> Effect:
+    """Make the core's own work take a factor longer; what waits for memories does not."""
+    weights = np.where(_MEMORY, 1.0, factor)
+    grown = effect.shares @ weights
+    core = 1 - effect.shares[:, _MEMORY].sum(axis=1)
+    return dataclasses.replace(
+        effect, logs=effect.logs + np.log(grown), shares=effect.shares * weights / grown[:, None],
+        core=core * factor / grown, instructions=effect.instructions * factor)
+
+
+def _wait(effect: Effect, extra: np.ndarray) -> Effect:
+    """Add waits for another master, as shares of what each layer takes."""
+    grown = 1 + extra
+    return dataclasses.replace(effect, logs=effect.logs + np.log(grown), waits=extra / grown,
+                               shares=effect.shares / grown[:, None])

@@ -1,0 +1,226 @@
+"""Every fault that is possible for a deployment: each a changed deployment, or a mark of runs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+
+from hwmodels.board.facts import Memory
+from hwmodels.errors import TwinError
+from twin.attribution.error_model import (
+    COMPILED,
+    NOTHING_KNOWN,
+    REBUILT,
+    RELINKED,
+    SLOWED,
+    ErrorModel,
+)
+from twin.attribution.faults import DECLARED, UNKNOWN, Fault
+from twin.deployment.deployment import Deployment
+from twin.runtimes import load_runtime
+from twin.runtimes.runtime import list_runtimes
+
+WEAKER_ISA = {
+    "armv7e-m": ("armv7-m",), "armv8-m-dsp": ("armv8-m",),
+    "armv8.1-m-mve": ("armv8-m-dsp", "armv8-m"),
+}
+"""Instruction sets a compiler falls back to when the flag of the core's own is missing."""
+
+COMMON_CLOCKS_HZ = (4e6, 8e6, 16e6, 24e6, 32e6, 48e6, 64e6, 80e6, 96e6)
+"""Frequencies of internal oscillators and first PLL settings: where a forgotten set-up stays."""
+
+UNOPTIMISED = math.log(11.0)
+UNOPTIMISED_SD = 0.3
+"""Logarithm of what -O0 costs the core over -O2, and its spread: assumed; kernels of this firmware
+take 8 to 14 times the cycles by layer (gcc 12.2, kws on an emulated Cortex-M4)."""
+
+OTHER_KERNELS, OTHER_KERNELS_SD = math.log(2.5), 0.5
+"""The same of kernels that are not the optimised ones, whoever wrote them: assumed."""
+
+MORE_WAIT_STATES = (1, 2, 4, 8)
+STRETCHES = (0.0, 0.02, 0.05, 0.12, 0.3)
+WAITS = (0.1, 0.3, 1.0)
+"""Sizes that are tried: wait states added; shares interrupts take; cycles an access waits for
+another master."""
+
+
+def list_faults(deployment: Deployment, clock_hz: float | None = None) -> tuple[Fault, ...]:
+    """Return every single hypothesis that is possible for a deployment.
+
+    Parameters
+    ----------
+    deployment : Deployment
+        As asked for.
+    clock_hz : float, optional
+        The core's clock as observed; without it common frequencies are tried.
+
+    Returns
+    -------
+    tuple of Fault
+        As declared first, none of these last.
+    """
+    return (
+        Fault(kind=DECLARED, name=DECLARED, remedy=""),
+        *_misplaced(deployment), *_uncached(deployment), *_slow_flash(deployment),
+        *_other_clocks(deployment, clock_hz), *_weaker(deployment), *_other_levels(deployment),
+        *_reference(deployment),
+        Fault(kind="-O0", name="built without optimisation", rebuilds=True, errors=SLOWED,
+              slowdown=UNOPTIMISED, slowdown_sd=UNOPTIMISED_SD, remedy="build with -O2 or -O3"),
+        Fault(kind="throttling", name="the clock slows down during the runs", drifts=True,
+              remedy="look at temperature, supply and clock source; pause between blocks"),
+        *(Fault(kind="interrupts", name=f"interrupts take about {100 * share:.0f} %" if share else
+                "rare interrupts",
+                scatters=True, stretch=math.log1p(share),
+                remedy="mask them (twin measure --mask), or stop what causes them")
+          for share in STRETCHES),
+        *(Fault(kind="load", name=f"another master on the bus, {wait:g} cycles an access",
+                wait_cycles=wait, remedy="stop the other core, DMA or debugger, or move what it "
+                                         "uses to another memory") for wait in WAITS),
+        *(Fault(kind=UNKNOWN, name=UNKNOWN, errors=size,
+                remedy="compare cause by cause: twin attribute") for size in NOTHING_KNOWN))
+
+
+def _try(deployment: Deployment, changes: Mapping[str, object]) -> Deployment | None:
+    try:
+        return deployment.replace(changes)
+    except TwinError:
+        return None
+
+
+def _change(deployment: Deployment, changes: Mapping[str, object], *, kind: str, name: str,
+            remedy: str, unhides: bool = False,
+            errors: ErrorModel | None = None) -> Iterator[Fault]:
+    """Yield the fault, where it is possible."""
+    changed = _try(deployment, changes)
+    if changed is not None:
+        yield Fault(kind=kind, name=name, remedy=remedy, deployment=changed, unhides=unhides,
+                    errors=errors)
+
+
+def _misplaced(deployment: Deployment) -> Iterator[Fault]:
+    for role, present in (("weights", deployment.weights), ("arena", deployment.arena)):
+        for memory in deployment.board.memories:
+            if memory.name != present:
+                yield from _change(
+                    deployment, {f"placement.{role}": memory.name}, kind="placement",
+                    name=f"{role} in {memory.name}", unhides=role == "weights", errors=RELINKED,
+                    remedy=f"look up the section of the {role} in the link map; {present} was "
+                           "asked for")
+
+
+def _uncached(deployment: Deployment) -> Iterator[Fault]:
+    board = deployment.board
+    caches = [board.cache(name) for name in dict.fromkeys((board.core.dcache, board.core.icache))]
+    names = [cache.name for cache in caches if cache is not None and cache.enabled]
+    chosen = [(name,) for name in names] + ([tuple(names)] if len(names) > 1 else [])
+    for those in chosen:
+        yield from _change(
+            deployment, {f"caches.{name}.enabled": False for name in those}, kind="cache off",
+            name="all caches off" if len(those) > 1 else f"{those[0]} off",
+            remedy="enable it in the start-up code (SCB_EnableICache, SCB_EnableDCache, the "
+                   "flash's ACR, ICACHE_CR)")
+
+
+def _slow_flash(deployment: Deployment) -> Iterator[Fault]:
+    """Yield flash slower than the board file says: wait states, prefetch, width."""
+    for memory in deployment.board.memories:
+        if memory.role != "flash":
+            continue
+        for more in MORE_WAIT_STATES:
+            states = memory.wait_states + more
+            yield from _change(
+                deployment, {f"memories.{memory.name}.wait_states": states}, kind="wait states",
+                name=f"{memory.name} at {states} wait states", remedy=_waits_remedy(memory))
+        if memory.prefetch:
+            yield from _change(
+                deployment, {f"memories.{memory.name}.prefetch": False}, kind="prefetch",
+                unhides=True, name=f"prefetch of {memory.name} off",
+                remedy="enable prefetch in the flash's ACR")
+        for width in (memory.read_bytes // 2, memory.read_bytes * 2):
+            if 4 <= width <= 32:
+                yield from _change(
+                    deployment, {f"memories.{memory.name}.read_bytes": width},
+                    kind="flash width", name=f"{memory.name} read {width} bytes at a time",
+                    remedy="look at the option bytes: one bank or two")
+
+
+def _waits_remedy(memory: Memory) -> str:
+    return (f"look at the latency in the flash's ACR: {memory.wait_states} wait states were asked "
+            "for; a lower voltage scale needs more")
+
+
+def _other_clocks(deployment: Deployment, observed_hz: float | None) -> Iterator[Fault]:
+    clock = deployment.board.core.clock
+    asked = deployment.board.clock(clock).frequency_hz
+    tried = (observed_hz,) if observed_hz is not None else (
+        *COMMON_CLOCKS_HZ, *(asked / part for part in (2, 3, 4)))
+    for hertz in sorted({float(one) for one in tried}):
+        if abs(hertz / asked - 1) < 0.01:
+            continue
+        changes: dict[str, object] = {
+            f"clocks.{clock}.frequency_hz": hertz,
+            "supply.voltage_scale": deployment.board.power.voltage_scale}
+        yield Fault(kind="clock", name=f"{clock} at {hertz / 1e6:g} MHz",
+                    deployment=_try(deployment, changes), shifts_clock=True,
+                    remedy=f"check PLL and oscillator: {asked / 1e6:g} MHz was asked for")
+
+
+def _weaker(deployment: Deployment) -> Iterator[Fault]:
+    lowered = _lowered(deployment)
+    if deployment.runtime.library == "reference" or lowered is None:
+        return
+    own = deployment.runtime.is_compiled
+    for isa in WEAKER_ISA.get(deployment.board.core.isa, ()):
+        changes: dict[str, object] = {"cores.main.isa": isa}
+        # an image of portable kernels is built where there is a weaker set to build for
+        base = deployment if own else lowered
+        changed = _try(base, changes)
+        if changed is not None:
+            yield Fault(kind="SIMD", name=f"kernels built for {isa}", deployment=changed,
+                        rebuilds=True, errors=COMPILED if own else REBUILT,
+                        versus=None if base is deployment else base,
+                        remedy="give the compiler the core's own flag (-mcpu), and the kernels "
+                               "their macro (ARM_MATH_DSP, ARM_MATH_MVEI)")
+        if own:
+            return
+
+
+def _other_levels(deployment: Deployment) -> Iterator[Fault]:
+    """Other levels of optimisation of the same compiler, each read from its own image."""
+    runtime = deployment.runtime
+    if not runtime.is_compiled:
+        return
+    compiler, _, present = runtime.version.rpartition("-")
+    for identity in list_runtimes():
+        name, _, version = identity.partition("@")
+        other, _, level = version.rpartition("-")
+        if name != runtime.name or other != compiler or level == present:
+            continue
+        changed = _try(deployment, {"runtime": load_runtime(identity).identity})
+        if changed is not None:
+            yield Fault(kind="optimisation", name=f"built with -{level}", deployment=changed,
+                        rebuilds=True, errors=COMPILED,
+                        remedy=f"build with -{present}, or say what it was built with: "
+                               f"--runtime {identity}")
+
+
+def _reference(deployment: Deployment) -> Iterator[Fault]:
+    """Yield the reference kernels of TFLite Micro, and other slow ones by whoever."""
+    lowered = _lowered(deployment)
+    if deployment.runtime.library == "reference" or lowered is None:
+        return
+    remedy = "link the optimised kernels (OPTIMIZED_KERNEL_DIR=cmsis_nn)"
+    changed = _try(lowered, {"runtime": "tflm-reference"})
+    if changed is not None:
+        yield Fault(kind="reference kernels", name="reference kernels", deployment=changed,
+                    rebuilds=True, versus=None if lowered is deployment else lowered,
+                    errors=REBUILT, remedy=remedy)
+    yield Fault(kind="reference kernels", name="other kernels, not optimised", rebuilds=True,
+                errors=REBUILT, slowdown=OTHER_KERNELS, slowdown_sd=OTHER_KERNELS_SD, remedy=remedy)
+
+
+def _lowered(deployment: Deployment) -> Deployment | None:
+    """Return the deployment under a library whose kernels are lowered, not read from an image."""
+    if not deployment.runtime.is_compiled:
+        return deployment
+    return _try(deployment, {"runtime": "cmsis-nn"})

@@ -1,0 +1,130 @@
+"""What a diagnosis found: faults by probability, and what to do."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from twin.attribution.error_model import ErrorModel
+from twin.attribution.faults import DECLARED, Fault
+
+SURE = 0.5
+"""A verdict below this probability is only the likeliest of several."""
+
+REPEATS_FLOOR = 0.002
+"""Runs of one image repeat within this at best, as a share: an image linked again moves by it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Finding:
+    """A fault, weighed.
+
+    Parameters
+    ----------
+    fault : Fault
+        The hypothesis.
+    prior, probability : float
+        Before and after the evidence.
+    evidence : tuple of str
+        Figures that speak for or against it.
+    predicted : mapping of int to float
+        Amount by layer under the fault, in the diagnosis' quantity.
+    """
+
+    fault: Fault
+    prior: float
+    probability: float
+    evidence: tuple[str, ...]
+    predicted: Mapping[int | None, float]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Diagnosis:
+    """Faults by probability.
+
+    Parameters
+    ----------
+    findings : tuple of Finding
+        Most probable first.
+    quantity : str
+        What the pattern is of: "cycles", "time" or "instructions".
+    layers : tuple of int
+        Of the pattern.
+    errors : ErrorModel
+        Under which it was weighed.
+    measured : float
+        Of the pattern's layers together.
+    repeats : float
+        Within which runs repeat, as a share of the whole.
+    counters : tuple of str
+        Counts besides the pattern that it rests on; most Cortex-M have none of them.
+    observations : tuple of str
+        Evidence outside the pattern.
+    indistinct : tuple of str
+        Faults that change nothing here: they are neither found nor ruled out.
+    remarks : tuple of str
+        What to warn of.
+    healthy : bool
+        Whether it was set against a measurement known to be right.
+    """
+
+    findings: tuple[Finding, ...]
+    quantity: str
+    layers: tuple[int | None, ...]
+    errors: ErrorModel
+    measured: float
+    repeats: float
+    counters: tuple[str, ...]
+    observations: tuple[str, ...]
+    indistinct: tuple[str, ...]
+    remarks: tuple[str, ...] = ()
+    healthy: bool = False
+
+    @property
+    def kinds(self) -> dict[str, float]:
+        """Probability by kind of fault, most probable first."""
+        sums: dict[str, float] = {}
+        for finding in self.findings:
+            kind = finding.fault.kind
+            sums[kind] = sums.get(kind, 0.0) + finding.probability
+        return dict(sorted(sums.items(), key=lambda item: -item[1]))
+
+    @property
+    def verdict(self) -> Finding:
+        """The most probable fault of the most probable kind."""
+        kind = next(iter(self.kinds))
+        return next(finding for finding in self.findings if finding.fault.kind == kind)
+
+    @property
+    def declared_ratio(self) -> float:
+        """Measured over what is predicted as declared, or known to be right."""
+        declared = next(one for one in self.findings if one.fault.kind == DECLARED)
+        return self.measured / sum(declared.predicted.values())
+
+    @property
+    def repeats_as_declared(self) -> bool:
+        """Whether what was measured is what was expected, as well as runs repeat."""
+        return abs(self.declared_ratio - 1) <= max(3 * self.repeats, REPEATS_FLOOR)
+
+    @property
+    def remedy(self) -> str:
+        """What to do next; "none needed" only where what was expected was measured."""
+        verdict = self.verdict
+        if verdict.fault.kind != DECLARED:
+            return verdict.fault.remedy
+        if self.repeats_as_declared:
+            return "none needed"
+        said = (f"measured is {self.declared_ratio:.3f} x what "
+                f"{'is known to be right' if self.healthy else 'is predicted'}, and runs repeat "
+                f"within {100 * max(self.repeats, 1e-4):.2g} %: no listed fault is likelier than "
+                f"{'chance' if self.healthy else 'prices that are off'}")
+        return said + ("" if self.healthy else
+                       "; give a measurement known to be right (--healthy DIR), or learn the "
+                       "board's prices (twin calibrate)")
+
+
+def explain_rows(diagnosis: Diagnosis, finding: Finding) -> dict[int | None, float]:
+    """Return by layer by which share a fault changes what was predicted as declared."""
+    declared = next(one for one in diagnosis.findings if one.fault.kind == DECLARED)
+    return {index: finding.predicted[index] / declared.predicted[index] - 1
+            for index in diagnosis.layers}
