@@ -51,7 +51,9 @@ def made(monkeypatch):
             asked["calibration"] = calibration
         return replace(deployment.prediction, temperature=temperature)
 
-    for module in ("twin.learning.published", "twin.studies.points"):
+    for module in ("twin.learning.published", "twin.learning.observations", "twin.studies.points",
+                   "twin.learning.portability.plan", "twin.learning.portability.probed",
+                   "twin.attribution.setup", "twin.attribution.views"):
         import_module(module)  # they keep the name: loaded now, they keep the real one
     monkeypatch.setattr("twin.deployment.deployment.deploy", deploy)
     monkeypatch.setattr("twin.learning.calibrated.predict_calibrated", predict)
