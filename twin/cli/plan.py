@@ -38,15 +38,13 @@ def plan(model: Model, board: BoardOrFile, runtime: RuntimeName = None, clock: C
     """Rank micro-benchmarks by how much they would narrow a prediction; name the best two."""
     check_outputs(output)
     from twin.reports.tables.portability import ranking_report
-    from twin.verbs.plan import write_best
+    from twin.verbs.plan import host_library, write_best
 
     placed = partial(deploy, model, board, clock=clock, weights=weights, arena=arena,
                      assume_unsupported=None, calibration=calibration)
     deployment = placed(runtime=runtime)
     if runtime is None and deployment.target.offloads:
-        from twin.runtimes.choice import portable_runtime
-
-        library = portable_runtime(deployment.board).identity
+        library = host_library(deployment)
         warn([f"runtime: {library} on the host core, which micro-benchmarks measure; without "
               f"--runtime {deployment.graph.name} runs under {deployment.runtime.identity}, on "
               "the accelerator"])

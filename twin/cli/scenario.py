@@ -43,11 +43,9 @@ def run(scenario: ScenarioFile, board: BoardChoice = None, settings: Keys = None
         overrides["board"] = board
     outcome = twin.run_scenario(scenario, overrides, calibration=calibration)
     if as_json:
-        import json
+        from twin.reports.documents import write_json
 
-        from twin.studies.scenario.outcome import to_document
-
-        sys.stdout.write(json.dumps(to_document(outcome), indent=1) + "\n")
+        sys.stdout.write(write_json(outcome))
     else:
         from twin.reports.tables.scenario import scenario_report
 

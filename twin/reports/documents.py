@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from twin.learning.portability.plan import Ranking
     from twin.learning.portability.port import Ported
     from twin.prediction.prediction import Prediction
+    from twin.studies.scenario.outcome import Outcome
 
 
 def to_document(result: Any, **more: Any) -> Mapping[str, Any]:
@@ -23,7 +24,7 @@ def to_document(result: Any, **more: Any) -> Mapping[str, Any]:
     Parameters
     ----------
     result : Prediction, WhatIf, View, PublishedView, Diagnosis, Difference, Series, CacheReport, \
-Ranking, Ported, Table, Check or Advice
+Ranking, Ported, Table, Check, Advice, Selection or Outcome
         As a verb returned it, or a list of such.
     more
         Of a prediction, `per_operand`: split its bill; of a difference, `limit`: the share
@@ -187,10 +188,16 @@ def _selected(selection: Any) -> dict[str, Any]:
         "table": _swept(selection.table)}
 
 
+def _outlived(outcome: Outcome) -> Mapping[str, Any]:
+    from twin.studies.scenario import outcome as scenario
+
+    return scenario.to_document(outcome)
+
+
 _WRITERS: Mapping[str, Callable[..., Mapping[str, Any]]] = {
     "Prediction": _predicted, "WhatIf": _compared("what_if_document"), "View": _viewed,
     "PublishedView": _compared("published_document"), "Difference": _differing,
     "Diagnosis": _compared("diagnosis_document"), "Series": _followed, "CacheReport": _cached,
     "Ranking": _ranked, "Ported": _ported, "Table": _swept,
-    "Check": _checked, "Advice": _advised, "Selection": _selected}
+    "Check": _checked, "Advice": _advised, "Selection": _selected, "Outcome": _outlived}
 """By class, whose modules are loaded only where one was used."""

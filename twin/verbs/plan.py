@@ -35,7 +35,7 @@ def plan(deployment: Deployment, *, calibration: str | PathLike[str] = AUTO) -> 
         Without learnt prices, and for a runtime that offloads: micro-benchmarks run on the core.
     """
     if deployment.target.offloads:
-        library = portable_runtime(deployment.board).identity
+        library = host_library(deployment)
         raise UsageError(f"{deployment.runtime.identity} runs on the accelerator, and "
                          "micro-benchmarks measure the host core; accepted: a library of the host, "
                          f"such as --runtime {library}")
@@ -46,6 +46,11 @@ def plan(deployment: Deployment, *, calibration: str | PathLike[str] = AUTO) -> 
                          "--calibration FILE, or a runtime that was measured somewhere")
     return rank_benchmarks(predict(apply_calibration(deployment, chosen)), chosen,
                            deployment.board)
+
+
+def host_library(deployment: Deployment) -> str:
+    """Return the library whose prices micro-benchmarks of an accelerator's host tell of."""
+    return portable_runtime(deployment.board).identity
 
 
 def write_best(ranking: Ranking, path: str | PathLike[str]) -> Path:

@@ -21,7 +21,8 @@ NAMES = {
     "boards show": ["list_boards", "show_board", "list_virtual_boards"],
     "boards new": ["new_board"], "models": ["list_models"], "models export": ["export_model"],
     "firmware build": ["build_firmware"], "firmware flash": ["flash_firmware"],
-    "firmware run": ["run_firmware"], "firmware compare": ["compare_firmware"]}
+    "firmware run": ["run_firmware"], "firmware compare": ["compare_firmware"],
+    "scenario list": ["list_scenarios"], "scenario run": ["run_scenario"]}
 """Functions of a command where they are not called as it is."""
 MAY_IMPORT = ("twin", "twin.cli", "twin.verbs", "twin.reports", "twin.errors",
               "hwmodels.quantities", "hwmodels.errors")
