@@ -53,6 +53,14 @@ if TYPE_CHECKING:
     from twin.verbs.runtimes import list_runtimes, show_runtime
     from twin.verbs.scenario import list_scenarios, run_scenario
     from twin.verbs.select import select
+    from twin.verbs.study import (
+        diff_studies,
+        list_studies,
+        open_study,
+        run_study,
+        study_front,
+        study_sensitivity,
+    )
     from twin.verbs.sweep import sweep
     from twin.verbs.transform import list_transformations, transform
     from twin.verbs.tune import tune
@@ -93,6 +101,8 @@ _HOMES = {
     "twin.verbs.predict_many": ("predict_many",),
     "twin.verbs.runtimes": ("list_runtimes", "show_runtime"),
     "twin.verbs.select": ("select",),
+    "twin.verbs.study": ("diff_studies", "list_studies", "open_study", "run_study", "study_front",
+                         "study_sensitivity"),
     "twin.verbs.sweep": ("sweep",),
     "twin.verbs.scenario": ("list_scenarios", "run_scenario"),
     "twin.verbs.transform": ("list_transformations", "transform"),
@@ -105,16 +115,15 @@ _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
 
 __all__ = [
     "Batch", "Deployment", "MeasureOptions", "PowerRuns", "Prediction", "Table", "TwinError",
-    "Wanted", "Watcher", "accuracy",
-    "advise", "attribute", "build_firmware", "cache", "calibrate", "calibrate_published", "check",
-    "compare", "compare_firmware", "compare_published", "deploy", "diagnose", "diff",
-    "diff_series", "energy", "explain", "export_model", "flash_firmware", "import_log",
-    "list_boards", "list_models", "list_paths", "list_runtimes", "list_scenarios",
-    "list_terms",
-    "list_transformations", "list_virtual_boards",
-    "measure", "measure_plan", "new_board", "plan", "port", "predict", "predict_compiled",
-    "predict_many", "read_model", "run_firmware", "run_scenario", "select", "show_board",
-    "show_runtime", "sweep", "to_document", "transform", "tune",
+    "Wanted", "Watcher", "accuracy", "advise", "attribute", "build_firmware", "cache",
+    "calibrate", "calibrate_published", "check", "compare", "compare_firmware",
+    "compare_published", "deploy", "diagnose", "diff", "diff_series", "diff_studies", "energy",
+    "explain", "export_model", "flash_firmware", "import_log", "list_boards", "list_models",
+    "list_paths", "list_runtimes", "list_scenarios", "list_studies", "list_terms",
+    "list_transformations", "list_virtual_boards", "measure", "measure_plan", "new_board",
+    "open_study", "plan", "port", "predict", "predict_compiled", "predict_many", "read_model",
+    "run_firmware", "run_scenario", "run_study", "select", "show_board", "show_runtime",
+    "study_front", "study_sensitivity", "sweep", "to_document", "transform", "tune",
     "what_if"]
 
 

@@ -43,3 +43,7 @@ class NotApplicableError(TwinError):
 
 class ScenarioError(TwinError):
     """A scenario file was refused: an unknown key, an impossible value, a fact nobody knows."""
+
+
+class StudyError(TwinError):
+    """A study file or its folder was refused: an unknown key, another version, a lost worker."""

@@ -75,11 +75,11 @@ def hold(table: Table, limits: Limits, objectives: Sequence[str] | None = None) 
     return dataclasses.replace(made, axes=table.axes)
 
 
-def cut_chunks(points: Sequence[Point]) -> Iterator[Sequence[Point]]:
-    """Yield runs of points of one model on one board under one runtime, `CHUNK` at most."""
+def cut_chunks(points: Sequence[Point], most: int = CHUNK) -> Iterator[Sequence[Point]]:
+    """Yield runs of points of one model on one board under one runtime, `most` at most."""
     begin = 0
     for place in range(1, len(points) + 1):
-        if (place == len(points) or place - begin == CHUNK
+        if (place == len(points) or place - begin == most
                 or _group(points[place]) != _group(points[begin])):
             yield points[begin:place]
             begin = place

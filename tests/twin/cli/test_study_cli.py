@@ -1,0 +1,64 @@
+"""`twin study` as a user meets it: run, show, pareto, diff, sensitivity, and what is refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from twin.cli import app
+
+FILE = """
+schema: 1
+name: small
+question: Which clock?
+models: kws
+boards: nucleo_h7a3zi_q
+set:
+  clocks.cpu.frequency_hz: [80MHz, 280MHz]
+  caches.l1d.size_bytes: [4KiB, 16KiB]
+finding: {vary: clocks.cpu.frequency_hz, figures: [time, energy], kind: clock}
+"""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("cli")
+    (folder / "small.yaml").write_text(FILE)
+    return folder
+
+
+def call(*words: object):
+    return CliRunner().invoke(app, ["study", *map(str, words)])
+
+
+def test_a_study_runs_and_tells_what_it_found(folder) -> None:
+    ended = call("run", folder / "small.yaml", "-o", folder / "out")
+    assert ended.exit_code == 0, ended.output
+    assert "280MHz beside 80MHz: time x0.28" in ended.output
+    assert "energy is least at" in ended.output
+    shown = call("show", folder / "out")
+    assert "Which clock?" in shown.output and "4 of 4 configurations" in shown.output
+    assert (folder / "out/finding.md").read_text().count("\n- ") >= 4
+    assert (folder / "out/finding.png").is_file()
+    front = call("pareto", folder / "out", "--over", "time")
+    assert front.exit_code == 0 and "280" in front.output
+    assert "0 of 4 configurations moved" in call("diff", folder / "out", folder / "out").output
+
+
+def test_sensitivity_ranks_axes_and_draws_a_tornado(folder) -> None:
+    ended = call("sensitivity", folder / "small.yaml", "-n", "4", "--plot", folder / "t.png")
+    assert ended.exit_code == 0, ended.output
+    lines = [line for line in ended.output.splitlines() if line.startswith(("clocks", "caches"))]
+    assert lines[0].startswith("clocks.cpu.frequency_hz") and (folder / "t.png").is_file()
+    sobol = call("sensitivity", folder / "small.yaml", "-n", "4", "--method", "sobol")
+    assert "alone" in sobol.output
+
+
+@pytest.mark.parametrize("words", [
+    ("show", "nowhere"), ("run", "e9", "-o", "x"),
+    ("sensitivity", "SMALL", "-n", "3", "--method", "sobol")])
+def test_what_is_wrong_is_said_in_a_line(words, folder) -> None:
+    ended = call(*(folder / "small.yaml" if word == "SMALL" else word for word in words))
+    assert ended.exit_code in (2, 3) and "Traceback" not in ended.output

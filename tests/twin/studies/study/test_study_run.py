@@ -1,0 +1,183 @@
+"""A study in a folder: the same rows at any number of workers, whatever is killed on the way."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+import twin
+from twin.errors import StudyError, UsageError
+from twin.studies.study import run, workers
+from twin.studies.study.file import load_study
+from twin.studies.study.study import list_asked
+from twin.studies.study.tasks import REJECTED, cut_tasks, make_plan
+from twin.studies.study.workers import open_workers
+
+FILE = """
+schema: 1
+name: small
+models: [kws, ad]
+boards: [nucleo_h7a3zi_q, nucleo_f401re]
+clocks: [own, 50%]
+temperatures: [warm, cold]
+soft: {max_ms: 5ms}
+hard: {max_flash: 200KiB}
+"""
+
+
+@pytest.fixture(scope="module")
+def source(tmp_path_factory) -> Path:
+    path = tmp_path_factory.mktemp("study") / "small.yaml"
+    path.write_text(FILE)
+    return path
+
+
+@pytest.fixture(scope="module")
+def whole(source, tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("whole") / "out"
+    twin.run_study(source, folder, command=["twin", "study", "run"])
+    return folder
+
+
+def test_rows_are_predictions_with_soft_and_hard_limits(whole) -> None:
+    table = twin.open_study(whole).load_results()
+    assert len(table.rows) == 16
+    row = next(row for row in table.rows if row.model == "kws" and row.clock_hz == 140e6
+               and dict(row.inputs)["temperature"] == "cold")
+    made = twin.predict(twin.deploy("kws", "nucleo_h7a3zi_q", clock_hz=140e6), temperature="cold")
+    assert row.time_us == pytest.approx(made.time_us, rel=1e-12)
+    assert {row.model for row in table.rows if row.failure == REJECTED} == {"ad"}
+    assert all("hard limit flash_bytes" in row.reason for row in table.failed)
+    assert all(("time_us" in row.violations) == (row.time_us > 5000) for row in table.predicted)
+    assert any(row.front and row.violations for row in table.rows)  # Soft: still on the front.
+    from pyarrow import parquet
+
+    columns = parquet.read_table(whole / "results.parquet")
+    assert columns["violates_latency"].null_count == len(table.failed)
+    assert len(set(columns["address"].to_pylist())) == 16
+
+
+def test_a_study_killed_at_any_file_goes_on_and_ends_the_same(source, whole, tmp_path) -> None:
+    script = textwrap.dedent("""
+        import os, sys
+        import twin
+        from twin.studies.study import session
+        left, write = int(sys.argv[3]), session._write
+        def planted(path, content):
+            global left
+            if path.suffix == ".parquet":
+                left -= 1
+                if left == 0:  # What a kill leaves: half a file under another name.
+                    path.with_name(f".{path.name}.part").write_bytes(content[:100])
+                    os._exit(9)
+            write(path, content)
+        session._write = planted
+        twin.run_study(sys.argv[1], sys.argv[2])
+    """)
+    parts = len([*(whole / "parts").iterdir()])
+    for kill in (1, 3, parts + 1):
+        folder = tmp_path / str(kill)
+        ended = subprocess.run([sys.executable, "-c", script, source, folder, str(kill)],
+                               cwd=Path(twin.__file__).parents[1])
+        assert ended.returncode == 9
+        assert len([*(folder / "parts").glob("[!.]*")]) == kill - 1
+        with pytest.raises(StudyError, match="is not finished"):
+            twin.open_study(folder).load_results()
+        told: list[tuple[int, int, int]] = []
+        twin.run_study(source, folder, on_progress=lambda *state, told=told: told.append(state))
+        assert len(told) == 1 + parts - (kill - 1)  # What is kept, then each task that was not.
+        assert [*(folder / "parts").glob(".*")] == []
+        assert (folder / "results.parquet").read_bytes() == (whole / "results.parquet").read_bytes()
+
+
+def test_a_worker_that_dies_costs_nothing_but_its_task(source, whole, tmp_path, monkeypatch,
+                                                       ) -> None:
+    died = str(tmp_path / "died")
+
+    def planted(plan, number, task):
+        import os
+        from pathlib import Path
+
+        from twin.studies.study.tasks import compute
+
+        if number == 2 and not Path(died).exists():
+            Path(died).touch()
+            os._exit(9)
+        return number, compute(plan, task)
+
+    monkeypatch.setattr(workers, "compute_numbered", planted)
+    twin.run_study(source, tmp_path / "out", jobs=2)
+    assert os.path.exists(died)
+    assert (tmp_path / "out/results.parquet").read_bytes() == (
+        whole / "results.parquet").read_bytes()
+
+
+def test_a_folder_of_another_study_version_or_process_is_refused(source, whole, tmp_path,
+                                                                 monkeypatch) -> None:
+    other = tmp_path / "other.yaml"
+    other.write_text(FILE.replace("5ms", "6ms"))
+    with pytest.raises(StudyError, match="another file"):
+        twin.run_study(other, whole)
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine/file").touch()
+    with pytest.raises(StudyError, match="not empty"):
+        twin.run_study(source, tmp_path / "mine")
+    monkeypatch.setattr("twin.studies.study.session.identify", lambda: "other")
+    with pytest.raises(StudyError, match="another version"):
+        twin.run_study(source, whole)
+    monkeypatch.undo()
+    with run.lock_session(whole), pytest.raises(StudyError, match="another process"):
+        twin.run_study(source, whole)
+
+
+def test_a_search_asks_for_the_same_points_and_none_twice(tmp_path) -> None:
+    source = tmp_path / "search.yaml"
+    source.write_text(textwrap.dedent("""
+        schema: 1
+        name: search
+        models: ad
+        boards: [nucleo_h7a3zi_q, nucleo_f401re]
+        runtimes: each
+        set: {clocks.cpu.frequency_hz: 40..84MHz}
+        soft: {max_ms: 4ms, max_ram: 64KiB}
+        search: {trials: 24, batch: 8, sampler: nsga2}
+    """))
+    for name in ("one", "two"):
+        twin.run_study(source, tmp_path / name)
+    one, two = (tmp_path / name / "results.parquet" for name in ("one", "two"))
+    assert one.read_bytes() == two.read_bytes()
+    rows = twin.open_study(tmp_path / "one").load_results().rows
+    assert 8 < len(rows) <= 24 and len({row.inputs for row in rows}) == len(rows)
+
+
+def test_tasks_and_addresses_tell_what_a_prediction_rests_on(source) -> None:
+    study = load_study(str(source))
+    plan = make_plan(study)
+    asked = list_asked(study)
+    tasks = cut_tasks(plan, asked)
+    assert len({one for task in tasks for one in task.addresses}) == len(asked) == 16
+    assert [len(task.asked) for task in tasks] == [2] * 8
+
+
+@pytest.mark.parametrize(("text", "said"), [
+    ("schema: 1\nname: a\nmodels: kws\n", "boards: is missing"),
+    (FILE + "sweeps: 3", "sweeps: unknown key"),
+    (FILE + "finding: {vary: clok}", "finding.vary: 'clok'"),
+    (FILE + "search: {trials: 3, sampler: bayes}", "search.sampler: 'bayes'"),
+    (FILE.replace("5ms", "5kg"), "no limit"), ("[1]", "a mapping")])
+def test_a_study_file_is_refused_with_its_key(text, said, tmp_path) -> None:
+    path = tmp_path / "wrong.yaml"
+    path.write_text(text)
+    with pytest.raises(StudyError, match=said):
+        load_study(str(path))
+
+
+@pytest.mark.parametrize(("jobs", "cluster"), [(2, "local:2"), (1, "local:0"), (1, "here")])
+def test_workers_that_mean_nothing_are_refused(jobs, cluster) -> None:
+    with pytest.raises(UsageError), open_workers(jobs, cluster):
+        pass

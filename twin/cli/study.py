@@ -1,0 +1,111 @@
+"""`twin study`: studies kept in folders, that go on where they were interrupted."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+import twin
+from twin.cli.options import AsJson, PlotFile, check_picture
+from twin.cli.output import note_written, open_console, show
+from twin.cli.progress import Rate
+from twin.cli.studying import RowCount, show_table
+
+app = typer.Typer(help="Run a file of many configurations in a folder: grids, samples, searches.",
+                  rich_markup_mode=None, no_args_is_help=True)
+
+StudyFile = Annotated[str, typer.Argument(
+    metavar="STUDY", help="A study of `twin study list`, or a .yaml file.")]
+Folder = Annotated[str, typer.Argument(metavar="FOLDER", help="Of a study that was run.")]
+Output = Annotated[str, typer.Option(
+    "-o", "--output", metavar="FOLDER", help="Where results go; one that was begun goes on.")]
+Jobs = Annotated[int, typer.Option("-j", "--jobs", min=1, metavar="N",
+                                   help="Processes of this machine.")]
+Cluster = Annotated[str | None, typer.Option(
+    "--cluster", metavar="WHERE", help="local:4, or the address of a Dask scheduler: "
+                                       "tcp://host:8786.")]
+Over = Annotated[str | None, typer.Option(
+    "--over", metavar="NAMES", help="What the front is over, in place of the file's: time, "
+                                    "energy, ram, flash, price.")]
+Figure = Annotated[str, typer.Option("--figure", metavar="NAME",
+                                     help="time, energy, ram, flash or price.")]
+Method = Annotated[str, typer.Option("--method", metavar="NAME", help="morris or sobol.")]
+Count = Annotated[int, typer.Option(
+    "-n", "--count", metavar="N", help="Trajectories of Morris, base samples of Sobol.")]
+
+
+@app.command("list")
+def list_all() -> None:
+    """List the studies that are shipped."""
+    from twin.reports.tables.study import studies_table
+
+    show(open_console(), studies_table(twin.list_studies()))
+
+
+@app.command("run")
+def run(study: StudyFile, output: Output, jobs: Jobs = 1, cluster: Cluster = None,
+        rows: RowCount = 10) -> None:
+    """Run a study, or go on with one that was interrupted; nothing is lost or done twice."""
+    with Rate() as rate:
+        done = twin.run_study(study, output, jobs=jobs, cluster=cluster,
+                              command=["twin", *sys.argv[1:]], on_progress=rate.tell)
+    _show(output, rows)
+    for path in sorted(done.folder.iterdir()):
+        if path.suffix in (".parquet", ".md", ".png"):
+            note_written(path)
+
+
+@app.command("show")
+def show_study(folder: Folder, rows: RowCount = 40, as_json: AsJson = False) -> None:
+    """Show what a study asked, what it found, and its rows."""
+    if as_json:
+        show_table(twin.open_study(folder).load_results(), as_json=True)
+    else:
+        _show(folder, rows)
+
+
+@app.command("pareto")
+def pareto(folder: Folder, over: Over = None, rows: RowCount = 40, plot: PlotFile = None,
+           as_json: AsJson = False) -> None:
+    """Show the rows of a study nothing else beats, over objectives of your choice."""
+    check_picture(plot)
+    names = [name for name in over.split(",") if name.strip()] if over else []
+    show_table(twin.study_front(folder, names), plot=plot, as_json=as_json, rows=rows)
+
+
+@app.command("diff")
+def diff(before: Annotated[str, typer.Argument(metavar="BEFORE", help="Folder of a study.")],
+         after: Annotated[str, typer.Argument(metavar="AFTER", help="Folder of the same study, "
+                                              "such as of another version.")]) -> None:
+    """Show which configurations moved between two folders."""
+    from twin.reports.tables.study import study_diff_report
+
+    show(open_console(), study_diff_report(twin.diff_studies(before, after)))
+
+
+@app.command("sensitivity")
+def sensitivity(study: StudyFile, figure: Figure = "time", method: Method = "morris",
+                count: Count = 8, jobs: Jobs = 1, cluster: Cluster = None,
+                plot: PlotFile = None) -> None:
+    """Tell which axes of a study a figure depends on; --plot draws the tornado."""
+    check_picture(plot)
+    with Rate() as rate:
+        found = twin.study_sensitivity(study, figure=figure, method=method, count=count, jobs=jobs,
+                                       cluster=cluster, on_progress=rate.tell)
+    from twin.reports.tables.study import sensitivity_report
+
+    show(open_console(), sensitivity_report(found))
+    if plot is not None:
+        from twin.reports.figures.canvas import save_figure
+        from twin.reports.figures.study import draw_tornado
+
+        note_written(save_figure(draw_tornado(found), plot))
+
+
+def _show(folder: str, rows: int) -> None:
+    from twin.reports.tables.study import study_report
+
+    session, console = twin.open_study(folder), open_console()
+    show(console, study_report(session, session.load_results(), console, rows))

@@ -1,0 +1,98 @@
+"""A study's finding, the shipped studies, two tables beside each other, and sensitivities."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from rich.console import Console, Group, RenderableType
+from rich.table import Table as Sheet
+from rich.text import Text
+
+from twin.reports.tables.layout import add_row, new_pairs, new_table, spaced
+from twin.reports.tables.studies import sweep_report
+from twin.studies.results import Row, Table
+from twin.studies.study.findings import WORDS, tell
+from twin.studies.study.study import Study
+
+if TYPE_CHECKING:
+    from twin.studies.study.sensitivity import Sensitivity
+    from twin.studies.study.session import Session
+
+LITTLE = 5e-4
+"""A ratio this near 1 is not listed among what moved."""
+
+
+def studies_table(studies: Mapping[str, Study]) -> Sheet:
+    """Return one row per study."""
+    table = new_table(("study", "what it answers"))
+    for name, one in studies.items():
+        add_row(table, (name, one.question))
+    return table
+
+
+def study_report(session: Session, table: Table, console: Console, rows: int) -> RenderableType:
+    """Return what a study asks, what it found, and its rows."""
+    study = session.study
+    pairs = [("study", f"{study.name}: {study.question}" if study.question else study.name),
+             ("twin", str(session.head["twin"]))]
+    parts: list[RenderableType] = [new_pairs(pairs), finding_text(study, table)]
+    if study.notes:
+        parts.append(Group(*(Text(note, style="dim") for note in study.notes)))
+    return spaced([*parts, sweep_report(table, console, rows)])
+
+
+def finding_text(study: Study, table: Table) -> Group:
+    """Return the finding, a line of text each."""
+    return Group(*(Text(line) for line in tell(study, table)))
+
+
+def study_diff_report(pairs: Sequence[tuple[Row | None, Row | None]]) -> RenderableType:
+    """Return rows that moved between two tables of the same study."""
+    table = new_table(("configuration", "time", "energy", "now"), numbers=("time", "energy"))
+    moved = 0
+    for before, after in pairs:
+        told = _moved(before, after)
+        if told is not None:
+            moved += 1
+            row = after or before
+            assert row is not None
+            add_row(table, (" ".join(value for _, value in row.inputs), *told))
+    head = Text(f"{moved} of {len(pairs)} configurations moved or are in one of them only")
+    return spaced([head, table]) if moved else head
+
+
+def _moved(before: Row | None, after: Row | None) -> tuple[str, str, str] | None:
+    if before is None or after is None:
+        return "", "", "new" if before is None else "gone"
+    ratios = [_ratio(getattr(before, name), getattr(after, name))
+              for name in ("time_us", "energy_uj")]
+    same = all(ratio is None or abs(ratio - 1) < LITTLE for ratio in ratios)
+    if same and before.reason == after.reason:
+        return None
+    said = after.reason if after.failure else "was refused" if before.failure else ""
+    time, energy = ("" if ratio is None else f"x{ratio:.4g}" for ratio in ratios)
+    return time, energy, said
+
+
+def _ratio(before: float | None, after: float | None) -> float | None:
+    return None if not before or after is None else after / before
+
+
+def sensitivity_report(found: Sequence[Sensitivity]) -> RenderableType:
+    """Return a table for every model on every board, the axis that matters most first."""
+    parts: list[RenderableType] = []
+    for one in found:
+        morris = one.method == "morris"
+        index, spread = ("mean effect", "sd") if morris else ("total", "+-")
+        headers = ("axis", index, spread, *(() if morris else ("alone",)), "from", "to", "figure")
+        table = new_table(headers, numbers=(index, spread, "alone"))
+        for axis in one.influences:
+            cells = [axis.axis, f"{axis.index:.3g}", f"{axis.spread:.2g}",
+                     *([] if axis.alone is None else [f"{axis.alone:.3g}"]),
+                     axis.low_value, axis.high_value, f"{axis.low:.4g} to {axis.high:.4g}"]
+            add_row(table, cells)
+        parts.append(Group(Text(f"{one.model} on {one.board}: {WORDS[one.quantity]} "
+                                f"({one.quantity}), {one.method}, {one.points} configurations; "
+                                f"{one.middle:.4g} with every axis in its middle"), table))
+    return spaced(parts)

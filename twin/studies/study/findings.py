@@ -1,0 +1,221 @@
+"""What the results of a study say, in words computed from its rows.
+
+Rows that differ in one axis only are set beside each other; what is told of a value is the median
+of its ratios to the baseline, and their spread.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import median
+
+from twin.studies.results import Row, Table
+from twin.studies.study.study import Finding, Study
+
+EDP = "edp"
+"""Energy-delay product of a row, time x energy."""
+
+WORDS = {"time_us": "time", "energy_uj": "energy", "ram_bytes": "RAM", "flash_bytes": "flash",
+         "price_usd": "price", EDP: "energy-delay product"}
+
+LITTLE = 0.005
+"""A ratio this near 1 is told as no change."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Effect:
+    """A figure of one value over that of the baseline, all else equal.
+
+    Parameters
+    ----------
+    value : str
+        Of the axis that is compared.
+    figure : str
+        A quantity, or `EDP`.
+    ratios : tuple of float
+        One for every pair of rows, ascending.
+    """
+
+    value: str
+    figure: str
+    ratios: tuple[float, ...]
+
+    @property
+    def median(self) -> float:
+        """Of the ratios."""
+        return median(self.ratios)
+
+    @property
+    def words(self) -> str:
+        """The median and its spread, as a reader is told it."""
+        low, high = self.ratios[0], self.ratios[-1]
+        name = WORDS[self.figure]
+        if max(abs(low - 1), abs(high - 1)) < LITTLE:
+            return f"{name} as before"
+        spread = "" if len(self.ratios) == 1 else f" ({_times(low)} to {_times(high)})"
+        return f"{name} x{_times(self.median)}{spread}"
+
+
+def find_baseline(table: Table, finding: Finding) -> str:
+    """Return the value others are set beside: the one that is named, or the first."""
+    if finding.baseline:
+        return finding.baseline
+    return next((value for row in table.rows for name, value in row.inputs
+                 if name == finding.vary), "")
+
+
+def list_effects(table: Table, finding: Finding) -> tuple[Effect, ...]:
+    """Return the effect of every value on every figure, where rows allow to tell it."""
+    baseline = find_baseline(table, finding)
+    groups = group_rows(table.predicted, finding.vary)
+    figures = finding.figures + ((EDP,) if finding.kind == "clock" else ())
+    found = []
+    values = dict.fromkeys(value for group in groups for value in group)
+    for value in values:
+        if value == baseline:
+            continue
+        for figure in figures:
+            ratios = sorted(ratio for group in groups if (ratio := _ratio(
+                group.get(value), group.get(baseline), figure)) is not None)
+            if ratios:
+                found.append(Effect(value=value, figure=figure, ratios=tuple(ratios)))
+    return tuple(found)
+
+
+def group_rows(rows: Iterable[Row], vary: str) -> list[dict[str, Row]]:
+    """Return rows by the value of an axis, those that differ in nothing else together."""
+    found: dict[tuple[tuple[str, str], ...], dict[str, Row]] = {}
+    for row in rows:
+        inputs = dict(row.inputs)
+        value = inputs.pop(vary, "")
+        found.setdefault(tuple(inputs.items()), {})[value] = row
+    return [*found.values()]
+
+
+def figure_of(row: Row, figure: str) -> float | None:
+    """Return a figure of a row; None where it is not known."""
+    if figure == EDP:
+        known = row.time_us is not None and row.energy_uj is not None
+        return row.time_us * row.energy_uj if known else None  # type: ignore[operator]
+    value: float | None = getattr(row, figure)
+    return value
+
+
+def tell(study: Study, table: Table) -> tuple[str, ...]:
+    """Return the finding of a study, line by line."""
+    lines = [f"{len(table.predicted)} of {len(table.rows)} configurations predicted"]
+    if study.finding is not None:
+        lines += _tell_effects(study.finding, table)
+        if study.finding.kind == "clock":
+            lines += _tell_clocks(study.finding, table)
+        if study.finding.kind == "return":
+            lines += _tell_return(study.finding, table)
+    else:
+        lines += _tell_front(table)
+    return (*lines, *_tell_failures(table))
+
+
+def _tell_effects(finding: Finding, table: Table) -> list[str]:
+    effects, baseline = list_effects(table, finding), find_baseline(table, finding)
+    lines = []
+    for value in dict.fromkeys(effect.value for effect in effects):
+        own = [effect for effect in effects if effect.value == value]
+        pairs = max(len(effect.ratios) for effect in own)
+        lines.append(f"{value} beside {baseline}: " + ", ".join(one.words for one in own)
+                     + f"; {pairs} pair{'s' * (pairs != 1)}")
+    return lines or [f"nothing to set beside {baseline or 'a baseline'}: no pair of rows differs "
+                     f"in {finding.vary} alone"]
+
+
+def _tell_clocks(finding: Finding, table: Table) -> list[str]:
+    """Return where energy and energy-delay product are least, and what goes with it."""
+    groups = [group for group in group_rows(table.predicted, finding.vary) if len(group) > 1]
+    lines = []
+    for figure in ("energy_uj", EDP):
+        least = Counter(min(known, key=lambda value: known[value]) for group in groups
+                        if (known := _known(group, figure)))
+        said = ", ".join(f"at {value} in {count}" for value, count in least.most_common())
+        lines.append(f"{WORDS[figure]} is least {said} of {least.total()}")
+    by_voltage: dict[bool, list[float]] = {True: [], False: []}
+    waits = []
+    for group in groups:
+        rows = sorted(group.values(), key=lambda row: row.clock_hz or 0.0)
+        slow, fast = rows[0], rows[-1]
+        energy = _ratio(slow, fast, "energy_uj")
+        if energy is not None:
+            by_voltage[slow.voltage_scale != fast.voltage_scale].append(energy)
+        if slow.clock_hz and fast.clock_hz and slow.time_us and fast.time_us:
+            waits.append(slow.time_us * slow.clock_hz / (fast.time_us * fast.clock_hz))
+    for lower, ratios in by_voltage.items():
+        if ratios:
+            how = "allows a lower voltage scale" if lower else "leaves the voltage scale as it is"
+            lines.append(f"where the slowest clock {how}, its energy is x{_times(median(ratios))} "
+                         f"({_times(min(ratios))} to {_times(max(ratios))}) of the fastest's; "
+                         f"{len(ratios)} pairs")
+    if waits:
+        lines.append(f"cycles at the slowest clock are x{_times(median(waits))} "
+                     f"({_times(min(waits))} to {_times(max(waits))}) of those at the fastest: "
+                     "memories are waited for in fewer cycles there")
+    return lines
+
+
+def _tell_return(finding: Finding, table: Table) -> list[str]:
+    """Return the best change of each class of effort."""
+    effects = list_effects(table, finding)
+    lines = []
+    for effort in dict.fromkeys(finding.efforts.values()):
+        for figure in finding.figures[:2]:
+            own = [one for one in effects if one.figure == figure
+                   and finding.efforts.get(one.value) == effort]
+            best = min(own, key=lambda one: one.median, default=None)
+            if best is not None and best.median < 1 - LITTLE:
+                lines.append(f"most for a {effort}: {best.value}, {best.words}")
+            elif best is not None:
+                lines.append(f"no {effort} of these saves {WORDS[figure]} in the median")
+    return lines
+
+
+def _tell_front(table: Table) -> list[str]:
+    front = [row for row in table.rows if row.front in ("certain", "front")]
+    lines = [f"{len(front)} on the front over {', '.join(WORDS[one] for one in table.objectives)}"]
+    for quantity in table.objectives:
+        known = [row for row in front if getattr(row, quantity) is not None]
+        best = min(known, key=lambda row: getattr(row, quantity), default=None)
+        if best is not None:
+            said = ", ".join(f"{name} {value}" for name, value in best.inputs)
+            lines.append(f"least {WORDS[quantity]}: {said}")
+    return lines
+
+
+def _tell_failures(table: Table) -> list[str]:
+    kinds = Counter(row.failure for row in table.failed)
+    reasons: Mapping[str, Counter[str]] = {
+        kind: Counter(row.reason for row in table.failed if row.failure == kind) for kind in kinds}
+    return [f"{count} cannot be ({kind}): {reasons[kind].most_common(1)[0][0]}"
+            + (f" ({len(reasons[kind]) - 1} more reasons)" if len(reasons[kind]) > 1 else "")
+            for kind, count in kinds.most_common()]
+
+
+def _known(group: Mapping[str, Row], figure: str) -> dict[str, float]:
+    found = {value: figure_of(row, figure) for value, row in group.items()}
+    return {value: number for value, number in found.items() if number is not None}
+
+
+def _ratio(row: Row | None, base: Row | None, figure: str) -> float | None:
+    if row is None or base is None:
+        return None
+    first, second = figure_of(row, figure), figure_of(base, figure)
+    return None if first is None or not second else first / second
+
+
+def _times(ratio: float) -> str:
+    return f"{ratio:.3g}" if ratio < 100 else f"{ratio:.0f}"
+
+
+def diff_tables(before: Table, after: Table) -> Sequence[tuple[Row | None, Row | None]]:
+    """Return rows of two tables by what was asked, those of only one beside None."""
+    first = {row.inputs: row for row in before.rows}
+    second = {row.inputs: row for row in after.rows}
+    return [(first.get(inputs), second.get(inputs)) for inputs in {**first, **second}]

@@ -1,0 +1,241 @@
+"""Which axis of a study a figure depends on: Morris' and Sobol's methods by SALib, and a tornado.
+
+References
+----------
+Morris, Technometrics 33(2), 1991. Saltelli et al., Computer Physics Communications 181, 2010.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from os import PathLike, fspath
+from typing import Any
+
+import numpy as np
+
+from hwmodels.errors import extra_missing
+from twin.errors import StudyError, UsageError
+from twin.studies.axes import Axis, label
+from twin.studies.results import QUANTITIES, Row
+from twin.studies.study.file import load_study
+from twin.studies.study.study import Asked, Study, settle_clock
+from twin.studies.study.tasks import cut_tasks, make_plan
+from twin.studies.study.workers import open_workers
+
+METHODS = ("morris", "sobol")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Influence:
+    """What one axis does to a figure.
+
+    Parameters
+    ----------
+    axis : str
+        Its name.
+    low_value, high_value : str
+        The ends of its range, or its first and last value.
+    low, high : float
+        The figure there, the other axes in their middle.
+    index : float
+        Morris: mean absolute elementary effect over the whole range; Sobol: total index.
+    spread : float
+        Morris: standard deviation of the effects; Sobol: confidence of the total index.
+    alone : float or None
+        Sobol: first-order index.
+    """
+
+    axis: str
+    low_value: str
+    high_value: str
+    low: float
+    high: float
+    index: float
+    spread: float
+    alone: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sensitivity:
+    """Influences of all axes on a figure of one model on one board.
+
+    Parameters
+    ----------
+    study, model, board, quantity, method : str
+        Of what.
+    middle : float
+        The figure with every axis in its middle.
+    points : int
+        Configurations predicted.
+    influences : tuple of Influence
+        Greatest first.
+    """
+
+    study: str
+    model: str
+    board: str
+    quantity: str
+    method: str
+    middle: float
+    points: int
+    influences: tuple[Influence, ...]
+
+
+def analyse(source: str | PathLike[str], *, quantity: str = "time_us", method: str = "morris",
+            count: int = 8, jobs: int = 1, cluster: str | None = None, seed: int = 0,
+            on_progress: Callable[[int, int, int], None] | None = None,
+            ) -> tuple[Sensitivity, ...]:
+    """Return how a figure depends on the axes of a study, for every model on every board.
+
+    Parameters
+    ----------
+    source : str or path
+        A study file or the name of a shipped one; axes with one value are left out.
+    quantity : str
+        Of `results.QUANTITIES`.
+    method : str
+        "morris" (count x (axes + 1) configurations) or "sobol" (count x (axes + 2)).
+    count : int
+        Trajectories, or base samples: a power of two for Sobol.
+    jobs, cluster, on_progress
+        As for `run_study`.
+    seed : int
+        Of the draws.
+
+    Raises
+    ------
+    StudyError
+        Where a configuration is refused, for the methods need all of them.
+    ToolMissingError
+        Without SALib.
+    """
+    study = load_study(fspath(source))
+    _check(method, quantity, count)
+    axes = _list_factors(study)
+    drawn = _draw(axes, method, count, seed)
+    found = []
+    plan = make_plan(study)
+    with open_workers(jobs, cluster) as compute:
+        for model in _values(study, "model"):
+            for board in _values(study, "board"):
+                asked = _ask(study, axes, {"model": model, "board": board}, drawn)
+                tasks = cut_tasks(plan, asked)
+                done: dict[int, Sequence[Row]] = {}
+                for number, rows in compute(plan, tasks):
+                    done[number] = rows
+                    if on_progress is not None:
+                        on_progress(sum(map(len, done.values())), len(asked), 0)
+                values = _read([row for number in range(len(tasks)) for row in done[number]],
+                               quantity, label(model), label(board))
+                found.append(_make(study, axes, (label(model), label(board)), quantity, method,
+                                   drawn, values, seed))
+    return tuple(found)
+
+
+def _check(method: str, quantity: str, count: int) -> None:
+    if method not in METHODS:
+        raise UsageError(f"method {method!r}; accepted: {', '.join(METHODS)}")
+    if quantity not in QUANTITIES:
+        raise UsageError(f"figure {quantity!r}; accepted: {', '.join(QUANTITIES)}")
+    if not 2 <= count <= 65536 or (method == "sobol" and count & (count - 1)):
+        raise UsageError(f"-n {count}; accepted: 2 to 65536, for sobol a power of two")
+
+
+def _list_factors(study: Study) -> tuple[Axis, ...]:
+    axes = tuple(axis for axis in study.space.axes if axis.name not in ("model", "board")
+                 and (axis.span is not None or len(axis.values) > 1))
+    if len(axes) < 2:
+        raise StudyError(f"{study.name}: {len(axes)} axes vary beside models and boards; accepted: "
+                         "two or more, each a range LOW..HIGH or several values")
+    return axes
+
+
+def _values(study: Study, name: str) -> Sequence[Any]:
+    return next(axis.values for axis in study.space.axes if axis.name == name)
+
+
+def _problem(axes: Sequence[Axis]) -> dict[str, Any]:
+    return {"num_vars": len(axes), "names": [axis.name for axis in axes],
+            "bounds": [[0.0, 1.0]] * len(axes)}
+
+
+def _draw(axes: Sequence[Axis], method: str, count: int, seed: int) -> np.ndarray:
+    """Return points of the unit cube: the method's, then the middle and both ends of each axis."""
+    sample = _import()[0][method]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        drawn = (sample.sample(_problem(axes), count, num_levels=4, seed=seed)
+                 if method == "morris" else
+                 sample.sample(_problem(axes), count, calc_second_order=False, seed=seed))
+    ends = np.full((2 * len(axes) + 1, len(axes)), 0.5)
+    for place in range(len(axes)):
+        ends[1 + 2 * place, place], ends[2 + 2 * place, place] = 0.0, 1.0
+    return np.vstack([drawn, ends])
+
+
+def _ask(study: Study, axes: Sequence[Axis], fixed: dict[str, Any],
+         drawn: np.ndarray) -> list[Asked]:
+    alone = {axis.name: axis for axis in study.space.axes if axis not in axes
+             and axis.name not in fixed}
+    found = []
+    for shares in drawn:
+        point = dict(fixed)
+        point |= {name: axis.list_values(point)[0] for name, axis in alone.items()}
+        point |= {axis.name: axis.at(min(float(share), 1 - 1e-9 if axis.span is None else 1.0),
+                                     point) for axis, share in zip(axes, shares, strict=True)}
+        found.append(Asked(point=settle_clock(point), temperature=study.temperatures[0],
+                           labels=tuple((name, label(value)) for name, value in point.items())))
+    return found
+
+
+def _read(rows: Sequence[Row], quantity: str, model: str, board: str) -> np.ndarray:
+    refused = [row for row in rows if getattr(row, quantity) is None]
+    if refused:
+        raise StudyError(f"{model} on {board}: {len(refused)} of {len(rows)} configurations are "
+                         f"refused or without {quantity}, and every one is needed: "
+                         f"{refused[0].reason or 'not known'}")
+    return np.array([getattr(row, quantity) for row in rows], dtype=float)
+
+
+def _make(study: Study, axes: Sequence[Axis], of: tuple[str, str], quantity: str, method: str,
+          drawn: np.ndarray, values: np.ndarray, seed: int) -> Sensitivity:
+    ends = values[-(2 * len(axes) + 1):]
+    drawn, values = drawn[:-len(ends)], values[:-len(ends)]
+    analyser = _import()[1][method]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # Of an axis that changes nothing.
+        told = (analyser.analyze(_problem(axes), drawn, values, num_levels=4, seed=seed)
+                if method == "morris" else
+                analyser.analyze(_problem(axes), values, calc_second_order=False, seed=seed))
+    first, second = ("mu_star", "sigma") if method == "morris" else ("ST", "ST_conf")
+    influences = [Influence(
+        axis=axis.name, low_value=_end(axis, 0.0), high_value=_end(axis, 1.0),
+        low=float(ends[1 + 2 * place]), high=float(ends[2 + 2 * place]),
+        index=_number(told[first][place]), spread=_number(told[second][place]),
+        alone=None if method == "morris" else _number(told["S1"][place]))
+        for place, axis in enumerate(axes)]
+    return Sensitivity(study=study.name, model=of[0], board=of[1], quantity=quantity, method=method,
+                       middle=float(ends[0]), points=len(drawn) + len(ends),
+                       influences=tuple(sorted(influences, key=lambda one: -one.index)))
+
+
+def _end(axis: Axis, share: float) -> str:
+    return axis.span.at(share) if axis.span is not None else label(
+        axis.values[0 if share == 0 else -1])
+
+
+def _number(value: Any) -> float:
+    """Return an index; 0 where nothing varies."""
+    return float(value) if np.isfinite(value) else 0.0
+
+
+def _import() -> tuple[dict[str, Any], dict[str, Any]]:
+    try:
+        from SALib.analyze import morris, sobol
+        from SALib.sample import morris as draw_morris
+        from SALib.sample import sobol as draw_sobol
+    except ImportError as error:
+        raise extra_missing("sensitivities", "SALib", "study") from error
+    return {"morris": draw_morris, "sobol": draw_sobol}, {"morris": morris, "sobol": sobol}

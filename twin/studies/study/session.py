@@ -1,0 +1,230 @@
+"""The folder of a study: inputs, versions, command, a file for every finished task, the table.
+
+    study.yaml      the file as it was given
+    inputs/         models and boards it names as files, by hash
+    session.json    versions, hashes of inputs, commands
+    parts/          rows of each finished task, by its content address
+    results.parquet every row, in the order of the study
+    finding.md, finding.png, front.png
+
+Files appear whole or not at all, so a kill at any moment leaves tasks that are done and tasks that
+are not.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import platform
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from hwmodels.errors import extra_missing
+from hwmodels.files import DocumentError, parse_json
+from twin.errors import StudyError, UsageError
+from twin.studies.results import Row, Table, read_row, read_table, to_arrow
+from twin.studies.study.file import find_study, load_study
+from twin.studies.study.study import Study
+from twin.studies.study.tasks import SOFT, Plan, Task, identify
+
+RESULTS = "results.parquet"
+
+_PACKAGES = ("numpy", "scipy", "pyarrow", "joblib", "optuna", "SALib", "distributed")
+"""Whose versions a session notes."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Session:
+    """A folder of a study that is being run, or was.
+
+    Parameters
+    ----------
+    folder : Path
+        Where it is.
+    study : Study
+        As its file says.
+    """
+
+    folder: Path
+    study: Study
+
+    @property
+    def head(self) -> Mapping[str, Any]:
+        """What `session.json` says."""
+        return _read_head(self.folder)
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether its table is written."""
+        return (self.folder / RESULTS).is_file()
+
+    def load_rows(self, task: Task) -> tuple[Row, ...] | None:
+        """Return the rows of a task that is done; None: it is not."""
+        path = self._part(task)
+        if not path.is_file():
+            return None
+        from pyarrow import ArrowException, parquet
+
+        try:
+            found = parquet.read_table(path).to_pylist()
+        except (OSError, ArrowException):
+            return None  # Damaged: predicted again, and replaced.
+        if tuple(record["address"] for record in found) != task.addresses:
+            return None
+        return tuple(map(read_row, found))
+
+    def save_rows(self, task: Task, rows: Sequence[Row]) -> None:
+        """Keep the rows of a task: whole, or not at all."""
+        _write_parquet(Table(rows=tuple(rows)), self._part(task), address=task.addresses)
+
+    def save_results(self, table: Table, addresses: Sequence[str]) -> Path:
+        """Write the table: a column more for the address and for each soft limit."""
+        soft = {SOFT[name]: [None if row.failure else name in row.violations
+                             for row in table.rows]
+                for name, _ in table.limits.list_limits()}
+        path = self.folder / RESULTS
+        _write_parquet(table, path, address=addresses, **soft)
+        return path
+
+    def load_results(self) -> Table:
+        """Return the table; raises `StudyError` where the study is not finished."""
+        if not self.is_finished:
+            raise StudyError(f"{self.folder}: is not finished: "
+                             f"{len([*(self.folder / 'parts').glob('*.parquet')])} tasks are done; "
+                             "the command that began it goes on with it")
+        return read_table(self.folder / RESULTS)
+
+    def _part(self, task: Task) -> Path:
+        return self.folder / "parts" / f"{task.address}.parquet"
+
+
+def open_session(folder: str | Path) -> Session:
+    """Return the session of a folder.
+
+    Raises
+    ------
+    StudyError
+        For a folder that is none.
+    """
+    folder = Path(folder)
+    if not (folder / "session.json").is_file():
+        raise StudyError(f"{folder}: is no folder of a study; accepted: one `twin study run` wrote")
+    _read_head(folder)
+    return Session(folder=folder, study=load_study(str(folder / "study.yaml")))
+
+
+def begin_session(source: str, study: Study, plan: Plan, folder: str | Path,
+                  command: Sequence[str]) -> Session:
+    """Return the session of a study in a folder: a new one, or the one it was begun in.
+
+    Raises
+    ------
+    StudyError
+        For a folder of another study or another version of the twin, or with other files in it.
+    ToolMissingError
+        Without pyarrow.
+    """
+    try:
+        import pyarrow  # noqa: F401
+    except ImportError as error:
+        raise extra_missing("studies", "pyarrow", "study") from error
+    folder, content = Path(folder), find_study(source).read_bytes()
+    inputs = dict(sorted(plan.content.items()))
+    if (folder / "session.json").is_file():
+        head = dict(_read_head(folder))
+        if (folder / "study.yaml").read_bytes() != content or head["inputs"] != inputs:
+            raise StudyError(f"{folder}: holds a study of another file or other inputs; accepted: "
+                             "the same as it was begun with, or another folder")
+        if head["twin"] != identify():
+            raise StudyError(f"{folder}: was begun by another version of the twin ({head['twin']}, "
+                             f"this is {identify()}); accepted: another folder")
+        head["commands"] = [*head["commands"], list(command)]
+    else:
+        if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+            raise StudyError(f"{folder}: is not empty and no folder of a study; accepted: a new "
+                             "one")
+        (folder / "parts").mkdir(parents=True, exist_ok=True)
+        _write(folder / "study.yaml", content)
+        _keep_inputs(folder / "inputs", inputs)
+        head = {"schema": 1, "study": study.name, "twin": identify(), "inputs": inputs,
+                "python": platform.python_version(), "machine": platform.machine(),
+                "packages": _list_versions(), "commands": [list(command)]}
+    _write(folder / "session.json", (json.dumps(head, indent=1) + "\n").encode())
+    return Session(folder=folder, study=study)
+
+
+@contextlib.contextmanager
+def lock_session(folder: Path) -> Iterator[None]:
+    """Hold a folder while its study runs; raises `StudyError` where another process does."""
+    try:
+        import fcntl
+    except ImportError:  # Not on Windows: the last writer wins, of equal files.
+        yield
+        return
+    with (folder / ".lock").open("w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            raise StudyError(f"{folder}: another process runs this study") from error
+        for part in (folder / "parts").glob(".*.part"):
+            part.unlink(missing_ok=True)
+        yield
+
+
+def _keep_inputs(folder: Path, inputs: Mapping[str, str]) -> None:
+    for name, digest in inputs.items():
+        path = Path(name)
+        if path.is_file():
+            folder.mkdir(exist_ok=True)
+            shutil.copyfile(path, folder / f"{digest[:12]}_{path.name}")
+
+
+def _list_versions() -> dict[str, str]:
+    found = {}
+    for name in _PACKAGES:
+        with contextlib.suppress(metadata.PackageNotFoundError):
+            found[name] = metadata.version(name)
+    return found
+
+
+def _read_head(folder: Path) -> Mapping[str, Any]:
+    path = folder / "session.json"
+    try:
+        head = parse_json(path.read_text(encoding="utf-8"))
+    except (DocumentError, OSError, UnicodeDecodeError) as error:
+        raise StudyError(f"{path}: cannot be read: {error}") from error
+    if not isinstance(head, dict) or head.get("schema") != 1 or not isinstance(
+            head.get("commands"), list) or not {"twin", "inputs", "study"} <= set(head):
+        raise StudyError(f"{path}: is no session of a study")
+    return head
+
+
+def _write(path: Path, content: bytes) -> None:
+    part = path.with_name(f".{path.name}.part")
+    with part.open("wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+    part.replace(path)
+
+
+def _write_parquet(table: Table, path: Path, **columns: Sequence[object]) -> None:
+    """Write rows and further columns; what is there is replaced at once."""
+    import pyarrow
+    from pyarrow import parquet
+
+    arrow = to_arrow(table)
+    for name, values in columns.items():
+        kind = pyarrow.string() if name == "address" else pyarrow.bool_()
+        arrow = arrow.append_column(name, pyarrow.array(values, kind))
+    sink = pyarrow.BufferOutputStream()
+    parquet.write_table(arrow, sink)
+    try:
+        _write(path, sink.getvalue().to_pybytes())
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be written: {error}") from error

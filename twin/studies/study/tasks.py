@@ -1,0 +1,205 @@
+"""Tasks: runs of configurations that are predicted together, each by its content address.
+
+A task is cut from the whole study, never from what is left of it, and is predicted by one call:
+what a row says does not depend on workers, on their number, or on what was interrupted.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib.metadata import version
+from pathlib import Path
+
+from hwmodels.board.facts import Board
+from hwmodels.board.file import load_board
+from hwmodels.errors import TwinError
+from twin.network.graph import Graph
+from twin.network.readers import read_model
+from twin.studies.axes import Point, label
+from twin.studies.limits import Limits
+from twin.studies.points import Deployer
+from twin.studies.results import QUANTITIES, Row
+from twin.studies.study.study import Asked, Study
+from twin.studies.sweep import cut_chunks
+
+MOST = 128
+"""Configurations of a task: what a kill may lose of each worker."""
+
+REJECTED = "rejected"
+"""Failure of a row that violates a hard limit."""
+
+_PACKAGES = ("twin", "calibration", "hwmodels")
+
+
+@functools.cache
+def identify() -> str:
+    """Return the version of the twin, with a hash of all its sources and data."""
+    root, digest = Path(__file__).parents[3], hashlib.sha256()
+    for package in _PACKAGES:
+        for path in sorted((root / package).rglob("*")):
+            if path.suffix in (".py", ".yaml", ".csv", ".json"):
+                digest.update(str(path.relative_to(root)).encode() + b"\0" + path.read_bytes())
+    return f"{version('embedded-twin')}+{digest.hexdigest()[:16]}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """What all tasks of a study share, as a worker is sent it.
+
+    Parameters
+    ----------
+    study : str
+        Its name.
+    calibration : str
+        As for `predict`.
+    prices : mapping of str to float
+        In US dollars, by board or chip.
+    hard : Limits
+        Rows that violate one are rejected.
+    models, boards : mapping
+        What was read from files, by the name the points have: a worker needs no file.
+    content : mapping of str to str
+        Hash of each input, by name.
+    identity : str
+        `identify()` where the study was begun.
+    """
+
+    study: str
+    calibration: str
+    prices: Mapping[str, float]
+    hard: Limits
+    models: Mapping[str, Graph] = field(default_factory=dict)
+    boards: Mapping[str, Board] = field(default_factory=dict)
+    content: Mapping[str, str] = field(default_factory=dict)
+    identity: str = ""
+
+    def address(self, asked: Asked) -> str:
+        """Return the content address of a configuration: a hash of all its prediction rests on."""
+        told = {name: self.content.get(label(value), label(value))
+                for name, value in asked.point.items()}
+        document = [sorted(told.items()), asked.temperature, sorted(self.prices.items()),
+                    self.content.get(self.calibration, self.calibration), self.identity,
+                    list(asked.labels), dataclasses.astuple(self.hard)]
+        return hashlib.sha256(json.dumps(document).encode()).hexdigest()[:32]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Task:
+    """Configurations of one model on one board at one temperature.
+
+    Parameters
+    ----------
+    asked : tuple of Asked
+        In the order of the study.
+    addresses : tuple of str
+        Theirs.
+    """
+
+    asked: tuple[Asked, ...]
+    addresses: tuple[str, ...]
+
+    @property
+    def address(self) -> str:
+        """Of all of them together."""
+        return hashlib.sha256(" ".join(self.addresses).encode()).hexdigest()[:32]
+
+
+def make_plan(study: Study) -> Plan:
+    """Return what tasks of a study share, with its files read; what cannot be read is left out."""
+    models: dict[str, Graph] = {}
+    boards: dict[str, Board] = {}
+    content: dict[str, str] = {}
+    for axis in study.space.axes:
+        for value in axis.values:
+            name = label(value)
+            try:
+                if axis.name == "model":
+                    graph = value if isinstance(value, Graph) else read_model(name)
+                    content[name] = graph.sha256
+                    if isinstance(value, Graph) or Path(name).is_file():
+                        models[name] = graph
+                elif axis.name == "board":
+                    if isinstance(value, Board):
+                        content[name] = hashlib.sha256(repr(value).encode()).hexdigest()
+                        boards[name] = value
+                    elif Path(name).is_file():
+                        boards[name] = load_board(name)
+                        content[name] = _hash(Path(name))
+            except TwinError:
+                continue  # A row says why.
+    if Path(study.calibration).is_file():
+        content[study.calibration] = _hash(Path(study.calibration))
+    return Plan(study=study.name, calibration=study.calibration, prices=study.prices,
+                hard=study.hard, models=models, boards=boards, content=content,
+                identity=identify())
+
+
+def _hash(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else ""
+
+
+def cut_tasks(plan: Plan, asked: Sequence[Asked]) -> tuple[Task, ...]:
+    """Return tasks of configurations, in order; each is of one model, board and temperature."""
+    found = []
+    for temperature in dict.fromkeys(one.temperature for one in asked):
+        some = [one for one in asked if one.temperature == temperature]
+        begin = 0
+        for chunk in cut_chunks([one.point for one in some], MOST):
+            part = tuple(some[begin:begin + len(chunk)])
+            found.append(Task(asked=part, addresses=tuple(map(plan.address, part))))
+            begin += len(chunk)
+    return tuple(found)
+
+
+def compute(plan: Plan, task: Task) -> tuple[Row, ...]:
+    """Return the rows of a task, rejected where a hard limit is violated."""
+    deployer = _deployer(plan, task.asked[0].temperature)
+    rows = deployer.predict([_with_inputs(plan, one) for one in task.asked])
+    return tuple(_reject(dataclasses.replace(row, inputs=asked.labels,
+                                             model=label(asked.point["model"])), plan.hard)
+                 for row, asked in zip(rows, task.asked, strict=True))
+
+
+_DEPLOYERS: dict[tuple[str, str, str], Deployer] = {}
+
+
+def _deployer(plan: Plan, temperature: str) -> Deployer:
+    """Return the one of this process: a model is read once."""
+    key = plan.calibration, json.dumps(sorted(plan.prices.items())), temperature
+    if key not in _DEPLOYERS:
+        _DEPLOYERS[key] = Deployer(calibration=plan.calibration, temperature=temperature,
+                                   prices=plan.prices)
+    return _DEPLOYERS[key]
+
+
+def _with_inputs(plan: Plan, asked: Asked) -> Point:
+    """Return a point with what was read from files in place of their names."""
+    point = dict(asked.point)
+    model, board = label(point["model"]), label(point["board"])
+    return {**point, "model": plan.models.get(model, point["model"]),
+            "board": plan.boards.get(board, point["board"])}
+
+
+def _reject(row: Row, hard: Limits) -> Row:
+    """Return a row, failed where its prediction violates a hard limit or is not known."""
+    if row.failure:
+        return row
+    for name, limit in hard.list_limits():
+        value = getattr(row, name)
+        if value is None or value > limit:
+            said = "is not known" if value is None else f"{value:.6g} is above it"
+            return dataclasses.replace(row, failure=REJECTED,
+                                       reason=f"hard limit {name} {limit:.6g}: {said}")
+    return row
+
+
+SOFT = {"time_us": "violates_latency", "energy_uj": "violates_energy", "ram_bytes": "violates_ram",
+        "flash_bytes": "violates_flash", "price_usd": "violates_price"}
+"""Columns of soft limits by quantity."""
+
+assert tuple(SOFT) == QUANTITIES

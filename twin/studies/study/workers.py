@@ -1,0 +1,154 @@
+"""Where tasks are computed: in this process, in others of this machine, or on a Dask cluster.
+
+Workers compute and send rows; only the process that began a study writes its folder.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections.abc import Callable, Iterator, Sequence
+from importlib import import_module
+from typing import Any
+
+from hwmodels.errors import extra_missing
+from twin.errors import StudyError, UsageError
+from twin.studies.results import Row
+from twin.studies.study.tasks import Plan, Task, compute, identify
+
+Done = tuple[int, tuple[Row, ...]]
+"""Number of a task, and its rows."""
+
+Compute = Callable[[Plan, Sequence[Task]], Iterator[Done]]
+"""Yields tasks as they are done, in any order."""
+
+TRIES = 3
+"""Times the pool of this machine is begun again after a worker died."""
+
+_OTHER = "other version"
+
+
+def compute_here(plan: Plan, tasks: Sequence[Task]) -> Iterator[Done]:
+    """Compute tasks one after another in this process."""
+    for number, task in enumerate(tasks):
+        yield number, compute(plan, task)
+
+
+def compute_numbered(plan: Plan, number: int, task: Task) -> Done:
+    """Compute a task in a worker; its number tells which it was."""
+    return number, compute(plan, task)
+
+
+@contextlib.contextmanager
+def open_workers(jobs: int = 1, cluster: str | None = None) -> Iterator[Compute]:
+    """Give what computes tasks: `jobs` processes of this machine, or a cluster.
+
+    Parameters
+    ----------
+    jobs : int
+        Processes; 1: this one.
+    cluster : str or None
+        "local:4" begins four workers, "tcp://host:8786" is the scheduler of a Dask cluster.
+
+    Raises
+    ------
+    UsageError
+        For a number or an address that is none.
+    StudyError
+        For workers with another version of the twin.
+    ToolMissingError
+        Without joblib or Dask.
+    """
+    if cluster is not None and jobs != 1:
+        raise UsageError("--jobs and --cluster say both where tasks run; accepted: one of them")
+    if not 1 <= jobs <= 1024:
+        raise UsageError(f"--jobs {jobs}; accepted: 1 to 1024 processes")
+    if cluster is not None:
+        with open_cluster(cluster) as client:
+            yield lambda plan, tasks: _compute_on(client, plan, tasks)
+    elif jobs > 1:
+        try:
+            import joblib
+        except ImportError as error:
+            raise extra_missing("several processes", "joblib", "study") from error
+        yield lambda plan, tasks: _compute_beside(joblib, jobs, plan, tasks)
+    else:
+        yield compute_here
+
+
+def _compute_beside(joblib: Any, jobs: int, plan: Plan, tasks: Sequence[Task]) -> Iterator[Done]:
+    """Compute tasks in processes of this machine; a worker that dies costs what it was at."""
+    from joblib.externals.loky.process_executor import BrokenProcessPool
+
+    left = dict(enumerate(tasks))
+    for attempt in range(TRIES + 1):
+        pool = joblib.Parallel(n_jobs=jobs, return_as="generator_unordered")
+        try:
+            for number, rows in pool(joblib.delayed(compute_numbered)(plan, number, task)
+                                     for number, task in [*left.items()]):
+                del left[number]
+                yield number, rows
+            return
+        except BrokenProcessPool as error:
+            if attempt == TRIES:
+                raise StudyError(f"worker processes died {TRIES + 1} times; what was done is kept, "
+                                 "and the same command goes on with it") from error
+
+
+@contextlib.contextmanager
+def open_cluster(address: str) -> Iterator[Any]:
+    """Give the client of a cluster all of whose workers have this version of the twin."""
+    local = re.fullmatch(r"local:([1-9]\d{0,2})", address)
+    if local is None and not re.fullmatch(r"(tcp|tls)://\S+:\d+", address):
+        raise UsageError(f"--cluster {address!r}; accepted: local:4, or the address of a Dask "
+                         "scheduler such as tcp://host:8786")
+    try:
+        distributed: Any = import_module("distributed")
+    except ImportError as error:
+        raise extra_missing("clusters", "Dask", "study") from error
+    with contextlib.ExitStack() as opened:
+        try:
+            where: Any = address if local is None else opened.enter_context(
+                distributed.LocalCluster(n_workers=int(local[1]), threads_per_worker=1,
+                                         processes=True, dashboard_address=None))
+            client = opened.enter_context(distributed.Client(where, timeout=30))
+        except (OSError, TimeoutError) as error:
+            raise StudyError(f"{address}: no scheduler answers: {error}") from error
+        try:
+            found = client.run(identify, on_error="return")
+        except Exception as error:  # Of whatever kind a worker without the twin raises.
+            raise StudyError(f"{address}: a worker cannot be asked: {error}") from error
+        if not found:
+            raise StudyError(f"{address}: has no workers; accepted: a scheduler with some")
+        for worker, told in found.items():
+            _check(worker, told)
+        yield client
+
+
+def _check(worker: str, told: object) -> None:
+    if told != identify():
+        said = told if isinstance(told, str) else f"{type(told).__name__}: {told}"
+        raise StudyError(f"worker {worker} has another version of the twin: {said}; accepted: "
+                         f"{identify()}")
+
+
+def compute_checked(plan: Plan, number: int, task: Task) -> Done | tuple[str, str]:
+    """Compute a task, unless this worker came later and has another version of the twin."""
+    if identify() != plan.identity:
+        return _OTHER, identify()
+    return number, compute(plan, task)
+
+
+def _compute_on(client: Any, plan: Plan, tasks: Sequence[Task]) -> Iterator[Done]:
+    """Compute tasks on a cluster; Dask gives what a lost worker was at to another."""
+    distributed: Any = import_module("distributed")
+
+    sent = client.scatter(plan, broadcast=True)
+    futures = [client.submit(compute_checked, sent, number, task, pure=False, retries=2)
+               for number, task in enumerate(tasks)]
+    for _, told in distributed.as_completed(futures, with_results=True, raise_errors=True):
+        if told[0] == _OTHER:
+            client.cancel(futures)
+            raise StudyError(f"a worker came with another version of the twin: {told[1]}; "
+                             f"accepted: {plan.identity}")
+        yield told

@@ -1,0 +1,133 @@
+"""`twin study`: studies kept in folders, shipped studies, what they found."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Sequence
+from os import PathLike, fspath
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hwmodels.errors import TwinError
+from twin.studies.results import Table, read_objectives
+from twin.studies.study import file, run, session
+from twin.studies.study.findings import diff_tables, tell
+from twin.studies.study.study import Study
+
+if TYPE_CHECKING:
+    from twin.studies.results import Row
+    from twin.studies.study.sensitivity import Sensitivity
+    from twin.studies.study.session import Session
+
+
+def run_study(study: str | PathLike[str], folder: str | PathLike[str], *, jobs: int = 1,
+              cluster: str | None = None, command: Sequence[str] = (),
+              on_progress: run.Told | None = None) -> Session:
+    """Run a study in a folder, or go on with one that was interrupted.
+
+    Parameters
+    ----------
+    study : str or path
+        One of `list_studies`, or a .yaml file.
+    folder : str or path
+        New, or where it was begun. It gets `results.parquet`, `finding.md` and pictures.
+    jobs : int
+        Processes of this machine; results are the same at any number.
+    cluster : str, optional
+        "local:4", or the address of a Dask scheduler: "tcp://host:8786".
+    command : sequence of str
+        Noted in `session.json`.
+    on_progress : callable, optional
+        Told (configurations done, all, failures) after every task.
+
+    Returns
+    -------
+    Session
+        With `load_results()`.
+
+    Raises
+    ------
+    StudyError
+        For a file, a folder or workers that are refused.
+    ToolMissingError
+        Without the extra `study`.
+    """
+    done = run.run_study(study, folder, jobs=jobs, cluster=cluster, command=command,
+                         on_progress=on_progress)
+    write_reports(done)
+    return done
+
+
+def write_reports(done: Session) -> tuple[Path, ...]:
+    """Write the finding of a finished study and its pictures; no pictures without matplotlib."""
+    table, study = done.load_results(), done.study
+    title = f"# {study.name}\n\n{study.question}\n\n"
+    notes = "".join(f"\n{note}\n" for note in study.notes)
+    path = done.folder / "finding.md"
+    path.write_text(title + "".join(f"- {line}\n" for line in tell(study, table)) + notes,
+                    encoding="utf-8")
+    written = [path]
+    with contextlib.suppress(TwinError):
+        from twin.reports.figures.canvas import save_figure
+        from twin.reports.figures.studies import draw_front_figure
+        from twin.reports.figures.study import draw_effects
+
+        if study.finding is not None:
+            figure = draw_effects(study, study.finding, table)
+            if figure is not None:
+                written.append(save_figure(figure, done.folder / "finding.png"))
+        if any(row.front for row in table.rows) and len(table.objectives) > 1:
+            written.append(save_figure(draw_front_figure(table), done.folder / "front.png"))
+    return tuple(written)
+
+
+def list_studies() -> dict[str, Study]:
+    """Return the shipped studies by name."""
+    return {name: file.load_study(name) for name in file.list_studies()}
+
+
+def open_study(folder: str | PathLike[str]) -> Session:
+    """Return the session of a folder; raises `StudyError` for one that is none."""
+    return session.open_session(fspath(folder))
+
+
+def study_front(folder: str | PathLike[str], objectives: Sequence[str] = ()) -> Table:
+    """Return the rows of a finished study that are on its front, over these objectives."""
+    import dataclasses
+
+    done = open_study(folder)
+    table, study = done.load_results(), done.study
+    if objectives:
+        study = dataclasses.replace(study, objectives=read_objectives(objectives))
+        table = run.make_study_table(study, table.rows)
+    return dataclasses.replace(table, rows=tuple(row for row in table.rows if row.front))
+
+
+def diff_studies(before: str | PathLike[str], after: str | PathLike[str],
+                 ) -> Sequence[tuple[Row | None, Row | None]]:
+    """Return the rows of two finished studies by what was asked; None where one has none."""
+    return diff_tables(open_study(before).load_results(), open_study(after).load_results())
+
+
+def study_sensitivity(study: str | PathLike[str], *, figure: str = "time", method: str = "morris",
+                      count: int = 8, jobs: int = 1, cluster: str | None = None,
+                      on_progress: run.Told | None = None) -> tuple[Sensitivity, ...]:
+    """Return which axes of a study a figure depends on, for every model on every board.
+
+    Parameters
+    ----------
+    study : str or path
+        One of `list_studies`, or a .yaml file with two or more axes beside models and boards.
+    figure : str
+        time, energy, ram, flash or price.
+    method : str
+        "morris" or "sobol".
+    count : int
+        Trajectories (Morris) or base samples (Sobol, a power of two).
+    jobs, cluster, on_progress
+        As for `run_study`.
+    """
+    from twin.studies.study.sensitivity import analyse
+
+    return analyse(study, quantity=read_objectives([figure])[0], method=method, count=count,
+                   jobs=jobs, cluster=cluster, on_progress=on_progress)
