@@ -14,6 +14,7 @@ from hwmodels.kernel import Kernel, Operand
 from hwmodels.simulator import add_background
 from twin.deployment.costs import EpochPrediction, LayerCost
 from twin.deployment.deployment import Deployment, PriceOnCore
+from twin.deployment.draft import Draft
 from twin.deployment.memories import align, choose_memory, find_roomy
 from twin.deployment.placement import (
     ArenaSlot,
@@ -150,7 +151,7 @@ def arena_address(deployment: Deployment, memory: str | None = None) -> int:
     return base + align(deployment.plan.spilled.get(name, 0), _LINE_BYTES)
 
 
-def _kept_weights(deployment: Deployment) -> int:
+def _kept_weights(deployment: Draft) -> int:
     """Bytes of constants and parameters in the memory of the weights."""
     return deployment.placement.weights_bytes - sum(deployment.plan.spilled.values())
 
@@ -272,15 +273,15 @@ class Core:
         """Return the memory the board file names."""
         return choose_memory(board, dict(board.placement)["arena"]).name
 
-    def constants(self, deployment: Deployment) -> str:
+    def constants(self, deployment: Draft) -> str:
         """Return the memory of the weights."""
         return deployment.weights
 
-    def rewrite(self, graph: Graph, deployment: Deployment) -> Graph:
+    def rewrite(self, graph: Graph, deployment: Draft) -> Graph:
         """Return the graph as it is."""
         return graph
 
-    def plan(self, deployment: Deployment) -> Plan:
+    def plan(self, deployment: Draft) -> Plan:
         """Return the plan of a core."""
         if not (deployment.arena_spill or deployment.weights_spill):
             return Plan()
@@ -291,13 +292,13 @@ class Core:
             weights=(deployment.weights, *deployment.weights_spill),
             arena=(deployment.arena, *deployment.arena_spill), code=deployment.code)
 
-    def settle(self, draft: Deployment, *, asked: bool) -> tuple[str, tuple[str, ...]]:
+    def settle(self, draft: Draft, *, asked: bool) -> tuple[str, tuple[str, ...]]:
         """Choose a memory with room where none was asked for."""
         if asked:
             return draft.arena, ()
         return find_roomy(draft.board, draft.arena, draft.working_ram_bytes)
 
-    def needs(self, draft: Deployment) -> dict[str, int]:
+    def needs(self, draft: Draft) -> dict[str, int]:
         """Arena and weights in one memory each, or in those they are split between."""
         further = draft.placement.parts_bytes[1:]
         needs = {draft.arena: draft.working_ram_bytes - sum(further)}
@@ -307,7 +308,7 @@ class Core:
             needs[name] = needs.get(name, 0) + size_bytes
         return needs
 
-    def check_fit(self, draft: Deployment, needs: dict[str, int]) -> None:
+    def check_fit(self, draft: Draft, needs: dict[str, int]) -> None:
         """Nothing more has to fit than what `needs` says."""
 
     def lower(self, deployment: Deployment) -> tuple[tuple[Kernel, ...], ...]:

@@ -10,6 +10,9 @@ from hwmodels.errors import did_you_mean
 from hwmodels.quantities import join_words
 from twin.errors import DoesNotFitError, PlacementError, UsageError
 
+FLASH_ROLES = ("flash", "external_flash", "rom")
+"""Memories that are not written while a network runs."""
+
 
 @dataclass(slots=True, kw_only=True)
 class Buffer:

@@ -11,12 +11,10 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from hwmodels.board.facts import Board
-from twin.deployment.memories import Home, align
+from twin.deployment.memories import FLASH_ROLES, Home, align
 from twin.deployment.placement import Plan, constant_sizes, requantisation_bytes
 from twin.network.graph import Graph
 from twin.runtimes.runtime import Runtime
-
-_FLASH_ROLES = ("flash", "external_flash", "rom")
 
 _LINE_BYTES = 32
 
@@ -34,7 +32,7 @@ def further_memories(board: Board, memory: str) -> tuple[str, ...]:
     pools of activations are AXI SRAM, then SDRAM; weights fill the internal flash and go on in the
     external one.
     """
-    flash = board.memory(memory).role in _FLASH_ROLES
+    flash = board.memory(memory).role in FLASH_ROLES
     beside = [one for one in board.memories
               if one.name != memory and one.role == ("external_flash" if flash else "external_ram")]
     if beside or flash:

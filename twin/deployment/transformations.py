@@ -9,8 +9,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from hwmodels.errors import TwinError
-from twin.deployment.deployment import FLASH_ROLES, Deployment
+from twin.deployment.deployment import Deployment
 from twin.deployment.kernels import KERNEL_PATHS, TILES, choose_kernels, list_levels
+from twin.deployment.memories import FLASH_ROLES
 from twin.errors import NotApplicableError, RuntimeRefusedError, UsageError
 from twin.network.rewrites.rewrite import list_rewrites
 from twin.runtimes import list_runtimes, load_runtime

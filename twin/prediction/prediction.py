@@ -15,7 +15,8 @@ from twin.deployment.costs import (
     measure_coverage,
     sum_cycles,
 )
-from twin.deployment.deployment import FLASH_ROLES, Deployment
+from twin.deployment.deployment import Deployment
+from twin.deployment.memories import FLASH_ROLES
 from twin.deployment.placement import Placement, requantisation_bytes
 from twin.errors import UsageError
 from twin.network.graph import Layer

@@ -9,8 +9,8 @@ from twin.deployment.accelerator.epochs import plan_steps
 from twin.deployment.accelerator.grouping import Grouping, Planner, plan_groups
 from twin.deployment.accelerator.pools import Demand, PoolPlan, Wish, plan_pools
 from twin.deployment.costs import Step
-from twin.deployment.deployment import FLASH_ROLES, Deployment
-from twin.deployment.memories import Home
+from twin.deployment.draft import Draft
+from twin.deployment.memories import FLASH_ROLES, Home
 from twin.deployment.placement import Fusion, Placement, Plan
 
 
@@ -19,11 +19,11 @@ class OffloadPlan(Plan):
 
     Parameters
     ----------
-    deployment : Deployment
+    deployment : Draft
         Whose runtime offloads, on a board with the accelerator.
     """
 
-    def __init__(self, deployment: Deployment) -> None:
+    def __init__(self, deployment: Draft) -> None:
         self._deployment = deployment
 
     @cached_property
@@ -109,7 +109,7 @@ class OffloadPlan(Plan):
         return self.pools.activation_bytes, self.pools.weight_bytes
 
 
-def plan_of(deployment: Deployment) -> OffloadPlan:
+def plan_of(deployment: Draft) -> OffloadPlan:
     """Return the plan of a deployment whose runtime offloads."""
     plan = deployment.plan
     assert isinstance(plan, OffloadPlan), "asked of a runtime that offloads"

@@ -10,7 +10,7 @@ from hwmodels.board.facts import Board
 from hwmodels.core.file import load_core
 from hwmodels.core.schedule import schedule
 from hwmodels.errors import did_you_mean
-from twin.deployment.deployment import FLASH_ROLES
+from twin.deployment.memories import FLASH_ROLES
 from twin.errors import UsageError
 from twin.image.compile.microbench import TAIL_BYTES, Rooms
 from twin.image.compile.ports import Port

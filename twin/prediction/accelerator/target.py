@@ -17,8 +17,9 @@ from twin.deployment.accelerator.weight_width import narrow_weights
 from twin.deployment.changes import Choose, WhatIf
 from twin.deployment.core import Core
 from twin.deployment.costs import EpochPrediction, LayerCost
-from twin.deployment.deployment import FLASH_ROLES, Deployment, PriceOnCore
-from twin.deployment.memories import check_fit
+from twin.deployment.deployment import Deployment, PriceOnCore
+from twin.deployment.draft import Draft
+from twin.deployment.memories import FLASH_ROLES, check_fit
 from twin.errors import PlacementError, RuntimeRefusedError, UsageError
 from twin.network.graph import Graph
 from twin.network.operators import OPERATORS
@@ -71,34 +72,34 @@ class Accelerator(Core):
         """Return the accelerator's own memory."""
         return _npu(board).pools[0].memory
 
-    def constants(self, deployment: Deployment) -> str:
+    def constants(self, deployment: Draft) -> str:
         """Return the weights' memory where that is a flash, else the board's flash."""
         asked = deployment.board.memory(deployment.weights)
         return asked.name if asked.role in FLASH_ROLES else dict(
             deployment.board.placement)["weights"]
 
-    def rewrite(self, graph: Graph, deployment: Deployment) -> Graph:
+    def rewrite(self, graph: Graph, deployment: Draft) -> Graph:
         """Narrow weights where that was asked for."""
         if deployment.weight_bits is None:
             return graph
         return narrow_weights(graph, deployment.weight_bits, plan_of(deployment).planner)
 
-    def plan(self, deployment: Deployment) -> OffloadPlan:
+    def plan(self, deployment: Draft) -> OffloadPlan:
         """Return groups, pools and steps."""
         return OffloadPlan(deployment)
 
-    def settle(self, draft: Deployment, *, asked: bool) -> tuple[str, tuple[str, ...]]:
+    def settle(self, draft: Draft, *, asked: bool) -> tuple[str, tuple[str, ...]]:
         """Keep the arena, refuse memories out of reach, and say what spilled."""
         pools = plan_of(draft).pools
         _check_reach(draft)
         return draft.arena, describe_spills(pools)
 
-    def needs(self, draft: Deployment) -> dict[str, int]:
+    def needs(self, draft: Draft) -> dict[str, int]:
         """Weights in a flash; what the pools hold has found its place."""
         flash = draft.board.memory(draft.weights).role in FLASH_ROLES
         return {draft.weights: draft.placement.weights_bytes} if flash else {}
 
-    def check_fit(self, draft: Deployment, needs: dict[str, int]) -> None:
+    def check_fit(self, draft: Draft, needs: dict[str, int]) -> None:
         """Refuse weights the pools of their memory do not hold."""
         if draft.weights in needs:
             pools = [pool for pool in _npu(draft.board).pools if pool.memory == draft.weights]
@@ -129,7 +130,7 @@ def _npu(board: Board) -> Npu:
     return board.npu
 
 
-def _check_reach(draft: Deployment) -> None:
+def _check_reach(draft: Draft) -> None:
     """Refuse memories the accelerator cannot reach."""
     npu = _npu(draft.board)
     reached = {pool.memory: pool.name for pool in npu.pools}

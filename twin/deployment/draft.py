@@ -1,0 +1,352 @@
+"""A draft: a network with memories named for it, before anybody checked that it fits them."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Protocol, Self, TypeVar
+
+from hwmodels.board.facts import Board, Memory
+from twin.deployment.memories import FLASH_ROLES, check_room
+from twin.deployment.placement import Placement, Plan, plan_placement
+from twin.errors import DoesNotFitError, UsageError
+from twin.network.graph import Graph
+from twin.runtimes import Runtime
+from twin.runtimes.runtime import load_target
+
+if TYPE_CHECKING:
+    from hwmodels.bus.contention import Load
+    from twin.deployment.changes import WhatIf
+    from twin.deployment.transfers import Buffers, Transfers
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Draft:
+    """A network on a board under a runtime, and the memories named for it.
+
+    Parameters
+    ----------
+    graph : Graph
+        The network as its file states it.
+    board : Board
+        With clocks and voltage as deployed.
+    runtime : Runtime
+        Kernel library.
+    weights, arena, code : str
+        Names of the memories that hold them.
+    notes : tuple of str
+        Choices made on the way that a reader should know of.
+    chosen : tuple of str
+        Of them, what was said of the choice of the runtime; it goes with it.
+    host : tuple of str
+        Operators, or indices of layers, kept on the host core of an accelerator.
+    weight_bits : int or None
+        Width convolution weights are narrowed to; None: as the file states them.
+    loads : tuple of Load
+        What other masters do meanwhile.
+    weights_via : str or None
+        DMA controller that brings the weights, layer by layer; None: they are read in place.
+    tiles : str or None
+        Memory it brings them to; None: the arena's.
+    weights_spill, arena_spill : tuple of str
+        Memories they go on in, in order, where they are split.
+    weights_pool, arena_pool : str or None
+        Pools of an accelerator they were asked to be in; None: any of their memory.
+    own_scale : str or None
+        Voltage scale of the board, where a changed clock took another; None: it is in force.
+    scale_told : bool
+        Whether somebody named the scale: clocks changed later keep it.
+    original : Graph or None
+        The network before it was changed by `network.` paths; None: it was not.
+    rewritten : tuple of (str, str)
+        What was asked of it: path and value.
+    extension : str or None
+        Code the kernels are built with: "c", "dsp" or "mve"; None: the best the core can run.
+    """
+
+    graph: Graph
+    board: Board
+    runtime: Runtime
+    weights: str
+    arena: str
+    code: str
+    notes: tuple[str, ...] = ()
+    host: tuple[str, ...] = ()
+    weight_bits: int | None = None
+    loads: tuple[Load, ...] = ()
+    weights_via: str | None = None
+    tiles: str | None = None
+    weights_pool: str | None = None
+    arena_pool: str | None = None
+    weights_spill: tuple[str, ...] = ()
+    arena_spill: tuple[str, ...] = ()
+    own_scale: str | None = None
+    scale_told: bool = False
+    chosen: tuple[str, ...] = ()
+    original: Graph | None = None
+    rewritten: tuple[tuple[str, str], ...] = ()
+    extension: str | None = None
+
+    @property
+    def isa(self) -> str:
+        """Instruction set the kernels are built for: the core's, or without its extensions."""
+        if self.extension is None:
+            return self.board.core.isa
+        from twin.deployment.kernels import without_extension
+
+        return without_extension(self.board.core.isa, self.extension)
+
+    @property
+    def target(self) -> Placer:
+        """How the runtime's kernels get onto the board."""
+        return load_target(self.runtime.target)
+
+    @cached_property
+    def plan(self) -> Plan:
+        """What the target worked out: what is fused away, what has a place of its own."""
+        return self.target.plan(self)
+
+    @cached_property
+    def executed(self) -> Graph:
+        """The graph that runs: without dead channels where the runtime removes them."""
+        graph = self.graph
+        if self.runtime.drops_dead_channels:
+            from twin.network.rewrites.dead_channels import drop_dead_channels
+
+            graph = drop_dead_channels(graph)
+        if self.runtime.fuses_padding:
+            from twin.network.rewrites.fused_padding import fuse_padding
+
+            graph = fuse_padding(graph)
+        if self.runtime.copies_shapes:
+            from twin.network.rewrites.copied_shapes import copy_shapes
+
+            graph = copy_shapes(graph)
+        return self.target.rewrite(graph, self)
+
+    @property
+    def constants(self) -> str:
+        """Memory of constants without a place of their own."""
+        return self.target.constants(self)
+
+    @cached_property
+    def placement(self) -> Placement:
+        """The memory plan of the graph that runs."""
+        return plan_placement(self.executed, self.runtime, self.isa, self.plan.fusion,
+                              self.plan.rooms)
+
+    @property
+    def weights_named(self) -> str:
+        """Memories of the weights as `placement.weights` takes them, "flash+nor"."""
+        return "+".join((self.weights, *self.weights_spill))
+
+    @property
+    def arena_named(self) -> str:
+        """Memories of the arena as `placement.arena` takes them, "sram+sdram"."""
+        return "+".join((self.arena, *self.arena_spill))
+
+    @cached_property
+    def buffers(self) -> Buffers | None:
+        """Where weights that come by DMA come to; None when they do not."""
+        if self.weights_via is None:
+            return None
+        from twin.deployment.transfers import plan_buffers
+
+        return plan_buffers(self.executed)
+
+    @property
+    def tile_memory(self) -> Memory:
+        """Memory of the buffers weights come to."""
+        if self.target.offloads:
+            raise UsageError(f"placement.weights_via: {self.runtime.identity} brings weights by "
+                             "itself; accepted with a runtime of the core")
+        from twin.deployment.transfers import tile_memory
+
+        return tile_memory(self.board, self.arena, self.tiles)
+
+    @property
+    def transfers(self) -> Transfers | None:
+        """What brings the weights; None where they are read in place."""
+        if self.weights_via is None or self.buffers is None:
+            return None
+        from twin.deployment.transfers import Transfers
+
+        return Transfers(board=self.board, controller=self.board.dma_controller(self.weights_via),
+                         source=self.board.memory(self.weights), target=self.tile_memory,
+                         buffers=self.buffers)
+
+    @property
+    def ram_parts(self) -> dict[str, int]:
+        """What peak RAM is made of, in bytes; weights where they are kept in RAM."""
+        kept = self.board.memory(self.weights).role not in FLASH_ROLES
+        arena, weights = self.plan.held_bytes(self.placement)
+        return {"arena": arena, "parameters": self.placement.parameter_bytes,
+                "runtime": self.runtime.ram_bytes,
+                "buffers": self.buffers.size_bytes if self.buffers is not None else 0,
+                "weights": weights if kept else 0}
+
+    @property
+    def working_ram_bytes(self) -> int:
+        """RAM of arena, requantisation parameters and the runtime's own."""
+        return self.ram_bytes - self.ram_parts["weights"]
+
+    @property
+    def ram_bytes(self) -> int:
+        """Peak RAM: working memory, and the weights where they are kept in RAM."""
+        return sum(self.ram_parts.values())
+
+    @property
+    def flash_bytes(self) -> int:
+        """Flash: weights and the runtime's code."""
+        return self.placement.weights_bytes + self.runtime.code_bytes
+
+    def noted(self, notes: tuple[str, ...], *, first: bool = False) -> Self:
+        """Return a deployment with more notes, which change nothing that was computed of it."""
+        if not notes:
+            return self
+        return self._carry(dataclasses.replace(self, notes=(
+            (*notes, *self.notes) if first else (*self.notes, *notes))))
+
+    def repriced(self, board: Board, runtime: Runtime) -> Self:
+        """Return a deployment at other prices, which change nothing of where anything is."""
+        return self._carry(dataclasses.replace(self, board=board, runtime=runtime))
+
+    def _carry(self, other: Self) -> Self:
+        """Give what was worked out of this deployment to one that is placed the same."""
+        vars(other).update({name: value for name, value in vars(self).items()
+                            if name not in vars(other)})
+        return other
+
+
+class Placer(Protocol):
+    """What a target is asked while a network is placed; `twin.deployment.deployment.Target` is all.
+
+    Attributes
+    ----------
+    offloads : bool
+        Whether layers run elsewhere than on the core.
+    borrowed : str
+        What stands in for the structure of a closed runtime, in words.
+    paths : tuple of WhatIf
+        What-if paths it adds.
+    """
+
+    offloads: bool
+    borrowed: str
+    paths: tuple[WhatIf, ...]
+
+    def check(self, board: Board, runtime: Runtime) -> None:
+        """Refuse a board that lacks what the runtime needs."""
+
+    def default_arena(self, board: Board) -> str:
+        """Return the memory of the arena where nobody asks for another."""
+
+    def constants(self, deployment: Draft) -> str:
+        """Return the memory of constants without a place of their own."""
+
+    def rewrite(self, graph: Graph, deployment: Draft) -> Graph:
+        """Return the graph that runs, of the one the runtime's compiler made."""
+
+    def plan(self, deployment: Draft) -> Plan:
+        """Return what is fused away, and what has a place of its own."""
+
+    def settle(self, draft: Draft, *, asked: bool) -> tuple[str, tuple[str, ...]]:
+        """Return the arena's memory, and notes; `asked`: somebody named it."""
+
+    def needs(self, draft: Draft) -> dict[str, int]:
+        """Return bytes of arena and weights by memory, code apart."""
+
+    def check_fit(self, draft: Draft, needs: dict[str, int]) -> None:
+        """Refuse what does not fit for reasons of the target's own."""
+
+
+_Draft = TypeVar("_Draft", bound=Draft)
+
+
+def settle(draft: _Draft, *, arena: bool, weights: bool) -> _Draft:
+    """Choose memories where nobody asked for one, and refuse what does not fit.
+
+    Parameters
+    ----------
+    draft : Draft
+        With the memories asked for, or those of the board file.
+    arena, weights : bool
+        Whether they may go elsewhere, as nobody asked for where they are.
+
+    Returns
+    -------
+    Draft
+        Of the kind it was given.
+
+    Raises
+    ------
+    DoesNotFitError
+        When a memory has no room for what is put in it.
+    """
+    chosen, notes = draft.target.settle(draft, asked=not arena)
+    if chosen != draft.arena:
+        draft = dataclasses.replace(draft, arena=chosen)
+    draft = draft.noted(notes)
+    if not draft.runtime.splits_memories:
+        check_draft(draft)
+        return draft
+    split = _split(draft, arena=arena, weights=weights)
+    try:
+        check_draft(split)
+    except DoesNotFitError:
+        check_draft(draft)  # Names the memory it belongs in, not the last it was split between.
+        raise
+    return split
+
+
+def _split(draft: _Draft, *, arena: bool, weights: bool) -> _Draft:
+    """Go on in further memories with what has no room where nobody asked for it to be."""
+    full = [name for name, needed in _needs(draft).items()
+            if needed > draft.board.memory(name).size_bytes]
+    if full and (arena or weights):
+        from twin.deployment.split import further_memories
+
+        if arena and draft.arena in full:
+            draft = dataclasses.replace(
+                draft, arena_spill=further_memories(draft.board, draft.arena))
+        if weights and draft.weights in full:
+            draft = dataclasses.replace(
+                draft, weights_spill=further_memories(draft.board, draft.weights))
+    if draft.arena_spill or draft.weights_spill:
+        from twin.deployment.split import describe_split
+
+        further, spilled = draft.placement.parts_bytes[1:], draft.plan.spilled
+        draft = draft.noted(describe_split(
+            {draft.weights: draft.placement.weights_bytes - sum(spilled.values()), **spilled},
+            {draft.arena: draft.placement.first_bytes,
+             **dict(zip(draft.arena_spill, further, strict=True))}))
+    return draft
+
+
+def _needs(draft: Draft) -> dict[str, int]:
+    """Bytes wanted of each memory, code among them."""
+    needs = draft.target.needs(draft)
+    needs[draft.code] = needs.get(draft.code, 0) + draft.runtime.code_bytes
+    return needs
+
+
+def check_draft(draft: Draft) -> None:
+    """Refuse what does not fit its memory.
+
+    Raises
+    ------
+    DoesNotFitError
+        With the memory, and how much it lacks.
+    """
+    needs = _needs(draft)
+    holds = [(draft.arena, "arena"), (draft.arena, "runtime"),
+             *((name, "arena") for name in draft.arena_spill),
+             *((name, "weights") for name in (draft.weights, *draft.weights_spill)),
+             (draft.code, "code")]
+    if draft.buffers is not None and (tiles := draft.tile_memory.name) != draft.arena:
+        needs[draft.arena] -= draft.buffers.size_bytes
+        needs[tiles] = needs.get(tiles, 0) + draft.buffers.size_bytes
+        holds.append((tiles, "buffers of weights"))
+    check_room(draft.graph.name, draft.board, draft.arena, needs, holds)
+    draft.target.check_fit(draft, needs)
