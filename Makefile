@@ -67,6 +67,7 @@ bench: $(BENCH)
 	$(BIN)/python -m benchmarks.speed.npu_speed
 	$(BIN)/python -m benchmarks.speed.calibration_speed
 	$(BIN)/python -m benchmarks.diagnosis
+	$(BIN)/python -m benchmarks.studies
 	$(BIN)/python -m benchmarks.reliability --keep
 	$(BIN)/python -m benchmarks.mutation
 	$(BIN)/python -m benchmarks.exactness.binary --keep

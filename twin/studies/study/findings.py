@@ -53,7 +53,7 @@ class Effect:
         low, high = self.ratios[0], self.ratios[-1]
         name = WORDS[self.figure]
         if max(abs(low - 1), abs(high - 1)) < LITTLE:
-            return f"{name} as before"
+            return f"{name} as before (within {LITTLE:.1%})"
         spread = "" if len(self.ratios) == 1 else f" ({_times(low)} to {_times(high)})"
         return f"{name} x{_times(self.median)}{spread}"
 

@@ -1,0 +1,1 @@
+"""The shipped studies run once more, and where a cluster stops scaling."""

@@ -1,0 +1,76 @@
+"""Every shipped study is read and deploys; findings are computed from rows."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+
+import twin
+from twin.studies.results import Row, Table
+from twin.studies.study.file import list_studies, load_study
+from twin.studies.study.findings import EDP, list_effects, tell
+from twin.studies.study.study import Finding, list_asked
+from twin.studies.study.tasks import Task, compute, make_plan
+
+
+@pytest.mark.parametrize("name", list_studies())
+def test_a_shipped_study_names_what_there_is(name) -> None:
+    study = load_study(name)
+    asked = list_asked(study)
+    assert study.question and asked and study.name == name
+    if study.finding is not None and study.cases:
+        assert study.finding.baseline in study.cases
+        assert set(study.finding.efforts) <= set(study.cases)
+
+
+@pytest.mark.parametrize("name", [one for one in list_studies() if load_study(one).cases])
+def test_every_case_of_a_study_applies_somewhere_or_says_why(name) -> None:
+    study = load_study(name)
+    asked = [one for one in list_asked(study) if one.point["model"] == "kws"
+             and one.point["board"] == list_asked(study)[0].point["board"]]
+    plan = make_plan(study)
+    rows = compute(plan, Task(asked=tuple(asked), addresses=tuple(map(plan.address, asked))))
+    table = Table(rows=rows, axes=study.axes)
+    assert all(row.reason for row in table.failed)
+    assert list_effects(table, study.finding), [row.reason for row in table.failed]
+
+
+def made_row(case: str, model: str, **figures) -> Row:
+    return Row(inputs=(("model", model), ("case", case)), model=model, board="b", **figures)
+
+
+ROWS = (made_row("as it is", "a", time_us=10.0, energy_uj=4.0, clock_hz=2e6, voltage_scale="hi"),
+        made_row("half", "a", time_us=20.0, energy_uj=3.0, clock_hz=1e6, voltage_scale="lo"),
+        made_row("as it is", "b", time_us=100.0, energy_uj=10.0, clock_hz=2e6, voltage_scale="hi"),
+        made_row("half", "b", time_us=150.0, energy_uj=12.0, clock_hz=1e6, voltage_scale="hi"),
+        made_row("half", "c", failure="runtime", reason="why not"))
+
+
+def test_an_effect_is_the_median_of_ratios_of_pairs() -> None:
+    finding = Finding(vary="case", baseline="as it is", kind="clock")
+    effects = {one.figure: one for one in list_effects(Table(rows=ROWS), finding)}
+    assert effects["time_us"].ratios == (1.5, 2.0)
+    assert effects["energy_uj"].ratios == (0.75, 1.2)
+    assert effects[EDP].ratios == pytest.approx((1.5, 1.8))
+    assert effects["time_us"].words == "time x1.75 (1.5 to 2)"
+
+
+def test_words_follow_from_rows() -> None:
+    study = dataclasses.replace(load_study("e3_frequency"), finding=Finding(
+        vary="case", baseline="as it is", kind="clock"))
+    said = "\n".join(tell(study, Table(rows=ROWS)))
+    assert "energy is least at half in 1, at as it is in 1 of 2" in said
+    assert "energy-delay product is least at as it is in 2 of 2" in said
+    assert "allows a lower voltage scale, its energy is x0.75" in said
+    assert "as it is, its energy is x1.2" in said and "1 cannot be (runtime): why not" in said
+    effort = dataclasses.replace(study, finding=Finding(
+        vary="case", baseline="as it is", kind="return", efforts={"half": "setting"}))
+    said = "\n".join(tell(effort, Table(rows=ROWS)))
+    assert "no setting of these saves time in the median" in said
+    assert "most for a setting: half, energy x0.975" in said
+
+
+def test_the_list_has_the_founding_experiments() -> None:
+    assert {"e1_quantisation", "e2_fusion", "e3_frequency", "e4_tile_and_cache", "a_libraries",
+            "b_schedules", "impact"} <= set(twin.list_studies())
