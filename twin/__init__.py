@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from twin.verbs.port import port
     from twin.verbs.predict import predict
     from twin.verbs.predict_many import predict_many
+    from twin.verbs.program import deploy_elf
     from twin.verbs.runtimes import list_runtimes, show_runtime
     from twin.verbs.scenario import list_scenarios, run_scenario
     from twin.verbs.select import select
@@ -99,6 +100,7 @@ _HOMES = {
     "twin.verbs.port": ("port",),
     "twin.verbs.predict": ("predict",),
     "twin.verbs.predict_many": ("predict_many",),
+    "twin.verbs.program": ("deploy_elf",),
     "twin.verbs.runtimes": ("list_runtimes", "show_runtime"),
     "twin.verbs.select": ("select",),
     "twin.verbs.study": ("diff_studies", "list_studies", "open_study", "run_study", "study_front",
@@ -117,7 +119,8 @@ __all__ = [
     "Batch", "Deployment", "MeasureOptions", "PowerRuns", "Prediction", "Table", "TwinError",
     "Wanted", "Watcher", "accuracy", "advise", "attribute", "build_firmware", "cache",
     "calibrate", "calibrate_published", "check", "compare", "compare_firmware",
-    "compare_published", "deploy", "diagnose", "diff", "diff_series", "diff_studies", "energy",
+    "compare_published", "deploy", "deploy_elf", "diagnose", "diff", "diff_series", "diff_studies",
+    "energy",
     "explain", "export_model", "flash_firmware", "import_log", "list_boards", "list_models",
     "list_paths", "list_runtimes", "list_scenarios", "list_studies", "list_terms",
     "list_transformations", "list_virtual_boards", "measure", "measure_plan", "new_board",

@@ -27,6 +27,10 @@ class FirmwareError(TwinError):
     quotes_lines = True
 
 
+class ProgramError(TwinError):
+    """A program cannot be run under emulation, or not as far as was asked."""
+
+
 class UsageError(TwinError):
     """An option or argument that means nothing here."""
 

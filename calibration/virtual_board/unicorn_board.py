@@ -104,7 +104,7 @@ class UnicornBoard:
         self.name, self.costs = name, costs
         self.recorder = Recorder()
         self.failure: str | None = None
-        self._unicorn = _import_unicorn()
+        self._unicorn = import_unicorn()
         self._image = read_image(image)
         self._incoming: collections.deque[int] = collections.deque()
         self._pin = 0
@@ -294,7 +294,14 @@ class UnicornBoard:
         return self.recorder.readings, self.state.trace()
 
 
-def _import_unicorn() -> tuple[Any, Any]:
+def import_unicorn() -> tuple[Any, Any]:
+    """Return Unicorn and its constants of Arm; native callbacks find its functions from then on.
+
+    Raises
+    ------
+    ToolMissingError
+        Without Unicorn or numba.
+    """
     try:
         unicorn, constants = import_module("unicorn"), import_module("unicorn.arm_const")
         library = import_module("unicorn.unicorn_py3.unicorn").uclib

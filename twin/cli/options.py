@@ -17,6 +17,9 @@ Model = Annotated[str, typer.Argument(
     metavar="MODEL", help="A .tflite or .onnx file, or a network of `twin models`.")]
 Models = Annotated[list[str], typer.Argument(
     metavar="MODEL...", help="Files .tflite or .onnx, or networks of `twin models`.")]
+ModelsOrNone = Annotated[list[str] | None, typer.Argument(
+    metavar="MODEL...", help="Files .tflite or .onnx, or networks of `twin models`; none with "
+                             "--elf.")]
 BoardNames = Annotated[list[str], typer.Option(
     "--board", "-b", metavar="BOARD", help="A board of `twin boards`, or a board file; may be "
                                            "given several times.")]

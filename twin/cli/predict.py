@@ -18,7 +18,7 @@ from twin.cli.options import (
     CalibrationChoice,
     ClockText,
     Cold,
-    Models,
+    ModelsOrNone,
     RuntimeName,
     SetPaths,
     WeightsRole,
@@ -26,12 +26,29 @@ from twin.cli.options import (
     parse_settings,
 )
 from twin.cli.output import note_written, open_console, show, warn
+from twin.cli.program import (
+    Begin,
+    Call,
+    ElfFile,
+    End,
+    Flames,
+    LayersBy,
+    Limit,
+    MemoryFiles,
+    Nth,
+    Registers,
+    change_program,
+    deploy_from_options,
+    show_functions,
+    write_flames,
+)
 from twin.errors import UsageError
 from twin.verbs.predict import describe_narrower
 
 if TYPE_CHECKING:
     from calibration.microbench.machine import Machine
     from twin import Prediction
+    from twin.program.deployment import Program
 
 CsvFolder = Annotated[str | None, typer.Option(
     "--csv", metavar="DIR", help="Write the tables as CSV files into a folder.")]
@@ -50,19 +67,42 @@ TraceFile = Annotated[str | None, typer.Option(
     "--trace", metavar="FILE", help="With an accelerator: write a timeline for chrome://tracing "
                                     "or Perfetto (.json).")]
 
+LIMIT = 2_000_000_000
+"""Instructions after which a program is given up."""
+
 REFUSED = 3
 """Exit code where a model or a board was refused."""
 
 
-def predict(models: Models, boards: BoardNames, runtime: RuntimeName = None,
+def predict(boards: BoardNames, models: ModelsOrNone = None, runtime: RuntimeName = None,
             clock: ClockText = None, weights: WeightsRole = None, arena: ArenaRole = None,
             cold: Cold = False, as_json: AsJson = False, csv_folder: CsvFolder = None,
             plot: PlotTarget = None, assume_unsupported: AssumeUnsupported = None,
             epochs: Epochs = None,
             trace: TraceFile = None, calibration: CalibrationChoice = AUTO,
             per_operand: PerOperand = False, settings: SetPaths = None,
-            roofs: Roofs = None) -> None:
+            roofs: Roofs = None, elf: ElfFile = None, begin: Begin = None, end: End = None,
+            call: Call = None, nth: Nth = 1, layers_by: LayersBy = AUTO,
+            memory: MemoryFiles = None, registers: Registers = None, limit: Limit = LIMIT,
+            flames: Flames = None) -> None:
     """Predict cycles, time and energy per layer, and say why; of several a row each."""
+    if elf is not None or not models:
+        refuse_beside("--elf", {
+            "MODEL": models, "--runtime": runtime, "--weights": weights, "--arena": arena,
+            "--assume-unsupported": assume_unsupported, "--trace": trace, "--epochs": epochs,
+            "--roofs": roofs, "a second --board": boards[1:]})
+        if elf is None:
+            raise UsageError("MODEL is missing; accepted: a .tflite or .onnx file, a network of "
+                             "`twin models`, or --elf FILE")
+        program = deploy_from_options(
+            elf, boards[0], begin=begin, end=end, call=call, nth=nth, layers=layers_by,
+            memory=memory, registers=registers, limit=limit, clock=clock)
+        predict_program(change_program(program, settings), cold=cold, as_json=as_json,
+                        csv_folder=csv_folder, plot=plot, per_operand=per_operand, flames=flames)
+        return
+    refuse_beside("a network", {
+        "--from": begin, "--to": end, "--call": call, "--memory": memory,
+        "--set-register": registers, "--flamegraph": flames, "--nth": nth != 1})
     if len(models) * len(boards) > 1:
         from twin.cli.studying import show_several
 
@@ -113,6 +153,34 @@ def predict(models: Models, boards: BoardNames, runtime: RuntimeName = None,
         note_written(write_trace(prediction, trace))
     warn(dict.fromkeys((*prediction.warnings, *effects,
                         *describe_narrower(prediction, calibration))))
+    write_beside(prediction, csv_folder, plot, roofline)
+
+
+def predict_program(program: Program, *, cold: bool, as_json: bool, csv_folder: str | None,
+                    plot: str | None, per_operand: bool, flames: str | None) -> None:
+    """Report a program as a network is reported, and by function."""
+    check_targets(csv_folder, plot)
+    if flames is not None:
+        from twin.reports.functions import check_flames
+
+        check_flames(flames)
+    prediction = twin.predict(program, temperature="cold" if cold else "warm")
+    if as_json:
+        from twin.reports.documents import write_json
+
+        sys.stdout.write(write_json(prediction, per_operand=per_operand))
+    else:
+        show_report(prediction, per_operand, None)
+        show_functions(prediction)
+    warn(dict.fromkeys(prediction.warnings))
+    write_beside(prediction, csv_folder, plot, None)
+    if flames is not None:
+        write_flames(prediction, flames)
+
+
+def write_beside(prediction: Prediction, csv_folder: str | None, plot: str | None,
+                 roofline: Machine | None) -> None:
+    """Write tables and pictures into files."""
     if csv_folder is not None:
         from twin.reports.export import write_csv_files
 

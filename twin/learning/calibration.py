@@ -143,8 +143,8 @@ def shipped_calibration(board: Board, runtime: str) -> Calibration | None:
 def _stranger_calibration(deployment: Deployment) -> Calibration | None:
     """Return prices drawn from the spread between libraries, for one nobody measured.
 
-    None for our own firmware, whose machine code is read, and where most layers compute in float:
-    only libraries of integers were measured.
+    None for our own firmware and for programs, whose machine code is read, and where most layers
+    compute in float: only libraries of integers were measured.
     """
     board = deployment.board
     if deployment.runtime.is_compiled or computes_float(deployment.graph):

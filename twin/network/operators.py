@@ -145,6 +145,10 @@ def _recurrent_macs(graph: Graph, layer: Layer) -> int:
     return steps * (_input(graph, layer, 1).elements + _input(graph, layer, 2).elements)
 
 
+def _stated_macs(graph: Graph, layer: Layer) -> int:
+    return int(layer.option("macs", 0))
+
+
 def _operator(name: str, macs: Callable[[Graph, Layer], int] = _nothing,
               *, parameters: tuple[int, ...] = (), alias: bool = False,
               assumed: bool = False) -> Operator:
@@ -161,6 +165,7 @@ PAIRED = ("div", "floor_div", "floor_mod", "squared_difference", "equal", "not_e
 """Operators of two operands that broadcast, besides add, sub, mul, minimum and maximum."""
 
 OPERATORS: Mapping[str, Operator] = {operator.name: operator for operator in (
+    _operator("function", _stated_macs),
     _operator("conv_2d", _conv_macs, parameters=(1, 2)),
     _operator("depthwise_conv_2d", _depthwise_macs, parameters=(1, 2)),
     _operator("transpose_conv_2d", _transpose_conv_macs, parameters=(1, 2), assumed=True),

@@ -289,7 +289,7 @@ def _predict_layer(deployment: Deployment, position: int, cost: LayerCost,
     clock = _main_clock(deployment, cycles)
     energy_pj = cost.bill.energy_pj()
     return LayerPrediction(
-        index=layer.index, name=layer.name, op=layer.op,
+        index=layer.index, name=layer.name, op=str(layer.option("called", layer.op)),
         output_shape=graph.tensors[layer.outputs[0]].shape, macs=layer_macs(graph, layer),
         bytes_moved=bytes_moved(graph, layer), alias=is_alias(layer),
         assumed=(layer.assumed or is_assumed(layer) or cost.assumed

@@ -162,7 +162,7 @@ def structure_key(deployment: Deployment, content: str, *, cold: bool,
     placed = tuple(getattr(deployment, name) for name in _DEPLOYMENT_FIELDS)
     digest = hashlib.sha256()
     for one in (deployment.graph.content_id, _library(deployment.runtime), placed,
-                _timed(board) if timed else _geometry(board), content, cold, part):
+                _timed(board) if timed else read_geometry(board), content, cold, part):
         digest.update(repr(one).encode())
         digest.update(b"\n")
     return digest.hexdigest()
@@ -174,7 +174,7 @@ def _library(runtime: Runtime) -> Runtime:
                    setup_cycles_per_channel=0.0, facts=())
 
 
-def _geometry(board: Board) -> tuple[object, ...]:
+def read_geometry(board: Board) -> tuple[object, ...]:
     """Return what of a board is the same at every clock, wait and bandwidth."""
     return (board.cores, tuple(_shape(cache) for cache in board.caches),
             tuple(_place(memory) for memory in board.memories))

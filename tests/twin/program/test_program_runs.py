@@ -1,0 +1,161 @@
+"""Programs run under emulation and billed: start-up, layers, interrupts, and what is refused."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+pytest.importorskip("unicorn", reason="needs the boards extra")
+pytest.importorskip("capstone", reason="needs the boards extra")
+
+from made_program import build_program
+
+import twin
+from hwmodels.board.file import load_board
+from twin.deployment.deployment import deploy
+from twin.errors import ProgramError, UsageError
+from twin.image.compile.store import keep_image
+from twin.prediction.prediction import predict
+from twin.program.elf import demangle, read_elf
+from twin.program.machine import count_instructions
+from twin.program.peripherals import Peripherals
+
+BOARD = "nucleo_l4r5zi"
+
+
+@pytest.fixture(scope="module")
+def program(tmp_path_factory):
+    return build_program(tmp_path_factory.mktemp("program"), say=True)
+
+
+def test_our_own_image_runs_the_instructions_that_are_read_from_it(tmp_path, monkeypatch):
+    monkeypatch.setenv("TWIN_IMAGES", str(tmp_path))
+    read = deploy("kws", BOARD, runtime="firmware")
+    image = keep_image(read)
+    for temperature in ("warm", "cold"):
+        expected = predict(read, temperature=temperature)
+        found = predict(twin.deploy_elf(image.path, BOARD, call="infer_once"),
+                        temperature=temperature)
+        layers = [layer for layer in expected.layers if not layer.alias]
+        assert [one.name for one in found.layers[:-1]] == [
+            f"run_{layer.index}" for layer in layers]
+        for ran, layer in zip(found.layers, layers, strict=False):
+            assert ran.instructions == layer.instructions
+        assert found.cycles == pytest.approx(expected.cycles, rel=0.01)
+        assert found.energy_uj == pytest.approx(expected.energy_uj, rel=0.02)
+
+
+def test_a_program_comes_through_its_start_up_and_says_what_it_guessed(program):
+    made = twin.deploy_elf(program, BOARD, begin="infer", nth=3, layers="layer_*")
+    assert [layer.name for layer in twin.predict(made).layers] == [
+        "layer_dense", "layer_fast", "between layers"]
+    polls = {one["register"]: one["value"] for one in made.found.polls}
+    # Ready bits: bit 17 beside the enabled bit 16; the clock asked for by 2, echoed two bits up.
+    assert polls[0x40023800] == 1 << 17 | 1 << 16 and polls[0x40023808] == 2 << 2 | 2
+    assert polls[0x40004400] == 1 << 7
+    assert made.found.printed == "said\n"
+    assert any("0x40023808" in one for one in twin.predict(made).warnings)
+
+
+def test_layers_and_functions_sum_to_the_whole(program):
+    made = twin.deploy_elf(program, BOARD, begin="infer", layers="layer_*")
+    prediction = twin.predict(made)
+    dense = prediction.layers[0]
+    assert dense.macs == 4 * 64  # products of the source's two loops
+    assert sum(layer.cycles for layer in prediction.layers) == pytest.approx(prediction.cycles)
+    assert sum(layer.instructions for layer in prediction.layers) == made.found.instructions
+    whole = twin.predict(twin.deploy_elf(program, BOARD, begin="infer", layers="none"))
+    assert sum(layer.instructions for layer in whole.layers) == made.found.instructions
+    assert whole.cycles == pytest.approx(prediction.cycles, rel=0.02)
+    assert prediction.certainty is None
+
+
+def test_interrupts_and_tasks_run(program):
+    made = twin.deploy_elf(program, BOARD, begin="switch_tasks", end="both_worked")
+    assert made.found.exceptions["14"] >= 1 and made.found.exceptions["15"] >= 3
+    assert made.found.exceptions["11"] == 1
+    third = twin.deploy_elf(program, BOARD, begin="SysTick_Handler", nth=3)
+    assert 0 < third.found.instructions < 20
+
+
+def test_a_changed_board_changes_the_bill_and_not_the_program(program):
+    made = twin.deploy_elf(program, BOARD, begin="infer")
+    slow = made.replace({"clocks.cpu.frequency_hz": 16e6})
+    assert twin.predict(slow).time_us > twin.predict(made).time_us
+    with pytest.raises(UsageError, match="paths of the board file"):
+        made.replace({"placement.arena": "sram"})
+
+
+@pytest.mark.parametrize("asked,why", [
+    ({"begin": "infr"}, "did you mean infer"),
+    ({"begin": "infer", "end": "0x08000001", "limit": 10}, "10 instructions and no end"),
+    ({"begin": "infer", "layers": "conv_*"}, "no function matches"),
+    ({"begin": "both_worked", "nth": 2, "limit": 20_000}, "20,000 instructions and no end"),
+    ({"call": "layer_dense", "end": "main"}, "not with --to"),
+    ({}, "which part of it"),
+])
+def test_what_cannot_be_run_is_refused_in_one_line(program, asked, why):
+    with pytest.raises((ProgramError, UsageError), match=why) as refused:
+        twin.deploy_elf(program, BOARD, **asked)
+    assert "\n" not in str(refused.value)
+
+
+def test_an_access_to_nothing_is_named(tmp_path):
+    source = ("int main(void) { return *(volatile int *)0x1fff7590; }\n"
+              "void stop(void) { for (;;) ; }\n"
+              "__attribute__((section(\".isr_vector\"), used)) void (*const table[2])(void) = {\n"
+              "    (void (*)(void))0x20010000, (void (*)(void))main};\n")
+    made = build_program(tmp_path, source=source, options=("-Wl,-e,main",))
+    with pytest.raises(ProgramError, match=r"read of 0x1fff7590 in main.*--memory"):
+        twin.deploy_elf(made, BOARD, begin="main")
+    with pytest.raises(ProgramError, match="jump to 0x00000000 in main"):
+        twin.deploy_elf(made, BOARD, begin="main", memory={0x1FFF7590: b"\x01\0\0\0"},
+                        end="stop", limit=1000)
+
+
+@pytest.mark.parametrize("content,why", [
+    (b"hello", "not an ELF file"), (b"\x7fELF" + bytes(60), "damaged|accepted"),
+    (b"\x7fELF\x01\x01\x01" + b"\xff" * 80, "damaged|accepted")])
+def test_a_file_that_is_no_program_is_refused(tmp_path, content, why):
+    path = tmp_path / "app.elf"
+    path.write_bytes(content)
+    with pytest.raises(ProgramError, match=why):
+        read_elf(path)
+    with pytest.raises(ProgramError, match="cannot be read"):
+        read_elf(tmp_path / "none.elf")
+
+
+def test_a_program_for_another_board_is_refused(program):
+    with pytest.raises(ProgramError, match="accepted"):
+        twin.deploy_elf(program, "apollo510_evb", begin="infer")
+
+
+def test_flames_weigh_what_the_bill_says(program, tmp_path):
+    from twin.reports.functions import write_function_flames
+
+    prediction = twin.predict(twin.deploy_elf(program, BOARD, begin="infer", layers="layer_*"))
+    path = write_function_flames(prediction, tmp_path / "p.speedscope.json")
+    profile = json.loads(path.read_text())["profiles"][0]
+    assert sum(profile["weights"]) == pytest.approx(prediction.cycles, abs=len(profile["weights"]))
+    assert "layer_dense" in write_function_flames(prediction, tmp_path / "p.svg").read_text()
+
+
+def test_names_of_cpp_are_read():
+    assert demangle("_ZN6tflite12_GLOBAL__N_18ConvEvalEP13TfLiteContextP10TfLiteNode") == (
+        "tflite::ConvEval")
+    assert demangle("_ZNK6tflite16MicroInterpreter6InvokeEv") == "tflite::MicroInterpreter::Invoke"
+    assert demangle("main") == "main" and demangle("_Z4testi") == "test"
+
+
+def test_instructions_are_counted_by_their_prefix():
+    # push {r4, lr}; ldr.w r0, [r1]; bl 0; bx lr (DDI 0403E, A5.1)
+    assert count_instructions(bytes.fromhex("10b5d1f8000000f000f87047")) == 4
+
+
+def test_a_register_nobody_answers_for_is_given_up():
+    device = Peripherals("cortex-m4", lambda: 0, lambda at: "", lambda: None)
+    for _ in range(2000):
+        device.read(0x40000000, 4, 0x08000000)
+    assert device.stuck == (0x40000000, 0x08000000)
+    assert load_board(BOARD).core.model == "cortex-m4"

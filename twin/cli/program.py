@@ -1,0 +1,134 @@
+"""Options of `twin predict --elf`, and what it shows besides a network's report."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from twin.cli.options import parse_clock, parse_settings
+from twin.cli.output import note_written, open_console, show
+from twin.errors import UsageError
+
+if TYPE_CHECKING:
+    from twin.prediction.prediction import Prediction
+    from twin.program.deployment import Program
+
+ElfFile = Annotated[str | None, typer.Option(
+    "--elf", metavar="FILE", help="Instead of MODEL: a linked Cortex-M program, run under "
+                                  "emulation and billed as it is.")]
+Begin = Annotated[str | None, typer.Option(
+    "--from", metavar="SYMBOL", help="With --elf: where the billed part begins; ends where that "
+                                     "function returns.")]
+End = Annotated[str | None, typer.Option(
+    "--to", metavar="SYMBOL", help="With --from: where it ends instead.")]
+Call = Annotated[str | None, typer.Option(
+    "--call", metavar="SYMBOL", help="With --elf: a function called once main is reached.")]
+Nth = Annotated[int, typer.Option(
+    "--nth", metavar="N", help="With --from: which time it is reached.")]
+LayersBy = Annotated[str, typer.Option(
+    "--layers", metavar="PATTERNS", help="With --elf: functions whose calls are layers, such as "
+                                         "'run_*,pool*', a shipped set, auto or none.")]
+MemoryFiles = Annotated[list[str] | None, typer.Option(
+    "--memory", metavar="FILE@ADDRESS", help="With --elf: what is found at an address; may be "
+                                             "given several times.")]
+Registers = Annotated[list[str] | None, typer.Option(
+    "--set-register", metavar="REG=VALUE", help="With --elf: r0 to r12, sp or lr as the billed "
+                                                "part begins, or 0xADDRESS of a peripheral's.")]
+Limit = Annotated[int, typer.Option(
+    "--limit", metavar="N", help="With --elf: instructions after which it is given up.")]
+Flames = Annotated[str | None, typer.Option(
+    "--flamegraph", metavar="FILE", help="With --elf: layers, functions and causes as .svg, or as "
+                                         ".speedscope.json.")]
+
+
+def deploy_from_options(elf: str, board: str, *, begin: str | None, end: str | None,
+                        call: str | None, nth: int, layers: str, memory: list[str] | None,
+                        registers: list[str] | None, limit: int, clock: str | None) -> Program:
+    """Run a program as the options of a command say."""
+    from twin.verbs.program import deploy_elf
+
+    return deploy_elf(elf, board, begin=begin, end=end, call=call, nth=nth, layers=layers,
+                      memory=parse_memory(memory or []), registers=parse_registers(registers or []),
+                      limit=limit, clock_hz=parse_clock(clock))
+
+
+def change_program(program: Program, settings: list[str] | None) -> Program:
+    """Return a program on its board as --set changes it."""
+    from twin.program.deployment import Program
+
+    changed = program.replace(parse_settings(settings)) if settings else program
+    assert isinstance(changed, Program)
+    return changed
+
+
+def parse_memory(texts: list[str]) -> dict[int, bytes]:
+    """Read FILE@ADDRESS words.
+
+    Raises
+    ------
+    UsageError
+        For one without an address, or whose file cannot be read.
+    """
+    from hwmodels.files import read_regular
+
+    found = {}
+    for text in texts:
+        file, at, address = text.rpartition("@")
+        number = parse_number(address)
+        if not at or number is None or not file:
+            raise UsageError(f"--memory {text!r}: FILE@ADDRESS is expected, such as "
+                             "dump.bin@0x1fff7500")
+        try:
+            found[number] = read_regular(Path(file), 64 << 20)
+        except OSError as error:
+            raise UsageError(f"--memory {file}: cannot be read ({error.strerror or error})"
+                             ) from error
+    return found
+
+
+def parse_registers(texts: list[str]) -> dict[str, int]:
+    """Read REG=VALUE words.
+
+    Raises
+    ------
+    UsageError
+        For a register or a value that is none.
+    """
+    cores = {*(f"r{place}" for place in range(13)), "sp", "lr"}
+    found = {}
+    for text in texts:
+        name, _, value = text.partition("=")
+        number, name = parse_number(value), name.strip().lower()
+        if number is None or not (name in cores or (parse_number(name) is not None
+                                  and name.startswith("0x"))):
+            raise UsageError(f"--set-register {text!r}: r0=VALUE to r12, sp, lr, or "
+                             "0xADDRESS=VALUE is expected")
+        found[name] = number
+    return found
+
+
+def parse_number(text: str) -> int | None:
+    """Read a number of 32 bits, in hexadecimal with 0x; None for none."""
+    try:
+        number = int(text.strip(), 0)
+    except ValueError:
+        return None
+    return number if 0 <= number < 1 << 32 else None
+
+
+def show_functions(prediction: Prediction) -> None:
+    """Print the functions a program spent its time in."""
+    from twin.reports.tables.functions import functions_table
+
+    console = open_console()
+    show(console, "")
+    show(console, functions_table(prediction, console))
+
+
+def write_flames(prediction: Prediction, path: str) -> None:
+    """Write where the time goes, for a viewer."""
+    from twin.reports.functions import write_function_flames
+
+    note_written(write_function_flames(prediction, path))

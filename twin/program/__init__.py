@@ -1,0 +1,1 @@
+"""Anybody's program as machine code: run under emulation, and billed by the models of a kernel."""

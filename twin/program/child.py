@@ -1,0 +1,39 @@
+"""The process a program is emulated in: what it does to the emulator ends with it.
+
+Reads a pickled request of its parent from stdin; writes a JSON document to stdout.
+"""
+
+from __future__ import annotations
+
+import json
+import pickle
+import resource
+import sys
+from typing import Any
+
+from hwmodels.errors import TwinError, tell_in_one_line
+
+MEMORY_BYTES = 8 << 30
+"""Of addresses: the emulator reserves much that it never touches."""
+
+
+def main() -> None:
+    """Serve the one request there is."""
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
+    from twin.program.elf import read_elf
+    from twin.program.session import run_program
+
+    answer: dict[str, Any]
+    try:
+        path, board, wanted = pickle.load(sys.stdin.buffer)
+        answer = {"found": run_program(read_elf(path), board, wanted)}
+    except TwinError as error:
+        answer = {"refused": type(error).__name__, "why": tell_in_one_line(str(error))}
+    except MemoryError:
+        answer = {"refused": "ProgramError", "why": "the program takes more memory than there is"}
+    json.dump(answer, sys.stdout)
+
+
+if __name__ == "__main__":
+    main()

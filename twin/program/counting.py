@@ -1,0 +1,143 @@
+"""What functions did, as the traffic of kernels: the noun every other bill is made of."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+from hwmodels.core.file import load_core
+from hwmodels.core.schedule import BlockCounts, count_block, schedule
+from hwmodels.core.timing import CoreTiming
+from hwmodels.counts import COPYING, CountLine, Counts, merge_counts
+from hwmodels.errors import KernelError
+from hwmodels.kernel import Block, Kernel, Operand
+from hwmodels.paths.code import CodePath
+from hwmodels.paths.traffic import CodeTraffic, KernelTraffic
+from hwmodels.paths.ways import code_cache
+from twin.program.elf import Function
+from twin.program.machine import BlockRun, Machine
+from twin.program.patterns import family_of, is_copy
+
+STAND_IN = "mov r0, r0"
+"""What an instruction the core's table does not know is scheduled as."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FunctionRun:
+    """What one function did in one layer.
+
+    Parameters
+    ----------
+    name, family : str
+        As its source names it, and its operator family.
+    calls : int
+        How often it was entered.
+    code_memory : str
+        What its code is fetched from.
+    traffic : KernelTraffic
+        Instructions, fetches and accesses.
+    """
+
+    name: str
+    family: str
+    calls: int
+    code_memory: str
+    traffic: KernelTraffic
+
+
+def collect(machine: Machine) -> tuple[FunctionRun, ...]:
+    """Return what every function did since counts were taken last, most instructions first.
+
+    Notes
+    -----
+    Blocks are those the emulator met: a straight run up to a branch. One that follows itself is a
+    loop, any other a run of its own; a conditional branch that was taken stands as a jump.
+    """
+    machine.drain()
+    names = {number: symbol for symbol, number in machine.functions.items()}
+    found = []
+    for number, runs in machine.ran().items():
+        function = machine.elf.function_at(runs[0].address) or Function(
+            symbol=names[number], name=names[number], start=runs[0].address,
+            end=max(run.address + run.size_bytes for run in runs))
+        found.append(_count(machine, number, function, runs))
+    return tuple(sorted(found, key=lambda one: -one.traffic.instructions))
+
+
+def _count(machine: Machine, number: int, function: Function,
+           runs: Sequence[BlockRun]) -> FunctionRun:
+    board, timing = machine.board, load_core(machine.board.core.model)
+    memory = next((one for one in board.memories
+                   if one.address <= function.start < one.address + one.size_bytes), None)
+    assert memory is not None, "code lies in a memory of the board"
+    blocks = tuple(block for run in runs for block in _make_blocks(machine, function, run, timing))
+    counted = [count_block(block, timing) for block in blocks]
+    data = machine.recorder.traffic(number, machine.tally[number])
+    kernel = Kernel(
+        name=function.name, family=family_of(function), blocks=blocks, nests=(),
+        code_bytes=function.end - function.start, operands=tuple(
+            Operand(name=one.operand, role=one.role, memory=one.memory, address=region.start,
+                    size_bytes=region.end - region.start)
+            for one in data.counts.operands for region in machine.regions
+            if (region.memory.name, region.role) == (one.memory, one.role)))
+    code = (CodeTraffic(misses=machine.recorder.fetched(number))
+            if code_cache(board, memory) is not None
+            else CodePath([kernel], board, function.start, memory.name, {}).fetch(kernel, timing))
+    return FunctionRun(
+        name=function.name, family=kernel.family, code_memory=memory.name,
+        calls=sum(run.count for run in runs if run.address == function.start),
+        traffic=KernelTraffic(
+            issued=_merge(counted), core_cycles=math.fsum(one.cpu_cycles for one in counted),
+            instructions=sum(one.instructions for one in counted),
+            loads=sum(one.loads for one in counted), stores=sum(one.stores for one in counted),
+            vector_instructions=sum(one.vector_instructions for one in counted),
+            mac_lanes=sum(one.mac_lanes for one in counted), code=code, data=data))
+
+
+def _merge(counted: Sequence[BlockCounts]) -> Counts:
+    return merge_counts([Counts(tuple(
+        CountLine(event=event, place=COPYING if block.count("copy_issue") else "",
+                  occurred=count, exposed=count)
+        for block in counted for event, count in block.events))])
+
+
+def _make_blocks(machine: Machine, function: Function, run: BlockRun,
+                 timing: CoreTiming) -> Iterator[Block]:
+    text, strange = read_block(machine.listing.text(run.address, bytes(
+        machine.machine.mem_read(run.address, run.size_bytes))), timing)
+    machine.unknown.update(strange)
+    cause = "data_copy" if is_copy(function) else None
+    name = f"{function.name}+0x{run.address - function.start:x}"
+    if run.again:
+        yield Block(name=name, code=text, trips=run.count, entries=run.count - run.again,
+                    cause=cause)
+        return
+    taken = run.taken if schedule(text, timing).closes_loop else 0
+    if run.count > taken:
+        yield Block(name=name, code=text, trips=run.count - taken, entries=run.count - taken,
+                    cause=cause)
+    if taken:
+        lines = [*text.splitlines()[:-1], "b 0x0"]
+        yield Block(name=f"{name}, branching", code="\n".join(lines), trips=taken, entries=taken,
+                    cause=cause)
+
+
+@lru_cache(maxsize=16384)
+def read_block(text: str, timing: CoreTiming) -> tuple[str, tuple[str, ...]]:
+    """Return a block with what the core's table does not know replaced, and what that is."""
+    try:
+        schedule(text, timing)
+        return text, ()
+    except KernelError:
+        pass
+    lines, strange = [], []
+    for line in text.splitlines() or [STAND_IN]:
+        try:
+            schedule(line, timing)
+            lines.append(line)
+        except KernelError:
+            lines.append(STAND_IN)
+            strange.append(line.split()[0])
+    return "\n".join(lines), tuple(strange)

@@ -1,0 +1,243 @@
+"""A program as a deployment: what it did stands where kernels of a network would be lowered."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+from hwmodels.board.facts import Board
+from hwmodels.counts import Bill, Counts, Prices, make_bill, merge_bills, merge_counts
+from hwmodels.paths.exposure import expose, to_counts
+from hwmodels.paths.sheet import lay_out
+from hwmodels.paths.timing import read_timing
+from hwmodels.simulator import add_background
+from twin.deployment.core import Core
+from twin.deployment.costs import EpochPrediction, LayerCost
+from twin.deployment.deployment import FLASH_ROLES, Deployment, PriceOnCore
+from twin.deployment.placement import Placement
+from twin.errors import UsageError
+from twin.network.graph import Graph, Layer, Tensor
+from twin.program.counting import FunctionRun
+from twin.program.elf import Elf
+from twin.program.finding import Found, find_program
+from twin.program.session import Wanted
+from twin.runtimes import Runtime
+
+RUNTIME = Runtime(
+    name="program", version="elf", description="machine code of a program, run under emulation",
+    library="program", dtypes=(), structure="open", drops_dead_channels=False,
+    dispatches_aliases=False, in_place=(), parameters_in="weights", dispatch_cycles=0.0,
+    setup_cycles_per_op=0.0, setup_cycles_per_channel=0.0, code_bytes=0, ram_bytes=0,
+    alignment_bytes=1, efficiency={}, target="twin.program.deployment:ProgramTarget")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FunctionCost:
+    """What one function costs in one layer.
+
+    Parameters
+    ----------
+    layer : int
+        Position of the layer.
+    run : FunctionRun
+        What it did.
+    counts : Counts
+        Events.
+    bill : Bill
+        Without what being powered costs meanwhile.
+    """
+
+    layer: int
+    run: FunctionRun
+    counts: Counts
+    bill: Bill
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Program(Deployment):
+    """A program on a board.
+
+    Parameters
+    ----------
+    elf : Elf
+        Its file.
+    wanted : Wanted
+        Which part of it is billed.
+    found : Found
+        What that did.
+    """
+
+    elf: Elf
+    wanted: Wanted
+    found: Found
+
+    @cached_property
+    def executed(self) -> Graph:
+        """The layers, which nothing rewrites."""
+        return self.graph
+
+    @cached_property
+    def placement(self) -> Placement:
+        """Nothing is planned: a program has its places."""
+        return Placement(arena=(), arena_bytes=0, live_bytes=(0,) * len(self.graph.layers),
+                         peak_layer=0, parameter_bytes=0, weight_offsets=(), weights_bytes=0)
+
+    @property
+    def ram_parts(self) -> dict[str, int]:
+        """Bytes of variables the file places in RAM; stack and heap are not told apart."""
+        ram = [one for one in self.board.memories if one.role not in FLASH_ROLES]
+        held = [end - start for name, (start, end) in self.elf.sections.items()
+                if any(one.address <= start < one.address + one.size_bytes for one in ram)]
+        return {"arena": sum(held)}
+
+    @property
+    def flash_bytes(self) -> int:
+        """Bytes the file loads."""
+        return sum(len(content) for _, _, content in self.elf.pieces)
+
+    def replace(self, overrides: Mapping[str, object] | None = None, /,
+                **fields: object) -> Deployment:
+        """Return the program on a changed board.
+
+        Raises
+        ------
+        UsageError
+            For what a program has decided itself: its kernels, and where things lie.
+        """
+        from twin.deployment.changes import ChangeBoard, parse_changes
+
+        changed = replace(self, **fields)  # type: ignore[arg-type]
+        board = changed.board
+        for change in parse_changes(overrides or {}, changed.graph, board, changed.runtime, None,
+                                    ()):
+            if not isinstance(change, ChangeBoard):
+                raise UsageError("--set: of a program the board can be changed, not what is linked "
+                                 "into it; accepted: paths of the board file")
+            from hwmodels.board.file import change_board
+
+            board = change_board(board, change.settings)
+        return deploy_program(changed.elf, board, changed.wanted)
+
+
+class ProgramTarget(Core):
+    """A core that runs a program as it is."""
+
+    def price(self, deployment: Deployment, prices: Prices, price_on_core: PriceOnCore, *,
+              cold: bool) -> tuple[tuple[LayerCost, ...], tuple[EpochPrediction, ...]]:
+        """Price what every function did, and sum it by layer."""
+        assert isinstance(deployment, Program)
+        by_layer: dict[int, list[FunctionCost]] = {}
+        for cost in price_functions(deployment, prices, cold=cold):
+            by_layer.setdefault(cost.layer, []).append(cost)
+        return tuple(_sum(deployment.board, prices, by_layer[place])
+                     for place in sorted(by_layer)), ()
+
+    def remarks(self, deployment: Deployment, temperature: str) -> Iterator[str]:
+        """Say what of the run was guessed."""
+        assert isinstance(deployment, Program)
+        found = deployment.found
+        for poll in found.polls:
+            yield (f"{poll['place']} waited for register 0x{poll['register']:08x}: it was answered "
+                   f"0x{poll['value']:08x}")
+        if found.unknown:
+            yield ("taken as moves, for the core's table does not know them: "
+                   + ", ".join(found.unknown))
+        taken = sum(found.exceptions.values())
+        if taken:
+            yield (f"{taken:,} interrupts and calls of the system were taken; entering and leaving "
+                   "them is not billed")
+
+
+def price_functions(program: Program, prices: Prices, *, cold: bool) -> tuple[FunctionCost, ...]:
+    """Return what every function costs in every layer, most instructions of a layer first.
+
+    Parameters
+    ----------
+    program : Program
+        On its board.
+    prices : Prices
+        Of the board.
+    cold : bool
+        Caches were empty before.
+    """
+    layers = program.found.cold if cold else program.found.warm
+    flat = [(place, run) for place, (_, runs) in enumerate(layers) for run in runs]
+    counted: dict[int, Counts] = {}
+    for memory in dict.fromkeys(run.code_memory for _, run in flat):
+        chosen = [at for at, (_, run) in enumerate(flat) if run.code_memory == memory]
+        sheet = lay_out([flat[at][1].traffic for at in chosen], program.board, memory)
+        occurred, exposed = expose(sheet, read_timing(program.board, sheet.places)[None])
+        counted |= dict(zip(chosen, to_counts(sheet, occurred[0], exposed[0]), strict=True))
+    return tuple(FunctionCost(layer=place, run=run, counts=counted[at],
+                              bill=make_bill(counted[at], prices))
+                 for at, (place, run) in enumerate(flat))
+
+
+def _sum(board: Board, prices: Prices, costs: Sequence[FunctionCost]) -> LayerCost:
+    return LayerCost(
+        bill=add_background(merge_bills(cost.bill for cost in costs), board, prices),
+        counts=merge_counts(cost.counts for cost in costs),
+        kernels=tuple(cost.run.name for cost in costs),
+        families=tuple(cost.run.family for cost in costs),
+        instructions=sum(cost.run.traffic.instructions for cost in costs),
+        accesses=sum(cost.run.traffic.accesses for cost in costs),
+        misses=sum(cost.run.traffic.misses for cost in costs))
+
+
+def deploy_program(elf: Elf, board: Board, wanted: Wanted) -> Program:
+    """Run a program on a board, and return it with what it did.
+
+    Parameters
+    ----------
+    elf : Elf
+        From `read_elf`.
+    board : Board
+        It is linked for.
+    wanted : Wanted
+        Which part of it is billed.
+
+    Raises
+    ------
+    ProgramError
+        When it cannot be run to the end of what was asked for.
+    """
+    found = find_program(elf, board, wanted)
+    places = dict(board.placement)
+    return Program(
+        graph=_make_graph(elf, found), board=board, runtime=RUNTIME, elf=elf, wanted=wanted,
+        found=found, code=_most_used(found), weights=_by_role(board, places["weights"]),
+        arena=_by_role(board, places["arena"]))
+
+
+def _most_used(found: Found) -> str:
+    """Memory most instructions are fetched from."""
+    counts: dict[str, int] = {}
+    for _, runs in found.warm:
+        for run in runs:
+            counts[run.code_memory] = counts.get(run.code_memory, 0) + run.traffic.instructions
+    return max(counts, key=lambda name: counts[name])
+
+
+def _by_role(board: Board, role: str) -> str:
+    from twin.deployment.memories import choose_memory
+
+    return choose_memory(board, role).name
+
+
+def _make_graph(elf: Elf, found: Found) -> Graph:
+    """Return layers as a graph: of each the bytes it loads and stores, and its products."""
+    tensors: list[Tensor] = []
+    layers = []
+    for index, (name, runs) in enumerate(found.warm):
+        traffic = [run.traffic for run in runs]
+        moved = [sum(one.read_bytes for run in traffic for one in run.data.counts.operands),
+                 sum(one.write_bytes for run in traffic for one in run.data.counts.operands)]
+        tensors += [Tensor(name=f"{name} {way}", shape=(size,), dtype="int8")
+                    for way, size in zip(("loads", "stores"), moved, strict=True)]
+        options: dict[str, Any] = {"called": name, "macs": sum(one.mac_lanes for one in traffic)}
+        layers.append(Layer(index=index, name=name, op="function", inputs=(2 * index,),
+                            outputs=(2 * index + 1,), options=tuple(sorted(options.items()))))
+    return Graph(name=elf.path.stem, source=str(elf.path), sha256=elf.sha256,
+                 tensors=tuple(tensors), layers=tuple(layers), inputs=(), outputs=())

@@ -1,0 +1,238 @@
+"""A program as its ELF file holds it: what is loaded where, its functions, where it starts."""
+
+from __future__ import annotations
+
+import difflib
+import hashlib
+import io
+from bisect import bisect_right
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from hwmodels.errors import extra_missing
+from hwmodels.files import read_regular
+from twin.errors import ProgramError
+
+LARGEST_FILE_BYTES = 256 << 20
+LARGEST_LOAD_BYTES = 128 << 20
+MOST_SYMBOLS = 1 << 20
+
+_ALLOCATED, _WRITABLE, _CODE = 2, 1, 4
+_VECTORS = ("__Vectors", "g_pfnVectors", "vectors", "_vector_table", "__vector_table",
+            "__isr_vector", "_vectors", "__VECTOR_TABLE", "vector_table", "__vectors")
+_VECTOR_SECTIONS = (".isr_vector", ".vectors", ".intvec", "rom_start", ".vector_table",
+                    ".interrupt_vector", ".text")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Function:
+    """A function: its name, as linked and as written in its source, and its addresses."""
+
+    symbol: str
+    name: str
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Elf:
+    """A program for an Arm Cortex-M.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    sha256 : str
+        Of its bytes.
+    pieces : tuple of (int, int, bytes)
+        Load address, address it runs at, content.
+    code : tuple of (int, int)
+        Addresses of code: first, and one behind the last.
+    constants : tuple of (int, int)
+        Of what is never written.
+    data_end : int
+        Behind the last variable with a place of its own.
+    functions : tuple of Function
+        By address.
+    symbols : mapping of str to int
+        Address of each named thing, bit 0 of functions cleared.
+    entry : int
+        Where the file says it begins.
+    """
+
+    path: Path
+    sha256: str
+    pieces: tuple[tuple[int, int, bytes], ...]
+    code: tuple[tuple[int, int], ...]
+    constants: tuple[tuple[int, int], ...]
+    data_end: int
+    functions: tuple[Function, ...]
+    symbols: Mapping[str, int]
+    entry: int
+    sections: Mapping[str, tuple[int, int]]
+
+    @cached_property
+    def _starts(self) -> list[int]:
+        return [function.start for function in self.functions]
+
+    def function_at(self, address: int) -> Function | None:
+        """Return the function an address lies in, None for none."""
+        place = bisect_right(self._starts, address) - 1
+        if place < 0 or address >= self.functions[place].end:
+            return None
+        return self.functions[place]
+
+    def name_place(self, address: int) -> str:
+        """Return an address as people read it: "main+0x12"."""
+        found = self.function_at(address)
+        if found is None:
+            return f"0x{address:08x}"
+        past = address - found.start
+        return f"{found.name}+0x{past:x}" if past else found.name
+
+    def address_of(self, symbol: str, option: str) -> int:
+        """Return the address of a symbol, by its name in the file or in the source, or a number.
+
+        Raises
+        ------
+        ProgramError
+            Naming the nearest symbols where there is none.
+        """
+        if symbol in self.symbols:
+            return self.symbols[symbol]
+        try:
+            return int(symbol, 16) & ~1 if symbol.lower().startswith("0x") else int("", 0)
+        except ValueError:
+            pass
+        found = [one.start for one in self.functions if one.name == symbol]
+        if len(set(found)) == 1:
+            return found[0]
+        if found:
+            raise ProgramError(f"{self.path}: {option} {symbol}: {len(found)} functions of that "
+                               "name; accepted: one as `nm` prints it, or 0xADDRESS")
+        names = [one.name for one in self.functions]
+        near = difflib.get_close_matches(symbol, [*self.symbols, *names], 3, 0.5) or [
+            name for name in names if symbol.lower() in name.lower()][:3]
+        hint = f"did you mean {' or '.join(dict.fromkeys(near))}?" if near else (
+            "accepted: a symbol of the program, or 0xADDRESS")
+        raise ProgramError(f"{self.path}: {option}: no symbol {symbol!r}; {hint}")
+
+    def vector_tables(self) -> Iterable[int]:
+        """Addresses a vector table may lie at, the likeliest first."""
+        yield from (self.symbols[name] for name in _VECTORS if name in self.symbols)
+        yield from (self.sections[name][0] for name in _VECTOR_SECTIONS if name in self.sections)
+        yield from sorted(start for start, _, content in self.pieces if len(content) >= 8)
+
+
+def read_elf(path: str | Path) -> Elf:
+    """Read a program.
+
+    Parameters
+    ----------
+    path : path
+        ELF file of an Arm Cortex-M, with its symbols.
+
+    Raises
+    ------
+    ProgramError
+        When it is none, or larger than a microcontroller's can be.
+    ToolMissingError
+        Without pyelftools.
+    """
+    try:
+        from elftools.elf.elffile import ELFFile
+    except ImportError as error:
+        raise extra_missing("programs", "pyelftools", "boards") from error
+    try:
+        content = read_regular(Path(path), LARGEST_FILE_BYTES)
+    except OSError as error:
+        raise ProgramError(f"{path}: cannot be read ({error.strerror or error})") from error
+    if content[:4] != b"\x7fELF":
+        raise ProgramError(f"{path}: not an ELF file; accepted: the linker's output, before "
+                           "objcopy")
+    try:
+        return _read(Path(path), content, ELFFile(io.BytesIO(content)))
+    except ProgramError:
+        raise
+    except Exception as error:  # pyelftools fails in many ways on a damaged file
+        raise ProgramError(f"{path}: a damaged ELF file ({type(error).__name__}: {error})"
+                           ) from error
+
+
+def _read(path: Path, content: bytes, elf: Any) -> Elf:
+    if elf["e_machine"] != "EM_ARM" or elf.elfclass != 32 or not elf.little_endian:
+        raise ProgramError(f"{path}: {elf['e_machine']} of {elf.elfclass} bits; accepted: a "
+                           "little-endian program of an Arm Cortex-M")
+    if elf["e_type"] != "ET_EXEC":
+        raise ProgramError(f"{path}: {elf['e_type']}; accepted: a linked program (ET_EXEC)")
+    loads = [one for one in elf.iter_segments() if one["p_type"] == "PT_LOAD"]
+    if sum(max(one["p_filesz"], one["p_memsz"]) for one in loads) > LARGEST_LOAD_BYTES:
+        raise ProgramError(f"{path}: loads more than {LARGEST_LOAD_BYTES >> 20} MiB; accepted: a "
+                           "program of a microcontroller")
+    pieces = tuple((one["p_paddr"], one["p_vaddr"], one.data()) for one in loads if one["p_filesz"])
+    sections = [one for one in elf.iter_sections()
+                if one["sh_flags"] & _ALLOCATED and one["sh_size"]]
+    spans = [(one, (one["sh_addr"], one["sh_addr"] + one["sh_size"])) for one in sections]
+    code = [span for one, span in spans if one["sh_flags"] & _CODE] or [
+        (one["p_vaddr"], one["p_vaddr"] + one["p_memsz"]) for one in loads if one["p_flags"] & 1]
+    if not pieces or not code:
+        raise ProgramError(f"{path}: no code in it; accepted: a linked program")
+    functions, symbols = _read_symbols(path, elf)
+    return Elf(
+        path=path, sha256=hashlib.sha256(content).hexdigest(), pieces=pieces,
+        code=tuple(sorted(set(code))), functions=functions, symbols=symbols,
+        constants=tuple(span for one, span in spans if not one["sh_flags"] & _WRITABLE),
+        data_end=max((span[1] for one, span in spans if one["sh_flags"] & _WRITABLE
+                      and "stack" not in one.name), default=0),
+        entry=elf["e_entry"] & ~1,
+        sections={one.name: span for one, span in spans})
+
+
+def _read_symbols(path: Path, elf: Any) -> tuple[tuple[Function, ...], dict[str, int]]:
+    table = elf.get_section_by_name(".symtab")
+    if table is None or not table.num_symbols():
+        raise ProgramError(f"{path}: no symbols; accepted: a program that is not stripped")
+    if table.num_symbols() > MOST_SYMBOLS:
+        raise ProgramError(f"{path}: {table.num_symbols():,} symbols; accepted: up to "
+                           f"{MOST_SYMBOLS:,}")
+    symbols: dict[str, int] = {}
+    starts: dict[int, tuple[str, int]] = {}
+    for one in table.iter_symbols():
+        kind, address = one["st_info"]["type"], one["st_value"]
+        if not one.name or one.name.startswith("$") or one["st_shndx"] == "SHN_UNDEF" \
+                or kind in ("STT_FILE", "STT_SECTION"):
+            continue
+        symbols[one.name] = address & ~1 if kind == "STT_FUNC" else address
+        if kind == "STT_FUNC":
+            known = starts.get(address & ~1)
+            if known is None or known[1] < one["st_size"]:
+                starts[address & ~1] = (one.name, one["st_size"])
+    functions = []
+    order = sorted(starts)
+    for start, following in zip(order, [*order[1:], None], strict=True):
+        symbol, size = starts[start]
+        # Functions of assembly files often state no size: they go on to the next.
+        end = start + size if size else min(following or start + 4096, start + 4096)
+        functions.append(Function(symbol=symbol, name=demangle(symbol), start=start, end=end))
+    return tuple(functions), symbols
+
+
+def demangle(symbol: str) -> str:
+    """Return the qualified name of a C++ symbol (Itanium ABI) without its types; others as is."""
+    if not symbol.startswith("_ZN"):
+        rest, parts = (symbol[2:], 1) if symbol.startswith("_Z") else ("", 0)
+    else:
+        rest, parts = symbol[3:].lstrip("KVr"), 64
+    names: list[str] = []
+    while rest[:1].isdigit() and len(names) < parts:
+        digits = rest[:len(rest) - len(rest.lstrip("0123456789"))]
+        if len(digits) > 4:
+            return symbol
+        size = int(digits)
+        name, rest = rest[len(digits):len(digits) + size], rest[len(digits) + size:]
+        if name != "_GLOBAL__N_1":
+            names.append(name)
+    return "::".join(names) or symbol

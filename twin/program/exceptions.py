@@ -1,0 +1,126 @@
+"""Interrupts of a Cortex-M: which is taken, how it is entered, how it is left."""
+
+from __future__ import annotations
+
+import struct
+from typing import Any
+
+from twin.program.peripherals import SYSTICK, Peripherals
+
+SVC = 11
+_FRAME = ("R0", "R1", "R2", "R3", "R12", "LR")
+_FLOATS = 18
+_USES_FLOATS, _PROCESS_STACK = 1 << 2, 1 << 1
+
+
+class Exceptions:
+    """The part of a core that Unicorn leaves out: entry, return, priorities.
+
+    Parameters
+    ----------
+    machine : unicorn.Uc
+        The emulated core.
+    arm : module
+        `unicorn.arm_const`.
+    peripherals : Peripherals
+        Who pends what, and at which priority.
+
+    Notes
+    -----
+    As the Armv7-M manual has it (DDI 0403E, B1.5): eight words, with floating point in use 26, on
+    the stack in use; SVC and faults are taken at once. No lazy stacking, no tail chaining.
+    """
+
+    def __init__(self, machine: Any, arm: Any, peripherals: Peripherals) -> None:
+        self.machine, self.arm, self.peripherals = machine, arm, peripherals
+        self.active: list[int] = []
+        self.taken: dict[int, int] = {}
+        self.vectors = 0
+
+    def _get(self, name: str) -> int:
+        return int(self.machine.reg_read(getattr(self.arm, f"UC_ARM_REG_{name}")))
+
+    def _set(self, name: str, value: int) -> None:
+        self.machine.reg_write(getattr(self.arm, f"UC_ARM_REG_{name}"), value & 0xFFFFFFFF)
+
+    def next(self) -> int | None:
+        """Return the exception that may be taken now."""
+        if not self.peripherals.pending or self._get("PRIMASK") & 1:
+            return None
+        rank = self.peripherals.priority
+        number = min(self.peripherals.pending, key=lambda one: (rank(one), one))
+        limit = min([256, *(rank(one) for one in self.active)])
+        base = self._get("BASEPRI") & 0xFF
+        if rank(number) >= limit or (base and rank(number) >= base):
+            return None
+        return number
+
+    def enter(self, number: int, back: int) -> int:
+        """Push a frame and return where the handler begins.
+
+        Parameters
+        ----------
+        number : int
+            Of the exception.
+        back : int
+            Address the program goes on at.
+        """
+        self.peripherals.pending.discard(number)
+        control = self._get("CONTROL")
+        process = bool(control & _PROCESS_STACK) and not self.active
+        floats = bool(control & _USES_FLOATS)
+        stack = self._get("SP")
+        size = 32 + 4 * _FLOATS * floats
+        frame = (stack - size) & ~7
+        status = self._get("XPSR") | (1 << 9 if (stack - size) & 4 else 0) | 1 << 24
+        words = [self._get(name) for name in _FRAME] + [back & ~1, status]
+        if floats:
+            words += [self._get(f"S{place}") for place in range(16)] + [self._get("FPSCR"), 0]
+        self.machine.mem_write(frame, struct.pack(f"<{len(words)}I", *words))
+        self._set("SP", frame)
+        self.active.append(number)
+        self.taken[number] = self.taken.get(number, 0) + 1
+        nested = len(self.active) > 1
+        self._set("IPSR", number)
+        if process:
+            main = self._get("MSP")
+            self._set("CONTROL", control & ~(_PROCESS_STACK | _USES_FLOATS))
+            self._set("PSP", frame)
+            self._set("SP", main)
+        elif floats:
+            self._set("CONTROL", control & ~_USES_FLOATS)
+        self._set("LR", 0xFFFFFFE1 | (not floats) << 4 | (not nested) << 3 | process << 2)
+        vectors = self.peripherals.registers.get(0xE000ED08, self.vectors)
+        return int(struct.unpack("<I", self.machine.mem_read(vectors + 4 * number, 4))[0])
+
+    def leave(self, code: int) -> int:
+        """Pop the frame an EXC_RETURN names and return where the program goes on."""
+        if self.active:
+            self.active.pop()
+        control = self._get("CONTROL") & ~(_PROCESS_STACK | _USES_FLOATS)
+        process, floats = bool(code & 4), not code & 0x10
+        frame = self._get("PSP" if process else "SP")
+        count = 8 + _FLOATS * floats
+        words = struct.unpack(f"<{count}I", self.machine.mem_read(frame, 4 * count))
+        for name, value in zip(_FRAME, words, strict=False):
+            self._set(name, value)
+        if floats:
+            for place in range(16):
+                self._set(f"S{place}", words[8 + place])
+            self._set("FPSCR", words[24])
+        top = frame + 4 * count + (4 if words[7] >> 9 & 1 else 0)
+        self._set("IPSR", words[7] & 0x1FF)
+        if process:
+            self._set("CONTROL", control | _PROCESS_STACK)
+            self._set("PSP", top)
+        else:
+            self._set("CONTROL", control)
+        self._set("SP", top)
+        if floats:
+            self._set("CONTROL", self._get("CONTROL") | _USES_FLOATS)
+        self._set("XPSR", words[7] & ~(1 << 9) & 0xFF0001FF | 1 << 24)
+        return words[6]
+
+    def tick(self) -> None:
+        """SysTick's interrupt is due."""
+        self.peripherals.pending.add(SYSTICK)

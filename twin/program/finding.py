@@ -1,0 +1,116 @@
+"""What a program did, found once: emulated in a process of its own, and kept by content."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import pickle
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from calibration.virtual_board.child import end_with_parent
+from hwmodels.board.facts import Board
+from hwmodels.paths.traffic import from_plain
+from twin.errors import ProgramError
+from twin.prediction import kept
+from twin.prediction.structure import read_geometry
+from twin.program.counting import FunctionRun
+from twin.program.elf import Elf
+from twin.program.session import Wanted
+
+Layers = tuple[tuple[str, tuple[FunctionRun, ...]], ...]
+"""Layers in order: name, and what each function did in it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Found:
+    """What was found of a program.
+
+    Parameters
+    ----------
+    cold, warm : tuple
+        Layers, with caches empty before and as one earlier pass left them.
+    layers : str
+        Set of patterns, or patterns, that named them.
+    start_up_instructions, instructions : int
+        Before the measured part, and in it.
+    polls : tuple of mapping
+        Loops that waited for a register: `register`, `place`, `value` that ended them.
+    unknown : tuple of str
+        Instructions the core's table does not know, taken as a move.
+    printed : str
+        What the program wrote to its console.
+    exceptions : mapping of str to int
+        Interrupts taken, by number.
+    """
+
+    cold: Layers
+    warm: Layers
+    layers: str
+    start_up_instructions: int
+    instructions: int
+    polls: tuple[Mapping[str, Any], ...]
+    unknown: tuple[str, ...]
+    printed: str
+    exceptions: Mapping[str, int]
+
+
+def find_program(elf: Elf, board: Board, wanted: Wanted) -> Found:
+    """Return what a program does, emulated only where that is not kept.
+
+    Parameters
+    ----------
+    elf : Elf
+        The program.
+    board : Board
+        It runs on.
+    wanted : Wanted
+        Which part of it.
+
+    Raises
+    ------
+    ProgramError
+        When it cannot be run to the end of what was asked for.
+    """
+    digest = hashlib.sha256()
+    for one in (elf.sha256, wanted, read_geometry(board)):
+        digest.update(repr(one).encode())
+    key = digest.hexdigest()
+    document = kept.load(key)
+    if document is None:
+        document = _emulate(elf, board, wanted)
+        kept.save(key, document)
+    return Found(**{
+        **{name: document[name] for name in Found.__slots__},
+        "cold": _read_layers(document["cold"]), "warm": _read_layers(document["warm"]),
+        "polls": tuple(document["polls"]), "unknown": tuple(document["unknown"])})
+
+
+def _emulate(elf: Elf, board: Board, wanted: Wanted) -> dict[str, Any]:
+    """Run the emulator where nothing it does can reach this process."""
+    done = subprocess.run(
+        [sys.executable, "-m", "twin.program.child"], capture_output=True, check=False,
+        input=pickle.dumps((str(elf.path), board, wanted)),
+        preexec_fn=end_with_parent if sys.platform == "linux" else None)
+    if done.returncode:
+        why = (signal.Signals(-done.returncode).name if done.returncode < 0
+               else done.stderr.decode(errors="replace").strip().rpartition("\n")[2])
+        raise ProgramError(f"{elf.path}: the emulator ended ({why})")
+    answer = json.loads(done.stdout)
+    if "refused" in answer:
+        from hwmodels.errors import ToolMissingError
+
+        raise {"ToolMissingError": ToolMissingError}.get(answer["refused"], ProgramError)(
+            answer["why"])
+    found: dict[str, Any] = answer["found"]
+    return found
+
+
+def _read_layers(layers: list[dict[str, Any]]) -> Layers:
+    return tuple((layer["name"], tuple(
+        FunctionRun(**{**one, "traffic": from_plain(one["traffic"])})
+        for one in layer["functions"])) for layer in layers)

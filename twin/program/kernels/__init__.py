@@ -1,0 +1,1 @@
+"""Compiled callbacks of the emulator that runs a program."""

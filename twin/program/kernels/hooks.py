@@ -1,0 +1,163 @@
+"""Numba: what happens at every basic block and every memory access of a program.
+
+All state is one int64 array: HEAD words, then tables at offsets the head names: spans of code, a
+word for each halfword of them that finds the block there, blocks, regions of memory, accesses by
+function and region, and the accesses written down until Python takes them. What Python has to
+decide it is asked for through `twin_program_event`, a symbol `twin.program.machine` gives.
+"""
+
+from typing import Any
+
+import numpy as np
+from numba import types
+from numba.np.numpy_support import carray
+
+from calibration.virtual_board.kernels.hooks import (
+    IT_STATE,
+    WORDS,
+    XPSR,
+    compile_callback,
+    compile_part,
+    uc_reg_read,
+    uc_reg_write,
+)
+from hwmodels.kernels.compiled import Integer, Words
+
+HEAD = 64
+(SCRATCH, SPANS_AT, SPAN_COUNT, BLOCKS_AT, LAST_BLOCK, LAST_END, INSTRUCTIONS, CYCLES, LIMIT, ALARM,
+ RETURN, REGIONS_AT, REGION_COUNT, TALLY_AT, ROOM_AT, WRITTEN, ROOM, FETCH_LINE, FETCH_KEEPS,
+ RECORDING, SKIP, OWN_FUNCTION, STOPPING) = range(23)
+
+SPAN = 3
+SPAN_BASE, SPAN_END, SPAN_INDEX = range(SPAN)
+BLOCK = 12
+(ADDRESS, BYTES, COUNT, AGAIN, TAKEN, FUNCTION, MARKED, LENGTH, ONCE, MORE, BRANCHED,
+ FETCH_REGION) = range(BLOCK)
+REGION = 5
+BASE, END, KEPT_READS, KEPT_WRITES, FETCH_SHIFT = range(REGION)
+TALLY = 4
+READS, WRITES, READ_BYTES, WRITE_BYTES = range(TALLY)
+
+NEW_BLOCK, ODD_BLOCK, TIMER, LAYER, RETURNED, FULL, OVERRUN = range(7)
+"""What `twin_program_event` is told."""
+READ, WRITE, FETCH = range(3)
+SCALE = 64
+"""Cycles are counted in 64ths."""
+
+twin_program_event: Any = types.ExternalFunction("twin_program_event", types.int64(
+    types.int64, types.int64, types.int64))
+
+
+@compile_part(inline="always")
+def write_down(words: Words, address: Integer, function: Integer, region: Integer, size: Integer,
+               kind: Integer) -> None:
+    """Keep an access for the caches, in two words; Python takes them when there is no room."""
+    place = words[WRITTEN]
+    at = words[ROOM_AT] + 2 * place
+    words[at] = address
+    words[at + 1] = function << 20 | region << 12 | size << 2 | kind
+    words[WRITTEN] = place + 1
+    if place + 1 >= words[ROOM]:
+        twin_program_event(FULL, address, size)
+        words[WRITTEN] = 0
+
+
+@compile_part(inline="always")
+def find_block(words: Words, address: Integer) -> Integer:
+    """Offset of the word that says which block begins at an address, -1 outside of code."""
+    at = words[SPANS_AT]
+    for _ in range(words[SPAN_COUNT]):
+        if words[at + SPAN_BASE] <= address < words[at + SPAN_END]:
+            return words[at + SPAN_INDEX] + ((address - words[at + SPAN_BASE]) >> 1)
+        at += SPAN
+    return -1
+
+
+@compile_part(inline="always")
+def fetch(words: Words, block: Integer, address: Integer, size: Integer) -> None:
+    """Write down the lines of a block that lies in memory an instruction cache holds."""
+    region = words[block + FETCH_REGION]
+    if region < 0:
+        return
+    shift = words[words[REGIONS_AT] + region * REGION + FETCH_SHIFT]
+    function = words[block + FUNCTION]
+    for line in range(address >> shift, ((address + size - 1) >> shift) + 1):
+        if line != words[FETCH_LINE] or not words[FETCH_KEEPS]:
+            words[FETCH_LINE] = line
+            write_down(words, line << shift, function, region, 1, FETCH)
+
+
+@compile_callback(types.void(types.voidptr, types.uint64, types.uint32, types.voidptr), cache=True)
+def on_block(_: Integer, begin: Integer, length: Integer, data: Integer) -> None:
+    """Count a block, whether it follows itself, and whether the one before was left by a branch."""
+    words = carray(data, WORDS, np.int64)
+    address, size = np.int64(begin), np.int64(length)
+    if words[STOPPING]:
+        return
+    index = find_block(words, address)
+    if index < 0:
+        twin_program_event(ODD_BLOCK, address, size)
+        return
+    block = words[index]
+    if block == 0 or words[block + BYTES] != size:
+        block = twin_program_event(NEW_BLOCK, address, size)
+        if block <= 0:
+            return
+    if words[CYCLES] >= words[ALARM] and twin_program_event(TIMER, address, size):
+        return
+    if words[INSTRUCTIONS] >= words[LIMIT]:
+        twin_program_event(OVERRUN, address, size)
+        return
+    if address == words[RETURN]:
+        twin_program_event(RETURNED, address, size)
+        if words[STOPPING]:
+            return
+    if words[block + MARKED]:
+        twin_program_event(LAYER, address, size)
+    words[block + COUNT] += 1
+    words[INSTRUCTIONS] += words[block + LENGTH]
+    last = words[LAST_BLOCK]
+    if last == block:
+        words[block + AGAIN] += 1
+        words[CYCLES] += words[block + MORE]
+    else:
+        words[CYCLES] += words[block + ONCE]
+        if last > 0 and words[LAST_END] != address:
+            words[last + TAKEN] += 1
+            words[CYCLES] += words[last + BRANCHED]
+    words[LAST_BLOCK] = block
+    words[LAST_END] = address + size
+    words[OWN_FUNCTION] = words[block + FUNCTION]
+    if words[RECORDING]:
+        fetch(words, block, address, size)
+
+
+@compile_callback(types.void(types.voidptr, types.int32, types.uint64, types.int32, types.int64,
+                        types.voidptr), cache=True)
+def on_access(machine: Integer, kind: Integer, begin: Integer, length: Integer, _: Integer,
+              data: Integer) -> None:
+    """Count an access by function and region, and write it down where a cache may hold it.
+
+    The IT state is cleared for the reason `calibration.virtual_board.kernels.hooks` gives.
+    """
+    words = carray(data, WORDS, np.int64)
+    words[SCRATCH] = 0
+    uc_reg_read(machine, XPSR, data)
+    if words[SCRATCH] & IT_STATE:
+        words[SCRATCH] &= ~IT_STATE
+        uc_reg_write(machine, XPSR, data)
+    if not words[RECORDING]:
+        return
+    address, size = np.int64(begin), np.int64(length)
+    at = words[REGIONS_AT]
+    for region in range(words[REGION_COUNT]):
+        if words[at + BASE] <= address < words[at + END]:
+            write = np.int64(kind == 17)  # UC_MEM_WRITE; 16 is UC_MEM_READ
+            function = words[OWN_FUNCTION]
+            tally = words[TALLY_AT] + (function * words[REGION_COUNT] + region) * TALLY
+            words[tally + write] += 1
+            words[tally + 2 + write] += size
+            if words[at + KEPT_READS + write]:
+                write_down(words, address, function, region, size, write)
+            return
+        at += REGION

@@ -1,0 +1,468 @@
+"""A program under emulation: blocks and accesses counted by function, everything else answered."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+
+from calibration.virtual_board.listing import Listing
+from calibration.virtual_board.unicorn_board import import_unicorn
+from hwmodels.board.facts import Board
+from hwmodels.core.file import load_core
+from twin.errors import ProgramError
+from twin.program.elf import Elf
+from twin.program.exceptions import SVC, Exceptions
+from twin.program.memory import map_memories, place_pieces
+from twin.program.peripherals import Peripherals
+from twin.program.recorder import MOST_FUNCTIONS, Recorder, Region, list_regions
+from twin.program.semihosting import Semihosting
+
+CPUS = {"cortex-m0plus": "M0", "cortex-m3": "M3", "cortex-m4": "M4", "cortex-m7": "M7",
+        "cortex-m33": "M33", "cortex-m55": "M33", "cortex-m85": "M33"}
+"""What Unicorn emulates of each core; Helium it does not."""
+
+DEVICES = ((0x40000000, 0x20000000), (0xE0000000, 0x100000))
+MOST_BLOCKS = 1 << 16
+ROOM = 1 << 19
+STOP_INSTRUCTIONS = 2000
+"""What an interrupt or call of the system counts for, of the instructions a run may take."""
+SWI, BREAKPOINT, RETURN_CODE = 2, 7, 8
+_HOOK_BLOCK, _HOOK_READ, _HOOK_WRITE = 8, 1024, 2048
+
+
+_EVENT = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64, ctypes.c_int64, ctypes.c_int64)
+_RUNNING: list[Machine] = []
+"""The one machine of this process: what native callbacks call is found once."""
+
+
+def _tell(kind: int, address: int, size: int) -> int:
+    return _RUNNING[0].on_event(kind, address, size)
+
+
+_told = _EVENT(_tell)
+
+
+def _give_symbol() -> None:
+    """Name what native callbacks call; they look for it when they are loaded."""
+    from llvmlite import binding
+
+    binding.add_symbol("twin_program_event", ctypes.cast(_told, ctypes.c_void_p).value)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BlockRun:
+    """A block and how often it ran, followed itself, and was left by a branch."""
+
+    address: int
+    size_bytes: int
+    count: int
+    again: int
+    taken: int
+
+
+class Machine:
+    """A board's core with a program in its memories.
+
+    Parameters
+    ----------
+    elf : Elf
+        The program.
+    board : Board
+        Whose core and memories.
+    files : mapping of int to bytes
+        Further memory contents, by address.
+    limit : int
+        Instructions after which a run is given up.
+    """
+
+    def __init__(self, elf: Elf, board: Board, files: Mapping[int, bytes], limit: int) -> None:
+        if board.core.model not in CPUS:
+            raise ProgramError(f"{board.name}: programs of a {board.core.model} are not run; "
+                               f"accepted: {', '.join(CPUS)}")
+        unicorn, self.arm = import_unicorn()
+        _give_symbol()
+        _RUNNING[:] = [self]
+        from twin.program.kernels import hooks
+
+        self.elf, self.board, self.limit, self.names = elf, board, limit, hooks
+        self.unicorn = unicorn
+        self.machine = unicorn.Uc(unicorn.UC_ARCH_ARM,
+                                  unicorn.UC_MODE_THUMB | unicorn.UC_MODE_MCLASS)
+        self.machine.ctl_set_cpu_model(getattr(
+            self.arm, f"UC_CPU_ARM_CORTEX_{CPUS[board.core.model]}"))
+        self.failure: str | None = None
+        self.listing = Listing(timing=load_core(board.core.model))
+        self.spans = map_memories(self.machine, elf, board, files)
+        place_pieces(self.machine, elf, self.spans, files, board)
+        self.functions: dict[str, int] = {}
+        self.known: dict[int, int] = {}
+        self.marked: dict[int, bool] = {}
+        self.on_layer: Callable[[int], None] | None = None
+        self.on_return: Callable[[int], None] | None = None
+        self.unknown: set[str] = set()
+        self.stack, self.next = self._find_vectors()
+        self.regions: tuple[Region, ...] = list_regions(board, elf, self.stack)
+        self.recorder = Recorder(board, self.regions)
+        self._lay_out()
+        self.peripherals = Peripherals(board.core.model, self.cycles, self._text_at, self._wake)
+        self.exceptions = Exceptions(self.machine, self.arm, self.peripherals)
+        self.exceptions.vectors = self.vectors
+        self.semihosting = Semihosting(self.machine, self.arm)
+        self._hook()
+        self.set("SP", self.stack)
+
+    # ---- set-up ----
+
+    def _find_vectors(self) -> tuple[int, int]:
+        """Return the first stack pointer and instruction, as the vector table has them."""
+        ram = [(one.address, one.address + one.size_bytes) for one in self.board.memories]
+        for table in self.elf.vector_tables():
+            try:
+                stack, entry = np.frombuffer(self.machine.mem_read(table, 8), "<u4").tolist()
+            except self.unicorn.UcError:
+                continue
+            if entry & 1 and any(low <= entry < high for low, high in self.elf.code) \
+                    and any(low < stack <= high for low, high in ram):
+                self.vectors = table
+                return stack, entry
+        raise ProgramError(f"{self.elf.path}: no vector table whose stack is in a memory of "
+                           f"{self.board.name}; accepted: a program linked for this board")
+
+    def _lay_out(self) -> None:
+        """Make the array the callbacks count in."""
+        names = self.names
+        index_at = [names.HEAD + len(self.elf.code) * names.SPAN]
+        for low, high in self.elf.code:
+            index_at.append(index_at[-1] + (high - low + 1) // 2)
+        blocks_at = index_at[-1]
+        regions_at = blocks_at + (MOST_BLOCKS + 1) * names.BLOCK
+        tally_at = regions_at + len(self.regions) * names.REGION
+        room_at = tally_at + MOST_FUNCTIONS * len(self.regions) * names.TALLY
+        words = self.words = np.zeros(room_at + 2 * ROOM, dtype=np.int64)
+        for place, (low, high) in enumerate(self.elf.code):
+            at = names.HEAD + place * names.SPAN
+            words[at:at + names.SPAN] = low, high, index_at[place]
+        for place, region in enumerate(self.regions):
+            at = regions_at + place * names.REGION
+            code = self.recorder.code[place]
+            words[at:at + names.REGION] = (
+                region.start, region.end, *self.recorder.keeps(place),
+                code.line_bytes.bit_length() - 1 if code is not None else 0)
+        words[[names.SPANS_AT, names.SPAN_COUNT, names.BLOCKS_AT, names.REGIONS_AT,
+               names.REGION_COUNT, names.TALLY_AT, names.ROOM_AT, names.ROOM, names.LIMIT,
+               names.ALARM, names.RETURN, names.FETCH_LINE]] = (
+            names.HEAD, len(self.elf.code), blocks_at, regions_at, len(self.regions), tally_at,
+            room_at, ROOM, self.limit, 1 << 62, -1, -1)
+        unified = {cache for cache in self.recorder.data if cache is not None}
+        words[names.FETCH_KEEPS] = not any(code in unified for code in self.recorder.code)
+        self.used = 0
+        self.tally = words[tally_at:room_at].reshape(MOST_FUNCTIONS, len(self.regions), names.TALLY)
+        self.room = words[room_at:].reshape(-1, 2)
+        self.blocks = words[blocks_at:regions_at].reshape(-1, names.BLOCK)
+
+    def _hook(self) -> None:
+        """Give the emulator its callbacks."""
+        from twin.program.kernels import hooks
+
+        library = import_module("unicorn.unicorn_py3.unicorn").uclib
+
+        for kind, callback in ((_HOOK_BLOCK, hooks.on_block),
+                               (_HOOK_READ | _HOOK_WRITE, hooks.on_access)):
+            status = library.uc_hook_add(
+                self.machine._uch, ctypes.byref(ctypes.c_size_t()), kind,
+                ctypes.cast(callback.address, ctypes.c_void_p),
+                ctypes.c_void_p(self.words.ctypes.data), 1, 0)
+            if status:
+                raise ProgramError(f"Unicorn refuses a hook ({status})")
+        for base, size in DEVICES:
+            self.machine.mmio_map(base, size, self._read_device, base, self._write_device, base)
+        self.machine.hook_add(self.unicorn.UC_HOOK_INTR, self._on_interrupt)
+        self.machine.hook_add(self.unicorn.UC_HOOK_MEM_INVALID, self._on_invalid)
+
+    def set(self, name: str, value: int) -> None:
+        """Set a register of the core."""
+        self.machine.reg_write(getattr(self.arm, f"UC_ARM_REG_{name}"), value & 0xFFFFFFFF)
+
+    def get(self, name: str) -> int:
+        """Return a register of the core."""
+        return int(self.machine.reg_read(getattr(self.arm, f"UC_ARM_REG_{name}")))
+
+    # ---- what callbacks ask ----
+
+    def _here(self) -> int:
+        """Address of the block that runs."""
+        return int(self.words[self.words[self.names.LAST_BLOCK] + self.names.ADDRESS])
+
+    def _read_device(self, _: Any, offset: int, size: int, base: int) -> int:
+        value = self.peripherals.read(base + offset, size, self._here())
+        if self.peripherals.stuck is not None:
+            word, block = self.peripherals.stuck
+            self.fail(f"{self.elf.name_place(block)} waits for register 0x{word:08x}, and no value "
+                      "ends its loop; accepted: --set-register SYMBOL=VALUE, or a --from beyond")
+        return value
+
+    def _write_device(self, _: Any, offset: int, size: int, value: int, base: int) -> None:
+        self.peripherals.write(base + offset, size, value, self._here())
+
+    def _on_interrupt(self, _: Any, number: int, data: Any) -> None:
+        """Note what stopped the core; `run` acts on it."""
+        self._stopped = number
+        self.machine.emu_stop()
+
+    def _on_invalid(self, _: Any, kind: int, address: int, size: int, value: int,
+                    data: Any) -> bool:
+        what = {17: "write to", 20: "write to", 21: "jump to", 18: "jump to"}.get(kind, "read of")
+        if address >= 0xFFFFFF00:
+            return False
+        self.fail(f"{what} 0x{address & 0xFFFFFFFF:08x} in {self.elf.name_place(self._here())}: "
+                  f"{self.board.name} has nothing there; accepted: --memory FILE@ADDRESS for what "
+                  "was read there")
+        return False
+
+    def on_event(self, kind: int, address: int, size: int) -> int:
+        """Answer the native callbacks; an exception would be lost here."""
+        try:
+            return self._answer(kind, address, size)
+        except Exception as error:
+            self.fail(str(error))
+            return 0
+
+    def _answer(self, kind: int, address: int, size: int) -> int:
+        names = self.names
+        if kind == names.NEW_BLOCK:
+            return self._add_block(address, size)
+        if kind == names.FULL:
+            self.drain()
+        elif kind == names.TIMER:
+            return self._look_at_time(address)
+        elif kind == names.LAYER and self.on_layer is not None:
+            self.on_layer(address)
+        elif kind == names.RETURNED and self.on_return is not None:
+            self.on_return(address)
+        elif kind == names.OVERRUN:
+            self.fail(f"{self.limit:,} instructions and no end, last in "
+                      f"{self.elf.name_place(address)}; accepted: another --to, or more with "
+                      "--limit")
+        elif kind == names.ODD_BLOCK:
+            self.fail(f"runs at 0x{address:08x}, where the program has no code; came from "
+                      f"{self.elf.name_place(self._here())}")
+        return 0
+
+    def fail(self, why: str) -> None:
+        """Stop at once; the first reason stands."""
+        self.failure = self.failure or f"{self.elf.path}: {why}"
+        self.stop()
+
+    def stop(self) -> None:
+        """Stop before the block that is about to run."""
+        self.words[self.names.STOPPING] = 1
+        self.machine.emu_stop()
+
+    def _add_block(self, address: int, size: int) -> int:
+        """Write down what a new block costs and whose it is; return its place."""
+        if self.used >= MOST_BLOCKS:
+            self.fail(f"more than {MOST_BLOCKS:,} basic blocks")
+            return 0
+        names, code = self.names, bytes(self.machine.mem_read(address, size))
+        self.used += 1
+        at = int(self.words[names.BLOCKS_AT]) + self.used * names.BLOCK
+        cost = self.listing.cost(address, code)
+        self.words[at:at + names.BLOCK] = (
+            address, size, 0, 0, 0, self._number_function(address), self.marked.get(address, False),
+            count_instructions(code), round(cost.single_cycles * names.SCALE),
+            round(cost.again_cycles * names.SCALE), round(cost.taken_cycles * names.SCALE),
+            self._fetch_region(address))
+        for place in range(len(self.elf.code)):
+            low, high, index = self.words[names.HEAD + place * names.SPAN:][:names.SPAN].tolist()
+            if low <= address < high:
+                self.words[index + (address - low >> 1)] = at
+        return at
+
+    def _number_function(self, address: int) -> int:
+        found = self.elf.function_at(address)
+        name = found.symbol if found is not None else "code without a symbol"
+        if name not in self.functions and len(self.functions) >= MOST_FUNCTIONS:
+            name = next(iter(self.functions))
+        return self.functions.setdefault(name, len(self.functions))
+
+    def _fetch_region(self, address: int) -> int:
+        for place, region in enumerate(self.regions):
+            if region.start <= address < region.end:
+                return place if self.recorder.code[place] is not None else -1
+        return -1
+
+    def _text_at(self, address: int) -> str:
+        row = next((one for one in self.blocks[1:self.used + 1] if one[0] == address), None)
+        if row is None:
+            return ""
+        return self.listing.text(address, bytes(self.machine.mem_read(address, int(row[1]))))
+
+    # ---- time ----
+
+    def cycles(self) -> int:
+        """Modelled cycles so far, waiting on memories left out."""
+        return int(self.words[self.names.CYCLES]) // self.names.SCALE
+
+    def _wake(self) -> None:
+        self.words[self.names.ALARM] = 0
+
+    def _set_alarm(self) -> None:
+        tick = self.peripherals.next_tick()
+        soon = self.cycles() + 64 if self.peripherals.pending else 1 << 50
+        self.words[self.names.ALARM] = min(soon, tick or 1 << 50) * self.names.SCALE
+        self.due = tick
+
+    due: int | None = None
+
+    def _look_at_time(self, address: int) -> int:
+        """Pend what is due; stop before the block where an interrupt is to be taken."""
+        if self.due is not None and self.cycles() >= self.due:
+            self.exceptions.tick()
+        self._set_alarm()
+        if self.exceptions.next() is None:
+            return 0
+        self.machine.emu_stop()
+        return 1
+
+    # ---- running ----
+
+    _stopped: int | None = None
+    stops = 0
+
+    def run(self, until: int) -> None:
+        """Go on until an address is reached or `stop` was called.
+
+        Raises
+        ------
+        ProgramError
+            When the program cannot go on.
+        """
+        self.words[self.names.STOPPING] = 0
+        while self.failure is None and not self.words[self.names.STOPPING]:
+            self._stopped = None
+            try:
+                self.machine.emu_start(self.next | 1, until)
+            except self.unicorn.UcError as error:
+                self._explain(str(error))
+            place = self.get("PC")
+            self.next = place & 0xFFFFFFFE
+            if self.failure is not None or self.words[self.names.STOPPING]:
+                break
+            if place & ~1 == until and self._stopped is None:
+                break
+            self._go_on(place)
+        if self.failure is not None:
+            raise ProgramError(self.failure)
+
+    def _go_on(self, place: int) -> None:
+        """Do what the core does where Unicorn stops: exceptions, semihosting, sleep."""
+        self.stops += 1
+        if self.stops * STOP_INSTRUCTIONS + self.words[self.names.INSTRUCTIONS] > self.limit:
+            self.on_event(self.names.OVERRUN, place, 0)
+        if self._stopped == SWI:
+            self.next = self.exceptions.enter(SVC, place) & ~1
+        elif self._stopped == RETURN_CODE:
+            if self.words[self.names.RETURN] == place & ~1 and self.on_return is not None:
+                self.on_return(place & ~1)
+            self.next = self.exceptions.leave(place) & ~1
+            self._set_alarm()
+        elif self._stopped == BREAKPOINT:
+            self.next = place + 2
+            if self._ends(place):
+                self.fail(f"the program ended in {self.elf.name_place(place)} before what was "
+                          "asked for was reached")
+        elif self._stopped is not None:
+            self._explain(f"exception {self._stopped}")
+        else:
+            number = self.exceptions.next()
+            if number is None:
+                self._sleep(place)
+                number = self.exceptions.next()
+            if number is not None:
+                self.next = self.exceptions.enter(number, place) & ~1
+
+    def _ends(self, place: int) -> bool:
+        """Serve a breakpoint; whether it asks to end, or has no debugger to go to."""
+        try:
+            return self.machine.mem_read(place, 1)[0] != 0xAB or self.semihosting.serve()
+        except self.unicorn.UcError:
+            return True
+
+    def _sleep(self, place: int) -> None:
+        """Wait for an interrupt: SysTick's comes, others nobody sends."""
+        if bytes(self.machine.mem_read(place - 2, 2)) not in (b"\x30\xbf", b"\x20\xbf"):
+            return
+        if bytes(self.machine.mem_read(place - 2, 2)) == b"\x20\xbf":
+            return  # WFE: an event may always have come
+        tick = self.peripherals.next_tick()
+        if tick is None and not self.peripherals.pending:
+            self.fail(f"sleeps in {self.elf.name_place(place - 2)} for an interrupt of a "
+                      "peripheral, which nobody sends")
+        elif tick is not None and not self.peripherals.pending:
+            self.words[self.names.CYCLES] = tick * self.names.SCALE
+            self.exceptions.tick()
+            self._set_alarm()
+
+    def _explain(self, why: str) -> None:
+        """Say where and at which instruction the emulator gave up."""
+        place = self.get("PC") & ~1
+        text = ""
+        try:
+            code = bytes(self.machine.mem_read(place, 4))
+            text = f" at {code[:2][::-1].hex()} {code[2:][::-1].hex()}"
+            if code[1] in (0xEC, 0xED, 0xEE, 0xEF, 0xFC, 0xFD, 0xFE, 0xFF) \
+                    and self.board.core.model in ("cortex-m55", "cortex-m85"):
+                text += "; Helium instructions are not run"
+        except self.unicorn.UcError:
+            pass
+        self.fail(f"cannot go on in {self.elf.name_place(place)}: {why}{text}")
+
+    # ---- counts ----
+
+    def drain(self) -> None:
+        """Give the caches what was written down."""
+        count = int(self.words[self.names.WRITTEN])
+        if count:
+            self.recorder.meet(self.room[:count, 0], self.room[:count, 1])
+            self.words[self.names.WRITTEN] = 0
+
+    def take(self) -> tuple[Any, ...]:
+        """Return what was counted, for `restore`, and begin anew; caches keep their contents."""
+        self.drain()
+        columns = [self.names.COUNT, self.names.AGAIN, self.names.TAKEN]
+        rows = self.blocks[:self.used + 1]
+        taken = rows[:, columns].copy(), self.tally[:len(self.functions)].copy()
+        rows[:, columns] = 0
+        self.tally[:len(self.functions)] = 0
+        return (*taken, self.recorder.take())
+
+    def restore(self, taken: tuple[Any, ...]) -> None:
+        """Go on counting where `take` left off."""
+        self.take()
+        blocks, tally, met = taken
+        self.blocks[:len(blocks), [self.names.COUNT, self.names.AGAIN, self.names.TAKEN]] = blocks
+        self.tally[:len(tally)] = tally
+        self.recorder.restore(met)
+
+    def ran(self) -> dict[int, list[BlockRun]]:
+        """Return blocks that ran since the counts were cleared, by function."""
+        found: dict[int, list[BlockRun]] = {}
+        rows = self.blocks[1:self.used + 1]
+        for row in rows[rows[:, self.names.COUNT] > 0].tolist():
+            found.setdefault(row[self.names.FUNCTION], []).append(BlockRun(
+                address=row[0], size_bytes=row[1], count=row[2], again=row[3], taken=row[4]))
+        return found
+
+
+def count_instructions(code: bytes) -> int:
+    """Return how many instructions of T32 there are: a prefix says which are of two halfwords."""
+    place = count = 0
+    while place < len(code):
+        place += 4 if code[place + 1] >> 3 in (0b11101, 0b11110, 0b11111) else 2
+        count += 1
+    return count

@@ -1,0 +1,86 @@
+"""Which functions of a program are layers, copies, and of which family; data in patterns.yaml."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from fnmatch import fnmatchcase
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from hwmodels.errors import did_you_mean
+from hwmodels.files import read_yaml
+from twin.errors import ProgramError
+from twin.program.elf import Elf, Function
+
+AUTO, NONE = "auto", "none"
+ELSE = "elementwise"
+"""Family of what no pattern knows."""
+
+
+@lru_cache(maxsize=1)
+def _shipped() -> Any:
+    return read_yaml(Path(__file__).with_name("patterns.yaml"))
+
+
+def list_sets() -> tuple[str, ...]:
+    """Return the names of the shipped sets."""
+    return tuple(_shipped()["sets"])
+
+
+def _matches(function: Function, patterns: Iterable[str]) -> bool:
+    return any(fnmatchcase(function.name, one) or fnmatchcase(function.symbol, one)
+               for one in patterns)
+
+
+def choose_layers(elf: Elf, asked: str) -> tuple[str, tuple[Function, ...]]:
+    """Return the functions whose calls are layers, and how they were chosen.
+
+    Parameters
+    ----------
+    elf : Elf
+        The program.
+    asked : str
+        "auto": the first shipped set the program has functions of; "none"; a set's name; or
+        patterns separated by commas.
+
+    Raises
+    ------
+    ProgramError
+        When nothing in the program matches what was asked for.
+    """
+    if asked == NONE:
+        return NONE, ()
+    sets = _shipped()["sets"]
+    if asked == AUTO:
+        for name, one in sets.items():
+            if any(_matches(function, one["needs"]) for function in elf.functions):
+                found = _find(elf, one["layers"])
+                if found:
+                    return name, found
+        return NONE, ()
+    patterns: Sequence[str] = sets[asked]["layers"] if asked in sets else asked.split(",")
+    found = _find(elf, patterns)
+    if not found:
+        plain = asked not in sets and not set(asked) & set("*?[,")
+        hint = (did_you_mean(asked, [*sets, *(one.name for one in elf.functions)]) if plain
+                else f"accepted: {', '.join(sets)}, or patterns such as 'run_*,my_*'")
+        raise ProgramError(f"{elf.path}: --layers {asked}: no function matches; {hint}")
+    return asked, found
+
+
+def _find(elf: Elf, patterns: Iterable[str]) -> tuple[Function, ...]:
+    return tuple(one for one in elf.functions if _matches(one, patterns))
+
+
+def is_copy(function: Function) -> bool:
+    """Whether a function only moves data."""
+    return _matches(function, _shipped()["copies"])
+
+
+def family_of(function: Function) -> str:
+    """Return the operator family a function's name tells."""
+    for family, patterns in _shipped()["families"].items():
+        if _matches(function, patterns):
+            return str(family)
+    return ELSE

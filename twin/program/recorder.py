@@ -1,0 +1,251 @@
+"""Accesses of a program through the board's caches and line buffers, a chunk at a time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from hwmodels.board.facts import Board, Cache, Memory
+from hwmodels.cache.counts import AccessCounts, OperandCounts, OwnerCounts
+from hwmodels.cache.set_associative import line_buffer_of, new_state
+from hwmodels.cache.touches import describe_cache
+from hwmodels.paths.traffic import DataTraffic
+from hwmodels.paths.ways import code_cache, data_cache, lower_cache
+from twin.errors import ProgramError
+
+if TYPE_CHECKING:
+    from twin.program.elf import Elf
+
+FLASH_ROLES = ("flash", "external_flash", "rom")
+READ, WRITE, FETCH = range(3)
+"""Kinds of access, as `twin.program.kernels.hooks` numbers them."""
+MOST_FUNCTIONS = 1024
+MOST_OWNERS = 64
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Region:
+    """A piece of memory whose accesses are counted together.
+
+    Parameters
+    ----------
+    memory : Memory
+        Of the board.
+    role : str
+        "constants", "data" or "stack".
+    start, end : int
+        Addresses.
+    """
+
+    memory: Memory
+    role: str
+    start: int
+    end: int
+
+
+def list_regions(board: Board, elf: Elf, stack_top: int) -> tuple[Region, ...]:
+    """Return the pieces of a board's memories, those that lie inside others first.
+
+    Parameters
+    ----------
+    stack_top : int
+        Where the stack begins: between the last variable and it nothing else is taken to lie.
+    """
+    named = [span for name, span in elf.sections.items() if "stack" in name]
+    found = []
+    for memory in board.memories:
+        start, end = memory.address, memory.address + memory.size_bytes
+        if memory.role in FLASH_ROLES:
+            found.append(Region(memory=memory, role="constants", start=start, end=end))
+            continue
+        inside = [span for span in named if start <= span[0] < span[1] <= end]
+        if not inside and start <= elf.data_end < stack_top <= end:
+            inside = [(elf.data_end, stack_top)]
+        found += [Region(memory=memory, role="stack", start=low, end=high) for low, high in inside]
+        found.append(Region(memory=memory, role="data", start=start, end=end))
+    return tuple(found)
+
+
+class _Lookup:
+    """One cache or line buffer: contents, and what each function met in it."""
+
+    def __init__(self, cache: Cache, serves: np.ndarray, owners: np.ndarray, regions: int) -> None:
+        self.cache, self.serves, self.owners = cache, serves, owners
+        self.geometry = describe_cache(cache)
+        self.shift = cache.line_bytes.bit_length() - 1
+        self.regions = regions
+        self.words = new_state(cache).words.copy()
+        self.clear()
+
+    def clear(self) -> None:
+        """Begin to count anew."""
+        cells = MOST_FUNCTIONS * self.regions
+        self.sums = np.zeros((8, cells), dtype=np.int64)
+        self.leaving = np.zeros((2, MOST_FUNCTIONS * MOST_OWNERS), dtype=np.int64)
+
+    def meet(self, addresses: np.ndarray, marks: np.ndarray) -> None:
+        """Look accesses up in order, those that straddle a line once for each."""
+        from hwmodels.kernels import touch_stream
+
+        chosen = self.serves[(marks >> 12 & 0xFF) * 4 + (marks & 3)]
+        if not chosen.all():
+            addresses, marks = addresses[chosen], marks[chosen]
+        if not len(addresses):
+            return
+        lines = addresses >> self.shift
+        last = (addresses + (marks >> 2 & 0x3FF) - 1) >> self.shift
+        wide = np.flatnonzero(last != lines)
+        if len(wide):
+            lines = np.insert(lines, wide + 1, last[wide])
+            marks = np.insert(marks, wide + 1, marks[wide])
+        region, kind = marks >> 12 & 0xFF, marks & 3
+        found, left = np.empty_like(lines), np.empty_like(lines)
+        touch_stream.meet_touches(len(lines), lines, region << 1 | (kind == WRITE), self.owners,
+                                  self.geometry, self.words, found, left)
+        cells = (marks >> 20) * self.regions + region
+        size = self.sums.shape[1]
+        for row, mask in enumerate((
+                kind == READ, kind == WRITE, (found == 1) & (kind == READ), found == 2,
+                found == 3, (kind == FETCH) & (found == 1))):
+            self.sums[row] += np.bincount(cells[mask], minlength=size)
+        gone = left >= 0
+        if gone.any():
+            entries = left[gone]
+            owner = (marks[gone] >> 20) * MOST_OWNERS + (entries >> 1 & 127)
+            for row, mask in enumerate((slice(None), entries & 1 == 1)):
+                self.leaving[row] += np.bincount(owner[mask], minlength=self.leaving.shape[1])
+
+
+class Recorder:
+    """Caches of a board while a program runs.
+
+    Parameters
+    ----------
+    board : Board
+        The machine.
+    regions : tuple of Region
+        Pieces of memory, as the emulator numbers them.
+    """
+
+    def __init__(self, board: Board, regions: tuple[Region, ...]) -> None:
+        self.board, self.regions = board, regions
+        self.owners = list(dict.fromkeys((one.memory.name, one.role) for one in regions))
+        numbers = np.array([self.owners.index((one.memory.name, one.role)) for one in regions],
+                           dtype=np.int64)
+        self.data: list[Cache | None] = [data_cache(board, one.memory) for one in regions]
+        self.code: list[Cache | None] = [code_cache(board, one.memory) for one in regions]
+        for one, cache in zip(regions, self.data, strict=True):
+            if cache is not None and lower_cache(board, cache, one.memory) is not None:
+                raise ProgramError(f"{board.name}: {cache.name} has a cache below it; accepted "
+                                   "for programs: boards with caches of one level")
+        self.lookups: dict[str, _Lookup] = {}
+        for cache in dict.fromkeys((*self.data, *self.code)):
+            if cache is not None:
+                self._add(cache.name, cache, numbers)
+        self.buffers = [None if cache is not None or not one.memory.line_buffer
+                        or one.memory.role != "flash" else f"{one.memory.name} line buffer"
+                        for one, cache in zip(regions, self.data, strict=True)]
+        for one, buffer in zip(regions, self.buffers, strict=True):
+            if buffer is not None and buffer not in self.lookups:
+                self._add(buffer, line_buffer_of(one.memory), numbers)
+
+    def _add(self, name: str, cache: Cache, numbers: np.ndarray) -> None:
+        serves = np.zeros(4 * len(self.regions), dtype=bool)
+        buffers = getattr(self, "buffers", [None] * len(self.regions))
+        for place in range(len(self.regions)):
+            for kind in (READ, WRITE):
+                serves[4 * place + kind] = self.data[place] is cache or (
+                    buffers[place] == name and kind == READ)
+            serves[4 * place + FETCH] = self.code[place] is cache
+        self.lookups[name] = _Lookup(cache, serves, numbers, len(self.regions))
+
+    def keeps(self, place: int) -> tuple[bool, bool]:
+        """Whether reads and writes of a region have to be written down."""
+        looked_up = self.data[place] is not None
+        return looked_up or self.buffers[place] is not None, looked_up
+
+    def meet(self, addresses: np.ndarray, marks: np.ndarray) -> None:
+        """Take a chunk of accesses as the emulator wrote them down."""
+        for lookup in self.lookups.values():
+            lookup.meet(addresses, marks)
+
+    def clear(self) -> None:
+        """Begin to count anew; contents stay."""
+        for lookup in self.lookups.values():
+            lookup.clear()
+
+    def take(self) -> list[tuple[np.ndarray, np.ndarray]]:
+        """Return what was counted and begin anew; contents stay."""
+        taken = [(lookup.sums, lookup.leaving) for lookup in self.lookups.values()]
+        self.clear()
+        return taken
+
+    def restore(self, taken: list[tuple[np.ndarray, np.ndarray]]) -> None:
+        """Go on counting where `take` left off."""
+        for lookup, (sums, leaving) in zip(self.lookups.values(), taken, strict=True):
+            lookup.sums, lookup.leaving = sums, leaving
+
+    def empty(self) -> None:
+        """Invalidate every cache."""
+        for lookup in self.lookups.values():
+            lookup.words = new_state(lookup.cache).words.copy()
+
+    def fetched(self, function: int) -> int:
+        """Lines of code a function filled."""
+        regions = slice(function * len(self.regions), (function + 1) * len(self.regions))
+        return int(sum(lookup.sums[5, regions].sum() for lookup in self.lookups.values()))
+
+    def traffic(self, function: int, tally: np.ndarray) -> DataTraffic:
+        """Return what a function's loads and stores met.
+
+        Parameters
+        ----------
+        function : int
+            As the emulator numbers it.
+        tally : ndarray of int64, (regions, 4)
+            Its reads, writes, and bytes of both.
+        """
+        rows, array_reads = [], []
+        for place, region in enumerate(self.regions):
+            reads, writes, read_bytes, write_bytes = (int(one) for one in tally[place])
+            if not (reads or writes):
+                continue
+            cache = self.data[place]
+            met = self._met(function, place, cache.name if cache is not None else None)
+            through = 0
+            if cache is not None:
+                through = met[1] if cache.write == "through" else met[4]
+            rows.append(OperandCounts(
+                operand=f"{region.role} in {region.memory.name}", role=region.role,
+                memory=region.memory.name, cached=cache is not None, reads=reads, writes=writes,
+                read_bytes=read_bytes, write_bytes=write_bytes, read_touches=met[0],
+                write_touches=met[1], read_misses=met[2], write_misses=met[3],
+                write_bypasses=met[4], write_throughs=through))
+            buffer = self.buffers[place]
+            array_reads.append(reads if buffer is None else self._met(function, place, buffer)[2])
+        return DataTraffic(counts=AccessCounts(operands=tuple(rows),
+                                               owners=self._owners(function)),
+                           array_reads=tuple(array_reads))
+
+    def _met(self, function: int, place: int, name: str | None) -> list[int]:
+        if name is None:
+            return [0] * 5
+        column: list[int] = self.lookups[name].sums[
+            :5, function * len(self.regions) + place].tolist()
+        return column
+
+    def _owners(self, function: int) -> tuple[OwnerCounts, ...]:
+        """Lines that left data caches while a function ran."""
+        found: dict[tuple[str, str], list[int]] = {}
+        names = {cache.name for cache in self.data if cache is not None}
+        for name in sorted(names):
+            first = MOST_OWNERS * function
+            rows = self.lookups[name].leaving[:, first:first + MOST_OWNERS]
+            for number in np.flatnonzero(rows[0]).tolist():
+                cell = found.setdefault(self.owners[number], [0, 0])
+                cell[0] += int(rows[0, number])
+                cell[1] += int(rows[1, number])
+        return tuple(OwnerCounts(memory=memory, role=role, evictions=row[0], write_backs=row[1])
+                     for (memory, role), row in found.items())

@@ -1,0 +1,267 @@
+"""One run of a program: up to where it is asked about, then once cold and once warm."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from hwmodels.board.facts import Board
+from hwmodels.paths.traffic import to_plain
+from hwmodels.paths.ways import code_cache, data_cache
+from twin.errors import ProgramError
+from twin.program.counting import FunctionRun, collect
+from twin.program.elf import Elf
+from twin.program.machine import Machine
+from twin.program.patterns import choose_layers
+
+MOST_LAYERS = 2000
+OUTSIDE = "between layers"
+_MAINS = ("main", "run_firmware", "app_main")
+_UNREACHED = 0xFFFFFFFE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """What of a program is asked about.
+
+    Parameters
+    ----------
+    begin : str or None
+        Symbol the measured part begins at.
+    end : str or None
+        Symbol it ends before; None: where the function at `begin` returns.
+    call : str or None
+        Symbol called once start-up is over, instead of `begin` and `end`.
+    nth : int
+        Which time `begin` is reached.
+    layers : str
+        As `choose_layers` takes it.
+    registers : mapping of str to int
+        Core registers set when the measured part begins; peripheral ones from the start.
+    files : mapping of int to bytes
+        Memory contents by address.
+    limit : int
+        Instructions, start-up included, after which a run is given up.
+    """
+
+    begin: str | None
+    end: str | None
+    call: str | None
+    nth: int
+    layers: str
+    registers: Mapping[str, int]
+    files: Mapping[int, bytes]
+    limit: int
+
+
+class _Session:
+    """The measured part, cut into layers."""
+
+    def __init__(self, machine: Machine, layers: Mapping[int, str]) -> None:
+        self.machine, self.layers = machine, layers
+        self.found: list[tuple[str, tuple[FunctionRun, ...]]] = []
+        self.waiting: list[tuple[int, int]] = []
+        self.inside: str | None = None
+        self.outside: tuple[Any, ...] = ()
+        machine.on_layer, machine.on_return = self._enter, self._leave
+
+    def begin(self, back: int | None) -> None:
+        """Count from here on, until the function entered returns to `back`."""
+        self.found, self.inside, self.waiting = [], None, []
+        if back is not None:
+            self._await(back)
+
+    def end(self) -> tuple[tuple[str, tuple[FunctionRun, ...]], ...]:
+        """Return layers in order, and what ran outside of them."""
+        if self.inside is not None:
+            raise ProgramError(f"{self.machine.elf.path}: --to is reached inside layer "
+                               f"{self.inside}; accepted: a --to behind it, or other --layers")
+        rest = collect(self.machine)
+        return (*self.found, *(((OUTSIDE if self.found else self.whole, rest),) if rest else ()))
+
+    whole = "program"
+
+    def _await(self, back: int) -> None:
+        self.waiting.append((back & ~1, self.machine.get("SP")))
+        self.machine.words[self.machine.names.RETURN] = back & ~1
+
+    def _enter(self, address: int) -> None:
+        if self.inside is not None or address not in self.layers \
+                or not self.machine.words[self.machine.names.RECORDING]:
+            return
+        if len(self.found) >= MOST_LAYERS:
+            raise ProgramError(f"more than {MOST_LAYERS:,} layers; accepted: --layers of fewer "
+                               "functions, or none")
+        self.outside = self.machine.take()
+        self.inside = self.layers[address]
+        self._await(self.machine.get("LR"))
+
+    def _leave(self, address: int) -> None:
+        """Close what returns here: several at once where the last call of a function is a jump."""
+        stack = self.machine.get("SP")
+        while self.waiting and self.waiting[-1][0] == address and stack >= self.waiting[-1][1]:
+            self.waiting.pop()
+            if self.inside is not None:
+                self.found.append((self.inside, collect(self.machine)))
+                self.machine.restore(self.outside)
+                self.inside = None
+        self.machine.words[self.machine.names.RETURN] = self.waiting[-1][0] if self.waiting else -1
+        if not self.waiting and self.stops:
+            self.machine.stop()
+
+    stops = False
+
+
+def run_program(elf: Elf, board: Board, wanted: Wanted) -> dict[str, Any]:
+    """Run a program and return what it did, as plain data.
+
+    Parameters
+    ----------
+    elf : Elf
+        The program.
+    board : Board
+        It runs on.
+    wanted : Wanted
+        Which part of it.
+
+    Returns
+    -------
+    dict
+        Layers cold and warm, and what was found on the way.
+
+    Raises
+    ------
+    ProgramError
+        When it cannot go on, or does not come to what was asked for.
+    """
+    machine = Machine(elf, board, wanted.files, wanted.limit)
+    chosen, functions = choose_layers(elf, wanted.layers)
+    _set_peripherals(machine, wanted)
+    back = _go_to_start(machine, wanted)
+    start = machine.next
+    machine.marked = {one.start: True for one in functions}
+    for row in machine.blocks[1:machine.used + 1]:
+        row[machine.names.MARKED] = int(row[machine.names.ADDRESS]) in machine.marked
+    start_up = int(machine.words[machine.names.INSTRUCTIONS])
+    _set_registers(machine, wanted)
+    session = _Session(machine, {one.start: one.name for one in functions})
+    session.whole = wanted.call or wanted.begin or "program"
+    until = elf.address_of(wanted.end, "--to") if wanted.end else _UNREACHED
+    session.stops = back is not None
+    kept = _keep(machine)
+    cold = _measure(machine, session, back, until, empty=True)
+    warm = cold
+    measured = int(machine.words[machine.names.INSTRUCTIONS]) - start_up
+    if any(one is not None for region in board.memories
+           for one in (data_cache(board, region), code_cache(board, region))):
+        _bring_back(machine, kept)
+        machine.next = start
+        warm = _measure(machine, session, back, until, empty=False)
+    peripherals = machine.peripherals
+    return {
+        "cold": _plain(cold), "warm": _plain(warm), "layers": chosen,
+        "start_up_instructions": start_up, "instructions": measured,
+        "polls": [{"register": one.register, "place": elf.name_place(one.block),
+                   "value": one.value} for one in peripherals.polls()],
+        "unknown": sorted(machine.unknown),
+        "printed": machine.semihosting.text.decode("ascii", "replace") or peripherals.printed(),
+        "exceptions": {str(number): count for number, count in machine.exceptions.taken.items()},
+        "peripherals": len(peripherals.touched)}
+
+
+def _go_to_start(machine: Machine, wanted: Wanted) -> int | None:
+    """Run up to the measured part; return the address its function returns to, None for `end`."""
+    elf = machine.elf
+    if wanted.call is not None:
+        main = next((name for name in _MAINS if name in elf.symbols), None)
+        if main is None:
+            raise ProgramError(f"{elf.path}: --call needs a function main, at which start-up is "
+                               "over; accepted: --from")
+        target = elf.address_of(wanted.call, "--call")
+        machine.run(elf.symbols[main])
+        back = machine.next
+        machine.set("LR", back | 1)
+        machine.next = target
+        return back
+    assert wanted.begin is not None
+    begin = elf.address_of(wanted.begin, "--from")
+    if wanted.end is not None:
+        elf.address_of(wanted.end, "--to")
+    for turn in range(wanted.nth):
+        if turn:
+            _step(machine)
+        machine.run(begin)
+    return None if wanted.end else machine.get("LR")
+
+
+def _step(machine: Machine) -> None:
+    """Run one instruction, to come to where the program stands once more."""
+    machine.machine.emu_start(machine.next | 1, 0xFFFFFFFE, 0, 1)
+    machine.next = machine.get("PC") & ~1
+
+
+def _set_peripherals(machine: Machine, wanted: Wanted) -> None:
+    for name, value in wanted.registers.items():
+        if name.upper() not in _CORE:
+            machine.peripherals.registers[int(name, 16) & ~3] = value
+
+
+_CORE = (*(f"R{place}" for place in range(13)), "SP", "LR")
+
+
+def _set_registers(machine: Machine, wanted: Wanted) -> None:
+    for name, value in wanted.registers.items():
+        if name.upper() in _CORE:
+            machine.set(name.upper(), value)
+
+
+def _measure(machine: Machine, session: _Session, back: int | None, until: int, *,
+             empty: bool) -> tuple[tuple[str, tuple[FunctionRun, ...]], ...]:
+    """Run the measured part once."""
+    words, names = machine.words, machine.names
+    machine.take()
+    words[[names.LAST_BLOCK, names.FETCH_LINE]] = 0, -1
+    if empty:
+        machine.recorder.empty()
+    words[names.RECORDING] = 1
+    session.begin(back)
+    machine.run(until)
+    words[names.RECORDING] = 0
+    words[names.RETURN] = -1
+    found = session.end()
+    if not found:
+        raise ProgramError(f"{machine.elf.path}: nothing runs between --from and --to")
+    return found
+
+
+def _keep(machine: Machine) -> tuple[Any, ...]:
+    """Return everything the program could tell apart, to run it from here again."""
+    memories = [(low, bytes(machine.machine.mem_read(low, high - low)))
+                for low, high in machine.spans]
+    devices = {name: copy.deepcopy(getattr(machine.peripherals, name))
+               for name in _DEVICE_STATE}
+    head = machine.words[:machine.names.HEAD].copy()
+    return (machine.machine.context_save(), memories, devices, list(machine.exceptions.active),
+            head, machine.due)
+
+
+_DEVICE_STATE = ("registers", "pending", "tick_start", "count_start", "ticks_seen")
+
+
+def _bring_back(machine: Machine, kept: tuple[Any, ...]) -> None:
+    context, memories, devices, active, head, machine.due = kept
+    machine.machine.context_restore(context)
+    for low, content in memories:
+        machine.machine.mem_write(low, content)
+    for name, value in devices.items():
+        setattr(machine.peripherals, name, copy.deepcopy(value))
+    machine.exceptions.active = list(active)
+    machine.words[:machine.names.HEAD] = head
+
+
+def _plain(layers: tuple[tuple[str, tuple[FunctionRun, ...]], ...]) -> list[dict[str, Any]]:
+    return [{"name": name, "functions": [
+        {**{key: value for key, value in asdict(one).items() if key != "traffic"},
+         "traffic": to_plain(one.traffic)} for one in functions]} for name, functions in layers]

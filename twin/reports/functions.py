@@ -1,0 +1,82 @@
+"""Layers, functions and causes of a program as flames: a picture, or a file for speedscope."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from twin.errors import UsageError
+from twin.prediction.host import runtime_prices
+from twin.prediction.prediction import Prediction
+from twin.program.deployment import FunctionCost, Program, price_functions
+from twin.reports.export import check_place, write_file
+from twin.reports.flamegraph import draw_flamegraph
+
+SUFFIXES = (".svg", ".json")
+
+
+def list_costs(prediction: Prediction) -> tuple[FunctionCost, ...]:
+    """Return what every function of a program costs in every layer.
+
+    Raises
+    ------
+    UsageError
+        For a prediction of a network, which has layers and no functions.
+    """
+    deployment = prediction.deployment
+    if not isinstance(deployment, Program):
+        raise UsageError(f"{deployment.graph.name}: a network, not a program; accepted: "
+                         "`twin predict --elf`")
+    return price_functions(deployment, runtime_prices(deployment),
+                           cold=prediction.temperature == "cold")
+
+
+def check_flames(path: str | Path) -> None:
+    """Refuse a file that could not be written, before anything is computed."""
+    if Path(path).suffix not in SUFFIXES:
+        raise UsageError(f"{path}: accepted: a name that ends in .svg or .speedscope.json")
+    check_place(path)
+
+
+def list_stacks(prediction: Prediction) -> Iterator[tuple[tuple[str, ...], int]]:
+    """Yield (program, layer, function, cause) and its cycles of the core, in order."""
+    deployment = prediction.deployment
+    clock = deployment.board.core.clock
+    for cost in list_costs(prediction):
+        for cause in cost.bill.causes():
+            cycles = round(cost.bill.cycles(clock, cause))
+            if cycles:
+                yield ((deployment.graph.name, prediction.layers[cost.layer].name, cost.run.name,
+                        cause), cycles)
+
+
+def make_speedscope(prediction: Prediction) -> dict[str, Any]:
+    """Return the stacks as speedscope reads them.
+
+    References
+    ----------
+    https://www.speedscope.app/file-format-schema.json: a profile of type "sampled".
+    """
+    frames: dict[str, int] = {}
+    samples, weights = [], []
+    for stack, cycles in list_stacks(prediction):
+        samples.append([frames.setdefault(name, len(frames)) for name in stack])
+        weights.append(cycles)
+    return {
+        "$schema": "https://www.speedscope.app/file-format-schema.json",
+        "shared": {"frames": [{"name": name} for name in frames]},
+        "profiles": [{"type": "sampled", "name": prediction.deployment.graph.name, "unit": "none",
+                      "startValue": 0, "endValue": sum(weights), "samples": samples,
+                      "weights": weights}],
+        "activeProfileIndex": 0, "exporter": "twin"}
+
+
+def write_function_flames(prediction: Prediction, path: str | Path) -> Path:
+    """Write the stacks as a picture (.svg) or for speedscope (.json); returns the file."""
+    if Path(path).suffix == ".json":
+        return write_file(path, json.dumps(make_speedscope(prediction)).encode() + b"\n")
+    stacks = [f"{';'.join(name.replace(';', ':') for name in stack)} {cycles}\n"
+              for stack, cycles in list_stacks(prediction)]
+    return write_file(path, draw_flamegraph(stacks).encode())

@@ -1,0 +1,64 @@
+"""The functions a program spends its time in, over all layers."""
+
+from __future__ import annotations
+
+from rich.console import Console
+from rich.table import Table
+
+from hwmodels.counts import Bill, apportion, merge_bills
+from twin.prediction.ledger import percentages
+from twin.prediction.prediction import Prediction
+from twin.reports.functions import list_costs
+from twin.reports.tables.layout import add_row, natural_width, new_table
+
+MOST_ROWS = 15
+NARROW = 28
+"""Characters of a name where the terminal is narrow."""
+
+
+def functions_table(prediction: Prediction, console: Console) -> Table:
+    """Return one row per function, most cycles first; of many the rest in one row.
+
+    Parameters
+    ----------
+    prediction : Prediction
+        Of a program.
+    console : Console
+        Its width decides how long names may be.
+    """
+    clock = prediction.deployment.board.core.clock
+    sums: dict[str, list[int]] = {}
+    bills: dict[str, list[Bill]] = {}
+    for cost in list_costs(prediction):
+        row = sums.setdefault(cost.run.name, [0, 0])
+        row[0] += cost.run.calls
+        row[1] += cost.run.traffic.instructions
+        bills.setdefault(cost.run.name, []).append(cost.bill)
+    merged = {name: merge_bills(parts) for name, parts in bills.items()}
+    order = sorted(merged, key=lambda name: -merged[name].cycles(clock))
+    cycles = dict(zip(order, apportion(merged[name].cycles(clock) for name in order), strict=True))
+    shares = dict(zip(order, percentages([cycles[name] for name in order], decimals=1),
+                      strict=True))
+    rows: list[tuple[str, ...]] = [
+            (name, f"{sums[name][0]:,}", f"{sums[name][1]:,}", f"{cycles[name]:,}",
+             f"{shares[name]:.1f}", _largest(merged[name], clock))
+            for name in order[:MOST_ROWS]]
+    rest = order[MOST_ROWS:]
+    if rest:
+        rows.append((f"{len(rest)} more", "", f"{sum(sums[name][1] for name in rest):,}",
+                     f"{sum(cycles[name] for name in rest):,}",
+                     f"{sum(shares[name] for name in rest):.1f}", ""))
+    table = _table(rows, 200)
+    return table if natural_width(table, console) <= console.width else _table(rows, NARROW)
+
+
+def _largest(bill: Bill, clock: str) -> str:
+    return max(bill.causes(), key=lambda cause: bill.cycles(clock, cause), default="")
+
+
+def _table(rows: list[tuple[str, ...]], longest: int) -> Table:
+    table = new_table(("function", "calls", "instructions", "cycles", "%", "largest cause"),
+                      ("calls", "instructions", "cycles", "%"))
+    for name, *others in rows:
+        add_row(table, (name if len(name) <= longest else f"{name[:longest - 3]}...", *others))
+    return table

@@ -1,0 +1,74 @@
+"""`twin predict --elf`: the bill of a program's machine code."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from hwmodels.board.facts import Board
+from hwmodels.board.file import change_board, load_board
+from twin.errors import UsageError
+from twin.program.deployment import Program, deploy_program
+from twin.program.elf import read_elf
+from twin.program.patterns import AUTO
+from twin.program.session import Wanted
+
+LIMIT = 2_000_000_000
+"""Instructions after which a run is given up, where nobody says."""
+
+
+def deploy_elf(elf: str | Path, board: str | Path | Board, *, begin: str | None = None,
+               end: str | None = None, call: str | None = None, nth: int = 1,
+               layers: str = AUTO, clock_hz: float | None = None,
+               memory: Mapping[int, bytes] | None = None,
+               registers: Mapping[str, int] | None = None, limit: int = LIMIT) -> Program:
+    """Run a program's machine code on a board under emulation.
+
+    Parameters
+    ----------
+    elf : str or Path
+        Linked program of an Arm Cortex-M, with symbols.
+    board : str, Path or Board
+        A board's name, a board file, or a board.
+    begin, end : str, optional
+        Symbols, or 0xADDRESS: the part billed goes from one to the other; without `end` to where
+        the function at `begin` returns.
+    call : str, optional
+        Function called when main is reached, instead of `begin`.
+    nth : int
+        Which time `begin` is reached.
+    layers : str
+        Calls that are layers: "auto", "none", a shipped set, or patterns of functions.
+    clock_hz : float, optional
+        CPU clock in hertz.
+    memory : mapping of int to bytes, optional
+        What is found at addresses besides the program.
+    registers : mapping of str to int, optional
+        Core registers ("r0") when the part begins, peripheral ones ("0x40021000") from the start.
+    limit : int
+        Instructions after which a run is given up.
+
+    Returns
+    -------
+    Program
+        A deployment, as `twin.predict` takes it.
+
+    Raises
+    ------
+    ProgramError
+        When it cannot be run to the end of what was asked for.
+    """
+    if (begin is None) == (call is None):
+        raise UsageError("a program: which part of it? accepted: --from SYMBOL (with --to SYMBOL "
+                         "or up to its return), or --call SYMBOL")
+    if call is not None and (end is not None or nth != 1):
+        raise UsageError("--call: not with --to or --nth; accepted: --call SYMBOL alone")
+    if nth < 1 or limit < 1:
+        raise UsageError("--nth and --limit: accepted: whole numbers from 1 on")
+    machine = board if isinstance(board, Board) else load_board(board)
+    if clock_hz is not None:
+        machine = change_board(machine, {f"clocks.{machine.core.clock}.frequency_hz": clock_hz},
+                               follow_clock=True)
+    return deploy_program(read_elf(elf), machine, Wanted(
+        begin=begin, end=end, call=call, nth=nth, layers=layers, registers=dict(registers or {}),
+        files=dict(memory or {}), limit=limit))
