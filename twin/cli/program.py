@@ -56,11 +56,7 @@ def deploy_from_options(elf: str, board: str, *, begin: str | None, end: str | N
 
 def change_program(program: Program, settings: list[str] | None) -> Program:
     """Return a program on its board as --set changes it."""
-    from twin.program.deployment import Program
-
-    changed = program.replace(parse_settings(settings)) if settings else program
-    assert isinstance(changed, Program)
-    return changed
+    return program.replace(parse_settings(settings)) if settings else program
 
 
 def parse_memory(texts: list[str]) -> dict[int, bytes]:

@@ -98,7 +98,7 @@ class Program(Deployment):
         return sum(len(content) for _, _, content in self.elf.pieces)
 
     def replace(self, overrides: Mapping[str, object] | None = None, /,
-                **fields: object) -> Deployment:
+                **fields: object) -> Program:
         """Return the program on a changed board.
 
         Raises
