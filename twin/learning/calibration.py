@@ -147,7 +147,8 @@ def _stranger_calibration(deployment: Deployment) -> Calibration | None:
     compute in float: only libraries of integers were measured.
     """
     board = deployment.board
-    if deployment.runtime.is_compiled or computes_float(deployment.graph):
+    read = deployment.runtime.is_compiled or deployment.runtime.library == "program"
+    if read or computes_float(deployment.graph):
         return None
     overlay = read_shipped("", board.name)
     entry = None if overlay is None else find_entry(
