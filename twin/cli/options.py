@@ -65,6 +65,33 @@ PlotFile = Annotated[str | None, typer.Option(
 Anyway = Annotated[bool, typer.Option(
     "--anyway", help="Compare even what is of another network, board or clock.")]
 
+ElfFile = Annotated[str | None, typer.Option(
+    "--elf", metavar="FILE", help="Instead of MODEL: a linked Cortex-M program, run under "
+                                  "emulation and billed as it is.")]
+Begin = Annotated[str | None, typer.Option(
+    "--from", metavar="SYMBOL", help="With --elf: where the billed part begins; ends where that "
+                                     "function returns.")]
+End = Annotated[str | None, typer.Option(
+    "--to", metavar="SYMBOL", help="With --from: where it ends instead.")]
+Call = Annotated[str | None, typer.Option(
+    "--call", metavar="SYMBOL", help="With --elf: a function called once main is reached.")]
+Nth = Annotated[int, typer.Option(
+    "--nth", metavar="N", help="With --from: which time it is reached.")]
+LayersBy = Annotated[str, typer.Option(
+    "--layers", metavar="PATTERNS", help="With --elf: functions whose calls are layers, such as "
+                                         "'run_*,pool*', a shipped set, auto or none.")]
+MemoryFiles = Annotated[list[str] | None, typer.Option(
+    "--memory", metavar="FILE@ADDRESS", help="With --elf: what is found at an address; may be "
+                                             "given several times.")]
+Registers = Annotated[list[str] | None, typer.Option(
+    "--set-register", metavar="REG=VALUE", help="With --elf: r0 to r12, sp or lr as the billed "
+                                                "part begins, or 0xADDRESS of a peripheral's.")]
+Limit = Annotated[int, typer.Option(
+    "--limit", metavar="N", help="With --elf: instructions after which it is given up.")]
+Flames = Annotated[str | None, typer.Option(
+    "--flamegraph", metavar="FILE", help="With --elf: layers, functions and causes as .svg, or as "
+                                         ".speedscope.json.")]
+
 SETTINGS_HELP = (
     "A path of the board file, `runtime`, `placement.weights`, `placement.arena`, `network.width` "
     "and others of the network, `kernels.level` ... or, with an accelerator, `offload.host`; "

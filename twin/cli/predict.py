@@ -14,11 +14,21 @@ from twin.cli.options import (
     ArenaRole,
     AsJson,
     AssumeUnsupported,
+    Begin,
     BoardNames,
     CalibrationChoice,
+    Call,
     ClockText,
     Cold,
+    ElfFile,
+    End,
+    Flames,
+    LayersBy,
+    Limit,
+    MemoryFiles,
     ModelsOrNone,
+    Nth,
+    Registers,
     RuntimeName,
     SetPaths,
     WeightsRole,
@@ -26,22 +36,6 @@ from twin.cli.options import (
     parse_settings,
 )
 from twin.cli.output import note_written, open_console, show, warn
-from twin.cli.program import (
-    Begin,
-    Call,
-    ElfFile,
-    End,
-    Flames,
-    LayersBy,
-    Limit,
-    MemoryFiles,
-    Nth,
-    Registers,
-    change_program,
-    deploy_from_options,
-    show_functions,
-    write_flames,
-)
 from twin.errors import UsageError
 from twin.verbs.predict import describe_narrower
 
@@ -94,6 +88,8 @@ def predict(boards: BoardNames, models: ModelsOrNone = None, runtime: RuntimeNam
         if elf is None:
             raise UsageError("MODEL is missing; accepted: a .tflite or .onnx file, a network of "
                              "`twin models`, or --elf FILE")
+        from twin.cli.program import change_program, deploy_from_options
+
         program = deploy_from_options(
             elf, boards[0], begin=begin, end=end, call=call, nth=nth, layers=layers_by,
             memory=memory, registers=registers, limit=limit, clock=clock)
@@ -159,6 +155,8 @@ def predict(boards: BoardNames, models: ModelsOrNone = None, runtime: RuntimeNam
 def predict_program(program: Program, *, cold: bool, as_json: bool, csv_folder: str | None,
                     plot: str | None, per_operand: bool, flames: str | None) -> None:
     """Report a program as a network is reported, and by function."""
+    from twin.cli.program import show_functions, write_flames
+
     check_targets(csv_folder, plot)
     if flames is not None:
         from twin.reports.functions import check_flames

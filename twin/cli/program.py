@@ -1,11 +1,8 @@
-"""Options of `twin predict --elf`, and what it shows besides a network's report."""
+"""`twin predict --elf`: its options as values, and what it shows besides a network's report."""
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
-
-import typer
+from typing import TYPE_CHECKING
 
 from twin.cli.options import parse_clock, parse_settings
 from twin.cli.output import note_written, open_console, show
@@ -14,33 +11,6 @@ from twin.errors import UsageError
 if TYPE_CHECKING:
     from twin.prediction.prediction import Prediction
     from twin.program.deployment import Program
-
-ElfFile = Annotated[str | None, typer.Option(
-    "--elf", metavar="FILE", help="Instead of MODEL: a linked Cortex-M program, run under "
-                                  "emulation and billed as it is.")]
-Begin = Annotated[str | None, typer.Option(
-    "--from", metavar="SYMBOL", help="With --elf: where the billed part begins; ends where that "
-                                     "function returns.")]
-End = Annotated[str | None, typer.Option(
-    "--to", metavar="SYMBOL", help="With --from: where it ends instead.")]
-Call = Annotated[str | None, typer.Option(
-    "--call", metavar="SYMBOL", help="With --elf: a function called once main is reached.")]
-Nth = Annotated[int, typer.Option(
-    "--nth", metavar="N", help="With --from: which time it is reached.")]
-LayersBy = Annotated[str, typer.Option(
-    "--layers", metavar="PATTERNS", help="With --elf: functions whose calls are layers, such as "
-                                         "'run_*,pool*', a shipped set, auto or none.")]
-MemoryFiles = Annotated[list[str] | None, typer.Option(
-    "--memory", metavar="FILE@ADDRESS", help="With --elf: what is found at an address; may be "
-                                             "given several times.")]
-Registers = Annotated[list[str] | None, typer.Option(
-    "--set-register", metavar="REG=VALUE", help="With --elf: r0 to r12, sp or lr as the billed "
-                                                "part begins, or 0xADDRESS of a peripheral's.")]
-Limit = Annotated[int, typer.Option(
-    "--limit", metavar="N", help="With --elf: instructions after which it is given up.")]
-Flames = Annotated[str | None, typer.Option(
-    "--flamegraph", metavar="FILE", help="With --elf: layers, functions and causes as .svg, or as "
-                                         ".speedscope.json.")]
 
 
 def deploy_from_options(elf: str, board: str, *, begin: str | None, end: str | None,
@@ -67,7 +37,7 @@ def parse_memory(texts: list[str]) -> dict[int, bytes]:
     UsageError
         For one without an address, or whose file cannot be read.
     """
-    from hwmodels.files import read_regular
+    from twin.verbs.program import read_memory
 
     found = {}
     for text in texts:
@@ -76,11 +46,7 @@ def parse_memory(texts: list[str]) -> dict[int, bytes]:
         if not at or number is None or not file:
             raise UsageError(f"--memory {text!r}: FILE@ADDRESS is expected, such as "
                              "dump.bin@0x1fff7500")
-        try:
-            found[number] = read_regular(Path(file), 64 << 20)
-        except OSError as error:
-            raise UsageError(f"--memory {file}: cannot be read ({error.strerror or error})"
-                             ) from error
+        found[number] = read_memory(file)
     return found
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from hwmodels.board.facts import Board
 from hwmodels.board.file import change_board, load_board
+from hwmodels.files import read_regular
 from twin.errors import UsageError
 from twin.program.deployment import Program, deploy_program
 from twin.program.elf import read_elf
@@ -15,6 +16,22 @@ from twin.program.session import Wanted
 
 LIMIT = 2_000_000_000
 """Instructions after which a run is given up, where nobody says."""
+
+LARGEST_MEMORY_BYTES = 64 << 20
+
+
+def read_memory(file: str | Path) -> bytes:
+    """Return what a file holds, for `deploy_elf`.
+
+    Raises
+    ------
+    UsageError
+        When it cannot be read, or is larger than a microcontroller's memory.
+    """
+    try:
+        return read_regular(file, LARGEST_MEMORY_BYTES)
+    except OSError as error:
+        raise UsageError(f"--memory {file}: cannot be read ({error.strerror or error})") from error
 
 
 def deploy_elf(elf: str | Path, board: str | Path | Board, *, begin: str | None = None,
