@@ -75,7 +75,7 @@ End = Annotated[str | None, typer.Option(
     "--to", metavar="SYMBOL", help="With --from: where it ends instead.")]
 Call = Annotated[str | None, typer.Option(
     "--call", metavar="SYMBOL", help="With --elf: a function called once main is reached.")]
-Nth = Annotated[int, typer.Option(
+Nth = Annotated[str | None, typer.Option(
     "--nth", metavar="N", help="With --from: which time it is reached.")]
 LayersBy = Annotated[str, typer.Option(
     "--layers", metavar="PATTERNS", help="With --elf: functions whose calls are layers, such as "
@@ -86,7 +86,7 @@ MemoryFiles = Annotated[list[str] | None, typer.Option(
 Registers = Annotated[list[str] | None, typer.Option(
     "--set-register", metavar="REG=VALUE", help="With --elf: r0 to r12, sp or lr as the billed "
                                                 "part begins, or 0xADDRESS of a peripheral's.")]
-Limit = Annotated[int, typer.Option(
+Limit = Annotated[str | None, typer.Option(
     "--limit", metavar="N", help="With --elf: instructions after which it is given up.")]
 Flames = Annotated[str | None, typer.Option(
     "--flamegraph", metavar="FILE", help="With --elf: layers, functions and causes as .svg, or as "

@@ -61,9 +61,6 @@ TraceFile = Annotated[str | None, typer.Option(
     "--trace", metavar="FILE", help="With an accelerator: write a timeline for chrome://tracing "
                                     "or Perfetto (.json).")]
 
-LIMIT = 2_000_000_000
-"""Instructions after which a program is given up."""
-
 REFUSED = 3
 """Exit code where a model or a board was refused."""
 
@@ -76,8 +73,8 @@ def predict(boards: BoardNames, models: ModelsOrNone = None, runtime: RuntimeNam
             trace: TraceFile = None, calibration: CalibrationChoice = AUTO,
             per_operand: PerOperand = False, settings: SetPaths = None,
             roofs: Roofs = None, elf: ElfFile = None, begin: Begin = None, end: End = None,
-            call: Call = None, nth: Nth = 1, layers_by: LayersBy = AUTO,
-            memory: MemoryFiles = None, registers: Registers = None, limit: Limit = LIMIT,
+            call: Call = None, nth: Nth = None, layers_by: LayersBy = AUTO,
+            memory: MemoryFiles = None, registers: Registers = None, limit: Limit = None,
             flames: Flames = None) -> None:
     """Predict cycles, time and energy per layer, and say why; of several a row each."""
     if elf is not None or not models:
@@ -98,7 +95,7 @@ def predict(boards: BoardNames, models: ModelsOrNone = None, runtime: RuntimeNam
         return
     refuse_beside("a network", {
         "--from": begin, "--to": end, "--call": call, "--memory": memory,
-        "--set-register": registers, "--flamegraph": flames, "--nth": nth != 1})
+        "--set-register": registers, "--flamegraph": flames, "--nth": nth, "--limit": limit})
     if len(models) * len(boards) > 1:
         from twin.cli.studying import show_several
 

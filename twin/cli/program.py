@@ -14,14 +14,15 @@ if TYPE_CHECKING:
 
 
 def deploy_from_options(elf: str, board: str, *, begin: str | None, end: str | None,
-                        call: str | None, nth: int, layers: str, memory: list[str] | None,
-                        registers: list[str] | None, limit: int, clock: str | None) -> Program:
+                        call: str | None, nth: str | None, layers: str, memory: list[str] | None,
+                        registers: list[str] | None, limit: str | None, clock: str | None) -> Program:
     """Run a program as the options of a command say."""
-    from twin.verbs.program import deploy_elf
+    from twin.verbs.program import LIMIT, deploy_elf
 
-    return deploy_elf(elf, board, begin=begin, end=end, call=call, nth=nth, layers=layers,
+    return deploy_elf(elf, board, begin=begin, end=end, call=call,
+                      nth=parse_count(nth, "--nth", 1), layers=layers,
                       memory=parse_memory(memory or []), registers=parse_registers(registers or []),
-                      limit=limit, clock_hz=parse_clock(clock))
+                      limit=parse_count(limit, "--limit", LIMIT), clock_hz=parse_clock(clock))
 
 
 def change_program(program: Program, settings: list[str] | None) -> Program:
@@ -69,6 +70,20 @@ def parse_registers(texts: list[str]) -> dict[str, int]:
                              "0xADDRESS=VALUE is expected")
         found[name] = number
     return found
+
+
+def parse_count(text: str | None, option: str, default: int) -> int:
+    """Read a whole number from 1 on; the default where it is not given.
+
+    Raises
+    ------
+    UsageError
+        For anything else.
+    """
+    number = default if text is None else (parse_number(text.replace(",", "")) or 0)
+    if number < 1:
+        raise UsageError(f"{option} {text!r}: a whole number from 1 on is expected")
+    return number
 
 
 def parse_number(text: str) -> int | None:
