@@ -14,8 +14,9 @@ if TYPE_CHECKING:
 
 
 def deploy_from_options(elf: str, board: str, *, begin: str | None, end: str | None,
-                        call: str | None, nth: str | None, layers: str, memory: list[str] | None,
-                        registers: list[str] | None, limit: str | None, clock: str | None) -> Program:
+                        call: str | None, nth: str | None, layers: str,
+                        memory: list[str] | None, registers: list[str] | None,
+                        limit: str | None, clock: str | None) -> Program:
     """Run a program as the options of a command say."""
     from twin.verbs.program import LIMIT, deploy_elf
 
