@@ -15,7 +15,8 @@ from hwmodels.paths.timing import read_timing
 from hwmodels.simulator import add_background
 from twin.deployment.core import Core
 from twin.deployment.costs import EpochPrediction, LayerCost
-from twin.deployment.deployment import FLASH_ROLES, Deployment, PriceOnCore
+from twin.deployment.deployment import Deployment, PriceOnCore
+from twin.deployment.memories import FLASH_ROLES
 from twin.deployment.placement import Placement
 from twin.errors import UsageError
 from twin.network.graph import Graph, Layer, Tensor

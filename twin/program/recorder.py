@@ -13,12 +13,12 @@ from hwmodels.cache.set_associative import line_buffer_of, new_state
 from hwmodels.cache.touches import describe_cache
 from hwmodels.paths.traffic import DataTraffic
 from hwmodels.paths.ways import code_cache, data_cache, lower_cache
+from twin.deployment.memories import FLASH_ROLES
 from twin.errors import ProgramError
 
 if TYPE_CHECKING:
     from twin.program.elf import Elf
 
-FLASH_ROLES = ("flash", "external_flash", "rom")
 READ, WRITE, FETCH = range(3)
 """Kinds of access, as `twin.program.kernels.hooks` numbers them."""
 MOST_FUNCTIONS = 1024
