@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -14,6 +15,9 @@ from hwmodels.npu.streams import Bursts, Stream, count_cache, form_streams
 from hwmodels.npu.timing import TICKS, plan_epoch
 
 NO_BURSTS: Bursts = (0, 0, 0, 0)
+
+KEPT_EPOCHS = 8192
+"""Of one machine, in memory; all are dropped when there are more."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,12 +53,15 @@ def run_epochs(epochs: Iterable[Epoch], npu: Npu) -> tuple[EpochRun, ...]:
     tuple of EpochRun
         One per epoch. With the epoch controller on, the host hands over only before the first
         and after the last of consecutive hardware epochs: it starts the controller, which sets up
-        the engines, and takes its interrupt. Epochs equal but for their names run once.
+        the engines, and takes its interrupt. Epochs equal but for their names run once, and again
+        only after `forget_epochs`.
     """
     epochs = tuple(epochs)
     alone = [epoch.kind in ("sw", "hybrid") for epoch in epochs]
     runs = []
-    known: dict[object, EpochRun] = {}
+    known = _kept_runs(npu)
+    if len(known) > KEPT_EPOCHS:
+        known.clear()
     for position, epoch in enumerate(epochs):
         follows = npu.epoch_controller and position > 0 and not (
             alone[position - 1] or alone[position])
@@ -65,8 +72,20 @@ def run_epochs(epochs: Iterable[Epoch], npu: Npu) -> tuple[EpochRun, ...]:
         if run is None:
             run = known[key] = run_epoch(epoch, npu, handed_over=not follows,
                                          handed_back=not leads)
-        runs.append(replace(run, epoch=epoch))
+        runs.append(run if run.epoch is epoch else replace(run, epoch=epoch))
     return tuple(runs)
+
+
+def forget_epochs() -> None:
+    """Drop what is kept of epochs that ran."""
+    _kept_runs.cache_clear()
+
+
+@functools.lru_cache(maxsize=4)
+def _kept_runs(npu: Npu) -> dict[object, EpochRun]:
+    """Return what ran on a machine, by all of an epoch that tells but its name."""
+    del npu
+    return {}
 
 
 def run_epoch(epoch: Epoch, npu: Npu, *, handed_over: bool = True,

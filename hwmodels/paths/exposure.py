@@ -29,6 +29,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,6 +39,9 @@ from hwmodels.paths.timing import Floats, Places
 from hwmodels.paths.traffic import HALFWORD_BYTES
 
 Numbers = NDArray[np.int64]
+
+TIMINGS_KEPT = 64
+"""Of all sheets together; one of fifty kernels takes a quarter of a megabyte."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -138,6 +142,42 @@ def expose(sheet: Sheet, timing: Floats) -> tuple[Floats, Floats]:
     _expose_lines(sheet, fill, back, memory, occurred, exposed)
     _expose_code(sheet, code, occurred, exposed)
     return _merge(sheet, occurred), _merge(sheet, exposed)
+
+
+def expose_once(sheet: Sheet, timing: Floats) -> tuple[Floats, Floats]:
+    """Return `expose` at one timing, worked out the first time it is asked.
+
+    Parameters
+    ----------
+    sheet : Sheet
+        Of `hwmodels.paths.sheet.lay_out`; it is told from others by being another object.
+    timing : ndarray of float, (places.width,)
+        Of `hwmodels.paths.timing.read_timing`.
+
+    Returns
+    -------
+    occurred, exposed : ndarray of float, (lines,)
+        Exposed in 64ths; not to be written to.
+    """
+    return _expose_kept(sheet, timing.tobytes())
+
+
+def count_once(sheet: Sheet, timing: Floats) -> tuple[Counts, ...]:
+    """Return `to_counts` of `expose_once`, made the first time it is asked."""
+    return _count_kept(sheet, timing.tobytes())
+
+
+@lru_cache(maxsize=TIMINGS_KEPT)
+def _expose_kept(sheet: Sheet, timing: bytes) -> tuple[Floats, Floats]:
+    occurred, exposed = expose(sheet, np.frombuffer(timing, np.float64)[None])
+    occurred.setflags(write=False)
+    exposed.setflags(write=False)
+    return occurred[0], exposed[0]
+
+
+@lru_cache(maxsize=TIMINGS_KEPT)
+def _count_kept(sheet: Sheet, timing: bytes) -> tuple[Counts, ...]:
+    return to_counts(sheet, *_expose_kept(sheet, timing))
 
 
 def _merge(sheet: Sheet, parts: Floats) -> Floats:

@@ -10,7 +10,7 @@ from hwmodels.counts import CAUSES, EVENTS, make_bill, merge_counts
 from hwmodels.errors import BoardError, KernelError
 from hwmodels.npu import Epoch, Link, StreamEngine, UnitWork
 from hwmodels.npu.compiler import estimate_max_cycles, estimate_unit_cycles
-from hwmodels.npu.run import hand_over_cycles, run_epoch, run_epochs, trace_epoch
+from hwmodels.npu.run import forget_epochs, hand_over_cycles, run_epoch, run_epochs, trace_epoch
 from hwmodels.npu.streams import form_streams, split_run
 from hwmodels.prices import derive_prices
 
@@ -239,6 +239,21 @@ def test_counts_of_epochs_add():
     runs = run_epochs((element_wise(), element_wise(500)), NPU)
     total = merge_counts(run.counts for run in runs)
     assert total.occurred("npu_active") == sum(run.core_npu_cycles for run in runs)
+
+
+def test_epochs_seen_before_are_what_they_were_and_keep_their_names():
+    forget_epochs()
+    first = run_epochs((element_wise(), element_wise(500)), NPU)
+    renamed = tuple(replace(run.epoch, name="other") for run in first)
+    again = run_epochs(renamed, NPU)
+    assert [run.epoch.name for run in again] == ["other", "other"]
+    assert [replace(run, epoch=one.epoch) for run, one in zip(again, first, strict=True)] == list(
+        first)
+    slower = replace(NPU, start_cycles=NPU.start_cycles + 7)
+    assert [run.core_npu_cycles for run in run_epochs(renamed, slower)] == [
+        run.core_npu_cycles + 7 for run in first]
+    forget_epochs()
+    assert run_epochs(renamed, NPU) == again
 
 
 def test_trace_covers_the_epoch_and_its_bytes():

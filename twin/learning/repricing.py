@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
+from functools import lru_cache
 
 from hwmodels.board.facts import Board, EventPrice
 from hwmodels.counts import ISSUE_EVENTS
@@ -19,7 +20,9 @@ from twin.learning.tally import (
     STALL_EVENTS,
     TIME_PRICES,
 )
+from twin.prediction.host import Priced
 from twin.prediction.rates import CORE_EVENTS
+from twin.runtimes import Runtime
 
 
 def apply_calibration(deployment: Deployment, calibration: Calibration) -> Deployment:
@@ -54,15 +57,23 @@ def apply_factors(deployment: Deployment, time: Mapping[str, float],
     time, energy : mapping of str to float
         Factors by price, of `TIME_PRICES` and `ENERGY_PRICES`.
     """
-    runtime = deployment.runtime
+    runtime, board = _apply(Priced(deployment.board, deployment.runtime), tuple(time.items()),
+                            tuple(energy.items()))
+    return deployment.repriced(runtime=runtime, board=board)
+
+
+@lru_cache(maxsize=16)
+def _apply(priced: Priced, times: tuple[tuple[str, float], ...],
+           energies: tuple[tuple[str, float], ...]) -> tuple[Runtime, Board]:
+    """Return what deployments with the same board and runtime share."""
+    runtime, time, energy = priced.runtime, dict(times), dict(energies)
     efficiency = {family: runtime.efficiency.get(family, 1.0) * float(time.get(price, 1.0))
                   for price, families in FAMILIES_OF.items() for family in families}
-    return deployment.repriced(
-        runtime=dataclasses.replace(
-            runtime, efficiency=efficiency,
-            dispatch_cycles=runtime.dispatch_cycles * time.get("call", 1.0)),
-        board=_reprice(deployment.board, float(time.get("memory", 1.0)),
-                       {name: energy.get(name, 1.0) for name in ENERGY_PRICES}))
+    return (dataclasses.replace(
+                runtime, efficiency=efficiency,
+                dispatch_cycles=runtime.dispatch_cycles * time.get("call", 1.0)),
+            _reprice(priced.board, float(time.get("memory", 1.0)),
+                     {name: energy.get(name, 1.0) for name in ENERGY_PRICES}))
 
 
 def _reprice(board: Board, memory: float, powers: dict[str, float]) -> Board:

@@ -17,7 +17,7 @@ from hwmodels.counts import (
     merge_bills,
     merge_counts,
 )
-from hwmodels.paths.exposure import expose, to_counts
+from hwmodels.paths.exposure import count_once
 from hwmodels.paths.timing import read_timing
 from hwmodels.paths.traffic import KernelTraffic
 from hwmodels.prices import derive_prices
@@ -31,10 +31,10 @@ from twin.runtimes.runtime import COPY
 
 def runtime_prices(deployment: Deployment) -> Prices:
     """Return the board's prices and what the runtime charges: calling a kernel, preparing one."""
-    return _derive(_Priced(deployment.board, deployment.runtime))
+    return _derive(Priced(deployment.board, deployment.runtime))
 
 
-class _Priced:
+class Priced:
     """A board and a runtime, equal to another pair when they are the very same."""
 
     __slots__ = ("board", "runtime")
@@ -43,15 +43,17 @@ class _Priced:
         self.board, self.runtime = board, runtime
 
     def __hash__(self) -> int:
+        """Return the hash of which two they are."""
         return hash((id(self.board), id(self.runtime)))
 
     def __eq__(self, other: object) -> bool:
-        return (isinstance(other, _Priced) and self.board is other.board
+        """Return whether both are the same objects."""
+        return (isinstance(other, Priced) and self.board is other.board
                 and self.runtime is other.runtime)
 
 
-@lru_cache(maxsize=4)
-def _derive(priced: _Priced) -> Prices:
+@lru_cache(maxsize=16)
+def _derive(priced: Priced) -> Prices:
     prices, runtime = derive_prices(priced.board), priced.runtime
     slot = prices.price("alu_issue", "")
 
@@ -91,8 +93,7 @@ def price_on_core(deployment: Deployment, groups: Groups, prices: Prices, *, col
     """
     structure, board = find_structure(deployment, groups, cold=cold, part=part), deployment.board
     sheet = structure.sheet
-    occurred, exposed = expose(sheet, read_timing(board, sheet.places)[None])
-    counts = iter(to_counts(sheet, occurred[0], exposed[0]))
+    counts = iter(count_once(sheet, read_timing(board, sheet.places)))
     traffic = iter(structure.traffic)
     scaled = {family: _scale_work(prices, deployment.runtime, family) for family in {
         kernel.family for group in structure.layers for kernel in group}}

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hwmodels.counts import COPYING, ISSUE_EVENTS, Prices
-from hwmodels.paths.exposure import expose
+from hwmodels.paths.exposure import expose_once
 from hwmodels.paths.timing import Floats
 from twin.prediction.structure import Structure
 from twin.runtimes import Runtime
@@ -129,8 +129,8 @@ def time_us(structure: Structure, timing: Floats, prices: Prices, runtime: Runti
     hertz : float
         Clock of the core.
     """
-    _, exposed = expose(structure.sheet, timing[None])
-    cycles = exposed[0] * rate_lines(structure, prices, runtime.efficiency)[0]
+    _, exposed = expose_once(structure.sheet, timing)
+    cycles = exposed * rate_lines(structure, prices, runtime.efficiency)[0]
     lines = list_lines(structure)
     ordered = cycles[lines.order].tolist()
     call = prices.price("kernel_dispatch", "").cycles

@@ -5,14 +5,24 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from functools import partial
 
 import pytest
 
 import hwmodels.simulator
 import twin
+from hwmodels.paths.exposure import count_once, expose, expose_once, to_counts
+from hwmodels.paths.timing import read_timing
+from twin.deployment.core import lower_network
 from twin.prediction import kept
 from twin.prediction.prediction import predict
-from twin.prediction.structure import MOST_IN_MEMORY, _known, forget_structures, structure_key
+from twin.prediction.structure import (
+    MOST_IN_MEMORY,
+    _known,
+    find_structure,
+    forget_structures,
+    structure_key,
+)
 
 PRICES = ({"clocks.cpu.frequency_hz": "96MHz"}, {"supply.voltage_v": 2.0},
           {"caches.l1d.critical_word_first": "true"}, {"clocks.cpu.frequency_hz": "30MHz"})
@@ -151,3 +161,14 @@ def test_the_key_sees_constants_and_placement(counted) -> None:
     assert len(keys) == 1 + len(STRUCTURES)
     assert {structure_key(deployment.replace(changes), "", cold=False) for changes in PRICES} == {
         structure_key(deployment, "", cold=False)}
+
+
+def test_exposure_kept_by_timing_is_exposure_worked_out():
+    deployment = deploy()
+    sheet = find_structure(deployment, partial(lower_network, deployment), cold=False).sheet
+    for changes in PRICES:
+        timing = read_timing(deployment.replace(changes).board, sheet.places)
+        occurred, exposed = expose(sheet, timing[None])
+        for once, made in zip(expose_once(sheet, timing), (occurred[0], exposed[0]), strict=True):
+            assert (once == made).all() and not once.flags.writeable
+        assert count_once(sheet, timing) == to_counts(sheet, occurred[0], exposed[0])
