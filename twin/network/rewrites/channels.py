@@ -7,14 +7,14 @@ together are joined. Entries whose removal would change what the network means a
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from twin.network.graph import Graph, Layer, Tensor
 from twin.network.operators import PAIRED, UNARY
-from twin.network.rewrites.dead_channels import narrow_tensor
+from twin.network.rewrites.dead_channels import narrow_tensor, shared_constants
 
 PRODUCERS = ("conv_2d", "transpose_conv_2d", "fully_connected")
 """Operators whose output channels are filters of their own."""
@@ -87,7 +87,7 @@ def trace_channels(graph: Graph) -> Channels:
     channels = Channels(graph=graph)
     for tensor_id in (*graph.inputs, *graph.states):
         channels.numbers[tensor_id] = channels.fresh(_width(graph.tensors[tensor_id]), frozen=True)
-    shared = _shared_constants(graph)
+    shared = shared_constants(graph)
     for layer in graph.layers:
         follow = _RULES.get(layer.op, _freeze)
         if not shared.isdisjoint(layer.inputs) and (
@@ -148,16 +148,6 @@ def _width(tensor: Tensor) -> int:
     return tensor.shape[-1] if tensor.shape else 1
 
 
-def _shared_constants(graph: Graph) -> set[int]:
-    seen: set[int] = set()
-    shared: set[int] = set()
-    for layer in graph.layers:
-        constants = {i for i in layer.inputs if i >= 0 and graph.tensors[i].is_constant}
-        shared |= seen & constants
-        seen |= constants
-    return shared
-
-
 def _freeze(channels: Channels, layer: Layer) -> None:
     """Keep everything a layer reads and writes."""
     for tensor_id in layer.inputs:
@@ -213,6 +203,11 @@ def _join_all(channels: Channels, layer: Layer) -> None:
     if not read or narrow or odd:
         _freeze(channels, layer)
         return
+    _tie(channels, layer, read)
+
+
+def _tie(channels: Channels, layer: Layer, read: Sequence[np.ndarray]) -> None:
+    """Let the channels of all inputs of a layer be those of its output."""
     for other in read[1:]:
         channels.join(other, read[0])
     channels.numbers[layer.outputs[0]] = read[0]
@@ -227,9 +222,7 @@ def _concatenate(channels: Channels, layer: Layer) -> None:
     if layer.option("axis", 0) == len(graph.tensors[layer.outputs[0]].shape) - 1:
         channels.numbers[layer.outputs[0]] = np.concatenate(read)
         return
-    for other in read[1:]:
-        channels.join(other, read[0])
-    channels.numbers[layer.outputs[0]] = read[0]
+    _tie(channels, layer, read)
 
 
 def _reshape(channels: Channels, layer: Layer) -> None:

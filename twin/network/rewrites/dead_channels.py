@@ -106,7 +106,7 @@ def _clamps_at_zero(output: Tensor, activation: str | None) -> bool:
 def _needed_channels(graph: Graph, zero: Masks) -> Masks:
     """Channels of each computed tensor that some output depends on."""
     needed: Masks = {}
-    shared = _shared_constants(graph)
+    shared = shared_constants(graph)
 
     def need(tensor_id: int, mask: np.ndarray | bool) -> None:
         shape = graph.tensors[tensor_id].shape
@@ -145,7 +145,7 @@ def _read_channels(graph: Graph, layer: Layer, zero: Masks,
 def _dropped_channels(graph: Graph, needed: Masks) -> Masks:
     """Channels that go, for each tensor that loses any."""
     dropped: Masks = {}
-    shared = _shared_constants(graph)
+    shared = shared_constants(graph)
     for layer in graph.layers:
         output = layer.outputs[0]
         if not shared.isdisjoint(layer.inputs) or output not in needed:
@@ -191,8 +191,8 @@ def _keeps_channels(graph: Graph, layer: Layer) -> bool:
     return layer.op in _CHANNELWISE and all(q is None or q.axis is None for q in per_channel)
 
 
-def _shared_constants(graph: Graph) -> set[int]:
-    """Constants that more than one layer reads: narrowing one would change the other."""
+def shared_constants(graph: Graph) -> set[int]:
+    """Return constants that more than one layer reads: narrowing one changes the other."""
     seen: set[int] = set()
     shared: set[int] = set()
     for layer in graph.layers:
