@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from functools import partial
 from importlib.metadata import version
 
 import numpy as np
@@ -20,25 +19,21 @@ from calibration.fitting.overlay import (
     Cell,
     Data,
     Entry,
-    Estimate,
     Learnt,
     Overlay,
     Support,
     list_releases,
     pack_covariance,
 )
-from calibration.fitting.prices import Evidence, Fit, fit_prices
-from calibration.fitting.prior import Prior, Spread, known_prior, pool_prior
+from calibration.fitting.prices import Evidence, Fit
+from calibration.fitting.prior import Spread
 from calibration.fitting.spread import (
     claim_fewer,
     fit_pooled,
-    learn_noise,
     learn_spread,
     one_thread,
 )
 from calibration.fitting.validation import HeldOut, leave_out_closely
-from hwmodels.board.facts import Board
-from twin.learning.calibration import Calibration, shipped_calibration
 from twin.learning.observations import (
     Observation,
     energy_evidence,
@@ -262,14 +257,14 @@ def make_entry(learning: Learning, cell: Cell, runtime: str) -> Entry:
     boards = len({o.cell.board for o in learning.observations})
     energy = None
     if learning.energy is not None:
-        energy = _learnt(learning.energy, learning.energy_left_out, cell, boards)
+        energy = make_learnt(learning.energy, learning.energy_left_out, cell, boards)
     return Entry(
         board=cell.board or None, core=cell.core or None, runtime=runtime,
-        time=_learnt(learning.time, learning.left_out, cell, boards), energy=energy,
+        time=make_learnt(learning.time, learning.left_out, cell, boards), energy=energy,
         support=find_support(learning.observations, cell))
 
 
-def _network_cycles(rows: Sequence[Observation]) -> list[float]:
+def network_cycles(rows: Sequence[Observation]) -> list[float]:
     """Return what whole networks took; where only layers were seen, the sum of each network's."""
     whole = [row.cycles for row in rows if row.whole]
     sums: dict[tuple[str, str], float] = {}
@@ -293,7 +288,7 @@ def find_support(observations: Sequence[Observation], cell: Cell) -> Support:
     own = [o for o in board if o.cell == cell]
     kin = (board or [o for o in library if o.cell.core == cell.core] or library
            or list(observations))
-    totals = _network_cycles(kin)
+    totals = network_cycles(kin)
     return Support(
         networks=tuple(sorted({o.network for o in own or kin if o.whole})),
         clocks_hz=tuple(sorted({o.clock_hz for o in kin})),
@@ -302,7 +297,8 @@ def find_support(observations: Sequence[Observation], cell: Cell) -> Support:
         cycles=(min(totals), max(totals)), boards=tuple(sorted({o.cell.board for o in kin})))
 
 
-def _learnt(fit: Fit, left_out: HeldOut | None, cell: Cell, boards: int) -> Learnt:
+def make_learnt(fit: Fit, left_out: HeldOut | None, cell: Cell, boards: int) -> Learnt:
+    """Return the learnt prices of a cell as an overlay's file keeps them, with their intervals."""
     estimate, told = fit.estimate(cell), identify(fit, cell)
     own = [row for row, other in enumerate(fit.evidence.cells) if other == cell]
     return Learnt(
@@ -322,116 +318,3 @@ def _learnt(fit: Fit, left_out: HeldOut | None, cell: Cell, boards: int) -> Lear
 def _to_model(band: Band) -> BandModel:
     return BandModel(down=_six(band.down), up=_six(band.up), level=band.level,
                      basis=band.basis, count=band.count)
-
-
-def learn_own(observations: Sequence[Observation], board: Board,
-              start: Calibration | None = None) -> Overlay:
-    """Learn prices of one's own board, starting from what is shipped for it or its cousins.
-
-    Parameters
-    ----------
-    observations : sequence of Observation
-        Of one board; each runtime gets an entry.
-    board : Board
-        That board: what is shipped for it, or for its core, is where learning starts.
-    start : Calibration, optional
-        Where learning of its runtime starts instead: from micro-benchmarks.
-
-    Returns
-    -------
-    Overlay
-        One entry per runtime.
-
-    Raises
-    ------
-    FitError
-        Without observations, or when they settle on no prices.
-
-    Notes
-    -----
-    The shipped entry's prices and covariance are the prior, wider by what two releases have apart:
-    one's own build may be as different. Without one, stated prices with their stated deviations.
-    Errors of network and row are learnt from the data. With too few rows for quantiles of errors,
-    intervals take Student t with rows - 1 degrees.
-    """
-    if not observations:
-        raise FitError("nothing to learn from: no measured total has counts behind it")
-    runtimes = dict.fromkeys(o.runtime for o in observations)
-    entries = [_learn_one([o for o in observations if o.runtime == runtime], board, start)
-               for runtime in runtimes]
-    operators: dict[str, float] = {}
-    for entry in entries:
-        shipped = _start_of(board, entry.runtime, start)
-        if shipped is not None:
-            operators |= shipped.operators
-    for entry in entries:
-        log = np.array(entry.time.log)
-        operators = tell_operators([o for o in observations if o.runtime == entry.runtime],
-                                   partial(_same, log), operators)
-    return Overlay(
-        schema=1, library=", ".join(dict.fromkeys(o.cell.library for o in observations)),
-        entries=tuple(entries), time_prices=TIME_PRICES,
-        energy_prices=ENERGY_PRICES, operators=operators,
-        made_with={"embedded-twin": version("embedded-twin"), "numpy": version("numpy"),
-                   "counts_sha256": hash_counts(observations)},
-        data=Data(sha256=hash_data(observations), rows=len(observations),
-                  energy_rows=len(with_energy(observations)), use="own",
-                  kinds=tuple(sorted({*(o.kind for o in observations),
-                                      *(() if start is None else start.kinds)})),
-                  sources=tuple(o.label for o in observations)))
-
-
-def _same(log: np.ndarray, cell: Cell) -> np.ndarray:
-    """Log prices of whatever cell."""
-    return log
-
-
-def _start_of(board: Board, runtime: str, start: Calibration | None) -> Calibration | None:
-    """Return where learning of a runtime starts: what is given for it, or what is shipped."""
-    if start is not None and start.entry.runtime == runtime:
-        return start
-    return shipped_calibration(board, runtime)
-
-
-def _learn_one(rows: Sequence[Observation], board: Board, start: Calibration | None) -> Entry:
-    shipped = _start_of(board, rows[0].runtime, start)
-    time_sd, energy_sd = stated_sds()
-    evidence = time_evidence(rows)
-    prior = (pool_prior(TIME_PRICES, time_sd, Spread()) if shipped is None else
-             _cousin_prior(shipped.time, time_sd, shipped.spread))
-    time = fit_prices(evidence, prior, learn_noise(evidence, prior))
-    misses = np.abs(time.residuals)
-    missed = float(np.median(misses))
-    if missed > math.log(ABSURD):
-        raise FitError(f"{rows[int(misses.argmax())].label}: no prices reach what was "
-                       f"measured, half of the rows by {math.exp(missed):.3g} times and more: "
-                       "of another board, clock or unit?")
-    cell, energy = rows[0].cell, None
-    powered = with_energy(rows)
-    if powered:
-        joules = energy_evidence(powered, time)
-        before = (pool_prior(ENERGY_PRICES, energy_sd, ENERGY_SPREAD)
-                  if shipped is None or shipped.energy is None else
-                  _cousin_prior(shipped.energy, energy_sd, shipped.energy_spread))
-        fit = fit_prices(joules, before, learn_noise(joules, before))
-        energy = _learnt(fit, leave_out_closely(fit, joules.networks), cell,
-                         len(powered))
-    totals = _network_cycles(rows)
-    return Entry(
-        board=cell.board, core=cell.core, runtime=rows[0].runtime, energy=energy,
-        time=_learnt(time, leave_out_closely(time, evidence.networks), cell, len(rows)),
-        support=Support(
-            networks=tuple(sorted({o.network for o in rows if o.whole})),
-            clocks_hz=tuple(sorted({o.clock_hz for o in rows})),
-            supplies_v=tuple(sorted({o.supply_v for o in rows if o.supply_v is not None})),
-            arenas=tuple(sorted({o.arena for o in rows})),
-            cycles=(min(totals), max(totals)), boards=(cell.board,)))
-
-
-def _cousin_prior(estimate: Estimate, stated_sd: np.ndarray, spread: Mapping[str, float],
-                  ) -> Prior:
-    """Return the prior of another build on a board whose prices are estimated."""
-    count = len(estimate.names)
-    apart = (spread.get("release", 0.0) ** 2 * np.ones((count, count))
-             + spread.get("own_cell", 0.0) ** 2 * np.diag(stated_sd**2))
-    return known_prior(estimate.names, estimate.log, estimate.covariance + apart)

@@ -19,7 +19,8 @@ from twin.learning.assurance import assure, price_cycles
 from twin.learning.calibrated import predict_calibrated
 from twin.learning.calibration import choose_calibration
 from twin.learning.observations import observe_any, observe_folder, observe_rows, time_evidence
-from twin.learning.overlays import learn, learn_own, make_overlays
+from twin.learning.overlays import learn, make_overlays
+from twin.learning.own import learn_own
 from twin.learning.repricing import apply_calibration
 from twin.learning.tally import TIME_PRICES, make_tally
 from twin.prediction.certainty import probability_faster

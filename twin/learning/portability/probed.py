@@ -32,7 +32,8 @@ from twin.deployment.deployment import deploy
 from twin.errors import UsageError
 from twin.learning.calibration import Calibration, shipped_calibration
 from twin.learning.observations import Observation
-from twin.learning.overlays import learn_own, stated_sds
+from twin.learning.overlays import stated_sds
+from twin.learning.own import learn_own
 from twin.learning.portability.plan import believe
 from twin.learning.portability.rows import measured_rows
 from twin.learning.tally import ENERGY_PRICES, TIME_PRICES

@@ -13,11 +13,10 @@ from typing import Any
 
 from hwmodels.kernel import Block, Kernel, Nest
 from twin.network.graph import Graph, Layer
-from twin.runtimes.cmsis_nn.convolution.product import (
-    Product,
+from twin.runtimes.cmsis_nn.convolution.product import Product, product_drafts
+from twin.runtimes.cmsis_nn.convolution.product_mve import (
     ProductMve,
     product_blocks_mve,
-    product_drafts,
     quad_drafts,
     single_drafts,
 )

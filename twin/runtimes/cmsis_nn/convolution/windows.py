@@ -16,7 +16,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from hwmodels.kernel import Block, Kernel, Nest
-from twin.runtimes.cmsis_nn.convolution.product import (
+from twin.runtimes.cmsis_nn.convolution.product_mve import (
     ProductMve,
     product_blocks_mve,
     quad_drafts,

@@ -1,0 +1,158 @@
+"""Prices of one's own board, learnt from its rows, starting from what is shipped."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from functools import partial
+from importlib.metadata import version
+
+import numpy as np
+
+from calibration.errors import FitError
+from calibration.fitting.overlay import (
+    Cell,
+    Data,
+    Entry,
+    Estimate,
+    Overlay,
+    Support,
+)
+from calibration.fitting.prices import fit_prices
+from calibration.fitting.prior import Prior, Spread, known_prior, pool_prior
+from calibration.fitting.spread import (
+    learn_noise,
+)
+from calibration.fitting.validation import leave_out_closely
+from hwmodels.board.facts import Board
+from twin.learning.calibration import Calibration, shipped_calibration
+from twin.learning.observations import (
+    Observation,
+    energy_evidence,
+    hash_counts,
+    hash_data,
+    time_evidence,
+    with_energy,
+)
+from twin.learning.overlays import (
+    ABSURD,
+    ENERGY_SPREAD,
+    make_learnt,
+    network_cycles,
+    stated_sds,
+    tell_operators,
+)
+from twin.learning.tally import ENERGY_PRICES, TIME_PRICES
+
+
+def learn_own(observations: Sequence[Observation], board: Board,
+              start: Calibration | None = None) -> Overlay:
+    """Learn prices of one's own board, starting from what is shipped for it or its cousins.
+
+    Parameters
+    ----------
+    observations : sequence of Observation
+        Of one board; each runtime gets an entry.
+    board : Board
+        That board: what is shipped for it, or for its core, is where learning starts.
+    start : Calibration, optional
+        Where learning of its runtime starts instead: from micro-benchmarks.
+
+    Returns
+    -------
+    Overlay
+        One entry per runtime.
+
+    Raises
+    ------
+    FitError
+        Without observations, or when they settle on no prices.
+
+    Notes
+    -----
+    The shipped entry's prices and covariance are the prior, wider by what two releases have apart:
+    one's own build may be as different. Without one, stated prices with their stated deviations.
+    Errors of network and row are learnt from the data. With too few rows for quantiles of errors,
+    intervals take Student t with rows - 1 degrees.
+    """
+    if not observations:
+        raise FitError("nothing to learn from: no measured total has counts behind it")
+    runtimes = dict.fromkeys(o.runtime for o in observations)
+    entries = [_learn_one([o for o in observations if o.runtime == runtime], board, start)
+               for runtime in runtimes]
+    operators: dict[str, float] = {}
+    for entry in entries:
+        shipped = _start_of(board, entry.runtime, start)
+        if shipped is not None:
+            operators |= shipped.operators
+    for entry in entries:
+        log = np.array(entry.time.log)
+        operators = tell_operators([o for o in observations if o.runtime == entry.runtime],
+                                   partial(_same, log), operators)
+    return Overlay(
+        schema=1, library=", ".join(dict.fromkeys(o.cell.library for o in observations)),
+        entries=tuple(entries), time_prices=TIME_PRICES,
+        energy_prices=ENERGY_PRICES, operators=operators,
+        made_with={"embedded-twin": version("embedded-twin"), "numpy": version("numpy"),
+                   "counts_sha256": hash_counts(observations)},
+        data=Data(sha256=hash_data(observations), rows=len(observations),
+                  energy_rows=len(with_energy(observations)), use="own",
+                  kinds=tuple(sorted({*(o.kind for o in observations),
+                                      *(() if start is None else start.kinds)})),
+                  sources=tuple(o.label for o in observations)))
+
+
+def _same(log: np.ndarray, cell: Cell) -> np.ndarray:
+    """Log prices of whatever cell."""
+    return log
+
+
+def _start_of(board: Board, runtime: str, start: Calibration | None) -> Calibration | None:
+    """Return where learning of a runtime starts: what is given for it, or what is shipped."""
+    if start is not None and start.entry.runtime == runtime:
+        return start
+    return shipped_calibration(board, runtime)
+
+
+def _learn_one(rows: Sequence[Observation], board: Board, start: Calibration | None) -> Entry:
+    shipped = _start_of(board, rows[0].runtime, start)
+    time_sd, energy_sd = stated_sds()
+    evidence = time_evidence(rows)
+    prior = (pool_prior(TIME_PRICES, time_sd, Spread()) if shipped is None else
+             _cousin_prior(shipped.time, time_sd, shipped.spread))
+    time = fit_prices(evidence, prior, learn_noise(evidence, prior))
+    misses = np.abs(time.residuals)
+    missed = float(np.median(misses))
+    if missed > math.log(ABSURD):
+        raise FitError(f"{rows[int(misses.argmax())].label}: no prices reach what was "
+                       f"measured, half of the rows by {math.exp(missed):.3g} times and more: "
+                       "of another board, clock or unit?")
+    cell, energy = rows[0].cell, None
+    powered = with_energy(rows)
+    if powered:
+        joules = energy_evidence(powered, time)
+        before = (pool_prior(ENERGY_PRICES, energy_sd, ENERGY_SPREAD)
+                  if shipped is None or shipped.energy is None else
+                  _cousin_prior(shipped.energy, energy_sd, shipped.energy_spread))
+        fit = fit_prices(joules, before, learn_noise(joules, before))
+        energy = make_learnt(fit, leave_out_closely(fit, joules.networks), cell,
+                         len(powered))
+    totals = network_cycles(rows)
+    return Entry(
+        board=cell.board, core=cell.core, runtime=rows[0].runtime, energy=energy,
+        time=make_learnt(time, leave_out_closely(time, evidence.networks), cell, len(rows)),
+        support=Support(
+            networks=tuple(sorted({o.network for o in rows if o.whole})),
+            clocks_hz=tuple(sorted({o.clock_hz for o in rows})),
+            supplies_v=tuple(sorted({o.supply_v for o in rows if o.supply_v is not None})),
+            arenas=tuple(sorted({o.arena for o in rows})),
+            cycles=(min(totals), max(totals)), boards=(cell.board,)))
+
+
+def _cousin_prior(estimate: Estimate, stated_sd: np.ndarray, spread: Mapping[str, float],
+                  ) -> Prior:
+    """Return the prior of another build on a board whose prices are estimated."""
+    count = len(estimate.names)
+    apart = (spread.get("release", 0.0) ** 2 * np.ones((count, count))
+             + spread.get("own_cell", 0.0) ** 2 * np.diag(stated_sd**2))
+    return known_prior(estimate.names, estimate.log, estimate.covariance + apart)
