@@ -220,7 +220,17 @@ def empty_batch(rows: int, layers: int | None = None) -> Batch:
 
 
 def fill_row(batch: Batch, row: int, prediction: Prediction) -> None:
-    """Write a prediction into a row of a batch's arrays."""
+    """Write a prediction into a row of a batch's arrays.
+
+    Parameters
+    ----------
+    batch : Batch
+        Its arrays are changed.
+    row : int
+        From 0.
+    prediction : Prediction
+        What is not known of it is written as NaN.
+    """
     certainty, board = prediction.certainty, prediction.deployment.board
     batch.time_us[row], batch.cycles[row] = prediction.time_us, prediction.cycles
     batch.energy_uj[row] = _or_nan(prediction.energy_uj)

@@ -173,7 +173,24 @@ def _bound(batch: Batch, at: np.ndarray, item: Itemised, doubted: Doubt, made: W
 
 
 def deviation(estimate: Estimate, learnt: Learnt, shares: Floats, spread: Floats) -> Floats:
-    """Return the standard deviation of the logarithm of totals with shares by price, a row each."""
+    """Return the standard deviation of the logarithm of totals, a row each.
+
+    Parameters
+    ----------
+    estimate : Estimate
+        With the covariance C of the logarithms of prices.
+    learnt : Learnt
+        With the deviations of errors by network and by row.
+    shares : ndarray of float, (rows, prices)
+        s: shares of the totals by price.
+    spread : ndarray of float, (rows,)
+        w: how concentrated in few layers the time is; multiplies the network's deviation.
+
+    Returns
+    -------
+    ndarray of float, (rows,)
+        sqrt(s C s' + (w sd_network)^2 + sd_row^2).
+    """
     priced = ((shares @ estimate.covariance) * shares).sum(axis=-1)
     found: Floats = np.sqrt(priced + (learnt.network_sd * spread)**2 + learnt.row_sd**2)
     return found

@@ -59,7 +59,17 @@ def make_table(rows: Sequence[Row], *, limits: Limits, objectives: Sequence[str]
                axes: Sequence[str] = ()) -> Table:
     """Return rows held to limits, with their front.
 
-    An objective no row that meets the limits knows is left out of the front.
+    Parameters
+    ----------
+    rows : sequence of Row
+        Each is judged anew.
+    limits : Limits
+        What a row on the front must meet.
+    objectives : sequence of str
+        Fields of a row that are better smaller; one that no row within the limits knows is left
+        out of the front.
+    axes : sequence of str
+        Paths that vary.
     """
     judged = [judge(row, limits) for row in rows]
     known = tuple(name for name in objectives

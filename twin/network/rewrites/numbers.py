@@ -70,7 +70,17 @@ def quantise_weights(tensor: Tensor, dtype: str, axis: int | None) -> Tensor:
 
 def quantise_bias(tensor: Tensor, source: Quantization, weights: Quantization,
                   dtype: str) -> Tensor:
-    """Return a bias in the products' scale: that of the data times that of the weights."""
+    """Return a bias in the products' scale: that of the data times that of the weights.
+
+    Parameters
+    ----------
+    tensor : Tensor
+        The bias, with its values.
+    source, weights : Quantization
+        Of the layer's data and of its weights.
+    dtype : str
+        "int32", or "int64" for 16-bit data; values are kept to 32 and 40 bits.
+    """
     scales = np.asarray(weights.scales, np.float64) * source.scales[0]
     values = real_values(tensor).reshape(-1).astype(np.float64)
     stored = np.rint(values / scales)
@@ -94,6 +104,13 @@ def range_of(tensor: Tensor) -> tuple[float, float] | None:
 
 def activation_scale(dtype: str, low: float, high: float) -> Quantization:
     """Return how activations between two real numbers are stored.
+
+    Parameters
+    ----------
+    dtype : str
+        "int8" or "int16".
+    low, high : float
+        Least and greatest value seen; widened to hold zero.
 
     Notes
     -----

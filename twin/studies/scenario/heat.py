@@ -15,6 +15,13 @@ def settle_c(thermal: Thermal, power_mw: float) -> float:
 def warm_c(thermal: Thermal, start_c: float, power_mw: float, time_us: float) -> float:
     """Return the temperature after a time at a power.
 
+    Parameters
+    ----------
+    thermal : Thermal
+        One resistance R and one capacity C.
+    start_c, power_mw, time_us : float
+        Temperature at first, power from then on, and how long.
+
     Notes
     -----
     T(t) = T_end + (T_0 - T_end) exp(-t / RC).
@@ -25,7 +32,15 @@ def warm_c(thermal: Thermal, start_c: float, power_mw: float, time_us: float) ->
 
 
 def reach_us(thermal: Thermal, start_c: float, power_mw: float, goal_c: float) -> float:
-    """Return how long a temperature takes to be reached at a power; infinity where it never is."""
+    """Return how long a temperature takes to be reached at a power; infinity where it never is.
+
+    Parameters
+    ----------
+    thermal : Thermal
+        One resistance and one capacity.
+    start_c, power_mw, goal_c : float
+        Temperature at first, power from then on, and the temperature asked for.
+    """
     end = settle_c(thermal, power_mw)
     if start_c == goal_c:
         return 0.0

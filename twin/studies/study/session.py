@@ -122,6 +122,19 @@ def begin_session(source: str, study: Study, plan: Plan, folder: str | Path,
                   command: Sequence[str]) -> Session:
     """Return the session of a study in a folder: a new one, or the one it was begun in.
 
+    Parameters
+    ----------
+    source : str
+        Name of a shipped study, or its file.
+    study : Study
+        As read from it.
+    plan : Plan
+        What is to be computed.
+    folder : str or Path
+        New or empty, or of the same study by the same version.
+    command : sequence of str
+        What was typed, kept with the results.
+
     Raises
     ------
     StudyError
