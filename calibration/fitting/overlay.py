@@ -181,13 +181,18 @@ STRAINED = 2.5
 """Stated standard deviations from which a learnt price is not believed to be one: assumed."""
 
 
+TIED, STANDS_IN, KEEPS_PRIOR = ("fitted as one with others", "stands for what no price counts",
+                                "keeps its prior")
+"""Why a learnt price is no finding."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Learnt:
     """Factors on stated prices, in the order of the overlay's names.
 
     `log` are logarithms of the factors; `covariance` is the lower triangle, row by row;
     `prior_sd` what was stated before; `network_sd` and `row_sd` what no price explains, of a
-    network and of a row.
+    network and of a row; `tied` prices fitted as one, as no row asks for one of their own.
     """
 
     __pydantic_config__: ClassVar[Any] = STRICT
@@ -203,6 +208,7 @@ class Learnt:
     condition: NotNegative = 0.0
     unidentified: tuple[str, ...] = ()
     confused: tuple[tuple[str, str], ...] = ()
+    tied: tuple[str, ...] = ()
     residuals: Mapping[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -226,6 +232,18 @@ class Learnt:
         """
         return tuple(name for name, log, sd in zip(names, self.log, self.prior_sd, strict=True)
                      if abs(log) > STRAINED * sd)
+
+    def doubtful(self, names: Sequence[str]) -> dict[str, str]:
+        """Return the prices that are no findings, and why: what they cost is not what was learnt.
+
+        A price is a finding when rows tell it from all others, and no further from what is stated
+        than its uncertainty allows.
+        """
+        confused = {name: f"known as a sum with {other}" for pair in self.confused
+                    for name, other in (pair, pair[::-1])}
+        return ({name: TIED for name in self.tied} | confused
+                | dict.fromkeys(self.strained(names), STANDS_IN)
+                | dict.fromkeys(self.unidentified, KEEPS_PRIOR))
 
     def matrix(self) -> np.ndarray:
         """Return the covariance, shape (names, names)."""

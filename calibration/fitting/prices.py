@@ -125,10 +125,25 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Noise:
-    """Standard deviations of log totals that no price explains: of a typical network, of a row."""
+    """Standard deviations of what no price explains.
+
+    Parameters
+    ----------
+    network_sd, row_sd : float
+        Of log totals: of a typical network, of a row.
+    edge : float
+        Of a row's total itself, in its unit: what entering and leaving a layer costs beside what
+        is counted. It is all there is of a layer of a few hundred cycles, and nothing of others.
+    """
 
     network_sd: float
     row_sd: float
+    edge: float = 0.0
+
+    def row_sds(self, evidence: Evidence) -> np.ndarray:
+        """Return the standard deviation of each row's log total, shape (rows,)."""
+        sds: np.ndarray = np.hypot(self.row_sd * evidence.doubt, self.edge / evidence.measured)
+        return sds
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -255,7 +270,7 @@ def fit_prices(evidence: Evidence, prior: Prior, noise: Noise, start: Fit | None
                                       for cell in dict.fromkeys(evidence.cells)}
     log = np.array([known.get(cell, prior.mean) for cell in evidence.cells])
     trust, group_trust = np.ones(len(evidence)), np.ones(members.shape[1])
-    row_sds = noise.row_sd * evidence.doubt
+    row_sds = noise.row_sds(evidence)
     damping = 1.0
     for step in range(1, _STEPS + 1):
         fitted, shares = log_total(evidence.amounts, log)

@@ -37,6 +37,9 @@ ASSUMED = 0.5
 MOST_ROWS = 400
 """Rows spreads are learnt from: more tell prices apart, hardly how far these lie apart."""
 
+EDGE_UNIT = 1000.0
+"""What an edge is learnt in, so that the same bounds hold: 3 to 1,000 cycles."""
+
 LABORATORIES = 0.024
 """Worst difference of two laboratories measuring one binary (calibration/datasets/README.md)."""
 
@@ -139,17 +142,19 @@ def _covariances(evidence: Evidence, stated_sd: np.ndarray, fit: Fit, names: Seq
     common = {level: relate(level, cells, cells) for level in LEVELS}
     alike = (shares * np.asarray(stated_sd) ** 2) @ shares.T
     fixed = common["library"] * alike
-    network, row = _errors(fit)
+    network, row, _ = _errors(fit)
     multiplied = {**common, **{f"own_{level}": common[level] * alike for level in common},
                   "network": network, "row": row}
     return fixed, np.array([multiplied[name] for name in names])
 
 
-def _errors(fit: Fit) -> tuple[np.ndarray, np.ndarray]:
-    """Return what the variances of network and of row multiply, doubted rows included."""
+def _errors(fit: Fit) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return what the variances of network, row and edge multiply, doubted rows included."""
     rows = np.diag(fit.evidence.doubt**2 / fit.row_weights)
+    edges = np.diag((EDGE_UNIT / fit.evidence.measured) ** 2 / fit.row_weights)
     both = np.linalg.inv(fit.precision) - fit.explained
-    return (both - rows * fit.noise.row_sd**2) / fit.noise.network_sd**2, rows
+    alone = rows * fit.noise.row_sd**2 + edges * (fit.noise.edge / EDGE_UNIT) ** 2
+    return (both - alone) / fit.noise.network_sd**2, rows, edges
 
 
 def _negative_log(log_sds: np.ndarray, target: np.ndarray, fixed: np.ndarray,
@@ -219,12 +224,19 @@ def learn_noise(evidence: Evidence, prior: Prior, assumed: Noise | None = None) 
         Most probable standard deviations.
     """
     start = assumed or noise_of(Spread())
-    centre = np.log([start.network_sd, start.row_sd])
-    found = centre
+    noise = start
+    centre = found = _log_noise(start)
     for _ in range(ROUNDS):
-        noise = Noise(network_sd=float(np.exp(found[0])), row_sd=float(np.exp(found[1])))
         fit = fit_prices(evidence, prior, noise)
         target = np.linalg.solve(fit.precision, fit.pull)
-        network, row = _errors(fit)
-        found = _search(found, target, fit.explained, np.array([network, row]), centre)
-    return Noise(network_sd=float(np.exp(found[0])), row_sd=float(np.exp(found[1])))
+        scaled = np.array(_errors(fit)[:len(centre)])
+        found = _search(found, target, fit.explained, scaled, centre)
+        network, row, *edge = np.exp(found).tolist()
+        noise = Noise(network_sd=network, row_sd=row, edge=EDGE_UNIT * sum(edge))
+    return noise
+
+
+def _log_noise(noise: Noise) -> np.ndarray:
+    """Logarithms of what is learnt: an edge of 0 is none, and stays so."""
+    edge = [noise.edge / EDGE_UNIT] if noise.edge else []
+    return np.log([noise.network_sd, noise.row_sd, *edge])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,7 +14,7 @@ from twin.cli.output import note_written, open_console, show, warn
 from twin.errors import UsageError
 
 if TYPE_CHECKING:
-    from calibration.fitting.overlay import Overlay
+    from calibration.fitting.overlay import Learnt, Overlay
 
 PUBLISHED = "published"
 
@@ -66,9 +67,19 @@ def show_overlay(overlay: Overlay) -> None:
     for entry in overlay.entries:
         if entry.time.rows or entry.time.residuals:
             show(console, overlay_table(overlay, entry))
-            warn(f"{entry.runtime} on {entry.board}: {name} cannot be told from the rest and keeps "
-                 "its prior" for name in entry.time.unidentified)
-            warn(f"{entry.runtime} on {entry.board}: {name} is further from what is stated than "
-                 "it is unsure: it stands for what no price counts, and is no finding; "
-                 "micro-benchmarks tell"
-                 for name in entry.time.strained(overlay.time_prices))
+            warn(f"{entry.runtime} on {entry.board}: {said}"
+                 for said in _name_doubtful(entry.time, overlay.time_prices))
+
+
+def _name_doubtful(time: Learnt, names: Sequence[str]) -> Iterator[str]:
+    """Say which prices are no findings, and why."""
+    tied = [name for name in time.tied if name not in time.unidentified]
+    for found, why in (
+            (time.unidentified, "not told from the rest: each keeps its prior"),
+            (tied, "no row asks for prices of their own: fitted as one, and none is a finding by "
+                   "itself; micro-benchmarks tell (twin plan)"),
+            (time.strained(names), "further from what is stated than it is unsure: it stands for "
+                                   "what no price counts, and is no finding; micro-benchmarks "
+                                   "tell (twin plan)")):
+        if found:
+            yield f"{', '.join(found)}: {why}"

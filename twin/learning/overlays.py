@@ -33,6 +33,7 @@ from calibration.fitting.spread import (
     learn_spread,
     one_thread,
 )
+from calibration.fitting.ties import Tied
 from calibration.fitting.validation import HeldOut, leave_out_closely
 from twin.learning.observations import (
     Observation,
@@ -297,9 +298,11 @@ def find_support(observations: Sequence[Observation], cell: Cell) -> Support:
         cycles=(min(totals), max(totals)), boards=tuple(sorted({o.cell.board for o in kin})))
 
 
-def make_learnt(fit: Fit, left_out: HeldOut | None, cell: Cell, boards: int) -> Learnt:
+def make_learnt(fit: Fit, left_out: HeldOut | None, cell: Cell, boards: int,
+                tied: Tied | None = None) -> Learnt:
     """Return the learnt prices of a cell as an overlay's file keeps them, with their intervals."""
-    estimate, told = fit.estimate(cell), identify(fit, cell)
+    estimate, told = (tied or fit).estimate(cell), identify(fit, cell)
+    residuals = (fit if tied is None else tied.fit).residuals
     own = [row for row, other in enumerate(fit.evidence.cells) if other == cell]
     return Learnt(
         log=tuple(_six(value) for value in estimate.log),
@@ -311,8 +314,8 @@ def make_learnt(fit: Fit, left_out: HeldOut | None, cell: Cell, boards: int) -> 
         band=_to_model(choose_band(fit, left_out, cell, boards)),
         rows=told.rows, effective_parameters=round(told.effective_parameters, 3), rank=told.rank,
         condition=round(told.condition, 1), unidentified=told.unidentified,
-        confused=told.confused,
-        residuals={fit.evidence.labels[row]: round(float(fit.residuals[row]), 4) for row in own})
+        confused=told.confused, tied=() if tied is None else tied.names,
+        residuals={fit.evidence.labels[row]: round(float(residuals[row]), 4) for row in own})
 
 
 def _to_model(band: Band) -> BandModel:

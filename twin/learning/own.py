@@ -18,11 +18,12 @@ from calibration.fitting.overlay import (
     Overlay,
     Support,
 )
-from calibration.fitting.prices import fit_prices
+from calibration.fitting.prices import Noise
 from calibration.fitting.prior import Prior, Spread, known_prior, pool_prior
 from calibration.fitting.spread import (
     learn_noise,
 )
+from calibration.fitting.ties import tie_prices
 from calibration.fitting.validation import leave_out_closely
 from hwmodels.board.facts import Board
 from twin.learning.calibration import Calibration, shipped_calibration
@@ -43,6 +44,11 @@ from twin.learning.overlays import (
     tell_operators,
 )
 from twin.learning.tally import ENERGY_PRICES, TIME_PRICES
+
+OWN_NOISE = Noise(network_sd=Spread().network, row_sd=Spread().row, edge=100.0)
+"""Before the rows of one's own board; a hundred cycles of entering and leaving a layer, uncounted,
+are assumed: a call with its arguments, and the first lines of its code.
+"""
 
 
 def learn_own(observations: Sequence[Observation], board: Board,
@@ -72,8 +78,9 @@ def learn_own(observations: Sequence[Observation], board: Board,
     -----
     The shipped entry's prices and covariance are the prior, wider by what two releases have apart:
     one's own build may be as different. Without one, stated prices with their stated deviations.
-    Errors of network and row are learnt from the data. With too few rows for quantiles of errors,
-    intervals take Student t with rows - 1 degrees.
+    Errors of network and row, and of what no layer's counts hold, are learnt from the data; prices
+    they cannot tell apart are fitted as one: `calibration.fitting.ties`. With too few rows for
+    quantiles of errors, intervals take Student t with rows - 1 degrees.
     """
     if not observations:
         raise FitError("nothing to learn from: no measured total has counts behind it")
@@ -120,8 +127,8 @@ def _learn_one(rows: Sequence[Observation], board: Board, start: Calibration | N
     evidence = time_evidence(rows)
     prior = (pool_prior(TIME_PRICES, time_sd, Spread()) if shipped is None else
              _cousin_prior(shipped.time, time_sd, shipped.spread))
-    time = fit_prices(evidence, prior, learn_noise(evidence, prior))
-    misses = np.abs(time.residuals)
+    time = tie_prices(evidence, prior, learn_noise(evidence, prior, OWN_NOISE))
+    misses = np.abs(time.fit.residuals)
     missed = float(np.median(misses))
     if missed > math.log(ABSURD):
         raise FitError(f"{rows[int(misses.argmax())].label}: no prices reach what was "
@@ -130,17 +137,18 @@ def _learn_one(rows: Sequence[Observation], board: Board, start: Calibration | N
     cell, energy = rows[0].cell, None
     powered = with_energy(rows)
     if powered:
-        joules = energy_evidence(powered, time)
+        joules = energy_evidence(powered, time.fit)
         before = (pool_prior(ENERGY_PRICES, energy_sd, ENERGY_SPREAD)
                   if shipped is None or shipped.energy is None else
                   _cousin_prior(shipped.energy, energy_sd, shipped.energy_spread))
-        fit = fit_prices(joules, before, learn_noise(joules, before))
-        energy = make_learnt(fit, leave_out_closely(fit, joules.networks), cell,
-                         len(powered))
+        fit = tie_prices(joules, before, learn_noise(joules, before))
+        energy = make_learnt(fit.free, leave_out_closely(fit.free, joules.networks), cell,
+                             len(powered), fit)
     totals = network_cycles(rows)
     return Entry(
         board=cell.board, core=cell.core, runtime=rows[0].runtime, energy=energy,
-        time=make_learnt(time, leave_out_closely(time, evidence.networks), cell, len(rows)),
+        time=make_learnt(time.free, leave_out_closely(time.free, evidence.networks), cell,
+                         len(rows), time),
         support=Support(
             networks=tuple(sorted({o.network for o in rows if o.whole})),
             clocks_hz=tuple(sorted({o.clock_hz for o in rows})),

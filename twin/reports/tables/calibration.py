@@ -23,8 +23,11 @@ def overlay_table(overlay: Overlay, entry: Entry) -> RenderableType:
         ("unexplained", f"{100 * time.network_sd:.1f} % of a network, "
                         f"{100 * time.row_sd:.1f} % of a row"),
     ]
-    if time.confused:
+    if time.confused and not time.tied:
         pairs.append(("known as sums", "; ".join(" + ".join(pair) for pair in time.confused)))
+    if time.tied:
+        pairs.append(("fitted as one", ", ".join(time.tied)
+                      + ": no row asks for prices of their own"))
     parts: list[RenderableType] = [new_pairs(pairs), _factors(overlay.time_prices, time, "time")]
     if entry.energy is not None and entry.energy.rows:
         parts.append(_factors(overlay.energy_prices, entry.energy, "energy"))
@@ -46,11 +49,10 @@ def _factors(names: Sequence[str], learnt: Learnt, what: str) -> Table:
     """Factors on stated prices, with one standard deviation before and after the data."""
     table = new_table((f"price of {what}", "factor", "sd, %", "stated sd, %", ""),
                       ("factor", "sd, %", "stated sd, %"))
-    strained = learnt.strained(names)
+    doubtful = learnt.doubtful(names)
     for place, name in enumerate(names):
         sd = math.sqrt(max(learnt.matrix()[place, place], 0.0))
         add_row(table, (name, f"{math.exp(learnt.log[place]):.3f}", f"{100 * sd:.1f}",
                         f"{100 * learnt.prior_sd[place]:.1f}",
-                        "keeps its prior" if name in learnt.unidentified else
-                        "stands for what no price counts" if name in strained else ""))
+                        doubtful.get(name, "")))
     return table

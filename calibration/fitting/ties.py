@@ -1,0 +1,119 @@
+"""Prices that rows cannot tell apart are fitted as one: a price is freed when the rows ask for it.
+
+Two prices always met in the same proportion are known as a sum only: how a fit shares it out rests
+on rounding, on a miscounted layer, on the prior's width. So all prices start as one factor on what
+was believed before, and that price is freed first which makes the rows most probable; the last
+freed is the last to make them `ODDS` times as probable. Probabilities are those with prices
+integrated out, so a price pays for its freedom by the width of its prior.
+
+References
+----------
+MacKay, Information Theory, Inference, and Learning Algorithms, chapter 28 (Occam factors).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from calibration.errors import FitError
+from calibration.fitting.overlay import Cell, Estimate
+from calibration.fitting.prices import Evidence, Fit, Noise, fit_prices
+from calibration.fitting.prior import Prior, known_prior
+
+ODDS = 3.0
+"""By how much more probable rows must become for a price to be told from the others; assumed."""
+
+LEAST_SHARE = 1e-3
+"""Of no row's total a larger share: nothing is told of such a price."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Tied:
+    """A fit of one cell with as few prices of their own as its rows ask for.
+
+    Parameters
+    ----------
+    free : Fit
+        Every price by itself: what uncertainties are of.
+    fit : Fit
+        As many as the rows tell: what prices are of.
+    names : tuple of str
+        Prices that share one factor on what was believed of them; empty where none do.
+    """
+
+    free: Fit
+    fit: Fit
+    names: tuple[str, ...]
+
+    def estimate(self, cell: Cell) -> Estimate:
+        """Return the tied prices of the cell, as uncertain as those of its own each.
+
+        Notes
+        -----
+        With d what tying moved, the covariance is that of the free fit + d d': the mean square
+        about the tied prices. Both fits reach the same totals, so d hardly widens those; it widens
+        each price by what nothing told apart.
+        """
+        free = self.free.estimate(cell)
+        log = self.fit.estimate(cell).log
+        moved = log - free.log
+        return replace(free, log=log, covariance=free.covariance + np.outer(moved, moved))
+
+
+def tie_prices(evidence: Evidence, prior: Prior, noise: Noise) -> Tied:
+    """Fit the prices of one cell, those that rows cannot tell apart as one.
+
+    Parameters
+    ----------
+    evidence : Evidence
+        Rows of one cell.
+    prior : Prior
+        Of its prices.
+    noise : Noise
+        Errors.
+
+    Returns
+    -------
+    Tied
+        With the free fit beside it.
+
+    Raises
+    ------
+    FitError
+        For rows of several cells, and as `fit_prices` does.
+    """
+    if len(set(evidence.cells)) > 1:
+        raise FitError("prices are tied within one board and runtime; the rows are of several")
+    free = fit_prices(evidence, prior, noise)
+    shares = free.shares.max(axis=0)
+    open_names = [name for name, share in zip(evidence.names, shares, strict=True)
+                  if share >= LEAST_SHARE]
+    tied = set(open_names)
+    fit = fit_prices(evidence, _bind(prior, tied), noise)
+    while len(tied) > 1:
+        fits = {name: fit_prices(evidence, _bind(prior, tied - {name}), noise, fit)
+                for name in open_names if name in tied}
+        best = max(fits, key=lambda name: fits[name].log_evidence)
+        if fits[best].log_evidence < fit.log_evidence + math.log(ODDS):
+            break
+        tied.remove(best)
+        fit = fits[best]
+    names = tuple(name for name in open_names if name in tied) if len(tied) > 1 else ()
+    return Tied(free=free, fit=fit if names else free, names=names)
+
+
+def _bind(prior: Prior, tied: Collection[str]) -> Prior:
+    """Return the prior of one cell given that some prices moved by the same factor."""
+    places = [place for place, name in enumerate(prior.names) if name in tied]
+    apart = np.zeros((max(len(places) - 1, 0), len(prior.names)))
+    for row, place in enumerate(places[1:]):
+        apart[row, places[0]], apart[row, place] = 1.0, -1.0
+    covariance = prior.covariance
+    if len(apart):
+        cross = covariance @ apart.T
+        covariance = covariance - cross @ np.linalg.solve(apart @ cross, cross.T)
+    return known_prior(prior.names, prior.mean, (covariance + covariance.T) / 2)
