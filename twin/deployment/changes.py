@@ -16,7 +16,7 @@ from twin.errors import UsageError
 from twin.network.graph import Graph
 from twin.runtimes import Runtime, list_runtimes, load_runtime
 from twin.runtimes.choice import find_runtime, settle_release
-from twin.runtimes.runtime import TARGETS, load_target
+from twin.runtimes.targets import TARGETS, load_target
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

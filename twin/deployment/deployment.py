@@ -21,7 +21,7 @@ from twin.network.graph import Graph
 from twin.network.readers import read_model
 from twin.runtimes import Runtime
 from twin.runtimes.choice import check_network, choose_runtime
-from twin.runtimes.runtime import load_target
+from twin.runtimes.targets import load_target
 
 if TYPE_CHECKING:
     from calibration.fitting.intervals import Interval

@@ -13,7 +13,7 @@ from twin.deployment.placement import Placement, Plan, plan_placement
 from twin.errors import DoesNotFitError, UsageError
 from twin.network.graph import Graph
 from twin.runtimes import Runtime
-from twin.runtimes.runtime import load_target
+from twin.runtimes.targets import load_target
 
 if TYPE_CHECKING:
     from hwmodels.bus.contention import Load

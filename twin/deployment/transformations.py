@@ -17,7 +17,7 @@ from twin.network.rewrites.rewrite import list_rewrites
 from twin.runtimes import list_runtimes, load_runtime
 from twin.runtimes.choice import check_network
 from twin.runtimes.lowering import EXTENSIONS
-from twin.runtimes.runtime import load_target
+from twin.runtimes.targets import load_target
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

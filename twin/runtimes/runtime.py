@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,49 +18,10 @@ from hwmodels.kept import read_yaml_once
 from twin.errors import RuntimeRefusedError
 from twin.runtimes.library import find_assumed, find_lowering
 from twin.runtimes.lowering import Lowering, assume
+from twin.runtimes.targets import CORE, check_target
 
 if TYPE_CHECKING:
     from twin.runtimes.offload import Offload
-
-CORE = "core"
-"""Target of a runtime that names none."""
-
-TARGETS = {
-    CORE: "twin.deployment.core:Core",
-    "firmware": "twin.image.target:Image",
-    "accelerator": "twin.prediction.accelerator.target:Accelerator",
-}
-"""Where each is: "module:Class"."""
-
-
-def check_target(where: str, name: str) -> None:
-    """Refuse a name that is none of `TARGETS` and no "module:Class".
-
-    Raises
-    ------
-    RuntimeRefusedError
-        Naming the file's key.
-    """
-    if name not in TARGETS and ":" not in name:
-        raise RuntimeRefusedError(f"{where}: no target {name!r}; {did_you_mean(name, TARGETS)}, "
-                                  "or module:Class of your own")
-
-
-@lru_cache(maxsize=16)
-def load_target(name: str) -> Any:
-    """Return the target of a name of `TARGETS`, or the one a "module:Class" is.
-
-    Raises
-    ------
-    RuntimeRefusedError
-        When it cannot be loaded.
-    """
-    module, _, kind = TARGETS.get(name, name).partition(":")
-    try:
-        return getattr(import_module(module), kind)()
-    except (ImportError, AttributeError, TypeError, ValueError) as error:
-        raise RuntimeRefusedError(f"target {name!r} cannot be loaded: {error}") from error
-
 
 COPY = "copy"
 """What code that only copies is charged under, in kernels of any family."""

@@ -24,7 +24,7 @@ from twin.deployment.deployment import deploy
 from twin.errors import RuntimeRefusedError, TwinError, UsageError
 from twin.network.readers import read_model
 from twin.runtimes import load_runtime
-from twin.runtimes.runtime import TARGETS, check_target, load_target
+from twin.runtimes.targets import TARGETS, check_target, load_target
 
 GRAPH, BOARD = read_model("kws"), load_board("nucleo_l4r5zi")
 
