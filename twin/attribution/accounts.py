@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from hwmodels.counts import EVENTS
 from twin.attribution.counter_causes import CounterGroup, load_groups, read_part
-from twin.attribution.difference import Account, Difference, Line, Row
+from twin.attribution.difference import NO_FINDING, Account, Difference, Line, Row
 from twin.attribution.pairing import Pair, pair_parts
 from twin.attribution.sameness import require_same
 from twin.attribution.side import UNITS, Part, Side
 from twin.errors import UsageError
+from twin.learning.repricing import waits_on_memory
 
 CLOCK = "clock"
 """Pseudo-cause of a time: the clock ran at another frequency than the one predicted with."""
@@ -62,7 +64,7 @@ def compare_sides(first: Side, second: Side, *, anyway: bool = False) -> Differe
     return Difference(
         first=first, second=second, findings=findings, pairing=pairing,
         accounts=tuple(_make_account(table, quantity) for quantity in shared),
-        notes=_note_wrapped(second, table.groups))
+        notes=(*_note_wrapped(second, table.groups), *_note_doubtful(first, second)))
 
 
 _Group = tuple[CounterGroup, bool]
@@ -96,6 +98,25 @@ def _usable_groups(first: Side, second: Side, pairs: Sequence[Pair]) -> list[_Gr
             chosen.append((group, in_parts))
             taken |= set(group.causes)
     return chosen
+
+
+def list_doubtful(first: Side, second: Side) -> frozenset[str]:
+    """Return causes whose price alone may differ between two predictions, and no row tells it."""
+    if first.calibration == second.calibration:
+        return frozenset()
+    prices = {*first.doubtful, *second.doubtful}
+    return frozenset(event.cause for name, event in EVENTS.items()
+                     if ("memory" in prices and waits_on_memory(name))
+                     or ("call" in prices and name == "kernel_dispatch"))
+
+
+def _note_doubtful(first: Side, second: Side) -> tuple[str, ...]:
+    """Say which prices differ between two calibrations without being findings."""
+    prices = dict.fromkeys((*first.doubtful, *second.doubtful))
+    if first.calibration == second.calibration or not prices:
+        return ()
+    return (f"{', '.join(prices)}: no row tells these prices by themselves; what a calibration "
+            "changes of one of them is no finding, only their sum is",)
 
 
 def _note_wrapped(measured: Side, groups: Sequence[_Group]) -> tuple[str, ...]:
@@ -185,7 +206,9 @@ def _list_lines(table: _Table, quantity: str, ours: Part, theirs: Part,
         other = dict(theirs.causes.get(quantity, {}))
         if table.first.part != table.second.part:
             causes, other = _merge_clocks(causes), _merge_clocks(other)
-        return tuple(Line(causes=(cause,), first=causes.get(cause, 0), second=other.get(cause, 0))
+        doubtful = list_doubtful(table.first, table.second)
+        return tuple(Line(causes=(cause,), first=causes.get(cause, 0), second=other.get(cause, 0),
+                          counter=NO_FINDING if cause in doubtful else "")
                      for cause in dict.fromkeys((*causes, *other)))
     found: list[Line] = []
     billed = scale.per_cycle is not None and bool(table.first.whole.causes.get(quantity))

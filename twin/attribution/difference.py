@@ -16,6 +16,9 @@ from twin.attribution.side import Side
 MOST_NAMED = 10
 """More causes than this in one group are named by their counter."""
 
+NO_FINDING = "a price no row tells by itself"
+"""What stands beside a cause whose gap is a doubtful price's, not the network's."""
+
 SIZES = {"ram_bytes": "bytes", "flash_bytes": "bytes"}
 
 
@@ -119,7 +122,7 @@ class Row:
     @property
     def reason(self) -> str:
         """The largest cause of the gap, or that the part came or went."""
-        moved = self.moved
+        moved = [line for line in self.moved if line.counter != NO_FINDING]
         return self.mark or (f"{moved[0].label} {moved[0].gap:+,}" if moved else "")
 
     def exceeds(self, limit: float) -> bool:

@@ -160,7 +160,8 @@ def _read_document(document: Mapping[str, Any], source: str) -> Side:
         level=_amount(total["time_us"]["level"], "level")
         if isinstance(total["time_us"], dict) else None,
         cycles={name: round(_amount(count, name)) for name, count in total["cycles"].items()},
-        calibration=str(document.get("calibration", {}).get("overlay", "")))
+        calibration=str(document.get("calibration", {}).get("overlay", "")),
+        doubtful=tuple(map(str, document.get("calibration", {}).get("doubtful", ()))))
 
 
 def _interval(quantity: Any) -> tuple[float, float] | None:

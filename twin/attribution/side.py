@@ -98,6 +98,8 @@ class Side:
         Of both intervals.
     cycles : mapping of str to int
         Of one inference, by clock; those of two clocks are never added.
+    doubtful : tuple of str
+        Learnt prices that are no findings by themselves.
     """
 
     kind: str
@@ -124,6 +126,7 @@ class Side:
     energy_interval_uj: tuple[float, float] | None = None
     level: float | None = None
     cycles: Mapping[str, int] = field(default_factory=dict)
+    doubtful: tuple[str, ...] = ()
 
     @property
     def predicted(self) -> bool:

@@ -113,12 +113,18 @@ def assure(prediction: Prediction, calibration: Calibration, temperature: str) -
                        *(f"{share:.0%} of the time is {name}, a price the data cannot tell"
                          for name, share in unclear.items() if share >= LARGE_SHARE),
                        *_name_untold(prediction, weights, untold)),
-        unidentified=tuple(unclear),
+        unidentified=tuple(unclear), doubtful=_name_doubtful(entry.time),
         draw=Draw(source=(calibration.origin, str(entry.board), str(entry.core),
                           str(entry.runtime)),
                   covariance=time.covariance, time=shares, row_sd=entry.time.row_sd,
                   network_sd=entry.time.network_sd * concentrate(totals), untold_sd=missing,
                   network=prediction.deployment.graph.architecture_id))
+
+
+def _name_doubtful(time: Learnt) -> tuple[str, ...]:
+    """Name prices that are no findings of an overlay: fitted as one, or strained."""
+    found = {*time.tied, *time.strained(TIME_PRICES)}
+    return tuple(name for name in TIME_PRICES if name in found)
 
 
 def _sd(estimate: Estimate, shares: np.ndarray, learnt: Learnt, concentration: float) -> float:

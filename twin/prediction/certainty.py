@@ -72,6 +72,8 @@ class Certainty:
         Prices the data could not tell, that matter here.
     draw : Draw
         For differences between predictions.
+    doubtful : tuple of str
+        Prices fitted as one with others, or that stand for what none counts: no findings.
     epochs : tuple of Interval
         Of an accelerator's epochs, in microseconds, in order.
     """
@@ -85,6 +87,7 @@ class Certainty:
     extrapolating: tuple[str, ...]
     unidentified: tuple[str, ...]
     draw: Draw = field(repr=False)
+    doubtful: tuple[str, ...] = ()
     epochs: tuple[Interval, ...] = ()
 
 

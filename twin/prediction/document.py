@@ -95,7 +95,8 @@ def to_document(prediction: Prediction) -> dict[str, Any]:
         **({} if sure is None else {"calibration": {
             "overlay": sure.calibration, "basis": sure.basis,
             "extrapolating": list(sure.extrapolating),
-            "unidentified": list(sure.unidentified)}}),
+            "unidentified": list(sure.unidentified),
+            **({"doubtful": list(sure.doubtful)} if sure.doubtful else {})}}),
     }
 
 
