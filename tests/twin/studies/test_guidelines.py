@@ -1,0 +1,52 @@
+"""Guidelines: leaves stand on runs, errors are of networks left out, every line is counted."""
+
+from __future__ import annotations
+
+import pytest
+
+from twin.errors import StudyError
+from twin.reports.guide import write_guide
+from twin.studies.axes import make_space
+from twin.studies.guidelines import LEAST, learn
+from twin.studies.results import Row, Table
+from twin.studies.study.study import Finding, Study
+
+MODELS, BOARDS = ("kws", "ic", "ad"), ("nucleo_f401re", "nucleo_h7a3zi_q")
+
+
+def made_row(model: str, board: str, case: str, copy: int) -> Row:
+    fast = board == "nucleo_h7a3zi_q"
+    time = (1000.0 if fast else 10_000.0) * (0.5 if case == "better" else 1) * (
+        1 + MODELS.index(model))
+    return Row(inputs=(("model", model), ("board", board), ("case", case), ("copy", str(copy))),
+               model=model, board=board, runtime="tflm-cmsis-nn@2026", clock_hz=84e6 + fast,
+               time_us=time, energy_uj=time, flash_bytes=1, ram_bytes=1)
+
+
+ROWS = tuple(made_row(model, board, case, copy) for model in MODELS for board in BOARDS
+             for case in ("as it is", "better") for copy in range(2))
+STUDY = Study(name="made", space=make_space(MODELS, BOARDS),
+              cases={"as it is": {}, "better": {"placement.weights": "sram"}},
+              finding=Finding(vary="case", baseline="as it is"))
+
+
+def test_a_tree_tells_boards_apart_and_its_runs_add_up() -> None:
+    guide = learn([(STUDY, Table(rows=ROWS))])
+    assert sum(leaf.runs for leaf in guide.time_tree) == len(ROWS)
+    assert all(leaf.runs >= LEAST and leaf.error >= 1 for leaf in guide.time_tree)
+    assert any("cortex-m" in rule or "MHz" in rule for rule in guide.time_tree[0].rules)
+
+
+def test_classes_and_checklist_are_counted_in_rows() -> None:
+    guide = learn([(STUDY, Table(rows=ROWS))])
+    fast = next(one for one in guide.classes if "m7" in one.core)
+    slow = next(one for one in guide.classes if "m4" in one.core)
+    assert fast.fastest == MODELS and not slow.fastest and slow.behind == pytest.approx(10)
+    text = write_guide(guide, {fast.core: [("mac", 0.4, "6 predictions")]})
+    assert "better: time x0.5 (0.5 to 0.5); less time in 12 of 12 pairs (made)" in text
+    assert "time goes to mac | 40% in the median of 6 predictions | better: time x0.5" in text
+
+
+def test_too_few_rows_teach_nothing() -> None:
+    with pytest.raises(StudyError, match="more, from studies"):
+        learn([(STUDY, Table(rows=ROWS[:5]))])

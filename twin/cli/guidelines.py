@@ -1,0 +1,21 @@
+"""`twin guidelines`: a document learnt from results of studies."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from twin.cli.output import note_written
+
+Folders = Annotated[list[str], typer.Argument(
+    metavar="FOLDER...", help="Of finished studies: `twin study run hardware -o FOLDER` first.")]
+GuideFile = Annotated[str, typer.Option("-o", "--output", metavar="FILE",
+                                        help="The document, Markdown.")]
+
+
+def guidelines(folders: Folders, output: GuideFile = "guide.md") -> None:
+    """Learn a decision tree, classes of hardware and a checklist from finished studies."""
+    from twin.verbs.guidelines import write_guidelines
+
+    note_written(write_guidelines(folders, output))
