@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
+from calibration.fitting.tree import grow_tree
 from hwmodels.board.file import load_board
-from hwmodels.errors import extra_missing
 from twin.errors import StudyError
 from twin.network.operators import layer_macs
 from twin.network.readers import read_model
@@ -170,11 +170,6 @@ def grow(rows: Sequence[Row], figure: str) -> tuple[Leaf, ...]:
     -----
     The error of a leaf is that of its runs predicted by trees grown without their network.
     """
-    try:
-        from sklearn.model_selection import GroupKFold, cross_val_predict
-        from sklearn.tree import DecisionTreeRegressor
-    except ImportError as error:
-        raise extra_missing("guidelines", "scikit-learn", "study") from error
     known = [row for row in rows if getattr(row, figure) is not None]
     if len(known) < 2 * LEAST:
         return ()
@@ -182,20 +177,14 @@ def grow(rows: Sequence[Row], figure: str) -> tuple[Leaf, ...]:
     libraries = sorted({row.runtime.partition("@")[0] for row in known})
     asked = np.array([list_features(row, cores, libraries) for row in known])
     told = np.log([getattr(row, figure) for row in known])
-    tree = DecisionTreeRegressor(max_depth=DEPTH, min_samples_leaf=LEAST, random_state=0)
-    tree.fit(asked, told)
-    groups = [row.model for row in known]
-    off = None
-    if len(set(groups)) > 1:
-        left_out = cross_val_predict(tree, asked, told, groups=groups,
-                                     cv=GroupKFold(len(set(groups))))
-        off = np.exp(np.abs(left_out - told))
+    tree = grow_tree(asked, told, [row.model for row in known], depth=DEPTH, least=LEAST)
+    off = None if tree.left_out is None else np.exp(np.abs(tree.left_out - told))
     names = [*FEATURES, *cores, *libraries]
-    places = tree.apply(asked)
+    places = tree.places
     return tuple(Leaf(rules=rules, typical=float(np.exp(told[places == leaf].mean())),
                       runs=int((places == leaf).sum()),
                       error=None if off is None else float(np.median(off[places == leaf])))
-                 for leaf, rules in _walk(tree.tree_, names))
+                 for leaf, rules in _walk(tree.nodes, names))
 
 
 def _walk(tree: Any, names: Sequence[str], node: int = 0, rules: tuple[str, ...] = (),

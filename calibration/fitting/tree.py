@@ -1,0 +1,62 @@
+"""A regression tree of small depth, with its error where groups of rows are left out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from hwmodels.errors import extra_missing
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tree:
+    """What was learnt.
+
+    Parameters
+    ----------
+    nodes : object
+        `children_left`, `children_right`, `feature` and `threshold` by node.
+    places : ndarray of int, (rows,)
+        Leaf of each row.
+    left_out : ndarray of float, (rows,), or None
+        Predicted of each row by trees grown without its group; None with one group.
+    """
+
+    nodes: Any
+    places: np.ndarray
+    left_out: np.ndarray | None
+
+
+def grow_tree(asked: np.ndarray, told: np.ndarray, groups: list[str], *, depth: int,
+              least: int) -> Tree:
+    """Return the tree of rows.
+
+    Parameters
+    ----------
+    asked : ndarray of float, (rows, features)
+        What it may ask.
+    told : ndarray of float, (rows,)
+        What it predicts.
+    groups : list of str
+        Left out together.
+    depth, least : int
+        Levels, and fewest rows of a leaf.
+
+    Raises
+    ------
+    ToolMissingError
+        Without scikit-learn.
+    """
+    try:
+        from sklearn.model_selection import GroupKFold, cross_val_predict
+        from sklearn.tree import DecisionTreeRegressor
+    except ImportError as error:
+        raise extra_missing("guidelines", "scikit-learn", "study") from error
+    tree = DecisionTreeRegressor(max_depth=depth, min_samples_leaf=least, random_state=0)
+    tree.fit(asked, told)
+    parts = len(set(groups))
+    left_out = None if parts < 2 else cross_val_predict(tree, asked, told, groups=groups,
+                                                        cv=GroupKFold(parts))
+    return Tree(nodes=tree.tree_, places=tree.apply(asked), left_out=left_out)
