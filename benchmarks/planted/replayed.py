@@ -19,6 +19,7 @@ from benchmarks.oracles.replay import LayerRecord, record_layers, replay_layers
 from calibration.fitting.prices import Evidence, Fit, Noise, fit_prices
 from calibration.fitting.prior import Cell, Prior, known_prior
 from calibration.fitting.spread import learn_noise
+from calibration.fitting.ties import tie_prices
 from calibration.virtual_board.costs import Costs, Disturbance
 from hwmodels.board.facts import Cache
 from hwmodels.core.file import load_core
@@ -27,6 +28,7 @@ from twin.image.compile.build import build_firmware
 from twin.image.compile.ports import load_port
 from twin.image.compile.verification import random_input
 from twin.learning.overlays import stated_sds
+from twin.learning.own import OWN_NOISE
 from twin.learning.tally import TIME_PRICES, price_of_family
 from twin.network.graph import Graph
 
@@ -151,10 +153,19 @@ class Outcome:
         (found - true) / stated sd of every identifiable price and board.
     odds : numpy.ndarray
         Shape (boards, wrong geometries): log odds of the true cache against each wrong one.
+    own_scores : numpy.ndarray
+        (found - true) / stated sd of every price some layer has, as a calibration of one's own
+        board states them: errors learnt, prices not told apart fitted as one.
     """
 
     scores: np.ndarray
     odds: np.ndarray
+    own_scores: np.ndarray
+
+    @property
+    def own_covered(self) -> float:
+        """Share of single prices, told or not, whose 90 % interval by `twin calibrate` holds."""
+        return float(np.mean(np.abs(self.own_scores) < 1.645))
 
     @property
     def covered(self) -> float:
@@ -190,7 +201,7 @@ def run_campaign(recording: Recording, campaign: Campaign, boards: int, seed: in
     prior = known_prior(TIME_PRICES, np.zeros(len(stated)), np.diag(stated**2))
     amounts = {one.name: recording.amounts(one.name) for one in GEOMETRIES}
     scores: list[float] = []
-    odds = []
+    odds, own = [], []
     for board in range(boards):
         truth = rng.normal(campaign.shift * stated, stated)
         true = GEOMETRIES[int(rng.integers(len(GEOMETRIES)))].name
@@ -203,9 +214,20 @@ def run_campaign(recording: Recording, campaign: Campaign, boards: int, seed: in
         offset = (math.log1p(INTERRUPTS.service_cycles / INTERRUPTS.gap_cycles)
                   if campaign.interrupted else 0.0)
         scores += list((estimate.log - truth - offset)[told] / sds[told])
+        own += list(_score_own(amounts[true], measured, prior, truth + offset, board))
         odds.append([fits[true].log_evidence - fit.log_evidence for name, fit in fits.items()
                      if name != true])
-    return Outcome(scores=np.array(scores), odds=np.array(odds))
+    return Outcome(scores=np.array(scores), odds=np.array(odds), own_scores=np.array(own))
+
+
+def _score_own(amounts: np.ndarray, measured: np.ndarray, prior: Prior, truth: np.ndarray,
+               board: int) -> np.ndarray:
+    """Scores of single prices as `twin calibrate` states them, those of no layer left out."""
+    evidence = _evidence(amounts, measured, board)
+    found = tie_prices(evidence, prior, learn_noise(evidence, prior, OWN_NOISE)).estimate(
+        _cell(board))
+    scores = (found.log - truth) / np.sqrt(np.diag(found.covariance))
+    return np.asarray(scores[amounts.any(axis=0)])
 
 
 def _measure(rng: np.random.Generator, amounts: np.ndarray, truth: np.ndarray,
@@ -221,11 +243,15 @@ def _measure(rng: np.random.Generator, amounts: np.ndarray, truth: np.ndarray,
 
 def _fit(amounts: np.ndarray, measured: np.ndarray, prior: Prior, campaign: Campaign,
          board: int) -> Fit:
-    names = tuple(f"layer {row}" for row in range(len(amounts)))
-    evidence = Evidence(names=TIME_PRICES, amounts=amounts, measured=measured, networks=names,
-                        cells=(_cell(board),) * len(amounts), labels=names)
+    evidence = _evidence(amounts, measured, board)
     noise = learn_noise(evidence, prior, NOISE) if campaign.interrupted else NOISE
     return fit_prices(evidence, prior, noise)
+
+
+def _evidence(amounts: np.ndarray, measured: np.ndarray, board: int) -> Evidence:
+    names = tuple(f"layer {row}" for row in range(len(amounts)))
+    return Evidence(names=TIME_PRICES, amounts=amounts, measured=measured, networks=names,
+                    cells=(_cell(board),) * len(amounts), labels=names)
 
 
 def _cell(board: int) -> Cell:
