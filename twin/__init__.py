@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from twin.verbs.predict import predict
     from twin.verbs.predict_many import predict_many
     from twin.verbs.program import deploy_elf
+    from twin.verbs.report import report
     from twin.verbs.runtimes import list_runtimes, show_runtime
     from twin.verbs.scenario import list_scenarios, run_scenario
     from twin.verbs.select import select
@@ -101,6 +102,7 @@ _HOMES = {
     "twin.verbs.predict": ("predict",),
     "twin.verbs.predict_many": ("predict_many",),
     "twin.verbs.program": ("deploy_elf",),
+    "twin.verbs.report": ("report",),
     "twin.verbs.runtimes": ("list_runtimes", "show_runtime"),
     "twin.verbs.select": ("select",),
     "twin.verbs.study": ("diff_studies", "list_studies", "open_study", "run_study", "study_front",
@@ -125,7 +127,7 @@ __all__ = [
     "list_paths", "list_runtimes", "list_scenarios", "list_studies", "list_terms",
     "list_transformations", "list_virtual_boards", "measure", "measure_plan", "new_board",
     "open_study", "plan", "port", "predict", "predict_compiled", "predict_many", "read_model",
-    "run_firmware", "run_scenario", "run_study", "select", "show_board", "show_runtime",
+    "report", "run_firmware", "run_scenario", "run_study", "select", "show_board", "show_runtime",
     "study_front", "study_sensitivity", "sweep", "to_document", "transform", "tune",
     "what_if"]
 

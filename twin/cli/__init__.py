@@ -30,7 +30,8 @@ GROUPS: Mapping[str, Mapping[str, str]] = {
     "Learn": {"compare": "compare:compare", "attribute": "attribute:attribute",
               "diagnose": "diagnose:diagnose", "diff": "diff:diff",
               "calibrate": "calibrate:calibrate"},
-    "Share": {"boards": "boards:app", "runtimes": "runtimes:runtimes", "models": "models:app",
+    "Share": {"report": "report:report", "boards": "boards:app",
+              "runtimes": "runtimes:runtimes", "models": "models:app",
               "explain": "explain:explain"},
 }
 """Where each verb is, "module:function" of this package, by what it is for; only the one that is

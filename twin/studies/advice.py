@@ -220,24 +220,49 @@ def suggest_change(deployment: Deployment, bottleneck: str, deployer: Deployer |
         Prices and temperature.
     """
     deployer = deployer or Deployer()
-    paths = REMEDIES.get(bottleneck, tuple({path for paths in REMEDIES.values()
-                                            for path in paths}))
-    tried: dict[str, int] = {}
-    best: Change | None = None
-    before, = deployer.predict_changed(deployment, [{}])
-    for effort, candidates in sort_candidates(deployment, EFFORTS[:2]).items():
-        for one, value in candidates:
-            if not one.path.startswith(paths) or tried.get(one.path, 0) >= MOST_VALUES:
-                continue
-            tried[one.path] = tried.get(one.path, 0) + 1
-            settings = ((one.path, value),)
-            row, = deployer.predict_changed(deployment, [dict(settings)])
-            change = make_change(settings, effort, one.costs, row, before)
-            if change.time_ratio is not None and change.time_ratio < (
-                    NOTABLE if best is None or best.time_ratio is None else best.time_ratio):
-                best = change
+    tried = try_changes(deployment, deployer, bottleneck)
+    best = min((one for one in tried if one.time_ratio is not None and one.time_ratio < NOTABLE),
+               key=lambda one: one.time_ratio or 1.0, default=None)
     return None if best is None else next(
         Explainer(deployment=deployment, deployer=deployer).complete([best]))
+
+
+def try_changes(deployment: Deployment, deployer: Deployer, bottleneck: str = "",
+                efforts: Sequence[str] = EFFORTS[:2], on_progress: Told | None = None,
+                ) -> list[Change]:
+    """Return changes of a bottleneck's remedies, each predicted, those that cannot be too.
+
+    Parameters
+    ----------
+    deployment : Deployment
+        As it is.
+    deployer : Deployer
+        Prices and temperature.
+    bottleneck : str
+        Key of `REMEDIES`; any other: the changes of all of them.
+    efforts : sequence of str
+        Classes of effort.
+    on_progress : callable, optional
+        Told (changes tried, changes, refusals).
+    """
+    paths = REMEDIES.get(bottleneck, tuple({path for paths in REMEDIES.values()
+                                            for path in paths}))
+    wanted: dict[str, list[tuple[Transformation, str]]] = {}
+    for candidates in sort_candidates(deployment, efforts).values():
+        for one, value in candidates:
+            values = wanted.setdefault(one.path, [])
+            if one.path.startswith(paths) and len(values) < MOST_VALUES:
+                values.append((one, value))
+    before, = deployer.predict_changed(deployment, [{}])
+    chosen = [item for values in wanted.values() for item in values]
+    found: list[Change] = []
+    for one, value in chosen:
+        settings = ((one.path, value),)
+        row, = deployer.predict_changed(deployment, [dict(settings)])
+        found.append(make_change(settings, one.effort, one.costs, row, before))
+        if on_progress is not None:
+            on_progress(len(found), len(chosen), sum(bool(done.row.failure) for done in found))
+    return found
 
 
 def _try(deployment: Deployment, candidates: Sequence[tuple[Transformation, str]],

@@ -1,0 +1,1 @@
+"""One HTML file that holds all that is known of something, and opens offline."""

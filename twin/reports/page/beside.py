@@ -1,0 +1,233 @@
+"""Predicted beside measured or published: totals, layers, and the causes of the gap."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from hwmodels.quantities import format_energy, format_time, significant
+from twin.attribution.difference import Account, Difference
+from twin.attribution.difference import Row as Beside
+from twin.attribution.views import PublishedView, View
+from twin.learning.published import describe_sealed
+from twin.reports.page.page import plain
+from twin.reports.page.parts import Cell, Column, Notes, Plot, Row, Section, Table
+from twin.reports.page.styles import KIND_STYLES, kind_marker
+
+WORDS = {"ns": format_time, "nJ": format_energy}
+"""Writers of units that are a thousandth of what they take."""
+
+
+def describe_comparison(view: View, name: str = "beside") -> Section:
+    """Return a prediction beside a measurement: sums, each layer, and why they differ."""
+    difference = view.difference
+    kinds = _kinds(difference)
+    main = difference.main
+    items: list[Table | Plot | Notes] = [list_totals(difference)]
+    if main.parts:
+        items += [draw_beside(main, kinds), list_parts(main, kinds)]
+    if main.total.moved:
+        items.append(draw_gap(main, kinds))
+    if view.diagnosis is not None:
+        items.append(list_faults(view))
+    notes = tuple(dict.fromkeys((*difference.warnings, *filter(None, [difference.pairing.note]))))
+    if notes:
+        items.append(Notes(notes=notes))
+    return Section(name=name, title=f"{kinds[0].capitalize()} beside {kinds[1]}",
+                   lead=tell_gap(main, kinds) + f" {difference.second.label}.", items=tuple(items))
+
+
+def tell_gap(main: Account, kinds: tuple[str, str]) -> str:
+    """Say how far apart the totals are, and which cause moved most."""
+    total = main.total
+    if total.ratio is None:
+        return f"{kinds[1]} {main.quantity} is nothing."
+    told = (f"{kinds[0].capitalize()} is {total.ratio:.2f} of {kinds[1]} {main.quantity}: "
+            f"{_write(total.first, main.unit)} and {_write(total.second, main.unit)}")
+    moved = total.moved
+    if moved:
+        told += f"; most of the gap is {moved[0].label} ({moved[0].gap:+,} {main.unit})"
+    return told + "."
+
+
+def list_totals(difference: Difference) -> Table:
+    """Return each quantity of one inference on both sides."""
+    kinds = _kinds(difference)
+    rows = [Row(cells=(
+        Cell(text=row.name.replace("_bytes", "")), Cell(text=row.unit),
+        Cell(text=f"{row.first:,}", value=row.first),
+        Cell(text=f"{row.second:,}", value=row.second), _ratio(row))) for row in difference.totals]
+    return Table(name="totals", caption="One inference", rows=tuple(rows), columns=(
+        Column(header="quantity"), Column(header="unit"),
+        Column(header=kinds[0], number=True, kind=_known(kinds[0])),
+        Column(header=kinds[1], number=True, kind=_known(kinds[1])),
+        Column(header="ratio", number=True)))
+
+
+def list_parts(account: Account, kinds: tuple[str, str]) -> Table:
+    """Return each layer or epoch on both sides, with the causes of its gap folded below it."""
+    rows = [Row(cells=(
+        Cell(text="" if row.index is None else str(row.index), value=row.index),
+        Cell(text=row.name or row.op), Cell(text=row.op),
+        Cell(text=f"{row.first:,}", value=row.first),
+        Cell(text=f"{row.second:,}", value=row.second), _ratio(row),
+        Cell(text=f"{row.gap:+,}", value=row.gap), Cell(text=row.reason)),
+        details=_causes(row, account.unit)) for row in account.rows]
+    total = account.total
+    return Table(
+        name="beside-table", caption=f"{account.quantity}, {account.unit}; gap = causes + "
+        "unexplained, in every row", rows=tuple(rows), total=(
+            Cell(text=""), Cell(text="total"), Cell(text=""), Cell(text=f"{total.first:,}"),
+            Cell(text=f"{total.second:,}"), _ratio(total), Cell(text=f"{total.gap:+,}"),
+            Cell(text=total.reason)), columns=(
+            Column(header="#", number=True), Column(header="name"), Column(header="operator"),
+            Column(header=kinds[0], number=True, kind=_known(kinds[0])),
+            Column(header=kinds[1], number=True, kind=_known(kinds[1])),
+            Column(header="ratio", number=True), Column(header="gap", number=True),
+            Column(header="largest cause of the gap")))
+
+
+def _causes(row: Beside, unit: str) -> tuple[tuple[str, str], ...]:
+    found = [(line.label, f"{line.gap:+,} {unit}") for line in row.moved]
+    return (*found, ("unexplained", f"{row.unexplained:+,} {unit}")) if found else ()
+
+
+def draw_beside(account: Account, kinds: tuple[str, str]) -> Plot:
+    """Draw two bars for each part."""
+    labels = [row.label for row in account.parts]
+    divide, unit = {"ns": (1e6, "ms"), "nJ": (1e3, "uJ")}.get(account.unit, (1.0, account.unit))
+    traces: list[Mapping[str, Any]] = [{
+        "type": "bar", "name": kind, "x": [row.index for row in account.parts],
+        "y": [getattr(row, side) / divide for row in account.parts], "marker": kind_marker(kind),
+        "hoverinfo": "text", "hovertext": [
+            f"{plain(label)}<br>{kind} {getattr(row, side) / divide:,.4g} {unit}"
+            for label, row in zip(labels, account.parts, strict=True)]}
+        for side, kind in zip(("first", "second"), kinds, strict=True)]
+    ratios = sorted(row.ratio for row in account.parts if row.ratio)
+    told = "" if not ratios else (
+        f"Ratios of single parts lie from {ratios[0]:.2f} to {ratios[-1]:.2f}, the middle one "
+        f"is {ratios[len(ratios) // 2]:.2f}.")
+    return Plot(name="beside-plot", title=f"{account.quantity.capitalize()} of each part, on both "
+                "sides", told=told, traces=tuple(traces), height_px=360, layout={
+                    "barmode": "group", "xaxis": {"title": {"text": "part, in order"}},
+                    "yaxis": {"title": {"text": f"{account.quantity}, {unit}"
+                              if account.quantity != unit else unit}, "rangemode": "tozero"}})
+
+
+def draw_gap(account: Account, kinds: tuple[str, str]) -> Plot:
+    """Draw the way from one total to the other, cause by cause."""
+    total = account.total
+    steps = [(line.label if len(line.label) < 40 else f"{line.label[:38]}...", line.gap or 0)
+             for line in total.moved[:12]]
+    rest = total.gap - total.unexplained - sum(gap for _, gap in steps)
+    steps += [(name, gap) for name, gap in (("other causes", rest),
+                                            ("unexplained", total.unexplained)) if gap]
+    bars: list[Mapping[str, Any]] = [_bar(kinds[0], 0, total.first, kind_marker(kinds[0]))]
+    at = total.first
+    for label, gap in steps:
+        colour, hatch = ("#B34700", "/") if gap > 0 else ("#2A7F62", "\\")
+        bars.append(_bar(plain(label), at, gap, {"color": colour, "pattern": {
+            "shape": hatch, "fgcolor": "#FFFFFF", "size": 6, "solidity": 0.25}}))
+        at += gap
+    bars.append(_bar(kinds[1], 0, total.second, kind_marker(kinds[1])))
+    order = [str(bar["y"][0]) for bar in bars]
+    return Plot(
+        name="gap", title=f"From {kinds[0]} to {kinds[1]}, cause by cause",
+        told="Bars to the right are time the prediction lacks, bars to the left what it has too "
+             "much of; what no counter tells is unexplained.", traces=tuple(bars),
+        height_px=80 + 28 * len(order), layout={
+            "barmode": "overlay", "showlegend": False,
+            "xaxis": {"title": {"text": account.unit}, "tickformat": "~s"},
+            "yaxis": {"autorange": "reversed", "categoryorder": "array", "categoryarray": order}})
+
+
+def _bar(label: str, start: int, length: int, marker: Mapping[str, Any]) -> Mapping[str, Any]:
+    return {"type": "bar", "orientation": "h", "y": [label], "x": [length], "base": [start],
+            "marker": marker, "hoverinfo": "text", "hovertext": [f"{label}<br>{length:+,}"]}
+
+
+def list_faults(view: View) -> Table:
+    """Return which faults would explain the gap, by probability."""
+    assert view.diagnosis is not None
+    rows = [Row(cells=(
+        Cell(text=one.fault.name), Cell(text=one.fault.kind),
+        Cell(text=f"{100 * one.probability:.1f} %", value=one.probability),
+        Cell(text=one.fault.remedy)), details=tuple(
+            (f"evidence {place}", text) for place, text in enumerate(one.evidence, 1)))
+        for one in view.diagnosis.findings]
+    return Table(name="faults", caption="What may explain the gap", rows=tuple(rows), columns=(
+        Column(header="fault"), Column(header="kind"), Column(header="probability", number=True),
+        Column(header="what to do")))
+
+
+def describe_published(view: PublishedView) -> Section:
+    """Return predictions beside every open published row; sealed ones are told together only."""
+    rows = []
+    for one in view.comparisons:
+        if one.sealed:
+            continue
+        row = one.row
+        rows.append(Row(cells=(
+            Cell(text=f"{row.submitter} {row.edition}"), Cell(text=row.runtime or row.software),
+            Cell(text="" if row.clock_hz is None else f"{row.clock_hz / 1e6:g}",
+                 value=row.clock_hz),
+            _figure(one.predicted_ms), _figure(row.latency_ms), _factor(one.latency_ratio),
+            _figure(one.predicted_uj), _figure(row.energy_uj), _factor(one.energy_ratio),
+            Cell(text=one.reason or row.use, tone="dim"))))
+    sealed = tuple(describe_sealed(view.comparisons))
+    lead = ("Rows of use fit were learnt from where learnt prices are in force: their ratios are "
+            "in sample." if rows else f"No open published result of {view.model} on "
+            f"{view.board.name} is known.")
+    table = Table(name="published-table", caption="One warm inference", rows=tuple(rows), columns=(
+        Column(header="published by"), Column(header="runtime"),
+        Column(header="MHz", number=True),
+        Column(header="ms", number=True, kind="predicted"),
+        Column(header="ms", number=True, kind="published"), Column(header="ratio", number=True),
+        Column(header="uJ", number=True, kind="predicted"),
+        Column(header="uJ", number=True, kind="published"), Column(header="ratio", number=True),
+        Column(header="note")))
+    plots = (_draw_published(view),) if any(
+        not one.sealed and one.latency_ratio for one in view.comparisons) else ()
+    return Section(name="published", title="Predicted beside published", lead=lead, items=(
+        *((table,) if rows else ()), *plots, *([Notes(notes=sealed)] if sealed else [])))
+
+
+def _draw_published(view: PublishedView) -> Plot:
+    """Draw predicted and published time of each open row."""
+    drawn = [one for one in view.comparisons if not one.sealed and one.latency_ratio]
+    labels = [f"{place + 1}. {one.row.submitter} {one.row.edition}"
+              for place, one in enumerate(drawn)]
+    traces = [{"type": "bar", "orientation": "h", "name": kind, "y": [plain(one) for one in labels],
+               "x": values, "marker": kind_marker(kind)} for kind, values in (
+        ("predicted", [one.predicted_ms for one in drawn]),
+        ("published", [one.row.latency_ms for one in drawn]))]
+    return Plot(name="published-plot", title="Time, predicted and published",
+                told=f"{len(drawn)} open rows with a time.", traces=tuple(traces),
+                height_px=90 + 44 * len(drawn), layout={
+                    "barmode": "group", "xaxis": {"title": {"text": "ms"}},
+                    "yaxis": {"autorange": "reversed"}})
+
+
+def _kinds(difference: Difference) -> tuple[str, str]:
+    first, second = difference.first.kind, difference.second.kind
+    return (first, second) if first != second else (f"{first} before", f"{second} after")
+
+
+def _known(kind: str) -> str:
+    return kind if kind in KIND_STYLES else ""
+
+
+def _write(amount: int, unit: str) -> str:
+    return WORDS[unit](amount / 1e3) if unit in WORDS else f"{amount:,} {unit}"
+
+
+def _ratio(row: Beside) -> Cell:
+    return Cell(text="" if row.ratio is None else f"{row.ratio:.2f}", value=row.ratio)
+
+
+def _figure(value: float | None) -> Cell:
+    return Cell(text="" if value is None else significant(value, 4), value=value)
+
+
+def _factor(ratio: float | None) -> Cell:
+    return Cell(text="" if ratio is None else f"{ratio:.2f}", value=ratio)

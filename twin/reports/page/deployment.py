@@ -1,0 +1,304 @@
+"""The page of a deployment: what it costs, why, beside what was measured, and what would help."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from calibration.fitting.intervals import Interval
+from hwmodels.quantities import (
+    NOT_KNOWN,
+    format_energy,
+    format_frequency,
+    format_share,
+    format_size,
+    format_time,
+    significant,
+)
+from twin.attribution.views import PublishedView, View
+from twin.prediction.ledger import (
+    bill_time_us,
+    explain_time,
+    line_energy_uj,
+    make_ledger,
+    share_out,
+)
+from twin.prediction.limits import Requirement
+from twin.prediction.locality import Locality
+from twin.prediction.prediction import LayerPrediction, Prediction
+from twin.reports.page.beside import describe_comparison, describe_published
+from twin.reports.page.bill import list_bill_plots
+from twin.reports.page.changes import describe_changes, tell_best
+from twin.reports.page.memory import draw_arena, list_cache_plots
+from twin.reports.page.parts import (
+    Answer,
+    Cell,
+    Column,
+    Notes,
+    Page,
+    Pairs,
+    Plot,
+    Row,
+    Section,
+    Table,
+)
+from twin.reports.page.provenance import describe_certainty, describe_provenance
+from twin.reports.page.roofs import list_roof_plots
+from twin.reports.tables.report import header_pairs, setup_line
+from twin.studies.advice import Change
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """All that is known of a deployment.
+
+    Parameters
+    ----------
+    prediction : Prediction
+        Of it.
+    command : str
+        What made it, to be made again.
+    requirements : tuple of Requirement
+        Limits it is held to.
+    locality : Locality or None
+        Of its accesses in the caches; None where nothing is cached, or an accelerator runs it.
+    changes : tuple of Change or None
+        What was tried, best first; None: nothing was.
+    measured : View or None
+        Beside a measurement.
+    published : PublishedView or None
+        Beside published rows.
+    power : Plot or None
+        Of a recording, with the layers' marks.
+    remarks : tuple of str
+        Warnings besides the prediction's.
+    """
+
+    prediction: Prediction
+    command: str = ""
+    requirements: tuple[Requirement, ...] = ()
+    locality: Locality | None = None
+    changes: tuple[Change, ...] | None = None
+    measured: View | None = None
+    published: PublishedView | None = None
+    power: Plot | None = None
+    remarks: tuple[str, ...] = ()
+
+
+def describe_report(report: Report) -> Page:
+    """Return the page of a deployment, the answer first."""
+    prediction = report.prediction
+    deployment = prediction.deployment
+    board = deployment.board
+    hertz = board.clock(board.core.clock).frequency_hz
+    verdict, tone = judge(report)
+    return Page(
+        title=f"{deployment.graph.name} on {board.name}",
+        subtitle=f"{board.soc}, {board.core.model} at {format_frequency(hertz)} · "
+                 f"{deployment.runtime.identity} · {prediction.temperature} caches",
+        verdict=verdict, tone=tone, sentence=explain_time(prediction) + ".",
+        answers=list_answers(report), advice=tell_best(report.changes),
+        sections=tuple(section for section in _list_sections(report) if section is not None))
+
+
+def describe_refusal(title: str, reason: str, command: str) -> Page:
+    """Return the page of what does not fit: why, and what would make it fit."""
+    return Page(title=title, subtitle="nothing was predicted", verdict="Does not fit", tone="bad",
+                sentence=reason, sections=(Section(
+                    name="provenance", title="Made by", items=(
+                        Notes(notes=(command,), kind="code"),)),))
+
+
+def _list_sections(report: Report) -> Sequence[Section | None]:
+    prediction = report.prediction
+    epochs = None
+    if prediction.epochs:
+        from twin.reports.page.accelerated import describe_epochs
+
+        epochs = describe_epochs(prediction)
+    warnings = tuple(dict.fromkeys((*prediction.warnings, *report.remarks)))
+    return (
+        Section(name="limits", title="Limits", items=(list_requirements(report),))
+        if report.requirements else None,
+        Section(name="warnings", title="Before you use these figures",
+                items=(Notes(notes=warnings, kind="warning"),)) if warnings else None,
+        None if report.measured is None else describe_comparison(report.measured),
+        None if report.published is None else describe_published(report.published),
+        Section(name="bill", title="Where it goes", items=list_bill_plots(prediction),
+                lead="One inference, itemised. Every event has one cause; lines sum to the total."),
+        Section(name="layers", title="Layers", items=(list_layers(prediction), Notes(
+            notes=(setup_line(prediction, make_ledger(prediction)),))),
+            lead="A header sorts, the box filters, the triangle opens a layer's own bill."),
+        epochs,
+        Section(name="memory", title="Memory", items=_memory_items(report)),
+        Section(name="roofline", title="Roofline", items=list_roof_plots(prediction),
+                lead="What each layer attains under what core and memories allow. Areas are "
+                     "shares of the time."),
+        None if report.power is None else Section(
+            name="power", title="Power over time", items=(report.power,)),
+        None if report.changes is None else describe_changes(report.changes, prediction),
+        describe_certainty(prediction),
+        Section(name="deployment", title="Deployment", folded=True, items=(Pairs(
+            pairs=tuple(_name_pairs(header_pairs(prediction)))),)),
+        describe_provenance(prediction, report.command, report.measured, report.published))
+
+
+def _name_pairs(pairs: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
+    """Give a pair without a name that of the pair above."""
+    found: list[tuple[str, str]] = []
+    for name, value in pairs:
+        if name or not found:
+            found.append((name, value))
+        else:
+            found[-1] = (found[-1][0], f"{found[-1][1]}; {value}")
+    return found
+
+
+def judge(report: Report) -> tuple[str, str]:
+    """Return the answer in a few words, and its tone: does it fit, are limits met."""
+    prediction = report.prediction
+    if (prediction.ram_bytes > prediction.ram_available_bytes
+            or prediction.flash_bytes > prediction.flash_available_bytes):
+        return "Does not fit", "bad"
+    if not report.requirements:
+        return "Fits", "good"
+    missed = [one.name for one in report.requirements if not one.met]
+    if missed:
+        return f"Fits, but {' and '.join(missed)} over the limit", "bad"
+    unsure = [one.name for one in report.requirements if not one.surely_met]
+    return (f"Fits; limits met by prediction, {' and '.join(unsure)} may exceed" if unsure else
+            "Fits and meets every limit"), "" if unsure else "good"
+
+
+def list_answers(report: Report) -> tuple[Answer, ...]:
+    """Return time, energy, RAM and flash, with their intervals or room."""
+    prediction, sure = report.prediction, report.prediction.certainty
+    return (
+        _answer("time", prediction.time_us, sure.time_us if sure else None, format_time),
+        _answer("energy", prediction.energy_uj, sure.energy_uj if sure else None, format_energy),
+        _room("RAM", prediction.ram_bytes, prediction.ram_available_bytes),
+        _room("flash", prediction.flash_bytes, prediction.flash_available_bytes))
+
+
+def _answer(name: str, value: float | None, interval: Interval | None,
+            write: object) -> Answer:
+    assert callable(write)
+    if value is None or interval is None:
+        told = "" if value is None else "no interval: stated prices"
+        return Answer(name=name, value=write(value), range=told)
+    scale = 1.15 * interval.high
+    return Answer(
+        name=name, value=write(value),
+        range=f"{write(interval.low)} to {write(interval.high)} in "
+              f"{100 * interval.level:.0f} % of cases",
+        span=(interval.low / scale, interval.high / scale, value / scale))
+
+
+def _room(name: str, used_bytes: int, room_bytes: int) -> Answer:
+    return Answer(name=name, value=format_size(used_bytes),
+                  range=f"{format_share(used_bytes, room_bytes)} of {format_size(room_bytes)}",
+                  used=used_bytes / room_bytes if room_bytes else None)
+
+
+def list_requirements(report: Report) -> Table:
+    """Return the limits, what is predicted, and how sure it is."""
+    rows = []
+    for one in report.requirements:
+        rows.append(Row(cells=(
+            Cell(text=f"{one.name}, {one.unit}"),
+            Cell(text=NOT_KNOWN if one.predicted is None else f"{one.predicted:,.{one.decimals}f}",
+                 value=one.predicted),
+            Cell(text=f"{one.limit:,.{one.decimals}f}", value=one.limit),
+            Cell(text="" if one.interval is None else f"{one.interval.low:,.{one.decimals}f} to "
+                 f"{one.interval.high:,.{one.decimals}f}"),
+            Cell(text="" if one.chance_above is None else f"{100 * one.chance_above:.0f} %",
+                 value=one.chance_above),
+            Cell(text=one.verdict, tone="good" if one.surely_met else "bad" if not one.met
+                 else ""))))
+    return Table(name="limit-table", caption="Limits and predictions", rows=tuple(rows), columns=(
+        Column(header="limit on"), Column(header="predicted", number=True, kind="predicted"),
+        Column(header="limit", number=True), Column(header="interval"),
+        Column(header="chance above", number=True), Column(header="verdict")))
+
+
+_LAYER_COLUMNS = (
+    Column(header="layer", number=True), Column(header="operator"), Column(header="name"),
+    Column(header="output"), Column(header="MACs", number=True),
+    Column(header="ms", number=True, kind="predicted"), Column(header="share", number=True),
+    Column(header="uJ", number=True, kind="predicted"), Column(header="MAC/byte", number=True),
+    Column(header="misses", number=True), Column(header="bound"), Column(header="largest cause"))
+
+
+def list_layers(prediction: Prediction) -> Table:
+    """Return a row for each layer, with its own bill folded below it."""
+    shown_ms = share_out([layer.time_us / 1e3 for layer in prediction.layers], 3)
+    rows = [Row(cells=_layer_cells(prediction, layer, ms), details=_layer_bill(prediction, layer))
+            for layer, ms in zip(prediction.layers, shown_ms, strict=True)]
+    total = [Cell(text="")] * len(_LAYER_COLUMNS)
+    total[1] = Cell(text="total")
+    total[4] = Cell(text=f"{prediction.macs:,}")
+    total[5] = Cell(text=f"{sum(shown_ms):,.3f}")
+    total[7] = Cell(text=NOT_KNOWN if prediction.energy_uj is None
+                    else f"{prediction.energy_uj:,.1f}")
+    return Table(name="layer-table", caption="Layers in the order they run", rows=tuple(rows),
+                 columns=_LAYER_COLUMNS, total=tuple(total))
+
+
+def _layer_cells(prediction: Prediction, layer: LayerPrediction, ms: float) -> tuple[Cell, ...]:
+    share = 100 * layer.time_us / prediction.time_us if prediction.time_us else 0.0
+    rate = layer.miss_rate
+    inner = layer.output_shape[1:] if layer.output_shape[:1] == (1,) else layer.output_shape
+    return (
+        Cell(text=str(layer.index), value=layer.index),
+        Cell(text=layer.op + (f" x{layer.repeats}" if layer.repeats > 1 else "")
+             + (" (assumed)" if layer.assumed else "")),
+        Cell(text=layer.name, tone="dim"), Cell(text="x".join(map(str, inner))),
+        Cell(text=f"{layer.macs:,}", value=layer.macs),
+        Cell(text=f"{ms:,.3f}", value=layer.time_us), Cell(text=f"{share:.1f} %", value=share),
+        Cell(text="" if layer.energy_uj is None else f"{layer.energy_uj:,.1f}",
+             value=layer.energy_uj),
+        Cell(text=significant(layer.arithmetic_intensity), value=layer.arithmetic_intensity),
+        Cell(text="" if rate is None else f"{100 * rate:.1f} %", value=rate),
+        Cell(text="alias" if layer.alias else layer.bound), Cell(text=layer.largest_cause))
+
+
+def _layer_bill(prediction: Prediction, layer: LayerPrediction) -> tuple[tuple[str, str], ...]:
+    """Return a layer's causes with time and energy, then what it called."""
+    found = []
+    for clock in layer.bill.clocks():
+        for cause in layer.bill.causes():
+            cycles = layer.bill.cycles(clock, cause)
+            energy = line_energy_uj(layer.bill, clock, cause)
+            if cycles or energy:
+                found.append((cause if len(layer.bill.clocks()) == 1 else f"{cause} ({clock})",
+                              f"{format_time(bill_time_us(prediction, layer.bill, cause))}"
+                              + ("" if energy is None else f", {format_energy(energy)}")))
+    sure = prediction.certainty
+    if sure is not None and (interval := sure.layers[
+            prediction.layers.index(layer)].time_us) is not None:
+        found.append((f"{100 * interval.level:.0f} % interval",
+                      f"{format_time(interval.low)} to {format_time(interval.high)}"))
+    if layer.kernels:
+        found.append(("kernels", ", ".join(dict.fromkeys(layer.kernels))))
+    if layer.epochs:
+        found.append(("epochs", ", ".join(layer.epochs)))
+    return tuple(found)
+
+
+def _memory_items(report: Report) -> tuple[Plot | Pairs | Notes, ...]:
+    prediction = report.prediction
+    deployment = prediction.deployment
+    parts = tuple((f"RAM: {name}", f"{size:,} bytes")
+                  for name, size in deployment.ram_parts.items() if size)
+    cached = () if report.locality is None else list_cache_plots(report.locality)
+    return (Pairs(pairs=(
+        *parts, ("flash", f"{prediction.flash_bytes:,} of "
+                          f"{prediction.flash_available_bytes:,} bytes"),
+        ("placement", f"weights in {deployment.weights_named}, arena in {deployment.arena_named}, "
+                      f"code in {deployment.code}"))),
+        draw_arena(prediction), *cached,
+        *([] if cached else [Notes(notes=(
+            "no plot of working sets and miss rates: no access of the core looks up a data cache"
+            if not prediction.epochs else
+            "no plot of working sets and miss rates: the host starts with empty caches in each "
+            "software epoch",))]))

@@ -1,0 +1,205 @@
+"""What a page is made of: sections of text, tables and plots, whatever they tell of."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+KINDS = ("predicted", "simulated", "measured", "published")
+"""What a figure can be; each has a mark, a hatch and a word, so that colour is never alone."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cell:
+    """A cell of a table.
+
+    Parameters
+    ----------
+    text : str
+        As shown.
+    value : float or None
+        What it is sorted by; None: its text.
+    tone : str
+        "good", "bad", "dim" or "": how it is set.
+    """
+
+    text: str
+    value: float | None = None
+    tone: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Column:
+    """A column: its header, whether it holds numbers, and of what kind they are ("" for any)."""
+
+    header: str
+    number: bool = False
+    kind: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """Cells of a row, and what folds out below it: name and value."""
+
+    cells: tuple[Cell, ...]
+    details: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Table:
+    """A table that sorts, and filters where it is long.
+
+    Parameters
+    ----------
+    name : str
+        Of the page's own, for links.
+    caption : str
+        What it shows.
+    columns : tuple of Column
+        From left to right.
+    rows : tuple of Row
+        As many cells as columns.
+    total : tuple of Cell
+        Set below, never sorted; empty for none.
+    """
+
+    name: str
+    caption: str
+    columns: tuple[Column, ...]
+    rows: tuple[Row, ...]
+    total: tuple[Cell, ...] = ()
+
+    @property
+    def folds(self) -> bool:
+        """Whether a row has details."""
+        return any(row.details for row in self.rows)
+
+    @property
+    def filters(self) -> bool:
+        """Whether it is so long that one looks for a row."""
+        return len(self.rows) > 6
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plot:
+    """A plot: what plotly draws, and what it says in words.
+
+    Parameters
+    ----------
+    name : str
+        Of the page's own.
+    title : str
+        What it shows.
+    told : str
+        The same in a sentence, for who cannot see it; also below the plot.
+    traces : tuple of mapping
+        Plotly's `data`.
+    layout : mapping
+        Plotly's `layout`, over that of the page.
+    height_px : int
+        On the page.
+    """
+
+    name: str
+    title: str
+    told: str
+    traces: tuple[Mapping[str, Any], ...]
+    layout: Mapping[str, Any]
+    height_px: int = 360
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pairs:
+    """Names and values, one below the other."""
+
+    pairs: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Notes:
+    """Sentences, one an item; "warning" sets them apart, "code" keeps them as commands."""
+
+    notes: tuple[str, ...]
+    kind: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Section:
+    """A part of the page.
+
+    Parameters
+    ----------
+    name, title : str
+        For links, and as its heading.
+    lead : str
+        What it says, in a sentence or two.
+    items : tuple
+        Tables, plots, pairs and notes, in order.
+    folded : bool
+        Whether it is closed at first: details few look for.
+    """
+
+    name: str
+    title: str
+    items: tuple[Table | Plot | Pairs | Notes, ...]
+    lead: str = ""
+    folded: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """One figure of the answer.
+
+    Parameters
+    ----------
+    name, value : str
+        "time", "44.7 ms".
+    kind : str
+        One of `KINDS`.
+    range : str
+        Its interval or what there is room for, "" where not known.
+    used : float or None
+        Of the room or limit, 0 to 1 and above; None without one.
+    span : tuple of float or None
+        Ends of the interval and the point, as shares of the scale drawn.
+    """
+
+    name: str
+    value: str
+    kind: str = "predicted"
+    range: str = ""
+    used: float | None = None
+    span: tuple[float, float, float] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Page:
+    """A page.
+
+    Parameters
+    ----------
+    title, subtitle : str
+        What it is of.
+    verdict : str
+        The answer in two words or three.
+    tone : str
+        "good", "bad" or "" for the verdict.
+    sentence : str
+        The answer in a sentence.
+    advice : str
+        The one change that helps most, and by how much; "" where not looked for.
+    answers : tuple of Answer
+        Its figures.
+    sections : tuple of Section
+        All else.
+    """
+
+    title: str
+    subtitle: str
+    verdict: str
+    sentence: str
+    sections: tuple[Section, ...]
+    tone: str = ""
+    advice: str = ""
+    answers: tuple[Answer, ...] = ()

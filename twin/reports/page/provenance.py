@@ -1,0 +1,120 @@
+"""Where figures come from: learnt prices, the facts of the board, versions, hashes."""
+
+from __future__ import annotations
+
+import platform
+from collections import Counter
+from importlib.metadata import PackageNotFoundError, version
+
+from calibration.fitting.intervals import BASES
+from hwmodels.quantities import NOT_KNOWN, format_time, significant
+from twin.attribution.views import PublishedView, View
+from twin.prediction.document import SCHEMA
+from twin.prediction.prediction import Prediction
+from twin.reports.page.page import plain
+from twin.reports.page.parts import Cell, Column, Notes, Pairs, Plot, Row, Section, Table
+from twin.reports.page.styles import INK
+from twin.reports.tables.report import calibration_pairs, interval_pairs
+
+PACKAGES = ("embedded-twin", "numpy", "llvmlite", "plotly", "jinja2")
+"""Whose versions a page names."""
+
+MOST_DRAWN = 40
+"""Layers whose intervals are drawn: those that take most time."""
+
+
+def describe_certainty(prediction: Prediction) -> Section:
+    """Return which learnt prices are in force, what intervals rest on, and those of layers."""
+    pairs = [*calibration_pairs(prediction), *interval_pairs(prediction)]
+    sure = prediction.certainty
+    lead = ("Stated prices: nothing was learnt for this board and runtime, so there are no "
+            "intervals.") if sure is None else (
+        f"Nine in ten measurements are meant to lie inside; the intervals are {sure.basis}: "
+        f"{BASES[sure.basis].format(sure.errors)}. How often they held where it could be "
+        "checked is in the project's tables of accuracy.")
+    plot = draw_intervals(prediction)
+    return Section(name="calibration", title="How sure it is", lead=lead, items=(
+        *([plot] if plot else []), Pairs(pairs=tuple(pairs))))
+
+
+def draw_intervals(prediction: Prediction) -> Plot | None:
+    """Draw the intervals of the dearest layers; None where there are none."""
+    sure = prediction.certainty
+    if sure is None:
+        return None
+    known = [(layer, one.time_us) for layer, one in zip(prediction.layers, sure.layers, strict=True)
+             if one.time_us is not None and layer.time_us > 0]
+    known = sorted(known, key=lambda one: -one[0].time_us)[:MOST_DRAWN]
+    if not known:
+        return None
+    known.sort(key=lambda one: one[0].index)
+    labels = [f"{layer.index} {layer.op}" for layer, _ in known]
+    times = [layer.time_us / 1e3 for layer, _ in known]
+    return Plot(
+        name="intervals", title="Intervals of the layers that take most",
+        told=f"Points are predictions, lines {100 * sure.time_us.level:.0f} % intervals of single "
+             "layers, which are wider than that of their sum.",
+        height_px=70 + 20 * len(known), traces=({
+            "type": "scatter", "mode": "markers", "y": [plain(label) for label in labels],
+            "x": times, "marker": {"color": INK, "symbol": "diamond-open", "size": 8},
+            "error_x": {"type": "data", "symmetric": False, "color": INK, "thickness": 1.5,
+                        "array": [interval.high / 1e3 - time for (_, interval), time in zip(
+                            known, times, strict=True)],
+                        "arrayminus": [time - interval.low / 1e3 for (_, interval), time in zip(
+                            known, times, strict=True)]},
+            "hoverinfo": "text", "hovertext": [
+                f"{plain(label)}<br>{format_time(layer.time_us)}, {format_time(interval.low)} to "
+                f"{format_time(interval.high)}"
+                for label, (layer, interval) in zip(labels, known, strict=True)]},),
+        layout={"showlegend": False, "xaxis": {"title": {"text": "time, ms"},
+                                               "rangemode": "tozero"},
+                "yaxis": {"autorange": "reversed", "dtick": 1}})
+
+
+def describe_provenance(prediction: Prediction, command: str, measured: View | None,
+                        published: PublishedView | None) -> Section:
+    """Return what made each figure, every fact of the board with its source, and the command."""
+    deployment = prediction.deployment
+    graph, board = deployment.graph, deployment.board
+    sure = prediction.certainty
+    kinds = Counter(fact.kind for fact in board.facts)
+    figures = [
+        ("time, energy", "predicted: events counted by models of core, caches and memories, times "
+                         + ("the board's stated prices" if sure is None else
+                            f"prices learnt in {sure.calibration}")),
+        ("RAM, flash", "predicted: the memory plan of the runtime, sizes of weights and code"),
+        ("board", ", ".join(f"{count} {kind}" for kind, count in kinds.most_common())
+         + " facts, listed below")]
+    if measured is not None:
+        side = measured.difference.second
+        figures.append((side.kind, f"{side.label}, {side.runs} runs, runtime {side.runtime}"))
+    if published is not None:
+        figures.append(("published", "tables the project ships, a source with each row"))
+    hashes = [("model", f"{graph.name}, sha256 {graph.sha256}"),
+              ("architecture", graph.architecture_id), ("document", f"schema {SCHEMA}"),
+              ("runtime", deployment.runtime.identity), ("calibration", "none" if sure is None
+                                                         else sure.calibration),
+              ("made with", ", ".join((*_versions(), f"Python {platform.python_version()}")))]
+    rows = [Row(cells=(
+        Cell(text=fact.path), Cell(text=NOT_KNOWN if fact.value is None else _write(fact.value)),
+        Cell(text=fact.kind), Cell(text=fact.source))) for fact in board.facts]
+    facts = Table(name="fact-table", caption=f"Facts of {board.name}", rows=tuple(rows), columns=(
+        Column(header="path"), Column(header="value"), Column(header="kind"),
+        Column(header="source")))
+    made = [Notes(notes=(command,), kind="code")] if command else []
+    return Section(name="provenance", title="Where figures come from", folded=True, items=(
+        Pairs(pairs=(*figures, *hashes)), *made, facts))
+
+
+def _versions() -> list[str]:
+    found = []
+    for name in PACKAGES:
+        try:
+            found.append(f"{name} {version(name)}")
+        except PackageNotFoundError:  # an extra that is not installed made nothing
+            continue
+    return found
+
+
+def _write(value: object) -> str:
+    return significant(value, 6) if isinstance(value, float) else str(value)

@@ -1,0 +1,39 @@
+"""Colours and hatches of a page's plots: the causes' are those of every picture."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from twin.reports.figures.palette import BLUE, CAUSE_STYLES, GREEN, GREY, PURPLE, VERMILION
+
+KIND_STYLES = {"predicted": (BLUE, ""), "simulated": (PURPLE, "x"), "measured": (VERMILION, "/"),
+               "published": (GREEN, ".")}
+"""(colour, hatch) by what a figure is."""
+
+KIND_SYMBOLS = {"predicted": "circle-open", "simulated": "triangle-up", "measured": "circle",
+                "published": "square"}
+
+INK, PAGE = "ink", "page"
+"""Colours the page puts in: of text and of its ground, which differ in the dark and on paper."""
+
+
+def cause_marker(cause: str) -> dict[str, Any]:
+    """Return plotly's marker of a bar of that cause."""
+    colour, hatch = CAUSE_STYLES[cause]
+    return _marker(colour, hatch[:1])
+
+
+def kind_marker(kind: str) -> dict[str, Any]:
+    """Return plotly's marker of a bar of a figure of that kind."""
+    colour, hatch = KIND_STYLES.get(kind, (GREY, ""))
+    return _marker(colour, hatch)
+
+
+def _marker(colour: str, hatch: str) -> dict[str, Any]:
+    return {"color": colour, "line": {"width": 0.5, "color": PAGE},
+            "pattern": {"shape": hatch, "fgcolor": "#FFFFFF", "size": 6, "solidity": 0.3}}
+
+
+def hatches(shapes: list[str]) -> dict[str, Any]:
+    """Return plotly's pattern of many bars or sectors of one trace."""
+    return {"shape": shapes, "fgcolor": "#FFFFFF", "size": 6, "solidity": 0.3}
