@@ -10,9 +10,9 @@ BENCH := $(VENV)/.bench-installed
 # Debian ships venv apart from Python: without it, ask the package manager once.
 SUDO_APT := $(shell [ "$$(id -u)" = 0 ] || echo sudo) apt-get
 
-# Cross compilers and virtual boards; without them their tests skip and say so.
-TOOL_PACKAGES := gcc-arm-none-eabi libnewlib-arm-none-eabi gcc-riscv64-unknown-elf qemu-system-arm qemu-system-misc
-TOOL_COMMANDS := arm-none-eabi-gcc riscv64-unknown-elf-gcc qemu-system-arm qemu-system-riscv32
+# Cross compilers, virtual boards and a browser; without them their tests skip and say so.
+TOOL_PACKAGES := gcc-arm-none-eabi libnewlib-arm-none-eabi gcc-riscv64-unknown-elf qemu-system-arm qemu-system-misc chromium
+TOOL_COMMANDS := arm-none-eabi-gcc riscv64-unknown-elf-gcc qemu-system-arm qemu-system-riscv32 chromium
 
 # Tests of what is compiled; those with "interpreted" in their name compare both by themselves.
 KERNEL_TESTS := tests/laws/test_events.py tests/oracles/test_bus_oracles.py tests/oracles/test_npu_oracle.py \

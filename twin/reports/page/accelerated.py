@@ -21,7 +21,7 @@ from twin.reports.figures.palette import (
 )
 from twin.reports.page.page import plain
 from twin.reports.page.parts import Cell, Column, Notes, Plot, Row, Section, Table
-from twin.reports.page.styles import cause_marker
+from twin.reports.page.styles import cause_marker, hatches
 
 _POOLS = (BLUE, VERMILION, GREEN, ORANGE, PURPLE, SKY)
 _WORDS = {"sw": "software", "hybrid": "host steps the engines", "hw": "hardware"}
@@ -60,8 +60,7 @@ def draw_gantt(prediction: Prediction) -> Plot:
         "type": "bar", "orientation": "h", "name": plain(name), "y": [one.row for one in mine],
         "base": [one.start_us / 1e3 for one in mine],
         "x": [(one.end_us - one.start_us) / 1e3 for one in mine],
-        "marker": {"color": colour, "line": {"width": 0}, "pattern": {
-            "shape": hatch, "fgcolor": "#FFFFFF", "size": 5, "solidity": 0.25}},
+        "marker": {"color": colour, "line": {"width": 0}, "pattern": hatches(hatch)},
         "hoverinfo": "text", "hovertext": [
             f"{plain(one.label)}<br>{format_time(one.start_us)} to {format_time(one.end_us)}"
             for one in mine]} for (name, colour, hatch), mine in groups.items()]

@@ -12,7 +12,7 @@ from twin.attribution.views import PublishedView, View
 from twin.learning.published import describe_sealed
 from twin.reports.page.page import plain
 from twin.reports.page.parts import Cell, Column, Notes, Plot, Row, Section, Table
-from twin.reports.page.styles import KIND_STYLES, kind_marker
+from twin.reports.page.styles import KIND_STYLES, hatches, kind_marker
 
 WORDS = {"ns": format_time, "nJ": format_energy}
 """Writers of units that are a thousandth of what they take."""
@@ -126,8 +126,7 @@ def draw_gap(account: Account, kinds: tuple[str, str]) -> Plot:
     at = total.first
     for label, gap in steps:
         colour, hatch = ("#B34700", "/") if gap > 0 else ("#2A7F62", "\\")
-        bars.append(_bar(plain(label), at, gap, {"color": colour, "pattern": {
-            "shape": hatch, "fgcolor": "#FFFFFF", "size": 6, "solidity": 0.25}}))
+        bars.append(_bar(plain(label), at, gap, {"color": colour, "pattern": hatches(hatch)}))
         at += gap
     bars.append(_bar(kinds[1], 0, total.second, kind_marker(kinds[1])))
     order = [str(bar["y"][0]) for bar in bars]
@@ -173,7 +172,8 @@ def describe_published(view: PublishedView) -> Section:
                  value=row.clock_hz),
             _figure(one.predicted_ms), _figure(row.latency_ms), _factor(one.latency_ratio),
             _figure(one.predicted_uj), _figure(row.energy_uj), _factor(one.energy_ratio),
-            Cell(text=one.reason or row.use, tone="dim"))))
+            Cell(text="not predicted" if one.reason else row.use, tone="dim")),
+            details=(("why not", one.reason),) if one.reason else ()))
     sealed = tuple(describe_sealed(view.comparisons))
     lead = ("Rows of use fit were learnt from where learnt prices are in force: their ratios are "
             "in sample." if rows else f"No open published result of {view.model} on "
@@ -185,7 +185,7 @@ def describe_published(view: PublishedView) -> Section:
         Column(header="ms", number=True, kind="published"), Column(header="ratio", number=True),
         Column(header="uJ", number=True, kind="predicted"),
         Column(header="uJ", number=True, kind="published"), Column(header="ratio", number=True),
-        Column(header="note")))
+        Column(header="use")))
     plots = (_draw_published(view),) if any(
         not one.sealed and one.latency_ratio for one in view.comparisons) else ()
     return Section(name="published", title="Predicted beside published", lead=lead, items=(

@@ -13,7 +13,7 @@ from twin.prediction.prediction import LayerPrediction, Prediction
 from twin.reports.figures.palette import CAUSE_STYLES
 from twin.reports.page.page import plain
 from twin.reports.page.parts import Plot
-from twin.reports.page.styles import INK, PAGE, cause_marker, hatches
+from twin.reports.page.styles import INK, PAGE, cause_marker, hatch_each
 
 MOST_SECTORS = 12
 """Layers of one operator with a sector each; the rest share one."""
@@ -71,7 +71,7 @@ def draw_waterfall(what: str, amounts: Amounts, write: Callable[[float], str]) -
         name=f"waterfall-{what}", title=f"Bill for {what}, cause by cause",
         told=f"{write(whole)} in {len(causes)} causes; {largest}. Each bar begins where the last "
              "one ended.",
-        traces=tuple(traces), height_px=HEAD_PX + ROW_PX * (len(causes) + 1),
+        traces=tuple(traces), half=True, height_px=max(400, HEAD_PX + ROW_PX * (len(causes) + 1)),
         layout={"barmode": "overlay", "showlegend": False, "xaxis": {
                     "range": [0, 1.02 * whole], "tickformat": "~s", "ticksuffix": "",
                     "title": {"text": f"{what}, {_unit(what, whole)}"},
@@ -94,7 +94,7 @@ def draw_sunburst(what: str, prediction: Prediction, read: Reader,
     sectors.add("all", "", f"{prediction.deployment.graph.name}", whole, "#8a929b", "")
     for op, layers in by_op.items():
         layers.sort(key=lambda one: -math.fsum(one[1].values()))
-        parts = [(f"{layer.index} {layer.name or layer.op}", amounts)
+        parts = [(f"layer {layer.index}", amounts)
                  for layer, amounts in layers[:MOST_SECTORS]]
         if len(layers) > MOST_SECTORS:
             parts.append((f"{len(layers) - MOST_SECTORS} more", _add(
@@ -113,7 +113,9 @@ def draw_sunburst(what: str, prediction: Prediction, read: Reader,
         name=f"sunburst-{what}", title=f"Bill for {what}, by operator, layer and cause",
         told=f"Rings from the middle: operators, their layers, the causes of each; {dearest} takes "
              "most. A click goes in, the middle goes back.", traces=(sectors.trace(),),
-        layout={"margin": {"l": 4, "r": 4, "t": 4, "b": 4}}, height_px=420)
+        half=True, height_px=400, layout={
+                 "margin": {"l": 4, "r": 4, "t": 4, "b": 4},
+                 "uniformtext": {"minsize": 9, "mode": "hide"}})
 
 
 class _Sectors:
@@ -134,13 +136,14 @@ class _Sectors:
             list(column) for column in zip(*self._rows, strict=True))
         whole = self._rows[0][3] or 1.0
         return {"type": "sunburst", "ids": names, "parents": parents, "labels": labels,
-                "values": amounts, "branchvalues": "total", "maxdepth": 4, "sort": False,
+                "values": amounts, "branchvalues": "total", "maxdepth": 4,
+                "sort": False, "leaf": {"opacity": 1},
                 "hoverinfo": "text", "insidetextorientation": "radial",
                 "textfont": {"color": "#14171b"}, "insidetextfont": {"color": "#14171b"},
                 "hovertext": [f"{label}<br>{self._write(amount)}, {100 * amount / whole:.1f} %"
                               for _, _, label, amount, _, _ in self._rows],
                 "marker": {"colors": colours, "line": {"width": 0.7, "color": PAGE},
-                           "pattern": hatches(shapes)}}
+                           "pattern": hatch_each(shapes, colours)}}
 
 
 def draw_layers(prediction: Prediction, read: Reader) -> Plot:
@@ -165,7 +168,8 @@ def draw_layers(prediction: Prediction, read: Reader) -> Plot:
     return Plot(
         name="layers-plot", title="Time of each layer, by cause", told=told, traces=tuple(traces),
         height_px=380, layout={
-            "barmode": "stack", "bargap": 0.15 if len(layers) < 80 else 0,
+            "barmode": "stack", "legend": {"traceorder": "normal"},
+            "bargap": 0.15 if len(layers) < 80 else 0,
             "xaxis": {"title": {"text": "layer, in the order they run"}},
             "yaxis": {"title": {"text": "time, ms"}, "rangemode": "tozero"}})
 

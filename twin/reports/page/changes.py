@@ -29,13 +29,16 @@ def tell_best(changes: Sequence[Change] | None) -> str:
 def describe_changes(changes: Sequence[Change], prediction: Prediction) -> Section:
     """Return the changes that were tried, best first, with what each does."""
     rows = [Row(cells=(
-        Cell(text=one.words), Cell(text=one.effort),
+        Cell(text=", ".join(f"{path}={value}" for path, value in one.settings)),
+        Cell(text=one.effort),
         Cell(text=format_time(one.row.time_us), value=one.row.time_us),
         _ratio_cell(one.time_ratio), Cell(text=format_energy(one.row.energy_uj),
                                           value=one.row.energy_uj), _ratio_cell(one.energy_ratio),
         Cell(text=format_size(one.row.ram_bytes), value=one.row.ram_bytes),
         Cell(text=format_size(one.row.flash_bytes), value=one.row.flash_bytes),
-        Cell(text=one.row.reason or one.costs or one.rests_on, tone="dim")))
+        Cell(text=one.row.failure and "cannot be", tone="dim")), details=tuple(
+            (name, text) for name, text in (("why not", one.row.reason), ("costs", one.costs),
+                                            ("rests on", one.rests_on)) if text))
         for one in changes]
     before = [Cell(text="as it is"), Cell(text=""), Cell(text=format_time(prediction.time_us)),
               Cell(text=""), Cell(text=format_energy(prediction.energy_uj)), Cell(text=""),
@@ -52,7 +55,7 @@ def describe_changes(changes: Sequence[Change], prediction: Prediction) -> Secti
                          Column(header="energy", number=True, kind="predicted"),
                          Column(header="energy by", number=True),
                          Column(header="RAM", number=True), Column(header="flash", number=True),
-                         Column(header="costs, or rests on"))),))
+                         Column(header="note"))),))
 
 
 def _ratio_cell(ratio: float | None) -> Cell:

@@ -120,7 +120,7 @@ def _list_sections(report: Report) -> Sequence[Section | None]:
     return (
         Section(name="limits", title="Limits", items=(list_requirements(report),))
         if report.requirements else None,
-        Section(name="warnings", title="Before you use these figures",
+        Section(name="warnings", title="Warnings",
                 items=(Notes(notes=warnings, kind="warning"),)) if warnings else None,
         None if report.measured is None else describe_comparison(report.measured),
         None if report.published is None else describe_published(report.published),
@@ -189,8 +189,8 @@ def _answer(name: str, value: float | None, interval: Interval | None,
     scale = 1.15 * interval.high
     return Answer(
         name=name, value=write(value),
-        range=f"{write(interval.low)} to {write(interval.high)} in "
-              f"{100 * interval.level:.0f} % of cases",
+        range=f"{100 * interval.level:.0f} % interval {write(interval.low)} to "
+              f"{write(interval.high)}",
         span=(interval.low / scale, interval.high / scale, value / scale))
 
 

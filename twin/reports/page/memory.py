@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from hwmodels.quantities import format_share, format_size
@@ -11,7 +11,7 @@ from twin.prediction.prediction import Prediction
 from twin.reports.figures.palette import BLUE, GREEN, ORANGE, SKY
 from twin.reports.page.page import plain
 from twin.reports.page.parts import Plot
-from twin.reports.page.styles import INK, hatches
+from twin.reports.page.styles import INK, PAGE, hatch_each
 
 WORRYING = 0.10
 """Miss rate from which a layer is called bound by its cache."""
@@ -28,6 +28,7 @@ def draw_arena(prediction: Prediction) -> Plot:
     slots = list(seen.values())
     names = ["scratch" if slot.tensor < 0 or slot.tensor >= len(graph.tensors)
              else graph.tensors[slot.tensor].name or f"tensor {slot.tensor}" for slot in slots]
+    colours = [ORANGE if slot.tensor < 0 else (BLUE, SKY)[slot.first_layer % 2] for slot in slots]
     live = [size / 1024 for size in placement.live_bytes]
     peak = placement.peak_layer
     traces: list[Mapping[str, Any]] = [{
@@ -39,10 +40,9 @@ def draw_arena(prediction: Prediction) -> Plot:
         "hovertext": [f"{plain(name)}<br>{slot.size_bytes:,} bytes at {slot.offset_bytes:,}<br>"
                       f"layers {slot.first_layer} to {slot.last_layer}"
                       for name, slot in zip(names, slots, strict=True)],
-        "marker": {"color": [ORANGE if slot.tensor < 0 else (BLUE, SKY)[slot.first_layer % 2]
-                             for slot in slots], "opacity": 0.75,
-                   "line": {"width": 1, "color": "page"},
-                   "pattern": hatches(["/" if slot.tensor < 0 else "" for slot in slots])},
+        "marker": {"color": colours, "opacity": 0.8, "line": {"width": 1, "color": PAGE},
+                   "pattern": hatch_each(["/" if slot.tensor < 0 else "" for slot in slots],
+                                         colours)},
     }, {
         "type": "scatter", "mode": "lines", "name": "bytes alive", "x": list(range(len(live))),
         "y": live, "line": {"color": INK, "width": 1.6, "shape": "hvh"}, "hoverinfo": "text",
@@ -81,8 +81,7 @@ def draw_working_sets(locality: Locality) -> Plot:
         height_px=340, traces=({
             "type": "bar", "x": [layer.index for layer in layers],
             "y": [layer.working_set_bytes / 1024 for layer in layers], "name": "working set",
-            "marker": {"color": [ORANGE if one else BLUE for one in over],
-                       "pattern": hatches(["/" if one else "" for one in over])},
+            "marker": _mark(over, BLUE),
             "hoverinfo": "text", "hovertext": [
                 f"{layer.index} {plain(layer.name or layer.op)} ({layer.op})<br>"
                 f"{format_size(layer.working_set_bytes)} touched" for layer in layers]},),
@@ -102,8 +101,7 @@ def draw_miss_rates(locality: Locality) -> Plot:
         height_px=300, traces=({
             "type": "bar", "x": [layer.index for layer, _ in layers],
             "y": [100 * rate for _, rate in layers],
-            "marker": {"color": [ORANGE if one else GREEN for one in above],
-                       "pattern": hatches(["/" if one else "" for one in above])},
+            "marker": _mark(above, GREEN),
             "hoverinfo": "text", "hovertext": [
                 f"{layer.index} {plain(layer.name or layer.op)} ({layer.op})<br>"
                 f"{layer.misses:,} of {layer.accesses:,}: "
@@ -111,6 +109,13 @@ def draw_miss_rates(locality: Locality) -> Plot:
         layout={"showlegend": False, "xaxis": {"title": {"text": "layer, in the order they run"}},
                 "yaxis": {"title": {"text": "misses per line looked up, %"},
                           "rangemode": "tozero"}, "shapes": [_rule(100 * WORRYING)]})
+
+
+def _mark(beyond: Sequence[bool], colour: str) -> Mapping[str, Any]:
+    """Set those that are beyond a limit apart, by colour and hatch."""
+    colours = [ORANGE if one else colour for one in beyond]
+    return {"color": colours, "pattern": hatch_each(["/" if one else "" for one in beyond],
+                                                    colours)}
 
 
 def _rule(height: float) -> Mapping[str, Any]:

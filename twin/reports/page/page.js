@@ -95,8 +95,9 @@
     name, inked(plots[name].data, printed), layoutOf(plots[name].layout, printed), settings);
 
   const unpack = async () => {
-    const packed = Uint8Array.from(atob(document.getElementById("plotly").textContent),
-      letter => letter.charCodeAt(0));
+    const text = atob(document.getElementById("plotly").textContent);
+    const packed = new Uint8Array(text.length);
+    for (let place = 0; place < text.length; place++) packed[place] = text.charCodeAt(place);
     const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip"));
     const script = document.createElement("script");
     script.textContent = await new Response(stream).text();

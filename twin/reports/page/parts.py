@@ -99,6 +99,8 @@ class Plot:
         Plotly's `layout`, over that of the page.
     height_px : int
         On the page.
+    half : bool
+        Whether two stand side by side where there is room.
     """
 
     name: str
@@ -107,6 +109,7 @@ class Plot:
     traces: tuple[Mapping[str, Any], ...]
     layout: Mapping[str, Any]
     height_px: int = 360
+    half: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -33,7 +33,7 @@ def describe_certainty(prediction: Prediction) -> Section:
         f"{BASES[sure.basis].format(sure.errors)}. How often they held where it could be "
         "checked is in the project's tables of accuracy.")
     plot = draw_intervals(prediction)
-    return Section(name="calibration", title="How sure it is", lead=lead, items=(
+    return Section(name="calibration", title="Certainty", lead=lead, items=(
         *([plot] if plot else []), Pairs(pairs=tuple(pairs))))
 
 
@@ -102,7 +102,7 @@ def describe_provenance(prediction: Prediction, command: str, measured: View | N
         Column(header="path"), Column(header="value"), Column(header="kind"),
         Column(header="source")))
     made = [Notes(notes=(command,), kind="code")] if command else []
-    return Section(name="provenance", title="Where figures come from", folded=True, items=(
+    return Section(name="provenance", title="Sources", folded=True, items=(
         Pairs(pairs=(*figures, *hashes)), *made, facts))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from twin.reports.figures.palette import BLUE, CAUSE_STYLES, GREEN, GREY, PURPLE, VERMILION
@@ -31,9 +32,16 @@ def kind_marker(kind: str) -> dict[str, Any]:
 
 def _marker(colour: str, hatch: str) -> dict[str, Any]:
     return {"color": colour, "line": {"width": 0.5, "color": PAGE},
-            "pattern": {"shape": hatch, "fgcolor": "#FFFFFF", "size": 6, "solidity": 0.3}}
+            "pattern": hatches(hatch)}
 
 
-def hatches(shapes: list[str]) -> dict[str, Any]:
-    """Return plotly's pattern of many bars or sectors of one trace."""
-    return {"shape": shapes, "fgcolor": "#FFFFFF", "size": 6, "solidity": 0.3}
+def hatches(shape: str) -> dict[str, Any]:
+    """Return plotly's pattern over the colour of a trace, "" for none."""
+    return {"shape": shape, "fillmode": "overlay", "fgcolor": "#FFFFFF", "size": 6,
+            "solidity": 0.3}
+
+
+def hatch_each(shapes: Sequence[str], colours: Sequence[str]) -> dict[str, Any]:
+    """Return plotly's pattern over the colours of the bars or sectors of one trace."""
+    return {"shape": list(shapes), "fillmode": "replace", "bgcolor": list(colours),
+            "fgcolor": ["#FFFFFF"] * len(shapes), "size": 6, "solidity": 0.3}

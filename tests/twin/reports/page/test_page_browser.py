@@ -1,0 +1,164 @@
+"""The page in a browser, narrow and wide: drawn, quiet, offline, sortable, within reach."""
+
+import shutil
+from dataclasses import replace
+
+import pytest
+from made_predictions import make_prediction
+
+import twin
+from twin.reports.page.deployment import Report, describe_report
+from twin.reports.page.page import render_page
+
+BROWSER = shutil.which("chromium") or shutil.which("chromium-browser")
+ARGUMENTS = ("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
+             "--disable-background-networking", "--disable-component-update", "--disable-sync")
+HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)>"
+
+pytestmark = [
+    pytest.mark.skipif(BROWSER is None, reason="chromium not installed"),
+    pytest.mark.filterwarnings("ignore::DeprecationWarning")]
+
+
+@pytest.fixture(scope="module")
+def browser():
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as started:
+        opened = started.chromium.launch(executable_path=BROWSER, args=list(ARGUMENTS))
+        yield opened
+        opened.close()
+
+
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory):
+    """Pages by name: of a core, of an accelerator, and one with a name that means harm."""
+    folder = tmp_path_factory.mktemp("pages")
+    made = make_prediction(300)
+    layers = (replace(made.layers[0], name=HOSTILE), *made.layers[1:])
+    texts = {
+        "core": twin.report(twin.deploy("kws", "nucleo_l4r5zi"), changes=False, published=True),
+        "npu": twin.report(twin.deploy("kws", "stm32n6570_dk", runtime="neural-art"),
+                           changes=False),
+        "long": render_page(describe_report(Report(prediction=replace(made, layers=layers))))}
+    for name, text in texts.items():
+        (folder / f"{name}.html").write_text(text, encoding="utf-8")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def opened():
+    """Pages that are open already, with what they complained of and asked for."""
+    return {}
+
+
+@pytest.fixture
+def visit(browser, pages, opened):
+    """Open a page, or turn to it again; what it complains of and asks for is held against it."""
+    seen = []
+
+    def go(name: str, width: int = 1280, scheme: str = "light", again: bool = True):
+        key = (name, width, scheme) if again else object()
+        if key not in opened:
+            page = browser.new_page(viewport={"width": width, "height": 900}, color_scheme=scheme)
+            told, asked = [], []
+            opened[key] = page, told, asked
+            page.set_default_timeout(600_000)
+            page.on("console", lambda message: told.append(message.text))
+            page.on("pageerror", lambda error: told.append(str(error)))
+            page.on("dialog", lambda dialog: told.append(dialog.message))
+            page.on("request", lambda request: asked.append(request.url))
+            page.goto((pages / f"{name}.html").as_uri())
+            page.wait_for_selector("html[data-ready]", state="attached")
+        seen.append(opened[key])
+        return opened[key][0]
+
+    yield go
+    for _, told, asked in seen:
+        assert told == []
+        assert all(url.startswith(("file://", "data:", "blob:")) for url in asked), asked
+
+
+@pytest.mark.parametrize("width", [1280, 380])
+@pytest.mark.parametrize("name", ["core", "npu", "long"])
+def test_every_plot_is_drawn_with_its_data(visit, name, width) -> None:
+    page = visit(name, width)
+    assert page.get_attribute("html", "data-ready") == "yes"
+    drawn = page.evaluate("""() => [...document.querySelectorAll(".plot")].map(plot => [
+        plot.id, plot.data.length, plot.getBoundingClientRect().width,
+        plot.querySelectorAll(".point, .slice, path.js-line").length])""")
+    assert len(drawn) >= 6
+    for name, traces, wide, marks in drawn:
+        assert traces and marks and 0 < wide <= width, name
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+def test_no_name_from_a_file_becomes_code(visit) -> None:
+    page = visit("long")
+    assert HOSTILE in page.inner_text("#layer-table tbody tr:first-child")
+    assert page.evaluate("document.querySelectorAll('img, #layer-table script').length") == 0
+
+
+def test_a_table_sorts_by_number_both_ways_and_keeps_details_with_their_row(visit) -> None:
+    page = visit("long")
+    head = "#layer-table th:has-text('share') button"
+    column = """() => [...document.querySelectorAll("#layer-table tbody tr:not(.details)")].map(
+        row => Number(row.cells[7].dataset.value))"""
+    before = page.evaluate(column)
+    page.click(head)
+    assert page.evaluate(column) == sorted(before, reverse=True) != before
+    page.click(head)
+    assert page.evaluate(column) == sorted(before)
+    assert page.get_attribute("#layer-table th:has-text('share')", "aria-sort") == "ascending"
+    assert page.evaluate("""() => [...document.querySelectorAll("#layer-table .details")].every(
+        row => !row.previousElementSibling.classList.contains("details"))""")
+
+
+def test_a_table_filters_and_counts(visit) -> None:
+    page = visit("core")
+    page.fill("input[data-table=layer-table]", "depthwise")
+    assert page.inner_text("#layer-table .count") == "4 of 13 rows"
+    assert page.locator("#layer-table tbody tr:not(.details):visible").count() == 4
+    page.fill("input[data-table=layer-table]", "")
+    assert page.locator("#layer-table tbody tr:not(.details):visible").count() == 13
+
+
+def test_all_is_within_reach_of_the_keyboard(visit) -> None:
+    page = visit("core", again=False)
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.className") == "skip"
+    page.focus("#layer-table tbody .fold button")
+    page.keyboard.press("Enter")
+    assert page.locator("#layer-table .details:visible").count() == 1
+    page.keyboard.press("Space")
+    assert page.locator("#layer-table .details:visible").count() == 0
+    page.focus("#layer-table th button")
+    page.keyboard.press("Enter")
+    assert page.locator("#layer-table th[aria-sort]").count() == 1
+    page.focus("summary")
+    page.keyboard.press("Enter")
+    assert page.locator("details[open]").count() == 1
+
+
+def test_the_dark_is_a_choice_and_paper_is_white(visit) -> None:
+    page = visit("core", scheme="dark")
+    assert page.get_attribute("html", "data-theme") == "dark"
+    page.click("#theme")
+    assert page.get_attribute("html", "data-theme") == "light"
+    page.click("#theme")
+    page.emulate_media(media="print")
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+    page.emulate_media(media="screen")
+
+
+@pytest.mark.parametrize("width", [1280, 380])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_nothing_stands_in_the_way_of_a_reader(visit, width, scheme) -> None:
+    from axe_playwright_python.sync_playwright import Axe
+
+    page = visit("core", width, scheme)
+    page.evaluate("document.querySelectorAll('details').forEach(one => { one.open = true; })")
+    found = Axe().run(page).response["violations"]
+    serious = [(one["id"], one["help"], one["nodes"][0]["html"][:200]) for one in found
+               if one["impact"] in ("serious", "critical")]
+    assert serious == []
