@@ -54,13 +54,13 @@ def test_a_board_whose_costs_change_midway_is_noticed(tmp_path):
     from benchmarks.diagnosis.planted import Bench, list_plants
 
     bench = Bench(network="mobilenet_v1_0.25_32", board="nucleo_l4r5zi", folder=tmp_path)
-    healthy = list_plants(bench)[0]
-    learnt = bench.measure(healthy, runs=8).values("cpu_cycles")
+    healthy, hand = list_plants(bench)[0], bench.hand(1)
+    learnt = bench.measure(healthy, hand, runs=8).values("cpu_cycles")
     slower = dataclasses.replace(healthy, name="slower-flash", kind="placement", changes={
         "memories.flash.wait_states": bench.deployment.board.memory("flash").wait_states + 2})
-    changed = bench.measure(slower, runs=8).values("cpu_cycles")
+    changed = bench.measure(slower, hand, runs=8).values("cpu_cycles")
     price = float(np.median(learnt))  # what a calibration keeps of the board
-    steady = np.log(np.concatenate((learnt, bench.measure(healthy, runs=8).values(
+    steady = np.log(np.concatenate((learnt, bench.measure(healthy, hand, runs=8).values(
         "cpu_cycles"))) / price)
     assert find_change(steady) is None
     found = find_change(np.log(np.concatenate((learnt, changed)) / price))
