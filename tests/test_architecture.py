@@ -16,6 +16,7 @@ HOMES = {
     "tflite": "twin", "flatbuffers": "twin", "onnx": "twin", "typer": "twin",
     "rich": "twin", "matplotlib": "twin", "serial": "calibration",
     "scipy": ("calibration", "twin/studies"), "sklearn": "calibration", "pyarrow": "twin/studies",
+    "jinja2": "twin/reports", "plotly": "twin/reports",
 }
 """A package, or several folders: a study draws its points with SciPy."""
 

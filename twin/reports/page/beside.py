@@ -34,7 +34,8 @@ def describe_comparison(view: View, name: str = "beside") -> Section:
     if notes:
         items.append(Notes(notes=notes))
     return Section(name=name, title=f"{kinds[0].capitalize()} beside {kinds[1]}",
-                   lead=tell_gap(main, kinds) + f" {difference.second.label}.", items=tuple(items))
+                   lead=f"{tell_gap(main, kinds)} From {difference.second.label}.",
+                   items=tuple(items))
 
 
 def tell_gap(main: Account, kinds: tuple[str, str]) -> str:
@@ -75,8 +76,8 @@ def list_parts(account: Account, kinds: tuple[str, str]) -> Table:
         details=_causes(row, account.unit)) for row in account.rows]
     total = account.total
     return Table(
-        name="beside-table", caption=f"{account.quantity}, {account.unit}; gap = causes + "
-        "unexplained, in every row", rows=tuple(rows), total=(
+        name="beside-table", rows=tuple(rows),
+        caption=f"{_head(account)}; gap = causes + unexplained, in every row", total=(
             Cell(text=""), Cell(text="total"), Cell(text=""), Cell(text=f"{total.first:,}"),
             Cell(text=f"{total.second:,}"), _ratio(total), Cell(text=f"{total.gap:+,}"),
             Cell(text=total.reason)), columns=(
@@ -110,8 +111,8 @@ def draw_beside(account: Account, kinds: tuple[str, str]) -> Plot:
     return Plot(name="beside-plot", title=f"{account.quantity.capitalize()} of each part, on both "
                 "sides", told=told, traces=tuple(traces), height_px=360, layout={
                     "barmode": "group", "xaxis": {"title": {"text": "part, in order"}},
-                    "yaxis": {"title": {"text": f"{account.quantity}, {unit}"
-                              if account.quantity != unit else unit}, "rangemode": "tozero"}})
+                    "yaxis": {"title": {"text": unit if account.quantity == unit
+                              else f"{account.quantity}, {unit}"}, "rangemode": "tozero"}})
 
 
 def draw_gap(account: Account, kinds: tuple[str, str]) -> Plot:
@@ -211,6 +212,11 @@ def _draw_published(view: PublishedView) -> Plot:
 def _kinds(difference: Difference) -> tuple[str, str]:
     first, second = difference.first.kind, difference.second.kind
     return (first, second) if first != second else (f"{first} before", f"{second} after")
+
+
+def _head(account: Account) -> str:
+    return account.quantity if account.quantity == account.unit else \
+        f"{account.quantity}, {account.unit}"
 
 
 def _known(kind: str) -> str:
