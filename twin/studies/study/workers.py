@@ -143,10 +143,12 @@ def _compute_on(client: Any, plan: Plan, tasks: Sequence[Task]) -> Iterator[Done
     """Compute tasks on a cluster; Dask gives what a lost worker was at to another."""
     distributed: Any = import_module("distributed")
 
-    sent = client.scatter(plan, broadcast=True)
-    futures = [client.submit(compute_checked, sent, number, task, pure=False, retries=2)
+    futures = [client.submit(compute_checked, plan, number, task, pure=False, retries=2)
                for number, task in enumerate(tasks)]
     for _, told in distributed.as_completed(futures, with_results=True, raise_errors=True):
+        if not isinstance(told, tuple):
+            raise StudyError(f"the cluster lost a task ({told}); what was done is kept, and the "
+                             "same command goes on with it")
         if told[0] == _OTHER:
             client.cancel(futures)
             raise StudyError(f"a worker came with another version of the twin: {told[1]}; "
