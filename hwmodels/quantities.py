@@ -24,6 +24,9 @@ UNITS: dict[str, dict[str, str]] = {
 }
 """Units a value may be written in, by what the name of its key ends in, as factors to that."""
 
+_CASELESS = ("hz", "bytes")
+"""Dimensions whose units may be in any case: nobody means millihertz, but MJ is not mJ."""
+
 _WRITTEN = re.compile(r"\s*([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d{1,3})?)\s*([A-Za-z/]*)\s*")
 
 Cell = str | int | float | None
@@ -45,7 +48,8 @@ def read_quantity(text: str, dimension: str) -> tuple[float, str] | None:
     Parameters
     ----------
     text : str
-        "280MHz", "0.28 GHz", "64KiB", "7"; a unit in upper or lower case.
+        "280MHz", "0.28 GHz", "64KiB", "7"; units of frequency and size in upper or lower case,
+        others as `UNITS` has them.
     dimension : str
         Key of `UNITS`.
 
@@ -62,9 +66,29 @@ def read_quantity(text: str, dimension: str) -> tuple[float, str] | None:
     if not match[2]:
         return float(Decimal(match[1])), ""
     for unit, factor in UNITS[dimension].items():
-        if unit.lower() == match[2].lower():
+        if unit == match[2] or (dimension in _CASELESS and unit.lower() == match[2].lower()):
             return float(Decimal(match[1]) * Decimal(factor)), unit
     return None
+
+
+def suggest_unit(text: str, dimension: str) -> str:
+    """Return a hint naming the unit that was nearly written, to end a refusal; "" for none.
+
+    Parameters
+    ----------
+    text : str
+        What was refused: "256KB", "2MJ".
+    dimension : str
+        Key of `UNITS`.
+    """
+    match = _WRITTEN.fullmatch(text)
+    written = match[2] if match else ""
+    for unit in UNITS[dimension]:
+        low = unit.lower()
+        if written != unit and written.lower() in (low, low.replace("i", ""),
+                                                   low.removesuffix("ib")):
+            return f"; {written} is none of them, did you mean {unit}?"
+    return ""
 
 
 def format_time(time_us: float | None) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hwmodels.quantities import UNITS, read_quantity
+from hwmodels.quantities import UNITS, read_quantity, suggest_unit
 
 
 @pytest.mark.parametrize(("text", "dimension", "expected"), [
@@ -18,10 +18,24 @@ def test_a_number_is_read_with_its_unit(text, dimension, expected):
 
 @pytest.mark.parametrize(("text", "dimension"), [
     ("32KB", "bytes"), ("3 mA", "v"), ("fast", "hz"), ("280MHz extra", "hz"), ("nan", "hz"),
-    ("", ""), ("5 V", ""), ("1e4000", "hz"),
+    ("", ""), ("5 V", ""), ("1e4000", "hz"), ("2MJ", "pj"), ("2mj", "pj"),
+    ("5MS", "ns"), ("1ma", "ma"),
 ])
 def test_other_text_is_no_quantity(text, dimension):
     assert read_quantity(text, dimension) is None
+
+
+@pytest.mark.parametrize(("text", "dimension", "unit"), [
+    ("256KB", "bytes", "KiB"), ("256K", "bytes", "KiB"), ("1mb", "bytes", "MiB"),
+    ("2MJ", "pj", "mJ"), ("2mj", "pj", "mJ"), ("5 MS", "ns", "ms"),
+])
+def test_a_unit_nearly_written_is_named(text, dimension, unit):
+    assert suggest_unit(text, dimension).endswith(f"did you mean {unit}?")
+
+
+@pytest.mark.parametrize("text", ["5mJ", "5", "fast", "5MHz", "-1mJ"])
+def test_other_text_gets_no_hint(text):
+    assert suggest_unit(text, "pj") == ""
 
 
 def test_no_two_units_of_a_dimension_differ_by_case_only():

@@ -150,40 +150,14 @@ def parse_quantity(text: str, dimension: str, option: str) -> float:
     UsageError
         When it is not a positive number with one of the units.
     """
-    from hwmodels.quantities import UNITS, read_quantity
+    from hwmodels.quantities import UNITS, read_quantity, suggest_unit
 
     number, unit = read_quantity(text, dimension) or (0.0, "")
     # A bare 280 could be meant as hertz or megahertz; bytes have one reading.
     if not 0 < number < math.inf or not (unit or dimension == "bytes"):
         raise UsageError(f"{option} {text!r} is not understood; accepted: a number above zero with "
-                         f"one of {', '.join(UNITS[dimension])}")
+                         f"one of {', '.join(UNITS[dimension])}{suggest_unit(text, dimension)}")
     return number
-
-
-def parse_limit(text: str | None, dimension: str, unit: str, option: str) -> float | None:
-    """Read a limit in the unit its option names, or written with one; None where not given.
-
-    Parameters
-    ----------
-    text : str or None
-        "200" or "0.2s" of --max-ms.
-    dimension : str
-        Key of `hwmodels.quantities.UNITS`.
-    unit : str
-        Of a bare number, and of what is returned.
-    option : str
-        Named in the error.
-    """
-    from hwmodels.quantities import UNITS, read_quantity
-
-    if text is None:
-        return None
-    number, written = read_quantity(text, dimension) or (0.0, "")
-    limit = number / float(UNITS[dimension][unit]) if written else number
-    if not 0 < limit < math.inf:
-        raise UsageError(f"{option} {text!r} is no limit; accepted: a number above 0 in {unit}, or "
-                         f"with one of {', '.join(UNITS[dimension])}")
-    return limit
 
 
 def parse_clock(clock: str | None, option: str = "--clock") -> float | None:

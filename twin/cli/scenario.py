@@ -19,14 +19,22 @@ ScenarioFile = Annotated[str, typer.Argument(
     metavar="SCENARIO", help="A scenario of `twin scenario list`, or a .yaml file.")]
 Keys = Annotated[list[str] | None, typer.Option(
     "--set", metavar="KEY=VALUE", help="A key of the file: board=nucleo_u575zi_q, "
-                                       "sensor.hop=20ms; may be given several times.")]
+                                       "sensor.hop=20ms, loads.0.busy=5ms, a what-if path "
+                                       "below set.; may be given several times.")]
 BoardChoice = Annotated[str | None, typer.Option(
     "--board", "-b", metavar="BOARD", help="In place of the file's board.")]
 
 
 @app.command("list")
-def list_all() -> None:
+def list_all(as_json: AsJson = False) -> None:
     """List the scenarios that are shipped."""
+    if as_json:
+        import json
+
+        from twin.studies.scenario.outcome import list_document
+
+        sys.stdout.write(json.dumps(list_document(twin.list_scenarios()), indent=2) + "\n")
+        return
     from twin.reports.tables.scenario import scenarios_table
 
     show(open_console(), scenarios_table(twin.list_scenarios()))

@@ -12,7 +12,7 @@ from statistics import NormalDist
 import numpy as np
 
 from calibration.fitting.intervals import Interval
-from hwmodels.quantities import UNITS, read_quantity
+from hwmodels.quantities import UNITS, read_quantity, suggest_unit
 from twin.errors import UsageError
 from twin.prediction.limits import probability_above
 
@@ -74,7 +74,7 @@ def read_limits(*, max_ms: float | str | None = None, max_uj: float | str | None
         For what is no number above 0 with a unit it may have.
     """
     def read(name: str, given: float | str | None, factor: float) -> float | None:
-        return None if given is None else factor * _read(name, given)
+        return None if given is None else factor * read_limit(name, given)
 
     return Limits(max_time_us=read("max_ms", max_ms, 1e3), max_energy_uj=read("max_uj", max_uj, 1),
                   max_ram_bytes=read("max_ram", max_ram, 1),
@@ -82,8 +82,21 @@ def read_limits(*, max_ms: float | str | None = None, max_uj: float | str | None
                   max_price_usd=read("max_usd", max_usd, 1))
 
 
-def _read(name: str, given: float | str) -> float:
-    """Read one limit in the unit of `UNIT_OF`."""
+def read_limit(name: str, given: float | str) -> float:
+    """Read one limit in the unit of a bare number.
+
+    Parameters
+    ----------
+    name : str
+        Key of `UNIT_OF`.
+    given : float or str
+        As for `read_limits`.
+
+    Raises
+    ------
+    UsageError
+        For what is no number above 0 with a unit it may have.
+    """
     dimension, unit = UNIT_OF[name]
     option = "--" + name.replace("_", "-")
     text = str(given)
@@ -93,7 +106,8 @@ def _read(name: str, given: float | str) -> float:
     limit = number / float(UNITS[dimension][unit]) if written else number
     if not 0 < limit < math.inf:
         accepted = f"in {unit}, or with one of {', '.join(UNITS[dimension])}" if unit else "in USD"
-        raise UsageError(f"{option} {text!r} is no limit; accepted: a number above 0 {accepted}")
+        raise UsageError(f"{option} {text!r} is no limit; accepted: a number above 0 {accepted}"
+                         + suggest_unit(text, dimension))
     return limit
 
 

@@ -352,6 +352,8 @@ def test_one_bad_board_file_is_listed_as_broken(tmp_path, monkeypatch):
     ("check", "kws", "-b", "nucleo_l4r5zi", "--max-uj", "0"),
     ("check", "kws", "-b", "nucleo_l4r5zi", "--max-uj", "5MHz"),
     ("check", "kws", "-b", "nucleo_l4r5zi", "--max-ms", "nan"),
+    ("check", "kws", "-b", "nucleo_l4r5zi", "--max-uj", "2MJ"),
+    ("check", "kws", "-b", "nucleo_l4r5zi", "--max-ram", "256KB"),
 ])
 def test_what_is_no_name_and_no_limit_is_refused(arguments):
     result = run(*arguments)

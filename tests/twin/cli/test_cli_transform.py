@@ -1,6 +1,9 @@
 """`twin transform`, `twin accuracy` and `twin scenario` from the command line."""
 
 import json
+import shlex
+import textwrap
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -44,6 +47,9 @@ def test_accuracy_is_a_table_or_json(tmp_path) -> None:
 def test_a_scenario_is_a_report_a_document_and_a_picture(tmp_path) -> None:
     pytest.importorskip("simpy", reason="needs simpy")
     assert "keyword_spotting" in run("scenario", "list").stdout
+    listed = json.loads(run("scenario", "list", "--json").stdout)
+    assert {"anomaly_detection", "keyword_spotting"} < {one["name"] for one in listed["scenarios"]}
+    assert listed["kind"] == "scenarios" and listed["scenarios"][0]["sensor"]["hop_us"] == 1e5
     picture = tmp_path / "s.png"
     ended = run("scenario", "run", "keyword_spotting", "--set", "duration=1s", "--plot",
                 str(picture))
@@ -55,3 +61,23 @@ def test_a_scenario_is_a_report_a_document_and_a_picture(tmp_path) -> None:
     assert run("scenario", "run", "nothing").exit_code == 3
     assert "sensor.hop" in run("scenario", "run", "keyword_spotting", "--set",
                                "sensor.hop=5").stderr
+
+
+def test_the_examples_of_the_scenario_page_run(tmp_path, monkeypatch) -> None:
+    pytest.importorskip("simpy", reason="needs simpy")
+    pytest.importorskip("matplotlib", reason="needs matplotlib")
+    page = (Path(__file__).parents[3] / "docs" / "scenario.md").read_text(encoding="utf-8")
+    example = page.partition("## The file\n")[2].partition("Unknown keys")[0]
+    monkeypatch.chdir(tmp_path)
+    Path("my_device.yaml").write_text(textwrap.dedent(example), encoding="utf-8")
+    assert run("scenario", "run", "my_device.yaml").exit_code == 0
+    shown = [shlex.split(line, comments=True)[1:] for line in page.splitlines()
+             if line.startswith("    twin scenario")]
+    assert len(shown) >= 5
+    for arguments in shown:
+        ended = run(*arguments)
+        assert ended.exit_code == 0, (arguments, ended.output)
+    refused = run("scenario", "run", "my_device.yaml", "-b", "nucleo_u575zi_q")
+    assert refused.exit_code == 3
+    assert "my_device.yaml:loads.0.master: nucleo_u575zi_q has no DMA" in refused.stderr
+    assert "gpdma1" in refused.stderr

@@ -38,6 +38,14 @@ def test_limits_are_read_with_and_without_units() -> None:
             read_limits(**wrong)
 
 
+@pytest.mark.parametrize("limit, unit", [
+    ({"max_uj": "2MJ"}, "mJ"), ({"max_uj": "2mj"}, "mJ"), ({"max_ms": "5MS"}, "ms"),
+    ({"max_ram": "256KB"}, "KiB"), ({"max_flash": "1MB"}, "MiB")])
+def test_a_unit_in_the_wrong_case_is_refused_with_the_right_one(limit, unit) -> None:
+    with pytest.raises(UsageError, match=f"is no limit; .* did you mean {unit}"):
+        read_limits(**limit)
+
+
 def test_at_the_end_of_an_interval_one_in_twenty_lies_beyond() -> None:
     interval = around(10.0, 0.2)
     assert probability_within(interval.high, 10.0, interval) == pytest.approx(0.95)

@@ -45,6 +45,8 @@ def _summary(outcome: Outcome) -> list[tuple[str, str]]:
                       f"{format_time(scenario.sensor.hop_us)}, {run.inferences} inferences"),
         ("deadlines", f"{run.late} late and {run.lost} lost of {len(answers) + run.lost} "
                       f"(answer within {format_time(scenario.allowed_us)}){_missed(outcome)}")]
+    if outcome.loss:
+        pairs.append(("lost", outcome.loss))
     if answers:
         pairs.append(("answer after", f"median {format_time(answers[len(answers) // 2])}, at most "
                                       f"{format_time(answers[-1])}"))
@@ -62,15 +64,15 @@ def _summary(outcome: Outcome) -> list[tuple[str, str]]:
 
 
 def _missed(outcome: Outcome) -> str:
-    worst = max((one.late + one.lost for one in outcome.ends), default=0)
-    if worst <= outcome.run.late + outcome.run.lost:
+    missed, ends = outcome.run.late + outcome.run.lost, outcome.missed_ends
+    if ends is None or ends[1] <= missed:
         return ""
-    return f"; {worst} missed at the slow end of the interval"
+    return f"; {ends[1]} missed at the slow end of the interval"
 
 
 def _interval(outcome: Outcome) -> str:
-    means = [one.mean_mw for one in outcome.ends]
-    return f", {min(means):.3g} to {max(means):.3g} by the 90 % interval" if means else ""
+    ends = outcome.mean_ends_mw
+    return f", {ends[0]:.3g} to {ends[1]:.3g} by the 90 % interval" if ends else ""
 
 
 def _states(outcome: Outcome) -> Table:

@@ -10,7 +10,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 
 from hwmodels.errors import did_you_mean
 from hwmodels.files import DocumentError, read_yaml
-from hwmodels.quantities import UNITS, read_quantity
+from hwmodels.quantities import UNITS, read_quantity, suggest_unit
 from twin.errors import ScenarioError
 from twin.studies.scenario.scenario import (
     GOVERNORS,
@@ -33,7 +33,8 @@ def _quantity(dimension: str, factor: float = 1.0) -> Any:
         found = read_quantity(str(value), dimension)
         if found is None or not found[1]:
             raise ValueError(f"{value!r}; accepted: a number with one of "
-                             f"{', '.join(UNITS[dimension])}")
+                             f"{', '.join(UNITS[dimension])}"
+                             + suggest_unit(str(value), dimension))
         return found[0] * factor
     return BeforeValidator(read)
 
@@ -127,7 +128,8 @@ def load_scenario(name_or_path: str, overrides: Mapping[str, object] | None = No
     name_or_path : str
         "keyword_spotting", or a .yaml file.
     overrides : mapping of str to object, optional
-        Dotted keys of the file in place of what it says: {"sensor.hop": "10ms"}.
+        Dotted keys of the file in place of what it says: {"sensor.hop": "10ms"}; entries of a
+        list by number (`loads.0.busy`); all below `set.` is one what-if path.
 
     Raises
     ------
@@ -152,17 +154,30 @@ def load_scenario(name_or_path: str, overrides: Mapping[str, object] | None = No
         section = _File.model_validate(document)
     except ValidationError as error:
         raise ScenarioError(_tell(path, error)) from error
-    return _check(path, _build(section))
+    return _check(path, _build(section, path.name))
 
 
 def _override(document: dict[str, Any], key: str, value: object, path: Path) -> None:
-    *parents, last = key.split(".")
+    """Put a value in place of the file's."""
+    section, dot, rest = key.partition(".")
+    # A what-if path is one key of `set`, dots and all.
+    *parents, last = [section, rest] if section == "set" and dot else key.split(".")
     node: Any = document
     for part in parents:
-        node = node.setdefault(part, {})
-        if not isinstance(node, dict):
-            raise ScenarioError(f"{path}:{key}: {part} holds no keys")
-    node[last] = value
+        node = node.setdefault(part, {}) if isinstance(node, dict) else node[
+            _entry(node, part, key, path)]
+        if not isinstance(node, (dict, list)):
+            raise ScenarioError(f"{path.name}:{key}: {part} holds no keys")
+    node[_entry(node, last, key, path) if isinstance(node, list) else last] = value
+
+
+def _entry(entries: list[Any], part: str, key: str, path: Path) -> int:
+    """Return which entry of a list a part of a key names."""
+    numbers = [str(number) for number in range(len(entries))]
+    if part not in numbers:
+        raise ScenarioError(f"{path.name}:{key}: {part!r} is no entry of a list; accepted: "
+                            + (", ".join(numbers) or "none, the list is empty"))
+    return int(part)
 
 
 def _tell(path: Path, error: ValidationError) -> str:
@@ -183,7 +198,7 @@ _PARTS: Mapping[str, type[_Part]] = {"sensor": _Sensor, "sleep": _Sleep, "loads"
                                      "thermal": _Thermal, "battery": _Battery}
 
 
-def _build(section: _File) -> Scenario:
+def _build(section: _File, file: str) -> Scenario:
     thermal = section.thermal
     return Scenario(
         name=section.name, description=section.description, model=section.model,
@@ -204,7 +219,7 @@ def _build(section: _File) -> Scenario:
             capacity_j_per_c=thermal.capacity_j_per_c, limit_c=thermal.limit_c,
             resume_c=thermal.resume_c, throttled_hz=thermal.throttled_clock),
         battery=None if section.battery is None else Battery(**section.battery.model_dump()),
-        notes=tuple(section.notes))
+        notes=tuple(section.notes), file=file)
 
 
 def _check(path: Path, scenario: Scenario) -> Scenario:

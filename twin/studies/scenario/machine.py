@@ -9,7 +9,7 @@ from hwmodels.board.facts import Board
 from hwmodels.errors import did_you_mean
 from hwmodels.prices import clock_tree_pj, leakage_pj
 from twin.deployment.deployment import Deployment, deploy
-from twin.errors import ScenarioError
+from twin.errors import ScenarioError, TwinError
 from twin.learning.calibrated import predict_calibrated
 from twin.prediction.prediction import Prediction
 from twin.studies.scenario.scenario import IDLE, Load, Scenario
@@ -98,14 +98,18 @@ def build_machine(scenario: Scenario, calibration: str = "auto") -> Machine:
         When the board's energy or its sleep state is not known.
     """
     placed = deploy(scenario.model, scenario.board, runtime=scenario.runtime)
-    if scenario.changes:
-        placed = placed.replace(scenario.changes)
     clock = placed.board.core.clock
+    if scenario.clocks_hz and f"clocks.{clock}.frequency_hz" in scenario.changes:
+        raise ScenarioError(f"{scenario.origin}:set: clocks.{clock}.frequency_hz is chosen of "
+                            "clocks; accepted: one of the two keys")
+    placed = _change(scenario, "set", placed, scenario.changes)
+    _check_masters(scenario, placed.board)
     sensed = _sensor_load(scenario, placed)
     clocks = scenario.clocks_hz or (placed.board.clock(clock).frequency_hz,)
     speeds = []
     for clock_hz in clocks:
-        at = placed.replace({f"clocks.{clock}.frequency_hz": clock_hz, **sensed})
+        at = _change(scenario, "clocks", placed, {f"clocks.{clock}.frequency_hz": clock_hz})
+        at = _change(scenario, "sensor", at, sensed)
         alone = predict_calibrated(at, temperature="warm", calibration=calibration)
         speeds.append(_speed(scenario, at, alone, clock_hz, calibration))
     sleep_mw, wake_up_us, notes = _sleep(scenario, placed.board)
@@ -121,15 +125,38 @@ def _speed(scenario: Scenario, at: Deployment, alone: Prediction, clock_hz: floa
     energy, idle = alone.energy_uj, _idle_mw(at.board, clock_hz)
     if energy is None or idle is None:
         raise ScenarioError(
-            f"{scenario.name}:board: the energy of {at.board.name} is not known: its file states "
+            f"{scenario.origin}:board: the energy of {at.board.name} is not known: its file states "
             "no currents; accepted: a board whose energy is predicted, such as nucleo_l4r5zi")
     added = at.board.power.idle_mw or 0.0
-    slow = tuple(predict_calibrated(at.replace(_as_paths(load)), temperature="warm",
-                                    calibration=calibration).time_us / alone.time_us
-                 for load in scenario.loads)
+    slow = tuple(predict_calibrated(
+        _change(scenario, f"loads.{number}", at, _as_paths(load)), temperature="warm",
+        calibration=calibration).time_us / alone.time_us
+        for number, load in enumerate(scenario.loads))
     return Speed(clock_hz=clock_hz, inference_us=alone.time_us,
                  energy_uj=energy + added * alone.time_us * 1e-3, idle_mw=idle + added,
                  front_end_us=scenario.front_end_cycles / clock_hz * 1e6, slowdowns=slow)
+
+
+def _change(scenario: Scenario, key: str, placed: Deployment,
+            changes: Mapping[str, object]) -> Deployment:
+    """Return a deployment with what-if paths changed; a refusal names file and key."""
+    try:
+        return placed.replace(changes) if changes else placed
+    except TwinError as error:
+        raise ScenarioError(f"{scenario.origin}:{key}: {error}") from error
+
+
+def _check_masters(scenario: Scenario, board: Board) -> None:
+    """Refuse a DMA controller the board has not, by the key that names it."""
+    known = [one.name for one in board.dma]
+    asked = [(f"loads.{number}.master", load.master) for number, load in enumerate(scenario.loads)]
+    if scenario.sensor.dma is not None:
+        asked.append(("sensor.dma", scenario.sensor.dma))
+    for key, master in asked:
+        if master not in known:
+            raise ScenarioError(
+                f"{scenario.origin}:{key}: {board.name} has no DMA controller {master!r}; "
+                + (did_you_mean(master, known) if known else "accepted: none, it states no DMA"))
 
 
 def _as_paths(load: Load) -> Mapping[str, object]:
@@ -161,7 +188,8 @@ def _sleep(scenario: Scenario, board: Board) -> tuple[float | None, float, tuple
     known = {state.name: state for state in board.sleep}
     state = known.get(asked.state)
     if state is None and asked.current_ma is None:
-        raise ScenarioError(f"{scenario.name}:sleep.state: {board.name} states no {asked.state!r}; "
+        raise ScenarioError(f"{scenario.origin}:sleep.state: {board.name} states no "
+                            f"{asked.state!r}; "
                             + (did_you_mean(asked.state, (*known, IDLE)) if known else
                                "accepted: idle, or a name with current and wake_up of your own"))
     current_ma = asked.current_ma if asked.current_ma is not None else (
@@ -171,7 +199,7 @@ def _sleep(scenario: Scenario, board: Board) -> tuple[float | None, float, tuple
         None if wake_ns is None else wake_ns / 1e3)
     if current_ma is None or wake_up_us is None:
         missing = "current" if current_ma is None else "wake_up"
-        raise ScenarioError(f"{scenario.name}:sleep.{missing}: not known of {asked.state} of "
+        raise ScenarioError(f"{scenario.origin}:sleep.{missing}: not known of {asked.state} of "
                             f"{board.name}; accepted: sleep.{missing} of your own, with its unit")
     notes: tuple[str, ...] = ()
     if state is not None and not state.keeps_ram:

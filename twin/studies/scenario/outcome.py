@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
+from hwmodels.quantities import format_time
 from twin.studies.scenario.file import load_scenario
 from twin.studies.scenario.machine import Machine, build_machine
 from twin.studies.scenario.scenario import Battery, Scenario
@@ -36,17 +37,48 @@ class Outcome:
     ends: tuple[Run, ...] = ()
 
     @property
+    def mean_ends_mw(self) -> tuple[float, float] | None:
+        """Lowest and highest mean power of all runs; None without ends."""
+        means = [run.mean_mw for run in self._runs]
+        return (min(means), max(means)) if means else None
+
+    @property
+    def missed_ends(self) -> tuple[int, int] | None:
+        """Fewest and most hops of all runs that were late or lost; None without ends."""
+        missed = [run.late + run.lost for run in self._runs]
+        return (min(missed), max(missed)) if missed else None
+
+    @property
+    def _runs(self) -> tuple[Run, ...]:
+        """All runs where there are ends: hops lost at one only make power no monotone of time."""
+        return (self.run, *self.ends) if self.ends else ()
+
+    @property
     def life_days(self) -> float | None:
         """Days the battery lasts; None without one."""
         return life_days(self.scenario.battery, self.run.mean_mw)
 
     @property
     def life_ends_days(self) -> tuple[float, float] | None:
-        """Shortest and longest, at the ends of the intervals."""
+        """Shortest and longest of all runs; None without battery or ends."""
         if self.scenario.battery is None or not self.ends:
             return None
-        lives = [life_days(self.scenario.battery, run.mean_mw) or 0.0 for run in self.ends]
+        lives = [life_days(self.scenario.battery, run.mean_mw) or 0.0 for run in self._runs]
         return min(lives), max(lives)
+
+    @property
+    def loss(self) -> str:
+        """Which share of hops is lost, and why; empty where none is."""
+        run, sensor = self.run, self.scenario.sensor
+        hops = run.lost + len(run.answers_us)
+        if not run.lost:
+            return ""
+        slowest = (f", an answer takes up to {format_time(max(run.answers_us))}"
+                   if run.answers_us else "")
+        ends = sorted({one.lost for one in self._runs} - {run.lost})
+        other = f"; {' or '.join(map(str, ends))} lost at the interval's ends" if ends else ""
+        return (f"{run.lost / hops:.0%} of the hops: no buffer was free{slowest} and hops come "
+                f"every {format_time(sensor.hop_us)}; their work is in no figure{other}")
 
     @property
     def met(self) -> bool:
@@ -95,13 +127,16 @@ def life_days(battery: Battery | None, mean_mw: float) -> float | None:
     return energy_mwh / (mean_mw / battery.regulator_efficiency + lost_mw) / 24
 
 
+def list_document(scenarios: Mapping[str, Scenario]) -> dict[str, Any]:
+    """Return everything the files of scenarios say as plain JSON types."""
+    return {"schema": 1, "kind": "scenarios",
+            "scenarios": [asdict(scenario) for scenario in scenarios.values()]}
+
+
 def to_document(outcome: Outcome) -> dict[str, Any]:
     """Return everything `twin scenario run` says as plain JSON types."""
     run, scenario, deployment = outcome.run, outcome.scenario, outcome.machine.prediction.deployment
     answers = sorted(run.answers_us)
-
-    def ends(values: list[float]) -> list[float] | None:
-        return [min(values), max(values)] if values else None
 
     return {
         "schema": 1, "kind": "scenario", "name": scenario.name, "model": deployment.graph.name,
@@ -113,8 +148,8 @@ def to_document(outcome: Outcome) -> dict[str, Any]:
             "p50": answers[len(answers) // 2], "p95": answers[int(0.95 * (len(answers) - 1))],
             "max": answers[-1]},
         "duty": run.duty, "mean_mw": run.mean_mw,
-        "mean_mw_interval": ends([one.mean_mw for one in outcome.ends]),
-        "late_interval": ends([float(one.late + one.lost) for one in outcome.ends]),
+        "mean_mw_interval": outcome.mean_ends_mw,
+        "late_interval": outcome.missed_ends,
         "states": {state: {"time_us": run.time_us[state],
                            "energy_uj": run.energy_uj.get(state, 0.0)}
                    for state in STATES if state in run.time_us},
@@ -128,5 +163,5 @@ def to_document(outcome: Outcome) -> dict[str, Any]:
                     "idle_mw": speed.idle_mw, "slowdowns": list(speed.slowdowns)}
                    for speed in outcome.machine.speeds],
         "sleep_mw": outcome.machine.sleep_mw, "wake_up_us": outcome.machine.wake_up_us,
-        "notes": list(outcome.machine.notes),
+        "notes": [*filter(None, [outcome.loss]), *outcome.machine.notes],
     }

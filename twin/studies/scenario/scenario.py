@@ -165,6 +165,8 @@ class Scenario:
         Where there are any.
     notes : tuple of str
         What the file says that it assumes.
+    file : str
+        Name of the file it was read from; empty: of none.
     """
 
     name: str
@@ -185,6 +187,12 @@ class Scenario:
     thermal: Thermal | None = None
     battery: Battery | None = None
     notes: tuple[str, ...] = ()
+    file: str = ""
+
+    @property
+    def origin(self) -> str:
+        """What an error names: the file, or the scenario where there is none."""
+        return self.file or self.name
 
     @property
     def allowed_us(self) -> float:
