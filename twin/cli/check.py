@@ -28,6 +28,7 @@ from twin.cli.options import (
     SetPaths,
     WeightsRole,
     deploy,
+    parse_limit,
     parse_quantity,
     parse_settings,
 )
@@ -67,10 +68,8 @@ def check(models: Models, boards: BoardNames, max_ms: MaxMs = None, max_uj: MaxU
         return
     (model,), (board,) = models, boards
     from twin.reports.tables.limits import requirement_table
-    from twin.studies.limits import read_limit
 
-    most_ms = None if max_ms is None else read_limit("max_ms", max_ms)
-    most_uj = None if max_uj is None else read_limit("max_uj", max_uj)
+    most_ms, most_uj = parse_limit("max_ms", max_ms), parse_limit("max_uj", max_uj)
     max_ram_bytes, max_flash_bytes = (
         None if text is None else parse_quantity(text, "bytes", option)
         for text, option in ((max_ram, "--max-ram"), (max_flash, "--max-flash")))

@@ -160,6 +160,21 @@ def parse_quantity(text: str, dimension: str, option: str) -> float:
     return number
 
 
+def parse_limit(name: str, text: str | None) -> float | None:
+    """Read a limit, a bare number in the unit of its option; None where not given.
+
+    Parameters
+    ----------
+    name : str
+        Key of `twin.studies.limits.UNIT_OF`.
+    text : str or None
+        "200" or "0.2s" of --max-ms.
+    """
+    from twin.studies.limits import read_limit
+
+    return None if text is None else read_limit(name, text)
+
+
 def parse_clock(clock: str | None, option: str = "--clock") -> float | None:
     """Read a clock; None where it is not given."""
     return None if clock is None else parse_quantity(clock, "hz", option)

@@ -60,10 +60,10 @@ def report(model: Model, board: BoardName, output: Output = "report.html",
     """Write all that is known of a deployment on one page that opens offline."""
     check_page(output)
     limits = {
-        "max_ms": parse_limit(max_ms, "ns", "ms", "--max-ms"),
-        "max_uj": parse_limit(max_uj, "pj", "uJ", "--max-uj"),
-        "max_ram_bytes": parse_limit(max_ram, "bytes", "B", "--max-ram"),
-        "max_flash_bytes": parse_limit(max_flash, "bytes", "B", "--max-flash")}
+        "max_ms": parse_limit("max_ms", max_ms),
+        "max_uj": parse_limit("max_uj", max_uj),
+        "max_ram_bytes": parse_limit("max_ram", max_ram),
+        "max_flash_bytes": parse_limit("max_flash", max_flash)}
     command = shlex.join(("twin", *sys.argv[1:]))
     try:
         deployment = deploy(model, board, runtime=runtime, clock=clock, weights=weights,

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from hwmodels.board.facts import Board
-from hwmodels.errors import did_you_mean
+from hwmodels.errors import TwinError, did_you_mean
 from hwmodels.prices import clock_tree_pj, leakage_pj
 from twin.deployment.deployment import Deployment, deploy
-from twin.errors import ScenarioError, TwinError
+from twin.errors import ScenarioError
 from twin.learning.calibrated import predict_calibrated
 from twin.prediction.prediction import Prediction
 from twin.studies.scenario.scenario import IDLE, Load, Scenario

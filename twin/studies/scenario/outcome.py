@@ -75,8 +75,8 @@ class Outcome:
             return ""
         slowest = (f", an answer takes up to {format_time(max(run.answers_us))}"
                    if run.answers_us else "")
-        ends = sorted({one.lost for one in self._runs} - {run.lost})
-        other = f"; {' or '.join(map(str, ends))} lost at the interval's ends" if ends else ""
+        other = ("; at the interval's ends " + " and ".join(str(one.lost) for one in self.ends)
+                 + " are lost" if self.ends else "")
         return (f"{run.lost / hops:.0%} of the hops: no buffer was free{slowest} and hops come "
                 f"every {format_time(sensor.hop_us)}; their work is in no figure{other}")
 
