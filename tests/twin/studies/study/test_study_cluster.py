@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 
 import pytest
+from made_patience import HANG_S
 
 import twin
 from twin.errors import StudyError
@@ -66,7 +67,7 @@ def find_address(file: Path, workers: int) -> str:
         time.sleep(0.05)
     address = json.loads(file.read_text())["address"]
     with Client(address) as client:
-        client.wait_for_workers(workers, timeout=120)
+        client.wait_for_workers(workers, timeout=HANG_S)
     return address
 
 
