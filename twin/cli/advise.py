@@ -28,7 +28,7 @@ from twin.cli.options import (
     deploy,
     parse_settings,
 )
-from twin.cli.output import open_console, show
+from twin.cli.output import open_console, show, warn
 from twin.cli.progress import Rate
 
 Effort = Annotated[str, typer.Option(
@@ -67,5 +67,6 @@ def advise(model: Model, board: BoardName, max_ms: MaxMs = None, max_uj: MaxUj =
         from twin.reports.tables.advice import advice_report
 
         show(open_console(), advice_report(advice))
+    warn(deployment.chosen)
     if not advice.met and advice.best is None:
         raise typer.Exit(1)

@@ -30,6 +30,9 @@ anew; trained again."""
 SURE = 0.9
 """Probability of meeting the limits from which no dearer class of effort is tried."""
 
+SURER = 0.01
+"""By how much more probable a change must make limits that are met already."""
+
 PAIRED = 8
 """Single changes that pairs are made of, and pairs that are predicted."""
 
@@ -118,8 +121,12 @@ class Advice:
 
     @property
     def best(self) -> Change | None:
-        """The cheapest change that meets the limits, a single before a pair; None: none does."""
-        return next((one for one in (*self.changes, *self.pairs) if one.row.met), None)
+        """The cheapest change that meets the limits, a single before a pair; None: none does.
+
+        Where they are met already, one that meets them more surely.
+        """
+        return next((one for one in (*self.changes, *self.pairs)
+                     if one.row.met and (not self.met or self._is_surer(one))), None)
 
     @property
     def nearest(self) -> Change | None:
@@ -128,6 +135,11 @@ class Advice:
         found = min(tried, key=lambda one: excess(one.row, self.limits), default=None)
         return found if found is not None and excess(found.row, self.limits) < excess(
             self.before, self.limits) else None
+
+    def _is_surer(self, change: Change) -> bool:
+        now, then = change.row.probability, self.before.probability
+        return excess(change.row, self.limits) < excess(self.before, self.limits) if (
+            now is None or then is None) else now >= then + SURER
 
 
 def give_advice(deployment: Deployment, limits: Limits, deployer: Deployer | None = None, *,
@@ -354,8 +366,8 @@ def _is_sure(change: Change) -> bool:
 
 
 def _matters(change: Change, before: Row, limits: Limits) -> bool:
-    """Whether a change moves a limited figure for the better, by a thousandth at least."""
-    return change.row.met or any(
+    """Whether a change meets what was not met, or betters a limited figure by a thousandth."""
+    return (change.row.met and not before.met) or any(
         (now := getattr(change.row, name)) is not None
         and ((then := getattr(before, name)) is None or now < 0.999 * then)
         for name, _ in limits.list_limits())

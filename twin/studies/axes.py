@@ -10,11 +10,13 @@ import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
 from calibration.fitting.overlay import list_measured
 from hwmodels.board.facts import Board
 from hwmodels.errors import extra_missing
+from hwmodels.quantities import read_quantity
 from twin.errors import UsageError
 from twin.network.graph import Graph
 from twin.runtimes.choice import list_best, maker_of
@@ -29,6 +31,9 @@ NAMED = ("model", "board", "runtime", "clock")
 BEST, MEASURED, EACH = "best", "measured", "each"
 """Values that stand for others: the runtime best known on the board; those measured there or on its
 core; every one that may run. Of a clock, `each`: the highest of every voltage scale."""
+
+OWN = "own"
+"""Value of the clock axis: the board's own."""
 
 NOT_OFFERED = ("unknown", "float-reference")
 """Runtimes `each` leaves out: no library of that name exists."""
@@ -304,6 +309,19 @@ def list_each_runtime(board: Board) -> tuple[str, ...]:
             newest[runtime.name] = runtime.identity
     return tuple({**found, **{name: identity for name, identity in newest.items()
                               if name not in found}}.values())
+
+
+def read_clock(text: str) -> float:
+    """Return a frequency in hertz; raises `UsageError` for what is no value of the clock axis."""
+    hertz, unit = read_quantity(text, "hz") or (0.0, "")
+    if not 0 < hertz < math.inf or not unit:
+        near = get_close_matches(text, (OWN, EACH), n=1)
+        hint = (f"did you mean {near[0]}?" if near
+                else f"accepted: a frequency such as 80MHz, {OWN}, or {EACH}")
+        if ".." in text:
+            hint += "; a range is --set clocks.NAME.frequency_hz=LOW..HIGHMHz:COUNT"
+        raise UsageError(f"clock {text!r}; {hint}")
+    return hertz
 
 
 def _read_span(path: str, text: str) -> Span:

@@ -28,12 +28,10 @@ from twin.learning.calibration import AUTO, choose_calibration
 from twin.network.graph import Graph
 from twin.network.readers import read_model
 from twin.prediction.prediction import Prediction, flash_room, ram_room
-from twin.studies.axes import BEST, NAMED, Point, Value, label
+from twin.studies.axes import BEST, NAMED, OWN, Point, Value, label, read_clock
+from twin.studies.limits import idle_energy_uj
 from twin.studies.prices import price_of
 from twin.studies.results import Row
-
-OWN = "own"
-"""Value of the clock axis: the board's own."""
 
 NEUTRAL = {"network.width": 1.0, "network.prune": 0.0}
 """Values of changes of a network that leave it as it is."""
@@ -94,7 +92,7 @@ class Deployer:
 
         def put(machine: Board) -> Deployment:
             return deploy(graph, machine, runtime=None if runtime == BEST else runtime,
-                          clock_hz=None if clock == OWN else _read_clock(clock),
+                          clock_hz=None if clock == OWN else read_clock(clock),
                           weights=None if weights is None else str(weights),
                           arena=None if arena is None else str(arena),
                           network=network or None)
@@ -229,7 +227,7 @@ def make_row(point: Point, deployment: Deployment, batch: Batch, number: int,
     """
     board = deployment.board
     time = _interval(batch.time_low_us, batch.time_high_us, number, batch.level)
-    return Row(
+    row = Row(
         inputs=_inputs(point), model=label(point.get("model", deployment.graph.name)),
         board=board.name, runtime=deployment.runtime.identity,
         clock_hz=board.clock(board.core.clock).frequency_hz,
@@ -241,6 +239,35 @@ def make_row(point: Point, deployment: Deployment, batch: Batch, number: int,
         ram_bytes=int(batch.ram_bytes[number]), flash_bytes=int(batch.flash_bytes[number]),
         ram_room_bytes=ram_room(deployment), flash_room_bytes=flash_room(deployment),
         price_usd=price_of(board))
+    return add_idle(row, board.power.idle_mw)
+
+
+def add_idle(row: Row, idle_mw: float | None) -> Row:
+    """Return a row whose energy holds what the idle board draws meanwhile.
+
+    Parameters
+    ----------
+    row : Row
+        As predicted.
+    idle_mw : float or None
+        What the idle board draws, where the predicted energy is what work adds to it; None: the
+        energy is whole as it is.
+
+    Notes
+    -----
+    energy + idle_mw x time; lower and upper ends are those of energy and time together, for a
+    network that takes longer takes more of both. Ignores how well idle_mw itself is known.
+    """
+    if idle_mw is None or row.energy_uj is None or row.time_us is None:
+        return row
+    energy = None
+    if row.energy is not None and row.time is not None:
+        energy = Interval(low=row.energy.low + idle_energy_uj(idle_mw, row.time.low),
+                          high=row.energy.high + idle_energy_uj(idle_mw, row.time.high),
+                          level=row.energy.level)
+    return dataclasses.replace(row, idle_mw=idle_mw, energy=energy,
+                               energy_uj=row.energy_uj + idle_energy_uj(idle_mw, row.time_us))
+
 
 
 def _is_neutral(path: str, value: Value) -> bool:
@@ -260,11 +287,3 @@ def _interval(low: Floats, high: Floats, number: int, level: float) -> Interval 
 
 def _known(value: float) -> float | None:
     return None if math.isnan(value) else float(value)
-
-
-def _read_clock(text: str) -> float:
-    hertz, unit = read_quantity(text, "hz") or (0.0, "")
-    if not 0 < hertz < math.inf or not unit:
-        raise UsageError(f"clock {text!r}; accepted: a frequency such as 80MHz, {OWN}, or each")
-    return hertz
-

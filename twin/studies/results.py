@@ -49,6 +49,8 @@ class Row:
         Predicted; None is not known.
     time, energy : Interval or None
         Theirs.
+    idle_mw : float or None
+        Draw of the idle board that was added to an energy predicted above it; None: none was.
     basis : str
         What the intervals rest on: a key of `calibration.fitting.intervals.BASES`, "" for none.
     calibration : str
@@ -81,6 +83,7 @@ class Row:
     time: Interval | None = None
     energy_uj: float | None = None
     energy: Interval | None = None
+    idle_mw: float | None = None
     basis: str = ""
     calibration: str = ""
     ram_bytes: int | None = None
@@ -215,7 +218,7 @@ def list_columns(row: Row) -> dict[str, Any]:
                    f"{name}_high_{unit}": None if interval is None else interval.high,
                    f"{name}_level": None if interval is None else interval.level}
     record |= {name: getattr(row, name) for name in (
-        *_WHOLE, "price_usd", "basis", "calibration", "failure", "reason")}
+        *_WHOLE, "idle_mw", "price_usd", "basis", "calibration", "failure", "reason")}
     return record | {"violations": " ".join(row.violations), "probability": row.probability,
                      "front": row.front}
 
@@ -238,7 +241,7 @@ def read_row(record: dict[str, Any]) -> Row:
                clock_hz=record["clock_hz"], time_us=record["time_us"],
                energy_uj=record["energy_uj"], time=interval("time", "us"),
                energy=interval("energy", "uj"),
-               price_usd=record["price_usd"],
+               idle_mw=record.get("idle_mw"), price_usd=record["price_usd"],
                violations=tuple((record["violations"] or "").split()),
                probability=record["probability"])
 

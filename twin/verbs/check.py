@@ -13,7 +13,7 @@ from twin.learning import calibrated
 from twin.learning.calibration import AUTO
 from twin.prediction.limits import Requirement
 from twin.prediction.prediction import Prediction
-from twin.studies.limits import read_limits
+from twin.studies.limits import idle_energy_uj, read_limits
 from twin.studies.prices import price_of
 
 
@@ -107,6 +107,21 @@ def _require_intervals(requirements: Sequence[Requirement]) -> None:
                              f"with one of {one.name}")
 
 
+def _require_energy(prediction: Prediction, max_uj: float) -> Requirement:
+    """Return the limit of energy, held to the idle board's too where that is told apart."""
+    idle_mw, certainty = prediction.deployment.board.power.idle_mw, prediction.certainty
+    energy_uj = prediction.energy_uj
+    interval = None if certainty is None else certainty.energy_uj
+    if idle_mw is not None and energy_uj is not None:
+        energy_uj += idle_energy_uj(idle_mw, prediction.time_us)
+        if certainty is not None and interval is not None:
+            interval = replace(
+                interval, low=interval.low + idle_energy_uj(idle_mw, certainty.time_us.low),
+                high=interval.high + idle_energy_uj(idle_mw, certainty.time_us.high))
+    return Requirement(name="energy" if idle_mw is None else "energy with idle", unit="uJ",
+                       limit=max_uj, decimals=1, predicted=energy_uj, interval=interval)
+
+
 def _list_requirements(prediction: Prediction, max_ms: float | None, max_uj: float | None,
                        max_ram_bytes: float | None, max_flash_bytes: float | None,
                        ) -> tuple[Requirement, ...]:
@@ -127,9 +142,7 @@ def _list_requirements(prediction: Prediction, max_ms: float | None, max_uj: flo
                 certainty.time_us, low=certainty.time_us.low / 1e3,
                 high=certainty.time_us.high / 1e3)))
     if max_uj is not None:
-        requirements.append(Requirement(
-            name="energy", unit="uJ", limit=max_uj, decimals=1, predicted=prediction.energy_uj,
-            interval=None if certainty is None else certainty.energy_uj))
+        requirements.append(_require_energy(prediction, max_uj))
     if max_ram_bytes is not None:
         requirements.append(Requirement(name="RAM", unit="bytes", limit=max_ram_bytes,
                                         predicted=prediction.ram_bytes))

@@ -14,7 +14,7 @@ from twin.studies.prices import read_prices
 from twin.studies.results import read_objectives
 from twin.studies.selection import Selection, select_hardware
 from twin.studies.sweep import Told
-from twin.verbs.sweep import Boards, Models, Words, list_values, list_words
+from twin.verbs.sweep import Boards, Models, Words, check_named, list_values, list_words
 
 HOST = "host"
 """The board that is this machine: no microcontroller to choose."""
@@ -65,6 +65,7 @@ def select(models: Models, boards: Boards | None = None, *,
                        clocks=list_words(clocks), settings=settings)
     deployer = Deployer(calibration=fspath(calibration), temperature=temperature,
                         prices=prices or {})
+    check_named(list_values(where), list_words(clocks), deployer)
     return select_hardware(space, limits, deployer, objectives=over, advise=advise,
                            on_progress=on_progress)
 

@@ -8,7 +8,7 @@ from os import PathLike, fspath
 from hwmodels.board.facts import Board
 from twin.learning.calibration import AUTO
 from twin.network.graph import Graph
-from twin.studies.axes import Value, make_space
+from twin.studies.axes import EACH, OWN, Value, make_space, read_clock
 from twin.studies.limits import read_limits
 from twin.studies.points import Deployer
 from twin.studies.results import Table, check_file, read_objectives
@@ -67,7 +67,9 @@ def sweep(models: Models, boards: Boards, *, settings: Mapping[str, object] | No
     Raises
     ------
     UsageError
-        For limits, values or samples that are none.
+        For limits, clocks, values or samples that are none.
+    BoardError
+        For a board that is not known.
     """
     limits = read_limits(max_ms=max_ms, max_uj=max_uj, max_ram=max_ram, max_flash=max_flash,
                          max_usd=max_usd)
@@ -76,7 +78,17 @@ def sweep(models: Models, boards: Boards, *, settings: Mapping[str, object] | No
                        clocks=list_words(clocks), settings=settings, sample=sample)
     deployer = Deployer(calibration=fspath(calibration), temperature=temperature,
                         assume_unsupported=assume_unsupported, prices=prices or {})
+    check_named(list_values(boards), list_words(clocks), deployer)
     return sweep_space(space, deployer, limits=limits, objectives=over, on_progress=on_progress)
+
+
+def check_named(boards: Iterable[Value], clocks: Iterable[str], deployer: Deployer) -> None:
+    """Refuse a board or a clock that is none, before anything is predicted."""
+    for clock in clocks:
+        if clock not in (OWN, EACH):
+            read_clock(clock)
+    for board in boards:
+        deployer.read_board(board)
 
 
 def list_values(given: Models | Boards) -> tuple[Value, ...]:

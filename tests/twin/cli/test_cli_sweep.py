@@ -44,8 +44,39 @@ def test_what_cannot_be_is_said_and_the_rest_goes_on() -> None:
 
 
 def test_a_sweep_of_nothing_but_refusals_ends_with_three() -> None:
-    ended = run("sweep", "ad", "-b", "nowhere")
-    assert ended.exit_code == 3 and "board 'nowhere' is not known" in ended.stdout
+    ended = run("sweep", "nothing.tflite", "-b", "rpi_pico")
+    assert ended.exit_code == 3 and "nothing.tflite" in ended.stdout
+
+
+@pytest.mark.parametrize("verb", ["sweep", "select", "check", "predict"])
+@pytest.mark.parametrize("beside", [(), ("-b", "rpi_pico")])
+def test_a_board_that_is_none_is_refused_as_predict_refuses_it(verb, beside) -> None:
+    ended = run(verb, "ad", "-b", "nucleo_l4r5z", *beside)
+    assert ended.exit_code == 3 and ended.stdout == ""
+    assert "board 'nucleo_l4r5z' is not known; did you mean nucleo_l4r5zi" in ended.stderr
+
+
+@pytest.mark.parametrize(("clock", "said"), [
+    ("ech", "did you mean each?"), ("10..120:3", "a range is --set")])
+def test_a_clock_that_is_none_is_refused(clock, said) -> None:
+    ended = run("sweep", "ad", "-b", "nucleo_l4r5zi", "--clock", clock)
+    assert ended.exit_code == 2 and ended.stdout == "" and said in ended.stderr
+
+
+def test_energy_above_idle_is_compared_with_the_idle_board_in_it() -> None:
+    ended = run("sweep", "kws", "-b", "stm32n6570_dk", "-b", "nucleo_l4r5zi", "--json")
+    kit, other = json.loads(ended.stdout)["rows"]
+    alone = twin.predict(twin.deploy("kws", "stm32n6570_dk"))
+    idle_mw = alone.deployment.board.power.idle_mw
+    assert kit["idle_mw"] == idle_mw and other["idle_mw"] is None
+    assert kit["energy_uj"] == pytest.approx(alone.energy_uj + idle_mw * alone.time_us * 1e-3)
+    ends, times = alone.certainty.energy_uj, alone.certainty.time_us
+    assert kit["energy_low_uj"] == pytest.approx(ends.low + idle_mw * times.low * 1e-3)
+    limit = str(kit["energy_uj"] * 0.999)
+    checked = run("check", "kws", "-b", "stm32n6570_dk", "--max-uj", limit, "--no-advice")
+    assert checked.exit_code == 1 and "energy with idle" in checked.stdout
+    shown = run("sweep", "kws", "-b", "stm32n6570_dk", "-b", "nucleo_l4r5zi", columns=120)
+    assert "energy of stm32n6570_dk holds the 565 mW the idle board draws" in shown.stdout
 
 
 @pytest.mark.parametrize(("words", "said"), [

@@ -172,6 +172,7 @@ def test_layout_adds_transposes_and_takes_them_away() -> None:
     ("kws", "network.layout", "channels_last", "transposes neither"),
     ("ad", "network.patches", "2", "does not begin with a chain"),
     ("kws", "network.patches", "2", "16,000 are without patches"),
+    ("kws", "network.patches", "2", "patches save no RAM here"),
     ("ic", "network.patches", "2:3", "a chain of 1 layers"),
     ("kws", "network.dead_channels", "dropped", "no dead channels")])
 def test_what_does_not_apply_says_why(model, path, value, said) -> None:

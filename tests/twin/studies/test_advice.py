@@ -64,6 +64,18 @@ def test_limits_that_are_met_need_no_change(ad) -> None:
     assert advice.met and not advice.pairs
 
 
+def test_a_change_that_changes_nothing_is_no_advice() -> None:
+    deployment = twin.deploy("ic", "nucleo_f401re")
+    advice = twin.advise(deployment, max_ms=300, efforts=("setting",), pairs=False)
+    own = (("clocks.cpu.frequency_hz", "84MHz"),)
+    assert advice.met and own not in [one.settings for one in advice.changes]
+    best = advice.best
+    assert best is None or best.row.probability > advice.before.probability
+    told = CliRunner().invoke(app, ["advise", "ic", "-b", "nucleo_f401re", "--max-ms", "300",
+                                    "--effort", "setting"])
+    assert told.exit_code == 0 and "by default: none was asked for" in told.stderr
+
+
 def test_candidates_come_by_effort_and_none_is_a_build_of_ours(ad) -> None:
     found = sort_candidates(ad)
     assert tuple(found) == EFFORTS

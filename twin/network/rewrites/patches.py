@@ -74,7 +74,8 @@ def compute_by_patches(graph: Graph, rows: int, columns: int, depth: int | None 
                                  "than patches")
     if live_bytes(best) >= live_bytes(graph):
         raise NotApplicableError(
-            f"{said}: {live_bytes(best):,} bytes of activations would be alive, "
+            f"{said}: patches save no RAM here: {live_bytes(best):,} bytes of activations "
+            f"would be alive, "
             f"{live_bytes(graph):,} are without patches")
     return best
 

@@ -11,8 +11,8 @@ from calibration.fitting.intervals import Interval
 from hwmodels.quantities import format_energy, format_frequency, format_size, format_time
 from twin.reports.tables.layout import add_row, new_table
 from twin.reports.tables.limits import format_chance
-from twin.reports.tables.studies import WORDS, describe_limits
-from twin.studies.advice import Advice, Change
+from twin.reports.tables.studies import WORDS, describe_limits, say_idle
+from twin.studies.advice import SURE, Advice, Change
 
 SHOWN = 12
 """Changes shown."""
@@ -25,6 +25,7 @@ def advice_report(advice: Advice) -> RenderableType:
     if shown:
         parts += [Text(""), _change_table(shown)]
         notes = ["x: after over before, with the 90 % interval of the time; shared errors cancel",
+                 *say_idle([advice.before]),
                  *dict.fromkeys(f"costs: {one.costs}" for one in shown if one.costs),
                  f"the first rests on {shown[0].rests_on}"]
         parts += [Text(""), *(Text(note, style="dim") for note in notes)]
@@ -56,7 +57,9 @@ def say_best(advice: Advice) -> str:
                 f"{best.words} ({best.effort}): {describe_figures(advice, best)}"
                 f"{_chance(best)}{f'; {best.costs}' if best.costs else ''}{_say_surer(advice)}")
     if advice.met:
-        return "no change is needed"
+        chance = advice.before.probability
+        return "no change is needed" if chance is None or chance >= SURE else (
+            f"met with {format_chance(chance)}; no change that was tried makes it surer")
     if advice.nearest is None:
         return "no change that was tried comes nearer to them"
     near = advice.nearest

@@ -16,6 +16,7 @@ from twin.reports.tables.studies import (
     draw_columns,
     fit_widths,
     list_figures,
+    say_idle,
     shorten,
 )
 from twin.studies.results import Row
@@ -97,6 +98,7 @@ def _remarks(selection: Selection) -> list[str]:
                                  if one.row.price_usd is None and not one.row.failure))
     lines = [f"{len(selection.table.rows)} configurations predicted, the best of each board shown; "
              "-o writes all"]
+    lines += say_idle([one.row for one in selection.choices])
     if unknown:
         lines.append(f"price not known: {', '.join(unknown)}; --price BOARD=USD tells yours")
     return lines

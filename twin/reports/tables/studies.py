@@ -71,6 +71,7 @@ def sweep_report(table: Table, console: Console, shown: int = SHOWN) -> Renderab
         if sheet.columns and not any("90 %" in str(one.header) for one in sheet.columns) and any(
                 row.time is not None for row in cut):
             notes.append("± to the upper end of the 90 % interval")
+        notes += say_idle(cut)
         if left_out:
             notes.append(f"no room for {', '.join(left_out)}: a wider terminal, -o or --json")
         parts += [Text(""), sheet, Text(""), *(Text(note, style="dim") for note in notes)]
@@ -255,6 +256,13 @@ def list_figures(rows: Sequence[Row], table: Table, *, wide: bool) -> list[Colum
         columns.append(("meets", True, lambda row: format_chance(row.probability) or (
             "yes" if row.met else "no")))
     return columns
+
+
+def say_idle(rows: Sequence[Row]) -> list[str]:
+    """Say of which boards energy holds the idle draw, where it was predicted above it."""
+    added = {row.board: row.idle_mw for row in rows if row.idle_mw is not None}
+    return [f"energy of {board} holds the {idle_mw:,.0f} mW the idle board draws meanwhile, so "
+            "that it compares; predict says what is above it" for board, idle_mw in added.items()]
 
 
 def _mark(row: Row) -> str:
