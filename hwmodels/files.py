@@ -40,6 +40,13 @@ def read_regular(path: str | Path, largest_bytes: int = LARGEST_BYTES) -> bytes:
     OSError
         When it is missing, a folder, a pipe, a device or too large; `strerror` says which.
     """
+    with open_regular(path, largest_bytes) as stream:
+        size = os.fstat(stream.fileno()).st_size
+        return stream.read(min(max(size, 1 << 20), largest_bytes))
+
+
+def open_regular(path: str | Path, largest_bytes: int = LARGEST_BYTES) -> BinaryIO:
+    """Open a regular file to read it in parts; parameters and errors as those of `read_regular`."""
     try:
         descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0)
                              | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0))
@@ -57,10 +64,10 @@ def read_regular(path: str | Path, largest_bytes: int = LARGEST_BYTES) -> bytes:
         if found.st_size > largest_bytes:
             raise OSError(errno.EFBIG, f"has {found.st_size:,} bytes; at most {largest_bytes:,} "
                           "are read", str(path))
-        with open(descriptor, "rb", closefd=False) as stream:
-            return stream.read(min(max(found.st_size, 1 << 20), largest_bytes))
-    finally:
+        return open(descriptor, "rb")
+    except BaseException:
         os.close(descriptor)
+        raise
 
 
 def read_regular_text(path: str | Path, largest_bytes: int = LARGEST_BYTES) -> str:

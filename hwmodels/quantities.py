@@ -153,3 +153,12 @@ def list_first(names: Iterable[object], most: int) -> str:
     """List the first names and say how many more there are."""
     told = [str(name) for name in names]
     return ", ".join(told[:most]) + (f" and {len(told) - most} more" if len(told) > most else "")
+
+
+def read_count(text: str, most: int) -> int | None:
+    """Return a whole number from 0 to `most` written in digits alone; None for anything else."""
+    digits = text.lstrip("0") or text[:1]
+    if not (text.isascii() and text.isdigit()) or len(digits) > len(str(most)):
+        return None
+    number = int(digits)
+    return number if number <= most else None

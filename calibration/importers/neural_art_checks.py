@@ -39,16 +39,19 @@ def explain_times(value: str) -> str:
     found = _TIMES.match(value)
     if found is None:
         return "its times are not understood"
-    cycles = [float(text) for text in re.findall(r"\d+", found["cycles"])]
-    times_ms = [float(text) for text in found["ms"].split(",")]
+    try:
+        cycles = [float(text) for text in re.findall(r"\d+", found["cycles"])]
+        times_ms = [float(text) for text in found["ms"].split(",")]
+        summed = [math.fsum(cycles)] if found["sum"] else []
+        summed_ms = [float(found["sum"])] if found["sum"] else []
+    except (ValueError, OverflowError):
+        return "its times are no numbers"
     if len(cycles) != len(times_ms):
         return f"{len(cycles)} counts of cycles and {len(times_ms)} times"
     if found["mhz"] is None:
         return ""
-    if found["sum"] is not None:
-        cycles, times_ms = [*cycles, math.fsum(cycles)], [*times_ms, float(found["sum"])]
     clock_hz = float(found["mhz"]) * 1e6
-    for count, time_ms in zip(cycles, times_ms, strict=True):
+    for count, time_ms in zip(cycles + summed, times_ms + summed_ms, strict=True):
         if not agree(time_ms, count, clock_hz):
             return (f"{count:,.0f} cycles are "
                     + (f"{count / clock_hz * 1e3:.3f}" if clock_hz else "no number of")

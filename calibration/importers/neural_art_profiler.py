@@ -260,7 +260,7 @@ class _Report:
     def check_whole(self) -> None:
         """Note what is missing: epochs, lines of an epoch, totals."""
         stated = self.facts.get("n_nodes", "")
-        if stated.isdigit() and int(stated) != self.epochs:
+        if stated.isdigit() and stated.lstrip("0") != str(self.epochs):
             self.log.lack(f"it has {self.epochs} of {stated} epochs")
         for name in self.environment:
             layer = int(name.removeprefix("epoch "))

@@ -38,6 +38,7 @@ from hwmodels.files import (
     read_regular_text,
     write_whole,
 )
+from hwmodels.quantities import read_count
 
 HEADER_FILE = "header.json"
 SAMPLES_FILE = "samples.jsonl"
@@ -46,6 +47,7 @@ LARGEST_SAMPLES_BYTES = 1 << 28
 """Two million samples; a campaign of a thousand runs of a hundred layers has a twentieth."""
 PERCENTILES = (50, 90, 95, 99)
 RUNS_ASKED = "runs_asked"
+MOST_RUNS_ASKED = 10**9
 """Key of a header's environment: how many runs a measurement has when it is complete."""
 
 
@@ -130,7 +132,7 @@ class Measurement:
     def missing_runs(self) -> int:
         """Runs that were asked for and did not end: the measurement was interrupted."""
         asked = dict(self.header.environment).get(RUNS_ASKED, "")
-        return max(int(asked) - self.count("output_checksum"), 0) if asked.isdecimal() else 0
+        return max((read_count(asked, MOST_RUNS_ASKED) or 0) - self.count("output_checksum"), 0)
 
     def count(self, counter: str, layer: int | None = None) -> int:
         """Return the samples of a counter, for one layer or (None) the whole network."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import zipfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,34 +14,16 @@ from hwmodels.errors import extra_missing
 from twin.errors import NotApplicableError, RuntimeRefusedError, UsageError
 from twin.network.arithmetic import run_network
 from twin.network.graph import Graph, Tensor
+from twin.network.labelled import Data
 from twin.network.rewrites.precision import change_precision
 from twin.network.rewrites.rewrite import load_rewrite, rewrite_network
 from twin.network.writers.tflite import encode_tflite
-
-INPUTS, LABELS = ("x", "inputs", "images"), ("y", "labels", "targets")
-"""Names of the arrays of a data file."""
 
 RANGED = 100
 """Inputs at most that ranges of activations are taken from; they are not measured on."""
 
 Run = Callable[[np.ndarray], np.ndarray]
 """One input, as stored, with its batch axis -> the first output."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Data:
-    """Inputs and what they are.
-
-    Parameters
-    ----------
-    inputs : ndarray
-        Samples along the first axis: real numbers, or as the network stores them.
-    labels : ndarray of int
-        The right class of each.
-    """
-
-    inputs: np.ndarray
-    labels: np.ndarray
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,35 +55,6 @@ class Accuracy:
         return self.right / self.samples
 
 
-def read_data(path: str | Path) -> Data:
-    """Read an .npz file of inputs and labels.
-
-    Raises
-    ------
-    UsageError
-        Naming the file and what is accepted.
-    """
-    try:
-        with np.load(path, allow_pickle=False) as file:
-            arrays = {name: file[name] for name in file.files}
-    except (OSError, ValueError, EOFError, KeyError, zipfile.BadZipFile, AttributeError) as error:
-        raise UsageError(f"{path}: cannot be read: {error}; accepted: an .npz file of inputs "
-                         "(x) and labels (y)") from error
-    x = next((arrays[name] for name in INPUTS if name in arrays), None)
-    y = next((arrays[name] for name in LABELS if name in arrays), None)
-    if x is None or y is None:
-        raise UsageError(f"{path}: holds {', '.join(arrays) or 'nothing'}; accepted: inputs as "
-                         f"{' or '.join(INPUTS)}, labels as {' or '.join(LABELS)}")
-    if y.ndim == 2 and y.shape[1] == 1:
-        y = y[:, 0]
-    if y.ndim != 1 or y.dtype.kind not in "iub" or x.ndim < 2 or len(x) != len(y) or not len(y):
-        raise UsageError(f"{path}: inputs of shape {list(x.shape)}, labels {y.dtype} of shape "
-                         f"{list(y.shape)}; accepted: as many whole-number labels as inputs")
-    if x.dtype.kind not in "iuf":
-        raise UsageError(f"{path}: inputs are {x.dtype}; accepted: numbers")
-    return Data(inputs=x, labels=y.astype(np.int64))
-
-
 def measure_accuracy(graph: Graph, data: Data, model_file: str | None = None) -> Accuracy:
     """Run a network on data and count right answers.
 
@@ -111,7 +63,7 @@ def measure_accuracy(graph: Graph, data: Data, model_file: str | None = None) ->
     graph : Graph
         The network; written as .tflite where no file is given.
     data : Data
-        From `read_data`.
+        From `labelled.read_data`.
     model_file : str, optional
         An .onnx or .tflite file, run as it is.
 

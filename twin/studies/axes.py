@@ -6,6 +6,7 @@ values depend on the others of a point (`each` clock of a board), so a space is 
 
 from __future__ import annotations
 
+import itertools
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -16,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from calibration.fitting.overlay import list_measured
 from hwmodels.board.facts import Board
 from hwmodels.errors import extra_missing
-from hwmodels.quantities import read_quantity
+from hwmodels.quantities import read_count, read_quantity
 from twin.errors import UsageError
 from twin.network.graph import Graph
 from twin.runtimes.choice import list_best, maker_of
@@ -40,6 +41,11 @@ NOT_OFFERED = ("unknown", "float-reference")
 
 METHODS = ("sobol", "lhs", "random")
 """Ways to sample: Sobol's sequence (scrambled), Latin hypercube, independent draws."""
+
+MOST_POINTS = 1_000_000
+"""Of a space, and values of an axis."""
+
+MOST_AXES = 100
 
 Value = str | float | int | Graph | Board
 Point = Mapping[str, Value]
@@ -93,8 +99,10 @@ class Axis:
         """Refuse an axis of nothing, and a value twice."""
         if not self.values and self.span is None:
             raise UsageError(f"{self.name}: has no values")
-        names = [label(value) for value in self.values]
-        twice = next((name for name in names if names.count(name) > 1), None)
+        if len(self.values) > MOST_POINTS:
+            raise UsageError(f"{self.name}: has {len(self.values):,} values; accepted: up to "
+                             f"{MOST_POINTS:,}")
+        twice = _find_twice(label(value) for value in self.values)
         if twice is not None:
             raise UsageError(f"{self.name} {twice!r}: is given twice")
 
@@ -138,10 +146,11 @@ class Space:
 
     def __post_init__(self) -> None:
         """Refuse an axis twice; put the named ones first, as others depend on them."""
-        names = [axis.name for axis in self.axes]
-        twice = next((name for name in names if names.count(name) > 1), None)
+        twice = _find_twice(axis.name for axis in self.axes)
         if twice is not None:
             raise UsageError(f"{twice}: is an axis twice; accepted: one list of all its values")
+        if len(self.axes) > MOST_AXES:
+            raise UsageError(f"{len(self.axes):,} axes; accepted: up to {MOST_AXES}")
         order = {name: place for place, name in enumerate(NAMED)}
         object.__setattr__(self, "axes", tuple(sorted(
             self.axes, key=lambda axis: order.get(axis.name, len(order)))))
@@ -149,7 +158,12 @@ class Space:
     def list_points(self) -> tuple[Point, ...]:
         """Return its points in order: the last axis moves fastest; a sample holds none twice."""
         if self.sample is None:
-            return tuple(self._walk({}, self.axes))
+            points = tuple(itertools.islice(self._walk({}, self.axes), MOST_POINTS + 1))
+            if len(points) > MOST_POINTS:
+                raise UsageError(f"more than {MOST_POINTS:,} combinations of "
+                                 + ", ".join(axis.name for axis in self.axes)
+                                 + "; accepted: fewer values, or a sample such as sobol:500")
+            return points
         found: dict[tuple[str, ...], Point] = {}
         for shares in draw_shares(self.sample, len(self.axes)):
             point: dict[str, Value] = {}
@@ -218,11 +232,12 @@ def read_axis(path: str, values: object) -> Axis:
 
 def read_sample(text: str, seed: int = 0) -> Sample:
     """Read METHOD:COUNT, such as "sobol:500"."""
-    method, _, count = text.partition(":")
-    if method not in METHODS or not count.isdecimal() or not 0 < int(count) <= 1_000_000:
-        raise UsageError(f"--sample {text!r}; accepted: {', '.join(METHODS)} with how many, such "
-                         "as sobol:500")
-    return Sample(method=method, count=int(count), seed=seed)
+    method, _, digits = text.partition(":")
+    count = read_count(digits, MOST_POINTS)
+    if method not in METHODS or not count:
+        raise UsageError(f"--sample {text!r}; accepted: {', '.join(METHODS)} with how many, up to "
+                         f"{MOST_POINTS:,}, such as sobol:500")
+    return Sample(method=method, count=count, seed=seed)
 
 
 def draw_shares(sample: Sample, axes: int) -> np.ndarray:
@@ -254,6 +269,16 @@ def label(value: Any) -> str:
     if isinstance(value, (Graph, Board)):
         return value.name
     return f"{value:.10g}" if isinstance(value, float) else str(value)
+
+
+def _find_twice(names: Iterable[str]) -> str | None:
+    """Return the first name that was there before; None where there is none."""
+    seen: set[str] = set()
+    for name in names:
+        if name in seen:
+            return name
+        seen.add(name)
+    return None
 
 
 def _expand(name: str, value: Value, point: Point) -> Iterable[Value]:
@@ -331,7 +356,9 @@ def _read_span(path: str, text: str) -> Span:
         raise UsageError(f"{path}={text}: is no range; accepted: LOW..HIGH with one unit, such as "
                          "80..280MHz, or LOW..HIGH:COUNT for a grid")
     low, high = float(found[1]), float(found[3])
-    count = None if found[5] is None else int(found[5])
-    if not low < high or count == 0 or not all(map(math.isfinite, (low, high))):
-        raise UsageError(f"{path}={text}: is no range; accepted: LOW below HIGH, COUNT from 1 on")
+    count = None if found[5] is None else read_count(found[5], MOST_POINTS) or 0
+    if not low < high or not all(map(math.isfinite, (low, high))) or (
+            count == 0):
+        raise UsageError(f"{path}={text}: is no range; accepted: LOW below HIGH, COUNT from 1 to "
+                         f"{MOST_POINTS:,}")
     return Span(low=low, high=high, unit=found[4], count=count)

@@ -7,14 +7,16 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from io import BytesIO
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from calibration.fitting.intervals import Interval
 from hwmodels.errors import extra_missing
-from hwmodels.files import DocumentError, parse_json
+from hwmodels.files import DocumentError, open_regular, parse_json, write_whole
 from twin.errors import UsageError
 from twin.studies.limits import Limits, probability_of_all
 
@@ -29,6 +31,18 @@ OBJECTIVE_OF = {"time": "time_us", "latency": "time_us", "energy": "energy_uj", 
 """Names of objectives as people give them."""
 
 SUFFIXES = (".parquet", ".csv")
+
+LARGEST_TABLE_BYTES = 1 << 28
+"""Of a file of rows."""
+
+MOST_TABLE_BYTES = 1 << 27
+"""Of what a Parquet file unpacks to, and of its words."""
+
+MOST_TABLE_VALUES = 4_000_000
+"""Beyond one a byte of the file."""
+
+MOST_TABLE_COLUMNS = 1000
+_LONGEST_HEAD_BYTES = 1 << 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -279,19 +293,16 @@ def write_table(table: Table, path: str | Path) -> Path:
     suffix = check_file(path)
     arrow = to_arrow(table)
     path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_name(f".{path.name}.part")
-    try:
-        if suffix == ".csv":
-            from pyarrow import csv
+    content = BytesIO()
+    if suffix == ".csv":
+        from pyarrow import csv
 
-            csv.write_csv(arrow, part)
-        else:
-            from pyarrow import parquet
+        csv.write_csv(arrow, content)
+    else:
+        from pyarrow import parquet
 
-            parquet.write_table(arrow, part)
-        part.replace(path)
-    finally:
-        part.unlink(missing_ok=True)
+        parquet.write_table(arrow, content)
+    write_whole(path, content.getvalue())
     return path
 
 
@@ -307,18 +318,8 @@ def read_table(path: str | Path) -> Table:
     suffix = check_file(path)
     arrow = _import_arrow()
     try:
-        if suffix == ".csv":
-            from pyarrow import csv
-
-            with path.open(encoding="utf-8") as file:
-                names = file.readline().strip().replace('"', "").split(",")
-            found = csv.read_csv(path, convert_options=csv.ConvertOptions(
-                column_types={name: _type_of(arrow, name) for name in names},
-                strings_can_be_null=False))
-        else:
-            from pyarrow import parquet
-
-            found = parquet.read_table(path)
+        with open_regular(path, LARGEST_TABLE_BYTES) as stream:
+            found = (_read_csv if suffix == ".csv" else _read_parquet)(stream)
         rows = tuple(map(read_row, found.to_pylist()))
         head = parse_json((found.schema.metadata or {}).get(b"twin", b"{}").decode())
         return Table(rows=rows, limits=Limits(**head.get("limits", {})),
@@ -327,6 +328,48 @@ def read_table(path: str | Path) -> Table:
     except (OSError, arrow.ArrowException, KeyError, ValueError, TypeError, AttributeError,
             DocumentError) as error:
         raise UsageError(f"{path}: is no table of a study: {error}") from error
+
+
+def _read_csv(stream: BinaryIO) -> pyarrow.Table:
+    from pyarrow import csv
+
+    arrow = _import_arrow()
+    names = stream.readline(_LONGEST_HEAD_BYTES).decode().strip().replace('"', "").split(",")
+    _check_size(stream, columns=len(names), rows=0)
+    stream.seek(0)
+    return csv.read_csv(stream, convert_options=csv.ConvertOptions(
+        column_types={name: _type_of(arrow, name) for name in names}, strings_can_be_null=False))
+
+
+def _read_parquet(stream: BinaryIO) -> pyarrow.Table:
+    """Return a table whose words, written out, are no bomb: a file holds each once."""
+    from pyarrow import compute, parquet
+
+    arrow = _import_arrow()
+    names = parquet.read_schema(stream).names
+    words = [name for name in names if _type_of(arrow, name) == arrow.string()]
+    file = parquet.ParquetFile(stream, read_dictionary=words)
+    groups = [file.metadata.row_group(number) for number in range(file.num_row_groups)]
+    _check_size(stream, columns=len(names), rows=sum(group.num_rows for group in groups))
+    packed = sum(group.total_byte_size for group in groups)
+    found = file.read() if packed <= MOST_TABLE_BYTES else None
+    letters = 0
+    for chunk in (chunk for name in words if found is not None
+                  for chunk in found[name].chunks if isinstance(chunk, arrow.DictionaryArray)):
+        lengths = compute.take(compute.binary_length(chunk.dictionary), chunk.indices)
+        letters += compute.sum(compute.cast(lengths, arrow.int64())).as_py() or 0
+    if found is None or letters > MOST_TABLE_BYTES:
+        raise ValueError(f"unpacks to {max(packed, letters):,} bytes; at most "
+                         f"{MOST_TABLE_BYTES:,} are read")
+    return found
+
+
+def _check_size(stream: BinaryIO, *, columns: int, rows: int) -> None:
+    """Refuse a table of too many columns, or of more values than its file is of bytes."""
+    most = MOST_TABLE_VALUES + os.fstat(stream.fileno()).st_size
+    if columns > MOST_TABLE_COLUMNS or columns * rows > most:
+        raise ValueError(f"{columns:,} columns and {rows:,} rows; at most "
+                         f"{MOST_TABLE_COLUMNS:,} columns and {most:,} values are read")
 
 
 def check_file(path: str | Path) -> str:

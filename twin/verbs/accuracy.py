@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from os import PathLike, fspath
 from pathlib import Path
 
-from twin.network.accuracy import Accuracy, change_network, measure_accuracy, read_data
+from twin.network.accuracy import Accuracy, change_network, measure_accuracy
+from twin.network.labelled import read_data
 from twin.network.readers import read_model
 
 

@@ -1,13 +1,19 @@
 """Accuracy is counted on given data by an interpreter, and is unknown otherwise."""
 
+import io
+import os
+import pickle
+import zipfile
+
 import numpy as np
 import pytest
 
 import twin
 from twin.errors import UsageError
 from twin.network import zoo
-from twin.network.accuracy import change_network, read_data, wilson_interval
+from twin.network.accuracy import change_network, wilson_interval
 from twin.network.arithmetic import run_network
+from twin.network.labelled import read_data
 from twin.network.rewrites.patches import live_bytes
 from twin.network.rewrites.rewrite import rewrite_network
 from twin.network.writers import write_model
@@ -80,6 +86,49 @@ def test_data_that_do_not_fit_are_refused(tmp_path, arrays, said) -> None:
         read_data(tmp_path / "no.npz")
 
 
+def _write_archive(path, x, method=zipfile.ZIP_DEFLATED) -> None:
+    """An .npz of which x is these bytes."""
+    labels = io.BytesIO()
+    np.save(labels, np.zeros(4, int))
+    with zipfile.ZipFile(path, "w", method) as file:
+        file.writestr("x.npy", x)
+        file.writestr("y.npy", labels.getvalue())
+
+
+def _head(shape, dtype="<f4") -> bytes:
+    head = io.BytesIO()
+    np.lib.format.write_array_header_1_0(head, {"descr": dtype, "fortran_order": False,
+                                                "shape": shape})
+    return head.getvalue()
+
+
+@pytest.mark.parametrize("x, method, said", [
+    (_head((4, 10**9, 10**3)), zipfile.ZIP_DEFLATED, "says that it holds"),
+    (_head((4, 1 << 26)) + bytes(1 << 30), zipfile.ZIP_DEFLATED, "unpacks to"),
+    (_head((4, 2)) + bytes(32), zipfile.ZIP_LZMA, "packed by method"),
+    (_head((4,), "|O") + pickle.dumps([None] * 4), zipfile.ZIP_DEFLATED, "objects"),
+    (b"\x93NUMPY\x01\x00" + b"\x28\x23" + b"(" * 9000, zipfile.ZIP_DEFLATED, "cannot be read"),
+    (b"hello", zipfile.ZIP_DEFLATED, "as NumPy writes")], ids=[
+    "claims", "bomb", "method", "objects", "header", "words"])
+def test_data_that_ask_for_more_than_they_are_are_refused(tmp_path, x, method, said) -> None:
+    _write_archive(tmp_path / "d.npz", x, method)
+    with pytest.raises(UsageError, match=said):
+        read_data(tmp_path / "d.npz")
+
+
+def test_data_come_from_a_regular_file_that_is_whole(tmp_path) -> None:
+    _write_archive(tmp_path / "d.npz", _head((4, 200)) + bytes(range(200)) * 16)
+    assert read_data(tmp_path / "d.npz").inputs.shape == (4, 200)
+    whole = bytearray((tmp_path / "d.npz").read_bytes())
+    whole[60:80] = b"\xa5" * 20
+    (tmp_path / "d.npz").write_bytes(whole)
+    np.save(tmp_path / "single.npy", np.zeros(3))
+    os.mkfifo(tmp_path / "pipe")
+    for name in ("d.npz", "single.npy", "pipe"):
+        with pytest.raises(UsageError, match="cannot be read"):
+            read_data(tmp_path / name)
+
+
 def test_intervals_are_wilsons() -> None:
     # 8 of 10 at 90 %: (0.8 + z2/20 +- z sqrt(0.16/10 + z2/400)) / (1 + z2/10), z = 1.6449.
     low, high = wilson_interval(8, 10)
@@ -103,7 +152,7 @@ def test_patches_answer_bit_for_bit_with_less_memory(model, value) -> None:
 
 def test_ranges_need_data_of_their_own() -> None:
     from twin.errors import NotApplicableError
-    from twin.network.accuracy import Data
+    from twin.network.labelled import Data
 
     floats = rewrite_network(zoo.build("kws"), {"network.precision": "float32"})
     one = Data(inputs=np.zeros((1, 49, 10, 1), np.float32), labels=np.zeros(1, np.int64))

@@ -189,3 +189,11 @@ def test_what_does_not_apply_says_why(model, path, value, said) -> None:
 def test_values_that_cannot_be_name_what_is_accepted(path, value) -> None:
     with pytest.raises(UsageError, match=path):
         rewrite_network(zoo.build("kws"), {path: value})
+
+
+@pytest.mark.parametrize("path, value", [
+    ("network.batch", "9" * 5000), ("network.batch", "\u00b2"), ("network.patches", "9" * 5000),
+    ("network.patches", "3x3:" + "9" * 5000), ("network.resolution", "9" * 5000)])
+def test_numbers_of_thousands_of_digits_are_refused(path, value) -> None:
+    with pytest.raises(UsageError, match="accepted"):
+        rewrite_network(zoo.build("kws"), {path: value})

@@ -91,3 +91,24 @@ def test_runtimes_of_a_board_are_those_it_may_have() -> None:
     assert not any(name.startswith(("x-cube-ai", "st-edge-ai", "neural")) for name in pico)
     assert any(name.startswith("tflm-cmsis-nn") for name in pico)
     assert any(name.startswith("neural-art") for name in n6)
+
+
+@pytest.mark.parametrize("values", ["1..2:1000000000000", "1..2:" + "9" * 5000, "1..2:1000001"])
+def test_ranges_of_too_many_values_are_refused(values) -> None:
+    with pytest.raises(UsageError, match="COUNT from 1 to 1,000,000"):
+        read_axis("x", values)
+
+
+def test_spaces_of_too_many_points_or_axes_are_refused() -> None:
+    space = Space(axes=tuple(read_axis(name, "1..2:1000") for name in "abcdefghij"))
+    with pytest.raises(UsageError, match="more than 1,000,000 combinations"):
+        space.list_points()
+    with pytest.raises(UsageError, match="accepted: up to 100"):
+        Space(axes=tuple(read_axis(f"a{number}", "1") for number in range(2000)))
+    for digits in ("1e12", "9" * 5000, "\u00b2", "0", ""):
+        with pytest.raises(UsageError, match="up to 1,000,000"):
+            read_sample(f"sobol:{digits}")
+
+
+def test_a_hundred_thousand_values_are_an_axis() -> None:
+    assert len(read_axis("x", ",".join(map(str, range(100_000)))).values) == 100_000

@@ -278,3 +278,17 @@ def test_the_timeline_is_a_picture(tmp_path) -> None:
     outcome = twin.run_scenario("visual_wake_words", {"duration": "6s"})
     written = save_figure(draw_scenario(outcome), tmp_path / "states.svg")
     assert b"temperature, degC" in written.read_bytes() or written.stat().st_size > 10_000
+
+
+@pytest.mark.parametrize("changes", [
+    {"duration_us": 4e11},
+    {"loads": (Load(master="d", memory="m", bytes_per_second=1, period_us=1e-3, busy_us=5e-4),)},
+    {"governor": "ondemand", "thermal": Thermal(
+        ambient_c=25, resistance_c_per_w=1e3, capacity_j_per_c=1e-15, limit_c=26,
+        resume_c=25.9999999)}], ids=["long", "loads", "heat"])
+def test_a_run_of_too_many_events_is_refused(changes, monkeypatch) -> None:
+    monkeypatch.setattr("twin.studies.scenario.simulation.MOST_EVENTS", 20_000)
+    slowed = [replace(speed, slowdowns=(1.1,) * len(changes.get("loads", ())))
+              for speed in (SLOW, FAST)]
+    with pytest.raises(ScenarioError, match="more than 20,000 events"):
+        simulate(scenario(**changes), machine(*slowed))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import textwrap
 from pathlib import Path
 
@@ -105,3 +106,31 @@ def test_the_lines_of_the_page_run(capsys) -> None:
     # Half the width and the whole are two networks, each with a front of its own.
     widths = {dict(row.inputs)["network.width"] for row in names["table"].rows if row.front}
     assert widths == {"0.5", "1"} and not names["table"].failed
+
+
+def test_tables_that_are_bombs_are_refused(table, tmp_path) -> None:
+    arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    columns = table.to_arrow().schema.names
+    one = {name: [None] * 1000 for name in columns if name != "model"}
+    words = {"model": arrow.array(["x" * 1_000_000] * 1000, arrow.string()).dictionary_encode()}
+    bombs = {"words": arrow.table({**one, **words}),
+             "rows": arrow.table({f"c{name}": arrow.nulls(1_000_000, arrow.int8())
+                                  for name in range(30)}),
+             "columns": arrow.table({f"c{name}": [1] for name in range(2000)})}
+    for name, bomb in bombs.items():
+        parquet.write_table(bomb, path := tmp_path / f"{name}.parquet")
+        with pytest.raises(UsageError, match="at most"):
+            read_table(path)
+    os.mkfifo(tmp_path / "pipe.csv")
+    with pytest.raises(UsageError, match="regular file"):
+        read_table(tmp_path / "pipe.csv")
+    (tmp_path / "wide.csv").write_text("," * 5000)
+    with pytest.raises(UsageError, match="at most"):
+        read_table(tmp_path / "wide.csv")
+
+
+def test_a_table_follows_no_planted_link(table, tmp_path) -> None:
+    (tmp_path / "victim").write_text("kept")
+    (tmp_path / ".t.csv.part").symlink_to(tmp_path / "victim")
+    table.write(tmp_path / "t.csv")
+    assert (tmp_path / "victim").read_text() == "kept" and not (tmp_path / "t.csv").is_symlink()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from hwmodels.quantities import read_count
 from twin.errors import NotApplicableError, UsageError
 from twin.network.graph import Graph
 from twin.network.rewrites.rewrite import Rewrite
@@ -36,9 +37,10 @@ def change_batch(graph: Graph, batch: int) -> Graph:
 
 
 def _read(graph: Graph, text: str) -> Graph:
-    if not text.isdecimal() or not 1 <= int(text) <= MOST:
+    count = read_count(text, MOST)
+    if not count:
         raise UsageError(f"network.batch: {text!r}; accepted: 1 to {MOST}")
-    return graph if int(text) == 1 else change_batch(graph, int(text))
+    return graph if count == 1 else change_batch(graph, count)
 
 
 REWRITE = Rewrite(

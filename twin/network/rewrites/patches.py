@@ -22,7 +22,7 @@ MOST = 16
 _WINDOWED = ("conv_2d", "depthwise_conv_2d")
 _POOLS = ("max_pool_2d", "average_pool_2d")
 _POINTWISE = ("relu", "relu6", "leaky_relu", "hard_swish")
-_FORM = re.compile(r"(\d+)(?:x(\d+))?(?::(\d+))?")
+_FORM = re.compile(r"(\d{1,9})(?:x(\d{1,9}))?(?::(\d{1,9}))?")
 
 Span = tuple[int, int]
 """First and one past the last row or column."""

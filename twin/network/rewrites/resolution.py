@@ -12,7 +12,7 @@ from twin.network.rewrites.shapes import infer_shapes
 MOST = 4096
 """Pixels of a side at most."""
 
-_SIZE = re.compile(r"(\d+)(?:x(\d+))?")
+_SIZE = re.compile(r"(\d{1,9})(?:x(\d{1,9}))?")
 
 
 def change_resolution(graph: Graph, height: int, width: int) -> Graph:

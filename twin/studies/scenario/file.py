@@ -43,7 +43,7 @@ Time = Annotated[float, _quantity("ns", 1e-3), Field(ge=0, le=1e14)]
 Period = Annotated[float, _quantity("ns", 1e-3), Field(gt=0, le=1e14)]
 Frequency = Annotated[float, _quantity("hz"), Field(gt=0)]
 Current = Annotated[float, _quantity("ma"), Field(ge=0, le=1e6)]
-Positive = Annotated[float, Field(gt=0, le=1e9)]
+Positive = Annotated[float, Field(ge=1e-9, le=1e9)]
 Power = Annotated[float, Field(ge=0, le=1e6)]
 Share = Annotated[float, Field(gt=0, le=1)]
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from hwmodels.errors import extra_missing
+from twin.errors import ScenarioError
 from twin.studies.scenario.heat import reach_us, warm_c
 from twin.studies.scenario.machine import Machine, Speed
 from twin.studies.scenario.scenario import Load, Scenario
@@ -22,6 +23,9 @@ BUSY, QUIET = 0.8, 0.3
 
 SHOWN = 20_000
 """Spans that are kept for pictures."""
+
+MOST_EVENTS = 1_000_000
+"""Of a run; a hop has some twenty."""
 
 Process = Generator[Any, Any, None]
 
@@ -141,6 +145,15 @@ class _Device:
             self.env.process(self.disturb(number, load))
         if self.scenario.thermal is not None:
             self.env.process(self.heat())
+        for _ in range(MOST_EVENTS):
+            if self.env.peek() >= self.scenario.duration_us:
+                break
+            self.env.step()
+        else:
+            raise ScenarioError(
+                f"{self.scenario.name}:duration: more than {MOST_EVENTS:,} events by "
+                f"{self.env.now / 1e6:.3g} s; accepted: a shorter time, longer periods of loads, "
+                "or limit_c and resume_c further apart")
         self.env.run(until=self.scenario.duration_us)
         self._account()
         self.result.energy_uj["sensor"] = (
