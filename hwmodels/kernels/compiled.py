@@ -25,6 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 SEAL_BYTES = SECRET_BYTES = 32
+LARGEST_ENTRY_BYTES = 64 << 20
 
 Words: TypeAlias = Annotated[NDArray[np.int64], "i1"]
 """Array of a kernel, one dimension; how `translation` calls it stands beside each."""
@@ -99,7 +100,7 @@ class Store:
                 with self.hold():
                     if not path.exists():  # nor did another process make it
                         write_private(path, secrets.token_bytes(SECRET_BYTES))
-            found = path.read_bytes() if _is_own(os.lstat(path)) else b""
+            found = read_private(path) if _is_own(os.lstat(path)) else b""
             if len(found) != SECRET_BYTES:  # damaged; what it guarded is of no more use
                 path.unlink()
                 return None
@@ -110,7 +111,7 @@ class Store:
     def load(self, name: str) -> bytes | None:
         """Return an entry; None where there is none that this user kept as it is."""
         try:
-            content = (self.folder / name).read_bytes() if self.key else b""
+            content = read_private(self.folder / name) if self.key else b""
         except OSError:
             return None
         seal, entry = content[:SEAL_BYTES], content[SEAL_BYTES:]
@@ -153,6 +154,13 @@ class Store:
         hashed = hashlib.blake2b(name.encode(), key=self.key or b"", digest_size=SEAL_BYTES)
         hashed.update(entry)
         return hashed.digest()
+
+
+def read_private(path: Path) -> bytes:
+    """Read a regular file of the store; OSError where it is none, or too large to be an entry."""
+    from hwmodels.files import read_regular
+
+    return read_regular(path, LARGEST_ENTRY_BYTES)
 
 
 def write_private(path: Path, content: bytes) -> None:

@@ -176,3 +176,22 @@ def test_a_change_of_any_source_is_one_of_all(tmp_path):
         found.add(fingerprint_sources(tmp_path))
     fingerprint_sources.cache_clear()
     assert len(found) == 2
+
+
+def test_a_pipe_a_device_or_a_huge_file_in_place_of_an_entry_is_none(tmp_path) -> None:
+    from hwmodels.kernels.compiled import LARGEST_ENTRY_BYTES, Store
+
+    store = Store(tmp_path / "kept")
+    store.save("loop.sources.rest", b"code")
+    assert store.load("loop.sources.rest") == b"code"
+    path = store.folder / "loop.sources.rest"
+    path.unlink()
+    os.mkfifo(path)
+    assert store.load("loop.sources.rest") is None
+    path.unlink()
+    path.symlink_to("/dev/zero")
+    assert store.load("loop.sources.rest") is None
+    path.unlink()
+    with path.open("wb") as stream:
+        stream.truncate(LARGEST_ENTRY_BYTES + 1)
+    assert store.load("loop.sources.rest") is None
