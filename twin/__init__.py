@@ -41,6 +41,7 @@ if TYPE_CHECKING:
         flash_firmware,
         run_firmware,
     )
+    from twin.verbs.guidelines import guidelines
     from twin.verbs.importing import import_log
     from twin.verbs.measure import measure
     from twin.verbs.measuring import MeasureOptions, PowerRuns, Watcher
@@ -92,6 +93,7 @@ _HOMES = {
     "twin.verbs.explain": ("explain", "list_paths", "list_terms"),
     "twin.verbs.firmware": ("build_firmware", "compare_firmware", "flash_firmware",
                             "run_firmware"),
+    "twin.verbs.guidelines": ("guidelines",),
     "twin.verbs.importing": ("import_log",),
     "twin.verbs.measure": ("measure",),
     "twin.verbs.measuring": ("MeasureOptions", "PowerRuns", "Watcher"),
@@ -122,8 +124,8 @@ __all__ = [
     "Wanted", "Watcher", "accuracy", "advise", "attribute", "build_firmware", "cache",
     "calibrate", "calibrate_published", "check", "compare", "compare_firmware",
     "compare_published", "deploy", "deploy_elf", "diagnose", "diff", "diff_series", "diff_studies",
-    "energy",
-    "explain", "export_model", "flash_firmware", "import_log", "list_boards", "list_models",
+    "energy", "explain", "export_model", "flash_firmware", "guidelines", "import_log",
+    "list_boards", "list_models",
     "list_paths", "list_runtimes", "list_scenarios", "list_studies", "list_terms",
     "list_transformations", "list_virtual_boards", "measure", "measure_plan", "new_board",
     "open_study", "plan", "port", "predict", "predict_compiled", "predict_many", "read_model",

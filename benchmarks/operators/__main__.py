@@ -57,7 +57,7 @@ def execute(row: Counted) -> tuple[int, int, int]:
             for one in parse_code(block.code):
                 if one.kind in moved:
                     moved[one.kind] += one.transfers * block.trips
-    instructions = sum(run.instructions for run in runs)
+    instructions = sum(run.traffic.instructions for run in runs)
     if row.core in VECTORS:
         return instructions, amounts.load_bytes, amounts.store_bytes
     return instructions, moved["load"], moved["store"]

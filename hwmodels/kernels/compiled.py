@@ -16,6 +16,7 @@ import inspect
 import logging
 import os
 import secrets
+import stat
 from collections.abc import Callable, Iterator
 from importlib import import_module
 from pathlib import Path
@@ -167,6 +168,9 @@ def write_private(path: Path, content: bytes) -> None:
     """Write a file that its user alone reads, whole or not at all."""
     from hwmodels.files import write_whole
 
+    with contextlib.suppress(OSError):
+        if not stat.S_ISREG(path.lstat().st_mode):
+            path.unlink()  # A pipe would be waited for, a link followed.
     write_whole(path, content, mode=0o600)
 
 

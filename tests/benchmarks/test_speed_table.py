@@ -48,4 +48,4 @@ def test_rows_come_from_the_modules_named_so(capsys):
     assert {"bus", "cache", "command", "npu"} <= set(table.list_modules())
     with pytest.raises(SystemExit):
         table.main(["nothing"])
-    assert "accepted: bus, cache, command" in capsys.readouterr().err
+    assert "accepted: batch, bus, cache, command, npu" in capsys.readouterr().err

@@ -188,9 +188,13 @@ def test_a_pipe_a_device_or_a_huge_file_in_place_of_an_entry_is_none(tmp_path) -
     path.unlink()
     os.mkfifo(path)
     assert store.load("loop.sources.rest") is None
+    store.save("loop.sources.rest", b"code")  # In its place, without waiting for a reader.
+    assert store.load("loop.sources.rest") == b"code"
     path.unlink()
     path.symlink_to("/dev/zero")
     assert store.load("loop.sources.rest") is None
+    store.save("loop.sources.rest", b"code")
+    assert store.load("loop.sources.rest") == b"code" and not path.is_symlink()
     path.unlink()
     with path.open("wb") as stream:
         stream.truncate(LARGEST_ENTRY_BYTES + 1)

@@ -3,7 +3,7 @@
 import ast
 import random
 
-import made_loops
+import made_kernels
 import numpy as np
 import pytest
 
@@ -11,7 +11,7 @@ from hwmodels.kernels import compiled, translation
 from hwmodels.kernels.compiled import PARTS, kept_loops
 from hwmodels.kernels.expressions import UntranslatableError
 
-LOOPS = [one for one in vars(made_loops).values() if isinstance(one, compiled.Kernel)]
+LOOPS = [one for one in vars(made_kernels).values() if isinstance(one, compiled.Kernel)]
 pytestmark = pytest.mark.skipif(compiled.INTERPRETED, reason="nothing is compiled")
 
 

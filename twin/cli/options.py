@@ -170,7 +170,7 @@ def parse_limit(name: str, text: str | None) -> float | None:
     text : str or None
         "200" or "0.2s" of --max-ms.
     """
-    from twin.studies.limits import read_limit
+    from twin.verbs.check import read_limit
 
     return None if text is None else read_limit(name, text)
 

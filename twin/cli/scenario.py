@@ -31,7 +31,7 @@ def list_all(as_json: AsJson = False) -> None:
     if as_json:
         import json
 
-        from twin.studies.scenario.outcome import list_document
+        from twin.verbs.scenario import list_document
 
         sys.stdout.write(json.dumps(list_document(twin.list_scenarios()), indent=2) + "\n")
         return

@@ -270,7 +270,8 @@ def network_cycles(rows: Sequence[Observation]) -> list[float]:
     whole = [row.cycles for row in rows if row.whole]
     sums: dict[tuple[str, str], float] = {}
     for row in rows:
-        sums[row.source, row.network] = sums.get((row.source, row.network), 0.0) + row.cycles
+        of = row.source, row.network.partition(" ")[0]  # A layer's says which layer, too.
+        sums[of] = sums.get(of, 0.0) + row.cycles
     return whole or list(sums.values())
 
 

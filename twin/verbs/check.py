@@ -14,6 +14,7 @@ from twin.learning.calibration import AUTO
 from twin.prediction.limits import Requirement
 from twin.prediction.prediction import Prediction
 from twin.studies.limits import idle_energy_uj, read_limits
+from twin.studies.limits import read_limit as read_limit
 from twin.studies.prices import price_of
 
 

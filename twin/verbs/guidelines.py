@@ -9,6 +9,7 @@ from pathlib import Path
 from statistics import median
 
 from hwmodels.board.file import load_board
+from hwmodels.files import write_whole
 from twin.deployment.deployment import deploy
 from twin.learning.calibrated import predict_calibrated
 from twin.reports.guide import write_guide
@@ -71,5 +72,5 @@ def list_causes(sessions: Iterable[Session]) -> Causes:
 def write_guidelines(folders: Iterable[str | PathLike[str]], path: str | PathLike[str]) -> Path:
     """Write guidelines to a file."""
     target = Path(path)
-    target.write_text(guidelines(folders), encoding="utf-8")
+    write_whole(target, guidelines(folders).encode())
     return target

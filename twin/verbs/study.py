@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hwmodels.errors import TwinError
+from hwmodels.files import write_whole
 from twin.studies.results import Table, read_objectives
 from twin.studies.study import file, run, session
 from twin.studies.study.findings import diff_tables, tell
@@ -64,8 +65,8 @@ def write_reports(done: Session) -> tuple[Path, ...]:
     title = f"# {study.name}\n\n{study.question}\n\n"
     notes = "".join(f"\n{note}\n" for note in study.notes)
     path = done.folder / "finding.md"
-    path.write_text(title + "".join(f"- {line}\n" for line in tell(study, table)) + notes,
-                    encoding="utf-8")
+    text = title + "".join(f"- {line}\n" for line in tell(study, table)) + notes
+    write_whole(path, text.encode())
     written = [path]
     with contextlib.suppress(TwinError):
         from twin.reports.figures.canvas import save_figure

@@ -22,7 +22,10 @@ NAMES = {
     "boards new": ["new_board"], "models": ["list_models"], "models export": ["export_model"],
     "firmware build": ["build_firmware"], "firmware flash": ["flash_firmware"],
     "firmware run": ["run_firmware"], "firmware compare": ["compare_firmware"],
-    "scenario list": ["list_scenarios"], "scenario run": ["run_scenario"]}
+    "scenario list": ["list_scenarios"], "scenario run": ["run_scenario"],
+    "study list": ["list_studies"], "study run": ["run_study"], "study show": ["open_study"],
+    "study pareto": ["study_front"], "study diff": ["diff_studies"],
+    "study sensitivity": ["study_sensitivity"]}
 """Functions of a command where they are not called as it is."""
 MAY_IMPORT = ("twin", "twin.cli", "twin.verbs", "twin.reports", "twin.errors",
               "hwmodels.quantities", "hwmodels.errors")

@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from hwmodels.errors import extra_missing
-from hwmodels.files import DocumentError, parse_json
+from hwmodels.files import DocumentError, parse_json, read_regular_text
 from twin.errors import StudyError, UsageError
 from twin.studies.results import Row, Table, read_row, read_table, to_arrow
 from twin.studies.study.file import find_study, load_study
@@ -208,7 +208,7 @@ def _list_versions() -> dict[str, str]:
 def _read_head(folder: Path) -> Mapping[str, Any]:
     path = folder / "session.json"
     try:
-        head = parse_json(path.read_text(encoding="utf-8"))
+        head = parse_json(read_regular_text(path))
     except (DocumentError, OSError, UnicodeDecodeError) as error:
         raise StudyError(f"{path}: cannot be read: {error}") from error
     if not isinstance(head, dict) or head.get("schema") != 1 or not isinstance(
