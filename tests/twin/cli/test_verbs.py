@@ -53,7 +53,7 @@ def test_the_lines_of_the_page_run(where, monkeypatch, capsys) -> None:
     stated = twin.predict(names["deployment"], calibration="none")
     measured_us = SLOWER * stated.time_us
     own, shipped = names["own"], names["prediction"]
-    assert abs(own.time_us / measured_us - 1) < 0.02 < abs(shipped.time_us / measured_us - 1)
+    assert abs(own.time_us / measured_us - 1) < 0.025 < abs(shipped.time_us / measured_us - 1)
     ported = names["ported"].prediction
     assert ported.certainty.time_us.holds(ported.time_us)
     total = twin.attribute(own, "out/m").difference.main.total
