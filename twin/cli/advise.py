@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Annotated
 
 import typer
@@ -28,7 +27,7 @@ from twin.cli.options import (
     deploy,
     parse_settings,
 )
-from twin.cli.output import open_console, show, warn
+from twin.cli.output import open_console, show, show_json, warn
 from twin.cli.progress import Rate
 
 Effort = Annotated[str, typer.Option(
@@ -60,9 +59,7 @@ def advise(model: Model, board: BoardName, max_ms: MaxMs = None, max_uj: MaxUj =
             efforts=efforts, thorough=thorough, temperature="cold" if cold else "warm",
             calibration=calibration, on_progress=rate.tell)
     if as_json:
-        from twin.reports.documents import write_json
-
-        sys.stdout.write(write_json(advice))
+        show_json(advice)
     else:
         from twin.reports.tables.advice import advice_report
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Annotated
 
 import typer
@@ -22,7 +21,7 @@ from twin.cli.options import (
     check_picture,
     parse_clock,
 )
-from twin.cli.output import note_written, open_console, show, warn
+from twin.cli.output import note_written, open_console, show, show_json, warn
 
 Predicted = Annotated[str, typer.Argument(
     metavar="PRED", help="A prediction as `twin predict --json` wrote it, or a model: then it is "
@@ -56,9 +55,7 @@ def attribute(predicted: Predicted, measured: Measured, board: MeasuredBoard = N
         weights=weights, arena=arena, calibration=calibration, healthy=healthy, verdicts=verdicts,
         shapley=shapley, anyway=anyway)
     if as_json:
-        from twin.reports.documents import write_json
-
-        sys.stdout.write(write_json(view))
+        show_json(view)
     else:
         from twin.reports.tables.difference import attribute_report
 

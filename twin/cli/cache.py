@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -25,7 +24,7 @@ from twin.cli.options import (
     deploy,
     parse_settings,
 )
-from twin.cli.output import note_written, open_console, show, warn
+from twin.cli.output import note_written, open_console, show, show_json, warn
 from twin.errors import UsageError
 
 Sweep = Annotated[str | None, typer.Option(
@@ -63,9 +62,7 @@ def cache(model: Model, board: BoardName, runtime: RuntimeName = None, clock: Cl
                         calibration=calibration)
     check_layer(report.locality, layer)
     if as_json:
-        from twin.reports.documents import write_json
-
-        sys.stdout.write(write_json(report))
+        show_json(report)
     else:
         from twin.reports.tables.locality import locality_report
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -32,7 +31,7 @@ from twin.cli.options import (
     parse_quantity,
     parse_settings,
 )
-from twin.cli.output import open_console, show, warn
+from twin.cli.output import open_console, show, show_json, warn
 from twin.cli.studying import show_several
 from twin.errors import DoesNotFitError
 
@@ -89,9 +88,7 @@ def check(models: Models, boards: BoardNames, max_ms: MaxMs = None, max_uj: MaxU
         max_flash_bytes=max_flash_bytes, max_usd=max_usd, calibration=calibration, sure=sure,
         temperature="cold" if cold else "warm")
     if as_json:
-        from twin.reports.documents import write_json
-
-        sys.stdout.write(write_json(found))
+        show_json(found)
     else:
         show(console, requirement_table(found.requirements))
         if found.prediction.voltage:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Annotated
 
 import typer
@@ -21,7 +20,7 @@ from twin.cli.options import (
     check_picture,
     parse_clock,
 )
-from twin.cli.output import note_written, open_console, show, warn
+from twin.cli.output import note_written, open_console, show, show_json, warn
 from twin.errors import UsageError
 
 Published = Annotated[bool, typer.Option(
@@ -61,9 +60,7 @@ def compare(models: Models, boards: BoardNames, published: Published = False,
                         calibration=calibration, anyway=anyway)
     warn(view.remarks)
     if as_json:
-        from twin.reports.documents import write_json
-
-        sys.stdout.write(write_json(view))
+        show_json(view)
     else:
         from twin.reports.tables.difference import compare_report
 
@@ -83,9 +80,7 @@ def compare_published(model: str, board: str, plot: str | None, calibration: str
     """Show predictions beside the open published rows of a network on a board."""
     view = twin.compare_published(model, board, calibration=calibration)
     if as_json:
-        from twin.reports.documents import write_json
-
-        sys.stdout.write(write_json(view))
+        show_json(view)
     else:
         from twin.reports.tables.published import published_report
 
@@ -117,9 +112,7 @@ def compare_several(models: list[str], boards: list[str], calibration: str, *,
     views = [twin.compare_published(model, board, calibration=calibration)
              for model in dict.fromkeys(models) for board in dict.fromkeys(boards)]
     if as_json:
-        from twin.reports.documents import write_json
-
-        sys.stdout.write(write_json(views))
+        show_json(views)
         return
     from twin.reports.tables.published import several_report
 

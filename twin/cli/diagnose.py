@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Annotated
 
 import typer
@@ -19,7 +18,7 @@ from twin.cli.options import (
     WeightsRole,
     parse_clock,
 )
-from twin.cli.output import open_console, show, warn
+from twin.cli.output import open_console, show, show_json, warn
 
 ModelFile = Annotated[str | None, typer.Option(
     "--model", metavar="MODEL", help="By default the zoo's network of the measurement's name.")]
@@ -34,9 +33,7 @@ def diagnose(measured: Measured, model: ModelFile = None, board: MeasuredBoard =
         measured, model=model, board=board, runtime=runtime, clock_hz=parse_clock(clock),
         weights=weights, arena=arena, healthy=healthy, calibration=calibration)
     if as_json:
-        from twin.reports.documents import write_json
-
-        sys.stdout.write(write_json(found))
+        show_json(found)
     else:
         from twin.reports.tables.diagnosis import diagnosis_report
 

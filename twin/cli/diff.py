@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import re
-import sys
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 import twin
 from twin.cli.options import Anyway, AsJson, check_outputs
-from twin.cli.output import note_written, open_console, show, warn
+from twin.cli.output import note_written, open_console, show, show_json, warn
 from twin.errors import UsageError
 
 if TYPE_CHECKING:
@@ -53,9 +52,7 @@ def diff(before: Before, after: After, later: Later = None, max_increase: Increa
 
     difference = twin.diff(before, after, anyway=anyway)
     if as_json:
-        from twin.reports.documents import write_json
-
-        sys.stdout.write(write_json(difference, limit=limit, with_parts=layers))
+        show_json(difference, limit=limit, with_parts=layers)
     else:
         from twin.reports.tables.difference import difference_report
 
@@ -82,9 +79,7 @@ def follow(places: list[str], as_json: bool) -> None:
     """Say whether the level of measurements in time order moved; exit 1 when it did."""
     found = twin.diff_series(places)
     if as_json:
-        from twin.reports.documents import write_json
-
-        sys.stdout.write(write_json(found))
+        show_json(found)
     else:
         from twin.reports.tables.series import series_report
 

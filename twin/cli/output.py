@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from hwmodels.errors import escape
 
@@ -45,6 +45,13 @@ def show(console: Console, part: RenderableType) -> None:
     with console.capture() as captured:
         console.print(part)
     sys.stdout.write("".join(f"{line.rstrip()}\n" for line in captured.get().splitlines()))
+
+
+def show_json(result: Any, **more: Any) -> None:
+    """Print the document of what a verb found, as `twin.to_document` makes it."""
+    from twin.reports.documents import write_json
+
+    sys.stdout.write(write_json(result, **more))
 
 
 def warn(warnings: Iterable[str]) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from functools import partial
 from typing import Annotated
 
@@ -21,7 +20,7 @@ from twin.cli.options import (
     check_outputs,
     deploy,
 )
-from twin.cli.output import note_written, open_console, show, warn
+from twin.cli.output import note_written, open_console, show, show_json, warn
 
 BoardOrFile = Annotated[str, typer.Option(
     "--board", "-b", "--to", metavar="BOARD|FILE", help="The board, or a file of `twin boards "
@@ -51,9 +50,7 @@ def plan(model: Model, board: BoardOrFile, runtime: RuntimeName = None, clock: C
         deployment = placed(runtime=library)
     ranking = twin.plan(deployment, calibration=calibration)
     if as_json:
-        from twin.reports.documents import write_json
-
-        sys.stdout.write(write_json(ranking))
+        show_json(ranking)
     else:
         show(open_console(), ranking_report(ranking))
     warn(f"extrapolating: {reason}" for reason in ranking.certainty.extrapolating)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Annotated
 
 import typer
 
 import twin
 from twin.cli.options import ArenaRole, AsJson, ClockText, Model, RuntimeName, WeightsRole, deploy
-from twin.cli.output import note_written, open_console, show, warn
+from twin.cli.output import note_written, open_console, show, show_json, warn
 from twin.cli.plan import PlanOutput
 from twin.errors import UsageError
 
@@ -37,9 +36,7 @@ def port(model: Model, source: From, to: To, runtime: RuntimeName = None, clock:
     names = [] if networks is None else [name.strip() for name in networks.split(",")]
     ported = twin.port(deployment, source, networks=names, cache=cache)
     if as_json:
-        from twin.reports.documents import write_json
-
-        sys.stdout.write(write_json(ported))
+        show_json(ported)
     else:
         show(open_console(), ported_report(ported))
     warn(ported.prediction.warnings)

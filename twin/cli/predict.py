@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated
 
@@ -35,7 +34,7 @@ from twin.cli.options import (
     deploy,
     parse_settings,
 )
-from twin.cli.output import note_written, open_console, show, warn
+from twin.cli.output import note_written, open_console, show, show_json, warn
 from twin.errors import UsageError
 from twin.verbs.predict import describe_narrower
 
@@ -135,9 +134,7 @@ def predict(boards: BoardNames, models: ModelsOrNone = None, runtime: RuntimeNam
     else:
         prediction = twin.predict(deployment, temperature=temperature, calibration=calibration)
     if as_json:
-        from twin.reports.documents import write_json
-
-        sys.stdout.write(write_json(prediction, per_operand=per_operand))
+        show_json(prediction, per_operand=per_operand)
     else:
         show_report(prediction, per_operand, epochs)
     if trace is not None:
@@ -161,9 +158,7 @@ def predict_program(program: Program, *, cold: bool, as_json: bool, csv_folder: 
         check_flames(flames)
     prediction = twin.predict(program, temperature="cold" if cold else "warm")
     if as_json:
-        from twin.reports.documents import write_json
-
-        sys.stdout.write(write_json(prediction, per_operand=per_operand))
+        show_json(prediction, per_operand=per_operand)
     else:
         show_report(prediction, per_operand, None)
         show_functions(prediction)

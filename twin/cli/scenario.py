@@ -9,7 +9,7 @@ import typer
 
 import twin
 from twin.cli.options import AUTO, AsJson, CalibrationChoice, PlotFile, check_picture
-from twin.cli.output import note_written, open_console, show, warn
+from twin.cli.output import note_written, open_console, show, show_json, warn
 from twin.errors import UsageError
 
 app = typer.Typer(help="Run a device over time: duty cycle, sleep, deadlines, heat, a battery.",
@@ -51,9 +51,7 @@ def run(scenario: ScenarioFile, board: BoardChoice = None, settings: Keys = None
         overrides["board"] = board
     outcome = twin.run_scenario(scenario, overrides, calibration=calibration)
     if as_json:
-        from twin.reports.documents import write_json
-
-        sys.stdout.write(write_json(outcome))
+        show_json(outcome)
     else:
         from twin.reports.tables.scenario import scenario_report
 

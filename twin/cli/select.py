@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Annotated
 
 import typer
@@ -21,7 +20,7 @@ from twin.cli.options import (
     Models,
     parse_settings,
 )
-from twin.cli.output import note_written, open_console, show
+from twin.cli.output import note_written, open_console, show, show_json
 from twin.cli.progress import Rate
 from twin.cli.studying import Objectives, Prices, TableFile, check_places, write_places
 from twin.cli.sweep import Clocks, Settings
@@ -59,9 +58,7 @@ def select(models: Models, boards: SomeBoards = None, max_ms: MaxMs = None, max_
             prices=own, advise=advice, temperature="cold" if cold else "warm",
             calibration=calibration, on_progress=rate.tell)
     if as_json:
-        from twin.reports.documents import write_json
-
-        sys.stdout.write(write_json(found))
+        show_json(found)
     else:
         from twin.reports.tables.selection import selection_report
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -11,7 +10,7 @@ import typer
 
 import twin
 from twin.cli.options import parse_settings
-from twin.cli.output import note_written, open_console, show
+from twin.cli.output import note_written, open_console, show, show_json
 from twin.cli.progress import Rate
 
 if TYPE_CHECKING:
@@ -54,9 +53,7 @@ def show_table(table: Table, *, output: str | None = None, plot: str | None = No
                as_json: bool = False, rows: int = 40) -> None:
     """Print a table of a study and write it where it is wanted; ends with 3 where all failed."""
     if as_json:
-        from twin.reports.documents import write_json
-
-        sys.stdout.write(write_json(table))
+        show_json(table)
     else:
         from twin.reports.tables.studies import sweep_report
 

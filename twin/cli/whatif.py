@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-
 import twin
 from twin.cli.options import (
     AUTO,
@@ -21,7 +19,7 @@ from twin.cli.options import (
     deploy,
     parse_settings,
 )
-from twin.cli.output import open_console, show, warn
+from twin.cli.output import open_console, show, show_json, warn
 
 
 def whatif(model: Model, board: BoardName, settings: SetPaths = None, runtime: RuntimeName = None,
@@ -36,9 +34,7 @@ def whatif(model: Model, board: BoardName, settings: SetPaths = None, runtime: R
     changed = twin.what_if(deployment, changes, temperature="cold" if cold else "warm",
                            calibration=calibration)
     if as_json:
-        from twin.reports.documents import write_json
-
-        sys.stdout.write(write_json(changed))
+        show_json(changed)
     else:
         from twin.reports.tables.difference import what_if_report
 
