@@ -17,9 +17,9 @@ import numpy as np
 from benchmarks.accuracy.specifications import Baselines, count_macs, fit_baselines
 from calibration.datasets import PublishedRow, published_rows
 from calibration.fitting.bands import choose_band
+from calibration.fitting.cell import Cell
 from calibration.fitting.intervals import Band, concentrate, join_bands
 from calibration.fitting.networks import name_family
-from calibration.fitting.overlay import Cell
 from calibration.fitting.prices import Fit, log_total, predict_totals
 from calibration.fitting.validation import HeldOut, total_error
 from twin.learning.distance import far_sd

@@ -12,7 +12,8 @@ from benchmarks.accuracy.calibrated import Guess, Validation, energy_r2
 from benchmarks.accuracy.coverage import coverage_band
 from benchmarks.accuracy.specifications import CORE_RATIO, FOREST, FOUR, PER_MAC, POWER
 from benchmarks.accuracy.targets import list_targets
-from calibration.fitting.overlay import STRANGER, list_shipped, read_overlay
+from calibration.fitting.cell import STRANGER
+from calibration.fitting.overlay import list_shipped, read_overlay
 from calibration.fitting.validation import effective_count
 from twin.learning.observations import hash_counts, hash_data, with_energy
 

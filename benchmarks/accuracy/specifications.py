@@ -22,8 +22,8 @@ from benchmarks.accuracy.baselines import (
     fit_power,
 )
 from calibration.datasets import PublishedRow
+from calibration.fitting.cell import locate
 from calibration.fitting.networks import name_network
-from calibration.fitting.overlay import locate
 from twin.learning.published import build_published
 
 PER_MAC = "MACs x constant"

@@ -16,8 +16,9 @@ import numpy as np
 
 from benchmarks.exactness.binary import RECORDED, SPANS, called_layers, read_build
 from benchmarks.oracles.replay import LayerRecord, record_layers, replay_layers
+from calibration.fitting.cell import Cell
 from calibration.fitting.prices import Evidence, Fit, Noise, fit_prices
-from calibration.fitting.prior import Cell, Prior, known_prior
+from calibration.fitting.prior import Prior, known_prior
 from calibration.fitting.spread import learn_noise
 from calibration.fitting.ties import tie_prices
 from calibration.virtual_board.costs import Costs, Disturbance

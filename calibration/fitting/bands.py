@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from calibration.fitting.cell import Cell, Estimate
 from calibration.fitting.intervals import (
     CONFORMAL_ROWS,
     Band,
@@ -15,7 +16,6 @@ from calibration.fitting.intervals import (
     student_band,
     widest,
 )
-from calibration.fitting.overlay import Cell, Estimate
 from calibration.fitting.prices import Fit, log_total
 from calibration.fitting.validation import (
     HeldOut,

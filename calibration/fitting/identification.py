@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from calibration.fitting.overlay import Cell, Estimate
+from calibration.fitting.cell import Cell, Estimate
 from calibration.fitting.prices import Fit
 
 TOLD = 0.5

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
-from calibration.fitting.overlay import SHIPPED
+from calibration.fitting.cell import SHIPPED
 from hwmodels.files import read_yaml
 
 NETWORKS_FILE = SHIPPED / "networks.yaml"

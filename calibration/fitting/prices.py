@@ -31,10 +31,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from calibration.errors import FitError
-from calibration.fitting.overlay import Estimate
+from calibration.fitting.cell import Estimate
 
 if TYPE_CHECKING:
-    from calibration.fitting.overlay import Cell
+    from calibration.fitting.cell import Cell
     from calibration.fitting.prior import Prior
 
 HUBER = 1.5

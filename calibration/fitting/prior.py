@@ -20,7 +20,7 @@ from dataclasses import dataclass, fields
 import numpy as np
 
 from calibration.errors import FitError
-from calibration.fitting.overlay import Cell
+from calibration.fitting.cell import Cell
 
 RELEASES = 3.0
 """Releases of a library after which what two have in common has fallen to 1/e; assumed."""

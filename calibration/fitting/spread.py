@@ -22,7 +22,7 @@ from dataclasses import asdict, replace
 
 import numpy as np
 
-from calibration.fitting.overlay import Cell
+from calibration.fitting.cell import Cell
 from calibration.fitting.prices import Evidence, Fit, Noise, fit_prices
 from calibration.fitting.prior import LEVELS, Prior, Spread, pool_prior, relate
 from hwmodels.errors import extra_missing

@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from calibration.errors import FitError
-from calibration.fitting.overlay import Cell, Estimate
+from calibration.fitting.cell import Cell, Estimate
 from calibration.fitting.prices import Evidence, Fit, Noise, fit_prices
 from calibration.fitting.prior import Prior, known_prior
 

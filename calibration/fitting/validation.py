@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from calibration.errors import FitError
-from calibration.fitting.overlay import Cell
+from calibration.fitting.cell import Cell
 from calibration.fitting.prices import Fit
 
 FEWEST = 3

@@ -12,7 +12,7 @@ from benchmarks.accuracy.operators import (
     list_operators,
     make_report,
 )
-from calibration.fitting.overlay import Cell
+from calibration.fitting.cell import Cell
 from twin.learning.observations import Observation
 from twin.learning.tally import TIME_PRICES, Tally
 

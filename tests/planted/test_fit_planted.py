@@ -8,8 +8,9 @@ import math
 import numpy as np
 import pytest
 
+from calibration.fitting.cell import Cell
 from calibration.fitting.prices import Evidence, Noise, fit_prices
-from calibration.fitting.prior import Cell, Spread, known_prior, pool_prior
+from calibration.fitting.prior import Spread, known_prior, pool_prior
 from calibration.fitting.spread import fit_pooled, learn_noise
 from twin.deployment.deployment import deploy
 from twin.learning.overlays import stated_sds

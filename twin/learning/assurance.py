@@ -8,6 +8,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from calibration.fitting.cell import Estimate
 from calibration.fitting.intervals import (
     BORROWED_SD,
     LAYER_SD,
@@ -19,10 +20,7 @@ from calibration.fitting.intervals import (
     join_bands,
     left_untold,
 )
-from calibration.fitting.overlay import (
-    Estimate,
-    Learnt,
-)
+from calibration.fitting.overlay import Learnt
 from hwmodels.counts import Bill
 from twin.learning.calibration import Calibration
 from twin.learning.distance import far_sd, find_extrapolation

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from calibration.fitting.overlay import Estimate
+from calibration.fitting.cell import Estimate
 from hwmodels.errors import TwinError
 from twin.deployment.deployment import Deployment
 from twin.errors import UsageError

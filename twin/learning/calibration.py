@@ -6,16 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from calibration.fitting.overlay import (
-    STRANGER_RUNTIME,
-    Entry,
-    Estimate,
-    Overlay,
-    find_entry,
-    locate,
-    read_overlay,
-    read_shipped,
-)
+from calibration.fitting.cell import STRANGER_RUNTIME, Estimate, locate
+from calibration.fitting.overlay import Entry, Overlay, find_entry, read_overlay, read_shipped
 from hwmodels.board.facts import Board
 from twin.deployment.deployment import Deployment
 from twin.errors import UsageError

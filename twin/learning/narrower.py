@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from calibration.fitting.overlay import list_measured
+from calibration.fitting.cell import list_measured
 from hwmodels.errors import TwinError
 from hwmodels.quantities import format_time
 from twin.learning.calibrated import predict_calibrated

@@ -14,9 +14,9 @@ import numpy as np
 from calibration.datasets import PublishedRow, read_table
 from calibration.datasets.published import refuse_sealed
 from calibration.errors import MeasurementError
+from calibration.fitting.cell import Cell, locate
 from calibration.fitting.intervals import concentrate
 from calibration.fitting.networks import name_network
-from calibration.fitting.overlay import Cell, locate
 from calibration.fitting.prices import Evidence, Fit
 from calibration.importers.log import UNKNOWN
 from calibration.measurement.measurement import Measurement, read_measurement

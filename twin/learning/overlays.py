@@ -11,18 +11,16 @@ import numpy as np
 
 from calibration.errors import FitError
 from calibration.fitting.bands import choose_band
+from calibration.fitting.cell import STRANGER, Cell, list_releases
 from calibration.fitting.identification import identify
 from calibration.fitting.intervals import Band
 from calibration.fitting.overlay import (
-    STRANGER,
     BandModel,
-    Cell,
     Data,
     Entry,
     Learnt,
     Overlay,
     Support,
-    list_releases,
     pack_covariance,
 )
 from calibration.fitting.prices import Evidence, Fit

@@ -10,14 +10,8 @@ from importlib.metadata import version
 import numpy as np
 
 from calibration.errors import FitError
-from calibration.fitting.overlay import (
-    Cell,
-    Data,
-    Entry,
-    Estimate,
-    Overlay,
-    Support,
-)
+from calibration.fitting.cell import Cell, Estimate
+from calibration.fitting.overlay import Data, Entry, Overlay, Support
 from calibration.fitting.prices import Noise
 from calibration.fitting.prior import Prior, Spread, known_prior, pool_prior
 from calibration.fitting.spread import (

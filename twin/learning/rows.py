@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from calibration.fitting.cell import Estimate
 from calibration.fitting.intervals import (
     BORROWED_SD,
     LAYER_SD,
@@ -17,7 +18,7 @@ from calibration.fitting.intervals import (
     Band,
     left_untold,
 )
-from calibration.fitting.overlay import Estimate, Learnt
+from calibration.fitting.overlay import Learnt
 from hwmodels.counts import CAUSES
 from hwmodels.paths.timing import Floats
 from twin.learning.batch import Batch, LayerArrays

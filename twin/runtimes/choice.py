@@ -6,7 +6,7 @@ import difflib
 import re
 from collections import Counter
 
-from calibration.fitting.overlay import Measured, list_measured, locate
+from calibration.fitting.cell import Measured, list_measured, locate
 from hwmodels.board.facts import Board
 from twin.errors import RuntimeRefusedError
 from twin.network.graph import Graph, Layer

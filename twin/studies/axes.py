@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
-from calibration.fitting.overlay import list_measured
+from calibration.fitting.cell import list_measured
 from hwmodels.board.facts import Board
 from hwmodels.errors import extra_missing
 from hwmodels.quantities import read_count, read_quantity

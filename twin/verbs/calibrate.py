@@ -98,7 +98,8 @@ def calibrate_published(output: str | PathLike[str] | None = None, *,
         By name as shipped; those of a library on no known board are named by the library alone.
     """
     from calibration.datasets import published_rows
-    from calibration.fitting.overlay import MEASURED_FILE, SHIPPED, shipped_path
+    from calibration.fitting.cell import MEASURED_FILE, SHIPPED
+    from calibration.fitting.overlay import shipped_path
     from twin.learning.observations import observe_pmu_layers, observe_rows
     from twin.learning.overlays import learn, make_overlays
 

@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 from calibration.fitting.bands import choose_band
+from calibration.fitting.cell import Cell
 from calibration.fitting.overlay import UNMEASURED, list_shipped, read_overlay
 from calibration.fitting.prices import Evidence, log_total
-from calibration.fitting.prior import Cell, Spread
+from calibration.fitting.prior import Spread
 from calibration.fitting.spread import fit_pooled
 from calibration.fitting.validation import leave_out_closely, total_error
 from twin.deployment.deployment import deploy

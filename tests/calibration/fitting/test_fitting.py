@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 from calibration.errors import FitError
+from calibration.fitting.cell import Cell
 from calibration.fitting.identification import identify
 from calibration.fitting.prices import BOUND, Evidence, Noise, fit_prices, log_total, predict_totals
-from calibration.fitting.prior import Cell, Spread, known_prior, pool_prior, relate
+from calibration.fitting.prior import Spread, known_prior, pool_prior, relate
 
 NAMES = ("conv", "depthwise", "memory")
 HOME = Cell(board="one", core="cortex-m4", library="lib", release=0.0)

@@ -5,8 +5,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from calibration.fitting.cell import Cell
 from calibration.fitting.prices import Evidence, Noise, predict_totals
-from calibration.fitting.prior import Cell, Spread, known_prior, pool_prior, relate
+from calibration.fitting.prior import Spread, known_prior, pool_prior, relate
 from calibration.fitting.spread import (
     LABORATORIES,
     MOST_PARAMETERS,

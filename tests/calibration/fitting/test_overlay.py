@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from calibration.errors import FitError
+from calibration.fitting.cell import list_releases, locate
 from calibration.fitting.networks import name_family, name_network
 from calibration.fitting.overlay import (
     BandModel,
@@ -16,9 +17,7 @@ from calibration.fitting.overlay import (
     Support,
     dump_overlay,
     find_entry,
-    list_releases,
     list_shipped,
-    locate,
     pack_covariance,
     read_overlay,
     read_shipped,

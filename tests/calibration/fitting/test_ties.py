@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 from calibration.errors import FitError
+from calibration.fitting.cell import Cell
 from calibration.fitting.overlay import BandModel, Learnt
 from calibration.fitting.prices import Evidence, Noise, fit_prices
-from calibration.fitting.prior import Cell, known_prior
+from calibration.fitting.prior import known_prior
 from calibration.fitting.spread import learn_noise
 from calibration.fitting.ties import tie_prices
 

@@ -6,8 +6,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from calibration.fitting.cell import Cell
 from calibration.fitting.intervals import BORROWED_SD, concentrate, left_untold
-from calibration.fitting.overlay import Cell
 from calibration.fitting.prices import Evidence
 from calibration.fitting.prior import Spread
 from calibration.fitting.spread import fit_pooled

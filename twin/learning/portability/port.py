@@ -11,9 +11,10 @@ import numpy as np
 
 from calibration.datasets import published_rows
 from calibration.errors import MeasurementError
+from calibration.fitting.cell import Cell, locate
 from calibration.fitting.intervals import student_band
 from calibration.fitting.networks import name_network
-from calibration.fitting.overlay import BandModel, Cell, Entry, find_entry, locate, read_shipped
+from calibration.fitting.overlay import BandModel, Entry, find_entry, read_shipped
 from calibration.fitting.prior import Spread
 from calibration.measurement.measurement import read_header
 from calibration.microbench.probes import RUNTIME

@@ -10,16 +10,15 @@ from importlib.metadata import version
 
 import numpy as np
 
+from calibration.fitting.cell import Estimate, locate
 from calibration.fitting.intervals import student_band
 from calibration.fitting.overlay import (
     BandModel,
     Data,
     Entry,
-    Estimate,
     Learnt,
     Overlay,
     Support,
-    locate,
     pack_covariance,
 )
 from calibration.fitting.prior import Spread, pool_prior

@@ -1,0 +1,137 @@
+"""Where a set of prices holds: a board under a release of a library, and which were measured.
+
+A library's releases stand in an order, its lineage: prices of one say something of the next. What
+no row was measured of borrows from what was: `list_measured` says of how many rows that is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from calibration.errors import FitError
+from hwmodels.kept import read_yaml_once
+
+SHIPPED = Path(__file__).parent / "shipped"
+LINEAGES_FILE = SHIPPED / "lineages.yaml"
+MEASURED_FILE = SHIPPED / "measured.yaml"
+
+STRANGER = "unknown"
+"""Folder of overlays for libraries nobody measured: prices from the spread between libraries."""
+
+STRANGER_RUNTIME = "unknown@any"
+"""Runtime of their entries."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cell:
+    """Where a set of prices holds.
+
+    Parameters
+    ----------
+    board, core : str
+        Board and model of its core; "" is none of those measured.
+    library : str
+        Kernel library, all releases together; "" is none of those measured.
+    release : float
+        Position of the release in the library's history.
+    """
+
+    board: str
+    core: str
+    library: str
+    release: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Estimate:
+    """Prices of one cell.
+
+    Parameters
+    ----------
+    names : tuple of str
+        Prices.
+    log : numpy.ndarray
+        Shape (names,): log of the factor on the stated price.
+    covariance, prior_covariance : numpy.ndarray
+        Shape (names, names): after and before the data.
+    """
+
+    names: tuple[str, ...]
+    log: np.ndarray
+    covariance: np.ndarray
+    prior_covariance: np.ndarray
+
+    @property
+    def factors(self) -> np.ndarray:
+        """What stated prices are multiplied by."""
+        factors: np.ndarray = np.exp(self.log)
+        return factors
+
+
+def locate(board: str, core: str, runtime: str) -> Cell:
+    """Return the cell whose prices hold on a board under a runtime.
+
+    Parameters
+    ----------
+    board, core : str
+        Names of the board and of its core's model.
+    runtime : str
+        "name@version".
+
+    Returns
+    -------
+    Cell
+        With the library the runtime is a release of; an unlisted one is a library of its own.
+    """
+    library, release = _positions().get(runtime, (runtime, 0.0))
+    return Cell(board=board, core=core, library=library, release=release)
+
+
+@lru_cache(maxsize=1)
+def _positions() -> Mapping[str, tuple[str, float]]:
+    document: Mapping[str, Any] = read_yaml_once(LINEAGES_FILE)
+    positions: dict[str, tuple[str, float]] = {}
+    for library, facts in document["libraries"].items():
+        if facts["source"] not in document["sources"]:
+            raise FitError(f"{LINEAGES_FILE}:libraries.{library}.source: {facts['source']!r} is "
+                           "not in 'sources'")
+        for position, builds in enumerate(facts["releases"]):
+            for runtime in builds if isinstance(builds, list) else [builds]:
+                if runtime in positions:
+                    raise FitError(f"{LINEAGES_FILE}:libraries.{library}: {runtime} is listed "
+                                   "twice")
+                positions[runtime] = (library, float(position))
+    return positions
+
+
+def list_releases(library: str) -> tuple[tuple[str, float], ...]:
+    """Return the runtimes that are releases of a library, with their positions, oldest first."""
+    if library == STRANGER:
+        return ((STRANGER_RUNTIME, 0.0),)
+    found = tuple((runtime, position) for runtime, (name, position) in _positions().items()
+                  if name == library)
+    return found or ((library, 0.0),)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measured:
+    """How many rows were learnt from of a runtime on a board, which has a part of that name."""
+
+    board: str
+    soc: str
+    core: str
+    runtime: str
+    rows: int
+
+
+@lru_cache(maxsize=1)
+def list_measured() -> tuple[Measured, ...]:
+    """Return what shipped overlays were learnt from, releases oldest first within a library."""
+    document: Mapping[str, Any] = read_yaml_once(MEASURED_FILE)
+    return tuple(Measured(**row) for row in document["measured"])
