@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -95,18 +95,14 @@ def predict(boards: BoardNames, models: ModelsOrNone = None, runtime: RuntimeNam
     refuse_beside("a network", {
         "--from": begin, "--to": end, "--call": call, "--memory": memory,
         "--set-register": registers, "--flamegraph": flames, "--nth": nth, "--limit": limit})
+    chosen: dict[str, Any] = {
+        "settings": settings, "runtime": runtime, "clock": clock, "weights": weights,
+        "arena": arena, "calibration": calibration, "assume_unsupported": assume_unsupported}
     if len(models) * len(boards) > 1:
-        from twin.cli.studying import show_several
-
         refuse_beside("several models or boards", {
             "--csv": csv_folder, "--trace": trace, "--epochs": epochs,
             "--per-operand": per_operand, "--roofs": roofs})
-        table = show_several(
-            models, boards, plot=plot, as_json=as_json, settings=settings, runtime=runtime,
-            clock=clock, weights=weights, arena=arena, cold=cold, calibration=calibration,
-            assume_unsupported=assume_unsupported)
-        if table.failed:
-            raise typer.Exit(REFUSED)
+        predict_several(models, boards, cold=cold, as_json=as_json, plot=plot, **chosen)
         return
     (model,), (board,) = models, boards
     if model.endswith((".json", ".csv")) and is_compiled(model):
@@ -115,11 +111,28 @@ def predict(boards: BoardNames, models: ModelsOrNone = None, runtime: RuntimeNam
             "--set": settings})
         show_compiled(model, board)
         return
+    predict_network(model, board, cold=cold, as_json=as_json, csv_folder=csv_folder, plot=plot,
+                    roofs=roofs, trace=trace, per_operand=per_operand, epochs=epochs, **chosen)
+
+
+def predict_several(models: list[str], boards: list[str], *, cold: bool, as_json: bool,
+                    plot: str | None, **chosen: Any) -> None:
+    """Print a row each; exit 3 where one was refused."""
+    from twin.cli.studying import show_several
+
+    table = show_several(models, boards, cold=cold, as_json=as_json, plot=plot, **chosen)
+    if table.failed:
+        raise typer.Exit(REFUSED)
+
+
+def predict_network(model: str, board: str, *, settings: list[str] | None, calibration: str,
+                    cold: bool, as_json: bool, csv_folder: str | None, plot: str | None,
+                    roofs: str | None, trace: str | None, per_operand: bool,
+                    epochs: bool | None, **chosen: Any) -> None:
+    """Report one network on one board, and write what was asked for beside it."""
     check_targets(csv_folder, plot)
     roofline = None if roofs is None else read_roofline(roofs, board, plot)
-    deployment = deploy(model, board, runtime=runtime, clock=clock, weights=weights, arena=arena,
-                        assume_unsupported=assume_unsupported, settings=settings,
-                        calibration=calibration)
+    deployment = deploy(model, board, settings=settings, calibration=calibration, **chosen)
     changes = parse_settings(settings) if settings else {}
     if trace is not None:
         from twin.reports.trace import check_trace
