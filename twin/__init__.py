@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from hwmodels.errors import TwinError
     from twin.deployment.deployment import Deployment, deploy
     from twin.learning.batch import Batch
+    from twin.learning.derivative import Derivative
     from twin.learning.portability.new_board import Wanted
     from twin.network.readers import read_model
     from twin.prediction.prediction import Prediction
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from twin.verbs.compiled import predict_compiled
     from twin.verbs.diagnose import diagnose
     from twin.verbs.diff import diff, diff_series
+    from twin.verbs.differentiate import differentiate
     from twin.verbs.energy import energy
     from twin.verbs.explain import explain, list_paths, list_terms
     from twin.verbs.firmware import (
@@ -89,6 +91,8 @@ _HOMES = {
     "twin.verbs.compiled": ("predict_compiled",),
     "twin.verbs.diagnose": ("diagnose",),
     "twin.verbs.diff": ("diff", "diff_series"),
+    "twin.verbs.differentiate": ("differentiate",),
+    "twin.learning.derivative": ("Derivative",),
     "twin.verbs.energy": ("energy",),
     "twin.verbs.explain": ("explain", "list_paths", "list_terms"),
     "twin.verbs.firmware": ("build_firmware", "compare_firmware", "flash_firmware",
@@ -120,18 +124,17 @@ _HOMES = {
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
 
 __all__ = [
-    "Batch", "Deployment", "MeasureOptions", "PowerRuns", "Prediction", "Table", "TwinError",
-    "Wanted", "Watcher", "accuracy", "advise", "attribute", "build_firmware", "cache",
-    "calibrate", "calibrate_published", "check", "compare", "compare_firmware",
-    "compare_published", "deploy", "deploy_elf", "diagnose", "diff", "diff_series", "diff_studies",
-    "energy", "explain", "export_model", "flash_firmware", "guidelines", "import_log",
-    "list_boards", "list_models",
-    "list_paths", "list_runtimes", "list_scenarios", "list_studies", "list_terms",
-    "list_transformations", "list_virtual_boards", "measure", "measure_plan", "new_board",
-    "open_study", "plan", "port", "predict", "predict_compiled", "predict_many", "read_model",
-    "report", "run_firmware", "run_scenario", "run_study", "select", "show_board", "show_runtime",
-    "study_front", "study_sensitivity", "sweep", "to_document", "transform", "tune",
-    "what_if"]
+    "Batch", "Deployment", "Derivative", "MeasureOptions", "PowerRuns", "Prediction", "Table",
+    "TwinError", "Wanted", "Watcher", "accuracy", "advise", "attribute", "build_firmware",
+    "cache", "calibrate", "calibrate_published", "check", "compare", "compare_firmware",
+    "compare_published", "deploy", "deploy_elf", "diagnose", "diff", "diff_series",
+    "diff_studies", "differentiate", "energy", "explain", "export_model", "flash_firmware",
+    "guidelines", "import_log", "list_boards", "list_models", "list_paths", "list_runtimes",
+    "list_scenarios", "list_studies", "list_terms", "list_transformations",
+    "list_virtual_boards", "measure", "measure_plan", "new_board", "open_study", "plan", "port",
+    "predict", "predict_compiled", "predict_many", "read_model", "report", "run_firmware",
+    "run_scenario", "run_study", "select", "show_board", "show_runtime", "study_front",
+    "study_sensitivity", "sweep", "to_document", "transform", "tune", "what_if"]
 
 
 def __getattr__(name: str) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -46,12 +47,12 @@ def scale_width(graph: Graph, share: float) -> Graph:
     ----------
     Sandler et al., MobileNetV2, 2018: the rounding (make_divisible) of the reference code.
     """
-    def keep(width: int) -> int:
-        wanted = share * width
+    def keep(block: Block) -> int:
+        width, wanted = block.channels, share * block.channels
         rounded = max(DIVISOR, int(wanted + DIVISOR / 2) // DIVISOR * DIVISOR)
         return min(width, rounded + DIVISOR if rounded < 0.9 * wanted else rounded)
 
-    return _narrow(graph, f"network.width={share:g}", keep)
+    return narrow_blocks(graph, f"network.width={share:g}", keep)
 
 
 def prune_channels(graph: Graph, share: float) -> Graph:
@@ -79,22 +80,70 @@ def prune_channels(graph: Graph, share: float) -> Graph:
     ----------
     Li et al., Pruning Filters for Efficient ConvNets, 2017.
     """
-    return _narrow(graph, f"network.prune={share:g}",
-                   lambda width: max(1, math.ceil((1 - share) * width - 1e-9)))
+    return narrow_blocks(graph, f"network.prune={share:g}", lambda block: max(
+        1, math.ceil((1 - share) * block.channels - 1e-9)))
 
 
-def _narrow(graph: Graph, said: str, keep: Callable[[int], int]) -> Graph:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Block:
+    """Channels that can go, and the layers that write them together.
+
+    Parameters
+    ----------
+    layers : tuple of int
+        Whose filters write each of them, by index; sums tie several together.
+    roots : tuple of int
+        One for each channel, as `trace_channels` numbers them.
+    """
+
+    layers: tuple[int, ...]
+    roots: tuple[int, ...]
+
+    @property
+    def channels(self) -> int:
+        """How many there are."""
+        return len(self.roots)
+
+
+def list_blocks(graph: Graph) -> tuple[Block, ...]:
+    """Return the blocks of channels of a network that can be narrowed, in the order of layers."""
     channels = trace_channels(graph)
-    norms, writers = _norms(channels)
-    fixed = channels.fixed()
-    blocks: dict[frozenset[int], list[int]] = {}
+    return _list_blocks(channels, _norms(channels)[1])
+
+
+def _list_blocks(channels: Channels, writers: dict[int, set[int]]) -> tuple[Block, ...]:
+    fixed, found = channels.fixed(), dict[frozenset[int], list[int]]()
     for root, layers in writers.items():
         if root not in fixed:
-            blocks.setdefault(frozenset(layers), []).append(root)
+            found.setdefault(frozenset(layers), []).append(root)
+    return tuple(sorted((Block(layers=tuple(sorted(layers)), roots=tuple(roots))
+                         for layers, roots in found.items()), key=lambda one: one.layers))
+
+
+def narrow_blocks(graph: Graph, said: str, keep: Callable[[Block], int]) -> Graph:
+    """Remove channels of the least L1 norm from each block.
+
+    Parameters
+    ----------
+    graph : Graph
+        With constant weights.
+    said : str
+        What was asked for, to name in an error.
+    keep : callable
+        How many channels of a block stay.
+
+    Raises
+    ------
+    NotApplicableError
+        When no channel can go.
+    """
+    channels = trace_channels(graph)
+    norms, writers = _norms(channels)
+    blocks = _list_blocks(channels, writers)
     gone: set[int] = set()
-    for roots in blocks.values():
-        weakest = sorted(roots, key=lambda root: (norms[root], root))
-        gone.update(weakest[:len(roots) - keep(len(roots))])
+    for block in blocks:
+        weakest = sorted(block.roots, key=lambda root: (norms[root], root))
+        gone.update(weakest[:block.channels - keep(block)])
     if not gone:
         raise NotApplicableError(f"{said}: no channel of {graph.name} can go: " + (
             "its layers are as narrow as they get" if blocks else

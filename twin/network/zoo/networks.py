@@ -15,6 +15,9 @@ MOBILENET_V1_BLOCKS = (  # (stride, output channels at width 1), Howard et al. 2
     (1, 64), (2, 128), (1, 128), (2, 256), (1, 256), (2, 512),
     (1, 512), (1, 512), (1, 512), (1, 512), (1, 512), (2, 1024), (1, 1024))
 
+MOBILENET_V1_DEPTHS = (5, 13)
+"""Fewest and most separable blocks: all, or without those that write the shape they read."""
+
 MOBILENET_V2_BLOCKS = (  # (expansion, channels, repeats, stride), Sandler et al. 2018, table 2
     (1, 16, 1, 1), (6, 24, 2, 2), (6, 32, 3, 2), (6, 64, 4, 2), (6, 96, 3, 1), (6, 160, 3, 2),
     (6, 320, 1, 1))
@@ -93,8 +96,9 @@ def streaming_wakeword(name: str = "sww") -> Graph:
 
 
 def mobilenet_v1(name: str, width: float, resolution: int, classes: int = 1000, *,
-                 activation: str = "relu6", live: tuple[int, ...] = ()) -> Graph:
-    """MobileNetV1 at any width and resolution.
+                 activation: str = "relu6", live: tuple[int, ...] = (),
+                 blocks: int = len(MOBILENET_V1_BLOCKS)) -> Graph:
+    """MobileNetV1 at any width, resolution and depth.
 
     Parameters
     ----------
@@ -110,16 +114,24 @@ def mobilenet_v1(name: str, width: float, resolution: int, classes: int = 1000, 
         Of every convolution.
     live : tuple of int
         Live output channels of the last pointwise layers; others have zero weights.
+    blocks : int
+        Separable ones, within `MOBILENET_V1_DEPTHS`: of those that write the shape they read the
+        last go first.
 
     References
     ----------
     Howard et al., MobileNets, 2017.
     """
     net = start(name)
+    alike = [number for number, block in enumerate(MOBILENET_V1_BLOCKS)
+             if number and block == (1, MOBILENET_V1_BLOCKS[number - 1][1])]
+    left_out = alike[::-1][:len(MOBILENET_V1_BLOCKS) - blocks]
     x = net.conv(net.input((1, resolution, resolution, 3)), max(8, int(32 * width)), 3, 2,
                  activation=activation)
     first_pruned = len(MOBILENET_V1_BLOCKS) - len(live)
     for number, (stride, channels) in enumerate(MOBILENET_V1_BLOCKS):
+        if number in left_out:
+            continue
         x = net.depthwise(x, 3, stride, activation=activation)
         kept = live[number - first_pruned] if number >= first_pruned else None
         x = net.conv(x, max(8, int(channels * width)), 1, activation=activation, live=kept)
