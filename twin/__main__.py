@@ -5,6 +5,8 @@ from __future__ import annotations
 import importlib.util
 import sys
 
+from twin.interruption import end_interrupted, note_interrupts, was_interrupted
+
 PACKAGES = ("hwmodels", "calibration")
 BROKEN_INSTALLATION = 2
 
@@ -16,13 +18,17 @@ def main() -> None:
         print(f"error: {', '.join(leftovers)}: left by an earlier installation, without sources, "
               "and found before them; remove it and install again", file=sys.stderr)
         sys.exit(BROKEN_INSTALLATION)
+    note_interrupts()
     try:
         from twin.cli import app
 
         app()
     except KeyboardInterrupt:  # before the command line could take it
-        print("interrupted", file=sys.stderr)
-        sys.exit(130)
+        end_interrupted()
+    except Exception:
+        if was_interrupted():
+            end_interrupted()
+        raise
 
 
 def find_leftovers() -> list[str]:

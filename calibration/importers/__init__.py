@@ -73,7 +73,7 @@ class Imported:
 def import_log(form: str, path: str | Path, *, board: str | None = None, model: str | None = None,
                clock_hz: float | None = None, cpu_hz: float | None = None,
                runtime: str | None = None, listing: Listing | None = None,
-               partial: bool = False) -> Imported:
+               partial: bool = False, anyway: bool = False) -> Imported:
     """Read a log of a public tool.
 
     Parameters
@@ -95,6 +95,8 @@ def import_log(form: str, path: str | Path, *, board: str | None = None, model: 
         Operators of the network: what the log lists must be these.
     partial : bool
         Take an incomplete log for what it has.
+    anyway : bool
+        Take the clocks that are given where the log says others.
 
     Returns
     -------
@@ -125,13 +127,13 @@ def import_log(form: str, path: str | Path, *, board: str | None = None, model: 
     found = reader.read_log(log)
     before = len(log.remarks)
     log.check_end()
-    _check_ticks(log, found, clock_hz)
-    measurement = _complete(_remark(found, log.remarks[before:]), board, model, clock_hz)
+    _check_ticks(log, found, clock_hz, anyway)
+    measurement = _complete(_remark(found, log.remarks[before:]), board, model, clock_hz, anyway)
     header = measurement.header
     if runtime is not None:
         header = replace(header, runtime=runtime)
     if cpu_hz is not None:
-        header = _with_clock(header, "cpu", cpu_hz)
+        header = _with_clock(header, "cpu", cpu_hz, anyway)
     measurement = replace(measurement, header=header)
     return Imported(measurement=measurement, lines=sum(1 for _ in log.lines()), unread=log.unread,
                     remarks=tuple(log.remarks))
@@ -171,8 +173,8 @@ def _remark(found: Measurement, remarks: list[str]) -> Measurement:
     return replace(found, header=replace(found.header, environment=tuple(told.items())))
 
 
-def _check_ticks(log: Log, found: Measurement, clock_hz: float | None) -> None:
-    """Remark what a log's own milliseconds say of its ticks."""
+def _check_ticks(log: Log, found: Measurement, clock_hz: float | None, anyway: bool) -> None:
+    """Hold a clock against what a log's own milliseconds say of its ticks."""
     if log.tick_hz is None or "timer_ticks" not in found.counters:
         return
     least, most = log.tick_hz
@@ -180,20 +182,24 @@ def _check_ticks(log: Log, found: Measurement, clock_hz: float | None) -> None:
     if clock_hz is None:
         log.remarks.append(f"{told}; ticks become times by --clock")
     elif not least * (1 - _TICK_SLACK) <= clock_hz <= most * (1 + _TICK_SLACK):
-        log.remarks.append(f"{told}, not {clock_hz / 1e6:g} MHz: times may be off by that")
+        said = f"{told}, not {clock_hz / 1e6:g} MHz"
+        if not anyway:
+            raise MeasurementError(f"{log.where}: {said}; accepted: a clock it allows, or --anyway "
+                                   "where its firmware was built for another than it ran at")
+        log.remarks.append(f"{said}: taken as it was asked for")
 
 
-def _with_clock(header: Header, clock: str, hertz: float) -> Header:
+def _with_clock(header: Header, clock: str, hertz: float, anyway: bool) -> Header:
     """Return a header with a clock; refuse another than it has."""
     stated = dict(header.clocks_hz).get(clock)
-    if stated is not None and abs(stated - hertz) > _SAME_CLOCK * stated:
+    if stated is not None and abs(stated - hertz) > _SAME_CLOCK * stated and not anyway:
         raise MeasurementError(f"{header.source}: says its {clock} clock is {stated / 1e6:g} MHz, "
-                               f"not {hertz / 1e6:g} MHz; leave the clock out")
+                               f"not {hertz / 1e6:g} MHz; leave the clock out, or --anyway")
     return replace(header, clocks_hz=tuple({**dict(header.clocks_hz), clock: hertz}.items()))
 
 
 def _complete(found: Measurement, board: str | None, model: str | None,
-              clock_hz: float | None) -> Measurement:
+              clock_hz: float | None, anyway: bool) -> Measurement:
     """Add what the user knows: names, and latencies of what was counted at a known clock."""
     if board is not None:
         board = _check_board(found.header, board)
@@ -206,7 +212,7 @@ def _complete(found: Measurement, board: str | None, model: str | None,
     if clock is None:
         raise MeasurementError(f"{found.header.source}: counts no cycles or ticks a clock could "
                                f"turn into time; it has {', '.join(found.counters)}")
-    header = _with_clock(header, clock, clock_hz)
+    header = _with_clock(header, clock, clock_hz, anyway)
     times = [Sample(run=one.run, layer=one.layer, counter="latency", unit="us",
                     value=one.value / clock_hz * 1e6)
              for one in found.samples if one.counter == counter and "latency" not in

@@ -7,7 +7,6 @@ import logging
 import os
 import signal
 import sys
-import threading
 import traceback
 import warnings
 from collections.abc import Iterator, Sequence
@@ -18,11 +17,11 @@ from typer.core import TyperGroup
 
 from hwmodels.errors import TwinError, escape
 from twin.errors import UsageError
+from twin.interruption import INTERRUPTED, leave_interrupts, note_interrupts, was_interrupted
 
-INTERRUPTED = 130
 BROKEN_PIPE = 141
 BUG = 70
-"""Besides the codes errors carry: 128 + SIGINT, 128 + SIGPIPE, and EX_SOFTWARE of sysexits."""
+"""Besides the codes errors carry: 128 + SIGPIPE, and EX_SOFTWARE of sysexits."""
 
 
 class AsTyped:
@@ -93,38 +92,42 @@ class Verbs(TyperGroup):
             result = super().invoke(ctx)
             sys.stdout.flush()
             return result
-        except TwinError as error:
-            complain(f"error: {error}")
-            raise typer.Exit(error.exit_code) from error
         except KeyboardInterrupt as error:
             complain("interrupted")
             raise typer.Exit(INTERRUPTED) from error
-        except BrokenPipeError as error:
-            drop_output()
-            raise typer.Exit(BROKEN_PIPE) from error
-        except OSError as error:
-            complain(f"error: cannot read or write: {error}")
-            drop_output()
-            raise typer.Exit(UsageError.exit_code) from error
         except Exception as error:
-            if hasattr(error, "exit_code"):  # The command-line library's own ways to end.
-                raise
-            report_bug(error)
-            raise typer.Exit(BUG) from error
+            if hasattr(error, "exit_code") and not isinstance(error, TwinError):
+                raise  # the command-line library's own ways to end
+            raise typer.Exit(say_ending(error)) from error
+
+
+def say_ending(error: Exception) -> int:
+    """Say what ended a verb, and return the exit code."""
+    if was_interrupted():  # whatever a library made of it
+        complain("interrupted")
+        return INTERRUPTED
+    if isinstance(error, TwinError):
+        complain(f"error: {error}")
+        return error.exit_code
+    if isinstance(error, BrokenPipeError):
+        drop_output()
+        return BROKEN_PIPE
+    if isinstance(error, OSError):
+        complain(f"error: cannot read or write: {error}")
+        drop_output()
+        return UsageError.exit_code
+    report_bug(error)
+    return BUG
 
 
 @contextlib.contextmanager
 def _ended_as_interrupted() -> Iterator[None]:
     """SIGTERM ends a command as Ctrl-C does: boards idle, emulators ended, samples kept."""
-    ours = (threading.current_thread() is threading.main_thread()
-            and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL)
-    if ours:
-        signal.signal(signal.SIGTERM, signal.default_int_handler)
+    note_interrupts()
     try:
         yield
     finally:
-        if ours:
-            signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        leave_interrupts()
 
 
 class _Remarks(logging.Handler):

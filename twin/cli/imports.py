@@ -33,14 +33,19 @@ CoreClock = Annotated[str | None, typer.Option(
 Partial = Annotated[bool, typer.Option(
     "--partial", help="Take an incomplete log for what it has; the folder says so.")]
 
+Anyway = Annotated[bool, typer.Option(
+    "--anyway", help="Take --clock and --cpu-clock where the log says others.")]
+
 
 def import_log(form: Form, file: LogFile, output: Folder = None, board: OnBoard = None,
                model: OfModel = None, runtime: OfRuntime = None, clock: AtClock = None,
-               cpu_clock: CoreClock = None, partial: Partial = False) -> None:
+               cpu_clock: CoreClock = None, partial: Partial = False,
+               anyway: Anyway = False) -> None:
     """Read a log of a public tool into a measurement folder."""
     found = twin.import_log(form, file, output=output, board=board, model=model,
                             runtime=runtime, clock_hz=parse_clock(clock),
-                            cpu_hz=parse_clock(cpu_clock, "--cpu-clock"), partial=partial)
+                            cpu_hz=parse_clock(cpu_clock, "--cpu-clock"), partial=partial,
+                            anyway=anyway)
     measurement = found.measurement
     runs = len(measurement.runs)
     show(open_console(), f"{measurement.header.kind}: {runs} run{'' if runs == 1 else 's'}, "

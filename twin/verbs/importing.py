@@ -48,7 +48,7 @@ class ImportedLog:
 def import_log(form: str, file: str | PathLike[str], *, output: str | PathLike[str] | None = None,
                board: str | None = None, model: str | None = None, runtime: str | None = None,
                clock_hz: float | None = None, cpu_hz: float | None = None,
-               partial: bool = False) -> ImportedLog:
+               partial: bool = False, anyway: bool = False) -> ImportedLog:
     """Read a log of a public tool into a measurement folder.
 
     Parameters
@@ -71,6 +71,8 @@ def import_log(form: str, file: str | PathLike[str], *, output: str | PathLike[s
         Of the core, where the log counts ticks of another clock.
     partial : bool
         Take an incomplete log for what it has; the folder says so.
+    anyway : bool
+        Take the clocks that are given where the log says others; the folder says so.
 
     Returns
     -------
@@ -83,7 +85,7 @@ def import_log(form: str, file: str | PathLike[str], *, output: str | PathLike[s
     graph = None if model is None else _find_network(model)
     stated = None if runtime is None else load_runtime(runtime).identity
     imported = importers.import_log(form, log, board=board, model=model, clock_hz=clock_hz,
-                                    cpu_hz=cpu_hz, partial=partial,
+                                    cpu_hz=cpu_hz, partial=partial, anyway=anyway,
                                     listing=None if graph is None else _list_operators(graph))
     measurement = imported.measurement
     if graph is not None:

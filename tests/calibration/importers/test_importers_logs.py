@@ -45,10 +45,10 @@ def imported(tmp_path, form, text, **more):
 
 
 def test_tflm_text_and_csv(tmp_path):
-    text = imported(tmp_path, "tflm", TFLM_TEXT, clock_hz=1e6, board="esp32", model="person")
+    text = imported(tmp_path, "tflm", TFLM_TEXT, clock_hz=25e6, board="esp32", model="person")
     assert text.values("timer_ticks", 0).tolist() == [224622, 224600, 224601]
     assert text.layers == (0, 1) and text.runs == (0, 1, 2)
-    assert text.percentile("latency", 0, 0) == pytest.approx(224600.0)
+    assert text.percentile("latency", 0, 0) == pytest.approx(224600 / 25)
     assert (text.header.board, text.header.model) == ("esp32", "person")
     table = imported(tmp_path, "tflm", TFLM_CSV)
     assert table.values("timer_ticks", 1).tolist() == [50, 51]
@@ -164,6 +164,18 @@ def test_names_and_clocks(tmp_path):
         imported(tmp_path, "tfml", TFLM_CSV)
     with pytest.raises(MeasurementError, match="no cycles or ticks"):
         imported(tmp_path, "mlperf-tiny", MLPERF_RESULTS, clock_hz=1e6)
+
+
+def test_a_clock_the_log_contradicts_is_refused_and_taken_anyway(tmp_path):
+    for text, form, clock_hz in ((TFLM_TEXT, "tflm", 80e6), (ST_OLD, "x-cube-ai", 1e6)):
+        with pytest.raises(MeasurementError, match=r"not \d+ MHz.*--anyway"):
+            imported(tmp_path, form, text, clock_hz=clock_hz)
+        taken = imported(tmp_path, form, text, clock_hz=clock_hz, anyway=True)
+        assert clock_hz in dict(taken.header.clocks_hz).values()
+    told = imported(tmp_path, "tflm", TFLM_TEXT, clock_hz=80e6, anyway=True)
+    assert told.values("latency", 0)[0] == pytest.approx(224622 / 80)
+    assert "not 80 MHz" in dict(told.header.environment)["remarks"]
+    assert imported(tmp_path, "tflm", TFLM_TEXT, clock_hz=27e6).values("latency", 0)[0] > 8e3
 
 
 @pytest.mark.parametrize("form", FORMATS)

@@ -2,6 +2,7 @@
 
 import inspect
 import json
+import signal
 import subprocess
 import sys
 from dataclasses import replace
@@ -273,6 +274,24 @@ def test_every_way_to_fail_has_its_code_and_no_traceback(monkeypatch, error, cod
     assert "Traceback" not in result.stderr
 
 
+@pytest.mark.parametrize("made_of_it", [RuntimeError("Error calling __set_name__"),
+                                        BoardError("the file cannot be read")])
+def test_what_a_library_makes_of_ctrl_c_is_an_interruption(monkeypatch, made_of_it):
+    """Python wraps what is raised while a class is made; libraries turn it into their errors."""
+    def deploy(*_, **__):
+        try:
+            signal.raise_signal(signal.SIGINT)
+        except KeyboardInterrupt as error:
+            raise made_of_it from error
+
+    monkeypatch.setattr("twin.deployment.deployment.deploy", deploy)
+    result = run("predict", "kws", "-b", "x")
+    assert (result.exit_code, result.stdout, result.stderr) == (130, "", "interrupted\n")
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    monkeypatch.undo()
+    assert run("predict", "kws", "-b", "no_such_board").exit_code == 3  # and is forgotten
+
+
 def test_a_bug_says_how_to_report_it_and_shows_a_traceback_on_demand(monkeypatch):
     def deploy(*_, **__):
         raise ZeroDivisionError("oops")
@@ -375,6 +394,17 @@ def test_an_interruption_while_loading_is_no_traceback(monkeypatch):
         raise KeyboardInterrupt
 
     monkeypatch.setattr("twin.cli.app", interrupt)
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 130
+
+    def load(*_, **__):
+        try:
+            signal.raise_signal(signal.SIGINT)
+        except KeyboardInterrupt as error:
+            raise ImportError("could not be loaded") from error
+
+    monkeypatch.setattr("twin.cli.app", load)
     with pytest.raises(SystemExit) as ended:
         main()
     assert ended.value.code == 130
