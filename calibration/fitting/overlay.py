@@ -153,7 +153,10 @@ class Support:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """Prices of one board under one runtime; null stands for a board, or a core, not measured."""
+    """Prices of one board under one runtime; null stands for a board, or a core, not measured.
+
+    `powers_of` says whose the energy prices are where no row of the entry measured energy.
+    """
 
     __pydantic_config__: ClassVar[Any] = STRICT
     board: str | None
@@ -162,6 +165,12 @@ class Entry:
     time: Learnt
     energy: Learnt | None = None
     support: Support
+    powers_of: str = ""
+
+    @property
+    def powers_are_own(self) -> bool:
+        """Whether energy was measured on this board, not on others."""
+        return self.board is not None and self.powers_of in ("", self.board)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -49,17 +49,28 @@ class Tied:
     fit: Fit
     names: tuple[str, ...]
 
+    @property
+    def level(self) -> float:
+        """Logarithm of the free fit's total of all rows over that of the tied one."""
+        return math.log(float(self.free.fitted.sum()) / float(self.fit.fitted.sum()))
+
+    @property
+    def residuals(self) -> np.ndarray:
+        """log(measured / fitted) of each row, at the tied prices."""
+        return np.asarray(self.fit.residuals - self.level)
+
     def estimate(self, cell: Cell) -> Estimate:
         """Return the tied prices of the cell, as uncertain as those of its own each.
 
         Notes
         -----
-        With d what tying moved, the covariance is that of the free fit + d d': the mean square
-        about the tied prices. Both fits reach the same totals, so d hardly widens those; it widens
-        each price by what nothing told apart.
+        Tying says how a sum is shared, not what it is: the tied prices are brought to the free
+        fit's total of all rows by one factor. With d what tying moved, the covariance is that of
+        the free fit + d d': the mean square about the tied prices. As totals agree, d hardly
+        widens those; it widens each price by what nothing told apart.
         """
         free = self.free.estimate(cell)
-        log = self.fit.estimate(cell).log
+        log = self.fit.estimate(cell).log + self.level
         moved = log - free.log
         return replace(free, log=log, covariance=free.covariance + np.outer(moved, moved))
 

@@ -104,6 +104,7 @@ def assure(prediction: Prediction, calibration: Calibration, temperature: str) -
     return Certainty(
         calibration=calibration.description, time_us=bound(prediction.time_us, sds[0], band),
         energy_uj=energies[0], basis=band.basis, errors=band.count,
+        powers=calibration.power_basis if prediction.energy_uj is not None else "",
         layers=tuple(LayerCertainty(time_us=bound(layer.time_us, sd, band), energy_uj=energy)
                      for layer, sd, energy in zip(prediction.layers, sds[1:], energies[1:],
                                                   strict=True)),
@@ -191,7 +192,7 @@ def _energy_intervals(prediction: Prediction, calibration: Calibration, time_sds
         return [None] * (1 + len(prediction.layers))
     time_band, power_band = calibration.entry.time.band.band(), learnt.band.band()
     intervals: list[Interval | None] = []
-    factors = estimate.factors if calibration.entry.board is None else None
+    factors = None if calibration.entry.powers_are_own else estimate.factors
     parts: list[tuple[Bill, float | None]] = [(prediction.bill, prediction.energy_uj)]
     parts += [(layer.bill, layer.energy_uj) for layer in prediction.layers]
     for (bill, energy_uj), time_sd, concentration in zip(parts, time_sds, concentrations,

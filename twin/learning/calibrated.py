@@ -69,8 +69,9 @@ def _predict_learnt(deployment: Deployment, chosen: Calibration, temperature: st
     raw = predict(applied, temperature=temperature)
     certainty = widen(assure(raw, chosen, temperature), replacement_range(applied))
     warnings = [f"calibrated: {chosen.description}"]
-    if chosen.entry.energy is None and raw.energy_uj is not None:
-        warnings.append("energy is not calibrated: no measured energy stands behind it")
+    if chosen.power_basis and raw.energy_uj is not None:
+        warnings.append("energy is not calibrated: no measured energy stands behind it; powers "
+                        f"are {chosen.power_basis}")
     warnings += _note_currents(raw, chosen)
     warnings += [f"extrapolating: {reason}" for reason in certainty.extrapolating]
     return dataclasses.replace(raw, deployment=deployment, certainty=certainty,
@@ -103,7 +104,7 @@ def predict_at(deployment: Deployment, calibration: Calibration | None, *,
 
 def _note_currents(prediction: Prediction, calibration: Calibration) -> list[str]:
     """Say what learnt powers make of currents a board's file states, where nobody measured it."""
-    if calibration.energy is None or calibration.entry.board is not None or (
+    if calibration.energy is None or calibration.entry.powers_are_own or (
             not prediction.energy_uj):
         return []
     stated_uj = float((power_terms(prediction.bill) / calibration.energy.factors).sum()) * 1e-6

@@ -50,6 +50,19 @@ class Calibration:
     kinds: tuple[str, ...] = ()
 
     @property
+    def powers_of(self) -> str:
+        """Whose the energy prices are."""
+        kin = f"boards with {self.entry.core}" if self.entry.core else "other boards"
+        return self.entry.powers_of or self.entry.board or kin
+
+    @property
+    def power_basis(self) -> str:
+        """What powers rest on where no row measured energy; "" where some did."""
+        if self.energy is None:
+            return "stated by the board's file"
+        return f"as shipped, of {self.entry.powers_of}" if self.entry.powers_of else ""
+
+    @property
     def description(self) -> str:
         """What it is, for a report's header."""
         if "simulated" not in self.kinds:

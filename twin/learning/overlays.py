@@ -301,7 +301,7 @@ def make_learnt(fit: Fit, left_out: HeldOut | None, cell: Cell, boards: int,
                 tied: Tied | None = None) -> Learnt:
     """Return the learnt prices of a cell as an overlay's file keeps them, with their intervals."""
     estimate, told = (tied or fit).estimate(cell), identify(fit, cell)
-    residuals = (fit if tied is None else tied.fit).residuals
+    residuals = (tied or fit).residuals
     own = [row for row, other in enumerate(fit.evidence.cells) if other == cell]
     return Learnt(
         log=tuple(_six(value) for value in estimate.log),

@@ -74,7 +74,8 @@ def learn_own(observations: Sequence[Observation], board: Board,
     one's own build may be as different. Without one, stated prices with their stated deviations.
     Errors of network and row, and of what no layer's counts hold, are learnt from the data; prices
     they cannot tell apart are fitted as one: `calibration.fitting.ties`. With too few rows for
-    quantiles of errors, intervals take Student t with rows - 1 degrees.
+    quantiles of errors, intervals take Student t with rows - 1 degrees. Where no row's energy was
+    measured, powers are those shipped, and the entry says whose.
     """
     if not observations:
         raise FitError("nothing to learn from: no measured total has counts behind it")
@@ -122,7 +123,7 @@ def _learn_one(rows: Sequence[Observation], board: Board, start: Calibration | N
     prior = (pool_prior(TIME_PRICES, time_sd, Spread()) if shipped is None else
              _cousin_prior(shipped.time, time_sd, shipped.spread))
     time = tie_prices(evidence, prior, learn_noise(evidence, prior, OWN_NOISE))
-    misses = np.abs(time.fit.residuals)
+    misses = np.abs(time.residuals)
     missed = float(np.median(misses))
     if missed > math.log(ABSURD):
         raise FitError(f"{rows[int(misses.argmax())].label}: no prices reach what was "
@@ -138,9 +139,12 @@ def _learn_one(rows: Sequence[Observation], board: Board, start: Calibration | N
         fit = tie_prices(joules, before, learn_noise(joules, before))
         energy = make_learnt(fit.free, leave_out_closely(fit.free, joules.networks), cell,
                              len(powered), fit)
+    elif shipped is not None:
+        energy = shipped.entry.energy
     totals = network_cycles(rows)
     return Entry(
         board=cell.board, core=cell.core, runtime=rows[0].runtime, energy=energy,
+        powers_of="" if powered or energy is None or shipped is None else shipped.powers_of,
         time=make_learnt(time.free, leave_out_closely(time.free, evidence.networks), cell,
                          len(rows), time),
         support=Support(

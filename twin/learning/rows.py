@@ -213,7 +213,7 @@ def _energy_ends(calibration: Calibration, terms: Floats, time_sd: Floats, sprea
         sd = deviation(estimate, learnt, terms / whole[..., None], spread)
     down, up = _join(calibration.entry.time.band.band(), time_sd, learnt.band.band(), sd)
     low, high = whole * 1e-6 * np.exp(-down), whole * 1e-6 * np.exp(up)
-    if calibration.entry.board is None:
+    if not calibration.entry.powers_are_own:
         stated = (terms / power).sum(axis=-1) * 1e-6
         low, high = np.minimum(low, stated), np.maximum(high, stated)
     return low, high

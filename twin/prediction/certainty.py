@@ -76,6 +76,8 @@ class Certainty:
         Prices fitted as one with others, or that stand for what none counts: no findings.
     epochs : tuple of Interval
         Of an accelerator's epochs, in microseconds, in order.
+    powers : str
+        What the energy rests on where no measured energy stands behind it.
     """
 
     calibration: str
@@ -89,6 +91,7 @@ class Certainty:
     draw: Draw = field(repr=False)
     doubtful: tuple[str, ...] = ()
     epochs: tuple[Interval, ...] = ()
+    powers: str = ""
 
 
 def ratio_interval(before_us: float, after_us: float, before: Draw, after: Draw,

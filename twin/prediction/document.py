@@ -96,7 +96,8 @@ def to_document(prediction: Prediction) -> dict[str, Any]:
             "overlay": sure.calibration, "basis": sure.basis,
             "extrapolating": list(sure.extrapolating),
             "unidentified": list(sure.unidentified),
-            **({"doubtful": list(sure.doubtful)} if sure.doubtful else {})}}),
+            **({"doubtful": list(sure.doubtful)} if sure.doubtful else {}),
+            **({"powers": sure.powers} if sure.powers else {})}}),
     }
 
 

@@ -69,6 +69,19 @@ def test_tying_widens_prices_and_hardly_totals() -> None:
     assert wider < math.sqrt(shares @ free.covariance @ shares) + 0.01
 
 
+def test_tying_keeps_the_total_of_all_rows() -> None:
+    """Tied prices share a sum out in another way: the sum is what the rows tell."""
+    rows = evidence((1.0, 0.3, -1.0))
+    tied = tie_prices(rows, PRIOR, Noise(network_sd=0.4, row_sd=0.2, edge=100.0))
+    assert len(tied.names) > 1 and tied.level != 0
+    totals = [AMOUNTS @ np.exp(one) for one in (tied.fit.estimate(CELL).log,
+                                                tied.free.estimate(CELL).log,
+                                                tied.estimate(CELL).log)]
+    off, free, found = (total.sum() for total in totals)
+    assert found == pytest.approx(free, rel=1e-4) and abs(off / free - 1) > 1e-3
+    assert tied.residuals == pytest.approx(np.log(rows.measured / totals[2]), abs=1e-3)
+
+
 def test_a_fit_without_doubt_of_edges_keeps_none() -> None:
     assert learn_noise(evidence(), PRIOR).edge == 0.0
 

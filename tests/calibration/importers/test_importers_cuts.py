@@ -128,7 +128,7 @@ def test_what_milliseconds_tell_of_ticks_is_said(tmp_path):
     (told,) = [one for one in read(tmp_path, "tflm", text).remarks if "MHz" in one]
     assert told.startswith("the log's own milliseconds make its ticks 0.9999 to 1 MHz")
     assert not [one for one in read(tmp_path, "tflm", text, clock_hz=1e6).remarks if "MHz" in one]
-    with pytest.raises(MeasurementError, match="0.9999 to 1 MHz, not 80 MHz"):
+    with pytest.raises(MeasurementError, match="to 1 MHz, not 80 MHz"):
         read(tmp_path, "tflm", text, clock_hz=80e6)
     (wrong,) = [one for one in read(tmp_path, "tflm", text, clock_hz=80e6, anyway=True).remarks
                 if "MHz" in one]

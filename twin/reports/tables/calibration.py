@@ -23,13 +23,17 @@ def overlay_table(overlay: Overlay, entry: Entry) -> RenderableType:
         ("unexplained", f"{100 * time.network_sd:.1f} % of a network, "
                         f"{100 * time.row_sd:.1f} % of a row"),
     ]
+    if time.rows and not (entry.energy is not None and entry.energy.rows and not entry.powers_of):
+        pairs.append(("energy", "no row measured it: powers are " + (
+            f"as shipped, of {entry.powers_of}" if entry.powers_of else
+            "stated by the board's file" if entry.energy is None else "those of other boards")))
     if time.confused and not time.tied:
         pairs.append(("known as sums", "; ".join(" + ".join(pair) for pair in time.confused)))
     if time.tied:
         pairs.append(("fitted as one", ", ".join(time.tied)
                       + ": no row asks for prices of their own"))
     parts: list[RenderableType] = [new_pairs(pairs), _factors(overlay.time_prices, time, "time")]
-    if entry.energy is not None and entry.energy.rows:
+    if entry.energy is not None and entry.energy.rows and not entry.powers_of:
         parts.append(_factors(overlay.energy_prices, entry.energy, "energy"))
     worst = max(time.residuals.items(), key=lambda item: abs(item[1]), default=None)
     if worst is not None:
