@@ -27,7 +27,7 @@ NAMES = {
     "study pareto": ["study_front"], "study diff": ["diff_studies"],
     "study sensitivity": ["study_sensitivity"]}
 """Functions of a command where they are not called as it is."""
-MAY_IMPORT = ("twin", "twin.cli", "twin.verbs", "twin.reports", "twin.errors",
+MAY_IMPORT = ("twin", "twin.cli", "twin.verbs", "twin.reports", "twin.errors", "twin.interruption",
               "hwmodels.quantities", "hwmodels.errors")
 DEPLOYED = ("kws", "-b", "nucleo_l4r5zi")
 

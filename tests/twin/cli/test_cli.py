@@ -77,7 +77,8 @@ def test_help_loads_no_verb_and_says_what_each_says():
     loaded = set(done.stderr.split())
     assert not (HEAVY | {"rich.console", "llvmlite"}) & loaded
     assert {name for name in loaded if name.startswith("twin.")} == {
-        "twin.__main__", "twin.cli", "twin.cli.ending", "twin.cli.summaries", "twin.errors"}
+        "twin.__main__", "twin.cli", "twin.cli.ending", "twin.cli.summaries", "twin.errors",
+        "twin.interruption"}
     group = get_command(app)
     assert {name: group.get_command(None, name).get_short_help_str(400) for name in VERBS} == {
         name: TyperCommand(name, help=summarise(place)).get_short_help_str(400)
