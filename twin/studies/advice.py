@@ -7,34 +7,36 @@ of effort, so that a setting is found before a network is trained again.
 from __future__ import annotations
 
 import dataclasses
-import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any
 
-from calibration.fitting.intervals import BASES, Basis, Interval
 from twin.deployment.deployment import Deployment
 from twin.deployment.transformations import Transformation, list_transformations
 from twin.errors import UsageError
-from twin.prediction.certainty import ratio_interval
-from twin.prediction.prediction import Prediction
 from twin.studies.axes import list_clocks, list_each_runtime
+from twin.studies.change import (
+    EFFORTS,
+    Change,
+    Explainer,
+    excess,
+    is_sure,
+    make_change,
+    measure_loss,
+    rank_changes,
+)
 from twin.studies.limits import Limits
 from twin.studies.points import Deployer
 from twin.studies.results import QUANTITIES, Row, judge
-
-EFFORTS = ("setting", "rebuild", "conversion", "retraining")
-"""Classes of effort, least first: a setting of the board; another image; the network converted
-anew; trained again."""
-
-SURE = 0.9
-"""Probability of meeting the limits from which no dearer class of effort is tried."""
 
 SURER = 0.01
 """By how much more probable a change must make limits that are met already."""
 
 PAIRED = 8
 """Single changes that pairs are made of, and pairs that are predicted."""
+
+LITTLE = 1e-3
+"""What a pair must come nearer to the limits by than each of its parts, as `excess` counts."""
 
 REMEDIES = {
     "cache": ("placement.weights", "placement.arena", "caches."),
@@ -47,43 +49,6 @@ MOST_VALUES, NOTABLE = 4, 0.98
 """Values of one path a suggestion tries; after over before from which it is worth saying."""
 
 Told = Callable[[int, int, int], None]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
-    """A change, or a pair, and what it is predicted to do.
-
-    Parameters
-    ----------
-    settings : tuple of (str, str)
-        What-if paths and values, as `--set` takes them.
-    effort : str
-        Of `EFFORTS`: of the dearest part.
-    costs : str
-        What it costs besides; "" where nothing.
-    row : Row
-        Predicted, held to the limits.
-    gain : Interval or None
-        Of time after over before, errors in common cancelled; None without intervals.
-    time_ratio, energy_ratio : float or None
-        After over before; None is not known.
-    rests_on : str
-        What stands behind the prediction.
-    """
-
-    settings: tuple[tuple[str, str], ...]
-    effort: str
-    costs: str
-    row: Row
-    time_ratio: float | None
-    energy_ratio: float | None
-    gain: Interval | None = None
-    rests_on: str = ""
-
-    @property
-    def words(self) -> str:
-        """The options that make it."""
-        return " ".join(f"--set {path}={value}" for path, value in self.settings)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,7 +67,7 @@ class Advice:
         Single changes that were tried, best first: those that meet the limits by effort, then the
         nearest.
     pairs : tuple of Change
-        As far as pairs were tried.
+        As far as pairs were tried, best first.
     refused : tuple of (str, str)
         Changes that cannot be, with the reason.
     """
@@ -120,12 +85,17 @@ class Advice:
         return self.before.met
 
     @property
+    def ranked(self) -> tuple[Change, ...]:
+        """Single changes and pairs together, best first."""
+        return tuple(rank_changes((*self.changes, *self.pairs), self.limits))
+
+    @property
     def best(self) -> Change | None:
-        """The cheapest change that meets the limits, a single before a pair; None: none does.
+        """The cheapest change or pair that meets the limits; None: none does.
 
         Where they are met already, one that meets them more surely.
         """
-        return next((one for one in (*self.changes, *self.pairs)
+        return next((one for one in self.ranked
                      if one.row.met and (not self.met or self._is_surer(one))), None)
 
     @property
@@ -178,6 +148,7 @@ def give_advice(deployment: Deployment, limits: Limits, deployer: Deployer | Non
     refused: list[tuple[str, str]] = []
     candidates = sort_candidates(deployment, efforts)
     total = sum(map(len, candidates.values()))
+    paired: list[Change] = []
     for effort in EFFORTS:
         for change in _try(deployment, candidates.get(effort, []), deployer, before, limits):
             if change.row.failure:
@@ -186,12 +157,13 @@ def give_advice(deployment: Deployment, limits: Limits, deployer: Deployer | Non
                 found.append(change)
             if on_progress is not None:
                 on_progress(min(len(found) + len(refused), total), total, len(refused))
-        if not thorough and any(_is_sure(one) for one in found):
+        sure = [one for one in found if is_sure(one)]
+        if candidates.get(effort) and pairs and not before.met and all(
+                one.risks_accuracy for one in sure):
+            paired += _pair(deployment, found, deployer, before, limits, effort)
+        if not thorough and any(map(is_sure, (*sure, *paired))):
             break
-    found = rank_changes(found, limits)
-    paired: list[Change] = []
-    if pairs and not any(_is_sure(one) for one in found) and not before.met:
-        paired = rank_changes(_pair(deployment, found, deployer, before, limits), limits)
+    found, paired = rank_changes(found, limits), rank_changes(paired, limits)
     explain = Explainer(deployment=deployment, deployer=deployer)
     return Advice(deployment=deployment, limits=limits, before=before,
                   changes=tuple(explain.complete(found)), pairs=tuple(explain.complete(paired)),
@@ -283,46 +255,48 @@ def _try(deployment: Deployment, candidates: Sequence[tuple[Transformation, str]
     for one, value in candidates:
         settings = ((one.path, value),)
         row, = deployer.predict_changed(deployment, [dict(settings)])
-        yield make_change(settings, one.effort, one.costs, judge(row, limits), before)
-
-
-def make_change(settings: tuple[tuple[str, str], ...], effort: str, costs: str, row: Row,
-                before: Row) -> Change:
-    """Return a change with how it moves time and energy."""
-    def ratio(name: str) -> float | None:
-        now, then = getattr(row, name), getattr(before, name)
-        return None if now is None or not then else now / then
-
-    return Change(settings=settings, effort=effort, costs=costs, row=row,
-                  time_ratio=ratio("time_us"), energy_ratio=ratio("energy_uj"))
+        row = judge(row, limits)
+        yield make_change(settings, one.effort, one.costs, row, before, lost=0.0 if row.failure
+                          else measure_loss(deployment, settings, one.costs))
 
 
 def _pair(deployment: Deployment, singles: Sequence[Change], deployer: Deployer, before: Row,
-          limits: Limits) -> list[Change]:
+          limits: Limits, effort: str) -> list[Change]:
     """Return pairs of single changes that promise most, predicted together.
 
     They are chosen as if effects multiplied, and then predicted.
+
+    Parameters
+    ----------
+    effort : str
+        Of the dearer part of each pair.
     """
-    helpful = [one for one in singles if excess(one.row, limits) < excess(before, limits)
-               or one.row.met][:2 * PAIRED]
+    helpful = [one for one in rank_changes(singles, limits)
+               if excess(one.row, limits) < excess(before, limits) or one.row.met]
+    helpful = [one for kind in EFFORTS
+               for one in [one for one in helpful if one.effort == kind][:2 * PAIRED]]
     promised = []
     for place, one in enumerate(helpful):
         for other in helpful[place + 1:]:
-            if one.settings[0][0] == other.settings[0][0]:
+            if one.settings[0][0] == other.settings[0][0] or effort not in (
+                    one.effort, other.effort):
                 continue
             figures: dict[str, Any] = {name: _multiply(one.row, other.row, before, name)
                                        for name in QUANTITIES[:4]}
-            guess = dataclasses.replace(one.row, **figures)
-            promised.append((excess(guess, limits), one, other))
-    promised.sort(key=lambda item: (item[0] > 0, _effort_of(item[1], item[2]), item[0]))
+            far = excess(dataclasses.replace(one.row, **figures), limits)
+            risk = one.risks_accuracy or other.risks_accuracy
+            promised.append(((far > 0, risk, one.lost + other.lost if far <= 0 else 0.0, far),
+                             one, other))
+    promised.sort(key=lambda item: item[0])
     made = []
     for _, one, other in promised[:PAIRED]:
         settings = (*one.settings, *other.settings)
         row, = deployer.predict_changed(deployment, [dict(settings)])
-        if not row.failure:
+        alone = min(excess(part.row, limits) for part in (one, other))
+        if not row.failure and excess(judge(row, limits), limits) < alone - LITTLE:
             costs = "; ".join(dict.fromkeys(text for text in (one.costs, other.costs) if text))
-            made.append(make_change(settings, EFFORTS[_effort_of(one, other)], costs,
-                                    judge(row, limits), before))
+            made.append(make_change(settings, effort, costs, judge(row, limits), before,
+                                    lost=measure_loss(deployment, settings, costs)))
     return made
 
 
@@ -331,81 +305,9 @@ def _multiply(one: Row, other: Row, before: Row, name: str) -> float | None:
     return None if any(not value for value in values) else values[0] * values[1] / values[2]
 
 
-def _effort_of(*changes: Change) -> int:
-    return max(EFFORTS.index(change.effort) for change in changes)
-
-
-def rank_changes(changes: Iterable[Change], limits: Limits) -> list[Change]:
-    """Return changes, best first: surely met before met, by effort, by cost in accuracy; then near.
-
-    What is met in nine of ten cases comes before what is met by its prediction only. Of changes
-    that meet the limits and cost accuracy the mildest is first.
-    """
-    def key(one: Change) -> tuple[bool, bool, int, bool, float]:
-        far = excess(one.row, limits)
-        return (not one.row.met, not _is_sure(one), EFFORTS.index(one.effort), bool(one.costs),
-                -far if one.row.met and one.costs else far)
-
-    return sorted(changes, key=key)
-
-
-def excess(row: Row, limits: Limits) -> float:
-    """Return by how much a row exceeds its limits: the sum of log ratios; less is nearer.
-
-    Where all are met it is the largest, below zero. What is not known exceeds by a factor of e.
-    """
-    over = [1.0 if value is None else math.log(value / limit) if value else -math.inf
-            for name, limit in limits.list_limits() for value in (getattr(row, name),)]
-    above = [one for one in over if one > 0]
-    return sum(above) if above else max(over, default=0.0)
-
-
-def _is_sure(change: Change) -> bool:
-    chance = change.row.probability
-    return change.row.met and (chance is None or chance >= SURE)
-
-
 def _matters(change: Change, before: Row, limits: Limits) -> bool:
     """Whether a change meets what was not met, or betters a limited figure by a thousandth."""
     return (change.row.met and not before.met) or any(
         (now := getattr(change.row, name)) is not None
         and ((then := getattr(before, name)) is None or now < 0.999 * then)
         for name, _ in limits.list_limits())
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Explainer:
-    """Adds to changes what their gain's interval is, and what they rest on."""
-
-    deployment: Deployment
-    deployer: Deployer
-    most: int = 8
-
-    def complete(self, changes: Sequence[Change]) -> Iterator[Change]:
-        """Yield changes, the first ones with the interval of their gain."""
-        if not changes:
-            return
-        before = self.deployer.predict_one(self.deployment)
-        for place, change in enumerate(changes):
-            rests_on = _rests_on(change.row)
-            gain = None
-            if place < self.most and before.certainty is not None:
-                after = self.deployer.predict_one(self.deployment.replace(dict(change.settings)))
-                gain = _gain(before, after)
-            yield dataclasses.replace(change, gain=gain, rests_on=rests_on)
-
-
-def _gain(before: Prediction, after: Prediction) -> Interval | None:
-    if before.certainty is None or after.certainty is None or before.epochs or after.epochs:
-        return None
-    return ratio_interval(before.time_us, after.time_us, before.certainty.draw,
-                          after.certainty.draw)
-
-
-def _rests_on(row: Row) -> str:
-    """Say what stands behind a row's intervals."""
-    if not row.basis:
-        return ("stated prices, without an interval" if row.time is None else
-                "stated rates of the accelerator; intervals by families of networks left out")
-    kind = BASES[cast(Basis, row.basis)].replace("{} ", "").split(": ")[-1]
-    return f"{row.basis}: {kind}; {row.calibration}"

@@ -15,7 +15,8 @@ from twin.prediction.locality import Locality, measure_locality
 from twin.prediction.prediction import Prediction
 from twin.reports.page.deployment import Report, describe_report
 from twin.reports.page.page import render_page
-from twin.studies.advice import Change, Explainer, try_changes
+from twin.studies.advice import try_changes
+from twin.studies.change import Change, Explainer
 from twin.studies.points import Deployer
 from twin.studies.sweep import Told
 from twin.verbs.check import check

@@ -5,7 +5,8 @@ from __future__ import annotations
 from hwmodels.board.file import load_board
 from hwmodels.errors import TwinError
 from twin.deployment.deployment import deploy
-from twin.studies.advice import Change, suggest_change
+from twin.studies.advice import suggest_change
+from twin.studies.change import Change
 from twin.verbs.measure import Measured
 
 

@@ -11,7 +11,8 @@ import twin
 from twin.cli import app
 from twin.errors import UsageError
 from twin.reports.tables.advice import say_best
-from twin.studies.advice import EFFORTS, excess, sort_candidates
+from twin.studies.advice import sort_candidates
+from twin.studies.change import EFFORTS, Change, excess, rank_changes
 from twin.studies.limits import Limits
 from twin.studies.results import Row
 
@@ -89,6 +90,39 @@ def test_excess_sums_what_is_above_and_knows_the_nearest_below() -> None:
     assert excess(Row(inputs=(), time_us=20.0, ram_bytes=50), limits) == pytest.approx(0.6931, 1e-3)
     assert excess(Row(inputs=(), time_us=5.0, ram_bytes=90), limits) == pytest.approx(-0.1054, 1e-3)
     assert excess(Row(inputs=(), ram_bytes=90), limits) == 1.0
+
+
+def made_change(settings: str, effort: str, costs: str = "", lost: float = 0.0,
+                probability: float = 0.95) -> Change:
+    row = Row(inputs=(), time_us=8.0, probability=probability)
+    return Change(settings=tuple((path, "1") for path in settings.split()), effort=effort,
+                  costs=costs, row=row, time_ratio=0.8, energy_ratio=None, lost=lost)
+
+
+def test_mild_pairs_come_before_single_changes_that_are_hard() -> None:
+    limits, risk = Limits(max_time_us=10.0), "accuracy not known until it is measured"
+    ordered = [made_change("clock", "setting"), made_change("clock placement", "setting"),
+               made_change("runtime", "rebuild"), made_change("clock runtime", "rebuild"),
+               made_change("patches", "conversion"), made_change("clock patches", "conversion"),
+               made_change("weights", "conversion", risk, 0.7),
+               made_change("clock narrower", "retraining", risk, 0.3),
+               made_change("narrow", "retraining", risk, 1.2),
+               made_change("narrow clock", "retraining", risk, 1.2),
+               made_change("clock unsure", "setting", probability=0.5)]
+    assert rank_changes(ordered[::-1], limits) == ordered
+
+
+def test_pairs_of_settings_are_tried_before_the_network_is_changed(ad) -> None:
+    settings = twin.advise(ad, max_uj=1, efforts=("setting",))
+    pair = min(settings.pairs, key=lambda one: one.row.energy_uj)
+    single = min(settings.changes, key=lambda one: one.row.energy_uj)
+    assert pair.row.energy_uj < single.row.energy_uj and not pair.risks_accuracy
+    # A limit the pair is sure to meet, and no single setting; a narrower network would, too.
+    limit = pair.row.energy_uj + 0.9 * (pair.row.energy.high - pair.row.energy_uj)
+    advice = twin.advise(ad, max_uj=limit, efforts=("setting", "retraining"))
+    assert not any(one.row.met and one.row.probability >= 0.9 for one in advice.changes)
+    assert advice.best.settings == pair.settings and advice.best.row.probability >= 0.9
+    assert not any(one.risks_accuracy for one in (*advice.changes, *advice.pairs))
 
 
 def test_the_command_says_it_and_check_ends_with_it(thrifty) -> None:

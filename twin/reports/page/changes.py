@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from hwmodels.quantities import format_energy, format_size, format_time
 from twin.prediction.prediction import Prediction
 from twin.reports.page.parts import Cell, Column, Row, Section, Table
-from twin.studies.advice import NOTABLE, Change
+from twin.studies.advice import NOTABLE
+from twin.studies.change import Change
 
 
 def tell_best(changes: Sequence[Change] | None) -> str:

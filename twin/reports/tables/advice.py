@@ -12,7 +12,8 @@ from hwmodels.quantities import format_energy, format_frequency, format_size, fo
 from twin.reports.tables.layout import add_row, new_table
 from twin.reports.tables.limits import format_chance
 from twin.reports.tables.studies import WORDS, describe_limits, say_idle
-from twin.studies.advice import SURE, Advice, Change
+from twin.studies.advice import Advice
+from twin.studies.change import SURE, Change
 
 SHOWN = 12
 """Changes shown."""
@@ -21,7 +22,7 @@ SHOWN = 12
 def advice_report(advice: Advice) -> RenderableType:
     """Return the answer in a sentence, the changes as a table, and what they rest on."""
     parts: list[RenderableType] = [Text(line) for line in summarise_advice(advice)]
-    shown = [*advice.changes[:SHOWN], *advice.pairs[:SHOWN]]
+    shown = advice.ranked[:SHOWN]
     if shown:
         parts += [Text(""), _change_table(shown)]
         notes = ["x: after over before, with the 90 % interval of the time; shared errors cancel",

@@ -1,0 +1,170 @@
+"""A change of a deployment, predicted: its gain, its effort, and which of several is best."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import cast
+
+from calibration.fitting.intervals import BASES, Basis, Interval
+from hwmodels.errors import TwinError
+from twin.deployment.deployment import Deployment
+from twin.network.operators import graph_macs
+from twin.prediction.certainty import ratio_interval
+from twin.prediction.prediction import Prediction
+from twin.studies.limits import Limits
+from twin.studies.points import Deployer
+from twin.studies.results import Row
+
+EFFORTS = ("setting", "rebuild", "conversion", "retraining")
+"""Classes of effort, least first: a setting of the board; another image; the network converted
+anew; trained again."""
+
+SURE = 0.9
+"""Probability of meeting the limits from which no dearer class of effort is tried."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """A change, or a pair, and what it is predicted to do.
+
+    Parameters
+    ----------
+    settings : tuple of (str, str)
+        What-if paths and values, as `--set` takes them.
+    effort : str
+        Of `EFFORTS`: of the dearest part.
+    costs : str
+        What it costs besides; "" where nothing.
+    row : Row
+        Predicted, held to the limits.
+    gain : Interval or None
+        Of time after over before, errors in common cancelled; None without intervals.
+    time_ratio, energy_ratio : float or None
+        After over before; None is not known.
+    rests_on : str
+        What stands behind the prediction.
+    lost : float
+        Of a change that costs accuracy, how much less its network computes and holds: the
+        logarithms of multiply-accumulates and of bytes of weights before over after, summed. It
+        orders changes, no more: accuracy is not predicted.
+    """
+
+    settings: tuple[tuple[str, str], ...]
+    effort: str
+    costs: str
+    row: Row
+    time_ratio: float | None
+    energy_ratio: float | None
+    gain: Interval | None = None
+    rests_on: str = ""
+    lost: float = 0.0
+
+    @property
+    def risks_accuracy(self) -> bool:
+        """Whether the network may answer otherwise."""
+        return "accuracy" in self.costs
+
+    @property
+    def words(self) -> str:
+        """The options that make it."""
+        return " ".join(f"--set {path}={value}" for path, value in self.settings)
+
+
+def make_change(settings: tuple[tuple[str, str], ...], effort: str, costs: str, row: Row,
+                before: Row, *, lost: float = 0.0) -> Change:
+    """Return a change with how it moves time and energy."""
+    def ratio(name: str) -> float | None:
+        now, then = getattr(row, name), getattr(before, name)
+        return None if now is None or not then else now / then
+
+    return Change(settings=settings, effort=effort, costs=costs, row=row, lost=lost,
+                  time_ratio=ratio("time_us"), energy_ratio=ratio("energy_uj"))
+
+
+def measure_loss(deployment: Deployment, settings: Sequence[tuple[str, str]], costs: str) -> float:
+    """Return how much less the network of a change that costs accuracy computes and holds."""
+    if "accuracy" not in costs:
+        return 0.0
+    try:
+        after = deployment.replace(dict(settings))
+    except TwinError:
+        return 0.0
+    macs, weights = (
+        math.log(max(1, one) / max(1, other)) for one, other in (
+            (graph_macs(deployment.graph), graph_macs(after.graph)),
+            (deployment.placement.weights_bytes, after.placement.weights_bytes)))
+    return macs + weights
+
+
+def rank_changes(changes: Iterable[Change], limits: Limits) -> list[Change]:
+    """Return changes, best first: surely met before met, by effort, by accuracy at risk; then near.
+
+    What is met in nine of ten cases comes before what is met by its prediction only. A pair
+    is of the effort of its dearer part: one that risks no accuracy comes before a single change of
+    that effort that does. Of changes that meet the limits and risk accuracy, the one that takes
+    least of the network is first; else a single one before a pair.
+    """
+    def key(one: Change) -> tuple[bool, bool, int, bool, float, int, bool, float]:
+        return (not one.row.met, not is_sure(one), EFFORTS.index(one.effort), one.risks_accuracy,
+                round(one.lost, 6) if one.row.met else 0.0, len(one.settings), bool(one.costs),
+                excess(one.row, limits))
+
+    return sorted(changes, key=key)
+
+
+def excess(row: Row, limits: Limits) -> float:
+    """Return by how much a row exceeds its limits: the sum of log ratios; less is nearer.
+
+    Where all are met it is the largest, below zero. What is not known exceeds by a factor of e.
+    """
+    over = [1.0 if value is None else math.log(value / limit) if value else -math.inf
+            for name, limit in limits.list_limits() for value in (getattr(row, name),)]
+    above = [one for one in over if one > 0]
+    return sum(above) if above else max(over, default=0.0)
+
+
+def is_sure(change: Change) -> bool:
+    """Whether a change meets the limits in nine of ten cases."""
+    chance = change.row.probability
+    return change.row.met and (chance is None or chance >= SURE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Explainer:
+    """Adds to changes what their gain's interval is, and what they rest on."""
+
+    deployment: Deployment
+    deployer: Deployer
+    most: int = 8
+
+    def complete(self, changes: Sequence[Change]) -> Iterator[Change]:
+        """Yield changes, the first ones with the interval of their gain."""
+        if not changes:
+            return
+        before = self.deployer.predict_one(self.deployment)
+        for place, change in enumerate(changes):
+            rests_on = _rests_on(change.row)
+            gain = None
+            if place < self.most and before.certainty is not None:
+                after = self.deployer.predict_one(self.deployment.replace(dict(change.settings)))
+                gain = _gain(before, after)
+            yield dataclasses.replace(change, gain=gain, rests_on=rests_on)
+
+
+def _gain(before: Prediction, after: Prediction) -> Interval | None:
+    if before.certainty is None or after.certainty is None or before.epochs or after.epochs:
+        return None
+    return ratio_interval(before.time_us, after.time_us, before.certainty.draw,
+                          after.certainty.draw)
+
+
+def _rests_on(row: Row) -> str:
+    """Say what stands behind a row's intervals."""
+    if not row.basis:
+        return ("stated prices, without an interval" if row.time is None else
+                "stated rates of the accelerator; intervals by families of networks left out")
+    kind = BASES[cast(Basis, row.basis)].replace("{} ", "").split(": ")[-1]
+    return f"{row.basis}: {kind}; {row.calibration}"
