@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 LARGEST = 1e15
 """Largest amount a document may hold, in its own unit."""
 
+SCHEMAS = (1, 2)
+"""Of predictions that are read."""
+
 
 def side_of_prediction(prediction: Prediction) -> Side:
     """Return a prediction as a side."""
@@ -116,9 +119,9 @@ def side_of_document(document: Mapping[str, Any], source: str) -> Side:
     if kind == "what-if":
         raise UsageError(f"{where}: a what-if holds two predictions; give one of them, as "
                          "`twin predict ... --json` writes it")
-    if kind != "predicted" or document.get("schema") != 1:
+    if kind != "predicted" or document.get("schema") not in SCHEMAS:
         raise UsageError(f"{where}: kind is {kind!r}, schema {document.get('schema')!r}; accepted: "
-                         "a prediction of schema 1, as `twin predict MODEL -b BOARD --json` "
+                         "a prediction of schema 1 or 2, as `twin predict MODEL -b BOARD --json` "
                          "writes it")
     try:
         return _read_document(document, source)
@@ -155,19 +158,30 @@ def _read_document(document: Mapping[str, Any], source: str) -> Side:
         part="epoch" if epochs else "layer", parts=parts,
         whole=sum_parts(parts), clock=clock,
         sizes={name: int(_amount(document[name], name)) for name in ("ram_bytes", "flash_bytes")},
-        interval_us=_interval(total["time_us"]),
-        energy_interval_uj=_interval(total["energy_uj"]),
-        level=_amount(total["time_us"]["level"], "level")
-        if isinstance(total["time_us"], dict) else None,
+        interval_us=_interval(total, "time", "us"),
+        energy_interval_uj=_interval(total, "energy", "uj"),
+        level=_level(total),
         cycles={name: round(_amount(count, name)) for name, count in total["cycles"].items()},
         calibration=str(document.get("calibration", {}).get("overlay", "")),
         doubtful=tuple(map(str, document.get("calibration", {}).get("doubtful", ()))))
 
 
-def _interval(quantity: Any) -> tuple[float, float] | None:
-    if not isinstance(quantity, dict):
+def _find_interval(total: Mapping[str, Any], name: str, unit: str) -> Any:
+    """Return the interval of a quantity; schema 1 had it in the quantity itself."""
+    quantity = total[f"{name}_{unit}"]
+    return quantity if isinstance(quantity, dict) else total.get(f"{name}_interval_{unit}")
+
+
+def _interval(total: Mapping[str, Any], name: str, unit: str) -> tuple[float, float] | None:
+    found = _find_interval(total, name, unit)
+    if found is None:
         return None
-    return _amount(quantity["low"], "low"), _amount(quantity["high"], "high")
+    return _amount(found["low"], "low"), _amount(found["high"], "high")
+
+
+def _level(total: Mapping[str, Any]) -> float | None:
+    found = _find_interval(total, "time", "us")
+    return None if found is None else _amount(found["level"], "level")
 
 
 def _exact_parts(units: list[Mapping[str, Any]], clock: str,

@@ -10,8 +10,8 @@ import typer
 from typer.core import TyperGroup
 
 import twin
-from twin.cli.options import parse_quantity
-from twin.cli.output import note_written, open_console, show, warn
+from twin.cli.options import AsJson, parse_quantity
+from twin.cli.output import note_written, open_console, show, show_json, warn
 from twin.errors import UsageError
 
 if TYPE_CHECKING:
@@ -143,11 +143,15 @@ def _size(text: str, option: str) -> int:
 
 
 @app.command("show")
-def boards(name: Name = None, sources: Sources = False, virtual: Virtual = False) -> None:
+def boards(name: Name = None, sources: Sources = False, virtual: Virtual = False,
+           as_json: AsJson = False) -> None:
     """List the boards, or show one with its parts."""
     if virtual:
         if name is not None or sources:
-            raise UsageError("--virtual lists emulated boards and goes with nothing else")
+            raise UsageError("--virtual lists emulated boards and goes with --json alone")
+        if as_json:
+            show_json(twin.list_virtual_boards())
+            return
         from twin.reports.tables.measured import virtual_boards_table
 
         show(open_console(), virtual_boards_table(twin.list_virtual_boards()))
@@ -155,6 +159,9 @@ def boards(name: Name = None, sources: Sources = False, virtual: Virtual = False
     if sources and name is None:
         raise UsageError("--sources needs the NAME of a board, such as "
                          "`twin boards nucleo_l4r5zi --sources`")
+    if as_json:
+        show_json(twin.list_boards() if name is None else twin.show_board(name))
+        return
     from twin.reports.tables.catalogue import board_report, boards_table
 
     if name is None:

@@ -7,7 +7,8 @@ from typing import Annotated
 import typer
 
 import twin
-from twin.cli.output import open_console, show
+from twin.cli.options import AsJson
+from twin.cli.output import open_console, show, show_json
 from twin.errors import UsageError
 
 Words = Annotated[list[str] | None, typer.Argument(
@@ -15,13 +16,19 @@ Words = Annotated[list[str] | None, typer.Argument(
                                "`paths BOARD`: what --set takes.")]
 
 
-def explain(words: Words = None) -> None:
+def explain(words: Words = None, as_json: AsJson = False) -> None:
     """Explain a term of the reports; without one, list them."""
+    words = words or []
+    paths = words[:1] == ["paths"]
+    if len(words) > 2 and paths:
+        raise UsageError(f"{' '.join(words)}: accepted: one board")
+    if as_json:
+        show_json(twin.list_paths(*words[1:]) if paths else twin.explain(" ".join(words)) if words
+                  else twin.list_terms())
+        return
     from twin.reports.tables.catalogue import entry_report, paths_table, terms_table
 
-    if words and words[0] == "paths":
-        if len(words) > 2:
-            raise UsageError(f"{' '.join(words)}: accepted: one board")
+    if paths:
         show(open_console(), paths_table(twin.list_paths(*words[1:])))
     elif words:
         show(open_console(), entry_report(twin.explain(" ".join(words))))

@@ -7,15 +7,19 @@ from typing import Annotated
 import typer
 
 import twin
-from twin.cli.output import note_written, open_console, show
+from twin.cli.options import AsJson
+from twin.cli.output import note_written, open_console, show, show_json
 
 app = typer.Typer(help="List the networks of the zoo, or export one.", rich_markup_mode=None)
 
 
 @app.callback(invoke_without_command=True)
-def models(context: typer.Context) -> None:
+def models(context: typer.Context, as_json: AsJson = False) -> None:
     """List the networks of the zoo, or export one."""
     if context.invoked_subcommand is not None:
+        return
+    if as_json:
+        show_json(twin.list_models())
         return
     from twin.reports.tables.catalogue import models_table
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
@@ -13,6 +14,17 @@ if TYPE_CHECKING:
 
 PIPED_COLUMNS = 1000
 """Width when no terminal limits it: no row is folded, so that grep and awk see whole lines."""
+
+LEAST_COLUMNS = 20
+"""Width below which no table can be read."""
+
+
+def piped_columns() -> int:
+    """Return the width of output that goes to no terminal: COLUMNS where it is a number."""
+    asked = os.environ.get("COLUMNS", "")
+    if not (asked.isascii() and asked.isdigit() and len(asked) < 6):
+        return PIPED_COLUMNS
+    return max(LEAST_COLUMNS, int(asked))
 
 
 def open_console() -> Console:
@@ -33,7 +45,7 @@ def open_console() -> Console:
                     yield Segment(escape(segment.text, keep="\n"), segment.style)
 
     piped = not sys.stdout.isatty()
-    return PlainConsole(file=sys.stdout, width=PIPED_COLUMNS if piped else None, highlight=False,
+    return PlainConsole(file=sys.stdout, width=piped_columns() if piped else None, highlight=False,
                         markup=False, emoji=False, soft_wrap=False)
 
 

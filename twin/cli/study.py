@@ -9,7 +9,7 @@ import typer
 
 import twin
 from twin.cli.options import AsJson, PlotFile, check_picture
-from twin.cli.output import note_written, open_console, show
+from twin.cli.output import note_written, open_console, show, show_json
 from twin.cli.progress import Rate
 from twin.cli.studying import RowCount, show_table
 
@@ -37,8 +37,11 @@ Count = Annotated[int, typer.Option(
 
 
 @app.command("list")
-def list_all() -> None:
+def list_all(as_json: AsJson = False) -> None:
     """List the studies that are shipped."""
+    if as_json:
+        show_json(twin.list_studies())
+        return
     from twin.reports.tables.study import studies_table
 
     show(open_console(), studies_table(twin.list_studies()))

@@ -27,8 +27,12 @@ from twin.prediction.ledger import (
 )
 from twin.prediction.prediction import LayerPrediction, Prediction
 
-SCHEMA = 1
-"""Version of the document; raised when a reader of the old one would misread the new."""
+SCHEMA = 2
+"""Version of the document; raised when a reader of the old one would misread the new.
+
+2: a time or energy is a number whatever the calibration, its interval a key of its own; in 1 both
+were one object where prices were learnt.
+"""
 
 
 def load_schema() -> dict[str, Any]:
@@ -81,9 +85,10 @@ def to_document(prediction: Prediction) -> dict[str, Any]:
         **_accelerated(prediction),
         "setup": _account(prediction, prediction.setup, ledger.setup),
         "total": {**_account(prediction, prediction.bill, ledger.total),
-                  "time_us": _quantity(prediction.time_us, sure.time_us if sure else None),
-                  "energy_uj": _quantity(prediction.energy_uj,
-                                         sure.energy_uj if sure else None)},
+                  "time_us": prediction.time_us,
+                  "time_interval_us": _interval(sure.time_us if sure else None),
+                  "energy_uj": prediction.energy_uj,
+                  "energy_interval_uj": _interval(sure.energy_uj if sure else None)},
         "ram_bytes": prediction.ram_bytes,
         "ram_available_bytes": prediction.ram_available_bytes,
         "ram_parts": {f"{name}_bytes": size for name, size in deployment.ram_parts.items()},
@@ -106,11 +111,9 @@ def dump_document(document: Mapping[str, Any]) -> str:
     return json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 
-def _quantity(value: float | None, interval: Interval | None) -> Any:
-    """Write a quantity: a number, or one with its interval."""
-    if value is None or interval is None:
-        return value
-    return {"value": value, "low": interval.low, "high": interval.high, "level": interval.level}
+def _interval(interval: Interval | None) -> dict[str, float] | None:
+    return None if interval is None else {
+        "low": interval.low, "high": interval.high, "level": interval.level}
 
 
 def _layer(prediction: Prediction, position: int, lines: Mapping[Line, int]) -> dict[str, Any]:
@@ -126,8 +129,10 @@ def _layer(prediction: Prediction, position: int, lines: Mapping[Line, int]) -> 
         "cycles": cycles_by_clock(lines).get(layer.clock, 0),
         "clock": layer.clock,
         "cycles_by_clock": cycles_by_clock(lines),
-        "time_us": _quantity(layer.time_us, sure.time_us if sure else None),
-        "energy_uj": _quantity(layer.energy_uj, sure.energy_uj if sure else None),
+        "time_us": layer.time_us,
+        "time_interval_us": _interval(sure.time_us if sure else None),
+        "energy_uj": layer.energy_uj,
+        "energy_interval_uj": _interval(sure.energy_uj if sure else None),
         "alias": layer.alias,
         "assumed": layer.assumed,
         **({"repeats": layer.repeats} if layer.repeats > 1 else {}),
@@ -152,7 +157,8 @@ def _accelerated(prediction: Prediction) -> dict[str, Any]:
         "pools": [] if npu is None else [
             {"name": name, "used_bytes": used, "size_bytes": npu.pool(name).size_bytes}
             for name, used in deployment.plan.used],
-        "npu_energy_uj": None if energy is None else _quantity(*energy),
+        "npu_energy_uj": None if energy is None else energy[0],
+        "npu_energy_interval_uj": None if energy is None else _interval(energy[1]),
         "epochs": [_epoch(prediction, epoch, interval) for epoch, interval in zip(
             prediction.epochs, _epoch_intervals(prediction), strict=True)],
         "coverage": {
@@ -173,7 +179,8 @@ def _epoch(prediction: Prediction, epoch: EpochPrediction,
     return {
         "index": epoch.index, "name": epoch.name, "kind": epoch.kind,
         "layers": list(epoch.run.epoch.layers), "start_us": epoch.start_us,
-        "time_us": _quantity(epoch.time_us, interval), "energy_uj": bill_energy_uj(epoch.bill),
+        "time_us": epoch.time_us, "time_interval_us": _interval(interval),
+        "energy_uj": bill_energy_uj(epoch.bill),
         "pre_cpu_cycles": _number(epoch.pre_cpu_cycles),
         "post_cpu_cycles": _number(epoch.post_cpu_cycles),
         "core_npu_cycles": epoch.run.core_npu_cycles, "compute_cycles": epoch.run.compute_cycles,

@@ -24,8 +24,9 @@ def to_document(result: Any, **more: Any) -> Mapping[str, Any]:
     Parameters
     ----------
     result : Prediction, WhatIf, View, PublishedView, Diagnosis, Difference, Series, CacheReport, \
-Ranking, Ported, Table, Check, Advice, Selection or Outcome
-        As a verb returned it, or a list of such.
+Ranking, Ported, Table, Check, Advice, Selection, Outcome, Boards, Board, Runtime or Entry
+        As a verb returned it, or a list of such, or what a list of boards, runtimes, models,
+        terms, paths or studies returned.
     more
         Of a prediction, `per_operand`: split its bill; of a difference, `limit`: the share
         nothing may grow by, and `with_parts`: no layer either.
@@ -40,8 +41,12 @@ Ranking, Ported, Table, Check, Advice, Selection or Outcome
     TwinError
         For what has no document.
     """
-    if isinstance(result, list):
+    if isinstance(result, list) and not (result and isinstance(result[0], tuple)):
         return {"schema": 1, "kind": "several", "results": [to_document(one) for one in result]}
+    if isinstance(result, list | tuple | Mapping):
+        from twin.reports.lists import list_document
+
+        return list_document(result)
     write = _WRITERS.get(type(result).__name__)
     if write is None:
         raise TwinError(f"{type(result).__name__}: has no JSON document; accepted: "
@@ -71,6 +76,16 @@ def _compared(name: str) -> Callable[..., Mapping[str, Any]]:
         from twin.attribution import document
 
         return getattr(document, name)(result)
+
+    return write
+
+
+def _listed(name: str) -> Callable[..., Mapping[str, Any]]:
+    """Return a writer of what there is by name, loaded when it is needed."""
+    def write(result: Any) -> Mapping[str, Any]:
+        from twin.reports import lists
+
+        return getattr(lists, name)(result)
 
     return write
 
@@ -199,5 +214,7 @@ _WRITERS: Mapping[str, Callable[..., Mapping[str, Any]]] = {
     "PublishedView": _compared("published_document"), "Difference": _differing,
     "Diagnosis": _compared("diagnosis_document"), "Series": _followed, "CacheReport": _cached,
     "Ranking": _ranked, "Ported": _ported, "Table": _swept,
-    "Check": _checked, "Advice": _advised, "Selection": _selected, "Outcome": _outlived}
+    "Check": _checked, "Advice": _advised, "Selection": _selected, "Outcome": _outlived,
+    "Boards": _listed("boards_document"), "Board": _listed("board_document"),
+    "Runtime": _listed("runtime_document"), "Entry": _listed("term_document")}
 """By class, whose modules are loaded only where one was used."""

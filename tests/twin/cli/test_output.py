@@ -6,7 +6,7 @@ import pytest
 from rich.table import Table
 from rich.text import Text
 
-from twin.cli.output import note_written, open_console, show, warn
+from twin.cli.output import PIPED_COLUMNS, note_written, open_console, show, warn
 
 STEERING = "\x1b]0;title\x07\x1b[2J\u202eeman"
 
@@ -38,3 +38,11 @@ def test_warnings_and_paths_steer_none(capsys):
     note_written(STEERING)
     told = capsys.readouterr().err
     assert "\x1b" not in told and told.count("\\x1b]0;title") == 2
+
+
+@pytest.mark.parametrize(("asked", "width"), [
+    ("80", 80), ("3", 20), ("wide", PIPED_COLUMNS), ("", PIPED_COLUMNS)])
+def test_piped_output_is_as_wide_as_columns_asks(monkeypatch, asked, width):
+    monkeypatch.setattr("sys.stdout", io.StringIO())
+    monkeypatch.setenv("COLUMNS", asked)
+    assert open_console().width == width

@@ -28,18 +28,19 @@ def test_document_conforms_to_its_schema(energy):
 
 
 def test_schema_lists_the_causes_of_the_bill_and_refuses_others():
-    assert tuple(load_schema()["$defs"]["line"]["properties"]["cause"]["enum"]) == CAUSES
+    assert tuple(load_schema()["$defs"]["Line"]["properties"]["cause"]["enum"]) == CAUSES
     document = to_document(make_prediction())
     document["layers"][0]["bill"][0]["cause"] = "magic"
     with pytest.raises(jsonschema.ValidationError):
         validate(document)
 
 
-def test_schema_takes_a_quantity_with_an_interval():
+def test_time_has_one_shape_and_its_interval_a_key_of_its_own():
     document = to_document(make_prediction())
-    document["total"]["time_us"] = {"value": 10.0, "low": 9.0, "high": 11.0, "level": 0.9}
+    assert document["schema"] == 2 and document["total"]["time_interval_us"] is None
+    document["total"]["time_interval_us"] = {"low": 9.0, "high": 11.0, "level": 0.9}
     validate(document)
-    document["total"]["time_us"]["level"] = 90
+    document["total"]["time_interval_us"]["level"] = 90
     with pytest.raises(jsonschema.ValidationError):
         validate(document)
 

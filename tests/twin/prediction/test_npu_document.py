@@ -74,7 +74,7 @@ def test_energy_of_the_npu_is_the_sum_of_its_lines_with_a_wide_interval(document
                          for line in PREDICTION.bill.lines if line.event in paths) * 1e-6 / value_uj
     assert interval.high / value_uj == pytest.approx(
         math.exp(1.645 * math.sqrt(math.log(1 + relative**2))))
-    assert document["npu_energy_uj"]["value"] == value_uj
+    assert document["npu_energy_uj"] == value_uj
     # Order of magnitude of published boards above idle, for networks of this size: 5 to 35 pJ/MAC.
     assert interval.low < 7.2e-6 * PREDICTION.macs < interval.high
 
@@ -93,7 +93,7 @@ def test_an_accelerator_has_intervals_of_network_layers_and_epochs():
         assert interval.high / epoch.time_us > sure.time_us.high / said.time_us
     written = json.loads(dump_document(to_document(said)))
     jsonschema.Draft202012Validator(load_schema()).validate(written)
-    assert written["epochs"][0]["time_us"]["low"] == sure.epochs[0].low
+    assert written["epochs"][0]["time_interval_us"]["low"] == sure.epochs[0].low
 
 
 def test_intervals_are_wider_where_nothing_was_learnt():
