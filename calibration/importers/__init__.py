@@ -24,13 +24,17 @@ from hwmodels.files import read_regular
 
 FORMATS: Mapping[str, str] = {
     "itm": "itm", "mlperf-tiny": "mlperf_tiny", "neuralspot": "neuralspot",
-    "npu-profiler": "neural_art_profiler", "perf-stat": "perf_stat", "st-edge-ai": "st_edge_ai",
+    "npu-profiler": "neural_art_profiler", "perf-stat": "perf_stat", "probe": "probe",
+    "st-edge-ai": "st_edge_ai",
     "tflm": "tflm", "vela": "vela", "x-cube-ai": "st_edge_ai",
 }
 """Formats by the name a command gives them, and the module that reads each."""
 
 BINARY = ("itm",)
 """Formats that are not text."""
+
+FRAMED = ("probe",)
+"""Formats that are text, or frames between zero bytes."""
 
 _SAME_CLOCK = 1e-3
 """How far apart two statements of one clock may be, relative."""
@@ -114,7 +118,7 @@ def import_log(form: str, path: str | Path, *, board: str | None = None, model: 
     path = Path(path)
     data = _read_bytes(path)
     reader = _reader(FORMATS[form])
-    if form in BINARY:
+    if form in BINARY or (form in FRAMED and b"\0" in data):
         log = Log(where=str(path), data=data, partial=partial, listing=listing)
     else:
         try:

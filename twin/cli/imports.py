@@ -12,7 +12,7 @@ from twin.cli.output import note_written, open_console, show, warn
 
 Form = Annotated[str, typer.Argument(
     metavar="FORMAT", help="What wrote the log: itm, mlperf-tiny, neuralspot, npu-profiler, "
-                           "perf-stat, st-edge-ai, tflm, vela, x-cube-ai.")]
+                           "perf-stat, probe, st-edge-ai, tflm, vela, x-cube-ai.")]
 LogFile = Annotated[str, typer.Argument(metavar="FILE", help="The log.")]
 Folder = Annotated[str | None, typer.Option(
     "--output", "-o", metavar="DIR", help="Measurement folder to write; by default beside the "

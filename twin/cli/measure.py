@@ -59,6 +59,9 @@ PowerRepeat = Annotated[bool, typer.Option(
                            "than a sample of the INA226.")]
 MonitorBus = Annotated[str | None, typer.Option(
     "--ina226", metavar="BUS", help="Read an INA226 meanwhile, such as /dev/i2c-1.")]
+Probe = Annotated[bool, typer.Option(
+    "--probe", help="Listen to a program of your own that times itself with twin_probe.h "
+                    "(docs/probe.md); --runs inferences, by default 20.")]
 Suggest = Annotated[bool | None, typer.Option(
     "--advice/--no-advice", help="Predict which setting or rebuild helps most against the "
                                  "bottleneck; by default on a terminal, as it takes seconds.")]
@@ -74,9 +77,12 @@ def measure(board: BoardName, model: OptionalModel = None, port: Port = None,
             supply: Supply = None, flamegraph: Flame = None, power: PowerRuns = None,
             power_layers: PowerLayers = False, power_repeat: PowerRepeat = False,
             ina226: MonitorBus = None, shunt: Shunt = None, plan: PlanText = None,
-            resume: Resume = False, advice: Suggest = None) -> None:
+            resume: Resume = False, probe: Probe = False,
+            advice: Suggest = None) -> None:
     """Measure a network on a board, or on this machine (-b host): raw samples and what they say."""
     note_ignored_interrupt()
+    if probe and plan is not None:
+        raise UsageError("--probe and --plan exclude each other")
     if (model is None) == (plan is None):
         raise UsageError("either a MODEL or --plan is needed, to say what is measured")
     from twin.verbs.measuring import MeasureOptions, PowerRuns, check_power
@@ -87,7 +93,7 @@ def measure(board: BoardName, model: OptionalModel = None, port: Port = None,
         port=port, virtual=virtual, image=image, runs=runs, warmup=warmup, mask=mask, fixed=fixed,
         counters=None if counters is None else tuple(map(str.strip, counters.split(","))),
         input_file=input_file, baud=baud, clock_hz=parse_clock(clock), supply_v=supply,
-        output=output, resume=resume, power=None if power is None else PowerRuns(
+        output=output, resume=resume, probe=probe, power=None if power is None else PowerRuns(
             runs=power, layers=power_layers, repeat=power_repeat, bus=ina226, shunt_ohm=shunt))
     if plan is not None:
         show_machine(plan, board, options)
@@ -105,7 +111,8 @@ def show_network(model: str, board: str, options: MeasureOptions, flamegraph: st
         measured = twin.measure(model, board, options, watcher=watcher)
     console = open_console()
     show(console, measured_report(measured.networks))
-    if board != "host" and (advice or (advice is None and console.is_terminal)):
+    if board != "host" and not options.probe and (
+            advice or (advice is None and console.is_terminal)):
         show(console, describe_suggestion(measured, board))
     note_written(measured.folder)
     if flamegraph is not None:

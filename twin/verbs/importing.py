@@ -48,14 +48,15 @@ class ImportedLog:
 def import_log(form: str, file: str | PathLike[str], *, output: str | PathLike[str] | None = None,
                board: str | None = None, model: str | None = None, runtime: str | None = None,
                clock_hz: float | None = None, cpu_hz: float | None = None,
-               partial: bool = False, anyway: bool = False) -> ImportedLog:
+               port: str | None = None, partial: bool = False,
+               anyway: bool = False) -> ImportedLog:
     """Read a log of a public tool into a measurement folder.
 
     Parameters
     ----------
     form : str
         What wrote the log: "itm", "mlperf-tiny", "neuralspot", "npu-profiler", "perf-stat",
-        "st-edge-ai", "tflm", "vela" or "x-cube-ai".
+        "probe", "st-edge-ai", "tflm", "vela" or "x-cube-ai".
     file : str or path
         The log.
     output : str or path, optional
@@ -69,6 +70,8 @@ def import_log(form: str, file: str | PathLike[str], *, output: str | PathLike[s
         Of its cycles or ticks.
     cpu_hz : float, optional
         Of the core, where the log counts ticks of another clock.
+    port : str, optional
+        Line it came from, for the record.
     partial : bool
         Take an incomplete log for what it has; the folder says so.
     anyway : bool
@@ -88,6 +91,9 @@ def import_log(form: str, file: str | PathLike[str], *, output: str | PathLike[s
                                     cpu_hz=cpu_hz, partial=partial, anyway=anyway,
                                     listing=None if graph is None else _list_operators(graph))
     measurement = imported.measurement
+    if port is not None:
+        told = (*measurement.header.environment, ("port", port))
+        measurement = replace(measurement, header=replace(measurement.header, environment=told))
     if graph is not None:
         if not partial:
             _check_work(measurement, graph, str(log))

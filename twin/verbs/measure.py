@@ -78,6 +78,11 @@ def measure(model: str | PathLike[str], board: str, options: MeasureOptions | No
     folder = Path(options.output) if options.output else _default_folder(graph.name, name)
     _check_folder(folder, options.resume)
     data = None if options.input_file is None else _read_input(Path(options.input_file), graph)
+    if options.probe:
+        from twin.verbs.listening import listen_to_probe
+
+        heard = listen_to_probe(fspath(model), graph, machine, options, folder, watcher)
+        return Measured(folder=folder, networks=(heard,), graph=graph, virtual=None)
     fresh = not folder.exists()
     run = Run(graph=graph, board=machine, options=options, folder=folder, data=data,
               watcher=watcher)

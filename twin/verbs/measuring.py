@@ -80,6 +80,9 @@ class MeasureOptions:
         Folder for cold/ and warm/; by default under out/.
     resume : bool
         Go on with a measurement in `output` that was interrupted.
+    probe : bool
+        Listen to a program of your own that times itself with twin_probe.h; `runs` inferences (by
+        default 20) are waited for.
     """
 
     port: str | None = None
@@ -97,6 +100,7 @@ class MeasureOptions:
     power: PowerRuns | None = None
     output: str | PathLike[str] | None = None
     resume: bool = False
+    probe: bool = False
 
 
 class Watcher:

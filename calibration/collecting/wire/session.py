@@ -210,6 +210,8 @@ class Session:
 
     def _last_text(self) -> str:
         text = bytes(self.reader.text[-200:]).decode("ascii", "replace").strip()
+        if "@twin" in text:
+            return "; it runs a program of its own with twin_probe.h: --probe listens to it"
         return f"; the board last wrote {text!r}" if text else ""
 
     def _await(self, kind: int, until: float, early: bool) -> bytes | None:

@@ -58,8 +58,11 @@ def _heading(network: MeasuredNetwork) -> RenderableType:
     environment = dict(header.environment)
     clocks = ", ".join(f"{name} {hz / 1e6:g} MHz" for name, hz in header.clocks_hz)
     shown = [("model", header.model), ("board", f"{header.board}, port {environment['port']}"),
-             ("kind", f"{header.kind}, {header.temperature}"), ("clocks", clocks or NOT_KNOWN),
-             ("firmware", f"{environment['firmware_sha256'][:12]}, {environment['compiler']}")]
+             ("kind", f"{header.kind}, {header.temperature or 'caches as the program left them'}"),
+             ("clocks", clocks or NOT_KNOWN),
+             ("firmware", f"{environment['firmware_sha256'][:12]}, {environment['compiler']}"
+              if "compiler" in environment else f"its own, {header.runtime}; a mark takes "
+                                                f"{environment['mark_cost']}")]
     if "clock_by_host" in environment:
         shown.append(("clock by the host's", environment["clock_by_host"]))
     shown += [("not counted", f"{', '.join(names)}: {why}")

@@ -1,0 +1,239 @@
+"""What `twin_probe.h` sends: layers a user has marked, as lines of text or as frames.
+
+Each inference is a run. Lines may stand behind another program's prefix, and between its own; each
+has a checksum, and so has each frame. An inference that was cut or damaged is left out, and that is
+said.
+
+References
+----------
+firmware/probe/twin_probe.h; frames: firmware/protocol/SPEC.md, type A0.
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from calibration.importers.log import Log, measurement_of
+from calibration.importers.operators import check_operators
+from calibration.measurement.measurement import Measurement
+from calibration.measurement.sample import Sample
+
+EXPECTED = 'lines of twin_probe.h, such as "@twin 1 begin run=0 ...", or its frames'
+
+RECORD = 0xA0
+"""Type of its frames."""
+
+_LINE = re.compile(r"@(twin 1 (?P<kind>begin|layer|end) (?P<told>[ -)+-~]*))\*(?P<sum>[0-9A-F]{2})")
+_BEGUN = re.compile(r"@twin 1 ")
+_KINDS = ("begin", "layer", "end")
+_WORDS = {"begin": ("run", "hz", "cycles", "layers", "lost", "low", "high", "mark"),
+          "layer": ("run", "place", "count"), "end": ("run",)}
+_NEEDED = {"begin": ("run", "hz", "layers", "lost", "total", "mark", "name", "unit"),
+           "layer": ("run", "place", "count", "name"), "end": ("run",)}
+_MOST = 1 << 64
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Record:
+    """One line or frame: "begin", "layer", "end", or "damaged".
+
+    Parameters
+    ----------
+    numbers : dict of str to int
+        By name.
+    name : str
+        Of the network or the layer.
+    unit : str
+        "cycles" or "ticks", of a "begin".
+    """
+
+    kind: str
+    numbers: dict[str, int] = field(default_factory=dict)
+    name: str = ""
+    unit: str = ""
+
+
+@dataclass(slots=True, kw_only=True)
+class _Run:
+    head: Record
+    names: list[str] = field(default_factory=list)
+    spans: list[int] = field(default_factory=list)
+    fault: str = ""
+    ended: bool = False
+
+    @property
+    def lack(self) -> str:
+        """What keeps it from being whole; empty when nothing does."""
+        told = self.head.numbers
+        if self.fault:
+            return self.fault
+        if not self.ended or len(self.spans) != told["layers"]:
+            return f"has {len(self.spans)} of {told['layers']} layers"
+        if told["lost"]:
+            return f"lost {told['lost']} marks: raise TWIN_PROBE_LAYERS"
+        if sum(self.spans) > told["total"]:
+            return f"has layers of {sum(self.spans):,} in a total of {told['total']:,}"
+        return ""
+
+
+def recognise(text: str) -> bool:
+    """Whether a text holds lines of the probe."""
+    return _LINE.search(text) is not None
+
+
+def count_inferences(data: bytes) -> int:
+    """Return how many inferences are whole in what a line brought."""
+    records = (_read_frames(data) if b"\0" in data
+               else _read_lines(Log(where="line", text=data.decode("utf-8", "replace"))))
+    return sum(not run.lack for run in _gather(records))
+
+
+def read_log(log: Log) -> Measurement:
+    """Read a capture.
+
+    Parameters
+    ----------
+    log : Log
+        Its `data` where that holds zero bytes (frames), else its `text`.
+
+    Returns
+    -------
+    Measurement
+        A run per whole inference.
+
+    Raises
+    ------
+    MeasurementError
+        When none is whole, or two are not of one network.
+    """
+    records = _read_frames(log.data) if b"\0" in log.data else _read_lines(log)
+    runs = _choose(log, _gather(records))
+    first = runs[0] if runs else None
+    for run in runs:
+        if first is not None and (run.names, run.head.name, run.head.unit) != (
+                first.names, first.head.name, first.head.unit):
+            log.lack(f"inference {run.head.numbers['run']} has other layers than inference "
+                     f"{first.head.numbers['run']}")
+    if first is None:
+        return measurement_of(log, [], expected=EXPECTED)
+    if first.names:
+        check_operators(log, first.names)
+    hz = first.head.numbers["hz"]
+    cycles = first.head.unit == "cycles"
+    samples = [sample for number, run in enumerate(runs) for sample in _samples(number, run, hz)]
+    return measurement_of(
+        log, samples, expected=EXPECTED, model=first.head.name, tags=first.names,
+        clocks_hz=[("cpu" if cycles else "timer", float(hz))] if hz else [],
+        environment=[("mark_cost", f"{first.head.numbers['mark']} {first.head.unit}, in each "
+                                   "layer")])
+
+
+def _read_lines(log: Log) -> Iterator[Record]:
+    for number, line in log.lines():
+        found = _LINE.search(line)
+        record = None if found is None else _parse(found)
+        if record is not None:
+            log.take(number)
+            yield record
+        elif _BEGUN.search(line):
+            yield Record(kind="damaged")
+        else:
+            log.take(number)  # the program's own
+
+
+def _parse(found: re.Match[str]) -> Record | None:
+    """Read a line; None when its checksum or a word of it is wrong."""
+    total = 0
+    for byte in found[1].encode("ascii"):
+        total ^= byte
+    words = dict(word.partition("=")[::2] for word in found["told"].split(" ") if word)
+    kind = found["kind"]
+    if total != int(found["sum"], 16) or set(_NEEDED[kind]) - words.keys():
+        return None
+    name, unit = words.pop("name", ""), words.pop("unit", "")
+    if any(not (value.isdecimal() and len(value) <= 20 and int(value) < _MOST)
+           for value in words.values()) or (kind == "begin" and unit not in ("cycles", "ticks")):
+        return None
+    return Record(kind=kind, name=name, unit=unit,
+                  numbers={key: int(value) for key, value in words.items()})
+
+
+def _read_frames(data: bytes) -> Iterator[Record]:
+    from calibration.collecting.wire.frames import FrameReader
+
+    reader = FrameReader()
+    bad = 0
+    for byte_frame in data.split(b"\0"):
+        for frame in reader.feed(byte_frame + b"\0"):
+            if frame.type == RECORD:
+                yield _unpack(frame.payload)
+        if sum(reader.bad.values()) > bad:
+            bad = sum(reader.bad.values())
+            yield Record(kind="damaged")
+
+
+def _unpack(payload: bytes) -> Record:
+    kind = _KINDS[payload[0]] if payload and payload[0] < len(_KINDS) else "damaged"
+    names = _WORDS.get(kind, ())
+    size = 2 + 4 * len(names)
+    if not names or len(payload) < size:
+        return Record(kind="damaged")
+    numbers = dict(zip(names, struct.unpack_from(f"<{len(names)}I", payload, 2), strict=True))
+    unit = ""
+    if kind == "begin":
+        numbers["total"] = numbers.pop("high") << 32 | numbers.pop("low")
+        unit = "cycles" if numbers.pop("cycles") else "ticks"
+    return Record(kind=kind, numbers=numbers, unit=unit,
+                  name=payload[size:].decode("ascii", "replace"))
+
+
+def _gather(records: Iterator[Record]) -> list[_Run]:
+    """Put layers into the inferences they are of."""
+    runs: list[_Run] = []
+    for record in records:
+        last = runs[-1] if runs else None
+        if record.kind == "begin":
+            runs.append(_Run(head=record))
+        elif last is None or last.ended:
+            continue  # of an inference that began before the capture
+        elif record.kind == "damaged":
+            last.fault = last.fault or "has a damaged line"
+        elif record.numbers["run"] != last.head.numbers["run"]:
+            last.fault = last.fault or "lacks its end"
+        elif record.kind == "end":
+            last.ended = True
+        elif record.numbers["place"] != len(last.spans):
+            last.fault = last.fault or f"lacks layer {len(last.spans)}"
+        else:
+            last.names.append(record.name)
+            last.spans.append(record.numbers["count"])
+    return runs
+
+
+def _choose(log: Log, runs: list[_Run]) -> list[_Run]:
+    """Return the whole inferences; where there are some, others are left out with a remark."""
+    whole = [run for run in runs if not run.lack]
+    for run in runs:
+        if not run.lack:
+            continue
+        said = f"inference {run.head.numbers['run']} {run.lack}"
+        if whole:
+            log.remarks.append(f"{said}: it is left out")
+        else:
+            log.lack(said)
+    return whole
+
+
+def _samples(number: int, run: _Run, hz: int) -> Iterator[Sample]:
+    counter, clock, unit = (("cpu_cycles", "cpu", "cycles") if run.head.unit == "cycles"
+                            else ("timer_ticks", "timer", "ticks"))
+    places: list[tuple[int | None, int]] = [*enumerate(run.spans),
+                                            (None, run.head.numbers["total"])]
+    for layer, value in places:
+        yield Sample(run=number, layer=layer, counter=counter, clock=clock, unit=unit, value=value)
+        if hz:
+            yield Sample(run=number, layer=layer, counter="latency", unit="us",
+                         value=value / hz * 1e6)
