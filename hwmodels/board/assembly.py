@@ -6,6 +6,8 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any, TypeVar
 
+import numpy as np
+
 from hwmodels.board.declaration import PLAIN, ByScale, Leaf, Part, Quantity, Table, keys_of
 from hwmodels.board.facts import (
     Board,
@@ -185,20 +187,33 @@ def _bus_bytes(section: Section, memory: Section, without: int) -> int:
 
 
 def _power(section: Section, scale: str) -> Power:
-    voltage_v = float(section.supply.voltage_v.value)
-    reference_v = float(_value(section.power.reference_voltage_v, voltage_v))
+    return read(Power, section, scale, **supplied(section, float(section.supply.voltage_v.value)))
+
+
+def supplied(section: Section, voltage_v: Any) -> dict[str, Any]:
+    """Return what of `Power` follows the supply voltage.
+
+    Parameters
+    ----------
+    section : Section
+        Validated.
+    voltage_v : float or ndarray of float
+        Of the supply.
+    """
+    reference_v = _value(section.power.reference_voltage_v, voltage_v)
     table = _value(section.supply.efficiency_by_v)
-    return read(
-        Power, section, scale, voltage_v=voltage_v, reference_voltage_v=reference_v,
-        efficiency=_interpolate(table, voltage_v),
-        reference_efficiency=_interpolate(table, reference_v))
+    return {"voltage_v": voltage_v, "reference_voltage_v": reference_v,
+            "efficiency": _interpolate(table, voltage_v),
+            "reference_efficiency": _interpolate(table, reference_v)}
 
 
-def _interpolate(table: list[list[float]] | None, at: float) -> float | None:
+def _interpolate(table: list[list[float]] | None, at: Any) -> Any:
     """Return the efficiency at a supply voltage, linear between points and flat outside them."""
     if table is None:
         return None
     points = sorted((x, y) for x, y in table)
+    if isinstance(at, np.ndarray):
+        return np.interp(at, *np.array(points).T)
     below = [point for point in points if point[0] <= at] or points[:1]
     above = [point for point in points if point[0] >= at] or points[-1:]
     (x0, y0), (x1, y1) = below[-1], above[0]

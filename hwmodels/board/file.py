@@ -6,8 +6,10 @@ Boards are YAML files shipped in `hwmodels/boards`, in the folders of the enviro
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -131,6 +133,41 @@ def spread_clock(board: Board, name: str, hertz: np.ndarray) -> dict[str, np.nda
     section = validate(parse_json(board.document), board.name)
     return {clock.name: frequencies_of(section, clock.name, name, hertz)
             for clock in board.clocks}
+
+
+def spread_supply(board: Board, voltage_v: np.ndarray) -> np.ndarray:
+    """Return what energies are in proportion to at many supply voltages.
+
+    Parameters
+    ----------
+    board : Board
+        Whose currents are drawn from the supply.
+    voltage_v : ndarray of float, (n,)
+        Of the supply; nothing is checked.
+
+    Returns
+    -------
+    ndarray of float, (n,)
+        `hwmodels.prices.rail_mw_per_ma` of a board changed to each; NaN where it is not known.
+    """
+    from hwmodels.board.assembly import supplied
+    from hwmodels.board.schema import validate
+    from hwmodels.prices import rail_mw_per_ma
+
+    section = validate(parse_json(board.document), board.name)
+    rail = rail_mw_per_ma(replace(board.power, **supplied(section, voltage_v)))
+    return voltage_v * 0.0 + (math.nan if rail is None else rail)
+
+
+def bounds_of_supply(board: Board) -> tuple[float, ...]:
+    """Return supply voltages between which a rule of the board is kept, or broken, throughout."""
+    from hwmodels.board.schema import validate
+
+    section = validate(parse_json(board.document), board.name)
+    span = section.supply.voltage_range_v
+    lowest = (memory.wait_states_min_supply_v for memory in section.memories.values())
+    return (*(() if span is None else span.value),
+            *(one.value for one in lowest if one is not None))
 
 
 def _make(document: dict[str, Any], file: str, overrides: Mapping[str, object], *,

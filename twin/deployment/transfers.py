@@ -12,6 +12,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+from numpy.typing import NDArray
+
 from hwmodels.board.facts import Board, Dma, Memory
 from hwmodels.bus.contention import Load, check_loads
 from hwmodels.bus.transfer import copy_cycles
@@ -161,25 +164,50 @@ def count_transfers(transfers: Transfers, layer_cycles: list[float]) -> list[Cou
 
     Notes
     -----
+    As `expect_waits`, of one network.
+    """
+    source = transfers.source.name
+    waits = expect_waits(transfers, np.array([layer_cycles]))[0].tolist()
+    return [Counts((
+        CountLine(event="dma_wait", place=source, operand="weights", occurred=wait, exposed=wait),
+        CountLine(event="dma_byte", place=source, operand="weights", occurred=size, exposed=0)))
+        if size else Counts()
+        for size, wait in zip(transfers.buffers.layer_bytes, waits, strict=True)]
+
+
+def expect_waits(transfers: Transfers, layer_cycles: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return cycles each layer waits for its weights, 64ths of a cycle.
+
+    Parameters
+    ----------
+    transfers : Transfers
+        Of the network.
+    layer_cycles : ndarray of float, (n, layers)
+        Core cycles of each layer without waiting, of as many inferences.
+
+    Returns
+    -------
+    ndarray of float, (n, layers)
+        Programming the controller, and what of a copy the layers since the one before did not
+        hide; 0 for layers without constants.
+
+    Notes
+    -----
     A layer's copy starts with the layer that uses the other buffer, so all layers from there to
     the one before it hide it: wait = max(0, copy - their cycles).
     """
-    dma, source = transfers.controller, transfers.source.name
+    dma = transfers.controller
     setup = dma.setup_cycles * _ratio(transfers.board, dma.clock)
-    added, hiding = [], 0.0
-    for size, cycles in zip(transfers.buffers.layer_bytes, layer_cycles, strict=True):
+    waits, hiding = np.zeros_like(layer_cycles), np.zeros(len(layer_cycles))
+    for layer, (size, cycles) in enumerate(zip(transfers.buffers.layer_bytes, layer_cycles.T,
+                                               strict=True)):
         if not size:
-            added.append(Counts())
-            hiding += cycles
+            hiding = hiding + cycles
             continue
-        wait = round(64 * (setup + max(0.0, transfers.copy_cycles(size) - hiding))) / 64
-        added.append(Counts((
-            CountLine(event="dma_wait", place=source, operand="weights", occurred=wait,
-                      exposed=wait),
-            CountLine(event="dma_byte", place=source, operand="weights", occurred=size,
-                      exposed=0))))
+        shown = np.maximum(0.0, transfers.copy_cycles(size) - hiding)
+        waits[:, layer] = np.round(64 * (setup + shown)) / 64
         hiding = cycles
-    return added
+    return waits
 
 
 def describe_transfers(transfers: Transfers, waited_cycles: float, total_cycles: float) -> str:

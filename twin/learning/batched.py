@@ -1,7 +1,8 @@
 """Many predictions at once: of many deployments, or of one with values varied.
 
-Rows of one structure and timing are one product of matrices (`rows`); where a bill is more than
-counts times prices - an accelerator, weights by DMA, other masters - each row is predicted.
+Rows of one structure and timing are one product of matrices (`rows`). Beside other masters a
+structure is of one clock, as what they ask for in a cycle follows it. On an accelerator a bill is
+more than counts times prices: there each row is predicted, rows that differ in nothing once.
 """
 
 from __future__ import annotations
@@ -35,7 +36,6 @@ from twin.learning.repricing import apply_factors
 from twin.learning.rows import doubt, fill_rows
 from twin.learning.tally import ENERGY_PRICES, TIME_PRICES
 from twin.prediction.prediction import TEMPERATURES, Prediction, predict
-from twin.prediction.replacement import is_itemised
 
 ERRORS = ("raise", "keep")
 """What becomes of a configuration that cannot be: the first is raised, or all are kept as rows."""
@@ -108,15 +108,13 @@ class _Maker:
 
     def make(self, group: Group) -> None:
         """Fill the rows of a group, by product where its bill is counts times prices."""
-        alike = is_itemised(group.deployment) and not group.deployment.loads
+        if group.deployment.target.offloads:
+            self._predict_each(group)
+            return
         try:
-            if alike:
-                self._multiply(group)
+            self._multiply(group)
         except TwinError as error:
             self.failures += [Failure(row=row, error=error) for row in group.rows.tolist()]
-        if not alike:
-            for row in group.rows.tolist():
-                self._predict(group, row)
 
     def _multiply(self, group: Group) -> None:
         deployment, rows, chosen = group.deployment, group.rows, self._choose(group.deployment)
@@ -124,9 +122,10 @@ class _Maker:
         if chosen is not None:
             doubted = doubt(predict(deployment, temperature=self.temperature), chosen)
             self.level = chosen.entry.time.band.level
-        item = itemise(deployment, cold=self.temperature == "cold", unsure=doubted is not None)
+        item = itemise(deployment, cold=self.temperature == "cold", unsure=doubted is not None,
+                       top=group.top)
         fill_rows(
-            self.batch, rows, item, doubted, hertz=group.hertz,
+            self.batch, rows, item, doubted, hertz=group.hertz, toward=group.toward,
             time=self._factors(rows, TIME_PRICES, self.variation.time,
                                None if chosen is None else chosen.time),
             power=self._factors(rows, ENERGY_PRICES, self.variation.energy,
@@ -146,18 +145,30 @@ class _Maker:
             factors[:, names.index(name)] = values[rows]
         return factors
 
-    def _predict(self, group: Group, row: int) -> None:
-        """Predict a row by itself."""
-        settings = {name: values[row] for name, values in self.variation.paths.items()}
+    def _predict_each(self, group: Group) -> None:
+        """Predict rows one by one, and once where several set the same."""
+        known: dict[tuple[Any, ...], Prediction | TwinError] = {}
+        for row in group.rows.tolist():
+            settings = {name: values[row] for name, values in self.variation.paths.items()}
+            key = (*map(repr, settings.values()), *(float(values[row]) for factors in (
+                self.variation.time, self.variation.energy) for values in factors.values()))
+            if key not in known:
+                known[key] = self._predict(group.deployment, settings, row)
+            made = known[key]
+            if isinstance(made, TwinError):
+                self.failures.append(Failure(row=row, error=made))
+                continue
+            fill_row(self.batch, row, made)
+            if made.certainty is not None:
+                self.level = made.certainty.time_us.level
+
+    def _predict(self, deployment: Deployment, settings: Mapping[str, Any],
+                 row: int) -> Prediction | TwinError:
         try:
-            made = _predict_row(self.base.replace(settings) if settings else group.deployment,
+            return _predict_row(self.base.replace(settings) if settings else deployment,
                                 self.calibration, self.variation, row, self.temperature)
         except TwinError as error:
-            self.failures.append(Failure(row=row, error=error))
-            return
-        fill_row(self.batch, row, made)
-        if made.certainty is not None:
-            self.level = made.certainty.time_us.level
+            return error
 
 
 def _predict_row(deployment: Deployment, calibration: str | Calibration | None,

@@ -2,20 +2,23 @@
 
 A board is validated and placed a few times only: values of one clock are cut where voltage scale,
 wait states or a limit change. Both follow the clock in one direction, the scale up, the wait states
-up within a scale, so what is the same at both ends of a span is the same inside.
+up within a scale, so what is the same at both ends of a span is the same inside. A supply voltage
+breaks rules of the board or keeps them; else it changes nothing but what energies are in
+proportion to.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
+from hwmodels.board.declaration import VOLTAGE
 from hwmodels.board.facts import Board
-from hwmodels.board.file import spread_clock
+from hwmodels.board.file import bounds_of_supply, change_board, spread_clock, spread_supply
 from hwmodels.errors import TwinError
 from hwmodels.paths.timing import Floats
 from hwmodels.quantities import format_frequency
@@ -23,6 +26,8 @@ from twin.deployment.deployment import Deployment, boards_of
 from twin.learning.batch import Failure, Variation
 
 _CLOCK = re.compile(r"clocks\.(\w+)\.frequency_hz")
+_SUPPLY = "supply.voltage_v"
+_BOUNDS = re.compile(r"supply\.voltage_range_v|memories\.\w+\.wait_states_min_supply_v")
 
 Made = Deployment | TwinError
 
@@ -39,11 +44,17 @@ class Group:
         One of them.
     hertz : ndarray of float, (n,)
         Clock of the core.
+    top : Deployment or None
+        Another of them, where energies differ by supply voltage.
+    toward : ndarray of float, (n,)
+        How far energies of each row are from those of the first to those of `top`, 0 to 1.
     """
 
     rows: np.ndarray
     deployment: Deployment
     hertz: Floats
+    top: Deployment | None = None
+    toward: Floats | None = None
 
 
 def list_groups(base: Deployment, variation: Variation) -> Iterator[Group | Failure]:
@@ -57,15 +68,68 @@ def list_groups(base: Deployment, variation: Variation) -> Iterator[Group | Fail
         Of `read_variation`.
     """
     clocks = [name for name, values in variation.paths.items()
-              if _CLOCK.fullmatch(name) and all(isinstance(one, (int, float)) for one in values)]
-    clock = clocks[0] if clocks else None
-    others = {name: values for name, values in variation.paths.items() if name != clock}
-    for settings, rows in _split(others, variation.rows):
+              if _CLOCK.fullmatch(name) and _are_numbers(values)]
+    shared = base.loads or any(name.startswith("load.") for name in variation.paths)
+    clock = clocks[0] if clocks and not shared else None  # others ask by time, not by cycle
+    supply = None if any(map(_BOUNDS.fullmatch, variation.paths)) else _SUPPLY
+    if supply is not None and not _are_numbers(variation.paths.get(supply, ("",))):
+        supply = None
+
+    def list_timings(settings: dict[str, Any], rows: np.ndarray) -> Iterator[Group | Failure]:
         if clock is None:
-            yield from _whole(_make(base, settings), rows)
-            continue
-        values = np.array([variation.paths[clock][row] for row in rows.tolist()], np.float64)
-        yield from _cut(base, settings, clock, values, rows)
+            return _whole(_make(base, settings), rows)
+        return _cut(base, settings, clock, _values(variation, clock, rows), rows)
+
+    others = {name: values for name, values in variation.paths.items()
+              if name not in (clock, supply)}
+    for settings, rows in _split(others, variation.rows):
+        yield from (list_timings(settings, rows) if supply is None else _list_supplies(
+            base, settings, variation.paths[supply], rows, list_timings))
+
+
+def _are_numbers(values: Sequence[Any]) -> bool:
+    return all(isinstance(one, (int, float)) and not isinstance(one, bool) for one in values)
+
+
+def _values(variation: Variation, name: str, rows: np.ndarray) -> Floats:
+    return np.array([variation.paths[name][row] for row in rows.tolist()], np.float64)
+
+
+def _list_supplies(base: Deployment, settings: dict[str, Any], given: Sequence[Any],
+                   rows: np.ndarray,
+                   list_timings: Callable[[dict[str, Any], np.ndarray],
+                                          Iterator[Group | Failure]],
+                   ) -> Iterator[Group | Failure]:
+    """Yield groups of rows whose supply voltages keep or break the same rules."""
+    volts = np.array([given[row] for row in rows.tolist()], np.float64)
+    able = (volts > (VOLTAGE.above or 0.0)) & (volts <= (VOLTAGE.high or np.inf))
+    for row in rows[~able].tolist():
+        yield from _whole(_make(base, {**settings, _SUPPLY: given[row]}), np.array([row]))
+    bounds = np.array(sorted(set(bounds_of_supply(base.board))))
+    spans = np.searchsorted(bounds, volts) + np.searchsorted(bounds, volts, side="right")
+    for span in np.unique(spans[able]).tolist():
+        inside = np.flatnonzero(able & (spans == span))
+        lowest = float(volts[inside].min())
+        of_row = dict(zip(rows[inside].tolist(), volts[inside].tolist(), strict=True))
+        for one in list_timings({**settings, _SUPPLY: lowest}, rows[inside]):
+            if isinstance(one, Failure):
+                said = str(one.error).replace(f"{lowest:g} V is", f"{of_row[one.row]:g} V is", 1)
+                yield Failure(row=one.row, error=type(one.error)(said))
+            else:
+                yield _supply(one, np.array([of_row[row] for row in one.rows.tolist()]))
+
+
+def _supply(group: Group, volts: Floats) -> Group:
+    """Return a group at one of its supply voltages with each row at its own."""
+    board = group.deployment.board
+    own, *rails = spread_supply(board, np.array([board.power.voltage_v, *volts]))
+    away = np.array(rails) - own
+    farthest = int(np.argmax(np.abs(away)))
+    if np.isnan(own) or not away[farthest]:  # not known, or the same at each
+        return group
+    top = change_board(board, {_SUPPLY: float(volts[farthest])})
+    return replace(group, toward=away / away[farthest], top=group.deployment.repriced(
+        runtime=group.deployment.runtime, board=top))
 
 
 def _split(columns: dict[str, Sequence[Any]], rows: int,

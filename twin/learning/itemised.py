@@ -5,6 +5,8 @@ With t and p the factors on prices of time and power, and c the cycles of a laye
     cycles = t c      energy = sum over k, j of t_k E_kj p_j + what being powered costs meanwhile
 
 so that any number of factors and clocks is one product of matrices, as long as timing stays.
+Energies that follow a supply voltage are held at two, and mixed. What DMA brings is waited for as
+far as layers do not hide it, which depends on the factors: it is held as copies, and added later.
 """
 
 from __future__ import annotations
@@ -20,6 +22,7 @@ from hwmodels.paths.exposure import expose
 from hwmodels.paths.timing import Floats, read_timing
 from twin.deployment.core import lower_network
 from twin.deployment.deployment import Deployment
+from twin.deployment.transfers import Transfers
 from twin.learning.tally import (
     ENERGY_PRICES,
     STALL_EVENTS,
@@ -54,16 +57,18 @@ class Itemised:
         is comes from: they sum to one, or to nought without kernels.
     external : ndarray of float, (layers,)
         Cycles of waiting outside the chip.
-    energy_pj : ndarray of float, (layers, time prices, 3)
-        Of work; NaN is not known.
+    energy_pj : ndarray of float, (layers, time prices, ends x 3)
+        Of work, at each supply voltage; NaN is not known.
     cause_cycles : ndarray of float, (time prices, causes)
         Of the whole.
-    cause_pj : ndarray of float, (time prices, 3, causes)
+    cause_pj : ndarray of float, (time prices, ends x 3, causes)
         Of the whole; NaN is not known.
-    clock_tree_pj, leakage_pj : float
+    clock_tree_pj, leakage_pj : ndarray of float, (ends,)
         Per cycle, and per nanosecond; NaN is not known.
-    rivals : ndarray of float, (policies, time prices)
-        Cycles of the whole, warm, under each policy a cache may have, the assumed one first.
+    rivals : ndarray of float, (policies, layers, time prices)
+        Cycles, warm, under each policy a cache may have, the assumed one first.
+    brought : Brought or None
+        Weights that come by DMA.
     """
 
     work: Floats
@@ -73,57 +78,101 @@ class Itemised:
     energy_pj: Floats
     cause_cycles: Floats
     cause_pj: Floats
-    clock_tree_pj: float
-    leakage_pj: float
+    clock_tree_pj: Floats
+    leakage_pj: Floats
     rivals: Floats
+    brought: Brought | None = None
 
 
-def itemise(deployment: Deployment, *, cold: bool, unsure: bool) -> Itemised:
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Brought:
+    """Weights that come by DMA, and what waiting for them and moving them costs.
+
+    Parameters
+    ----------
+    transfers : Transfers
+        What is copied for each layer.
+    wait_cycles : float
+        Price of a cycle waited.
+    wait_pj : ndarray of float, (ends,)
+        Of a cycle waited, at each supply voltage; NaN is not known.
+    moved_pj : ndarray of float, (ends, layers)
+        Of the bytes of each layer.
+    outside : bool
+        Whether they come from outside the chip.
+    """
+
+    transfers: Transfers
+    wait_cycles: float
+    wait_pj: Floats
+    moved_pj: Floats
+    outside: bool
+
+
+def itemise(deployment: Deployment, *, cold: bool, unsure: bool,
+            top: Deployment | None = None) -> Itemised:
     """Return the costs of a deployment by price.
 
     Parameters
     ----------
     deployment : Deployment
-        At stated prices, of which `is_itemised` holds.
+        At stated prices, all of it on the core.
     cold : bool
         Caches start empty.
     unsure : bool
         Whether what unknown policies may do is wanted.
+    top : Deployment, optional
+        The same at another supply voltage: energies then have two ends.
     """
-    prices, lower = runtime_prices(deployment), cache(partial(lower_network, deployment))
+    ends = [runtime_prices(one) for one in (deployment, top) if one is not None]
+    prices, lower = ends[0], cache(partial(lower_network, deployment))
     structure = find_structure(deployment, lower, cold=cold)
-    layers, causes = len(structure.layers), len(CAUSES)
-    columns = _columns(structure)
+    layers, causes, columns = len(structure.layers), len(CAUSES), _columns(structure)
     occurred, exposed = _expose(structure, deployment)
-    cycle_rate, pj_rate = rate_lines(structure, prices, deployment.runtime.efficiency)
-    cycles = exposed * cycle_rate
-    energy = np.where(occurred != 0, occurred * pj_rate, 0.0)
     by_layer, price, work = list_lines(structure).layers, columns.price, columns.work
-    energy_pj = np.zeros((layers, len(TIME_PRICES), POWERS))
+    cycles = exposed * rate_lines(structure, prices, deployment.runtime.efficiency)[0]
+    calls = np.array(count_calls(structure, deployment.runtime), dtype=np.float64)
+    energy_pj = np.zeros((layers, len(TIME_PRICES), len(ends) * POWERS))
     cause_cycles = np.zeros((len(TIME_PRICES), causes))
-    cause_pj = np.zeros((len(TIME_PRICES), POWERS, causes))
-    np.add.at(energy_pj, (by_layer, price, columns.power), energy)
+    cause_pj = np.zeros((len(TIME_PRICES), len(ends) * POWERS, causes))
     np.add.at(cause_cycles, (price, columns.cause), cycles)
-    np.add.at(cause_pj, (price, columns.power, columns.cause), energy)
+    for end, own in enumerate(ends):
+        pj_rate = rate_lines(structure, own, deployment.runtime.efficiency)[1]
+        energy = np.where(occurred != 0, occurred * pj_rate, 0.0)
+        power, call_pj = end * POWERS + columns.power, np.where(
+            calls != 0, calls * _pj(own, "kernel_dispatch"), 0.0)
+        np.add.at(energy_pj, (by_layer, price, power), energy)
+        np.add.at(cause_pj, (price, power, columns.cause), energy)
+        energy_pj[:, _CALL, end * POWERS] += call_pj
+        cause_pj[_CALL, end * POWERS, _CAUSE["kernel_dispatch"]] += call_pj.sum()
     parts = np.zeros((2, layers, len(TIME_PRICES)))
     np.add.at(parts, (np.where(work, 0, 1), by_layer, price), cycles)
-    call, calls = prices.price("kernel_dispatch", ""), np.array(
-        count_calls(structure, deployment.runtime), dtype=np.float64)
-    call_pj = np.where(calls != 0, calls * _or_nan(call.pj), 0.0)
-    parts[1, :, _CALL] += calls * call.cycles
-    energy_pj[:, _CALL, 0] += call_pj
-    cause_cycles[_CALL, _CAUSE["kernel_dispatch"]] += calls.sum() * call.cycles
-    cause_pj[_CALL, 0, _CAUSE["kernel_dispatch"]] += call_pj.sum()
-    external = np.zeros(layers)
-    np.add.at(external, by_layer[columns.outside(deployment)],
-              cycles[columns.outside(deployment)])
+    call_cycles = calls * prices.price("kernel_dispatch", "").cycles
+    parts[1, :, _CALL] += call_cycles
+    cause_cycles[_CALL, _CAUSE["kernel_dispatch"]] += call_cycles.sum()
+    external, outside = np.zeros(layers), columns.outside(deployment)
+    np.add.at(external, by_layer[outside], cycles[outside])
     return Itemised(
         work=parts[0], rest=parts[1], evenly=_share_evenly(structure), external=external,
         energy_pj=energy_pj, cause_cycles=cause_cycles, cause_pj=cause_pj,
-        clock_tree_pj=_or_nan(prices.price("clock_tree", "").pj),
-        leakage_pj=_or_nan(prices.price("leakage", "").pj),
+        clock_tree_pj=np.array([_pj(one, "clock_tree") for one in ends]),
+        leakage_pj=np.array([_pj(one, "leakage") for one in ends]),
         rivals=_itemise_rivals(deployment, prices, lower) if unsure else np.ones(
-            (1, len(TIME_PRICES))))
+            (1, layers, len(TIME_PRICES))),
+        brought=_itemise_transfers(deployment, ends))
+
+
+def _itemise_transfers(deployment: Deployment, ends: Sequence[Prices]) -> Brought | None:
+    transfers = deployment.transfers
+    if transfers is None:
+        return None
+    source, sizes = transfers.source.name, np.array(transfers.buffers.layer_bytes, np.float64)
+    return Brought(
+        transfers=transfers, wait_cycles=ends[0].price("dma_wait", source).cycles,
+        wait_pj=np.array([_pj(one, "dma_wait", source) for one in ends]),
+        moved_pj=np.array([np.where(sizes != 0, sizes * _pj(one, "dma_byte", source), 0.0)
+                           for one in ends]),
+        outside=source in list_external(deployment.board))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -172,21 +221,24 @@ def _share_evenly(structure: Structure) -> Floats:
 
 
 def _itemise_rivals(deployment: Deployment, prices: Prices, lower: Groups) -> Floats:
-    """Cycles by price under every policy; the prices are the same."""
+    """Cycles by layer and price under every policy; the prices are the same."""
     open_caches = list_open(deployment.board)
     rivals = [one for _, one in list_rivals(deployment, open_caches)] if open_caches else []
-    rows = np.zeros((max(1, len(rivals)), len(TIME_PRICES)))
+    rows = np.zeros((max(1, len(rivals)), len(deployment.graph.layers), len(TIME_PRICES)))
     for row, rival in zip(rows, rivals, strict=False):
         structure = find_structure(rival, lower, cold=False)
         rates, _ = rate_lines(structure, prices, deployment.runtime.efficiency)
-        np.add.at(row, _columns(structure).price, _expose(structure, rival)[1] * rates)
-        row[_CALL] += sum(count_calls(structure, deployment.runtime)) * prices.price(
+        np.add.at(row, (list_lines(structure).layers, _columns(structure).price),
+                  _expose(structure, rival)[1] * rates)
+        row[:, _CALL] += np.array(count_calls(structure, deployment.runtime)) * prices.price(
             "kernel_dispatch", "").cycles
     return rows if rivals else np.ones_like(rows)
 
 
-def _or_nan(value: float | None) -> float:
-    return np.nan if value is None else value
+def _pj(prices: Prices, event: str, place: str = "") -> float:
+    """Picojoules of an event; NaN is not known."""
+    pj = prices.price(event, place).pj
+    return np.nan if pj is None else pj
 
 
 assert ENERGY_PRICES[:POWERS] == ("activity", "stall", "memory")

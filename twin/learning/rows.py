@@ -21,17 +21,19 @@ from calibration.fitting.intervals import (
 from calibration.fitting.overlay import Learnt
 from hwmodels.counts import CAUSES
 from hwmodels.paths.timing import Floats
+from twin.deployment.transfers import expect_waits
 from twin.learning.batch import Batch, LayerArrays
 from twin.learning.calibration import Calibration
 from twin.learning.distance import far_sd
 from twin.learning.itemised import POWERS, Itemised
-from twin.learning.tally import EXTERNAL, TIME_PRICES, name_operators
+from twin.learning.tally import ENERGY_PRICES, EXTERNAL, TIME_PRICES, name_operators
 from twin.prediction.prediction import Prediction
 
 ROWS = 4096
 """Worked out at a time, so that a hundred thousand take no more memory than their answers."""
 
-_IDLE, _MEMORY = CAUSES.index("idle"), TIME_PRICES.index("memory")
+_IDLE, _DMA = CAUSES.index("idle"), CAUSES.index("dma_wait")
+_MEMORY, _MOVING = TIME_PRICES.index("memory"), ENERGY_PRICES.index("memory")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -77,6 +79,12 @@ class Work:
     ----------
     totals : ndarray of float, (rows, layers)
         Cycles.
+    waits : ndarray of float, (rows, layers)
+        Cycles of them that wait for DMA.
+    moving_pj : ndarray of float, (rows, layers)
+        Energy of what DMA does.
+    drawn : ndarray of float, (rows, ends x powers)
+        Factors on energies of work, those of each supply voltage.
     shares : ndarray of float, (rows, time prices)
         Of the whole.
     background : ndarray of float, (rows, 2)
@@ -86,13 +94,16 @@ class Work:
     """
 
     totals: Floats
+    waits: Floats
+    moving_pj: Floats
+    drawn: Floats
     shares: Floats
     background: Floats
     hertz: Floats
 
 
 def fill_rows(batch: Batch, rows: np.ndarray, item: Itemised, doubted: Doubt | None, *,
-              hertz: Floats, time: Floats, power: Floats) -> None:
+              hertz: Floats, time: Floats, power: Floats, toward: Floats | None = None) -> None:
     """Work out rows of a batch that share structure and timing.
 
     Parameters
@@ -109,44 +120,88 @@ def fill_rows(batch: Batch, rows: np.ndarray, item: Itemised, doubted: Doubt | N
         Clock of the core.
     time, power : ndarray of float, (n, prices)
         Factors on stated prices.
+    toward : ndarray of float, (n,), optional
+        Where energies have two ends: 0 at the first, 1 at the other.
     """
+    mixed = (np.ones((len(rows), 1)) if toward is None
+             else np.column_stack([1 - toward, toward]))
     for begin in range(0, len(rows), ROWS):
         piece = slice(begin, begin + ROWS)
-        _fill(batch, rows[piece], item, doubted, hertz[piece], time[piece], power[piece])
+        _fill(batch, rows[piece], item, doubted, hertz[piece], time[piece], power[piece],
+              mixed[piece])
 
 
 def _fill(batch: Batch, at: np.ndarray, item: Itemised, doubted: Doubt | None, hertz: Floats,
-          time: Floats, power: Floats) -> None:
-    totals = time @ (item.work + item.rest).T
-    cycles, us = totals.sum(axis=1), 1e6 / hertz
-    background = np.column_stack([power[:, POWERS] * item.clock_tree_pj,
-                                  power[:, POWERS + 1] * item.leakage_pj * 1e9 / hertz])
-    mixed = (time[:, :, None] * power[:, None, :POWERS]).reshape(len(at), -1)
+          time: Floats, power: Floats, mixed: Floats) -> None:
+    made, us = _work(item, hertz, time, power, mixed), 1e6 / hertz
+    totals, cycles, background = made.totals, made.totals.sum(axis=1), made.background
+    waited, moved_pj = made.waits.sum(axis=1), made.moving_pj.sum(axis=1)
+    factors = (time[:, :, None] * made.drawn[:, None, :]).reshape(len(at), -1)
     batch.time_us[at], batch.cycles[at] = cycles * us, cycles
-    batch.cause_cycles[at] = time @ item.cause_cycles
-    batch.cause_us[at] = batch.cause_cycles[at] * us[:, None]
-    cause_pj = mixed @ item.cause_pj.reshape(mixed.shape[1], -1)
+    cause_cycles = time @ item.cause_cycles
+    cause_pj = factors @ item.cause_pj.reshape(factors.shape[1], -1)
     cause_pj[:, _IDLE] += cycles * background.sum(axis=1)
-    batch.cause_pj[at] = cause_pj
-    work_pj = np.stack([(time @ item.energy_pj[:, :, one].sum(axis=0)) * power[:, one]
-                        for one in range(POWERS)], axis=1)
+    if item.brought is not None:
+        cause_cycles[:, _DMA] += waited
+        cause_pj[:, _DMA] += moved_pj
+    batch.cause_cycles[at], batch.cause_pj[at] = cause_cycles, cause_pj
+    batch.cause_us[at] = cause_cycles * us[:, None]
+    work_pj = _sum_work(item.energy_pj.sum(axis=0), time, made.drawn)
+    work_pj[:, _MOVING] += moved_pj
     terms = np.column_stack([work_pj, cycles[:, None] * background])
     batch.energy_uj[at] = terms.sum(axis=1) * 1e-6
-    made = Work(totals=totals, background=background, hertz=hertz,
-                shares=_share(item, time) / cycles[:, None])
     if batch.layers is not None:
         columns = slice(0, totals.shape[1])
         batch.layers.time_us[at, columns] = totals * us[:, None]
         powered = np.where(totals != 0, totals * background.sum(axis=1)[:, None], 0.0)
         batch.layers.energy_uj[at, columns] = 1e-6 * (
-            powered + mixed @ item.energy_pj.reshape(totals.shape[1], -1).T)
+            powered + made.moving_pj
+            + factors @ item.energy_pj.reshape(totals.shape[1], -1).T)
     if doubted is not None:
         _bound(batch, at, item, doubted, made, terms, time, power)
+
+
+def _work(item: Itemised, hertz: Floats, time: Floats, power: Floats, mixed: Floats) -> Work:
+    """Return cycles of rows and what multiplies energies."""
+    own, shares = time @ (item.work + item.rest).T, _share(item, time)
+    waits, moving, memory = np.zeros_like(own), np.zeros_like(own), time[:, [_MEMORY]]
+    if item.brought is not None:
+        waited = expect_waits(item.brought.transfers, own)
+        waits = waited * item.brought.wait_cycles * memory
+        moving = power[:, [_MOVING]] * memory * (
+            waited * (mixed @ item.brought.wait_pj)[:, None] + mixed @ item.brought.moved_pj)
+    totals = own + waits
+    shares[:, _MEMORY] += waits.sum(axis=1)
+    return Work(
+        totals=totals, waits=waits, moving_pj=moving, hertz=hertz,
+        drawn=(mixed[:, :, None] * power[:, None, :POWERS]).reshape(len(time), -1),
+        background=np.column_stack([
+            power[:, POWERS] * (mixed @ item.clock_tree_pj),
+            power[:, POWERS + 1] * (mixed @ item.leakage_pj) * 1e9 / hertz]),
+        shares=shares / totals.sum(axis=1)[:, None])
+
+
+def _sum_work(energy_pj: Floats, time: Floats, drawn: Floats) -> Floats:
+    """Energies of work by power, shape (rows, powers), of (time prices, ends x powers)."""
+    ends = [(time @ energy_pj[:, one]) * drawn[:, one] for one in range(energy_pj.shape[1])]
+    return np.stack([sum(ends[one::POWERS], np.zeros(len(time))) for one in range(POWERS)], axis=1)
 
 
 def _share(item: Itemised, time: Floats) -> Floats:
     """Cycles by price as intervals see them: kernels of a layer share what it executes evenly."""
     return time * item.rest.sum(axis=0) + (time @ item.work.T) @ item.evenly
+
+
+def _rival_cycles(item: Itemised, time: Floats) -> Floats:
+    """Cycles of rows under each policy a cache may have, shape (rows, policies)."""
+    if item.brought is None:
+        return time @ item.rivals.sum(axis=1).T
+    found = []
+    for rival in item.rivals:
+        own = time @ rival.T
+        waits = expect_waits(item.brought.transfers, own) * item.brought.wait_cycles
+        found.append((own + waits * time[:, [_MEMORY]]).sum(axis=1))
+    return np.stack(found, axis=1)
 
 
 def _bound(batch: Batch, at: np.ndarray, item: Itemised, doubted: Doubt, made: Work,
@@ -155,14 +210,16 @@ def _bound(batch: Batch, at: np.ndarray, item: Itemised, doubted: Doubt, made: W
     learnt, totals = calibration.entry.time, made.totals
     weights = totals / totals.sum(axis=1)[:, None]
     with np.errstate(divide="ignore", invalid="ignore"):
-        waiting = np.where(totals != 0, time[:, [_MEMORY]] * item.external / totals, 0.0)
+        outside = made.waits if item.brought is not None and item.brought.outside else 0.0
+        waiting = np.where(
+            totals != 0, (time[:, [_MEMORY]] * item.external + outside) / totals, 0.0)
     untold = (1 - waiting) * doubted.untold + waiting * doubted.beyond
     away = far_sd(totals.sum(axis=1), made.hertz, calibration.entry.support,
                   measured=calibration.entry.board is not None)
     spread = np.sqrt((weights**2).sum(axis=1) / TYPICAL)
     sd = (deviation(calibration.time, learnt, made.shares, spread)
           + ((weights * untold).sum(axis=1) + away))
-    band, rivals = learnt.band.band(), time @ item.rivals.T
+    band, rivals = learnt.band.band(), _rival_cycles(item, time)
     low, high = (fold(rivals, axis=1) / rivals[:, 0] for fold in (np.min, np.max))
     batch.time_low_us[at] = batch.time_us[at] * np.exp(-band.down * sd) * low
     batch.time_high_us[at] = batch.time_us[at] * np.exp(band.up * sd) * high
@@ -228,6 +285,7 @@ def _bound_layers(layers: LayerArrays, at: np.ndarray, item: Itemised, doubted: 
     for layer in range(totals.shape[1]):
         own, spread = totals[:, layer], np.full(len(at), alone)
         cycles = time * item.rest[layer] + (time @ item.work[layer])[:, None] * item.evenly[layer]
+        cycles[:, _MEMORY] += made.waits[:, layer]
         with np.errstate(divide="ignore", invalid="ignore"):
             sd = np.where(own != 0, np.hypot(deviation(
                 calibration.time, calibration.entry.time, cycles / own[:, None], spread),
@@ -235,8 +293,8 @@ def _bound_layers(layers: LayerArrays, at: np.ndarray, item: Itemised, doubted: 
         layers.time_low_us[at, layer] = layers.time_us[at, layer] * np.exp(-band.down * sd)
         layers.time_high_us[at, layer] = layers.time_us[at, layer] * np.exp(band.up * sd)
         if known:
-            work = np.stack([(time @ item.energy_pj[layer, :, one]) * power[:, one]
-                             for one in range(POWERS)], axis=1)
+            work = _sum_work(item.energy_pj[layer], time, made.drawn)
+            work[:, _MOVING] += made.moving_pj[:, layer]
             terms = np.column_stack([work, own[:, None] * made.background])
             layers.energy_low_uj[at, layer], layers.energy_high_uj[at, layer] = _energy_ends(
                 calibration, terms, sd, spread, power)

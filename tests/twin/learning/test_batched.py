@@ -34,6 +34,50 @@ def test_voltage_and_wait_states_follow_a_varied_clock(kws) -> None:
         check_row(batch, row, twin.predict(kws.replace({"clocks.cpu.frequency_hz": clock})))
 
 
+def check_varied(deployment, vary) -> None:
+    batch = twin.predict_many(deployment, vary=vary, layers=True, errors="keep")
+    errors = {failure.row: str(failure.error) for failure in batch.failures}
+    for row in range(len(batch)):
+        settings = {name: values[row] for name, values in vary.items()}
+        try:
+            made = twin.predict(deployment.replace(settings))
+        except twin.TwinError as error:
+            assert errors.pop(row) == str(error)
+        else:
+            check_row(batch, row, made)
+    assert not errors
+
+
+def test_a_varied_supply_voltage_is_its_own_product(kws) -> None:
+    """Between the bounds of its rules it changes nothing but energies."""
+    check_varied(kws, {"supply.voltage_v": [-5.0, 0, 61, 1.0, 1.2, 1.71, 2.5, 3.6, 3.7]})
+    check_varied(kws, {"supply.voltage_v": [1.8, 2.5, 3.3, 3.3, 5.0],
+                       "clocks.cpu.frequency_hz": [16e6, 120e6, 80e6, 500e6, 600e6]})
+    regulated = twin.deploy("ad", "b_u585i_iot02a")  # an SMPS of tabulated efficiency
+    check_varied(regulated, {"supply.voltage_v": [1.75, 1.9, 3.0, 3.3, 3.6]})
+
+
+def test_other_masters_and_weights_by_dma_are_products_too() -> None:
+    plain = twin.deploy("kws", "nucleo_h7a3zi_q", runtime="tflm-cmsis-nn")
+    vary = {"supply.voltage_v": [1.7, 3.0, 3.3], "clocks.cpu.frequency_hz": [16e6, 280e6, 280e6]}
+    moved = plain.replace({"placement.weights_via": "mdma", "placement.tiles": "dtcm"})
+    check_varied(moved, vary)
+    factors = twin.predict_many(moved, vary={
+        "learnt.energy.memory": [1.0, 1.0, 2.0],
+        **{f"learnt.time.{price}": [1e-6, 1.0, 1.0] for price in TIME_PRICES if price != "memory"}})
+    waits = factors.cause_cycles[:, factors.causes.index("dma_wait")]
+    assert waits[0] > waits[1] == waits[2]  # faster layers hide less
+    used = factors.cause_pj[:, factors.causes.index("dma_wait")]
+    assert used[2] == pytest.approx(2 * used[1])
+    check_varied(plain.replace({"load.mdma.memory": "sram",
+                                "load.mdma.bytes_per_second": "20e6"}), vary)
+
+
+def test_layers_of_an_accelerator_are_predicted_once_where_rows_set_the_same() -> None:
+    check_varied(twin.deploy("ad", "stm32n6570_dk", runtime="neural-art"),
+                 {"clocks.cpu.frequency_hz": [400e6, 800e6, 400e6]})
+
+
 @pytest.mark.parametrize("calibration", ["auto", "none"])
 def test_learnt_factors_are_varied(kws, calibration) -> None:
     batch = twin.predict_many(kws, calibration=calibration, vary={
