@@ -6,14 +6,13 @@ Boards are YAML files shipped in `hwmodels/boards`, in the folders of the enviro
 
 from __future__ import annotations
 
-import math
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hwmodels.board.facts import Board
+from hwmodels.board.facts import Board, Power
 from hwmodels.errors import BoardError, UnknownPathError, did_you_mean
 from hwmodels.files import DocumentError, parse_json, parse_yaml, read_regular
 from hwmodels.kept import make_once
@@ -135,8 +134,8 @@ def spread_clock(board: Board, name: str, hertz: np.ndarray) -> dict[str, np.nda
             for clock in board.clocks}
 
 
-def spread_supply(board: Board, voltage_v: np.ndarray) -> np.ndarray:
-    """Return what energies are in proportion to at many supply voltages.
+def spread_supply(board: Board, voltage_v: np.ndarray) -> Power:
+    """Return a board's power at many supply voltages: what follows them are arrays.
 
     Parameters
     ----------
@@ -144,19 +143,12 @@ def spread_supply(board: Board, voltage_v: np.ndarray) -> np.ndarray:
         Whose currents are drawn from the supply.
     voltage_v : ndarray of float, (n,)
         Of the supply; nothing is checked.
-
-    Returns
-    -------
-    ndarray of float, (n,)
-        `hwmodels.prices.rail_mw_per_ma` of a board changed to each; NaN where it is not known.
     """
     from hwmodels.board.assembly import supplied
     from hwmodels.board.schema import validate
-    from hwmodels.prices import rail_mw_per_ma
 
     section = validate(parse_json(board.document), board.name)
-    rail = rail_mw_per_ma(replace(board.power, **supplied(section, voltage_v)))
-    return voltage_v * 0.0 + (math.nan if rail is None else rail)
+    return replace(board.power, **supplied(section, voltage_v))
 
 
 def bounds_of_supply(board: Board) -> tuple[float, ...]:

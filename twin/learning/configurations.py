@@ -21,6 +21,7 @@ from hwmodels.board.facts import Board
 from hwmodels.board.file import bounds_of_supply, change_board, spread_clock, spread_supply
 from hwmodels.errors import TwinError
 from hwmodels.paths.timing import Floats
+from hwmodels.prices import rail_mw_per_ma
 from hwmodels.quantities import format_frequency
 from twin.deployment.deployment import Deployment, boards_of
 from twin.learning.batch import Failure, Variation
@@ -122,10 +123,10 @@ def _list_supplies(base: Deployment, settings: dict[str, Any], given: Sequence[A
 def _supply(group: Group, volts: Floats) -> Group:
     """Return a group at one of its supply voltages with each row at its own."""
     board = group.deployment.board
-    own, *rails = spread_supply(board, np.array([board.power.voltage_v, *volts]))
-    away = np.array(rails) - own
+    rails: Any = rail_mw_per_ma(spread_supply(board, np.array([board.power.voltage_v, *volts])))
+    away = rails[1:] - rails[0] if np.ndim(rails) else np.zeros_like(volts)
     farthest = int(np.argmax(np.abs(away)))
-    if np.isnan(own) or not away[farthest]:  # not known, or the same at each
+    if not away[farthest]:  # not known, or the same at each
         return group
     top = change_board(board, {_SUPPLY: float(volts[farthest])})
     return replace(group, toward=away / away[farthest], top=group.deployment.repriced(
