@@ -58,6 +58,14 @@ if TYPE_CHECKING:
     from twin.verbs.runtimes import list_runtimes, show_runtime
     from twin.verbs.scenario import list_scenarios, run_scenario
     from twin.verbs.select import select
+    from twin.verbs.sessions import (
+        bundle,
+        clean_sessions,
+        compare_sessions,
+        keep,
+        list_sessions,
+        reproduce,
+    )
     from twin.verbs.study import (
         diff_studies,
         list_studies,
@@ -111,6 +119,8 @@ _HOMES = {
     "twin.verbs.report": ("report",),
     "twin.verbs.runtimes": ("list_runtimes", "show_runtime"),
     "twin.verbs.select": ("select",),
+    "twin.verbs.sessions": ("bundle", "clean_sessions", "compare_sessions", "keep",
+                            "list_sessions", "reproduce"),
     "twin.verbs.study": ("diff_studies", "list_studies", "open_study", "run_study", "study_front",
                          "study_sensitivity"),
     "twin.verbs.sweep": ("sweep",),
@@ -126,15 +136,16 @@ _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
 __all__ = [
     "Batch", "Deployment", "Derivative", "MeasureOptions", "PowerRuns", "Prediction", "Table",
     "TwinError", "Wanted", "Watcher", "accuracy", "advise", "attribute", "build_firmware",
-    "cache", "calibrate", "calibrate_published", "check", "compare", "compare_firmware",
-    "compare_published", "deploy", "deploy_elf", "diagnose", "diff", "diff_series",
-    "diff_studies", "differentiate", "energy", "explain", "export_model", "flash_firmware",
-    "guidelines", "import_log", "list_boards", "list_models", "list_paths", "list_runtimes",
-    "list_scenarios", "list_studies", "list_terms", "list_transformations",
-    "list_virtual_boards", "measure", "measure_plan", "new_board", "open_study", "plan", "port",
-    "predict", "predict_compiled", "predict_many", "read_model", "report", "run_firmware",
-    "run_scenario", "run_study", "select", "show_board", "show_runtime", "study_front",
-    "study_sensitivity", "sweep", "to_document", "transform", "tune", "what_if"]
+    "bundle", "cache", "calibrate", "calibrate_published", "check", "clean_sessions", "compare",
+    "compare_firmware", "compare_published", "compare_sessions", "deploy", "deploy_elf",
+    "diagnose", "diff", "diff_series", "diff_studies", "differentiate", "energy", "explain",
+    "export_model", "flash_firmware", "guidelines", "import_log", "keep", "list_boards",
+    "list_models", "list_paths", "list_runtimes", "list_scenarios", "list_sessions",
+    "list_studies", "list_terms", "list_transformations", "list_virtual_boards", "measure",
+    "measure_plan", "new_board", "open_study", "plan", "port", "predict", "predict_compiled",
+    "predict_many", "read_model", "report", "reproduce", "run_firmware", "run_scenario",
+    "run_study", "select", "show_board", "show_runtime", "study_front", "study_sensitivity",
+    "sweep", "to_document", "transform", "tune", "what_if"]
 
 
 def __getattr__(name: str) -> Any:

@@ -51,3 +51,7 @@ class ScenarioError(TwinError):
 
 class StudyError(TwinError):
     """A study file or its folder was refused: an unknown key, another version, a lost worker."""
+
+
+class SessionError(TwinError):
+    """A kept run or a bundle was refused: damaged, another version, a path outside it."""

@@ -32,6 +32,8 @@ GROUPS: Mapping[str, Mapping[str, str]] = {
               "calibrate": "calibrate:calibrate"},
     "Share": {"report": "report:report", "boards": "boards:app",
               "runtimes": "runtimes:runtimes", "models": "models:app",
+              "sessions": "sessions:app", "bundle": "sessions:bundle",
+              "reproduce": "sessions:reproduce",
               "explain": "explain:explain"},
 }
 """Where each verb is, "module:function" of this package, by what it is for; only the one that is

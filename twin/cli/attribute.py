@@ -6,7 +6,6 @@ from typing import Annotated
 
 import typer
 
-import twin
 from twin.cli.options import (
     AUTO,
     Anyway,
@@ -14,6 +13,7 @@ from twin.cli.options import (
     AsJson,
     CalibrationChoice,
     ClockText,
+    Keep,
     PlotFile,
     RuntimeName,
     WeightsRole,
@@ -22,6 +22,7 @@ from twin.cli.options import (
     parse_clock,
 )
 from twin.cli.output import note_written, open_console, show, show_json, warn
+from twin.cli.sessions import run_kept
 
 Predicted = Annotated[str, typer.Argument(
     metavar="PRED", help="A prediction as `twin predict --json` wrote it, or a model: then it is "
@@ -46,14 +47,15 @@ def attribute(predicted: Predicted, measured: Measured, board: MeasuredBoard = N
               arena: ArenaRole = None, as_json: AsJson = False, csv_file: CsvFile = None,
               plot: PlotFile = None, healthy: Healthy = None, shapley: Shapley = False,
               verdicts: Verdicts = True, calibration: CalibrationChoice = AUTO,
-              anyway: Anyway = False) -> None:
+              anyway: Anyway = False, keep: Keep = None) -> None:
     """Set a prediction beside a measurement: gaps per layer, by cause, and what explains them."""
     check_picture(plot)
     check_outputs(csv_file)
-    view = twin.attribute(
-        predicted, measured, board=board, runtime=runtime, clock_hz=parse_clock(clock),
-        weights=weights, arena=arena, calibration=calibration, healthy=healthy, verdicts=verdicts,
-        shapley=shapley, anyway=anyway)
+    asked = {"predicted": predicted, "measured": measured, "board": board, "runtime": runtime,
+             "clock_hz": parse_clock(clock), "weights": weights, "arena": arena,
+             "calibration": calibration, "healthy": healthy, "verdicts": verdicts,
+             "shapley": shapley, "anyway": anyway}
+    view = run_kept("attribute", asked, keep)
     if as_json:
         show_json(view)
     else:

@@ -6,7 +6,6 @@ from typing import Annotated
 
 import typer
 
-import twin
 from twin.cli.attribute import Healthy, Measured, MeasuredBoard
 from twin.cli.options import (
     AUTO,
@@ -14,11 +13,13 @@ from twin.cli.options import (
     AsJson,
     CalibrationChoice,
     ClockText,
+    Keep,
     RuntimeName,
     WeightsRole,
     parse_clock,
 )
 from twin.cli.output import open_console, show, show_json, warn
+from twin.cli.sessions import run_kept
 
 ModelFile = Annotated[str | None, typer.Option(
     "--model", metavar="MODEL", help="By default the zoo's network of the measurement's name.")]
@@ -27,11 +28,12 @@ ModelFile = Annotated[str | None, typer.Option(
 def diagnose(measured: Measured, model: ModelFile = None, board: MeasuredBoard = None,
              runtime: RuntimeName = None, clock: ClockText = None, weights: WeightsRole = None,
              arena: ArenaRole = None, healthy: Healthy = None, as_json: AsJson = False,
-             calibration: CalibrationChoice = AUTO) -> None:
+             calibration: CalibrationChoice = AUTO, keep: Keep = None) -> None:
     """Rank misconfigurations by how well they explain the whole pattern over layers."""
-    found = twin.diagnose(
-        measured, model=model, board=board, runtime=runtime, clock_hz=parse_clock(clock),
-        weights=weights, arena=arena, healthy=healthy, calibration=calibration)
+    found = run_kept("diagnose", {
+        "folder": measured, "model": model, "board": board, "runtime": runtime,
+        "clock_hz": parse_clock(clock), "weights": weights, "arena": arena, "healthy": healthy,
+        "calibration": calibration}, keep)
     if as_json:
         show_json(found)
     else:

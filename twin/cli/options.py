@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-import twin
-from twin.errors import DoesNotFitError, UsageError
+from twin.errors import UsageError
 
 if TYPE_CHECKING:
     from twin import Deployment
@@ -101,31 +100,13 @@ SETTINGS_HELP = (
 def deploy(model: str, board: str, *, runtime: str | None, clock: str | None, weights: str | None,
            arena: str | None, assume_unsupported: str | None,
            settings: list[str] | None = None, calibration: str = AUTO) -> Deployment:
-    """Put a model on a board as the options of a command say; where settings say, if it must.
+    """Put a model on a board as the options of a command say."""
+    from twin.verbs.deploying import deploy_as_told
 
-    Without a runtime, an overlay file of one runtime says which.
-    """
-    clock_hz = parse_clock(clock)
-    if runtime is None and calibration != AUTO:
-        from twin.verbs.predict import runtime_of
-
-        runtime = runtime_of(calibration)
-
-    def put(weights: str | None, arena: str | None,
-            network: dict[str, object] | None = None) -> Deployment:
-        changed: dict[str, Any] = {"network": network} if network else {}
-        return twin.deploy(model, board, runtime=runtime, clock_hz=clock_hz, weights=weights,
-                           arena=arena, assume_unsupported=assume_unsupported, **changed)
-
-    try:
-        return put(weights, arena)
-    except DoesNotFitError:
-        told = parse_settings(settings) if settings else {}
-        network = {path: value for path, value in told.items() if path.startswith("network.")}
-        if not network and not {"placement.weights", "placement.arena"} & set(told):
-            raise
-        return put(str(told.get("placement.weights", weights or "")) or None,
-                   str(told.get("placement.arena", arena or "")) or None, network)
+    return deploy_as_told(
+        model, board, runtime=runtime, clock_hz=parse_clock(clock), weights=weights, arena=arena,
+        assume_unsupported=assume_unsupported, calibration=calibration,
+        changes=parse_settings(settings) if settings else None)
 
 
 def parse_quantity(text: str, dimension: str, option: str) -> float:
@@ -203,6 +184,9 @@ def check_outputs(*files: str | None, folder: str | None = None) -> None:
         check_place(folder, folder=True)
 
 
+Keep = Annotated[str | None, typer.Option(
+    "--keep", metavar="DIR", help="Keep what was read, what stood between and the result in a new "
+                                  "folder below DIR; `twin sessions`, `twin bundle`.")]
 SetPaths = Annotated[list[str] | None, typer.Option(
     "--set", metavar="PATH=VALUE", help=SETTINGS_HELP)]
 

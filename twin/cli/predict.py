@@ -22,6 +22,7 @@ from twin.cli.options import (
     ElfFile,
     End,
     Flames,
+    Keep,
     LayersBy,
     Limit,
     MemoryFiles,
@@ -31,7 +32,9 @@ from twin.cli.options import (
     RuntimeName,
     SetPaths,
     WeightsRole,
+    check_outputs,
     deploy,
+    parse_clock,
     parse_settings,
 )
 from twin.cli.output import note_written, open_console, show, show_json, warn
@@ -74,13 +77,13 @@ def predict(boards: BoardNames, models: ModelsOrNone = None, runtime: RuntimeNam
             roofs: Roofs = None, elf: ElfFile = None, begin: Begin = None, end: End = None,
             call: Call = None, nth: Nth = None, layers_by: LayersBy = AUTO,
             memory: MemoryFiles = None, registers: Registers = None, limit: Limit = None,
-            flames: Flames = None) -> None:
+            flames: Flames = None, keep: Keep = None) -> None:
     """Predict cycles, time and energy per layer, and say why; of several a row each."""
     if elf is not None or not models:
         refuse_beside("--elf", {
             "MODEL": models, "--runtime": runtime, "--weights": weights, "--arena": arena,
             "--assume-unsupported": assume_unsupported, "--trace": trace, "--epochs": epochs,
-            "--roofs": roofs, "a second --board": boards[1:]})
+            "--roofs": roofs, "--keep": keep, "a second --board": boards[1:]})
         if elf is None:
             raise UsageError("MODEL is missing; accepted: a .tflite or .onnx file, a network of "
                              "`twin models`, or --elf FILE")
@@ -101,18 +104,19 @@ def predict(boards: BoardNames, models: ModelsOrNone = None, runtime: RuntimeNam
     if len(models) * len(boards) > 1:
         refuse_beside("several models or boards", {
             "--csv": csv_folder, "--trace": trace, "--epochs": epochs,
-            "--per-operand": per_operand, "--roofs": roofs})
+            "--per-operand": per_operand, "--roofs": roofs, "--keep": keep})
         predict_several(models, boards, cold=cold, as_json=as_json, plot=plot, **chosen)
         return
     (model,), (board,) = models, boards
     if model.endswith((".json", ".csv")) and is_compiled(model):
         refuse_beside(f"a compiler's output such as {model}", {
             "--json": as_json, "--csv": csv_folder, "--plot": plot, "--trace": trace,
-            "--set": settings})
+            "--set": settings, "--keep": keep})
         show_compiled(model, board)
         return
     predict_network(model, board, cold=cold, as_json=as_json, csv_folder=csv_folder, plot=plot,
-                    roofs=roofs, trace=trace, per_operand=per_operand, epochs=epochs, **chosen)
+                    roofs=roofs, trace=trace, per_operand=per_operand, epochs=epochs, keep=keep,
+                    **chosen)
 
 
 def predict_several(models: list[str], boards: list[str], *, cold: bool, as_json: bool,
@@ -128,9 +132,10 @@ def predict_several(models: list[str], boards: list[str], *, cold: bool, as_json
 def predict_network(model: str, board: str, *, settings: list[str] | None, calibration: str,
                     cold: bool, as_json: bool, csv_folder: str | None, plot: str | None,
                     roofs: str | None, trace: str | None, per_operand: bool,
-                    epochs: bool | None, **chosen: Any) -> None:
+                    epochs: bool | None, keep: str | None, **chosen: Any) -> None:
     """Report one network on one board, and write what was asked for beside it."""
     check_targets(csv_folder, plot)
+    check_outputs(folder=keep)
     roofline = None if roofs is None else read_roofline(roofs, board, plot)
     deployment = deploy(model, board, settings=settings, calibration=calibration, **chosen)
     changes = parse_settings(settings) if settings else {}
@@ -157,6 +162,13 @@ def predict_network(model: str, board: str, *, settings: list[str] | None, calib
     warn(dict.fromkeys((*prediction.warnings, *effects,
                         *describe_narrower(prediction, calibration))))
     write_beside(prediction, csv_folder, plot, roofline)
+    if keep is not None:
+        from twin.cli.sessions import run_kept
+
+        run_kept("predict", {
+            "model": model, "board": board, "changes": changes or None, "temperature": temperature,
+            "calibration": calibration, "clock_hz": parse_clock(chosen.pop("clock")), **chosen},
+            keep)
 
 
 def predict_program(program: Program, *, cold: bool, as_json: bool, csv_folder: str | None,

@@ -25,7 +25,8 @@ NAMES = {
     "scenario list": ["list_scenarios"], "scenario run": ["run_scenario"],
     "study list": ["list_studies"], "study run": ["run_study"], "study show": ["open_study"],
     "study pareto": ["study_front"], "study diff": ["diff_studies"],
-    "study sensitivity": ["study_sensitivity"]}
+    "study sensitivity": ["study_sensitivity"], "sessions list": ["list_sessions"],
+    "sessions compare": ["compare_sessions"], "sessions clean": ["clean_sessions"]}
 """Functions of a command where they are not called as it is."""
 MAY_IMPORT = ("twin", "twin.cli", "twin.verbs", "twin.reports", "twin.errors", "twin.interruption",
               "hwmodels.quantities", "hwmodels.errors")

@@ -16,11 +16,9 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import platform
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -30,13 +28,9 @@ from twin.errors import StudyError, UsageError
 from twin.studies.results import Row, Table, read_row, read_table, to_arrow
 from twin.studies.study.file import find_study, load_study
 from twin.studies.study.study import Study
-from twin.studies.study.tasks import SOFT, Plan, Task, identify
+from twin.studies.study.tasks import SOFT, Plan, Task, identify, made_with
 
 RESULTS = "results.parquet"
-
-_PACKAGES = ("numpy", "scipy", "pyarrow", "joblib", "optuna", "SALib", "distributed")
-"""Whose versions a session notes."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Session:
@@ -164,9 +158,8 @@ def begin_session(source: str, study: Study, plan: Plan, folder: str | Path,
         (folder / "parts").mkdir(parents=True, exist_ok=True)
         _write(folder / "study.yaml", content)
         _keep_inputs(folder / "inputs", inputs)
-        head = {"schema": 1, "study": study.name, "twin": identify(), "inputs": inputs,
-                "python": platform.python_version(), "machine": platform.machine(),
-                "packages": _list_versions(), "commands": [list(command)]}
+        head = {"schema": 1, "study": study.name, "inputs": inputs, **made_with(),
+                "commands": [list(command)]}
     _write(folder / "session.json", (json.dumps(head, indent=1) + "\n").encode())
     return Session(folder=folder, study=study)
 
@@ -195,14 +188,6 @@ def _keep_inputs(folder: Path, inputs: Mapping[str, str]) -> None:
         if path.is_file():
             folder.mkdir(exist_ok=True)
             shutil.copyfile(path, folder / f"{digest[:12]}_{path.name}")
-
-
-def _list_versions() -> dict[str, str]:
-    found = {}
-    for name in _PACKAGES:
-        with contextlib.suppress(metadata.PackageNotFoundError):
-            found[name] = metadata.version(name)
-    return found
 
 
 def _read_head(folder: Path) -> Mapping[str, Any]:

@@ -6,14 +6,17 @@ what a row says does not depend on workers, on their number, or on what was inte
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
 import hashlib
 import json
+import platform
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from typing import Any
 
 from hwmodels.board.facts import Board
 from hwmodels.board.file import load_board
@@ -35,6 +38,9 @@ REJECTED = "rejected"
 
 _PACKAGES = ("twin", "calibration", "hwmodels")
 
+_NOTED = ("numpy", "scipy", "llvmlite", "pyarrow", "joblib", "optuna", "SALib", "distributed")
+"""Whose versions are noted with results."""
+
 
 @functools.cache
 def identify() -> str:
@@ -45,6 +51,16 @@ def identify() -> str:
             if path.suffix in (".py", ".yaml", ".csv", ".json"):
                 digest.update(str(path.relative_to(root)).encode() + b"\0" + path.read_bytes())
     return f"{version('embedded-twin')}+{digest.hexdigest()[:16]}"
+
+
+def made_with() -> dict[str, Any]:
+    """Return versions of the twin, Python and packages, as folders of results note them."""
+    packages = {}
+    for name in _NOTED:
+        with contextlib.suppress(PackageNotFoundError):
+            packages[name] = version(name)
+    return {"twin": identify(), "python": platform.python_version(),
+            "machine": platform.machine(), "packages": packages}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

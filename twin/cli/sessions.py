@@ -1,0 +1,98 @@
+"""`twin sessions`: runs kept by --keep, each in a folder of its own; `twin bundle`, `reproduce`."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+import typer
+
+import twin
+from twin.cli.options import AsJson
+from twin.cli.output import note_written, open_console, show
+from twin.errors import UsageError
+
+app = typer.Typer(help="List, compare and clean the runs that --keep kept in a folder.",
+                  rich_markup_mode=None, no_args_is_help=True)
+
+Root = Annotated[str, typer.Argument(metavar="DIR", help="What was given to --keep.")]
+Folders = Annotated[list[str], typer.Argument(
+    metavar="FOLDER...", help="Of kept runs, what was given to --keep, or of finished studies.")]
+BundleFile = Annotated[str, typer.Argument(metavar="FILE", help="A .zip file of `twin bundle`.")]
+
+DIFFERS = 1
+"""Exit code where a report is not what it was."""
+
+
+def run_kept(verb: str, asked: Mapping[str, Any], root: str | None) -> Any:
+    """Run a verb, and keep the run where a folder is given for it."""
+    if root is None:
+        return getattr(twin, verb)(**asked)
+    result, session = twin.keep(verb, asked, root, command=["twin", *sys.argv[1:]])
+    note_written(session.folder)
+    return result
+
+
+@app.command("list")
+def list_all(root: Root, as_json: AsJson = False) -> None:
+    """List kept runs, oldest first."""
+    found = twin.list_sessions(root)
+    if as_json:
+        import json
+
+        sys.stdout.write(json.dumps([{"folder": str(one.folder), **one.head} for one in found],
+                                    indent=2) + "\n")
+        return
+    from twin.reports.tables.sessions import sessions_table
+
+    show(open_console(), sessions_table(found))
+
+
+@app.command("compare")
+def compare(before: Annotated[str, typer.Argument(metavar="BEFORE", help="Folder of a run.")],
+            after: Annotated[str, typer.Argument(metavar="AFTER", help="Folder of another.")]
+            ) -> None:
+    """Say what two runs were asked, by which versions, and where their results differ."""
+    from twin.reports.tables.sessions import comparison_report
+
+    show(open_console(), comparison_report(twin.compare_sessions(before, after)))
+
+
+@app.command("clean")
+def clean(root: Root,
+          newest: Annotated[int, typer.Option("--keep", min=0, metavar="N",
+                                              help="How many of the newest stay.")] = 0,
+          really: Annotated[bool, typer.Option("--yes", help="Delete them; without it they are "
+                                                             "only named.")] = False) -> None:
+    """Delete kept runs but the newest; nothing else in the folder is touched."""
+    gone = twin.clean_sessions(root, keep_newest=newest, really=really)
+    for folder in gone:
+        show(open_console(), f"{'removed' if really else 'would remove'} {folder}")
+    if not gone:
+        show(open_console(), f"no more than {newest} kept runs in {root}: nothing to remove")
+
+
+def bundle(folders: Folders,
+           output: Annotated[str, typer.Option("-o", "--output", metavar="FILE",
+                                               help="The .zip file to write.")]) -> None:
+    """Pack kept runs and studies with all they rest on into one file that travels."""
+    if not output.lower().endswith(".zip"):
+        raise UsageError(f"-o {output}: accepted: a name ending in .zip")
+    from twin.cli.options import check_outputs
+
+    check_outputs(output)
+    note_written(twin.bundle(folders, output))
+
+
+def reproduce(file: BundleFile,
+              folder: Annotated[str | None, typer.Option(
+                  "--in", metavar="DIR", help="Unpack into this new folder, and leave it there.")
+              ] = None) -> None:
+    """Ask everything in a bundle again; exit 1 where a report is not the same to nine digits."""
+    from twin.reports.tables.sessions import agreement_report
+
+    found = twin.reproduce(file, keep_in=folder)
+    show(open_console(), agreement_report(found))
+    if not all(one.is_same for one in found):
+        raise typer.Exit(DIFFERS)

@@ -1,0 +1,1 @@
+"""Runs that leave a trail: a folder each, with inputs and what stood between; bundles of them."""

@@ -1,0 +1,234 @@
+"""Runs that leave a trail: kept, listed, compared, cleaned; bundled, and asked again elsewhere."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Mapping, Sequence
+from os import PathLike, fspath
+from pathlib import Path
+from typing import Any
+
+from twin.errors import SessionError, UsageError
+from twin.learning.calibration import AUTO
+from twin.prediction.prediction import Prediction
+from twin.sessions.agreement import (
+    Agreement,
+    Comparison,
+    agree,
+    compare_requests,
+    compare_versions,
+)
+from twin.sessions.bundle import open_bundle, write_bundle
+from twin.sessions.request import make_request
+from twin.sessions.session import (
+    Session,
+    begin_session,
+    end_session,
+    find_sessions,
+    open_session,
+    relative,
+    remove_session,
+)
+from twin.sessions.studied import STUDY_FILE, pack_study
+from twin.studies.study.tasks import made_with
+from twin.verbs.deploying import deploy_as_told
+from twin.verbs.predict import predict
+
+
+def keep(verb: str, arguments: Mapping[str, Any], root: str | PathLike[str], *,
+         command: Sequence[str] = ()) -> tuple[Any, Session]:
+    """Run a verb and keep all it read, what stood between, and its result, in a new folder.
+
+    Parameters
+    ----------
+    verb : str
+        "predict", "attribute" or "diagnose".
+    arguments : mapping of str to value
+        As the verb takes them; of `predict` those of `deploy`, too, and "changes": path to value.
+    root : str or path
+        Folder of sessions; the run gets one of its own in it.
+    command : sequence of str
+        Noted with the result.
+
+    Returns
+    -------
+    result, session
+        What the verb returned, and where it is kept.
+
+    Raises
+    ------
+    SessionError
+        For another verb or argument, or what cannot be kept.
+    """
+    request = make_request(verb, arguments)
+    session = begin_session(fspath(root), request, command)
+    result = perform(session)
+    return result, end_session(session, _document(result), _artefacts(result))
+
+
+def perform(session: Session) -> Any:
+    """Ask a kept run again, of the files in its folder, and return the verb's result."""
+    import twin
+
+    told = session.request.resolve(session.folder)
+    if session.request.verb == "predict":
+        return _predict(**told)
+    if session.request.verb == "study":
+        with tempfile.TemporaryDirectory() as folder:
+            done = twin.run_study(Path(told["study"]) / STUDY_FILE, folder)
+            return done.load_results()
+    return getattr(twin, session.request.verb)(**told)
+
+
+def list_sessions(root: str | PathLike[str]) -> tuple[Session, ...]:
+    """Return the kept runs of a folder, oldest first; those without a result, too."""
+    return tuple(open_session(folder) for folder in find_sessions(fspath(root)))
+
+
+def compare_sessions(before: str | PathLike[str], after: str | PathLike[str]) -> Comparison:
+    """Say what two kept runs were asked, by which versions, and where their results differ."""
+    from twin.sessions.session import RESULT
+
+    first, second = open_session(fspath(before)), open_session(fspath(after))
+    for one in (first, second):
+        if not one.is_finished:
+            raise SessionError(f"{one.folder}: has no result")
+    found = agree(first.folder.name, first.request.verb, first.read_result(),
+                  second.read_result(), compare_versions(first.head, second.head))
+    difference = None
+    if first.request.verb == second.request.verb == "predict":
+        from twin.verbs.diff import diff
+
+        difference = diff(first.folder / RESULT, second.folder / RESULT, anyway=True)
+    return Comparison(asked=compare_requests(first, second), agreement=found,
+                      difference=difference)
+
+
+def clean_sessions(root: str | PathLike[str], *, keep_newest: int,
+                   really: bool = False) -> tuple[Path, ...]:
+    """Delete kept runs but the newest.
+
+    Parameters
+    ----------
+    root : str or path
+        Folder of sessions; nothing else in it is touched.
+    keep_newest : int
+        How many stay.
+    really : bool
+        False: only say which would go.
+
+    Returns
+    -------
+    tuple of Path
+        Folders that went, or would go.
+    """
+    if keep_newest < 0:
+        raise UsageError(f"keep_newest {keep_newest}: accepted: 0 and more")
+    found = [*find_sessions(fspath(root))]
+    old = found[:max(len(found) - keep_newest, 0)]
+    for folder in old if really else ():
+        open_session(folder)  # Refused where it is not ours.
+        try:
+            remove_session(folder)
+        except OSError as error:
+            raise SessionError(f"{folder}: cannot be removed: {error.strerror}") from error
+    return tuple(old)
+
+
+def bundle(folders: Sequence[str | PathLike[str]], path: str | PathLike[str]) -> Path:
+    """Pack kept runs and studies into one zip file that travels.
+
+    Parameters
+    ----------
+    folders : sequence of str or path
+        Of kept runs, of finished studies, or folders of kept runs.
+    path : str or path
+        Ends in ".zip".
+
+    Raises
+    ------
+    SessionError
+        For a folder that is neither, a run without a result, one changed since.
+    """
+    target = Path(fspath(path))
+    if target.suffix.lower() != ".zip":
+        raise UsageError(f"{target}: accepted: a name ending in .zip")
+    if not folders:
+        raise UsageError("nothing to bundle; accepted: folders --keep or twin study run wrote")
+    with tempfile.TemporaryDirectory() as scratch:
+        found: list[Session] = []
+        for folder in folders:
+            found.extend(_find(Path(fspath(folder)), Path(scratch)))
+        return write_bundle(found, target)
+
+
+def reproduce(path: str | PathLike[str], *, keep_in: str | PathLike[str] | None = None
+              ) -> tuple[Agreement, ...]:
+    """Ask everything in a bundle again and set the results beside those it brought.
+
+    Parameters
+    ----------
+    path : str or path
+        Of the bundle.
+    keep_in : str or path, optional
+        A new folder it is unpacked into and stays in.
+
+    Returns
+    -------
+    tuple of Agreement
+        One a run, whose `is_same` says whether the report is the same to nine digits.
+
+    Raises
+    ------
+    SessionError
+        For a bundle that is damaged or unsafe.
+    """
+    if keep_in is None:
+        with tempfile.TemporaryDirectory() as scratch:
+            return _reproduce(path, Path(scratch))
+    folder = Path(fspath(keep_in))
+    try:
+        folder.mkdir(parents=True)
+    except OSError as error:
+        raise SessionError(f"{folder}: {error.strerror}; accepted: a new folder") from error
+    return _reproduce(path, folder)
+
+
+def _reproduce(path: str | PathLike[str], folder: Path) -> tuple[Agreement, ...]:
+    now, found = made_with(), []
+    for session in open_bundle(fspath(path), folder):
+        again = relative(_document(perform(session)), session.folder)
+        found.append(agree(session.folder.name, session.request.verb, session.read_result(),
+                           again, compare_versions(session.head, now)))
+    return tuple(found)
+
+
+def _predict(*, changes: Mapping[str, object] | None = None, temperature: str = "warm",
+             calibration: str = AUTO, **placed: Any) -> Prediction:
+    deployment = deploy_as_told(**placed, changes=changes, calibration=calibration)
+    return predict(deployment.replace(changes) if changes else deployment,
+                   temperature=temperature, calibration=calibration)
+
+
+def _document(result: Any) -> Any:
+    from twin.reports.documents import to_document
+
+    return to_document(result)
+
+
+def _artefacts(result: Any) -> dict[str, Any]:
+    from twin.sessions.artefacts import list_artefacts
+
+    return list_artefacts(result) if isinstance(result, Prediction) else {}
+
+
+def _find(folder: Path, scratch: Path) -> list[Session]:
+    """Return the kept run of a folder, those in it, or the one a study is as."""
+    if (folder / STUDY_FILE).is_file():
+        return [pack_study(folder, scratch, _document)]
+    if (folder / "session.json").is_file():
+        return [open_session(folder)]
+    if not folder.is_dir() or not (found := [*find_sessions(folder)]):
+        raise SessionError(f"{folder}: holds no kept run; accepted: folders --keep or "
+                           "twin study run wrote")
+    return [open_session(one) for one in found]
