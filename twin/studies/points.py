@@ -87,7 +87,7 @@ class Deployer:
         network = {path: settings.pop(path) for path in [*settings]
                    if path.startswith("network.")}
         network = {path: value for path, value in network.items()
-                   if not _is_neutral(path, value)}
+                   if not is_neutral(path, value)}
         weights, arena = (settings.pop(f"placement.{what}", None) for what in ("weights", "arena"))
 
         def put(machine: Board) -> Deployment:
@@ -270,7 +270,7 @@ def add_idle(row: Row, idle_mw: float | None) -> Row:
 
 
 
-def _is_neutral(path: str, value: Value) -> bool:
+def is_neutral(path: str, value: Value) -> bool:
     """Whether a change of the network is none: all of its width, nothing pruned."""
     number = read_quantity(str(value), "")
     return number is not None and number[0] == NEUTRAL.get(path)
