@@ -11,6 +11,7 @@ from functools import cached_property
 from calibration.fitting.intervals import Interval
 from hwmodels.board.facts import Board
 from hwmodels.board.file import change_board, load_board
+from hwmodels.counts import CAUSES
 from hwmodels.errors import TwinError
 from hwmodels.quantities import read_quantity
 from twin.deployment.deployment import Deployment, deploy
@@ -35,6 +36,8 @@ from twin.studies.results import Row
 
 NEUTRAL = {"network.width": 1.0, "network.prune": 0.0}
 """Values of changes of a network that leave it as it is."""
+
+_OVERHEAD = [CAUSES.index("kernel_call"), CAUSES.index("launch")]
 
 FAILURES: tuple[tuple[type[TwinError], str], ...] = (
     (DoesNotFitError, "does not fit"), (PlacementError, "placement"),
@@ -238,7 +241,7 @@ def make_row(point: Point, deployment: Deployment, batch: Batch, number: int,
         calibration=prices[0], basis=prices[1] if time is not None else "",
         ram_bytes=int(batch.ram_bytes[number]), flash_bytes=int(batch.flash_bytes[number]),
         ram_room_bytes=ram_room(deployment), flash_room_bytes=flash_room(deployment),
-        price_usd=price_of(board))
+        overhead_us=_known(batch.cause_us[number, _OVERHEAD].sum()), price_usd=price_of(board))
     return add_idle(row, board.power.idle_mw)
 
 
