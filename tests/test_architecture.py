@@ -16,7 +16,8 @@ HOMES = {
     "tflite": "twin", "flatbuffers": "twin", "onnx": "twin", "typer": "twin",
     "rich": "twin", "matplotlib": "twin", "serial": "calibration",
     "scipy": ("calibration", "twin/studies"), "sklearn": "calibration", "pyarrow": "twin/studies",
-    "jinja2": "twin/reports", "plotly": "twin/reports",
+    "jinja2": "twin/reports", "plotly": "twin/reports", "fastapi": "twin/live",
+    "starlette": "twin/live", "uvicorn": "twin/live",
 }
 """A package, or several folders: a study draws its points with SciPy."""
 

@@ -58,6 +58,7 @@ if TYPE_CHECKING:
     from twin.verbs.runtimes import list_runtimes, show_runtime
     from twin.verbs.scenario import list_scenarios, run_scenario
     from twin.verbs.select import select
+    from twin.verbs.serve import serve
     from twin.verbs.sessions import (
         bundle,
         clean_sessions,
@@ -119,6 +120,7 @@ _HOMES = {
     "twin.verbs.report": ("report",),
     "twin.verbs.runtimes": ("list_runtimes", "show_runtime"),
     "twin.verbs.select": ("select",),
+    "twin.verbs.serve": ("serve",),
     "twin.verbs.sessions": ("bundle", "clean_sessions", "compare_sessions", "keep",
                             "list_sessions", "reproduce"),
     "twin.verbs.study": ("diff_studies", "list_studies", "open_study", "run_study", "study_front",
@@ -144,8 +146,8 @@ __all__ = [
     "list_studies", "list_terms", "list_transformations", "list_virtual_boards", "measure",
     "measure_plan", "new_board", "open_study", "plan", "port", "predict", "predict_compiled",
     "predict_many", "read_model", "report", "reproduce", "run_firmware", "run_scenario",
-    "run_study", "select", "show_board", "show_runtime", "study_front", "study_sensitivity",
-    "sweep", "to_document", "transform", "tune", "what_if"]
+    "run_study", "select", "serve", "show_board", "show_runtime", "study_front",
+    "study_sensitivity", "sweep", "to_document", "transform", "tune", "what_if"]
 
 
 def __getattr__(name: str) -> Any:

@@ -55,3 +55,7 @@ class StudyError(TwinError):
 
 class SessionError(TwinError):
     """A kept run or a bundle was refused: damaged, another version, a path outside it."""
+
+
+class WorkerError(TwinError):
+    """A process of `twin serve` was ended: it took too long, or too much memory."""

@@ -30,7 +30,7 @@ GROUPS: Mapping[str, Mapping[str, str]] = {
     "Learn": {"compare": "compare:compare", "attribute": "attribute:attribute",
               "diagnose": "diagnose:diagnose", "diff": "diff:diff",
               "calibrate": "calibrate:calibrate"},
-    "Share": {"report": "report:report", "boards": "boards:app",
+    "Share": {"report": "report:report", "serve": "serve:serve", "boards": "boards:app",
               "runtimes": "runtimes:runtimes", "models": "models:app",
               "sessions": "sessions:app", "bundle": "sessions:bundle",
               "reproduce": "sessions:reproduce",

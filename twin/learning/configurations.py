@@ -236,7 +236,7 @@ def _alike(one: Board | TwinError, other: Board | TwinError) -> bool:
     """Whether two boards differ in frequencies only, or cannot be for the same reason."""
     if isinstance(one, TwinError) or isinstance(other, TwinError):
         return type(one) is type(other) and _wordless(one) == _wordless(other)
-    return _sign(one) == _sign(other)
+    return sign_board(one) == sign_board(other)
 
 
 def _wordless(error: object) -> str:
@@ -244,7 +244,7 @@ def _wordless(error: object) -> str:
     return re.sub(r"\d[\d.,]*(e[+-]?\d+)? \w?Hz", "", str(error), count=1)
 
 
-def _sign(board: Board) -> tuple[object, ...]:
+def sign_board(board: Board) -> tuple[object, ...]:
     """Return all a clock may change of a board but frequencies; ratios to twelve digits."""
     core = board.clock(board.core.clock).frequency_hz
     return (board.power, tuple((memory.name, memory.wait_states, round(memory.latency_cycles, 9))

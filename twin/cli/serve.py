@@ -1,0 +1,43 @@
+"""`twin serve`: the live what-if in a browser."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+import twin
+from twin.cli.ending import complain
+from twin.cli.options import RuntimeName, SetPaths, parse_settings
+from twin.errors import UsageError
+from twin.verbs.serve import HOST, PORT, is_loopback
+
+FirstModel = Annotated[str | None, typer.Argument(
+    metavar="[MODEL]", help="What the page opens with: a .tflite or .onnx file, or a network of "
+                            "`twin models`.")]
+FirstBoard = Annotated[str | None, typer.Option(
+    "--board", "-b", metavar="BOARD", help="The board it opens with: of `twin boards`, or a "
+                                           "board file.")]
+Host = Annotated[str, typer.Option(
+    "--host", metavar="ADDRESS", help="Listen to more than this machine, such as 0.0.0.0.")]
+Port = Annotated[str, typer.Option(
+    "--port", metavar="PORT", help="0 takes any that is free.")]
+
+
+def serve(model: FirstModel = None, board: FirstBoard = None, runtime: RuntimeName = None,
+          settings: SetPaths = None, host: Host = HOST, port: Port = str(PORT)) -> None:
+    """Open the live what-if: turn clock, caches, places, library, and see the bill at once."""
+    if not port.isdecimal():
+        raise UsageError(f"--port {port!r}; accepted: a number from 0 to 65,535")
+
+    def tell(address: str) -> None:
+        typer.echo(f"serving at {address}")
+        complain("Ctrl-C ends it")
+        if open_wide:
+            complain(f"warning: listening at {host}: whoever reaches this machine may predict "
+                     "here and upload models, without a password")
+
+    open_wide = not is_loopback(host)
+    twin.serve(model, board, runtime=runtime, host=host, port=int(port), on_ready=tell,
+               settings=parse_settings(settings) if settings else None)
+    complain("ended")

@@ -1,0 +1,145 @@
+"""What the page is told of a prediction: plain numbers, in the order they are shown."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from hwmodels.board.facts import Board
+from hwmodels.counts import CAUSES
+from twin.deployment.deployment import Deployment
+from twin.learning.batch import Batch, empty_batch, fill_row
+from twin.prediction.ledger import bill_energy_uj, bill_time_us, explain_time
+from twin.prediction.prediction import LayerPrediction, Prediction
+
+Document = Mapping[str, Any]
+
+
+def tell_batch(batch: Batch, board: Board, clocks_hz: Mapping[str, float]) -> dict[str, Any]:
+    """Return time, energy, causes and layers of the one row of a batch.
+
+    Parameters
+    ----------
+    batch : Batch
+        With layers.
+    board : Board
+        At the voltage scale and wait states of that row.
+    clocks_hz : mapping of str to float
+        Frequency of every clock in that row.
+    """
+    assert batch.layers is not None
+    layers = {name: [_known(value) for value in getattr(batch.layers, name)[0]]
+              for name in batch.layers.__dataclass_fields__}
+    return {
+        "time_us": _quantity(batch.time_us[0], batch.time_low_us[0], batch.time_high_us[0]),
+        "energy_uj": _quantity(batch.energy_uj[0], batch.energy_low_uj[0],
+                               batch.energy_high_uj[0]),
+        "cycles": _known(batch.cycles[0]),
+        "causes": [{"cause": cause, "time_us": _known(time_us), "energy_uj": _known(pj * 1e-6)}
+                   for cause, time_us, pj in zip(CAUSES, batch.cause_us[0], batch.cause_pj[0],
+                                                 strict=True) if time_us or pj > 0],
+        "layers": layers,
+        "operating": tell_operating(board, clocks_hz),
+    }
+
+
+def tell_operating(board: Board, clocks_hz: Mapping[str, float]) -> dict[str, Any]:
+    """Return clocks, voltage and wait states a board is at."""
+    power = board.power
+    return {
+        "clocks": dict(clocks_hz),
+        "core_clock": board.core.clock,
+        "voltage_scale": power.voltage_scale,
+        "core_voltage_v": power.core_voltage_v,
+        "supply_v": power.voltage_v,
+        "wait_states": {memory.name: memory.wait_states for memory in board.memories
+                        if memory.wait_states},
+    }
+
+
+def tell_prediction(prediction: Prediction) -> dict[str, Any]:
+    """Return all the page shows of a prediction."""
+    deployment, sure = prediction.deployment, prediction.certainty
+    batch = empty_batch(1, len(prediction.layers))
+    fill_row(batch, 0, prediction)
+    return {
+        **tell_batch(batch, deployment.board, {clock.name: clock.frequency_hz
+                                               for clock in deployment.board.clocks}),
+        "kind": prediction.kind,
+        "model": deployment.graph.name,
+        "board": deployment.board.name,
+        "runtime": deployment.runtime.identity,
+        "structure": deployment.runtime.structure,
+        "clock": prediction.clock,
+        "macs": prediction.macs,
+        "explanation": explain_time(prediction),
+        "voltage_note": prediction.voltage,
+        "described": [_describe(layer) for layer in prediction.layers],
+        "memory": tell_memory(prediction),
+        "setup": {"time_us": bill_time_us(prediction, prediction.setup),
+                  "energy_uj": bill_energy_uj(prediction.setup)},
+        "npu_energy_uj": _npu_energy(prediction),
+        "warnings": list(prediction.warnings),
+        "certainty": None if sure is None else {
+            "basis": sure.basis, "level": sure.time_us.level,
+            "calibration": sure.calibration, "extrapolating": list(sure.extrapolating)},
+    }
+
+
+def tell_memory(prediction: Prediction) -> dict[str, Any]:
+    """Return what is needed of RAM and flash, and what there is."""
+    deployment: Deployment = prediction.deployment
+    return {
+        "ram_bytes": prediction.ram_bytes,
+        "ram_available_bytes": prediction.ram_available_bytes,
+        "flash_bytes": prediction.flash_bytes,
+        "flash_available_bytes": prediction.flash_available_bytes,
+        "ram_parts": dict(deployment.ram_parts),
+        "weights": deployment.weights_named, "arena": deployment.arena_named,
+        "code": deployment.code,
+    }
+
+
+def _describe(layer: LayerPrediction) -> dict[str, Any]:
+    hertz = dict(layer.clocks_hz)
+    causes: dict[str, float] = {}
+    for clock in layer.bill.clocks():
+        # Of one clock a layer may leave its frequency out: its time then goes by its cycles.
+        us = 1e6 / hertz[clock] if clock in hertz else layer.time_us / (layer.cycles or 1)
+        for cause in layer.bill.causes():
+            causes[cause] = causes.get(cause, 0.0) + layer.bill.cycles(clock, cause) * us
+    return {
+        "index": layer.index, "name": layer.name, "op": layer.op,
+        "shape": "x".join(map(str, layer.output_shape)), "macs": layer.macs,
+        "cycles": layer.cycles, "clock": layer.clock, "bound": layer.bound,
+        "miss_rate": layer.miss_rate, "alias": layer.alias, "assumed": layer.assumed,
+        "largest_cause": layer.largest_cause,
+        "causes": {cause: time_us for cause, time_us in causes.items() if time_us},
+    }
+
+
+def _npu_energy(prediction: Prediction) -> dict[str, float] | None:
+    """Return what an accelerator and its memories draw, which no total holds; None without."""
+    if prediction.coverage is None:
+        return None
+    deployment = prediction.deployment
+    found = deployment.target.estimate_energy(deployment.board, prediction.bill)
+    if found is None:
+        return None
+    value, interval = found
+    return {"value": value, "low": interval.low, "high": interval.high}
+
+
+def _quantity(value: float, low: float, high: float) -> dict[str, float | None] | None:
+    if not np.isfinite(value):
+        return None
+    return {"value": float(value), "low": _known(low), "high": _known(high)}
+
+
+def _known(value: float) -> float | None:
+    """Return a number; None where it is not known."""
+    number = float(value)
+    return number if math.isfinite(number) else None

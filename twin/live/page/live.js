@@ -1,0 +1,397 @@
+// The page: its state stands in its address; a drag is priced again, what is let go of is simulated.
+
+import * as draw from "./drawing.js";
+import { drawChanged, drawControls, writeHertz } from "./controls.js";
+import { drawVariants, nameState } from "./variants.js";
+
+const { element } = draw;
+const at = (id) => document.getElementById(id);
+const START = { model: "kws", board: "nucleo_l4r5zi" };
+
+let state = null, answer = null, known = null, catalogue = null, pins = [], base = 0;
+let asked = 0, moves = 0, moving = false, repricing = false, waiting = null, settled = "", failed = false;
+const files = new Map();
+
+const ask = async (path, body) => {
+  const response = await fetch(path, { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(body) });
+  const found = await response.json().catch(() => ({ error: `the server answered ${response.status}` }));
+  return response.ok ? found : { ...found, error: found.error ?? `the server answered ${response.status}` };
+};
+
+// ---- The address ----
+
+const readQuery = (words) => {
+  const one = (name, other) => words.get(name) || other;
+  const found = { model: one("model", START.model), board: one("board", START.board), runtime: one("runtime", null),
+    temperature: one("temperature", "warm"), calibration: one("calibration", "auto"), set: {} };
+  for (const word of words.getAll("set")) {
+    const cut = word.indexOf("=");
+    if (cut > 0) found.set[word.slice(0, cut)] = word.slice(cut + 1);
+  }
+  return found;
+};
+
+const writeQuery = (what, label) => {
+  const words = new URLSearchParams();
+  if (label !== undefined) words.append("label", label);
+  words.append("model", what.model);
+  words.append("board", what.board);
+  if (what.runtime) words.append("runtime", what.runtime);
+  if (what.temperature !== "warm") words.append("temperature", what.temperature);
+  if (what.calibration !== "auto") words.append("calibration", what.calibration);
+  for (const [path, value] of Object.entries(what.set)) words.append("set", `${path}=${value}`);
+  return words;
+};
+
+const named = (what) => nameState(what, files).slice(0, 80);
+
+const address = () => {
+  const words = writeQuery(state);
+  for (const pin of pins) words.append("pin", writeQuery(pin.state, pin.label === named(pin.state) ? undefined : pin.label).toString());
+  if (base) words.append("compare", String(base));
+  return `?${words.toString().replaceAll("%3D", "=").replaceAll("%3A", ":")}`;
+};
+
+const KEYS = ["model", "board", "runtime", "temperature", "calibration", "set", "pin", "compare"];
+
+// ---- What is shown ----
+
+const tell = (mode, text) => { at("status").dataset.mode = mode; at("status").textContent = text; };
+
+const complain = (text) => {
+  at("problem").hidden = !text;
+  at("problem").textContent = text ?? "";
+  at("figures").classList.toggle("stale", Boolean(text) && answer !== null);
+};
+
+const baseline = () => pins[base]?.answer ?? null;
+
+const card = (name, value, { kind, delta, range, bar } = {}) => element("li", { class: "card" },
+  element("span", { class: "name" }, name, kind ? element("span", { class: `kind ${kind}`, text: kind }) : null),
+  element("span", { class: "value", text: value }),
+  pins.length ? element("span", { class: `delta ${delta?.side ?? ""}`, text: delta ? delta.text : "\u00a0" }) : null,
+  element("span", { class: "range", text: range ?? "" }), bar ?? null);
+
+const range = (quantity, write, level) => (quantity?.low === null || quantity === null ? "no interval: stated prices"
+  : `${Math.round(100 * level)} % interval: ${write(quantity.low)} to ${write(quantity.high)}`);
+
+const drawCards = () => {
+  const { time_us: time, energy_uj: energy, memory } = answer, level = answer.certainty?.level ?? 0.9, before = baseline();
+  const beside = (now, was, write) => (before ? draw.difference(now, was, write) : null);
+  const power = energy ? `${(energy.value / time.value * 1e3).toPrecision(3)} mW while it runs` : "";
+  const npu = answer.npu_energy_uj;
+  at("cards").replaceChildren(
+    card("Time", draw.time(time.value), { kind: answer.kind, delta: beside(time.value, before?.time_us.value, draw.time), range: range(time, draw.time, level), bar: draw.intervalBar(time) }),
+    card(npu && !energy ? "Energy, accelerator and its memories" : "Energy", draw.energy((energy ?? npu)?.value ?? null), { kind: energy || npu ? answer.kind : null,
+      delta: beside(energy?.value, before?.energy_uj?.value, draw.energy),
+      range: energy ? `${range(energy, draw.energy, level)}; ${power}` : npu ? `${draw.energy(npu.low)} to ${draw.energy(npu.high)}; the rest is not known` : "no current of this board is known",
+      bar: energy ? draw.intervalBar(energy) : npu ? draw.intervalBar(npu) : null }),
+    card("RAM", draw.size(memory.ram_bytes), { delta: beside(memory.ram_bytes, before?.memory?.ram_bytes, draw.size),
+      range: `${draw.percent(memory.ram_bytes / memory.ram_available_bytes)} of ${draw.size(memory.ram_available_bytes)}`, bar: draw.plainBar(memory.ram_bytes, memory.ram_available_bytes, "share of RAM") }),
+    card("Flash", draw.size(memory.flash_bytes), { delta: beside(memory.flash_bytes, before?.memory?.flash_bytes, draw.size),
+      range: `${draw.percent(memory.flash_bytes / memory.flash_available_bytes)} of ${draw.size(memory.flash_available_bytes)}`, bar: draw.plainBar(memory.flash_bytes, memory.flash_available_bytes, "share of flash") }));
+  at("strip-time").textContent = draw.time(time.value);
+  at("strip-energy").textContent = draw.energy((energy ?? npu)?.value ?? null);
+  at("strip-ram").textContent = draw.size(memory.ram_bytes);
+};
+
+const drawOperating = () => {
+  const { operating } = answer, waits = Object.entries(operating.wait_states);
+  const scale = operating.voltage_scale ? `, voltage scale ${operating.voltage_scale}${operating.core_voltage_v ? ` (${operating.core_voltage_v} V)` : ""}` : "";
+  const waiting = waits.length ? `, wait states: ${waits.map(([memory, states]) => `${memory} ${states}`).join(", ")}` : ", no wait states";
+  const text = `${operating.core_clock} at ${draw.frequency(operating.clocks[operating.core_clock])}${scale}${waiting}`;
+  at("operating").textContent = answer.voltage_note ? `${text}; ${answer.voltage_note}` : text;
+  for (const clock of known?.controls.clocks ?? []) {
+    const note = at(`c-${clock.path.replaceAll(".", "-")}-beside`);
+    if (note && clock.core) note.textContent = text.replace(/^.*?Hz(, )?/, "");
+  }
+};
+
+const describe = (field, write) => `by cause: ${answer.causes.map((one) => `${one.cause} ${write(one[field])}`).join(", ")}`;
+
+const drawBill = () => {
+  const time = answer.time_us.value, energy = answer.energy_uj?.value ?? null;
+  const row = (name, field, whole, write) => element("div", { class: "bar-row" },
+    element("div", { class: "line" }, element("span", { text: name }), element("span", { text: write(whole) })),
+    draw.bar(draw.causeParts(answer, field), whole, { label: `${name} ${describe(field, write)}`, write }));
+  at("bars").replaceChildren(row("Time", "time_us", time, draw.time), ...(energy === null ? [] : [row("Energy", "energy_uj", energy, draw.energy)]));
+  const body = element("tbody", {}, ...answer.causes.map((one) => element("tr", { title: draw.causeStyle(one.cause).text },
+    element("th", { scope: "row" }, draw.key(one.cause), one.cause), element("td", { class: "dim", text: draw.causeStyle(one.cause).group }), element("td", { class: "told", text: draw.causeStyle(one.cause).text }),
+    element("td", { class: "number", text: draw.time(one.time_us) }), element("td", { class: "number", text: draw.percent(one.time_us / time) }),
+    element("td", { class: "number", text: energy === null ? "not known" : draw.energy(one.energy_uj) }))));
+  body.append(element("tr", { class: "total" }, element("th", { scope: "row", text: "total" }), element("td"), element("td", { class: "told" }), element("td", { class: "number", text: draw.time(time) }),
+    element("td", { class: "number", text: "100 %" }), element("td", { class: "number", text: draw.energy(energy) })));
+  at("bill").replaceChildren(element("caption", { class: "unseen", text: "The bill by cause" }), element("thead", {}, element("tr", {},
+    ...[["cause"], ["group"], ["what it is", "told"], ["time", "number"], ["share", "number"], ["energy", "number"]].map(([text, kind]) => element("th", { scope: "col", text, class: kind })))), body);
+};
+
+let sorting = { by: "index", down: false };
+const COLUMNS = [["#", "index", true], ["operator", "op"], ["output", null], ["time", "time_us", true], ["time by cause", null], ["energy", "energy_uj", true], ["largest cause", "largest_cause"], ["bound", "bound"]];
+
+const drawLayers = () => {
+  const { described, layers } = answer;
+  const longest = Math.max(...layers.time_us.map((one) => one ?? 0));
+  const value = (place) => layers[sorting.by]?.[place] ?? described[place][sorting.by] ?? "";
+  const order = described.map((_, place) => place).sort((one, other) => {
+    const [first, second] = [value(one), value(other)];
+    const found = typeof first === "number" && typeof second === "number" ? first - second : String(first).localeCompare(String(second));
+    return (sorting.down ? -1 : 1) * found || one - other;
+  });
+  const body = element("tbody", {}, ...order.map((place) => {
+    const layer = described[place], us = layers.time_us[place];
+    const low = layers.time_low_us[place], span = low === null ? "" : `, ${draw.time(low)} to ${draw.time(layers.time_high_us[place])}`;
+    const label = `layer ${layer.index}: ${draw.time(us)}${span}`;
+    return element("tr", { title: layer.name },
+      element("th", { scope: "row", class: "number", text: layer.index }), element("td", { text: layer.assumed ? `${layer.op} (assumed)` : layer.op }),
+      element("td", { class: "dim", text: layer.shape }), element("td", { class: "number", title: label, text: layer.alias ? "\u2013" : draw.time(us) }),
+      element("td", { class: "bars" }, answer.repriced ? draw.plainBar(us, longest, label) : draw.bar(Object.entries(layer.causes), longest, { small: true, label })),
+      element("td", { class: "number", text: layer.alias ? "\u2013" : draw.energy(layers.energy_uj[place]) }),
+      element("td", {}, ...(layer.largest_cause ? [draw.key(layer.largest_cause), layer.largest_cause] : [])),
+      element("td", { class: "dim", text: layer.alias ? "moves no data" : layer.bound }));
+  }));
+  const sort = (by) => { sorting = { by, down: sorting.by === by ? !sorting.down : by.endsWith("_us") || by.endsWith("_uj") }; drawLayers(); at("layers").querySelector(`button[data-by=${by}]`).focus(); };
+  at("layers").replaceChildren(element("caption", { class: "unseen", text: "Layers" }), element("thead", {}, element("tr", {}, ...COLUMNS.map(([text, by, number]) => element("th", {
+    scope: "col", class: number ? "number" : null, "aria-sort": sorting.by === by && by ? (sorting.down ? "descending" : "ascending") : null },
+    by ? element("button", { type: "button", text, "data-by": by, on: { click: () => sort(by) } }) : text)))), body);
+};
+
+const drawMemory = () => {
+  const { memory } = answer;
+  const parts = Object.entries(memory.ram_parts).filter(([, bytes]) => bytes).map(([name, bytes]) => `${name} ${draw.size(bytes)}`).join(" + ");
+  at("memory").replaceChildren(
+    element("p", { text: `RAM: ${draw.count(memory.ram_bytes)} of ${draw.count(memory.ram_available_bytes)} bytes: ${parts}; arena in ${memory.arena}.` }),
+    element("p", { text: `Flash: ${draw.count(memory.flash_bytes)} of ${draw.count(memory.flash_available_bytes)} bytes; weights in ${memory.weights}, code in ${memory.code}.` }),
+    element("p", { class: "hint", text: `Set-up, once and in none of the above: ${draw.time(answer.setup.time_us)}, ${draw.energy(answer.setup.energy_uj)}.` }));
+};
+
+const drawNotes = () => {
+  const sure = answer.certainty;
+  at("notes").replaceChildren(...[
+    `library ${answer.runtime}${answer.structure === "assumed" ? ": closed, its loops are assumed" : ""}`,
+    sure ? `interval: ${sure.basis}; prices: ${sure.calibration}` : "stated prices: no interval stands behind these figures",
+    ...answer.warnings].map((text) => element("li", { text })));
+};
+
+const drawAll = () => {
+  const shown = nameState({ ...state, set: {} }, files);
+  at("subject").textContent = `${shown}, ${answer.runtime}`;
+  document.title = `${draw.time(answer.time_us.value)}: ${shown}`;
+  at("verdict").textContent = `fits: RAM ${draw.percent(answer.memory.ram_bytes / answer.memory.ram_available_bytes)}, flash ${draw.percent(answer.memory.flash_bytes / answer.memory.flash_available_bytes)}`;
+  at("sentence").textContent = answer.repriced ? `${draw.time(answer.time_us.value)}; why is said when the slider is let go` : answer.explanation;
+  at("label").placeholder = nameState(state, files);
+  drawCards();
+  drawOperating();
+  drawBill();
+  drawLayers();
+  drawMemory();
+  drawNotes();
+  drawPins();
+};
+
+const drawPins = () => {
+  at("variants-part").hidden = !pins.length;
+  if (pins.length) drawVariants(at("variants"), [...pins, { label: "now", state, answer, now: true }], base, {
+    show: (place) => { state = structuredClone(pins[place].state); predict(true); },
+    compare: (place) => { base = place; remember(); drawAll(); },
+    unpin: (place) => { pins.splice(place, 1); base = base > place ? base - 1 : Math.min(base, Math.max(0, pins.length - 1)); remember(); drawAll(); exportAll(); at("pin").focus(); },
+  });
+};
+
+// ---- What is asked ----
+
+const remember = () => history.replaceState(null, "", address());
+const rest = (what) => JSON.stringify({ ...what, set: Object.entries(what.set).filter(([path]) => !path.startsWith("clocks.")).sort() });
+
+const change = (changes) => {
+  const set = { ...state.set };
+  for (const [path, value] of Object.entries(changes)) {
+    if (value === null) delete set[path];
+    else set[path] = value;
+  }
+  state = { ...state, set };
+};
+
+const turn = (changes) => { change(changes); predict(); };
+
+// Simulate what is chosen now; an answer that is overtaken by a later question is dropped.
+const predict = async (fresh = false) => {
+  const mine = ++asked, moved = moves;
+  waiting = null;
+  moving = false;
+  const wanted = fresh || !known || known.for !== `${state.model} ${state.board} ${state.runtime}`;
+  tell("busy", "predicting");
+  drawChanged(state, turn);
+  const found = await ask("/api/predict", { state, controls: wanted }).catch(() => ({ error: "the server does not answer; is it still running?" }));
+  if (mine !== asked || moved !== moves) return;
+  if (found.controls) known = { for: `${state.model} ${state.board} ${state.runtime}`, controls: found.controls, paths: found.paths };
+  failed = Boolean(found.error);
+  if (found.error) {
+    complain(answer ? `${found.error}. The figures below are of the state before.` : found.error);
+    tell("refused", "refused");
+  } else {
+    answer = { ...found, repriced: false };
+    settled = rest(state);
+    complain(null);
+    tell("done", "predicted in full");
+    remember();
+  }
+  if (known) drawControls(known, state, turn, drag);
+  if (answer && !failed) drawAll();
+  document.documentElement.dataset.ready = failed ? "refused" : "yes";
+  exportAll();
+  if (!failed) prime();
+};
+
+// Begin the slide of the core's clock while nobody waits, so that the first drag finds it.
+const prime = () => {
+  const core = known?.controls.clocks.find((one) => one.core);
+  if (core && !(core.path in state.set)) reprice({ ...state, set: { ...state.set, [core.path]: writeHertz(core.own_hz) } }, core.path, true, true);
+  else if (core) reprice(state, core.path, true, true);
+};
+
+const drag = (changes, path) => {
+  change(changes);
+  waiting = [state, path];
+  moves += 1;
+  moving = true;
+  if (!repricing) slide();
+};
+
+// One question at a time is under way while a slider moves; only the newest position is asked next.
+const slide = async () => {
+  repricing = true;
+  while (waiting) {
+    const [wanted, path] = waiting;
+    waiting = null;
+    await reprice(wanted, path, path !== "" && rest(wanted) === settled, false);
+  }
+  repricing = false;
+};
+
+const reprice = async (wanted, path, begin, quiet) => {
+  const before = asked;
+  const found = await ask("/api/reprice", { state: wanted, path, begin }).catch(() => ({ error: "the server does not answer" }));
+  if (quiet) { document.documentElement.dataset.primed = String(before); return; }
+  if (before !== asked || !answer) return;
+  if (found.error) { tell("refused", found.error.length > 60 ? "refused; let go to see why" : found.error); return; }
+  if (!found.kept) { tell("repriced", "let go to predict"); return; }
+  answer = { ...answer, ...found, repriced: true, voltage_note: "" };
+  drawChanged(state, turn);
+  complain(null);
+  tell("repriced", "priced again from kept counts");
+  drawAll();
+};
+
+let exported = 0;
+const exportAll = async () => {
+  const mine = ++exported;
+  const variants = [...pins.map((pin) => ({ label: pin.label, state: pin.state })), { label: "now", state }];
+  const found = await ask("/api/export", { variants: variants.reverse() }).catch(() => ({ error: "the server does not answer" }));
+  if (mine !== exported) return;
+  at("command").textContent = found.command ?? found.error;
+  at("studies").replaceChildren(...(found.studies ?? []).map((study) => element("button", { type: "button", text: `Save ${study.file}`, on: { click: () => {
+    const link = element("a", { href: URL.createObjectURL(new Blob([study.text], { type: "text/yaml" })), download: study.file });
+    link.click();
+    setTimeout(() => URL.revokeObjectURL(link.href), 1000);
+  } } })));
+};
+
+// ---- Beginning ----
+
+const upload = async (kind, file) => {
+  const most = catalogue.uploads[kind].largest_bytes;
+  if (file.size > most) { complain(`${file.name}: has ${draw.count(file.size)} bytes; accepted: up to ${draw.count(most)}`); return; }
+  tell("busy", `reading ${file.name}`);
+  const response = await fetch(`/api/${kind}s?name=${encodeURIComponent(file.name)}`, { method: "POST", headers: { "content-type": "application/octet-stream" }, body: file }).catch(() => null);
+  const found = await response?.json().catch(() => null);
+  if (!response?.ok) { complain(found?.error ?? "the server does not answer"); tell("refused", "refused"); return; }
+  files.set(found.key, found.file);
+  const select = at(kind);
+  if (![...select.options].some((one) => one.value === found.key)) select.prepend(element("option", { value: found.key, text: `${found.file} (uploaded)` }));
+  select.value = found.key;
+  choose({ [kind]: found.key });
+};
+
+// Another network or board: what was set for the one before is dropped with the board.
+const choose = (changes) => {
+  const set = "board" in changes ? Object.fromEntries(Object.entries(state.set).filter(([path]) => path.startsWith("network."))) : state.set;
+  state = { ...state, ...changes, set, runtime: "board" in changes ? null : state.runtime };
+  predict(true);
+};
+
+const listChoices = () => {
+  const pick = (id, names, label) => {
+    at(id).replaceChildren(...names.map((one) => element("option", { value: one.name, text: label(one) })));
+    if (!names.some((one) => one.name === state[id])) at(id).prepend(element("option", { value: state[id], text: files.get(state[id]) ?? `uploaded ${state[id].slice(7, 15)}` }));
+    at(id).value = state[id];
+  };
+  pick("model", catalogue.models.map((name) => ({ name })), (one) => one.name);
+  pick("board", catalogue.boards, (one) => `${one.name} (${one.core}, ${draw.frequency(one.hz)})`);
+};
+
+const connect = () => {
+  at("controls").addEventListener("submit", (event) => event.preventDefault());
+  // A slider that is let go of where it was taken tells of no change.
+  at("controls").addEventListener("pointerup", () => setTimeout(() => { if (moving) predict(); }, 0));
+  for (const kind of ["model", "board"]) {
+    at(kind).addEventListener("change", () => choose({ [kind]: at(kind).value }));
+    at(`${kind}-upload`).addEventListener("click", () => at(`${kind}-file`).click());
+    at(`${kind}-file`).addEventListener("change", (event) => { const [file] = event.target.files; if (file) upload(kind, file); event.target.value = ""; });
+  }
+  at("runtime").addEventListener("change", () => choose({ runtime: at("runtime").value || null }));
+  for (const name of ["temperature", "calibration"]) at(name).addEventListener("change", () => { state = { ...state, [name]: at(name).value }; predict(); });
+  const setPath = () => {
+    const path = at("path").value.trim(), value = at("value").value.trim();
+    if (!path || !value) { at("path-help").textContent = "a path and its value are needed"; return; }
+    at("path").value = at("value").value = at("path-help").textContent = "";
+    turn({ [path]: value });
+  };
+  at("set").addEventListener("click", setPath);
+  for (const id of ["path", "value"]) at(id).addEventListener("keydown", (event) => { if (event.key === "Enter") { event.preventDefault(); setPath(); } });
+  at("path").addEventListener("input", () => {
+    const found = known?.paths.find((one) => one.path === at("path").value.trim());
+    at("path-help").textContent = found ? `${found.takes}; ${found.changes}` : "";
+  });
+  at("reset").addEventListener("click", () => { state = { ...state, set: {}, runtime: null, temperature: "warm", calibration: "auto" }; predict(true); });
+  at("pin").addEventListener("click", () => {
+    if (!answer || failed || answer.repriced) return;
+    if (pins.length >= catalogue.most_variants - 1) { complain(`at most ${catalogue.most_variants - 1} variants are pinned; unpin one`); return; }
+    pins.push({ label: at("label").value.trim() || named(state), state: structuredClone(state), answer });
+    at("label").value = "";
+    remember();
+    drawAll();
+    exportAll();
+  });
+  const copy = (id, text) => at(id).addEventListener("click", async () => {
+    const said = at(id).textContent;
+    await navigator.clipboard.writeText(text()).then(() => { at(id).textContent = "Copied"; }, () => { at(id).textContent = "Copy it by hand"; });
+    setTimeout(() => { at(id).textContent = said; }, 1500);
+  });
+  copy("link", () => location.href);
+  copy("copy-command", () => at("command").textContent);
+};
+
+const loadPins = async (words) => {
+  for (const text of words.getAll("pin").slice(0, catalogue.most_variants - 1)) {
+    const own = new URLSearchParams(text), pinned = readQuery(own);
+    const found = await ask("/api/predict", { state: pinned, controls: false });
+    pins.push({ label: (own.get("label") || named(pinned)).slice(0, 80), state: pinned, answer: found.error ? null : found, error: found.error });
+  }
+  base = Math.min(Math.max(0, Number.parseInt(words.get("compare") ?? "0", 10) || 0), Math.max(0, pins.length - 1));
+};
+
+const begin = async () => {
+  const words = new URLSearchParams(location.search);
+  if (matchMedia("(max-width: 46rem)").matches) for (const part of document.querySelectorAll("#controls details")) part.open = false;
+  catalogue = await (await fetch("/api/catalogue")).json();
+  draw.learnCauses(catalogue.causes);
+  state = readQuery(words);
+  listChoices();
+  connect();
+  await loadPins(words);
+  await predict(true);
+  const strange = [...new Set(words.keys())].filter((one) => !KEYS.includes(one));
+  if (strange.length && !failed) complain(`the address has ${strange.map((one) => one.slice(0, 30)).join(", ")}, which means nothing here; accepted: ${KEYS.join(", ")}`);
+};
+
+begin().catch((error) => { complain(`the page could not begin: ${error.message}`); document.documentElement.dataset.ready = "failed"; });
