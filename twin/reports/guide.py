@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
-from hwmodels.quantities import format_energy, format_time
 from twin.studies.guidelines import Guidelines, HardwareClass, Leaf
 from twin.studies.study.findings import WORDS, Effect
-
-Show = Callable[[float | None], str]
 
 LITTLE = 0.02
 """An effect this near 1 in the median is no remedy."""
@@ -30,8 +27,10 @@ def write_guide(guide: Guidelines, causes: dict[str, list[tuple[str, float, str]
         "Predictions, not measurements; their intervals are in the studies. What no study varied "
         "is not here.", "",
         "## Which time, which energy", "",
-        *_tree("time of an inference", guide.time_tree, format_time),
-        *_tree("energy of an inference", guide.energy_tree, format_energy),
+        "Time is core cycles per multiply-accumulate (MAC) x MACs / clock, or per layer x layers / "
+        "clock; energy is pJ per MAC x MACs, or per layer x layers. Errors are of the runs of a "
+        "leaf, predicted by a tree that never saw their network (median of the factor).", "",
+        *_tree("core cycles", guide.time_tree), *_tree("pJ", guide.energy_tree),
         "## Classes of hardware", "",
         *(line for one in guide.classes for line in _class(one, causes.get(one.core, []))),
         "## Checklist", "",
@@ -39,18 +38,22 @@ def write_guide(guide: Guidelines, causes: dict[str, list[tuple[str, float, str]
         "else:", "", *_checklist(guide.effects), ""])
 
 
-def _tree(name: str, leaves: Sequence[Leaf], show: Show) -> Iterator[str]:
+def _tree(name: str, leaves: Sequence[Leaf]) -> Iterator[str]:
     if not leaves:
         yield f"Too few rows know the {name}."
         yield ""
         return
     yield f"| {name} | if | runs | off by, network left out |"
     yield "| --- | --- | --- | --- |"
-    for leaf in sorted(leaves, key=lambda one: one.typical):
+    for leaf in sorted(leaves, key=lambda one: (one.per, one.typical)):
         off = "not known" if leaf.error is None else f"x{leaf.error:.2f}"
         rules = ", ".join(leaf.rules) or "always"
-        yield f"| {show(leaf.typical)} | {rules} | {leaf.runs} | {off} |"
+        yield f"| {_number(leaf.typical)} per {leaf.per} | {rules} | {leaf.runs} | {off} |"
     yield ""
+
+
+def _number(value: float) -> str:
+    return f"{value:.3g}" if value < 1000 else f"{float(f'{value:.3g}'):,.0f}"
 
 
 def _class(one: HardwareClass, causes: Sequence[tuple[str, float, str]]) -> Iterator[str]:

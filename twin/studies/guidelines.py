@@ -18,17 +18,25 @@ import numpy as np
 from calibration.fitting.tree import grow_tree
 from hwmodels.board.file import load_board
 from twin.errors import StudyError
-from twin.network.operators import layer_macs
-from twin.network.readers import read_model
+from twin.runtimes import load_runtime
+from twin.runtimes.targets import load_target
+from twin.studies.character import Character, characterise
+from twin.studies.points import is_neutral
 from twin.studies.results import Row, Table
 from twin.studies.study.findings import Effect, group_rows, list_effects
 from twin.studies.study.study import Finding, Study
 
-DEPTH, LEAST = 4, 4
-"""Of the tree: its levels, and the fewest runs a leaf stands on."""
+PER = ("MAC", "layer")
+"""What a figure may be told for."""
+
+DEPTHS, LEAST = (2, 3, 4, 5), 4
+"""Of the tree: levels, of which those with least error on networks left out are taken, and the
+fewest runs a leaf stands on."""
 
 CHANGED = "network."
-"""Rows whose network was changed by a path are not of the model their name says: left out."""
+RESIZED = ("network.width", "network.channels", "network.prune", "network.resolution")
+"""Changes of a network that leave its kernels as they are; rows of others teach the trees nothing,
+for what is said of a network would not be of it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,7 +48,10 @@ class Leaf:
     rules : tuple of str
         From the root.
     typical : float
-        Geometric mean of the figure over its runs.
+        Geometric mean over its runs: core cycles, or picojoules, for each `per`.
+    per : str
+        "MAC" or "layer": of a multiply-accumulate, or of a layer (accelerators, whose launches
+        may take more than their work).
     runs : int
         How many.
     error : float or None
@@ -52,6 +63,7 @@ class Leaf:
     typical: float
     runs: int
     error: float | None
+    per: str = "MAC"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,7 +106,7 @@ class Guidelines:
     rows : int
         Predicted configurations in them.
     time_tree, energy_tree : tuple of Leaf
-        Of time (us) and energy (uJ).
+        Of core cycles and of picojoules; of accelerators and of cores alone grown apart.
     classes : tuple of HardwareClass
         By core.
     effects : tuple of (str, Effect)
@@ -119,72 +131,108 @@ def learn(sources: Sequence[tuple[Study, Table]]) -> Guidelines:
     ToolMissingError
         Without scikit-learn.
     """
-    rows = [row for study, table in sources for row in table.predicted if _is_plain(study, row)]
-    if len(rows) < 4 * LEAST:
-        raise StudyError(f"{len(rows)} rows with their network as it is; accepted: {4 * LEAST} or "
+    runs = [run for study, table in sources for row in table.predicted
+            if (run := _make_run(study, row)) is not None]
+    rows = [row for study, table in sources for row in table.predicted if not _changes(study, row)]
+    if len(runs) < 4 * LEAST or not rows:
+        raise StudyError(f"{len(runs)} rows whose network is known; accepted: {4 * LEAST} or "
                          "more, from studies of several models and boards")
     return Guidelines(
         studies=tuple(study.name for study, _ in sources),
         rows=sum(len(table.predicted) for _, table in sources),
-        time_tree=grow(rows, "time_us"), energy_tree=grow(rows, "energy_uj"),
+        time_tree=grow(runs, "time_us"), energy_tree=grow(runs, "energy_uj"),
         classes=tuple(_describe(core, rows, sources) for core in
                       sorted({core_class(row.board) for row in rows})),
         effects=_rank(_effects(sources)))
 
 
-def _is_plain(study: Study, row: Row) -> bool:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """A row, and its network."""
+
+    row: Row
+    network: Character
+
+
+def _changes(study: Study, row: Row) -> tuple[tuple[str, str], ...]:
+    """Return what was changed of a row's network."""
     inputs = dict(row.inputs)
-    paths = [*inputs, *study.cases.get(inputs.get("case", ""), {})]
-    return not any(path.startswith(CHANGED) for path in paths)
+    paths = {**inputs, **study.cases.get(inputs.get("case", ""), {})}
+    return tuple(sorted((path, str(value)) for path, value in paths.items()
+                        if path.startswith(CHANGED) and not is_neutral(path, value)))
 
 
-FEATURES = ("million MACs", "KiB of weights and code", "core MHz")
+def _make_run(study: Study, row: Row) -> Run | None:
+    changes = _changes(study, row)
+    if any(path not in RESIZED for path, _ in changes):
+        return None
+    return Run(row=row, network=characterise(row.model, changes))
 
 
-def list_features(row: Row, cores: Sequence[str], libraries: Sequence[str]) -> list[float]:
-    """Return what the tree may ask of a row; cores and libraries are 0 or 1 each."""
-    macs = count_macs(row.model) / 1e6
+FEATURES = ("depthwise share of MACs", "dense share of MACs", "bytes per MAC",
+            "thousand MACs a layer", "core MHz")
+
+
+def list_features(run: Run, cores: Sequence[str], libraries: Sequence[str]) -> list[float]:
+    """Return what the tree may ask of a run; cores and libraries are 0 or 1 each."""
+    row, network = run.row, run.network
     core, library = core_class(row.board), row.runtime.partition("@")[0]
-    return [macs, (row.flash_bytes or 0) / 1024, (row.clock_hz or 0) / 1e6,
+    return [network.depthwise, network.dense, network.bytes_per_mac, network.layer_macs / 1e3,
+            (row.clock_hz or 0) / 1e6,
             *(float(core == one) for one in cores), *(float(library == one) for one in libraries)]
 
 
-@functools.cache
-def count_macs(model: str) -> int:
-    """Return the multiply-accumulates of an inference."""
-    graph = read_model(model)
-    return sum(layer_macs(graph, layer) for layer in graph.layers)
+def relate(run: Run, figure: str, per: str) -> float | None:
+    """Return core cycles, or picojoules, per multiply-accumulate or layer; None is not known."""
+    value, clock_hz = getattr(run.row, figure), run.row.clock_hz
+    if not value or (figure == "time_us" and not clock_hz):
+        return None
+    whole = value * clock_hz * 1e-6 if figure == "time_us" else value * 1e6
+    return float(whole / (run.network.macs if per == "MAC" else run.network.layers))
 
 
-def grow(rows: Sequence[Row], figure: str) -> tuple[Leaf, ...]:
-    """Return the leaves of a regression tree of the logarithm of a figure.
+def grow(runs: Sequence[Run], figure: str) -> tuple[Leaf, ...]:
+    """Return the leaves of regression trees of the logarithm of a figure per MAC or layer.
 
     Parameters
     ----------
-    rows : sequence of Row
+    runs : sequence of Run
         Those that do not know the figure are left out.
     figure : str
         "time_us" or "energy_uj".
 
     Notes
     -----
-    The error of a leaf is that of its runs predicted by trees grown without their network.
+    The error of a leaf is that of its runs predicted by trees grown without their network, of
+    every width and resolution. Of the depths tried, and of the two that a figure may be told for,
+    those of least median error are taken, so it is a little better than on a network nobody
+    looked at.
     """
-    known = [row for row in rows if getattr(row, figure) is not None]
-    if len(known) < 2 * LEAST:
-        return ()
-    cores = sorted({core_class(row.board) for row in known})
-    libraries = sorted({row.runtime.partition("@")[0] for row in known})
-    asked = np.array([list_features(row, cores, libraries) for row in known])
-    told = np.log([getattr(row, figure) for row in known])
-    tree = grow_tree(asked, told, [row.model for row in known], depth=DEPTH, least=LEAST)
+    leaves: list[Leaf] = []
+    for offloads in (True, False):
+        known = [run for run in runs if relate(run, figure, "MAC")
+                 and load_target(load_runtime(run.row.runtime).target).offloads == offloads]
+        if len(known) >= 2 * LEAST:
+            leaves += min((_grow(known, figure, per, depth) for per in PER for depth in DEPTHS),
+                          key=lambda grown: grown[0])[1]
+    return tuple(leaves)
+
+
+def _grow(known: Sequence[Run], figure: str, per: str,
+          depth: int) -> tuple[float, tuple[Leaf, ...]]:
+    """Return a tree's median error where networks are left out, and its leaves."""
+    cores = sorted({core_class(run.row.board) for run in known})
+    libraries = sorted({run.row.runtime.partition("@")[0] for run in known})
+    asked = np.array([list_features(run, cores, libraries) for run in known])
+    told = np.log([relate(run, figure, per) or 1.0 for run in known])
+    tree = grow_tree(asked, told, [run.row.model for run in known], depth=depth, least=LEAST)
     off = None if tree.left_out is None else np.exp(np.abs(tree.left_out - told))
-    names = [*FEATURES, *cores, *libraries]
-    places = tree.places
-    return tuple(Leaf(rules=rules, typical=float(np.exp(told[places == leaf].mean())),
-                      runs=int((places == leaf).sum()),
-                      error=None if off is None else float(np.median(off[places == leaf])))
-                 for leaf, rules in _walk(tree.nodes, names))
+    names, places = [*FEATURES, *cores, *libraries], tree.places
+    return 0.0 if off is None else float(np.median(off)), tuple(
+        Leaf(rules=rules, typical=float(np.exp(told[places == leaf].mean())), per=per,
+             runs=int((places == leaf).sum()),
+             error=None if off is None else float(np.median(off[places == leaf])))
+        for leaf, rules in _walk(tree.nodes, names))
 
 
 def _walk(tree: Any, names: Sequence[str], node: int = 0, rules: tuple[str, ...] = (),
@@ -197,8 +245,10 @@ def _walk(tree: Any, names: Sequence[str], node: int = 0, rules: tuple[str, ...]
     is_word = names.index(name) >= len(FEATURES)
     below = f"not {name}" if is_word else f"{name} <= {limit:.3g}"
     above = name if is_word else f"{name} > {limit:.3g}"
-    yield from _walk(tree, names, int(tree.children_left[node]), (*rules, below))
-    yield from _walk(tree, names, int(tree.children_right[node]), (*rules, above))
+    for child, rule in ((tree.children_left, below), (tree.children_right, above)):
+        head = rule.rpartition(" ")[0]  # A tighter bound of the same kind replaces the one before.
+        kept = rules if is_word else tuple(one for one in rules if one.rpartition(" ")[0] != head)
+        yield from _walk(tree, names, int(child[node]), (*kept, rule))
 
 
 @functools.cache

@@ -11,6 +11,7 @@ from functools import cached_property
 from calibration.fitting.intervals import Interval
 from hwmodels.board.facts import Board
 from hwmodels.board.file import change_board, load_board
+from hwmodels.counts import CAUSES
 from hwmodels.errors import TwinError
 from hwmodels.quantities import read_quantity
 from twin.deployment.deployment import Deployment, deploy
@@ -35,6 +36,8 @@ from twin.studies.results import Row
 
 NEUTRAL = {"network.width": 1.0, "network.prune": 0.0}
 """Values of changes of a network that leave it as it is."""
+
+_OVERHEAD = [CAUSES.index("kernel_call"), CAUSES.index("launch")]
 
 FAILURES: tuple[tuple[type[TwinError], str], ...] = (
     (DoesNotFitError, "does not fit"), (PlacementError, "placement"),
@@ -87,7 +90,7 @@ class Deployer:
         network = {path: settings.pop(path) for path in [*settings]
                    if path.startswith("network.")}
         network = {path: value for path, value in network.items()
-                   if not _is_neutral(path, value)}
+                   if not is_neutral(path, value)}
         weights, arena = (settings.pop(f"placement.{what}", None) for what in ("weights", "arena"))
 
         def put(machine: Board) -> Deployment:
@@ -238,7 +241,7 @@ def make_row(point: Point, deployment: Deployment, batch: Batch, number: int,
         calibration=prices[0], basis=prices[1] if time is not None else "",
         ram_bytes=int(batch.ram_bytes[number]), flash_bytes=int(batch.flash_bytes[number]),
         ram_room_bytes=ram_room(deployment), flash_room_bytes=flash_room(deployment),
-        price_usd=price_of(board))
+        overhead_us=_known(batch.cause_us[number, _OVERHEAD].sum()), price_usd=price_of(board))
     return add_idle(row, board.power.idle_mw)
 
 
@@ -270,7 +273,7 @@ def add_idle(row: Row, idle_mw: float | None) -> Row:
 
 
 
-def _is_neutral(path: str, value: Value) -> bool:
+def is_neutral(path: str, value: Value) -> bool:
     """Whether a change of the network is none: all of its width, nothing pruned."""
     number = read_quantity(str(value), "")
     return number is not None and number[0] == NEUTRAL.get(path)

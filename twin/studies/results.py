@@ -63,6 +63,8 @@ class Row:
         Predicted; None is not known.
     time, energy : Interval or None
         Theirs.
+    overhead_us : float or None
+        Of the time, what calls of kernels and launches take; set-up is in no figure.
     idle_mw : float or None
         Draw of the idle board that was added to an energy predicted above it; None: none was.
     basis : str
@@ -97,6 +99,7 @@ class Row:
     time: Interval | None = None
     energy_uj: float | None = None
     energy: Interval | None = None
+    overhead_us: float | None = None
     idle_mw: float | None = None
     basis: str = ""
     calibration: str = ""
@@ -231,10 +234,9 @@ def list_columns(row: Row) -> dict[str, Any]:
                    f"{name}_low_{unit}": None if interval is None else interval.low,
                    f"{name}_high_{unit}": None if interval is None else interval.high,
                    f"{name}_level": None if interval is None else interval.level}
-    record |= {name: getattr(row, name) for name in (
-        *_WHOLE, "idle_mw", "price_usd", "basis", "calibration", "failure", "reason")}
-    return record | {"violations": " ".join(row.violations), "probability": row.probability,
-                     "front": row.front}
+    last = ("overhead_us", "idle_mw", "price_usd", "basis", "calibration", "failure", "reason")
+    return record | {name: getattr(row, name) for name in (*_WHOLE, *last)} | {
+        "violations": " ".join(row.violations), "probability": row.probability, "front": row.front}
 
 
 def read_row(record: dict[str, Any]) -> Row:
@@ -251,13 +253,12 @@ def read_row(record: dict[str, Any]) -> Row:
     sizes: dict[str, Any] = {name: whole(name) for name in _WHOLE}
     inputs = tuple((name.removeprefix("in."), str(value)) for name, value in record.items()
                    if name.startswith("in.") and value is not None)
-    return Row(inputs=inputs, **words, **sizes,
-               clock_hz=record["clock_hz"], time_us=record["time_us"],
-               energy_uj=record["energy_uj"], time=interval("time", "us"),
-               energy=interval("energy", "uj"),
-               idle_mw=record.get("idle_mw"), price_usd=record["price_usd"],
-               violations=tuple((record["violations"] or "").split()),
-               probability=record["probability"])
+    return Row(inputs=inputs, **words, **sizes, clock_hz=record["clock_hz"],
+               time_us=record["time_us"], energy_uj=record["energy_uj"],
+               time=interval("time", "us"), energy=interval("energy", "uj"),
+               overhead_us=record.get("overhead_us"), idle_mw=record.get("idle_mw"),
+               price_usd=record["price_usd"], probability=record["probability"],
+               violations=tuple((record["violations"] or "").split()))
 
 
 def to_arrow(table: Table) -> pyarrow.Table:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import pytest
 
 from twin.errors import StudyError
 from twin.reports.guide import write_guide
 from twin.studies.axes import make_space
+from twin.studies.character import characterise
 from twin.studies.guidelines import LEAST, learn
 from twin.studies.results import Row, Table
 from twin.studies.study.study import Finding, Study
@@ -35,6 +38,34 @@ def test_a_tree_tells_boards_apart_and_its_runs_add_up() -> None:
     assert sum(leaf.runs for leaf in guide.time_tree) == len(ROWS)
     assert all(leaf.runs >= LEAST and leaf.error >= 1 for leaf in guide.time_tree)
     assert any("cortex-m" in rule or "MHz" in rule for rule in guide.time_tree[0].rules)
+
+
+def test_trees_tell_cycles_per_mac_of_the_network_as_it_was_changed() -> None:
+    # Time grows with the work alone: one figure per MAC is right for networks never seen.
+    narrow = {"half": {"network.width": "0.5"}, "floats": {"network.precision": "float32"}}
+    study = Study(name="made", space=make_space(MODELS, BOARDS), cases={"as it is": {}, **narrow})
+    rows = []
+    for model in MODELS:
+        for case, changes in study.cases.items():
+            macs = characterise(model, tuple(changes.items())).macs
+            rows += [dataclasses.replace(made_row(model, board, case, 0), clock_hz=1e8,
+                                         time_us=macs * 2.5 / 100) for board in BOARDS]
+    guide = learn([(study, Table(rows=tuple(rows) * 2))])
+    assert sum(leaf.runs for leaf in guide.time_tree) == 2 * 2 * len(MODELS) * len(BOARDS)
+    assert all(leaf.per == "MAC" and leaf.typical == pytest.approx(2.5) and
+               leaf.error == pytest.approx(1) for leaf in guide.time_tree)
+    assert "2.5 per MAC" in write_guide(guide, {})
+
+
+def test_accelerators_are_told_per_layer_where_that_is_nearer() -> None:
+    rows = [Row(inputs=(("model", model), ("board", "stm32n6570_dk"), ("copy", str(copy))),
+                model=model, board="stm32n6570_dk", runtime="neural-art@3.0.0", clock_hz=1e8,
+                time_us=30.0 * characterise(model).layers) for model in MODELS
+            for copy in range(6)]
+    guide = learn([(STUDY, Table(rows=tuple(rows)))])
+    assert guide.time_tree and not guide.energy_tree
+    assert all(leaf.per == "layer" and leaf.typical == pytest.approx(3000) for leaf in
+               guide.time_tree)
 
 
 def test_classes_and_checklist_are_counted_in_rows() -> None:

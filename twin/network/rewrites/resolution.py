@@ -13,6 +13,7 @@ MOST = 4096
 """Pixels of a side at most."""
 
 _SIZE = re.compile(r"(\d{1,9})(?:x(\d{1,9}))?")
+_SHARE = re.compile(r"(\d{1,3})%")
 
 
 def change_resolution(graph: Graph, height: int, width: int) -> Graph:
@@ -40,27 +41,42 @@ def change_resolution(graph: Graph, height: int, width: int) -> Graph:
 
 
 def _read(graph: Graph, text: str) -> Graph:
+    share = _SHARE.fullmatch(text.replace(" ", ""))
+    own = _find_sides(graph)
+    if share and own and 1 <= int(share[1]) <= 100:
+        return change_resolution(graph, *_scale(own, int(share[1]) / 100))
     found = _SIZE.fullmatch(text.lower().replace(" ", ""))
     sides = tuple(int(side) for side in found.groups() if side) if found else ()
     if not sides or not all(1 <= side <= MOST for side in sides):
         raise UsageError(f"network.resolution: {text!r}; accepted: a side in pixels such as 96, "
-                         f"or height x width such as 96x64, at most {MOST}")
+                         f"height x width such as 96x64, at most {MOST}, or a share of the sides "
+                         "there are such as 75%")
     return change_resolution(graph, sides[0], sides[-1])
 
 
 def _values(graph: Graph) -> tuple[str, ...]:
-    """Return three quarters and half of the sides, in multiples of eight where they are square."""
-    for i in graph.inputs:
-        if len(shape := graph.tensors[i].shape) == 4 and min(shape[1:3]) >= 16:
-            sides = [[max(8, round(share * side / 8) * 8) for side in shape[1:3]]
-                     for share in (0.75, 0.5)]
-            return tuple(f"{height}x{width}" if height != width else f"{height}"
-                         for height, width in sides)
-    return ()
+    """Return three quarters and half of the sides."""
+    own = _find_sides(graph)
+    if own is None or min(own) < 16:
+        return ()
+    return tuple(f"{height}x{width}" if height != width else f"{height}"
+                 for height, width in (_scale(own, share) for share in (0.75, 0.5)))
+
+
+def _find_sides(graph: Graph) -> tuple[int, int] | None:
+    """Return height and width of the first image that comes in."""
+    return next((graph.tensors[i].shape[1:3] for i in graph.inputs
+                 if len(graph.tensors[i].shape) == 4), None)  # type: ignore[return-value]
+
+
+def _scale(sides: tuple[int, int], share: float) -> tuple[int, int]:
+    """Return a share of two sides, in multiples of eight, at least eight."""
+    height, width = (max(8, round(share * side / 8) * 8) for side in sides)
+    return height, width
 
 
 REWRITE = Rewrite(
-    name="network.resolution", accepted="a side in pixels such as 96, or height x width",
+    name="network.resolution", accepted="a side in pixels such as 96, height x width, or 75%",
     does="images come in at another resolution", effort="retraining",
     costs="accuracy not known until it is trained or measured at that resolution", stage=10,
     values=_values, apply=_read)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from twin.studies.study.sensitivity import Sensitivity
 
-COLOURS = dict(zip(WORDS, (BLUE, ORANGE, GREEN, PURPLE, SKY, WINE), strict=True))
+COLOURS = dict(zip(WORDS, (BLUE, ORANGE, GREEN, PURPLE, SKY, DARK_GREY, WINE), strict=True))
 
 
 def draw_effects(study: Study, finding: Finding, table: Table) -> Figure | None:

@@ -14,6 +14,7 @@ from twin.prediction.prediction import TEMPERATURES
 from twin.studies.axes import Sample, Value, make_space, read_sample
 from twin.studies.limits import Limits, read_limits
 from twin.studies.results import read_objectives
+from twin.studies.study.findings import read_figures
 from twin.studies.study.study import CASE, SAMPLERS, TEMPERATURE, Finding, Search, Study
 
 SHIPPED = Path(__file__).parent / "files"
@@ -189,7 +190,7 @@ def _search(where: str, section: _Search | None) -> Search | None:
 def _finding(where: str, section: _Finding) -> Finding:
     _choose(where, "finding.kind", [section.kind], KINDS)
     return Finding(vary=section.vary, baseline=section.baseline, kind=section.kind,
-                   figures=read_objectives(section.figures), efforts=section.efforts)
+                   figures=read_figures(section.figures), efforts=section.efforts)
 
 
 def _choose(where: str, key: str, given: list[str], accepted: tuple[str, ...]) -> None:

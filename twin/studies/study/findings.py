@@ -11,14 +11,17 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from twin.studies.results import Row, Table
+from twin.studies.results import Row, Table, read_objectives
 from twin.studies.study.study import Finding, Study
 
 EDP = "edp"
 """Energy-delay product of a row, time x energy."""
 
 WORDS = {"time_us": "time", "energy_uj": "energy", "ram_bytes": "RAM", "flash_bytes": "flash",
-         "price_usd": "price", EDP: "energy-delay product"}
+         "price_usd": "price", "overhead_us": "overhead of calls", EDP: "energy-delay product"}
+
+FIGURE_OF = {"overhead": "overhead_us"}
+"""Figures that are compared beside objectives."""
 
 LITTLE = 0.005
 """A ratio this near 1 is told as no change."""
@@ -56,6 +59,12 @@ class Effect:
             return f"{name} as before (within {LITTLE:.1%})"
         spread = "" if len(self.ratios) == 1 else f" ({_times(low)} to {_times(high)})"
         return f"{name} x{_times(self.median)}{spread}"
+
+
+def read_figures(names: Iterable[str]) -> tuple[str, ...]:
+    """Return figures a finding compares: objectives, and "overhead"."""
+    found = [FIGURE_OF.get(name.strip().lower()) or read_objectives([name])[0] for name in names]
+    return tuple(dict.fromkeys(found))
 
 
 def find_baseline(table: Table, finding: Finding) -> str:
@@ -108,6 +117,8 @@ def tell(study: Study, table: Table) -> tuple[str, ...]:
     lines = [f"{len(table.predicted)} of {len(table.rows)} configurations predicted"]
     if study.finding is not None:
         lines += _tell_effects(study.finding, table)
+        if "overhead_us" in study.finding.figures:
+            lines += _tell_overhead(study.finding, table)
         if study.finding.kind == "clock":
             lines += _tell_clocks(study.finding, table)
         if study.finding.kind == "return":
@@ -127,6 +138,17 @@ def _tell_effects(finding: Finding, table: Table) -> list[str]:
                      + f"; {pairs} pair{'s' * (pairs != 1)}")
     return lines or [f"nothing to set beside {baseline or 'a baseline'}: no pair of rows differs "
                      f"in {finding.vary} alone"]
+
+
+def _tell_overhead(finding: Finding, table: Table) -> list[str]:
+    """Return which share of the time calls take, by value of the axis."""
+    shares: dict[str, list[float]] = {}
+    for row in table.predicted:
+        if row.overhead_us is not None and row.time_us:
+            shares.setdefault(dict(row.inputs).get(finding.vary, ""), []).append(
+                row.overhead_us / row.time_us)
+    return [f"calls of kernels take {median(own):.2%} of the time with {value} ({min(own):.2%} to "
+            f"{max(own):.2%})" for value, own in shares.items()]
 
 
 def _tell_clocks(finding: Finding, table: Table) -> list[str]:

@@ -71,6 +71,18 @@ def test_words_follow_from_rows() -> None:
     assert "most for a setting: half, energy x0.975" in said
 
 
+def test_overhead_is_told_as_a_share_of_the_time() -> None:
+    rows = tuple(dataclasses.replace(row, overhead_us=(row.time_us or 0) / 20 or None)
+                 for row in ROWS)
+    study = dataclasses.replace(load_study("e3_frequency"), finding=Finding(
+        vary="case", baseline="as it is", figures=("time_us", "overhead_us")))
+    assert "calls of kernels take 5.00% of the time with half" in "\n".join(
+        tell(study, Table(rows=rows)))
+    made = twin.sweep("kws", "nucleo_l4r5zi").rows[0]
+    bill = twin.predict(twin.deploy("kws", "nucleo_l4r5zi")).bill
+    assert made.overhead_us == pytest.approx(bill.cycles("cpu", "kernel_call") / 120)
+
+
 def test_the_list_has_the_founding_experiments() -> None:
     assert {"e1_quantisation", "e2_fusion", "e3_frequency", "e4_tile_and_cache", "a_libraries",
             "b_schedules", "impact"} <= set(twin.list_studies())
