@@ -136,7 +136,9 @@ def test_intervals_are_wilsons() -> None:
     assert wilson_interval(0, 5)[0] == 0 and wilson_interval(5, 5)[1] > 1 - 1e-12
 
 
-@pytest.mark.parametrize("model, value", [("vww", "3"), ("mobilenet_v2_0.35_96", "2")])
+@pytest.mark.parametrize("model, value", [
+    ("vww", "3"), ("mobilenet_v2_0.35_96", "2"), ("mobilenet_v2_0.35_96", "3x2:10"), ("ic", "3"),
+    ("ic", "2:8")])
 def test_patches_answer_bit_for_bit_with_less_memory(model, value) -> None:
     graph = zoo.build(model)
     split = rewrite_network(graph, {"network.patches": value})

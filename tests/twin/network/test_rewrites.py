@@ -173,7 +173,7 @@ def test_layout_adds_transposes_and_takes_them_away() -> None:
     ("ad", "network.patches", "2", "does not begin with a chain"),
     ("kws", "network.patches", "2", "16,000 are without patches"),
     ("kws", "network.patches", "2", "patches save no RAM here"),
-    ("ic", "network.patches", "2:3", "a chain of 1 layers"),
+    ("ic", "network.patches", "2:3", "a chain of 13 layers that can be split; accepted: 1, 4, 8"),
     ("kws", "network.dead_channels", "dropped", "no dead channels")])
 def test_what_does_not_apply_says_why(model, path, value, said) -> None:
     with pytest.raises(NotApplicableError, match=said):

@@ -2,7 +2,8 @@
 
 Neighbouring patches overlap by what their windows reach (the halo), which is computed twice:
 more multiply-accumulates, less memory. Patches are cut from the input by slices and joined by
-concatenations, so the network runs wherever these do, and answers bit for bit as before.
+concatenations, so the network runs wherever these do, and answers bit for bit as before. Residual
+blocks are split too: what goes past a block is cut to what the sum needs.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from twin.errors import NotApplicableError, UsageError
 from twin.network.graph import Graph, Layer, Tensor, Window, same_padding
 from twin.network.operators import is_alias
-from twin.network.rewrites.rewrite import Rewrite, find_readers, rebuild
+from twin.network.rewrites.rewrite import Rewrite, rebuild
 
 MOST = 16
 """Patches along a side at most."""
@@ -22,10 +23,14 @@ MOST = 16
 _WINDOWED = ("conv_2d", "depthwise_conv_2d")
 _POOLS = ("max_pool_2d", "average_pool_2d")
 _POINTWISE = ("relu", "relu6", "leaky_relu", "hard_swish")
+_SUMS = ("add", "sub", "mul")
 _FORM = re.compile(r"(\d{1,9})(?:x(\d{1,9}))?(?::(\d{1,9}))?")
 
 Span = tuple[int, int]
 """First and one past the last row or column."""
+
+Area = tuple[Span, Span]
+"""Rows and columns."""
 
 
 def compute_by_patches(graph: Graph, rows: int, columns: int, depth: int | None = None) -> Graph:
@@ -34,11 +39,12 @@ def compute_by_patches(graph: Graph, rows: int, columns: int, depth: int | None 
     Parameters
     ----------
     graph : Graph
-        That begins with a chain of convolutions.
+        That begins with convolutions on an image, in a chain or in residual blocks.
     rows, columns : int
         Patches along height and width of what the last of these layers writes.
     depth : int, optional
-        Layers that are split; by default as many as leave the least memory alive.
+        Layers that are split, behind which one tensor is alive; by default as many as leave the
+        least memory alive.
 
     Raises
     ------
@@ -54,19 +60,23 @@ def compute_by_patches(graph: Graph, rows: int, columns: int, depth: int | None 
     Lin et al., MCUNetV2: Memory-efficient Patch-based Inference for Tiny Deep Learning, 2021.
     """
     said = f"network.patches={rows}x{columns}" + ("" if depth is None else f":{depth}")
-    chain = _find_chain(graph)
-    if not chain:
+    stages = _find_stages(graph)
+    if not stages:
         raise NotApplicableError(f"{said}: {graph.name} does not begin with a chain of "
                                  "convolutions on an image")
-    if depth is not None and not 1 <= depth <= len(chain):
-        raise NotApplicableError(f"{said}: {graph.name} begins with a chain of {len(chain)} "
-                                 "layers that can be split")
+    lengths = [len(stage) for stage in stages]
+    if depth is not None and depth not in lengths:
+        raise NotApplicableError(f"{said}: {graph.name} begins with a chain of {lengths[-1]} "
+                                 "layers that can be split; accepted: "
+                                 + ", ".join(map(str, lengths)))
     best: Graph | None = None
-    for length in range(1, len(chain) + 1) if depth is None else (depth,):
-        _, height, width, _ = graph.tensors[chain[length - 1].outputs[0]].shape
+    for stage in stages:
+        if depth not in (None, len(stage)):
+            continue
+        _, height, width, _ = graph.tensors[stage[-1].outputs[0]].shape
         if height < rows or width < columns:
             break
-        split = _Split(graph=graph, stage=chain[:length], rows=rows, columns=columns).build()
+        split = _Split(graph=graph, stage=stage, rows=rows, columns=columns).build()
         if best is None or live_bytes(split) < live_bytes(best):
             best = split
     if best is None:
@@ -94,23 +104,35 @@ def live_bytes(graph: Graph) -> int:
     return most
 
 
-def _find_chain(graph: Graph) -> tuple[Layer, ...]:
-    """Return the layers behind the input that each read the one before only."""
-    readers = find_readers(graph)
-    if len(graph.inputs) != 1 or len(graph.tensors[graph.inputs[0]].shape) != 4:
+def _find_stages(graph: Graph) -> tuple[tuple[Layer, ...], ...]:
+    """Return the first layers, as far as they can be split, at every place one tensor is alive."""
+    if len(graph.inputs) != 1 or len(graph.tensors[graph.inputs[0]].shape) != 4 or (
+            graph.tensors[graph.inputs[0]].shape[0] != 1):
         return ()
-    at, chain = graph.inputs[0], list[Layer]()
-    while len(readers.get(at, ())) == 1 and at not in graph.outputs:
-        layer = readers[at][0]
-        plain = layer.op in _POOLS and layer.window is not None and not any(layer.window.padding)
-        if not (layer.op in (*_WINDOWED, *_POINTWISE) or plain) or layer.inputs[0] != at or any(
-                not graph.tensors[i].is_constant for i in layer.inputs[1:] if i >= 0):
+    last = {i: place for place, layer in enumerate(graph.layers) for i in layer.inputs}
+    last.update(dict.fromkeys(graph.outputs, len(graph.layers)))
+    made, found = {graph.inputs[0]}, list[tuple[Layer, ...]]()
+    for place, layer in enumerate(graph.layers):
+        if not _is_split(graph, layer, made):
             break
-        chain.append(layer)
-        at = layer.outputs[0]
-    if graph.tensors[graph.inputs[0]].shape[0] != 1:
-        return ()
-    return tuple(chain)
+        made.add(layer.outputs[0])
+        alive = {i for i in made if last.get(i, -1) > place}
+        if alive == {layer.outputs[0]}:
+            found.append(graph.layers[:place + 1])
+    return tuple(found)
+
+
+def _is_split(graph: Graph, layer: Layer, made: set[int]) -> bool:
+    """Whether a layer can run on a part of what it reads."""
+    read = [i for i in layer.inputs if i >= 0 and not graph.tensors[i].is_constant]
+    if not set(read) <= made or len(layer.outputs) != 1:
+        return False
+    if layer.op in _SUMS:
+        shape = graph.tensors[layer.outputs[0]].shape
+        return len(read) == len(layer.inputs) and all(
+            graph.tensors[i].shape == shape for i in read)
+    plain = layer.op in _POOLS and layer.window is not None and not any(layer.window.padding)
+    return read == [layer.inputs[0]] and (layer.op in (*_WINDOWED, *_POINTWISE) or plain)
 
 
 @dataclass(slots=True)
@@ -139,47 +161,68 @@ class _Split:
 
     def _compute(self, band: Span, part: Span) -> int:
         """Add the layers of one patch and return what they write."""
-        spans = [(band, part)]
+        areas: dict[int, Area] = {self.stage[-1].outputs[0]: (band, part)}
         for layer in reversed(self.stage):
-            shape = self.graph.tensors[layer.inputs[0]].shape
-            spans.append(tuple(_reach(span, layer.window, place, shape[place + 1])
-                               for place, span in enumerate(spans[-1])))  # type: ignore[arg-type]
-        spans.reverse()
-        label = f"patch_{band[0]}_{part[0]}"
-        at = self._slice(self.graph.inputs[0], *spans[0], label)
-        for layer, before, after in zip(self.stage, spans, spans[1:], strict=False):
-            at = self._apply(layer, at, before, after, label)
-        return at
+            for i in self._read(layer):
+                need = self._reach(layer, i, areas[layer.outputs[0]])
+                areas[i] = _hull(areas[i], need) if i in areas else need
+        label, source = f"patch_{band[0]}_{part[0]}", self.graph.inputs[0]
+        whole = self.graph.tensors[source].shape
+        patches = {source: self._slice(source, areas[source], ((0, whole[1]), (0, whole[2])),
+                                       f"{label}/slice")}
+        for layer in self.stage:
+            after = areas[layer.outputs[0]]
+            sources = []
+            for place, i in enumerate(self._read(layer)):
+                need = self._reach(layer, i, after)
+                sources.append(self._slice(patches[i], need, areas[i],
+                                           f"{label}/{layer.name}/slice_{place}"))
+            patches[layer.outputs[0]] = self._apply(layer, sources, after, label)
+        return patches[self.stage[-1].outputs[0]]
+
+    def _read(self, layer: Layer) -> tuple[int, ...]:
+        """Return the activations a layer reads."""
+        return tuple(i for i in layer.inputs if i >= 0 and not self.graph.tensors[i].is_constant)
+
+    def _reach(self, layer: Layer, source: int, after: Area) -> Area:
+        """Return what a layer reads of a tensor for an area of what it writes."""
+        shape = self.graph.tensors[source].shape
+        rows, columns = (_reach(span, layer.window, place, shape[place + 1])
+                         for place, span in enumerate(after))
+        return rows, columns
 
     def _add(self, like: int, name: str, shape: tuple[int, ...]) -> int:
         self.tensors.append(replace(self.tensors[like], name=name, shape=shape))
         return len(self.tensors) - 1
 
-    def _slice(self, source: int, rows: Span, columns: Span, label: str) -> int:
-        _, height, width, channels = self.tensors[source].shape
-        if (rows, columns) == ((0, height), (0, width)):
+    def _slice(self, source: int, area: Area, held: Area, name: str) -> int:
+        """Add a slice of a tensor that holds an area; of all of it, none."""
+        if area == held:
             return source
-        made = self._add(source, f"{label}/slice", (1, rows[1] - rows[0], columns[1] - columns[0],
-                                                    channels))
+        rows, columns = area
+        made = self._add(source, name, (1, rows[1] - rows[0], columns[1] - columns[0],
+                                        self.tensors[source].shape[3]))
+        begin = (0, rows[0] - held[0][0], columns[0] - held[1][0], 0)
         self.layers.append(Layer(
-            index=0, name=f"{label}/slice", op="slice", inputs=(source,), outputs=(made,),
-            options=(("begin", (0, rows[0], columns[0], 0)), ("strides", (1, 1, 1, 1)))))
+            index=0, name=name, op="slice", inputs=(source,), outputs=(made,),
+            options=(("begin", begin), ("strides", (1, 1, 1, 1)))))
         return made
 
-    def _apply(self, layer: Layer, source: int, before: tuple[Span, Span],
-               after: tuple[Span, Span], label: str) -> int:
+    def _apply(self, layer: Layer, sources: list[int], after: Area, label: str) -> int:
         """Add one layer on one patch, its border padded where the image ends."""
-        window, like = layer.window, layer.outputs[0]
+        window, like, source = layer.window, layer.outputs[0], sources[0]
         if window is not None:
             shape = self.graph.tensors[layer.inputs[0]].shape
+            before = self._reach(layer, layer.inputs[0], after)
             pads = tuple(_pads(before[place], after[place], window, place, shape[place + 1])
                          for place in (0, 1))
             source, window = self._pad(layer, source, window, pads, label)
         channels = self.graph.tensors[like].shape[3]
         made = self._add(like, f"{label}/{layer.name}",
                          (1, after[0][1] - after[0][0], after[1][1] - after[1][0], channels))
+        inputs = (source, *(sources[1:] if layer.op in _SUMS else layer.inputs[1:]))
         self.layers.append(replace(layer, name=f"{label}/{layer.name}", window=window,
-                                   inputs=(source, *layer.inputs[1:]), outputs=(made,)))
+                                   inputs=inputs, outputs=(made,)))
         return made
 
     def _pad(self, layer: Layer, source: int, window: Window, pads: tuple[Span, ...],
@@ -220,6 +263,12 @@ def _cut(size: int, parts: int) -> Iterator[Span]:
     """Yield spans of nearly equal length."""
     for part in range(parts):
         yield size * part // parts, size * (part + 1) // parts
+
+
+def _hull(one: Area, other: Area) -> Area:
+    """Return the smallest area around two."""
+    rows, columns = ((min(a[0], b[0]), max(a[1], b[1])) for a, b in zip(one, other, strict=True))
+    return rows, columns
 
 
 def _reach(span: Span, window: Window | None, place: int, size: int) -> Span:
