@@ -19,6 +19,9 @@ ASKED_FOR = {
     "nucleo_h7a3zi_q": "cortex-m7", "stm32h747i_disco": "cortex-m7",
     "nucleo_h723zg": "cortex-m7", "apollo510_evb": "cortex-m55", "stm32n6570_dk": "cortex-m55",
     "rpi_pico": "cortex-m0plus", "host": "x86-64",
+    "nrf52840dk": "cortex-m4", "nrf5340dk": "cortex-m33", "nucleo_u385rg_q": "cortex-m33",
+    "rpi_pico2": "cortex-m33", "nucleo_f746zg": "cortex-m7", "ek_ra8d1": "cortex-m85",
+    "esp32c3_devkitm": "rv32imac",
 }
 
 RULES = {

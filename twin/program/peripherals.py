@@ -19,7 +19,8 @@ SYSTICK, PENDSV, EXTERNAL = 15, 14, 16
 _ENABLED, _INTERRUPTS, _WRAPPED = 1, 2, 1 << 16
 
 CPUIDS = {"cortex-m0plus": 0x410CC601, "cortex-m3": 0x412FC231, "cortex-m4": 0x410FC241,
-          "cortex-m7": 0x411FC272, "cortex-m33": 0x410FD213, "cortex-m55": 0x410FD221}
+          "cortex-m7": 0x411FC272, "cortex-m33": 0x410FD213, "cortex-m55": 0x410FD221,
+          "cortex-m85": 0x411FD230}
 """Arm's technical reference manuals, SCB CPUID."""
 
 _MASKS = re.compile(r"^(?:tst|ands?)(?:\.w)?\s.*#(0x[0-9a-f]+|\d+)$", re.M)

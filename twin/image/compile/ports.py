@@ -15,6 +15,7 @@ from twin.errors import UsageError
 ISAS = {
     "cortex-m0plus": "armv6-m", "cortex-m3": "armv7-m", "cortex-m4": "armv7e-m",
     "cortex-m7": "armv7e-m", "cortex-m33": "armv8-m-dsp", "cortex-m55": "armv8.1-m-mve",
+    "cortex-m85": "armv8.1-m-mve",
 }
 """Instruction set by core; the boards' names for them."""
 

@@ -18,7 +18,7 @@ CORES = {**ISAS, "rv32imac": "rv32imac"}
 """Instruction set by core a board file may name."""
 
 FPUS = {"cortex-m4": "single", "cortex-m7": "single", "cortex-m33": "single",
-        "cortex-m55": "single"}
+        "cortex-m55": "single", "cortex-m85": "double"}
 """Floating-point unit parts with these cores mostly have."""
 
 HZ_PER_WAIT = 30e6
@@ -126,7 +126,8 @@ def guess(core: str, clock_hz: float, like: Board | None) -> Guesses:
         clock.
     """
     if like is None:
-        cached, family = core in ("cortex-m7", "cortex-m55"), f"as most parts with a {core}"
+        cached = core in ("cortex-m7", "cortex-m55", "cortex-m85")
+        family = f"as most parts with a {core}"
         return Guesses(
             wait_states=math.ceil(clock_hz / HZ_PER_WAIT) - 1, read_bytes=16,
             cache_bytes=16384 if cached else 0, line_bytes=32, ways=4, replacement="lru",
