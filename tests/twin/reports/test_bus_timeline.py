@@ -69,4 +69,6 @@ def test_nothing_and_much(tmp_path, bursts):
     run = simulate_bus(BUS, []) if not bursts else make_run(bursts)
     figure = draw_bus_figure(run, "made")
     assert len(bars_of(figure)) < 2 * 200
+    told = " ".join(texts_of(figure).split())
+    assert ("% of the time, 15" if bursts else "all 0 bursts") in told
     assert save_figure(figure, tmp_path / "bus.png").stat().st_size > 1000

@@ -19,9 +19,9 @@ pytest.importorskip("matplotlib", reason="pictures need the plot extra")
 
 from twin.reports.figures.arena import draw_arena_figure
 from twin.reports.figures.beside import draw_published
-from twin.reports.figures.canvas import save_figure
+from twin.reports.figures.canvas import fold_text, new_sheet, place_labels, save_figure
 from twin.reports.figures.layers import draw_layer_figure
-from twin.reports.figures.palette import CAUSE_STYLES
+from twin.reports.figures.palette import CAUSE_STYLES, SERIES, lightness
 from twin.reports.figures.roofline import draw_roofline_figure, list_sides
 from twin.reports.figures.sheet import check_target, draw_sheet, write_pictures
 from twin.reports.figures.waterfall import draw_bill_figure
@@ -82,6 +82,7 @@ def test_roofline_draws_every_layer_with_macs_below_labelled_roofs():
     figure = draw_roofline_figure(prediction)
     points = sum(len(collection.get_offsets()) for collection in figure.axes[0].collections)
     assert points == 20
+    assert "all 20 on the cortex-m4 lie below every roof" in " ".join(texts_of(figure).split())
     assert "2 MAC/cycle" in texts_of(figure)
     assert "flash (weights), uncached: 1.33 B/cycle" in texts_of(figure)
 
@@ -189,3 +190,36 @@ def test_measured_roofs_stand_in_for_stated_ones():
     assert "flash (weights), measured: 0.75 B/cycle" in texts
     # what was not measured keeps its stated roof, and says so
     assert "(arena), uncached" in texts
+
+
+def test_causes_and_series_are_told_apart_in_grey():
+    for (_, (one, hatch)), (_, (other, beside)) in itertools.combinations(CAUSE_STYLES.items(), 2):
+        assert hatch != beside or abs(lightness(one) - lightness(other)) > 0.12
+    for part in (1, 2, 3):  # By mark, by dashes or by hatch alone.
+        assert len({str(look[part]) for look in SERIES}) == len(SERIES)
+
+
+def test_headings_fold_where_they_are_longer_than_the_sheet():
+    parts = [f"part {number} of it" for number in range(12)]
+    assert fold_text("short", 8.0, 9) == ["short"]
+    lines = fold_text(" · ".join(parts), 4.0, 9)
+    assert len(lines) > 2 and " · ".join(lines) == " · ".join(parts)
+    with new_sheet(4.0, 2.0, "title", " · ".join(parts)) as figure:
+        assert figure.get_figheight() > 2.4
+    figure.draw_without_rendering()
+    for text in figure.texts:
+        assert text.get_window_extent().x1 <= figure.bbox.x1
+
+
+def test_labels_cover_none_and_say_how_many_share_one():
+    with new_sheet(4.0, 3.0, "labels", "of one place and of others") as figure:
+        axes = figure.subplots()
+        axes.set_xlim(0, 10)
+        axes.set_ylim(0, 10)
+        place_labels(axes, [(5.0, 5.0, str(number)) for number in range(100, 120)]
+                     + [(1.0, 1.0, "far")])
+    figure.draw_without_rendering()
+    boxes = [text.get_window_extent() for text in axes.texts if "," not in text.get_text()]
+    assert not any(one.overlaps(other) for one, other in itertools.combinations(boxes, 2))
+    assert any("+" in text.get_text() for text in axes.texts)
+    assert "far" in texts_of(figure)

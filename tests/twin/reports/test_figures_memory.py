@@ -21,7 +21,7 @@ from twin.reports.figures.cache_layers import (
 )
 from twin.reports.figures.cache_sweep import draw_miss_curve_figure
 from twin.reports.figures.canvas import new_figure
-from twin.studies.caches import sweep_caches
+from twin.studies.caches import SweepPoint, sweep_caches
 
 
 @pytest.fixture(scope="module")
@@ -62,6 +62,15 @@ def test_the_curve_has_a_line_per_associativity_and_a_star(locality):
     lines = draw_miss_curve_figure(locality, sweep).axes[0].lines
     assert [line.get_label() for line in lines] == ["1 way", "4 ways", "l1d: 16 KiB, 4 ways"]
     assert lines[-1].get_ydata()[0] == pytest.approx(100 * locality.miss_rate)
+
+
+def test_a_cache_without_misses_has_its_point_at_zero(locality):
+    points = [SweepPoint(size_bytes=size, ways=4, accesses=1000, misses=misses)
+              for size, misses in ((1024, 900), (2048, 5), (4096, 0))]
+    axes = draw_miss_curve_figure(locality, points).axes[0]
+    assert axes.lines[0].get_ydata().tolist() == [90.0, 0.5, 0.0]
+    low, _ = axes.get_ylim()
+    assert low < 0 and axes.get_yscale() == "symlog"
 
 
 def test_a_sample_is_of_the_layer_and_in_its_operands(locality):

@@ -8,7 +8,7 @@ import numpy as np
 
 from hwmodels.quantities import format_count
 from twin.reports.figures.cache_layers import describe_caches
-from twin.reports.figures.canvas import HEADING_IN, new_figure, rule_values, write_heading
+from twin.reports.figures.canvas import new_sheet, rule_values, write_legend
 from twin.reports.figures.palette import BLUE, GREEN, INK, ORANGE, PURPLE, SKY, WINE
 
 if TYPE_CHECKING:
@@ -18,19 +18,21 @@ if TYPE_CHECKING:
     from twin.prediction.access_sample import AccessSample
     from twin.prediction.locality import Locality
 
-ROLE_COLOURS = {"weights": BLUE, "bias": WINE, "parameters": PURPLE, "input": GREEN,
-                "output": ORANGE, "scratch": SKY}
-"""Colour by operand; others are drawn in ink."""
+ROLE_LOOKS = {"weights": (BLUE, "o"), "bias": (WINE, "P"), "parameters": (PURPLE, "D"),
+              "input": (GREEN, "^"), "output": (ORANGE, "s"), "scratch": (SKY, "v")}
+"""Colour and mark by operand."""
+
+OTHER_LOOK = (INK, ".")
 
 
 def draw_access_map_figure(locality: Locality, sample: AccessSample) -> Figure:
     """Return the sheet of the access map of one layer: a panel for each memory."""
     memories = list(dict.fromkeys(sample.memory.tolist()))
     layer = next(one for one in locality.layers if one.index == sample.layer)
-    with new_figure(11.0, HEADING_IN + 0.9 + 2.7 * max(1, len(memories))) as figure:
-        write_heading(
-            figure, f"Layer {sample.layer}, {layer.op}: {format_count(sample.accesses)} touches, "
-            f"{format_count(sample.misses)} misses", describe_caches(locality))
+    with new_sheet(
+            11.0, 0.9 + 2.7 * max(1, len(memories)),
+            f"Layer {sample.layer}, {layer.op}: {format_count(sample.accesses)} touches, "
+            f"{format_count(sample.misses)} misses", describe_caches(locality)) as figure:
         panels = figure.subplots(max(1, len(memories)), 1, sharex=True, squeeze=False)[:, 0]
         for axes, memory in zip(panels, memories, strict=False):
             draw_access_map(sample, memory, locality, axes)
@@ -61,11 +63,12 @@ def draw_access_map(sample: AccessSample, memory: str, locality: Locality, axes:
     role, missed = sample.role[here], sample.missed[here]
     for name in dict.fromkeys(role.tolist()):
         mine = (role == name) & ~missed
-        axes.plot(when[mine], where[mine], linestyle="", marker=".", markersize=2.2,
-                  color=ROLE_COLOURS.get(name, INK), alpha=0.6, rasterized=True)
+        colour, marker = ROLE_LOOKS.get(name, OTHER_LOOK)
+        axes.plot(when[mine], where[mine], linestyle="", marker=marker, markersize=2.4,
+                  color=colour, alpha=0.6, markeredgewidth=0, rasterized=True)
         lost = (role == name) & missed
         axes.plot(when[lost], where[lost], linestyle="", marker="x", markersize=4,
-                  markeredgewidth=0.9, color=ROLE_COLOURS.get(name, INK), rasterized=True)
+                  markeredgewidth=0.9, color=colour, rasterized=True)
     # Far buffers of one memory would leave nothing but lines: cut the axis to what is touched.
     margin = max(0.5, 0.04 * float(np.ptp(where))) if len(where) else 1.0
     if len(where):
@@ -80,8 +83,9 @@ def draw_access_map(sample: AccessSample, memory: str, locality: Locality, axes:
 def _add_legend(figure: Figure, sample: AccessSample) -> None:
     from matplotlib.lines import Line2D
 
-    handles = [Line2D([], [], linestyle="", marker="o", markersize=5,
-                      color=ROLE_COLOURS.get(name, INK), label=name)
-               for name in dict.fromkeys(sample.role.tolist())]
+    looks = {name: ROLE_LOOKS.get(name, OTHER_LOOK)
+             for name in dict.fromkeys(sample.role.tolist())}
+    handles = [Line2D([], [], linestyle="", marker=marker, markersize=5, color=colour, label=name)
+               for name, (colour, marker) in looks.items()]
     handles.append(Line2D([], [], linestyle="", marker="x", color=INK, label="missed"))
-    figure.legend(handles=handles, loc="outside lower left", fontsize=8, ncols=len(handles))
+    write_legend(figure, handles)

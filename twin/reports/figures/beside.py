@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from hwmodels.quantities import NOT_KNOWN, significant
 from twin.attribution.difference import Difference, Row
 from twin.attribution.epochs import EpochReport
-from twin.reports.figures.canvas import HEADING_IN, new_figure, rule_values, write_heading
-from twin.reports.figures.palette import BLUE, DARK_GREY, GREEN, GREY, INK, VERMILION
+from twin.reports.figures.canvas import new_sheet, rule_values, write_legend
+from twin.reports.figures.palette import BLUE, DARK_GREY, GREEN, GREY, INK, VERMILION, fill
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 
 ROW_IN = 0.42
 """Height of one pair of bars with its gap, in inches."""
+
+WHOLE, MORE, LESS = fill(INK), fill(VERMILION), fill(GREEN, "\\\\\\\\")
+UNEXPLAINED = fill(DARK_GREY, "////")
 
 MOST_ROWS = 100
 """Pairs of one picture; of more the largest are drawn."""
@@ -112,29 +115,26 @@ def draw_attribution(difference: Difference) -> Figure:
     steps = _steps(account.total, second.kind)
     pairs = [Pair(label=row.label[:36], first=row.first, second=row.second)
              for row in account.rows]
-    height = HEADING_IN + 1.6 + 0.3 * len(steps) + ROW_IN * len(pairs)
-    with new_figure(8.5, height) as figure:
-        write_heading(figure, f"Predicted to {second.kind}: {account.quantity}",
-                      f"{first.model} on {first.board} · {first.runtime} predicted · "
-                      f"{second.runtime} {second.kind}")
+    height = 1.6 + 0.3 * len(steps) + ROW_IN * len(pairs)
+    with new_sheet(8.5, height, f"Predicted to {second.kind}: {account.quantity}",
+                   f"{first.model} on {first.board} · {first.runtime} predicted · "
+                   f"{second.runtime} {second.kind}") as figure:
         above, below = figure.subplots(2, 1, height_ratios=(len(steps) + 2, len(pairs) + 2))
         _draw_waterfall(above, steps, account.unit)
         draw_pairs(below, account.unit, pairs, beside=second.kind)
         below.xaxis.set_major_formatter("{x:,.0f}")
-        below.legend(fontsize=8)
+        write_legend(figure)
     return figure
 
 
 def _draw_panels(panels: Panels, kind: str, title: str, note: str) -> Figure:
     rows = max(len(pairs) for _, pairs in panels)
-    with new_figure(6.2 * len(panels) + 1.2, HEADING_IN + 1.1 + ROW_IN * max(2, rows)) as figure:
-        write_heading(figure, title, note)
+    with new_sheet(6.2 * len(panels) + 1.2, 1.1 + ROW_IN * max(2, rows), title, note) as figure:
         all_axes = figure.subplots(1, len(panels), squeeze=False)[0]
         for axes, (label, pairs) in zip(all_axes, panels, strict=True):
             draw_pairs(axes, label, pairs, beside=kind)
             axes.xaxis.set_major_formatter("{x:,.5g}" if kind == "published" else "{x:,.0f}")
-        figure.legend(*all_axes[0].get_legend_handles_labels(), loc="outside lower left", ncols=3,
-                      fontsize=8)
+        write_legend(figure)
     return figure
 
 
@@ -216,10 +216,9 @@ def _draw_waterfall(axes: Axes, steps: list[tuple[str, int, int]], unit: str) ->
     whole = max(max(start, end) for _, start, end in steps) or 1
     for place, (label, start, end) in enumerate(steps):
         ends = place in (0, len(steps) - 1)
-        colour = INK if ends else DARK_GREY if label == "unexplained" else (
-            VERMILION if end > start else GREEN)
-        axes.barh(place, end - start, left=start, height=0.7, facecolor=colour,
-                  hatch="////" if label == "unexplained" else "", edgecolor="white", linewidth=0.3)
+        look = WHOLE if ends else UNEXPLAINED if label == "unexplained" else (
+            MORE if end > start else LESS)
+        axes.barh(place, end - start, left=start, height=0.7, **look)
         text = f"{end:,}" if ends else f"{end - start:+,}"
         axes.text(max(start, end) + 0.01 * whole, place, text, va="center", fontsize=8)
     axes.set_yticks(range(len(steps)), [label for label, _, _ in steps])

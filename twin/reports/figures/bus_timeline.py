@@ -2,32 +2,23 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from hwmodels.bus.bursts import TARGET
 from hwmodels.bus.events import FINISH, GRANT, ISSUE, WAIT, BusRun, count_contention
 from hwmodels.quantities import format_count, format_frequency, format_share
-from twin.reports.figures.canvas import HEADING_IN, new_figure, rule_values, write_heading
-from twin.reports.figures.palette import (
-    BLUE,
-    DARK_GREY,
-    GREEN,
-    ORANGE,
-    PURPLE,
-    SKY,
-    VERMILION,
-    WINE,
-    YELLOW,
-)
+from twin.reports.figures.canvas import new_sheet, rule_values, write_legend
+from twin.reports.figures.palette import DARK_GREY, VERMILION, fill_series
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-MASTER_COLOURS = (BLUE, ORANGE, GREEN, PURPLE, SKY, YELLOW, WINE)
-"""By the order of masters, again from the start after the last; vermilion is waiting."""
+WAITING: dict[str, Any] = {"facecolor": "white", "edgecolor": VERMILION, "hatch": "//////",
+                           "linewidth": 0.6}
+"""How time that is waited for others looks."""
 
 ROW_IN = 0.34
 """Height of a row, in inches."""
@@ -56,19 +47,34 @@ def draw_bus_figure(run: BusRun, name: str, window_cycles: tuple[int, int] | Non
     bus = run.bursts.interconnect
     rows = len(bus.masters) + len(bus.banks)
     lost = sum(cost.wait_bus_cycles for cost in count_contention(run))
-    with new_figure(11.0, HEADING_IN + 1.3 + ROW_IN * rows) as figure:
-        write_heading(
-            figure, f"{name}: {format_count(lost)} bus cycles waited for others",
-            f"{format_count(len(run.times))} bursts in "
-            f"{format_count(run.end_ticks // run.bursts.bus_period)} cycles of "
-            f"{format_frequency(bus.clock_hz)} · {bus.arbitration.replace('_', ' ')} · predicted")
-        draw_bus_timeline(run, figure.subplots(), window_cycles)
+    window = window_cycles or (0, _end_of(run))
+    with new_sheet(
+            11.0, 1.3 + ROW_IN * rows, f"{name}: {format_count(lost)} bus cycles waited for others",
+            f"{describe_window(run, window)} · {format_frequency(bus.clock_hz)} · "
+            f"{bus.arbitration.replace('_', ' ')} · predicted · figures beside the rows are of "
+            "the whole") as figure:
+        draw_bus_timeline(run, figure.subplots(), window)
     return figure
+
+
+def describe_window(run: BusRun, window_cycles: tuple[int, int]) -> str:
+    """Say which part of a run is shown: of its bursts and of its time."""
+    first, last = window_cycles
+    whole = max(1, run.end_ticks // run.bursts.bus_period)
+    times = run.times / run.bursts.bus_period
+    shown = int(((times[:, FINISH] >= first) & (times[:, ISSUE] <= last)).sum())
+    all_of_it = f"{format_count(len(run.times))} bursts in {format_count(whole)} cycles"
+    if first <= 0 and last >= whole - 1:
+        return f"all {all_of_it}"
+    return (f"shown: cycles {first:,} to {last:,}, {format_share(last - first, whole)} of the "
+            f"time, {shown:,} of {all_of_it}")
 
 
 def draw_bus_timeline(run: BusRun, axes: Axes,
                       window_cycles: tuple[int, int] | None = None) -> None:
     """Draw masters above memories: bars of service, hatched waits, thin lines on the way.
+
+    A memory's row has a lane for each master, so that they are told apart without colour.
 
     Parameters
     ----------
@@ -84,33 +90,37 @@ def draw_bus_timeline(run: BusRun, axes: Axes,
     times, held = run.times / cycle, run.held_ticks() / cycle
     shown = (times[:, FINISH] >= first) & (times[:, ISSUE] <= last)
     below = len(bus.masters)
+    lane = 0.6 / max(1, below)
     for row, master in enumerate(bus.masters):
         part = np.zeros(len(times), dtype=bool)
         part[run.bursts.range_of(master.name)] = True
         mine = np.flatnonzero(part & shown)
-        colour = MASTER_COLOURS[row % len(MASTER_COLOURS)]
+        look = _plain(row)
         axes.hlines(np.full(len(mine), row), times[mine, ISSUE], times[mine, FINISH],
                     color=DARK_GREY, linewidth=0.7,
                     zorder=0.8)
         axes.broken_barh(list(zip(times[mine, GRANT], held[mine], strict=True)),
-                         (row - 0.3, 0.6), facecolor=colour, edgecolor="white", linewidth=0.3)
+                         (row - 0.3, 0.6), **look)
         waiting = mine[times[mine, WAIT] > 0]
         axes.broken_barh(
             list(zip(times[waiting, GRANT] - times[waiting, WAIT], times[waiting, WAIT],
                      strict=True)),
-            (row - 0.18, 0.36), facecolor="white", edgecolor=VERMILION, hatch="//////",
-            linewidth=0.6)
+            (row - 0.18, 0.36), **WAITING)
         for bank in range(len(bus.banks)):
             served = mine[run.bursts.bursts[mine, TARGET] == bank]
             axes.broken_barh(list(zip(times[served, GRANT], held[served], strict=True)),
-                             (below + bank - 0.3, 0.6), facecolor=colour, edgecolor="white",
-                             linewidth=0.3)
+                             (below + bank - 0.3 + lane * row, lane), **look)
     _label_rows(run, axes)
     axes.axhline(below - 0.5, color=DARK_GREY, linewidth=0.6)
     axes.set_xlim(first, max(last, first + 1))
     axes.set_xlabel("bus cycles")
     rule_values(axes)
     _add_legend(run, axes)
+
+
+def _plain(master: int) -> dict[str, Any]:
+    """Return how a master's service looks: bars may be too thin for hatches."""
+    return fill_series(master) | {"hatch": None, "linewidth": 0.0}
 
 
 def _label_rows(run: BusRun, axes: Axes) -> None:
@@ -129,14 +139,12 @@ def _label_rows(run: BusRun, axes: Axes) -> None:
 def _add_legend(run: BusRun, axes: Axes) -> None:
     from matplotlib.patches import Patch
 
-    handles = [Patch(facecolor=MASTER_COLOURS[row % len(MASTER_COLOURS)], label=master.name)
+    handles = [Patch(**_plain(row), label=f"{master.name}: lane {row + 1} of a memory's row")
                for row, master in enumerate(run.bursts.interconnect.masters)]
-    handles.append(Patch(facecolor="white", edgecolor=VERMILION, hatch="//////",
-                         label="waits for others"))
-    sheet = axes.get_figure()
+    handles.append(Patch(**WAITING, label="waits for others"))
+    sheet = axes.get_figure(root=True)
     if sheet is not None:
-        sheet.legend(handles=handles, loc="outside lower left", fontsize=8,
-                     ncols=min(8, len(handles)))
+        write_legend(sheet, handles)
 
 
 def _end_of(run: BusRun) -> int:

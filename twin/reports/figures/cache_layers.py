@@ -6,13 +6,12 @@ from typing import TYPE_CHECKING
 
 from hwmodels.quantities import format_share, format_size
 from twin.reports.figures.canvas import (
-    HEADING_IN,
     describe_deployment,
-    new_figure,
+    new_sheet,
     rule_values,
-    write_heading,
+    write_legend,
 )
-from twin.reports.figures.palette import BLUE, DARK_GREY, GREEN, ORANGE, VERMILION
+from twin.reports.figures.palette import BLUE, DARK_GREY, ORANGE, VERMILION, fill
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -22,6 +21,8 @@ if TYPE_CHECKING:
 
 ROW_IN = 0.22
 """Height of one layer's bar with its gap, in inches."""
+
+WITHIN, ABOVE = fill(BLUE), fill(ORANGE, "////")
 
 WORRYING = 0.10
 """Miss rate from which the report calls a layer bound by its cache."""
@@ -38,10 +39,10 @@ def describe_caches(locality: Locality) -> str:
 def draw_working_set_figure(locality: Locality) -> Figure:
     """Return the sheet of working sets."""
     beyond = sum(layer.working_set_bytes > locality.capacity_bytes for layer in locality.layers)
-    with new_figure(9.5, HEADING_IN + 1.3 + ROW_IN * max(6, len(locality.layers))) as figure:
-        write_heading(figure, f"Working sets: {beyond} of {len(locality.layers)} layers touch more "
-                      f"than the {format_size(locality.capacity_bytes)} cached",
-                      describe_caches(locality))
+    with new_sheet(9.5, 1.3 + ROW_IN * max(6, len(locality.layers)),
+                   f"Working sets: {beyond} of {len(locality.layers)} layers touch more "
+                   f"than the {format_size(locality.capacity_bytes)} cached",
+                   describe_caches(locality)) as figure:
         draw_working_sets(locality, figure.subplots())
     return figure
 
@@ -62,7 +63,7 @@ def draw_working_sets(locality: Locality, axes: Axes) -> None:
     for row, size in enumerate(sizes):
         if size:
             axes.barh(row, size - low, left=low, height=0.78,
-                      color=ORANGE if size > capacity else BLUE)
+                      **(ABOVE if size > capacity else WITHIN))
         axes.text(max(size, low) * 1.04, row, format_size(1024 * size) if size else "not cached",
                   va="center", fontsize=7, color="black" if size else DARK_GREY)
     axes.axvline(capacity, color=VERMILION, linestyle="--", linewidth=1.2)
@@ -71,8 +72,9 @@ def draw_working_sets(locality: Locality, axes: Axes) -> None:
     axes.set_xscale("log", base=2)
     axes.set_xlim(low, max([capacity, *sizes]) * 2.2)
     axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
-    axes.set_xlabel("lines touched, KiB (orange: more than the cache holds)")
+    axes.set_xlabel("lines touched, KiB")
     _name_layers(locality, axes)
+    _tell_apart(axes, "no more than the cache holds", "more than the cache holds")
 
 
 def draw_miss_rate_figure(locality: Locality) -> Figure:
@@ -81,8 +83,8 @@ def draw_miss_rate_figure(locality: Locality) -> Figure:
     above = sum(rate > WORRYING for rate in rates)
     title = (f"Miss rate {format_share(locality.misses, locality.accesses)}: {above} of "
              f"{len(locality.layers)} layers above 10 %" if rates else "No access is cached")
-    with new_figure(9.5, HEADING_IN + 1.3 + ROW_IN * max(6, len(locality.layers))) as figure:
-        write_heading(figure, title, describe_caches(locality))
+    with new_sheet(9.5, 1.3 + ROW_IN * max(6, len(locality.layers)), title,
+                   describe_caches(locality)) as figure:
         draw_miss_rates(locality, figure.subplots())
     return figure
 
@@ -101,7 +103,7 @@ def draw_miss_rates(locality: Locality, axes: Axes) -> None:
     top = max([2 * WORRYING, *(rate for rate in rates if rate is not None)]) * 100
     for row, rate in enumerate(rates):
         if rate is not None:
-            axes.barh(row, 100 * rate, height=0.78, color=ORANGE if rate > WORRYING else GREEN)
+            axes.barh(row, 100 * rate, height=0.78, **(ABOVE if rate > WORRYING else WITHIN))
         layer = locality.layers[row]
         note = ("not cached" if rate is None else
                 f"{format_share(layer.misses, layer.accesses)}   {layer.misses:,} misses")
@@ -112,6 +114,15 @@ def draw_miss_rates(locality: Locality, axes: Axes) -> None:
     axes.set_xlim(0, 1.3 * top)
     axes.set_xlabel("misses per line looked up, %")
     _name_layers(locality, axes)
+    _tell_apart(axes, "up to 10 %", "above 10 %: bound by the cache")
+
+
+def _tell_apart(axes: Axes, within: str, above: str) -> None:
+    from matplotlib.patches import Patch
+
+    sheet = axes.get_figure(root=True)
+    if sheet is not None:
+        write_legend(sheet, [Patch(**WITHIN, label=within), Patch(**ABOVE, label=above)])
 
 
 def _name_layers(locality: Locality, axes: Axes) -> None:

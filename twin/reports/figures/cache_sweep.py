@@ -7,17 +7,8 @@ from typing import TYPE_CHECKING
 
 from hwmodels.quantities import format_share, format_size
 from twin.reports.figures.cache_layers import describe_caches
-from twin.reports.figures.canvas import new_figure, rule_values, write_heading
-from twin.reports.figures.palette import (
-    BLUE,
-    DARK_GREY,
-    GREEN,
-    ORANGE,
-    PURPLE,
-    SKY,
-    VERMILION,
-    WINE,
-)
+from twin.reports.figures.canvas import label_plainly, new_sheet, rule_values
+from twin.reports.figures.palette import VERMILION, line_series
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -26,15 +17,12 @@ if TYPE_CHECKING:
     from twin.prediction.locality import Locality
     from twin.studies.caches import SweepPoint
 
-COLOURS = (BLUE, ORANGE, GREEN, PURPLE, SKY, WINE, DARK_GREY)
-MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 
 def draw_miss_curve_figure(locality: Locality, sweep: Sequence[SweepPoint]) -> Figure:
     """Return the sheet of the miss-ratio curve."""
-    with new_figure(8.5, 5.2) as figure:
-        write_heading(figure, f"Misses by cache size: "
-                      f"{format_share(locality.misses, locality.accesses)} as the board is",
-                      describe_caches(locality))
+    with new_sheet(8.5, 4.6, "Misses by cache size: "
+                   f"{format_share(locality.misses, locality.accesses)} as the board is",
+                   describe_caches(locality)) as figure:
         draw_miss_curve(locality, sweep, figure.subplots())
     return figure
 
@@ -49,14 +37,14 @@ def draw_miss_curve(locality: Locality, sweep: Sequence[SweepPoint], axes: Axes)
     sweep : sequence of SweepPoint
         In others.
     axes : Axes
-        Where; both axes logarithmic, so a cache without misses has no point.
+        Where; sizes logarithmic, ratios too where they span more than a decade: linear below
+        the smallest of them, so that a cache without misses has its point, at 0.
     """
     for number, ways in enumerate(dict.fromkeys(point.ways for point in sweep)):
         line = sorted((point.size_bytes / 1024, 100 * point.miss_ratio)
-                      for point in sweep if point.ways == ways and point.misses)
+                      for point in sweep if point.ways == ways)
         axes.plot([size for size, _ in line], [rate for _, rate in line], linewidth=1.4,
-                  color=COLOURS[number % len(COLOURS)], markersize=4.5,
-                  marker=MARKERS[number % len(MARKERS)],
+                  markersize=4.5, **line_series(number),
                   label=f"{ways} way{'s' if ways > 1 else ''}")
     rate = locality.miss_rate
     if rate and len(locality.caches) == 1:
@@ -65,9 +53,17 @@ def draw_miss_curve(locality: Locality, sweep: Sequence[SweepPoint], axes: Axes)
                   color=VERMILION, linestyle="", zorder=5,
                   label=f"{cache.name}: {format_size(cache.size_bytes)}, {cache.ways} ways")
     shown = [100 * point.miss_ratio for point in sweep if point.misses] or [100.0]
+    none = any(not point.misses for point in sweep)
     axes.set_xscale("log", base=2)
-    axes.set_yscale("log")
-    axes.set_ylim(min(shown) / 1.6, max(shown) * 1.6)
+    if max(shown) < 10 * min(shown):
+        axes.set_ylim(0, 1.15 * max(shown))
+    else:
+        if none:
+            axes.set_yscale("symlog", linthresh=min(shown), linscale=0.4)
+        else:
+            axes.set_yscale("log")
+            label_plainly(axes.yaxis)
+        axes.set_ylim(-0.15 * min(shown) if none else min(shown) / 1.6, max(shown) * 1.6)
     axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
     axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
     axes.set_xlabel("size of the data cache, KiB")

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator
+import math
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +18,7 @@ from twin.reports.figures.palette import DARK_GREY, INK
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.axis import Axis
     from matplotlib.figure import Figure
 
     from twin.prediction.locality import Locality
@@ -24,8 +27,8 @@ if TYPE_CHECKING:
 SUFFIXES = (".png", ".svg", ".pdf")
 """File types a picture can be written as."""
 
-HEADING_IN = 0.62
-"""Height of the heading of a sheet, in inches."""
+TITLE_POINTS, DESCRIPTION_POINTS = 13, 9
+"""Sizes of the two parts of a heading."""
 
 _STYLE: Any = {
     "font.size": 9, "axes.spines.top": False, "axes.spines.right": False, "axes.titlesize": 10,
@@ -65,16 +68,159 @@ def describe_deployment(shown: Prediction | Locality, *more: str) -> str:
         deployment.runtime.identity, *more, shown.temperature))
 
 
-def write_heading(figure: Figure, title: str, description: str) -> None:
-    """Head the sheet: what it shows in bold, of what in grey below."""
-    height_in = figure.get_figheight()
-    layout = figure.get_layout_engine()
-    if layout is not None:
-        layout.set(rect=(0.0, 0.0, 1.0, 1 - HEADING_IN / height_in))  # type: ignore[call-arg]
-    figure.text(0.1 / figure.get_figwidth(), 1 - 0.08 / height_in, title, ha="left", va="top",
-                fontsize=13, fontweight="bold")
-    figure.text(0.1 / figure.get_figwidth(), 1 - 0.34 / height_in, description, ha="left",
-                va="top", fontsize=9, color=DARK_GREY)
+@contextmanager
+def new_sheet(width_in: float, body_in: float, title: str, description: str) -> Iterator[Figure]:
+    """Give a sheet with its heading: what it shows in bold, of what in grey below.
+
+    Parameters
+    ----------
+    width_in, body_in : float
+        Of the drawing, in inches; the sheet is taller by its heading.
+    title, description : str
+        Folded where they are longer than the sheet is wide: nothing is cut.
+    """
+    with new_figure(width_in, body_in) as figure:
+        titles = fold_text(title, width_in - 0.2, TITLE_POINTS, "bold")
+        lines = fold_text(description, width_in - 0.2, DESCRIPTION_POINTS)
+        heading_in = 0.2 + 0.24 * len(titles) + 0.17 * len(lines)
+        height_in = heading_in + body_in
+        figure.set_figheight(height_in)
+        layout = figure.get_layout_engine()
+        if layout is not None:
+            layout.set(rect=(0.0, 0.0, 1.0, 1 - heading_in / height_in))  # type: ignore[call-arg]
+        left = 0.1 / width_in
+        figure.text(left, 1 - 0.08 / height_in, "\n".join(titles), ha="left", va="top",
+                    fontsize=TITLE_POINTS, fontweight="bold")
+        figure.text(left, 1 - (0.1 + 0.24 * len(titles)) / height_in, "\n".join(lines),
+                    ha="left", va="top", fontsize=DESCRIPTION_POINTS, color=DARK_GREY)
+        yield figure
+
+
+def fold_text(text: str, width_in: float, points: float, weight: str = "normal") -> list[str]:
+    """Return lines no wider than so many inches, cut between words, at dots where there are any."""
+    lines: list[str] = []
+    for part in text.split(" · "):
+        joined = f"{lines[-1]} · {part}" if lines else part
+        if lines and _width_in(joined, points, weight) <= width_in:
+            lines[-1] = joined
+            continue
+        words = part.split(" ")
+        lines.append(words[0])
+        for word in words[1:]:
+            longer = f"{lines[-1]} {word}"
+            if _width_in(longer, points, weight) <= width_in:
+                lines[-1] = longer
+            else:
+                lines.append(word)
+    return lines
+
+
+def _width_in(text: str, points: float, weight: str) -> float:
+    from matplotlib.font_manager import FontProperties
+    from matplotlib.textpath import TextPath
+
+    properties = FontProperties(weight=weight)
+    return float(TextPath((0, 0), text.replace("$", "S") or " ", size=points,
+                          prop=properties).get_extents().x1) / 72
+
+
+def write_legend(figure: Figure, handles: Sequence[Any] | None = None,
+                 columns: int | None = None) -> None:
+    """Write one legend below a sheet, each label once, in as many columns as there is room for.
+
+    Parameters
+    ----------
+    figure : Figure
+        Whose axes have labels, unless handles are given.
+    handles : sequence of Artist, optional
+        With their labels.
+    columns : int, optional
+        At most.
+    """
+    entries: dict[str, Any] = {}
+    if handles is None:
+        for axes in figure.axes:
+            for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
+                entries.setdefault(label, handle)
+    else:
+        entries = {str(handle.get_label()): handle for handle in handles}
+    if not entries:
+        return
+    each_in = 0.55 + max(_width_in(label, 8, "normal") for label in entries)
+    room = max(1, int((figure.bbox.width / figure.dpi - 0.2) / each_in))
+    legend = figure.legend([*entries.values()], [*entries], loc="outside lower left", fontsize=8,
+                           ncols=min(room, columns or room, len(entries)), handlelength=1.8,
+                           handleheight=1.0, columnspacing=1.2)
+    for shown in legend.legend_handles:
+        if shown is not None and hasattr(shown, "set_sizes"):
+            shown.set_sizes([36])
+
+
+def label_plainly(axis: Axis, subs: Sequence[float] = (1.0, 2.0, 5.0)) -> None:
+    """Label a logarithmic axis at 1, 2, 5, 10 ... and without powers."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+    axis.set_major_locator(LogLocator(subs=subs))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axis.set_minor_formatter(NullFormatter())
+
+
+def place_labels(axes: Axes, labels: Sequence[tuple[float, float, str]],
+                 points: float = 8.0) -> None:
+    """Write texts beside points so that none covers another; the first have the first choice.
+
+    Parameters
+    ----------
+    axes : Axes
+        Whose limits and legend are final.
+    labels : sequence of (float, float, str)
+        Where, in the axes' own units, and what.
+    points : float
+        Size of the text.
+
+    Notes
+    -----
+    Each text tries eight places around its point. Where none is free it joins, after a comma, the
+    text of the nearest point; a joined text names four and says how many more.
+    """
+    figure = axes.get_figure(root=True)
+    if figure is None or not labels:
+        return
+    figure.draw_without_rendering()
+    scale = figure.dpi / 72
+    placed: list[_Label] = []
+    for x, y, text in labels:
+        across, up = (float(one) / scale for one in axes.transData.transform((x, y)))
+        width = 0.62 * points * len(text)
+        for dx, dy in ((5, 3), (5, -11), (-5 - width, 3), (-5 - width, -11), (5, 12), (5, -20),
+                       (-5 - width, 12), (-5 - width, -20)):
+            box = (across + dx, up + dy, across + dx + width, up + dy + points)
+            if not any(one.covers(box) for one in placed):
+                placed.append(_Label(at=(x, y), offset=(dx, dy), box=box, texts=[text]))
+                break
+        else:
+            nearest = min(placed, key=lambda one: math.dist(one.box[:2], (across, up)))
+            nearest.texts.append(text)
+    for one in placed:
+        more = len(one.texts) - 4
+        told = ", ".join(one.texts[:4]) + (f" +{more}" if more > 0 else "")
+        axes.annotate(told, one.at, xytext=one.offset, textcoords="offset points",
+                      fontsize=points, zorder=4)
+
+
+@dataclass(slots=True, kw_only=True)
+class _Label:
+    """A text that was placed: left, bottom, right and top of it in points."""
+
+    at: tuple[float, float]
+    offset: tuple[float, float]
+    box: tuple[float, float, float, float]
+    texts: list[str]
+
+    def covers(self, box: tuple[float, float, float, float]) -> bool:
+        """Whether it covers another."""
+        return (self.box[0] < box[2] and box[0] < self.box[2]
+                and self.box[1] < box[3] and box[1] < self.box[3])
 
 
 def rule_values(axes: Axes, along: str = "x") -> None:

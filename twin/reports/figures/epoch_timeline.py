@@ -14,23 +14,18 @@ from twin.prediction.accelerator.timeline import (
 )
 from twin.prediction.ledger import bill_time_us
 from twin.reports.figures.canvas import (
-    HEADING_IN,
     describe_deployment,
-    new_figure,
+    new_sheet,
     rule_values,
-    write_heading,
+    write_legend,
 )
 from twin.reports.figures.palette import (
-    BLUE,
     DARK_GREY,
-    GREEN,
     GREY,
-    ORANGE,
-    PURPLE,
-    SKY,
-    VERMILION,
-    YELLOW,
     bar_style,
+    fill,
+    fill_series,
+    line_series,
 )
 
 if TYPE_CHECKING:
@@ -39,7 +34,7 @@ if TYPE_CHECKING:
 
     from twin.prediction.prediction import Prediction
 
-_POOL_COLOURS = (BLUE, VERMILION, GREEN, ORANGE, PURPLE, SKY, YELLOW, GREY)
+_HOST, _UNIT = fill(DARK_GREY), fill(GREY)
 _DETAILED = 12
 """Epochs up to which each step is drawn; more are drawn as one bar per engine and epoch."""
 
@@ -49,10 +44,8 @@ def draw_timeline_figure(prediction: Prediction) -> Figure:
     detailed = len(prediction.epochs) <= _DETAILED
     spans = list_spans(prediction, steps=detailed)
     rows = _rows(spans)
-    height_in = HEADING_IN + 6.0 + 0.22 * len(rows)
-    with new_figure(14.0, height_in) as figure:
-        write_heading(figure, f"{len(prediction.epochs)} epochs in "
-                              f"{format_time(prediction.time_us)}", describe_deployment(prediction))
+    with new_sheet(14.0, 6.0 + 0.22 * len(rows), f"{len(prediction.epochs)} epochs in "
+                   f"{format_time(prediction.time_us)}", describe_deployment(prediction)) as figure:
         gantt, bandwidth, bill = figure.subplots(
             3, 1, height_ratios=(0.22 * len(rows) + 1, 2.0, 2.5))
         draw_gantt(spans, gantt)
@@ -60,8 +53,7 @@ def draw_timeline_figure(prediction: Prediction) -> Figure:
         draw_epoch_bills(prediction, bill)
         bandwidth.sharex(gantt)
         gantt.set_xlim(0, prediction.time_us)
-        figure.legend(*bill.get_legend_handles_labels(), loc="outside lower left", ncols=7,
-                      fontsize=8)
+        write_legend(figure)
     return figure
 
 
@@ -76,30 +68,33 @@ def draw_gantt(spans: tuple[Span, ...], axes: Axes) -> None:
         Where; time in microseconds along it.
     """
     rows = _rows(spans)
-    pools = _pool_colours(spans)
+    pools = _number_pools(spans)
     for place, row in enumerate(rows):
-        here = [span for span in spans if span.row == row]
-        axes.broken_barh([(span.start_us, span.end_us - span.start_us) for span in here],
-                         (place - 0.4, 0.8),
-                         facecolors=[_colour(span, pools) for span in here], linewidth=0)
+        for pool in dict.fromkeys(span.pool for span in spans if span.row == row):
+            look = fill_series(pools[pool]) if pool else _HOST if row == HOST else _UNIT
+            told = f"stream engine on {pool}" if pool else "host" if row == HOST else "a unit"
+            axes.broken_barh(
+                [(span.start_us, span.end_us - span.start_us) for span in spans
+                 if span.row == row and span.pool == pool],
+                (place - 0.4, 0.8), label=told, **look | {"linewidth": 0.0})
     axes.set_yticks(range(len(rows)), rows)
     axes.set_ylim(len(rows) - 0.4, -0.6)
-    axes.set_title("busy over time; stream engines by the pool they are bound to: " + ", ".join(
-        f"{pool} {_colour_name(colour)}" for pool, colour in pools.items()))
+    axes.set_title("busy over time")
     rule_values(axes)
 
 
 def draw_bandwidth(prediction: Prediction, axes: Axes) -> None:
     """Draw what each pool carries over time, in MB/s, and label it at its highest."""
     spans = list_spans(prediction)
-    pools = _pool_colours(spans)
+    pools = _number_pools(spans)
     bins = 300
     for pool, rates in sample_bandwidth(spans, prediction.time_us, bins).items():
         edges = [place * prediction.time_us / bins for place in range(bins + 1)]
-        axes.stairs(rates, edges, color=pools[pool], linewidth=1.0, label=pool)
+        look = line_series(pools[pool])
+        axes.stairs(rates, edges, color=look["color"], linestyle=look["linestyle"], linewidth=1.0,
+                    label=f"bandwidth of {pool}")
     axes.set_ylabel("pool bandwidth, MB/s")
     axes.set_xlabel("time, us")
-    axes.legend(fontsize=8, loc="upper right")
     rule_values(axes, along="y")
 
 
@@ -130,15 +125,6 @@ def _rows(spans: tuple[Span, ...]) -> list[str]:
     return sorted(kinds, key=lambda row: (ROW_KINDS.index(kinds[row]), row))
 
 
-def _pool_colours(spans: tuple[Span, ...]) -> dict[str, str]:
-    pools = list(dict.fromkeys(span.pool for span in spans if span.pool))
-    return {pool: _POOL_COLOURS[place % len(_POOL_COLOURS)] for place, pool in enumerate(pools)}
-
-
-def _colour(span: Span, pools: dict[str, str]) -> str:
-    return pools[span.pool] if span.pool else DARK_GREY if span.row == HOST else GREY
-
-
-def _colour_name(colour: str) -> str:
-    return {BLUE: "blue", VERMILION: "red", GREEN: "green", ORANGE: "orange", PURPLE: "purple",
-            SKY: "light blue", YELLOW: "yellow", GREY: "grey"}[colour]
+def _number_pools(spans: tuple[Span, ...]) -> dict[str, int]:
+    pools = dict.fromkeys(span.pool for span in spans if span.pool)
+    return {pool: place for place, pool in enumerate(pools)}

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
-from hwmodels.quantities import format_time
-from twin.prediction.ledger import bill_time_us, percentages
+from hwmodels.quantities import format_energy, format_time
+from twin.prediction.ledger import bill_time_us, line_energy_uj, percentages
 from twin.reports.figures.canvas import (
-    HEADING_IN,
     describe_deployment,
-    new_figure,
+    new_sheet,
     rule_values,
-    write_heading,
+    write_legend,
 )
 from twin.reports.figures.palette import bar_style
 
@@ -27,15 +27,25 @@ ROW_IN = 0.22
 
 def draw_layer_figure(prediction: Prediction) -> Figure:
     """Return the sheet of per-layer bars."""
-    with new_figure(9.0, HEADING_IN + 1.5 + ROW_IN * max(6, len(prediction.layers))) as figure:
-        write_heading(figure, f"Where {format_time(prediction.time_us)} go, layer by layer",
-                      describe_deployment(prediction))
+    with new_sheet(9.0, 1.5 + ROW_IN * max(6, len(prediction.layers)),
+                   f"Where {format_time(prediction.time_us)} go, layer by layer",
+                   describe_deployment(prediction)) as figure:
         draw_layers(prediction, figure.subplots())
     return figure
 
 
-def draw_layers(prediction: Prediction, axes: Axes) -> None:
-    """Draw one horizontal bar per layer, stacked by cause, in milliseconds.
+def draw_energy_figure(prediction: Prediction) -> Figure:
+    """Return the sheet of per-layer energy, where it is known."""
+    known = prediction.energy_uj is not None
+    with new_sheet(9.0, 1.5 + ROW_IN * max(6, len(prediction.layers)),
+                   f"Where {format_energy(prediction.energy_uj)} go, layer by layer" if known
+                   else "Energy: not known", describe_deployment(prediction)) as figure:
+        draw_layers(prediction, figure.subplots(), "energy")
+    return figure
+
+
+def draw_layers(prediction: Prediction, axes: Axes, quantity: str = "time") -> None:
+    """Draw one horizontal bar per layer, stacked by cause, in milliseconds or microjoules.
 
     Parameters
     ----------
@@ -43,11 +53,15 @@ def draw_layers(prediction: Prediction, axes: Axes) -> None:
         What to show.
     axes : Axes
         Where; grows downwards in execution order.
+    quantity : str
+        "time" or "energy".
     """
     rows = range(len(prediction.layers))
     ends = [0.0] * len(prediction.layers)
     for cause in prediction.bill.causes():
-        widths = [bill_time_us(prediction, layer.bill, cause) / 1e3 for layer in prediction.layers]
+        widths = [bill_time_us(prediction, layer.bill, cause) / 1e3 if quantity == "time" else
+                  math.fsum(line_energy_uj(layer.bill, clock, cause) or 0.0
+                            for clock in layer.bill.clocks()) for layer in prediction.layers]
         if any(widths):
             axes.barh(rows, widths, left=ends, height=0.78, label=cause, **bar_style(cause))
             ends = [end + width for end, width in zip(ends, widths, strict=True)]
@@ -59,11 +73,10 @@ def draw_layers(prediction: Prediction, axes: Axes) -> None:
                            for layer in prediction.layers])
     axes.set_ylim(len(prediction.layers) - 0.4, -0.6)
     axes.set_xlim(0, 1.1 * longest)
-    axes.set_xlabel("time, ms" + ("    * assumed" if any(
+    axes.set_xlabel(("time, ms" if quantity == "time" else "energy, uJ") + ("    * assumed" if any(
         layer.assumed for layer in prediction.layers) else ""))
-    axes.set_title("time per layer, by cause")
+    axes.set_title(f"{quantity} per layer, by cause")
     rule_values(axes)
-    sheet = axes.get_figure()
+    sheet = axes.get_figure(root=False)
     if sheet is not None and prediction.bill.causes():
-        sheet.legend(loc="outside lower left", ncols=5, fontsize=8, handlelength=1.2,
-                     columnspacing=1.2)
+        write_legend(sheet)  # type: ignore[arg-type]

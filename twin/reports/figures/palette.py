@@ -1,7 +1,7 @@
-"""One colour and hatch per cause, the same in every picture.
+"""One colour and hatch per cause, the same in every picture; and looks of series.
 
-Hues are those of Okabe and Ito, told apart with any common colour blindness; a hatch separates
-the causes that share a hue, so that twenty stay readable in print, too.
+Hues are those of Okabe and Ito, told apart with any common colour blindness. Two causes with one
+hatch differ in lightness, so that all twenty are told apart in grey, too.
 """
 
 from __future__ import annotations
@@ -14,30 +14,68 @@ WINE, GREY, DARK_GREY, LIGHT_GREY, INK = "#882255", "#999999", "#5A5A5A", "#D8D8
 
 CAUSE_STYLES = {
     "mac": (BLUE, ""),
-    "mac_waste": (BLUE, "////"),
+    "mac_waste": (BLUE, "...."),
     "alu": (SKY, ""),
-    "load_store": (GREEN, ""),
+    "load_store": (GREEN, "\\\\\\\\"),
     "branch": (SKY, "...."),
     "issue_stall": (GREEN, "////"),
-    "instruction_fetch": (VERMILION, ""),
-    "dcache_refill": (ORANGE, ""),
+    "instruction_fetch": (VERMILION, "xxxx"),
+    "dcache_refill": (ORANGE, "----"),
     "write_back": (ORANGE, "////"),
-    "flash_wait": (PURPLE, ""),
+    "flash_wait": (PURPLE, "||||"),
     "sram_wait": (YELLOW, ""),
-    "external_memory": (VERMILION, "////"),
+    "external_memory": (VERMILION, "----"),
     "bus_contention": (VERMILION, "...."),
-    "dma_wait": (PURPLE, "////"),
+    "dma_wait": (PURPLE, "++++"),
     "weight_decode": (YELLOW, "////"),
-    "data_copy": (WINE, ""),
-    "kernel_call": (GREY, ""),
-    "launch": (GREY, "////"),
-    "cache_maintenance": (DARK_GREY, ""),
-    "idle": (LIGHT_GREY, ""),
+    "data_copy": (WINE, "\\\\\\\\"),
+    "kernel_call": (DARK_GREY, "++++"),
+    "launch": (GREY, "xxxx"),
+    "cache_maintenance": (DARK_GREY, "||||"),
+    "idle": (LIGHT_GREY, "...."),
 }
 """(face colour, hatch) by cause: compute cool, memory warm, movement wine, overhead grey."""
 
 
+SERIES = (
+    (BLUE, "o", "-", ""), (ORANGE, "s", "--", "////"), (GREEN, "^", "-.", "\\\\\\\\"),
+    (PURPLE, "D", ":", "...."), (WINE, "P", (0, (5, 1, 1, 1)), "++++"),
+    (SKY, "v", (0, (1, 1)), "xxxx"), (VERMILION, "X", (0, (7, 2)), "||||"),
+    (DARK_GREY, "*", (0, (3, 1, 1, 1, 1, 1)), "----"),
+)
+"""Colour, mark, dashes and hatch of what is drawn first, second ...; from the start after the last:
+each is told from the others by mark, dashes or hatch alone."""
+
+
 def bar_style(cause: str) -> dict[str, Any]:
     """Return matplotlib's keywords for a bar of that cause."""
-    colour, hatch = CAUSE_STYLES[cause]
-    return {"facecolor": colour, "hatch": hatch, "edgecolor": "white", "linewidth": 0.3}
+    return fill(*CAUSE_STYLES[cause])
+
+
+def fill(colour: str, hatch: str = "") -> dict[str, Any]:
+    """Return matplotlib's keywords for an area: its hatch is white, on light colours dark."""
+    return {"facecolor": colour, "hatch": hatch or None, "linewidth": 0.3,
+            "edgecolor": INK if hatch and lightness(colour) > 0.75 else "white"}
+
+
+def fill_series(number: int) -> dict[str, Any]:
+    """Return matplotlib's keywords for the areas of a series."""
+    colour, _, _, hatch = SERIES[number % len(SERIES)]
+    return fill(colour, hatch)
+
+
+def line_series(number: int) -> dict[str, Any]:
+    """Return matplotlib's keywords for the line and marks of a series."""
+    colour, marker, dashes, _ = SERIES[number % len(SERIES)]
+    return {"color": colour, "marker": marker, "linestyle": dashes}
+
+
+def lightness(colour: str) -> float:
+    """Return how light a colour is in grey, 0 to 1.
+
+    Notes
+    -----
+    Luma of ITU-R BT.601 over the encoded values, as printers and viewers turn pictures grey.
+    """
+    red, green, blue = (int(colour[place:place + 2], 16) / 255 for place in (1, 3, 5))
+    return 0.299 * red + 0.587 * green + 0.114 * blue

@@ -6,17 +6,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from hwmodels.quantities import format_time
-from twin.reports.figures.canvas import HEADING_IN, new_figure, rule_values, write_heading
-from twin.reports.figures.palette import (
-    BLUE,
-    DARK_GREY,
-    GREEN,
-    ORANGE,
-    PURPLE,
-    SKY,
-    VERMILION,
-    YELLOW,
-)
+from twin.reports.figures.canvas import new_sheet, rule_values, write_legend
+from twin.reports.figures.palette import DARK_GREY, VERMILION, fill_series
 from twin.studies.scenario.simulation import STATES, Span
 
 if TYPE_CHECKING:
@@ -25,7 +16,7 @@ if TYPE_CHECKING:
 
     from twin.studies.scenario.outcome import Outcome
 
-COLOURS = dict(zip(STATES, (BLUE, ORANGE, PURPLE, YELLOW, GREEN, SKY), strict=True))
+LOOKS = {state: fill_series(place) for place, state in enumerate(STATES)}
 
 SHOWN_HOPS = 4
 """Hops of the timeline: more would be lines only."""
@@ -36,17 +27,19 @@ def draw_scenario(outcome: Outcome) -> Figure:
     scenario, run = outcome.scenario, outcome.run
     warm = run.hottest_c is not None
     life = "" if outcome.life_days is None else f", battery {outcome.life_days:.3g} days"
-    with new_figure(10.0, HEADING_IN + (4.8 if warm else 3.2)) as figure:
-        write_heading(
-            figure, f"{scenario.name}: {run.mean_mw:.3g} mW in the mean{life}",
+    with new_sheet(
+            10.0, 4.8 if warm else 3.2,
+            f"{scenario.name}: {run.mean_mw:.3g} mW in the mean{life}",
             f"predicted · {outcome.machine.prediction.deployment.graph.name} on "
             f"{outcome.machine.prediction.deployment.board.name} · awake {run.duty:.1%} · "
-            f"{run.late} late and {run.lost} lost of {len(run.answers_us) + run.lost} hops")
+            f"{run.late} late and {run.lost} lost of {len(run.answers_us) + run.lost} hops",
+    ) as figure:
         axes = figure.subplots(2 if warm else 1, 1, squeeze=False)
         draw_states(axes[0][0], run.spans, (SHOWN_HOPS + 1) * scenario.sensor.hop_us,
                     scenario.sensor.hop_us)
         if warm:
             draw_temperature(axes[1][0], run.spans, outcome)
+        write_legend(figure)
     return figure
 
 
@@ -59,7 +52,7 @@ def draw_states(axes: Axes, spans: Sequence[Span], until_us: float, hop_us: floa
             break
         end = min(span.end_us, until_us)
         axes.fill_between([span.start_us * factor, end * factor], [span.power_mw] * 2, 0,
-                          color=COLOURS[span.state], linewidth=0,
+                          **LOOKS[span.state] | {"linewidth": 0},
                           label=None if span.state in seen else span.state)
         seen.add(span.state)
     for number in range(1, int(until_us // hop_us) + 1):
@@ -69,7 +62,6 @@ def draw_states(axes: Axes, spans: Sequence[Span], until_us: float, hop_us: floa
     axes.set_xlabel(f"time, {'ms' if factor == 1e-3 else 's'}; dotted: a buffer is full every "
                     f"{format_time(hop_us)}")
     axes.set_ylabel("power, mW")
-    axes.legend(loc="upper center", bbox_to_anchor=(0.5, 1.14), ncols=len(STATES), fontsize=8)
     rule_values(axes, "y")
 
 

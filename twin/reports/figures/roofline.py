@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
-from math import log10
 from typing import TYPE_CHECKING
 
+from hwmodels.counts import CAUSE_GROUPS
 from hwmodels.quantities import significant
 from twin.prediction.roofs import (
     load_bytes_per_cycle,
@@ -13,16 +14,24 @@ from twin.prediction.roofs import (
     npu_macs_per_cycle,
     peak_macs_per_cycle,
 )
-from twin.reports.figures.canvas import describe_deployment, new_figure, write_heading
+from twin.reports.figures.canvas import (
+    describe_deployment,
+    label_plainly,
+    new_sheet,
+    place_labels,
+    write_legend,
+)
 from twin.reports.figures.palette import DARK_GREY, INK, ORANGE, PURPLE, VERMILION, bar_style
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.axis import Axis
     from matplotlib.figure import Figure
 
     from calibration.microbench.machine import Machine
     from twin.prediction.prediction import LayerPrediction, Prediction
+
+GROUP_MARKS = {"compute": "o", "memory": "s", "movement": "D", "overhead": "^"}
+"""Mark by the group of a layer's largest cause."""
 
 LABELLED = 12
 """Layers that get their index written beside them: those that cost most."""
@@ -92,16 +101,32 @@ def draw_roofline_figure(prediction: Prediction, measured: Machine | None = None
     """
     sides = list_sides(prediction, measured)
     whose = "the board" if measured is None else f"the board, {measured.kind}"
-    with new_figure(8.0 * len(sides), 6.2) as figure:
-        write_heading(figure, f"Every layer under the roofs of {whose}",
-                      describe_deployment(prediction))
+    with new_sheet(8.0 * len(sides), 5.6, f"Layers and the roofs of {whose}: "
+                   + "; ".join(describe_side(side) for side in sides),
+                   describe_deployment(
+                       prediction, "a point's area is its share of the time")) as figure:
         for side, axes in zip(sides, figure.subplots(1, len(sides), squeeze=False)[0],
                               strict=True):
             draw_roofline(prediction, side, axes)
             if len(sides) > 1:
                 axes.set_title(side.machine)
-        _add_legend(figure)
+        write_legend(figure, columns=3)
+        for side, axes in zip(sides, figure.axes, strict=True):
+            label_costliest(side, axes)
     return figure
+
+
+def describe_side(side: Side) -> str:
+    """Say how many layers lie above the lowest roof, and why that can be."""
+    slowest = min((rate for _, rate in side.roofs), default=None)
+    above = sum(
+        slowest is not None and layer.macs / cycles > 1.001 * min(
+            side.peak or math.inf, slowest * layer.arithmetic_intensity)
+        for layer, cycles in side.points)
+    if not above:
+        return f"all {len(side.points)} on the {side.machine} lie below every roof"
+    return (f"{above} of {len(side.points)} on the {side.machine} lie above the slowest memory's, "
+            "for their data come from a nearer one")
 
 
 def draw_roofline(prediction: Prediction, side: Side, axes: Axes) -> None:
@@ -137,7 +162,7 @@ def draw_roofline(prediction: Prediction, side: Side, axes: Axes) -> None:
     axes.set_xlabel("arithmetic intensity, MAC per byte moved")
     axes.set_ylabel(f"attained, MAC per {side.clock.upper()} cycle")
     for axis in (axes.xaxis, axes.yaxis):
-        _label_plainly(axis)
+        label_plainly(axis)
     axes.grid(True)
 
 
@@ -198,45 +223,20 @@ def _draw_points(prediction: Prediction, axes: Axes,
         axes.scatter([layer.arithmetic_intensity for layer, _ in chosen],
                      [layer.macs / cycles for layer, cycles in chosen],
                      s=[24 + 500 * layer.time_us / prediction.time_us for layer, _ in chosen],
-                     c=style["facecolor"], hatch=style["hatch"], edgecolors="white",
-                     linewidths=0.6, alpha=0.9, label=f"layers, mostly {cause}", zorder=3)
-    for (intensity, attained), indices in _group_labels(points).items():
-        axes.annotate(", ".join(map(str, indices)), (intensity, attained), xytext=(6, 5),
-                      textcoords="offset points", fontsize=8, zorder=4)
+                     c=style["facecolor"], hatch=style["hatch"], edgecolors=style["edgecolor"],
+                     marker=GROUP_MARKS[_group_of(cause)], linewidths=0.6, alpha=0.9,
+                     label=f"layers, mostly {cause}", zorder=3)
 
 
-def _add_legend(figure: Figure) -> None:
-    """One legend below the panels, points of one size; each label once."""
-    entries = {label: handle for axes in figure.axes
-               for handle, label in zip(*axes.get_legend_handles_labels(), strict=True)}
-    legend = figure.legend(list(entries.values()), list(entries), loc="outside lower left",
-                           ncols=2, fontsize=8)
-    for handle in legend.legend_handles:
-        if handle is not None and hasattr(handle, "set_sizes"):
-            handle.set_sizes([36])
+def label_costliest(side: Side, axes: Axes) -> None:
+    """Write their indices beside the layers that cost most, none over another."""
+    costly = sorted(side.points, key=lambda point: -point[0].time_us)[:LABELLED]
+    place_labels(axes, [(layer.arithmetic_intensity, layer.macs / cycles, str(layer.index))
+                        for layer, cycles in costly])
 
 
-def _group_labels(points: list[tuple[LayerPrediction, float]],
-                  ) -> dict[tuple[float, float], list[int]]:
-    """Group the costliest layers' indices by where they are drawn; one spot has one label."""
-    costly = sorted(points, key=lambda point: -point[0].time_us)[:LABELLED]
-    spots: dict[tuple[int, int], tuple[float, float]] = {}
-    labels: dict[tuple[float, float], list[int]] = {}
-    for layer, cycles in sorted(costly, key=lambda point: point[0].index):
-        place = layer.arithmetic_intensity, layer.macs / cycles
-        # Within a fortieth of a decade two points look like one.
-        spot = spots.setdefault((round(40 * log10(place[0])), round(40 * log10(place[1]))), place)
-        labels.setdefault(spot, []).append(layer.index)
-    return labels
-
-
-def _label_plainly(axis: Axis) -> None:
-    """Label a logarithmic axis at 1, 2, 5, 10 ... and without powers."""
-    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
-
-    axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
-    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-    axis.set_minor_formatter(NullFormatter())
+def _group_of(cause: str) -> str:
+    return next((group for group, causes in CAUSE_GROUPS.items() if cause in causes), "overhead")
 
 
 def _data_type(prediction: Prediction) -> str:

@@ -12,12 +12,10 @@ from hwmodels.quantities import format_energy, format_time
 from twin.reports.export import check_place
 from twin.reports.figures.arena import draw_arena_figure
 from twin.reports.figures.canvas import (
-    HEADING_IN,
     check_suffix,
     describe_deployment,
-    new_figure,
+    new_sheet,
     save_figure,
-    write_heading,
 )
 from twin.reports.figures.epoch_timeline import draw_timeline_figure
 from twin.reports.figures.layers import ROW_IN, draw_layer_figure, draw_layers
@@ -39,11 +37,10 @@ def draw_sheet(prediction: Prediction) -> Figure:
     rows = len(prediction.layers)
     bill_in = 1.0 + 0.3 * (len(prediction.bill.causes()) + 1)
     body_in = max(bill_in, 1.5 + ROW_IN * max(6, rows))
-    with new_figure(14.0, HEADING_IN + body_in) as figure:
-        energy = prediction.energy_uj
-        spent = "" if energy is None else f" and {format_energy(energy)}"
-        write_heading(figure, f"Where {format_time(prediction.time_us)}{spent} go",
-                      describe_deployment(prediction))
+    energy = prediction.energy_uj
+    spent = "" if energy is None else f" and {format_energy(energy)}"
+    with new_sheet(14.0, body_in, f"Where {format_time(prediction.time_us)}{spent} go",
+                   describe_deployment(prediction)) as figure:
         left, right = figure.subfigures(1, 2, width_ratios=(1.25, 1))  # type: ignore[misc]
         draw_layers(prediction, left.subplots())
         # A hundred layers make a tall sheet; the bill keeps its size at the top of it.

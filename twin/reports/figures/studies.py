@@ -10,18 +10,20 @@ from typing import TYPE_CHECKING
 
 from hwmodels.quantities import significant
 from twin.errors import UsageError
-from twin.reports.figures.canvas import new_figure, rule_values, save_figure, write_heading
+from twin.reports.figures.canvas import (
+    label_plainly,
+    new_sheet,
+    rule_values,
+    save_figure,
+    write_legend,
+)
 from twin.reports.figures.palette import (
     BLUE,
     DARK_GREY,
-    GREEN,
-    GREY,
     LIGHT_GREY,
-    ORANGE,
-    PURPLE,
     SKY,
     VERMILION,
-    WINE,
+    line_series,
 )
 from twin.reports.figures.sheet import is_folder
 from twin.studies.results import Row, Table
@@ -30,13 +32,13 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-COLOURS = (BLUE, ORANGE, GREEN, PURPLE, SKY, WINE, VERMILION, DARK_GREY)
-MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
-
 AXES = {"time_us": ("time of an inference, ms", 1e-3), "energy_uj": ("energy, mJ", 1e-3),
         "ram_bytes": ("RAM, KiB", 1 / 1024), "flash_bytes": ("flash, KiB", 1 / 1024),
         "price_usd": ("price, USD", 1.0)}
 """What an axis of a quantity says, and its factor."""
+
+MOST_PANELS = 6
+"""Networks with a panel each; more share one."""
 
 MOST_CELLS = 24
 """Values of an axis of a heat map; one with more is not drawn as cells."""
@@ -89,33 +91,49 @@ def _list_short(table: Table) -> list[str]:
 def draw_front_figure(table: Table) -> Figure:
     """Return time against energy, or two other objectives, with intervals and limits.
 
-    Filled marks are on the front of their network, hollow ones are beaten.
+    A panel for each network; filled marks are on its front, hollow ones are beaten.
     """
     across, up = _choose_objectives(table)
     rows = [row for row in table.predicted
             if getattr(row, across) is not None and getattr(row, up) is not None]
-    with new_figure(8.5, 6.0) as figure:
-        meeting = sum(row.met for row in rows)
-        limits = f"{meeting} of {len(rows)} meet the limits" if table.limits else \
-            f"{sum(bool(row.front) for row in rows)} of {len(rows)} may be best"
-        write_heading(figure, limits, "predicted · bars are 90 % intervals · filled: on the "
-                                      "Pareto front of its network")
-        axes = figure.subplots()
-        _draw_points(axes, rows, across, up)
-        for name, limit in table.limits.list_limits():
-            if name == across:
-                axes.axvline(limit * AXES[name][1], color=VERMILION, linewidth=1, linestyle="--")
-            elif name == up:
-                axes.axhline(limit * AXES[name][1], color=VERMILION, linewidth=1, linestyle="--")
-        axes.set_xlabel(AXES[across][0])
-        axes.set_ylabel(AXES[up][0])
-        for axis, scale in ((axes.xaxis, axes.set_xscale), (axes.yaxis, axes.set_yscale)):
-            scale("log")
-            axis.set_major_formatter(lambda value, _: f"{value:g}")
-            axis.set_minor_formatter(lambda value, _: "")
-        rule_values(axes, along="y")
-        axes.grid(True, axis="x")
+    models = list(dict.fromkeys(row.model for row in rows))
+    panels = [[row for row in rows if row.model == model] for model in models] \
+        if len(models) <= MOST_PANELS else [rows]
+    wide = min(3, len(panels))
+    deep = -(-len(panels) // wide)
+    meeting = sum(row.met for row in rows)
+    limits = f"{meeting} of {len(rows)} meet the limits" if table.limits else \
+        f"{sum(bool(row.front) for row in rows)} of {len(rows)} may be best"
+    with new_sheet(8.5 if wide == 1 else 5.2 * wide, 5.2 if deep == 1 else 4.0 * deep, limits,
+                   "predicted · bars are 90 % intervals · filled: on the Pareto front of its "
+                   "network · dashed: a limit") as figure:
+        grid = figure.subplots(deep, wide, squeeze=False).ravel()
+        boards = list(dict.fromkeys(row.board for row in rows))
+        for axes, mine in zip(grid, panels, strict=False):
+            _draw_points(axes, mine, across, up, boards)
+            _draw_limits(axes, table, across, up)
+            if len(panels) > 1:
+                axes.set_title(PurePath(mine[0].model).name)
+        for axes in grid[len(panels):]:
+            axes.set_visible(False)
+        write_legend(figure)
     return figure
+
+
+def _draw_limits(axes: Axes, table: Table, across: str, up: str) -> None:
+    """Draw limits, and what the axes are."""
+    for name, limit in table.limits.list_limits():
+        if name == across:
+            axes.axvline(limit * AXES[name][1], color=VERMILION, linewidth=1, linestyle="--")
+        elif name == up:
+            axes.axhline(limit * AXES[name][1], color=VERMILION, linewidth=1, linestyle="--")
+    axes.set_xlabel(AXES[across][0])
+    axes.set_ylabel(AXES[up][0])
+    for axis, scale in ((axes.xaxis, axes.set_xscale), (axes.yaxis, axes.set_yscale)):
+        scale("log")
+        label_plainly(axis)
+    rule_values(axes, along="y")
+    axes.grid(True, axis="x")
 
 
 def _choose_objectives(table: Table) -> tuple[str, str]:
@@ -126,27 +144,21 @@ def _choose_objectives(table: Table) -> tuple[str, str]:
     return known[0], known[1]
 
 
-def _draw_points(axes: Axes, rows: Sequence[Row], across: str, up: str) -> None:
-    boards = list(dict.fromkeys(row.board for row in rows))
-    models = list(dict.fromkeys(row.model for row in rows))
+def _draw_points(axes: Axes, rows: Sequence[Row], across: str, up: str,
+                 boards: Sequence[str]) -> None:
     for row in rows:
         x, y = (_bounds(row, name) for name in (across, up))
-        colour = COLOURS[boards.index(row.board) % len(COLOURS)]
-        marker = MARKERS[models.index(row.model) % len(MARKERS)]
+        look = line_series(boards.index(row.board))
         best = row.front in ("certain", "front")
         axes.errorbar(x[1], y[1], xerr=[[x[1] - x[0]], [x[2] - x[1]]],
-                      yerr=[[y[1] - y[0]], [y[2] - y[1]]], marker=marker, color=colour,
-                      markerfacecolor=colour if best else "white", markersize=6,
-                      elinewidth=0.8 if best else 0.4, alpha=1.0 if best else 0.6, linestyle="",
-                      zorder=3 if best else 2)
-    for place, board in enumerate(boards):
-        axes.plot([], [], marker="o", linestyle="", color=COLOURS[place % len(COLOURS)],
-                  label=board)
-    if len(models) > 1:
-        for place, model in enumerate(models):
-            axes.plot([], [], marker=MARKERS[place % len(MARKERS)], linestyle="", color=GREY,
-                      label=PurePath(model).name)
-    axes.legend(fontsize=8)
+                      yerr=[[y[1] - y[0]], [y[2] - y[1]]], marker=look["marker"],
+                      color=look["color"], markerfacecolor=look["color"] if best else "white",
+                      markersize=6, elinewidth=0.8 if best else 0.4,
+                      alpha=1.0 if best else 0.6, linestyle="", zorder=3 if best else 2)
+    for board in dict.fromkeys(row.board for row in rows):
+        look = line_series(boards.index(board))
+        axes.plot([], [], marker=look["marker"], linestyle="", color=look["color"],
+                  label=PurePath(board).stem)
 
 
 def _bounds(row: Row, name: str) -> tuple[float, float, float]:
@@ -162,16 +174,17 @@ def draw_parallel_figure(table: Table) -> Figure:
     uprights = [*list_varied(table), *figures]
     if len(uprights) < 2:
         uprights = ["time_us", "ram_bytes"]
-    with new_figure(max(7.0, 1.5 * len(uprights)), 5.2) as figure:
-        write_heading(figure, "What goes with what", "predicted · blue: meets the limits and is "
-                      "on the front; sky: meets them; grey: does not")
+    with new_sheet(max(7.0, 1.5 * len(uprights)), 4.6, "What goes with what",
+                   "predicted · thick and dark: meets the limits and is on the front; dashed: "
+                   "meets them; pale: does not") as figure:
         axes = figure.subplots()
         places = [_place(rows, name) for name in uprights]
         for number, row in enumerate(rows):
             best = row.front in ("certain", "front")
             axes.plot(range(len(uprights)), [place[number] for place, _ in places],
                       color=BLUE if best else SKY if row.met else LIGHT_GREY,
-                      linewidth=(1.2 if best else 0.7) * min(1.0, 60 / len(rows))**0.5,
+                      linestyle="-" if best or not row.met else "--",
+                      linewidth=(1.6 if best else 0.7) * min(1.0, 60 / len(rows))**0.5,
                       zorder=3 if best else 2 if row.met else 1)
         for across, (_, ticks) in enumerate(places):
             axes.axvline(across, color=DARK_GREY, linewidth=0.8)
@@ -226,10 +239,9 @@ def draw_heat_figure(table: Table, quantity: str | None = None) -> Figure:
         if getattr(row, quantity) is not None:
             inputs = dict(row.inputs)
             cells.setdefault((inputs[up], inputs[across]), []).append(row)
-    with new_figure(max(6.0, 2.5 + 0.85 * len(columns)), max(4.0, 1.8 + 0.45 * len(lines)),
-                    ) as figure:
-        write_heading(figure, f"Least {name}", "predicted · least of what else varies"
-                      + (" · x: meets no limits" if table.limits else ""))
+    with new_sheet(max(6.0, 2.5 + 0.85 * len(columns)), max(3.4, 1.2 + 0.45 * len(lines)),
+                   f"Least {name}", "predicted · least of what else varies"
+                   + (" · x: meets no limits" if table.limits else "")) as figure:
         axes = figure.subplots()
         grid = [[min((float(getattr(row, quantity)) * factor for row in cells.get(
             (line, column), ())), default=float("nan")) for column in columns] for line in lines]

@@ -6,13 +6,7 @@ from typing import TYPE_CHECKING
 
 from hwmodels.quantities import format_energy, format_time
 from twin.prediction.ledger import bill_time_us, percentages
-from twin.reports.figures.canvas import (
-    HEADING_IN,
-    describe_deployment,
-    new_figure,
-    rule_values,
-    write_heading,
-)
+from twin.reports.figures.canvas import describe_deployment, new_sheet, rule_values
 from twin.reports.figures.palette import DARK_GREY, INK, bar_style
 
 if TYPE_CHECKING:
@@ -24,9 +18,9 @@ if TYPE_CHECKING:
 
 def draw_bill_figure(prediction: Prediction) -> Figure:
     """Return the sheet of the bill."""
-    with new_figure(7.5, HEADING_IN + 1.0 + 0.3 * len(prediction.bill.causes())) as figure:
-        write_heading(figure, f"The bill: {format_time(prediction.time_us)}",
-                      describe_deployment(prediction))
+    with new_sheet(7.5, 1.0 + 0.3 * len(prediction.bill.causes()),
+                   f"The bill: {format_time(prediction.time_us)}",
+                   describe_deployment(prediction)) as figure:
         draw_bill(prediction, figure.subplots())
     return figure
 
