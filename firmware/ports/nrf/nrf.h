@@ -1,0 +1,17 @@
+/* What port.c, cache.c and the variants of the nRF share. */
+#ifndef TWIN_NRF_H
+#define TWIN_NRF_H
+
+#include "cortex_m.h"
+
+/* By the variant's clocks.c: the core at CPU_HZ once the crystal runs. */
+void start_core_clock(void);
+
+/* By cache.c: the cache in front of the flash, and its counters joined to the core's events. */
+void start_flash_cache(void);
+void empty_flash_cache(void);
+uint32_t cache_events(const struct wire_counter **list);
+uint32_t select_cache_events(const uint16_t *ids, uint32_t count);
+void read_cache_events(uint32_t *values);
+
+#endif

@@ -1,0 +1,6 @@
+#include "nrf.h"
+
+void start_core_clock(void)
+{
+    /* 64 MHz from reset on */
+}

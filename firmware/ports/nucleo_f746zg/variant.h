@@ -1,0 +1,20 @@
+/* ST NUCLEO-F746ZG (UM1974): USART3 on PD8 and PD9 goes to the ST-LINK; mark: PF13, D7 of the Arduino
+ * header. */
+#define VARIANT_NAME "nucleo_f746zg"
+#define VARIANT_IN_QEMU 0
+#define USART_BASE 0x40004800
+#define UART_INTERRUPT 39
+#define UART_HZ 54000000u
+#define UART_FACTOR 1u
+#define UART_FUNCTION 7
+#define TX_PORT 0x40020c00
+#define TX_PIN 8
+#define RX_PORT 0x40020c00
+#define RX_PIN 9
+#define MARK_PORT 0x40021400
+#define MARK_PIN 13
+#define CPU_HZ 216000000u
+#define FLASH_WAITS 7u
+#define UNIQUE_ID 0x1ff0f420
+#define MONITOR_FEATURES 0
+#define PART_EVENTS_AT_ONCE CORE_EVENTS_AT_ONCE
