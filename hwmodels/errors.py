@@ -90,6 +90,10 @@ class UnknownPathError(BoardError):
         self.path = path
 
 
+class ExtensionError(TwinError):
+    """What an installed package adds to the project was refused; names the package and entry."""
+
+
 class KernelError(TwinError):
     """A kernel description the models cannot run: unknown instruction, operand or memory."""
 

@@ -20,6 +20,7 @@ from calibration.measurement.measurement import Measurement
 from calibration.measurement.sample import Header, Sample
 from hwmodels.board.file import list_boards, load_board
 from hwmodels.errors import TwinError, did_you_mean
+from hwmodels.extensions import find_entries, load_entry, take
 from hwmodels.files import read_regular
 
 FORMATS: Mapping[str, str] = {
@@ -113,11 +114,9 @@ def import_log(form: str, path: str | Path, *, board: str | None = None, model: 
         For an unknown format, a log of another format (naming it), one that is damaged or
         incomplete, or what contradicts it; names file and line.
     """
-    if form not in FORMATS:
-        raise MeasurementError(f"no importer for {form!r}; " + did_you_mean(form, FORMATS))
+    reader = _reader(form)
     path = Path(path)
     data = _read_bytes(path)
-    reader = _reader(FORMATS[form])
     if form in BINARY or (form in FRAMED and b"\0" in data):
         log = Log(where=str(path), data=data, partial=partial, listing=listing)
     else:
@@ -143,8 +142,21 @@ def import_log(form: str, path: str | Path, *, board: str | None = None, model: 
                     remarks=tuple(log.remarks))
 
 
-def _reader(module: str) -> ModuleType:
-    return import_module(f"calibration.importers.{module}")
+def list_formats() -> tuple[str, ...]:
+    """Return every format, those of extensions last."""
+    return tuple(dict.fromkeys((*FORMATS, *find_entries("twin.importers"))))
+
+
+def _reader(form: str) -> ModuleType:
+    """Return the module that reads a format: `recognise`, `EXPECTED`, `read_log`."""
+    if form in FORMATS:
+        return import_module(f"calibration.importers.{FORMATS[form]}")
+    if form not in find_entries("twin.importers"):
+        raise MeasurementError(f"no importer for {form!r}; " + did_you_mean(form, list_formats()))
+    module: ModuleType = load_entry("twin.importers", form)
+    for name in ("recognise", "EXPECTED", "read_log"):
+        take(module, name, form)
+    return module
 
 
 def _read_bytes(path: Path) -> bytes:
@@ -160,8 +172,8 @@ def _check_format(form: str, reader: ModuleType, log: Log) -> None:
     if recognise(log.text):
         return
     others = [name for name, module in FORMATS.items()
-              if name not in BINARY and module != FORMATS[form] and _reader(module).recognise(
-                  log.text)]
+              if name not in BINARY and module != FORMATS.get(form)
+              and _reader(name).recognise(log.text)]
     hint = f"; it looks like {' or '.join(others)}: twin import {others[0]} {log.where}" \
         if others else ""
     raise MeasurementError(f"{log.where}: nothing of format {form}; expected "

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from hwmodels.board.facts import Board, Power
 from hwmodels.errors import BoardError, UnknownPathError, did_you_mean
+from hwmodels.extensions import find_folders
 from hwmodels.files import DocumentError, parse_json, parse_yaml, read_regular
 from hwmodels.kept import make_once
 
@@ -35,14 +36,14 @@ WHAT_IF_SOURCE = "what-if: set by the user"
 
 
 def list_boards() -> tuple[str, ...]:
-    """Return the names of all boards, shipped and in the folders of `TWIN_BOARDS`, sorted.
+    """Return the names of all boards, shipped, of `TWIN_BOARDS` and of extensions, sorted.
 
     Returns
     -------
     tuple of str
         File names without suffix, each a name `load_board` takes.
     """
-    return tuple(sorted({path.stem for path in _board_paths()}))
+    return tuple(sorted({path.stem for path in (*_board_paths(), *_extension_paths())}))
 
 
 def load_board(name_or_path: str | Path, *, overrides: Mapping[str, object] | None = None) -> Board:
@@ -240,19 +241,40 @@ def _board_paths() -> Iterator[Path]:
             raise BoardError(f"TWIN_BOARDS: {folder} is not a folder; accepted: folders of board "
                              f"files, separated by {os.pathsep!r}")
     for folder in (*folders, SHIPPED):
-        yield from sorted(path for path in folder.iterdir() if path.suffix in SUFFIXES)
+        yield from _list_files(folder)
+
+
+def _extension_paths() -> Iterator[Path]:
+    for folder in find_folders("twin.boards"):
+        yield from _list_files(folder)
+
+
+def _list_files(folder: Path) -> list[Path]:
+    return sorted(path for path in folder.iterdir() if path.suffix in SUFFIXES)
 
 
 def _find(name_or_path: str | Path) -> Path:
     text = str(name_or_path)
     if isinstance(name_or_path, Path) or text.endswith(SUFFIXES) or os.sep in text:
         return Path(name_or_path)
+    ours, theirs = list(_board_paths()), list[Path]()
+    found = _match(text, ours)
+    if found is None:  # Only now: the list of installed packages is long.
+        theirs = list(_extension_paths())
+        found = _match(text, theirs)
+    if found is None:
+        raise BoardError(f"board {text!r} is not known; "
+                         + did_you_mean(text, [path.stem for path in (*ours, *theirs)]))
+    return found
+
+
+def _match(text: str, paths: list[Path]) -> Path | None:
+    """Return the file of a name or an alias; None for neither."""
     wanted = _fold(text)
-    paths = list(_board_paths())
     for path in paths:
         if _fold(path.stem) == wanted:
             return path
-    aliases = {}
+    aliases: dict[str, Path] = {}
     for path in paths:
         try:
             header = _parse(path, _content(path)).get("board")
@@ -260,10 +282,7 @@ def _find(name_or_path: str | Path) -> Path:
             continue  # a broken file has no aliases; whoever names it is told
         if isinstance(header, dict) and isinstance(header.get("aliases"), list):
             aliases.update({_fold(str(alias)): path for alias in header["aliases"]})
-    if wanted in aliases:
-        return aliases[wanted]
-    raise BoardError(f"board {text!r} is not known; "
-                     + did_you_mean(text, [path.stem for path in paths]))
+    return aliases.get(wanted)
 
 
 def _fold(name: str) -> str:

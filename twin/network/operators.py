@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 
+from hwmodels.errors import ExtensionError
+from hwmodels.extensions import find_entries, load_entry, take
 from twin.network.graph import Graph, Layer, Tensor
 
 
@@ -164,7 +166,28 @@ PAIRED = ("div", "floor_div", "floor_mod", "squared_difference", "equal", "not_e
           "greater_equal", "less", "less_equal", "logical_and", "logical_or", "pow")
 """Operators of two operands that broadcast, besides add, sub, mul, minimum and maximum."""
 
-OPERATORS: Mapping[str, Operator] = {operator.name: operator for operator in (
+class Operators(dict[str, Operator]):
+    """Operators by name: the project's, and those of extensions when they are asked for."""
+
+    def is_ours(self, name: str) -> bool:
+        """Whether the project itself has the operator."""
+        return super().__contains__(name)
+
+    def __contains__(self, name: object) -> bool:
+        """Whether a graph may hold the operator."""
+        return super().__contains__(name) or name in find_entries("twin.operators")
+
+    def __missing__(self, name: str) -> Operator:
+        """Return the operator of an extension."""
+        if name not in find_entries("twin.operators"):
+            raise KeyError(name)
+        found = take(load_entry("twin.operators", name), "OPERATOR", name)
+        if not isinstance(found, Operator) or found.name != name:
+            raise ExtensionError(f"twin.operators: OPERATOR of {name} is no Operator of that name")
+        return found
+
+
+OPERATORS = Operators({operator.name: operator for operator in (
     _operator("function", _stated_macs),
     _operator("conv_2d", _conv_macs, parameters=(1, 2)),
     _operator("depthwise_conv_2d", _depthwise_macs, parameters=(1, 2)),
@@ -213,7 +236,7 @@ OPERATORS: Mapping[str, Operator] = {operator.name: operator for operator in (
     _operator("gru", _recurrent_macs, parameters=(1, 2, 3), assumed=True),
     _operator("rnn", _recurrent_macs, parameters=(1, 2, 3), assumed=True),
     _operator("copy", assumed=True),
-)}
+)})
 """Every operator a graph may hold.
 
 Layouts and inputs

@@ -13,6 +13,9 @@ from functools import cache
 from importlib import import_module
 from pathlib import Path
 
+from hwmodels.errors import ExtensionError
+from hwmodels.extensions import load_entry, take
+from twin.network.operators import OPERATORS
 from twin.runtimes.lowering import EXTENSIONS, Kernels, Lowering
 
 _TABLE = re.compile(r"^KERNELS: Kernels = \{$(.*?)^\}", re.MULTILINE | re.DOTALL)
@@ -75,6 +78,29 @@ def find_lowering(libraries: Sequence[str], op: str, dtype: str, isa: str) -> Lo
         if best != "mve" or dtype == "int8":
             return kernels[op][best]
     return None
+
+
+def find_own(op: str, isa: str) -> Lowering | None:
+    """Return how an extension's own operator is run; None for one of the project.
+
+    Parameters
+    ----------
+    op, isa : str
+        As for `find_lowering`.
+
+    Raises
+    ------
+    ExtensionError
+        For an extension without code a core can run: "c", in its `KERNELS`.
+    """
+    if OPERATORS.is_ours(op):
+        return None
+    kernels: Kernels = take(load_entry("twin.operators", op), "KERNELS", op)
+    for best in EXTENSIONS.get(isa, ("c",)):
+        if best in kernels.get(op, {}):
+            return kernels[op][best]
+    raise ExtensionError(f"twin.operators: KERNELS of {op} has no code for {isa}; accepted: "
+                         '"c", which every core runs')
 
 
 def find_assumed(op: str, dtype: str, isa: str) -> Lowering | None:

@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Any
 
 from hwmodels.board.facts import KINDS, Fact
 from hwmodels.errors import did_you_mean
+from hwmodels.extensions import find_folders
 from hwmodels.files import DocumentError
 from hwmodels.kept import read_yaml_once
 from twin.errors import RuntimeRefusedError
-from twin.runtimes.library import find_assumed, find_lowering
+from twin.runtimes.library import find_assumed, find_lowering, find_own
 from twin.runtimes.lowering import Lowering, assume
 from twin.runtimes.targets import CORE, check_target
 
@@ -158,6 +159,9 @@ class Runtime:
         another library, are priced by themselves and marked `assumed`. CMSIS-NN's 16-bit kernels
         are not its 8-bit ones: their counted instructions stand in for those of any release.
         """
+        own = find_own(op, isa)
+        if own is not None:
+            return own
         if self.is_compiled:
             found = find_lowering((self.library,), op, dtype, isa)
             if found is None:
@@ -208,9 +212,9 @@ def runtime_folders() -> tuple[Path, ...]:
 
 
 def list_runtimes() -> tuple[str, ...]:
-    """Return the identities of all runtimes, "name@version", sorted."""
+    """Return the identities of all runtimes, those of extensions too, "name@version", sorted."""
     names = []
-    for folder in runtime_folders():
+    for folder in (*runtime_folders(), *find_folders("twin.runtimes")):
         for path in sorted(folder.glob("*.yaml")):
             names += [f"{path.stem}@{version}" for version in _read(path)["versions"]]
     return tuple(sorted(dict.fromkeys(names), key=order_release))
@@ -259,10 +263,11 @@ def load_runtime(name: str) -> Runtime:
         raise RuntimeRefusedError(f"runtime {name!r} names no version; accepted: {stem} for its "
                                   "default, or " + ", ".join(
                                       one for one in list_runtimes() if one.startswith(name)))
-    for folder in runtime_folders() if _STEM.fullmatch(stem) else ():
-        path = folder / f"{stem}.yaml"
-        if path.is_file():
-            return _load(path, version)
+    for list_folders in (runtime_folders, lambda: find_folders("twin.runtimes")):
+        for folder in list_folders() if _STEM.fullmatch(stem) else ():
+            path = folder / f"{stem}.yaml"
+            if path.is_file():
+                return _load(path, version)
     raise RuntimeRefusedError(f"runtime {name!r} is not known; "
                               + did_you_mean(stem, {one.partition("@")[0]
                                                     for one in list_runtimes()}))

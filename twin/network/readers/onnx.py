@@ -11,10 +11,11 @@ from pathlib import Path
 
 from twin.errors import ModelError
 from twin.network.graph import Graph
+from twin.network.readers.extended import find_converter
 from twin.network.readers.onnx_fusion import Group, fuse_nodes, group_nodes
 from twin.network.readers.onnx_model import check_shapes, load_onnx
 from twin.network.readers.onnx_nodes import OnnxModel
-from twin.network.readers.onnx_operators import CONVERTERS
+from twin.network.readers.onnx_operators import CONVERTERS, Converter
 from twin.network.readers.onnx_quantization import QUANTISING
 from twin.network.readers.onnx_values import OnnxReader
 from twin.network.readers.refusal import UnsupportedError, refuse_unknown
@@ -63,7 +64,7 @@ def _convert(model: OnnxModel, assume_unsupported: str | None) -> Graph:
     fuse_nodes(model)
     groups = group_nodes(model)
     unknown = [f"{number} {group.node.op}" for number, group in enumerate(groups)
-               if group.node.op not in CONVERTERS and group.node.op not in QUANTISING]
+               if _find_converter(group.node.op) is None and group.node.op not in QUANTISING]
     refuse_unknown(model.path, unknown, assume_unsupported)
     check_shapes(model)
     reader = OnnxReader(model)
@@ -80,14 +81,18 @@ def _convert(model: OnnxModel, assume_unsupported: str | None) -> Graph:
     return reader.finish()
 
 
+def _find_converter(op: str) -> Converter | None:
+    return CONVERTERS.get(op) or find_converter("ONNX", op)
+
+
 def _add_group(reader: OnnxReader, group: Group) -> None:
     if group.node.op == "QuantizeLinear":
         reader.add_quantizer(group)
     elif group.node.op != "DequantizeLinear":
         # A DequantizeLinear becomes a layer only when somebody reads real numbers.
-        if group.node.op not in CONVERTERS:
+        converter = _find_converter(group.node.op)
+        if converter is None:
             raise UnsupportedError("")
-        converter = CONVERTERS[group.node.op]
         places = converter.places or range(len(group.node.inputs))
         group.quantised = reader.is_quantised(group, places)
         converter.convert(reader, group)

@@ -20,10 +20,11 @@ import numpy as np
 from twin.errors import ModelError
 from twin.network.graph import Graph, Layer, Quantization, Tensor
 from twin.network.readers.budget import Budget, check_tensors
+from twin.network.readers.extended import find_converter
 from twin.network.readers.model_file import read_bytes
 from twin.network.readers.refusal import UnsupportedError, copy_layer, refuse_unknown
 from twin.network.readers.tflite_control import RESOURCE, Inliner, Subgraph
-from twin.network.readers.tflite_nodes import Node
+from twin.network.readers.tflite_nodes import Converter, Node
 from twin.network.readers.tflite_operators import CONVERTERS
 from twin.network.readers.verification import verify_graph
 
@@ -201,7 +202,7 @@ def _needed(nodes: list[Node], outputs: tuple[int, ...]) -> list[Node]:
     wanted = set(outputs)
     needed = []
     for node in reversed(nodes):
-        converter = CONVERTERS.get(node.builtin)
+        converter = _find_converter(node.builtin)
         integers = all(node.tensor(i).dtype in ("int32", "int64", RESOURCE) for i in node.outputs)
         if not node.outputs or wanted.intersection(node.outputs) or not integers:
             needed.append(node)
@@ -210,15 +211,20 @@ def _needed(nodes: list[Node], outputs: tuple[int, ...]) -> list[Node]:
     return needed[::-1]
 
 
+def _find_converter(builtin: str) -> Converter | None:
+    return CONVERTERS.get(builtin) or find_converter("TFLITE", builtin)
+
+
 def _convert(file: _File, nodes: list[Node], assume_unsupported: str | None) -> list[Layer]:
     layers: list[Layer] = []
     unknown: list[str] = []
     for node in nodes:
         file.place = f"operator {node.index} {node.builtin}"
         try:
-            if node.builtin not in CONVERTERS:
+            converter = _find_converter(node.builtin)
+            if converter is None:
                 raise UnsupportedError("")
-            made = CONVERTERS[node.builtin].convert(node)
+            made = converter.convert(node)
         except UnsupportedError as refusal:
             unknown.append(f"{node.index} {node.builtin}{refusal.suffix}")
             made = copy_layer(node.inputs, node.outputs, node.builtin)

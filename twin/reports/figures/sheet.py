@@ -8,6 +8,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from hwmodels.errors import ExtensionError
+from hwmodels.extensions import find_entries, load_entry
 from hwmodels.quantities import format_energy, format_time
 from twin.reports.export import check_place
 from twin.reports.figures.arena import draw_arena_figure
@@ -80,8 +82,31 @@ def write_pictures(prediction: Prediction, target: str,
     pictures = PICTURES | (EPOCH_PICTURES if prediction.epochs else {})
     if measured is not None:
         pictures |= {"roofline": partial(draw_roofline_figure, measured=measured)}
+    pictures |= {name: partial(draw_own, name=name) for name in find_entries("twin.figures")
+                 if name not in pictures}
     return tuple(save_figure(draw(prediction), Path(target) / f"{name}.png")
                  for name, draw in pictures.items())
+
+
+def draw_own(prediction: Prediction, *, name: str) -> Figure:
+    """Return the picture of an extension.
+
+    Raises
+    ------
+    ExtensionError
+        When its code fails, or returns something else.
+    """
+    from matplotlib.figure import Figure
+
+    draw = load_entry("twin.figures", name)
+    try:
+        figure = draw(prediction)
+    except Exception as error:  # whatever code of others does
+        raise ExtensionError(f"twin.figures: {name}: {type(error).__name__}: {error}") from error
+    if not isinstance(figure, Figure):
+        raise ExtensionError(f"twin.figures: {name}: returned {type(figure).__name__}; accepted: "
+                             "matplotlib.figure.Figure")
+    return figure
 
 
 def is_folder(target: str) -> bool:

@@ -1,0 +1,41 @@
+"""The operator acme_gate: an activation below a threshold becomes the zero point.
+
+`OPERATOR` is what a graph knows of it, `TFLITE` how a file's node becomes a layer, `KERNELS` how a
+core runs it. The entry point's name is the operator's.
+"""
+
+from twin.network.operators import Operator
+from twin.network.readers.tflite_nodes import data_first
+from twin.runtimes.lowering import Kernels, Lowering
+from twin.runtimes.lowering.blocks import join
+from twin.runtimes.lowering.nests import closing, load, repeat, store
+from twin.runtimes.reference.sequences import (
+    call_block,
+    choose_machine,
+    load_text,
+    looped,
+    make_kernel,
+    store_text,
+)
+
+OPERATOR = Operator(name="acme_gate", macs=lambda graph, layer: 0, assumed=True)
+
+TFLITE = {"CUSTOM AcmeGate": data_first(lambda node: node.layer("acme_gate", node.inputs[:1]))}
+
+
+def _lower(graph, layer, site):
+    """Load, compare, select, store: each element once."""
+    machine = choose_machine(graph, layer, site)
+    size = machine.element_bytes
+    element = join(load_text(machine, size), store_text(machine, size),
+                   looped(machine.dialect, (0, 0, 3)))
+    return (make_kernel(
+        "AcmeGateEval", "elementwise", machine, site, call_block(machine, (4, 3, 10)),
+        repeat("element", graph.tensors[layer.outputs[0]].elements, closing("element", element),
+               load("input", size, element=size), store("output", size, element=size)),
+        assumed=True),)
+
+
+KERNELS: Kernels = {
+    "acme_gate": {"c": Lowering(lower=_lower)},
+}

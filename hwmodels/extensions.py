@@ -1,0 +1,101 @@
+"""What other installed packages add: their entry points by group, looked up only where ours end.
+
+    twin.boards     a package whose folder holds board files
+    twin.runtimes   a package whose folder holds runtime files
+    twin.operators  a module; the entry's name is the operator's
+    twin.importers  a module; the entry's name is the log format's
+    twin.figures    a function of a prediction; the entry's name is the picture's
+
+Nothing is imported until a name is asked for that the project itself does not have, or everything
+of a group is listed: reading the list of installed packages takes longer than a prediction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from hwmodels.errors import ExtensionError
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
+GROUPS = ("twin.boards", "twin.runtimes", "twin.operators", "twin.importers", "twin.figures")
+
+
+@cache
+def find_entries(group: str) -> Mapping[str, EntryPoint]:
+    """Return the entry points of a group by name.
+
+    Raises
+    ------
+    ExtensionError
+        When two packages claim one name.
+    """
+    from importlib.metadata import entry_points
+
+    found: dict[str, EntryPoint] = {}
+    for entry in sorted(entry_points(group=group), key=lambda one: (one.name, one.value)):
+        if entry.name in found and found[entry.name].value != entry.value:
+            raise ExtensionError(f"{group}: {entry.name} is claimed by {found[entry.name].value} "
+                                 f"and by {entry.value}; uninstall one")
+        found[entry.name] = entry
+    return found
+
+
+@cache
+def load_entry(group: str, name: str) -> Any:
+    """Import what an entry point names.
+
+    Raises
+    ------
+    ExtensionError
+        When there is none of that name, or its code fails.
+    """
+    entry = find_entries(group).get(name)
+    if entry is None:
+        raise ExtensionError(f"{group}: no installed package has {name!r}")
+    try:
+        return entry.load()
+    except Exception as error:  # whatever code of others does
+        raise ExtensionError(f"{_owner(entry)}: {group}: {name} = {entry.value} cannot be "
+                             f"imported: {type(error).__name__}: {error}") from error
+
+
+@cache
+def find_folders(group: str) -> tuple[Path, ...]:
+    """Return the folders of the packages of a group.
+
+    Raises
+    ------
+    ExtensionError
+        For one that is no package with a folder of its own.
+    """
+    from importlib.util import find_spec
+
+    found: list[Path] = []
+    for name, entry in find_entries(group).items():
+        try:
+            spec = find_spec(entry.value)
+        except (ImportError, ValueError) as error:
+            raise ExtensionError(f"{_owner(entry)}: {group}: {name} = {entry.value}: {error}"
+                                 ) from error
+        places = [] if spec is None else [*(spec.submodule_search_locations or ())]
+        if not places:
+            raise ExtensionError(f"{_owner(entry)}: {group}: {name} = {entry.value} is no package; "
+                                 "accepted: one whose folder holds the files")
+        found += map(Path, places)
+    return tuple(found)
+
+
+def take(module: Any, name: str, entry: str) -> Any:
+    """Return what a module of an extension has to have; raises `ExtensionError` without it."""
+    if not hasattr(module, name):
+        raise ExtensionError(f"{entry} = {module.__name__}: has no {name}")
+    return getattr(module, name)
+
+
+def _owner(entry: EntryPoint) -> str:
+    return "an installed package" if entry.dist is None else entry.dist.name

@@ -1,0 +1,120 @@
+"""The example extension, installed as a user would; and extensions that are wrong."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from importlib import invalidate_caches
+from pathlib import Path
+
+import pytest
+from made_loops import Subgraph, write_subgraphs
+
+import twin
+from calibration.importers import import_log
+from hwmodels import extensions
+from hwmodels.board.file import list_boards
+from hwmodels.errors import ExtensionError
+from twin.errors import ModelError
+from twin.runtimes.runtime import list_runtimes
+
+EXAMPLE = Path(__file__).parents[1] / "examples" / "extension"
+CACHED = (extensions.find_entries, extensions.find_folders, extensions.load_entry)
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory) -> Path:
+    """Where pip put the package."""
+    place = tmp_path_factory.mktemp("extension")
+    shutil.copytree(EXAMPLE, place / "source")
+    subprocess.run([sys.executable, "-m", "pip", "install", "--quiet", "--no-deps",
+                    "--no-build-isolation", "--disable-pip-version-check", "--target",
+                    str(place / "site"), str(place / "source")], check=True)
+    return place / "site"
+
+
+@pytest.fixture
+def find(monkeypatch):
+    """Put a folder on the path, as an environment that has it."""
+    def add(folder: Path) -> None:
+        monkeypatch.syspath_prepend(str(folder))
+        invalidate_caches()
+        for one in CACHED:
+            one.cache_clear()
+
+    yield add
+    for name in [name for name in sys.modules if name.split(".")[0] in ("acme_twin", "wrong")]:
+        del sys.modules[name]
+    for one in CACHED:
+        one.cache_clear()
+
+
+@pytest.fixture
+def gated(tmp_path) -> Path:
+    """A network whose only operator is the extension's."""
+    graph = Subgraph()
+    given = graph.input((1, 40), "int8")
+    graph.outputs = [graph.operator("AcmeGate", [given], (1, 40), dtype="int8")]
+    write_subgraphs(tmp_path / "gated.tflite", [graph])
+    return tmp_path / "gated.tflite"
+
+
+def test_everything_of_an_installed_extension_is_used(site, find, gated, tmp_path) -> None:
+    assert "acme_evk" not in list_boards()
+    with pytest.raises(ModelError, match="AcmeGate"):
+        twin.read_model(gated)
+    find(site)
+    assert "acme_evk" in list_boards() and "acme-nn@1.0" in list_runtimes()
+    prediction = twin.predict(twin.deploy("kws", "acme-evk", runtime="acme-nn"))
+    assert prediction.cycles > 1e6 and prediction.deployment.runtime.identity == "acme-nn@1.0"
+    for runtime in ("acme-nn", "tflm-reference@2026", "x-cube-ai"):
+        (layer,) = twin.predict(twin.deploy(gated, "nucleo_l4r5zi", runtime=runtime)).layers
+        assert layer.op == "acme_gate" and layer.kernels == ("AcmeGateEval",)
+        assert layer.counts.occurred("load_issue") >= 40 and layer.assumed
+
+    log = tmp_path / "profile.txt"
+    log.write_text("acme;0;1200\nacme;1;340\n")
+    found = import_log("acme-log", log).measurement
+    assert [(one.layer, one.value) for one in found.samples] == [(0, 1200), (1, 340)]
+    from twin.reports.figures.sheet import write_pictures
+
+    written = write_pictures(prediction, f"{tmp_path}/pictures/")
+    assert "intensity.png" in {path.name for path in written}
+
+
+def _install(place: Path, entries: str, **modules: str) -> Path:
+    """Make a package that is wrong."""
+    for name, content in modules.items():
+        (place / f"{name}.py").write_text(content)
+    info = place / "wrong-1.dist-info"
+    info.mkdir(parents=True)
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: wrong\nVersion: 1\n")
+    (info / "entry_points.txt").write_text(entries)
+    return place
+
+
+@pytest.mark.parametrize("entries, module, act, told", [
+    ("[twin.boards]\na = wrong", "", list_boards, "wrong: twin.boards: a = wrong is no package"),
+    ("[twin.runtimes]\na = nowhere.at", "", list_runtimes, "No module named 'nowhere'"),
+    ("[twin.operators]\nodd = wrong", "", lambda: twin.read_model("gated.tflite"), ""),
+    ("[twin.operators]\nodd = wrong", "raise SystemError('boom')",
+     lambda: extensions.load_entry("twin.operators", "odd"), "cannot be imported: SystemError"),
+    ("[twin.importers]\nodd = wrong", "EXPECTED = ''",
+     lambda: import_log("odd", "x"), "odd = wrong: has no recognise"),
+])
+def test_a_wrong_extension_is_named(tmp_path, find, gated, monkeypatch, entries, module, act,
+                                    told) -> None:
+    monkeypatch.chdir(gated.parent)
+    (tmp_path / "site").mkdir()
+    find(_install(tmp_path / "site", entries, wrong=module))
+    with pytest.raises(ExtensionError if told else ModelError, match=told or "AcmeGate"):
+        act()
+
+
+def test_a_warm_prediction_never_lists_packages() -> None:
+    code = ("import sys, twin; twin.predict(twin.deploy('kws', 'nucleo_l4r5zi')); "
+            "print('importlib.metadata' in sys.modules)")
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True,
+                           check=True, cwd=EXAMPLE.parents[1])
+    assert ended.stdout == "False\n"
