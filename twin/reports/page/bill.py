@@ -52,16 +52,18 @@ def draw_waterfall(what: str, amounts: Amounts, write: Callable[[float], str]) -
     starts = [math.fsum(amounts[one] for one in causes[:place]) for place in range(len(causes))]
     traces: list[Mapping[str, Any]] = []
     for cause, start, share in zip(causes, starts, shares, strict=True):
-        inside = start + amounts[cause] > 0.7 * whole
         traces.append({
             "type": "bar", "orientation": "h", "y": [cause], "x": [amounts[cause]],
             "base": [start], "marker": cause_marker(cause), "hoverinfo": "text",
             "hovertext": [f"{cause}<br>{write(amounts[cause])}, {share:.1f} %"]})
-        traces.append({
-            "type": "scatter", "mode": "text", "y": [cause], "cliponaxis": False,
-            "x": [start if inside else start + amounts[cause]],
-            "text": [f"{share:.1f} % " if inside else f" {share:.1f} %"], "hoverinfo": "skip",
-            "textposition": "middle left" if inside else "middle right"})
+    ends = [start + amounts[cause] for cause, start in zip(causes, starts, strict=True)]
+    inside = [end > 0.7 * whole for end in ends]
+    traces.append({
+        "type": "scatter", "mode": "text", "y": causes, "cliponaxis": False, "hoverinfo": "skip",
+        "x": [start if one else end for one, start, end in zip(inside, starts, ends, strict=True)],
+        "text": [f"{share:.1f} % " if one else f" {share:.1f} %"
+                 for one, share in zip(inside, shares, strict=True)],
+        "textposition": ["middle left" if one else "middle right" for one in inside]})
     traces.append({"type": "bar", "orientation": "h", "y": ["total"], "x": [whole],
                    "marker": {"color": INK}, "text": [write(whole)], "textposition": "inside",
                    "insidetextanchor": "middle", "textfont": {"color": PAGE},

@@ -56,7 +56,7 @@
   });
   for (const input of all("input[data-table]")) input.addEventListener("input", () => filter(input));
 
-  // Plots: drawn one after another, so that text can be read and scrolled from the start.
+  // Plots: each is drawn as it comes near, so that text can be read and scrolled from the start.
   const narrow = () => root.clientWidth < 560;
   const merge = (base, over) => {
     const made = {...base};
@@ -91,8 +91,12 @@
   const settings = {displayModeBar: false, responsive: true, showTips: false};
   const held = document.getElementById("plots");
   const plots = held ? JSON.parse(held.textContent) : {};
-  const draw = (name, printed) => Plotly.react(
-    name, inked(plots[name].data, printed), layoutOf(plots[name].layout, printed), settings);
+  const isDrawn = name => document.getElementById(name).dataset.drawn !== undefined;
+  const draw = async (name, printed) => {
+    await Plotly.react(name, inked(plots[name].data, printed), layoutOf(plots[name].layout, printed),
+      settings);
+    document.getElementById(name).dataset.drawn = "yes";
+  };
 
   const unpack = async () => {
     const text = atob(document.getElementById("plotly").textContent);
@@ -104,22 +108,41 @@
     document.head.append(script);
   };
   const pause = () => new Promise(done => setTimeout(done));
-  const drawAll = async () => {
-    if (!held) return;
-    await pause();
-    await unpack();
-    for (const name of Object.keys(plots)) {
-      await pause();
-      await draw(name);
-      document.getElementById(name).dataset.drawn = "yes";
+  const told = error => {
+    root.dataset.ready = "no";
+    document.getElementById("trouble").textContent =
+      "This browser cannot draw the figures (" + error.message + "); every table is above.";
+  };
+  // Those in sight wait in a queue for the library; the page is ready when the first are drawn.
+  const queue = [];
+  let library = null, running = Promise.resolve();
+  const drain = async () => {
+    await (library ??= pause().then(unpack));
+    while (queue.length) {
+      const name = queue.shift();
+      if (!isDrawn(name)) {
+        await pause();
+        await draw(name);
+      }
     }
+    root.dataset.ready = "yes";
+  };
+  const watch = () => {
+    const observer = new IntersectionObserver(entries => {
+      for (const entry of entries) if (entry.isIntersecting) {
+        observer.unobserve(entry.target);
+        queue.push(entry.target.id);
+      }
+      running = running.then(drain).catch(told);
+    }, {rootMargin: "300px 0px"});
+    Object.keys(plots).forEach(name => observer.observe(document.getElementById(name)));
   };
 
   function setTheme(theme) {
     root.dataset.theme = theme;
     const button = document.getElementById("theme");
     button.setAttribute("aria-pressed", theme === "dark");
-    if (typeof Plotly !== "undefined") Object.keys(plots).forEach(name => draw(name));
+    Object.keys(plots).filter(isDrawn).forEach(name => draw(name));
   }
   setTheme(matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light");
   addEventListener("beforeprint", () => {
@@ -127,9 +150,6 @@
     if (typeof Plotly !== "undefined") Object.keys(plots).forEach(name => draw(name, true));
   });
   addEventListener("afterprint", () => setTheme(root.dataset.theme));
-  drawAll().then(() => { root.dataset.ready = "yes"; }, error => {
-    root.dataset.ready = "no";
-    document.getElementById("trouble").textContent =
-      "This browser cannot draw the figures (" + error.message + "); every table is above.";
-  });
+  if (held) watch();
+  else root.dataset.ready = "yes";
 })();
