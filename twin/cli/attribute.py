@@ -22,6 +22,7 @@ from twin.cli.options import (
     parse_clock,
 )
 from twin.cli.output import note_written, open_console, show, show_json, warn
+from twin.cli.paging import PageFile, check_page, write_result
 from twin.cli.sessions import run_kept
 
 Predicted = Annotated[str, typer.Argument(
@@ -45,12 +46,14 @@ Verdicts = Annotated[bool, typer.Option(
 def attribute(predicted: Predicted, measured: Measured, board: MeasuredBoard = None,
               runtime: RuntimeName = None, clock: ClockText = None, weights: WeightsRole = None,
               arena: ArenaRole = None, as_json: AsJson = False, csv_file: CsvFile = None,
-              plot: PlotFile = None, healthy: Healthy = None, shapley: Shapley = False,
-              verdicts: Verdicts = True, calibration: CalibrationChoice = AUTO,
-              anyway: Anyway = False, keep: Keep = None) -> None:
+              plot: PlotFile = None, page: PageFile = None, healthy: Healthy = None,
+              shapley: Shapley = False, verdicts: Verdicts = True,
+              calibration: CalibrationChoice = AUTO, anyway: Anyway = False,
+              keep: Keep = None) -> None:
     """Set a prediction beside a measurement: gaps per layer, by cause, and what explains them."""
     check_picture(plot)
     check_outputs(csv_file)
+    check_page(page)
     asked = {"predicted": predicted, "measured": measured, "board": board, "runtime": runtime,
              "clock_hz": parse_clock(clock), "weights": weights, "arena": arena,
              "calibration": calibration, "healthy": healthy, "verdicts": verdicts,
@@ -63,6 +66,7 @@ def attribute(predicted: Predicted, measured: Measured, board: MeasuredBoard = N
 
         show(open_console(), attribute_report(view))
     warn(view.remarks)
+    write_result(view, page)
     if csv_file is not None:
         from twin.reports.export import write_comparison
 

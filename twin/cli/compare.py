@@ -21,6 +21,7 @@ from twin.cli.options import (
     parse_clock,
 )
 from twin.cli.output import note_written, open_console, show, show_json, warn
+from twin.cli.paging import PageFile, check_page, write_result
 from twin.errors import UsageError
 
 Published = Annotated[bool, typer.Option(
@@ -36,15 +37,16 @@ LEARNT = ("calibration: {}; rows of use fit were learnt from where the overlay i
 
 def compare(models: Models, boards: BoardNames, published: Published = False,
             measured: Measured = None, runtime: RuntimeName = None, clock: ClockText = None,
-            plot: PlotFile = None, calibration: CalibrationChoice = AUTO,
+            plot: PlotFile = None, page: PageFile = None, calibration: CalibrationChoice = AUTO,
             anyway: Anyway = False, as_json: AsJson = False) -> None:
     """Set predictions beside published results, or beside a measurement."""
     if published == (measured is not None):
         raise UsageError("compare with what? accepted: --published, or --measured DIR"
                          if not published else "--published and --measured exclude each other")
     check_picture(plot)
+    check_page(page)
     if measured is None and len(models) * len(boards) > 1:
-        refuse_beside(plot, runtime, clock, anyway)
+        refuse_beside(plot, page, runtime, clock, anyway)
         compare_several(models, boards, calibration, as_json=as_json)
         return
     if len(models) * len(boards) > 1:
@@ -54,11 +56,12 @@ def compare(models: Models, boards: BoardNames, published: Published = False,
         if runtime is not None or clock is not None or anyway:
             raise UsageError("--published predicts each row with its own runtime and clock; "
                              "--runtime, --clock and --anyway go with --measured")
-        compare_published(model, board, plot, calibration, as_json=as_json)
+        compare_published(model, board, plot, calibration, page=page, as_json=as_json)
         return
     view = twin.compare(model, board, measured, runtime=runtime, clock_hz=parse_clock(clock),
                         calibration=calibration, anyway=anyway)
     warn(view.remarks)
+    write_result(view, page)
     if as_json:
         show_json(view)
     else:
@@ -76,9 +79,10 @@ def compare(models: Models, boards: BoardNames, published: Published = False,
 
 
 def compare_published(model: str, board: str, plot: str | None, calibration: str, *,
-                      as_json: bool) -> None:
+                      page: str | None, as_json: bool) -> None:
     """Show predictions beside the open published rows of a network on a board."""
     view = twin.compare_published(model, board, calibration=calibration)
+    write_result(view, page)
     if as_json:
         show_json(view)
     else:
@@ -99,11 +103,11 @@ def compare_published(model: str, board: str, plot: str | None, calibration: str
         warn([f"{plot}: not written, nothing to set side by side"])
 
 
-def refuse_beside(plot: str | None, *others: object) -> None:
+def refuse_beside(*given: object) -> None:
     """Refuse options of one network on one board beside several."""
-    if plot is not None or any(others):
-        raise UsageError("--plot, --runtime, --clock and --anyway: not with several models or "
-                         "boards; accepted: one MODEL, one -b")
+    if any(given):
+        raise UsageError("--plot, --report, --runtime, --clock and --anyway: not with several "
+                         "models or boards; accepted: one MODEL, one -b")
 
 
 def compare_several(models: list[str], boards: list[str], calibration: str, *,

@@ -19,6 +19,7 @@ from twin.cli.options import (
     parse_clock,
 )
 from twin.cli.output import open_console, show, show_json, warn
+from twin.cli.paging import PageFile, check_page, write_result
 from twin.cli.sessions import run_kept
 
 ModelFile = Annotated[str | None, typer.Option(
@@ -27,9 +28,11 @@ ModelFile = Annotated[str | None, typer.Option(
 
 def diagnose(measured: Measured, model: ModelFile = None, board: MeasuredBoard = None,
              runtime: RuntimeName = None, clock: ClockText = None, weights: WeightsRole = None,
-             arena: ArenaRole = None, healthy: Healthy = None, as_json: AsJson = False,
-             calibration: CalibrationChoice = AUTO, keep: Keep = None) -> None:
+             arena: ArenaRole = None, healthy: Healthy = None, page: PageFile = None,
+             as_json: AsJson = False, calibration: CalibrationChoice = AUTO,
+             keep: Keep = None) -> None:
     """Rank misconfigurations by how well they explain the whole pattern over layers."""
+    check_page(page)
     found = run_kept("diagnose", {
         "folder": measured, "model": model, "board": board, "runtime": runtime,
         "clock_hz": parse_clock(clock), "weights": weights, "arena": arena, "healthy": healthy,
@@ -41,3 +44,4 @@ def diagnose(measured: Measured, model: ModelFile = None, board: MeasuredBoard =
 
         show(open_console(), diagnosis_report(found))
     warn(found.remarks)
+    write_result(found, page)

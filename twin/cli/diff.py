@@ -10,6 +10,7 @@ import typer
 import twin
 from twin.cli.options import Anyway, AsJson, check_outputs
 from twin.cli.output import note_written, open_console, show, show_json, warn
+from twin.cli.paging import PageFile, check_page, write_result
 from twin.errors import UsageError
 
 if TYPE_CHECKING:
@@ -36,18 +37,21 @@ BencherFile = Annotated[str | None, typer.Option(
 
 def diff(before: Before, after: After, later: Later = None, max_increase: Increase = None,
          layers: EveryPart = False, series: AsSeries = False, junit: JunitFile = None,
-         bencher: BencherFile = None, as_json: AsJson = False, anyway: Anyway = False) -> None:
+         bencher: BencherFile = None, page: PageFile = None, as_json: AsJson = False,
+         anyway: Anyway = False) -> None:
     """Compare two predictions, or two measurements: what changed, and the cause of each change."""
     if later or series:
-        if max_increase is not None or layers or junit is not None or bencher is not None:
+        if max_increase is not None or layers or junit is not None or bencher is not None \
+                or page is not None:
             raise UsageError("a series has no limit and no report file: --max-increase, --layers, "
-                             "--junit and --bencher are of two sides")
+                             "--junit, --bencher and --report are of two sides")
         follow([before, after, *(later or ())], as_json)
         return
     limit = None if max_increase is None else parse_percent(max_increase)
     if layers and limit is None:
         raise UsageError("--layers needs --max-increase PERCENT")
     check_outputs(junit, bencher)
+    check_page(page)
     from twin.reports.ci import judge_limit
 
     difference = twin.diff(before, after, anyway=anyway)
@@ -57,6 +61,7 @@ def diff(before: Before, after: After, later: Later = None, max_increase: Increa
         from twin.reports.tables.difference import difference_report
 
         show(open_console(), difference_report(difference, limit))
+    write_result(difference, page)
     write_reports(difference, limit, layers, junit, bencher)
     remarks, exceeds = judge_limit(difference, limit, with_parts=layers)
     warn((*difference.warnings, *remarks))

@@ -9,6 +9,7 @@ import typer
 import twin
 from twin.cli.options import ArenaRole, AsJson, ClockText, Model, RuntimeName, WeightsRole, deploy
 from twin.cli.output import note_written, open_console, show, show_json, warn
+from twin.cli.paging import PageFile, check_page, write_result
 from twin.cli.plan import PlanOutput
 from twin.errors import UsageError
 
@@ -26,11 +27,13 @@ Cache = Annotated[str | None, typer.Option(
 
 def port(model: Model, source: From, to: To, runtime: RuntimeName = None, clock: ClockText = None,
          weights: WeightsRole = None, arena: ArenaRole = None, networks: Networks = None,
-         cache: Cache = None, output: PlanOutput = None, as_json: AsJson = False) -> None:
+         cache: Cache = None, output: PlanOutput = None, page: PageFile = None,
+         as_json: AsJson = False) -> None:
     """Predict for a board nobody measured: physics first, what other boards taught second."""
     from twin.reports.tables.portability import ported_report
     from twin.verbs.plan import write_best
 
+    check_page(page)
     deployment = deploy(model, to, runtime=runtime, clock=clock, weights=weights, arena=arena,
                         assume_unsupported=None)
     names = [] if networks is None else [name.strip() for name in networks.split(",")]
@@ -40,6 +43,7 @@ def port(model: Model, source: From, to: To, runtime: RuntimeName = None, clock:
     else:
         show(open_console(), ported_report(ported))
     warn(ported.prediction.warnings)
+    write_result(ported, page)
     if output is not None:
         if ported.ranking is None:
             raise UsageError("--output: no micro-benchmark tells of a price this network has")

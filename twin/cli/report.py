@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import shlex
-import sys
+from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
@@ -15,7 +14,6 @@ from twin.cli.options import (
     Anyway,
     ArenaRole,
     AssumeUnsupported,
-    BoardName,
     CalibrationChoice,
     ClockText,
     Cold,
@@ -23,18 +21,23 @@ from twin.cli.options import (
     MaxMs,
     MaxRam,
     MaxUj,
-    Model,
-    RuntimeName,
     SetPaths,
     WeightsRole,
-    check_outputs,
     deploy,
     parse_limit,
     parse_settings,
 )
-from twin.cli.output import note_written
+from twin.cli.paging import check_page, say_command, write_page
 from twin.cli.progress import Rate
-from twin.errors import DoesNotFitError, UsageError
+from twin.errors import (
+    DoesNotFitError,
+    PlacementError,
+    RuntimeRefusedError,
+    UsageError,
+)
+
+if TYPE_CHECKING:
+    from twin import Deployment, TwinError
 
 Output = Annotated[str, typer.Option(
     "--output", "-o", metavar="FILE", help="Where the page goes: a file ending in .html.")]
@@ -46,55 +49,119 @@ Published = Annotated[bool, typer.Option(
 Changes = Annotated[bool, typer.Option(
     "--changes/--no-changes", help="Try settings and rebuilds, and say which helps most.")]
 
+Boards = Annotated[list[str] | None, typer.Option(
+    "--board", "-b", metavar="BOARD", help="A board of `twin boards`, or a board file; several "
+                                           "stand beside each other.")]
+Runtimes = Annotated[list[str] | None, typer.Option(
+    "--runtime", metavar="NAME", help="A kernel library of `twin runtimes`, as name@version; "
+                                      "several stand beside each other.")]
+Stage = Annotated[list[str] | None, typer.Option(
+    "--stage", metavar="PATH=VALUE,...", help="A stage of optimisation made of the one before; "
+                                              "may be given several times.")]
+Stages = Annotated[int | None, typer.Option(
+    "--stages", metavar="N", help="Find the stages: N times the setting or rebuild that saves most "
+                                  "time.")]
+Subject = Annotated[str, typer.Argument(
+    metavar="MODEL|FOLDER", help="A .tflite or .onnx file, or a network of `twin models`; without "
+                                 "a board the folder of a study, or a table of a sweep.")]
+
 NOT_MET = 1
 """Exit code where what was asked about does not fit."""
 
 
-def report(model: Model, board: BoardName, output: Output = "report.html",
+def report(model: Subject, boards: Boards = None, output: Output = "report.html",
            measured: Measured = None, published: Published = False, max_ms: MaxMs = None,
            max_uj: MaxUj = None, max_ram: MaxRam = None, max_flash: MaxFlash = None,
-           changes: Changes = True, runtime: RuntimeName = None, clock: ClockText = None,
+           changes: Changes = True, runtimes: Runtimes = None, clock: ClockText = None,
            weights: WeightsRole = None, arena: ArenaRole = None, settings: SetPaths = None,
-           cold: Cold = False, assume_unsupported: AssumeUnsupported = None,
+           stage: Stage = None, stages: Stages = None, cold: Cold = False,
+           assume_unsupported: AssumeUnsupported = None,
            calibration: CalibrationChoice = AUTO, anyway: Anyway = False) -> None:
-    """Write all that is known of a deployment on one page that opens offline."""
+    """Write all that is known of a deployment on one page that opens offline.
+
+    Several boards or libraries, or stages of optimisation, stand beside each other.
+    """
     check_page(output)
     limits = {
         "max_ms": parse_limit("max_ms", max_ms),
         "max_uj": parse_limit("max_uj", max_uj),
         "max_ram_bytes": parse_limit("max_ram", max_ram),
         "max_flash_bytes": parse_limit("max_flash", max_flash)}
-    command = shlex.join(("twin", *sys.argv[1:]))
-    try:
+    command, temperature = say_command(), "cold" if cold else "warm"
+    if not boards:
+        write_page(output, twin.report(model, command=command))
+        return
+
+    def put(board: str, runtime: str | None) -> Deployment:
         deployment = deploy(model, board, runtime=runtime, clock=clock, weights=weights,
                             arena=arena, assume_unsupported=assume_unsupported,
                             settings=settings, calibration=calibration)
-        if settings:
-            deployment = deployment.replace(parse_settings(settings))
-    except DoesNotFitError as error:
-        from twin.reports.page.deployment import describe_refusal
-        from twin.reports.page.page import render_page
+        return deployment.replace(parse_settings(settings)) if settings else deployment
 
-        title = f"{Path(model).name} on {Path(board).name}"
-        write_page(output, render_page(describe_refusal(title, f"{error}.", command)))
-        raise typer.Exit(NOT_MET) from error
+    several = name_several(boards, runtimes)
+    if len(several) > 1 and (stage or stages):
+        raise UsageError("--stage and --stages are of one board and library; accepted: one -b, one "
+                         "--runtime")
+    chain = bool(stage or stages)
     with Rate() as rate:
+        if len(several) > 1:
+            subject: Any = {label: try_deploying(put, *which) for label, which in several.items()}
+        else:
+            (which,) = several.values()
+            try:
+                subject = put(*which)
+            except DoesNotFitError as error:
+                refuse(output, model, which[0], error, command)
+            if chain:
+                subject = list_stages(subject, stage or [], stages, temperature, calibration,
+                                      rate.tell)
         page = twin.report(
-            deployment, measured=measured, published=published, limits=limits, changes=changes,
-            anyway=anyway, temperature="cold" if cold else "warm", calibration=calibration,
+            subject, measured=measured, published=published, limits=limits, changes=changes,
+            chain=chain, anyway=anyway, temperature=temperature, calibration=calibration,
             command=command, on_progress=rate.tell)
     write_page(output, page)
 
 
-def check_page(output: str) -> None:
-    """Refuse a page that could not be written, before anything is computed."""
-    if not output.lower().endswith((".html", ".htm")):
-        raise UsageError(f"{output}: a page ends in .html")
-    check_outputs(output)
+def name_several(boards: list[str],
+                 runtimes: list[str] | None) -> dict[str, tuple[str, str | None]]:
+    """Return each board with each library, by what tells it from the others."""
+    found: dict[str, tuple[str, str | None]] = {}
+    for board in dict.fromkeys(boards):
+        for runtime in dict.fromkeys(runtimes or [""]):
+            parts = [Path(board).stem if len(set(boards)) > 1 else "",
+                     runtime if len(set(runtimes or [])) > 1 else ""]
+            found[" · ".join(filter(None, parts)) or board] = board, runtime or None
+    return found
 
 
-def write_page(output: str, page: str) -> None:
-    """Write a page, and say so."""
-    from twin.reports.export import write_file
+def try_deploying(put: Callable[[str, str | None], Deployment], board: str,
+                  runtime: str | None) -> Deployment | TwinError:
+    """Return a deployment, or why it cannot be."""
+    try:
+        return put(board, runtime)
+    except (DoesNotFitError, PlacementError, RuntimeRefusedError) as error:
+        return error
 
-    note_written(write_file(output, page.encode()))
+
+def list_stages(deployment: Deployment, texts: list[str], most: int | None, temperature: str,
+                calibration: str, told: Callable[[int, int, int], None]) -> dict[str, Any]:
+    """Return the stages that were given, then as many as are to be found after them."""
+    from twin.verbs.variants import chain_stages, find_stages, make_deployer
+
+    given = [parse_settings(text.split(",")) for text in texts]
+    if most is not None:
+        last = deployment
+        for settings in given:
+            last = last.replace(settings)
+        given += find_stages(last, most, make_deployer(temperature, calibration), told)
+    return chain_stages(deployment, given)
+
+
+def refuse(output: str, model: str, board: str, error: DoesNotFitError, command: str) -> NoReturn:
+    """Write the page of what does not fit, and end."""
+    from twin.reports.page.deployment import describe_refusal
+    from twin.reports.page.page import render_page
+
+    title = f"{Path(model).name} on {Path(board).name}"
+    write_page(output, render_page(describe_refusal(title, f"{error}.", command)))
+    raise typer.Exit(NOT_MET) from error

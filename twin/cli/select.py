@@ -21,6 +21,7 @@ from twin.cli.options import (
     parse_settings,
 )
 from twin.cli.output import note_written, open_console, show, show_json
+from twin.cli.paging import PageFile, check_page, write_result
 from twin.cli.progress import Rate
 from twin.cli.studying import Objectives, Prices, TableFile, check_places, write_places
 from twin.cli.sweep import Clocks, Settings
@@ -43,12 +44,13 @@ def select(models: Models, boards: SomeBoards = None, max_ms: MaxMs = None, max_
            runtimes: Libraries = "each", clocks: Clocks = None, settings: Settings = None,
            objectives: Objectives = "time,energy,price", prices: Prices = None,
            advice: Suggest = True, output: TableFile = None, plot: PlotTarget = None,
-           cold: Cold = False, as_json: AsJson = False,
+           page: PageFile = None, cold: Cold = False, as_json: AsJson = False,
            calibration: CalibrationChoice = AUTO) -> None:
     """Rank boards and libraries for networks; exit 1 where none meets the limits."""
     from twin.verbs.select import parse_prices
 
     check_places(output, plot)
+    check_page(page)
     own = parse_prices(prices)
     with Rate() as rate:
         found = twin.select(
@@ -66,5 +68,6 @@ def select(models: Models, boards: SomeBoards = None, max_ms: MaxMs = None, max_
         show(console, selection_report(found, console))
     for path in write_places(found.table, output, plot):
         note_written(path)
+    write_result(found, page)
     if not found.feasible:
         raise typer.Exit(1)

@@ -10,6 +10,7 @@ import typer
 import twin
 from twin.cli.options import AsJson, PlotFile, check_picture
 from twin.cli.output import note_written, open_console, show, show_json
+from twin.cli.paging import PageFile, check_page, write_result
 from twin.cli.progress import Rate
 from twin.cli.studying import RowCount, show_table
 
@@ -61,8 +62,12 @@ def run(study: StudyFile, output: Output, jobs: Jobs = 1, cluster: Cluster = Non
 
 
 @app.command("show")
-def show_study(folder: Folder, rows: RowCount = 40, as_json: AsJson = False) -> None:
+def show_study(folder: Folder, rows: RowCount = 40, page: PageFile = None,
+               as_json: AsJson = False) -> None:
     """Show what a study asked, what it found, and its rows."""
+    check_page(page)
+    if page is not None:
+        write_result(twin.open_study(folder), page)
     if as_json:
         show_table(twin.open_study(folder).load_results(), as_json=True)
     else:

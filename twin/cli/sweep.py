@@ -22,6 +22,7 @@ from twin.cli.options import (
     Models,
     parse_settings,
 )
+from twin.cli.paging import PageFile, check_page, write_result
 from twin.cli.progress import Rate
 from twin.cli.studying import (
     Objectives,
@@ -52,13 +53,14 @@ def sweep(models: Models, boards: BoardNames, settings: Settings = None,
           max_ms: MaxMs = None, max_uj: MaxUj = None, max_ram: MaxRam = None,
           max_flash: MaxFlash = None, max_usd: MaxUsd = None,
           objectives: Objectives = "time,energy", rows: RowCount = 40, output: TableFile = None,
-          plot: PlotTarget = None, prices: Prices = None, cold: Cold = False,
+          plot: PlotTarget = None, page: PageFile = None, prices: Prices = None, cold: Cold = False,
           as_json: AsJson = False, assume_unsupported: AssumeUnsupported = None,
           calibration: CalibrationChoice = AUTO) -> None:
     """Predict every combination of models, boards and settings; mark the Pareto front."""
     from twin.verbs.select import parse_prices
 
     check_places(output, plot)
+    check_page(page)
     own = parse_prices(prices)
     with Rate() as rate:
         table = twin.sweep(
@@ -68,4 +70,5 @@ def sweep(models: Models, boards: BoardNames, settings: Settings = None,
             objectives=objectives, prices=own, temperature="cold" if cold else "warm",
             calibration=calibration, assume_unsupported=assume_unsupported,
             on_progress=rate.tell)
+    write_result(table, page)
     show_table(table, output=output, plot=plot, as_json=as_json, rows=rows)

@@ -20,14 +20,16 @@ from twin.cli.options import (
     parse_settings,
 )
 from twin.cli.output import open_console, show, show_json, warn
+from twin.cli.paging import PageFile, check_page, write_result
 
 
 def whatif(model: Model, board: BoardName, settings: SetPaths = None, runtime: RuntimeName = None,
            clock: ClockText = None, weights: WeightsRole = None, arena: ArenaRole = None,
-           cold: Cold = False, as_json: AsJson = False,
+           cold: Cold = False, page: PageFile = None, as_json: AsJson = False,
            assume_unsupported: AssumeUnsupported = None,
            calibration: CalibrationChoice = AUTO) -> None:
     """Predict before and after a change, and say which causes moved."""
+    check_page(page)
     changes = parse_settings(settings or [])
     deployment = deploy(model, board, runtime=runtime, clock=clock, weights=weights, arena=arena,
                         calibration=calibration, assume_unsupported=assume_unsupported)
@@ -40,3 +42,4 @@ def whatif(model: Model, board: BoardName, settings: SetPaths = None, runtime: R
 
         show(open_console(), what_if_report(changed))
     warn(changed.remarks)
+    write_result(changed, page)

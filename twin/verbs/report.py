@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from os import PathLike, fspath
+from pathlib import Path
 from typing import Any
 
 from twin.attribution import views
@@ -15,27 +16,39 @@ from twin.prediction.locality import Locality, measure_locality
 from twin.prediction.prediction import Prediction
 from twin.reports.page.deployment import Report, describe_report
 from twin.reports.page.page import render_page
+from twin.reports.page.results import describe_result
+from twin.reports.page.variants import describe_variants
 from twin.studies.advice import try_changes
 from twin.studies.change import Change, Explainer
+from twin.studies.limits import Limits
 from twin.studies.points import Deployer
+from twin.studies.results import SUFFIXES, Table, read_table
+from twin.studies.study.session import Session
 from twin.studies.sweep import Told
 from twin.verbs.check import check
+from twin.verbs.study import open_study
+from twin.verbs.variants import predict_variants
+
+_LIMITS = {"max_ms": "time_us", "max_uj": "energy_uj", "max_ram_bytes": "ram_bytes",
+           "max_flash_bytes": "flash_bytes"}
 
 EXPLAINED = 3
 """Changes whose gain gets an interval: the best."""
 
 
-def report(deployment: Deployment, *, measured: str | PathLike[str] | None = None,
+def report(subject: Any, *, measured: str | PathLike[str] | None = None,
            published: bool = False, limits: Mapping[str, float | None] | None = None,
-           changes: bool = True, anyway: bool = False, temperature: str = "warm",
-           calibration: str | PathLike[str] = AUTO, command: str = "",
+           changes: bool = True, chain: bool = False, anyway: bool = False,
+           temperature: str = "warm", calibration: str | PathLike[str] = AUTO, command: str = "",
            on_progress: Told | None = None) -> str:
-    """Write the page of a deployment: one HTML file that opens offline.
+    """Write the page of a deployment, of several, or of what a verb found; it opens offline.
 
     Parameters
     ----------
-    deployment : Deployment
-        From `twin.deploy`.
+    subject : Deployment, mapping of str to Deployment, path, or what a verb returned
+        From `twin.deploy`: its page, with all the options below. Several, by what they are called:
+        beside each other. The folder of a study or a table of a sweep; what `sweep`, `select`,
+        `port`, `compare`, `attribute`, `diagnose`, `diff`, `what_if` or `open_study` returned.
     measured : str or path, optional
         Folder of a measurement of it, to stand beside.
     published : bool
@@ -44,6 +57,8 @@ def report(deployment: Deployment, *, measured: str | PathLike[str] | None = Non
         It is held to: as `check` takes them, `max_ms`, `max_uj`, `max_ram_bytes` ...
     changes : bool
         Whether to try settings and rebuilds and say which helps most; takes a prediction each.
+    chain : bool
+        Of several: whether each is a stage made of the one before.
     anyway : bool
         Set it beside a measurement of something else, too.
     temperature, calibration
@@ -65,19 +80,49 @@ def report(deployment: Deployment, *, measured: str | PathLike[str] | None = Non
     """
     chosen = fspath(calibration)
     held: dict[str, Any] = {name: one for name, one in (limits or {}).items() if one is not None}
-    checked = check(deployment, temperature=temperature, calibration=chosen, **held)
+    if not isinstance(subject, Deployment):
+        if measured is not None or published:
+            raise UsageError("a measurement and published rows stand beside one deployment; "
+                             "accepted: one board, one library, no stages")
+        if isinstance(subject, Mapping):
+            asked = Limits(**{f"max_{_LIMITS[name]}": one * (1e3 if name == "max_ms" else 1)
+                              for name, one in held.items()})
+            deployer = Deployer(temperature=temperature, calibration=chosen)
+            made = predict_variants(subject, deployer, asked, on_progress)
+            return render_page(describe_variants(made, chain=chain, limits=asked,
+                                                 command=command))
+        found = open_result(subject) if isinstance(subject, str | PathLike) else subject
+        return render_page(describe_result(found, command))
+    checked = check(subject, temperature=temperature, calibration=chosen, **held)
     prediction = checked.prediction
     beside = None if measured is None else views.attribute_measured(
         prediction, fspath(measured), options={}, calibration=chosen, anyway=anyway)
     rows = views.compare_with_published(
-        deployment.graph.name, deployment.board.name, calibration=chosen) if published else None
+        subject.graph.name, subject.board.name, calibration=chosen) if published else None
     return render_page(describe_report(Report(
         prediction=prediction, command=command, measured=beside, published=rows,
         requirements=checked.requirements if held else (),
         locality=find_locality(prediction),
         remarks=() if beside is None else beside.remarks,
-        changes=rank_changes(deployment, Deployer(temperature=temperature, calibration=chosen),
+        changes=rank_changes(subject, Deployer(temperature=temperature, calibration=chosen),
                              on_progress) if changes else None)))
+
+
+def open_result(path: str | PathLike[str]) -> Session | Table:
+    """Return the study of a folder, or the rows of a table a sweep wrote.
+
+    Raises
+    ------
+    UsageError
+        For what is neither.
+    """
+    place = Path(path)
+    if place.suffix.lower() in SUFFIXES and place.is_file():
+        return read_table(place)
+    if (place / "session.json").is_file():
+        return open_study(place)
+    raise UsageError(f"{path}: is no folder of a study and no table of a sweep; a model needs its "
+                     "board: -b BOARD")
 
 
 def find_locality(prediction: Prediction) -> Locality | None:

@@ -8,11 +8,15 @@ from typing import Any
 from hwmodels.quantities import format_energy, format_time, significant
 from twin.attribution.difference import Account, Difference
 from twin.attribution.difference import Row as Beside
+from twin.attribution.finding import Diagnosis
 from twin.attribution.views import PublishedView, View
 from twin.learning.published import describe_sealed
 from twin.reports.page.page import plain
 from twin.reports.page.parts import Cell, Column, Notes, Plot, Row, Section, Table
 from twin.reports.page.styles import KIND_STYLES, hatches, kind_marker
+
+FEWEST_FAULTS, LIKELY = 5, 0.001
+"""Faults that are listed anyway, and the probability from which others are."""
 
 WORDS = {"ns": format_time, "nJ": format_energy}
 """Writers of units that are a thousandth of what they take."""
@@ -21,7 +25,7 @@ WORDS = {"ns": format_time, "nJ": format_energy}
 def describe_comparison(view: View, name: str = "beside") -> Section:
     """Return a prediction beside a measurement: sums, each layer, and why they differ."""
     difference = view.difference
-    kinds = _kinds(difference)
+    kinds = list_kinds(difference)
     main = difference.main
     items: list[Table | Plot | Notes] = [list_totals(difference)]
     if main.parts:
@@ -29,11 +33,13 @@ def describe_comparison(view: View, name: str = "beside") -> Section:
     if main.total.moved:
         items.append(draw_gap(main, kinds))
     if view.diagnosis is not None:
-        items.append(list_faults(view))
+        items.append(list_faults(view.diagnosis))
     notes = tuple(dict.fromkeys((*difference.warnings, *filter(None, [difference.pairing.note]))))
     if notes:
         items.append(Notes(notes=notes))
-    return Section(name=name, title=f"{kinds[0].capitalize()} beside {kinds[1]}",
+    title = "Before and after" if kinds[0].endswith("before") else \
+        f"{kinds[0].capitalize()} beside {kinds[1]}"
+    return Section(name=name, title=title,
                    lead=f"{tell_gap(main, kinds)} From {difference.second.label}.",
                    items=tuple(items))
 
@@ -43,17 +49,23 @@ def tell_gap(main: Account, kinds: tuple[str, str]) -> str:
     total = main.total
     if total.ratio is None:
         return f"{kinds[1]} {main.quantity} is nothing."
+    moved = total.moved
+    if kinds[0].endswith("before"):
+        told = f"{_write(total.first, main.unit)} before, {_write(total.second, main.unit)} after"
+        told += "" if total.increase is None else f", {100 * total.increase:+.1f} %"
+        return told + (f"; most of it is {moved[0].label}, {_gap(moved[0].gap or 0, main.unit)}."
+                       if moved else ".")
     told = (f"{kinds[0].capitalize()} is {total.ratio:.2f} of {kinds[1]} {main.quantity}: "
             f"{_write(total.first, main.unit)} and {_write(total.second, main.unit)}")
-    moved = total.moved
     if moved:
-        told += f"; most of the gap is {moved[0].label} ({moved[0].gap:+,} {main.unit})"
+        told += (f"; most of the gap is {moved[0].label} "
+                 f"({_gap(moved[0].gap or 0, main.unit)})")
     return told + "."
 
 
 def list_totals(difference: Difference) -> Table:
     """Return each quantity of one inference on both sides."""
-    kinds = _kinds(difference)
+    kinds = list_kinds(difference)
     rows = [Row(cells=(
         Cell(text=row.name.replace("_bytes", "")), Cell(text=row.unit),
         Cell(text=f"{row.first:,}", value=row.first),
@@ -133,8 +145,9 @@ def draw_gap(account: Account, kinds: tuple[str, str]) -> Plot:
     order = [str(bar["y"][0]) for bar in bars]
     return Plot(
         name="gap", title=f"From {kinds[0]} to {kinds[1]}, cause by cause",
-        told="Bars to the right are time the prediction lacks, bars to the left what it has too "
-             "much of; what no counter tells is unexplained.", traces=tuple(bars),
+        told=("Bars to the right cost more afterwards, bars to the left less." if kinds[0].endswith(
+            "before") else "Bars to the right are time the prediction lacks, bars to the left what "
+            "it has too much of; what no counter tells is unexplained."), traces=tuple(bars),
         height_px=80 + 28 * len(order), layout={
             "barmode": "overlay", "showlegend": False,
             "xaxis": {"title": {"text": account.unit}, "tickformat": "~s"},
@@ -146,16 +159,20 @@ def _bar(label: str, start: int, length: int, marker: Mapping[str, Any]) -> Mapp
             "marker": marker, "hoverinfo": "text", "hovertext": [f"{label}<br>{length:+,}"]}
 
 
-def list_faults(view: View) -> Table:
+def list_faults(diagnosis: Diagnosis) -> Table:
     """Return which faults would explain the gap, by probability."""
-    assert view.diagnosis is not None
+    shown = [one for place, one in enumerate(diagnosis.findings)
+             if place < FEWEST_FAULTS or one.probability >= LIKELY]
     rows = [Row(cells=(
         Cell(text=one.fault.name), Cell(text=one.fault.kind),
         Cell(text=f"{100 * one.probability:.1f} %", value=one.probability),
         Cell(text=one.fault.remedy)), details=tuple(
             (f"evidence {place}", text) for place, text in enumerate(one.evidence, 1)))
-        for one in view.diagnosis.findings]
-    return Table(name="faults", caption="What may explain the gap", rows=tuple(rows), columns=(
+        for one in shown]
+    left = len(diagnosis.findings) - len(shown)
+    caption = "What may explain the gap" + (
+        f"; {left} more have less than {100 * LIKELY:g} % each" if left else "")
+    return Table(name="faults", caption=caption, rows=tuple(rows), columns=(
         Column(header="fault"), Column(header="kind"), Column(header="probability", number=True),
         Column(header="what to do")))
 
@@ -209,7 +226,8 @@ def _draw_published(view: PublishedView) -> Plot:
                     "yaxis": {"autorange": "reversed"}})
 
 
-def _kinds(difference: Difference) -> tuple[str, str]:
+def list_kinds(difference: Difference) -> tuple[str, str]:
+    """Return what both sides are called: their kinds, else before and after."""
     first, second = difference.first.kind, difference.second.kind
     return (first, second) if first != second else (f"{first} before", f"{second} after")
 
@@ -225,6 +243,10 @@ def _known(kind: str) -> str:
 
 def _write(amount: int, unit: str) -> str:
     return WORDS[unit](amount / 1e3) if unit in WORDS else f"{amount:,} {unit}"
+
+
+def _gap(amount: int, unit: str) -> str:
+    return f"{'+' if amount > 0 else '-'}{_write(abs(amount), unit)}"
 
 
 def _ratio(row: Beside) -> Cell:

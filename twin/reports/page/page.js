@@ -68,8 +68,8 @@
   const layoutOf = (over, printed = false) => {
     const style = getComputedStyle(root);
     const colour = name => style.getPropertyValue(name).trim();
-    const [ink, line, soft] = printed ? ["#000", "#ccc", "#fff"] :
-      [colour("--ink"), colour("--line"), colour("--soft")];
+    const [ink, line, soft, page] = printed ? ["#000", "#ccc", "#fff", "#fff"] :
+      [colour("--ink"), colour("--line"), colour("--soft"), colour("--page")];
     const axis = {gridcolor: line, linecolor: line, zerolinecolor: line, tickcolor: line, automargin: true,
       fixedrange: !matchMedia("(pointer: fine)").matches, title: {standoff: 8, font: {size: 12}}};
     const made = merge({
@@ -80,7 +80,8 @@
       hoverlabel: {bgcolor: soft, bordercolor: line, font: {color: ink}, align: "left"},
       dragmode: matchMedia("(pointer: fine)").matches ? "zoom" : false}, over);
     // Lines and marks that stand for no cause are in the colour of text.
-    return JSON.parse(JSON.stringify(made).replaceAll('"ink"', JSON.stringify(ink)));
+    return JSON.parse(JSON.stringify(made).replaceAll('"ink"', JSON.stringify(ink))
+      .replaceAll('"page"', JSON.stringify(page)));
   };
   const inked = (data, printed) => {
     const ink = printed ? "#000" : getComputedStyle(root).getPropertyValue("--ink").trim();

@@ -159,7 +159,7 @@ class Answer:
     name, value : str
         "time", "44.7 ms".
     kind : str
-        One of `KINDS`.
+        One of `KINDS`, "" where it is none of them.
     range : str
         Its interval or what there is room for, "" where not known.
     used : float or None
@@ -192,6 +192,8 @@ class Page:
         The answer in a sentence.
     advice : str
         The one change that helps most, and by how much; "" where not looked for.
+    advises : str
+        What the advice is called.
     answers : tuple of Answer
         Its figures.
     sections : tuple of Section
@@ -205,4 +207,5 @@ class Page:
     sections: tuple[Section, ...]
     tone: str = ""
     advice: str = ""
+    advises: str = "What helps most"
     answers: tuple[Answer, ...] = ()

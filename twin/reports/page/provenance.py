@@ -94,7 +94,7 @@ def describe_provenance(prediction: Prediction, command: str, measured: View | N
               ("architecture", graph.architecture_id), ("document", f"schema {SCHEMA}"),
               ("runtime", deployment.runtime.identity), ("calibration", "none" if sure is None
                                                          else sure.calibration),
-              ("made with", ", ".join((*_versions(), f"Python {platform.python_version()}")))]
+              ("made with", ", ".join((*list_versions(), f"Python {platform.python_version()}")))]
     rows = [Row(cells=(
         Cell(text=fact.path), Cell(text=NOT_KNOWN if fact.value is None else _write(fact.value)),
         Cell(text=fact.kind), Cell(text=fact.source))) for fact in board.facts]
@@ -106,7 +106,8 @@ def describe_provenance(prediction: Prediction, command: str, measured: View | N
         Pairs(pairs=(*figures, *hashes)), *made, facts))
 
 
-def _versions() -> list[str]:
+def list_versions() -> list[str]:
+    """Return the packages that made the figures, with their versions."""
     found = []
     for name in PACKAGES:
         try:

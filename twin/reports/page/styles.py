@@ -25,8 +25,9 @@ def cause_marker(cause: str) -> dict[str, Any]:
 
 
 def kind_marker(kind: str) -> dict[str, Any]:
-    """Return plotly's marker of a bar of a figure of that kind."""
-    colour, hatch = KIND_STYLES.get(kind, (GREY, ""))
+    """Return plotly's marker of a bar of a figure of that kind, "measured" or "measured after"."""
+    word, _, when = kind.partition(" ")
+    colour, hatch = (GREY, "\\") if when == "before" else KIND_STYLES.get(word, (GREY, ""))
     return _marker(colour, hatch)
 
 

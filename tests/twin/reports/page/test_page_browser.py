@@ -5,10 +5,14 @@ from dataclasses import replace
 
 import pytest
 from made_predictions import make_prediction
+from made_studies import make_row, make_table
 
 import twin
 from twin.reports.page.deployment import Report, describe_report
 from twin.reports.page.page import render_page
+from twin.reports.page.results import describe_result
+from twin.reports.page.variants import Variant, describe_variants
+from twin.studies.limits import Limits
 
 BROWSER = shutil.which("chromium") or shutil.which("chromium-browser")
 ARGUMENTS = ("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
@@ -32,7 +36,7 @@ def browser():
 
 @pytest.fixture(scope="module")
 def pages(tmp_path_factory):
-    """Pages by name: of a core, of an accelerator, and one with a name that means harm."""
+    """Pages by name: of a core, of an accelerator, of several, and one with a hostile name."""
     folder = tmp_path_factory.mktemp("pages")
     made = make_prediction(300)
     layers = (replace(made.layers[0], name=HOSTILE), *made.layers[1:])
@@ -40,6 +44,11 @@ def pages(tmp_path_factory):
         "core": twin.report(twin.deploy("kws", "nucleo_l4r5zi"), changes=False, published=True),
         "npu": twin.report(twin.deploy("kws", "stm32n6570_dk", runtime="neural-art"),
                            changes=False),
+        "several": render_page(describe_variants([Variant(
+            label=f"board {place} · library", prediction=one, row=make_row(
+                f"board {place}", time_us=one.time_us, energy_uj=one.energy_uj))
+            for place, one in enumerate((make_prediction(6), make_prediction(5)))], chain=True)),
+        "table": render_page(describe_result(make_table(limits=Limits(max_time_us=60e3)))),
         "long": render_page(describe_report(Report(prediction=replace(made, layers=layers))))}
     for name, text in texts.items():
         (folder / f"{name}.html").write_text(text, encoding="utf-8")
@@ -88,7 +97,7 @@ def draw_all(page) -> None:
 
 
 @pytest.mark.parametrize("width", [1280, 380])
-@pytest.mark.parametrize("name", ["core", "npu", "long"])
+@pytest.mark.parametrize("name", ["core", "npu", "several", "table", "long"])
 def test_every_plot_is_drawn_with_its_data(visit, name, width) -> None:
     page = visit(name, width)
     assert page.get_attribute("html", "data-ready") == "yes"
@@ -98,7 +107,7 @@ def test_every_plot_is_drawn_with_its_data(visit, name, width) -> None:
     drawn = page.evaluate("""() => [...document.querySelectorAll(".plot")].map(plot => [
         plot.id, plot.data.length, plot.getBoundingClientRect().width,
         plot.querySelectorAll(".point, .slice, path.js-line").length])""")
-    assert len(drawn) >= 6
+    assert len(drawn) >= (7 if name == "table" else 6)
     for name, traces, wide, marks in drawn:
         assert traces and marks and 0 < wide <= width, name
     assert page.evaluate("document.documentElement.scrollWidth") <= width
@@ -164,12 +173,14 @@ def test_the_dark_is_a_choice_and_paper_is_white(visit) -> None:
     page.emulate_media(media="screen")
 
 
-@pytest.mark.parametrize("width", [1280, 380])
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_nothing_stands_in_the_way_of_a_reader(visit, width, scheme) -> None:
+@pytest.mark.parametrize(("name", "width", "scheme"), [
+    ("core", 1280, "light"), ("core", 380, "dark"), ("several", 1280, "light"),
+    ("several", 380, "light"), ("table", 1280, "light"), ("core", 1280, "dark"),
+    ("core", 380, "light")])
+def test_nothing_stands_in_the_way_of_a_reader(visit, name, width, scheme) -> None:
     from axe_playwright_python.sync_playwright import Axe
 
-    page = visit("core", width, scheme)
+    page = visit(name, width, scheme)
     draw_all(page)
     page.evaluate("document.querySelectorAll('details').forEach(one => { one.open = true; })")
     found = Axe().run(page).response["violations"]

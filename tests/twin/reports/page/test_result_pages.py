@@ -1,0 +1,268 @@
+"""Pages of what verbs found, and of several deployments: they say what the results say."""
+
+import html
+import json
+import math
+import re
+from dataclasses import replace
+
+import pytest
+from made_measurements import measure
+from made_predictions import make_prediction
+from made_studies import make_row, make_table
+from typer.testing import CliRunner
+
+import twin
+from calibration.measurement.measurement import write_measurement
+from twin.attribution.accounts import compare_sides
+from twin.attribution.predicted import side_of_prediction
+from twin.attribution.views import View
+from twin.cli import app
+from twin.errors import UsageError
+from twin.reports.page.axes import log_axis
+from twin.reports.page.differences import describe_difference, describe_view
+from twin.reports.page.page import render_page
+from twin.reports.page.parts import Plot, Table
+from twin.reports.page.results import describe_result
+from twin.reports.page.rival_plots import draw_dashboard, draw_front, draw_radar, short_label
+from twin.reports.page.rivals import list_least, name_rivals
+from twin.reports.page.variants import Variant, describe_variants
+from twin.studies.limits import Limits
+from twin.studies.results import Table as Rows
+from twin.verbs.variants import chain_stages, find_stages, make_deployer
+
+HOSTILE = "</script><img src=x onerror=alert(2)>"
+
+
+def find(page, name):
+    return next(item for section in page.sections for item in section.items
+                if isinstance(item, Table | Plot) and item.name == name)
+
+
+def texts(table):
+    return [[cell.text for cell in row.cells] for row in table.rows]
+
+
+def test_a_sweep_says_what_meets_and_marks_the_least() -> None:
+    page = describe_result(make_table(limits=Limits(max_time_us=60e3)), "twin sweep")
+    assert page.verdict == "2 of 4 meet 60 ms" and page.tone == "good"
+    assert page.sentence.startswith("b is the fastest with 20 ms")
+    rows = texts(find(page, "row-table"))
+    assert ["20 ms ★" in row for row in rows].count(True) == 1
+    assert any("80 ms over" in row for row in rows)
+    assert texts(find(page, "failed-table")) == [["1", "does not fit", "too small"]]
+    assert {answer.name: answer.value for answer in page.answers}["fastest"] == "20 ms"
+
+
+def test_equals_share_the_mark_and_all_alike_have_none() -> None:
+    rivals = name_rivals([make_row("a", time_us=1e4), make_row("b", time_us=1e4),
+                          make_row("c", time_us=2e4)])
+    assert list_least(rivals)["time_us"] == 1e4 and "ram_bytes" not in list_least(rivals)
+    bars = draw_dashboard(rivals)[0]
+    assert [len(trace["x"]) for trace in bars.traces] == [2, 1]
+    assert "All have" in draw_dashboard(rivals)[2].told
+
+
+def test_the_front_is_of_each_network_and_has_intervals() -> None:
+    rows = [make_row("a", time_us=1e4, energy_uj=400.0),
+            make_row("b", time_us=2e4, energy_uj=200.0),
+            make_row("c", time_us=3e4, energy_uj=300.0)]
+    plot = draw_front(name_rivals(rows), ("time_us", "energy_uj"))
+    line = next(trace for trace in plot.traces if trace["name"] == "front")
+    assert line["x"] == [10.0, 20.0] and line["y"] == [0.4, 0.2]
+    marks = {trace["name"]: trace for trace in plot.traces if trace["mode"] == "markers"}
+    assert marks["a"]["error_x"]["arrayminus"][0] == pytest.approx(1.0)
+    assert "2 of 3 are on the front" in plot.told
+
+
+def test_a_radar_has_the_best_on_its_rim() -> None:
+    plot = draw_radar(name_rivals([make_row("a", time_us=1e4), make_row("b", time_us=1e5)]))
+    first, second = plot.traces
+    assert first["theta"][0] == "speed" and first["r"][0] == 1.0
+    assert second["r"][0] == pytest.approx(0.1)  # Ten times as much is the most of all.
+    assert draw_radar(name_rivals([make_row("a")])) is None
+
+
+def test_labels_are_cut_in_their_middle_and_escaped() -> None:
+    label = short_label(f"board · {'library' * 9} · 80 MHz")
+    assert label.startswith("board<br>librarylib") and label.endswith("… · 80 MHz")
+    assert "<img" not in short_label(HOSTILE)
+
+
+@pytest.mark.parametrize("values", [(1.0, 1.1), (0.2, 900.0), (5.0,), (1e-6, 1e9)])
+def test_an_axis_has_ticks_however_far_it_reaches(values) -> None:
+    axis = log_axis(values, "time")
+    assert 2 <= len(axis["tickvals"]) <= 9 and len(set(axis["ticktext"])) == len(axis["ticktext"])
+    assert all(axis["range"][0] <= math.log10(tick) <= axis["range"][1]
+               for tick in axis["tickvals"])
+
+
+def test_many_rows_are_cut_and_stay_small() -> None:
+    rows = tuple(make_row(f"b{place % 7}", time_us=1e3 + place, x=str(place))
+                 for place in range(1500))
+    text = render_page(describe_result(Rows(rows=rows, axes=("board", "x"))))
+    assert len(text.encode()) < 8e6 and "500 more rows" in text
+
+
+def variants(*predictions):
+    return [Variant(label=f"v{place}", prediction=one, row=make_row(
+        f"v{place}", time_us=one.time_us, energy_uj=one.energy_uj))
+        for place, one in enumerate(predictions)]
+
+
+def test_variants_stand_beside_each_other_and_say_what_moved() -> None:
+    slow, fast = make_prediction(6, seed=1), make_prediction(4, seed=2)
+    refused = Variant(label="v9", row=replace(make_row("v9"), failure="does not fit",
+                                              reason="short of 5 bytes"))
+    page = describe_variants([*variants(slow, fast), refused])
+    assert page.verdict.startswith("v1 is fastest")
+    table = find(page, "variant-table")
+    assert texts(table)[2][1] == "cannot be" and table.rows[2].details == (
+        ("why not", "short of 5 bytes"),)
+    moves = find(page, "move-table").rows[0]
+    gap = compare_sides(side_of_prediction(slow), side_of_prediction(fast),
+                        anyway=True).account("time").total
+    assert moves.cells[3].text.startswith(gap.moved[0].label)
+    bars = [trace for trace in find(page, "moves").traces if trace["type"] == "bar"]
+    assert bars[0]["x"][0] + sum(bar["x"][0] for bar in bars[1:-1]) == pytest.approx(
+        bars[-1]["x"][0])
+    assert {item.name for section in page.sections for item in section.items
+            if isinstance(item, Plot)} >= {"bars-time", "bars-energy", "bars-ram", "bars-flash",
+                                           "radar", "front-time-energy", "bills-time"}
+    assert len(find(page, "layer-table").rows) == 6
+
+
+def test_stages_are_told_from_the_first_to_the_last() -> None:
+    made = variants(make_prediction(6, seed=1), make_prediction(5, seed=1),
+                    make_prediction(4, seed=2))
+    page = describe_variants(made, chain=True)
+    assert re.fullmatch(r"-[\d.]+ % time in 2 stages", page.verdict)
+    assert find(page, "timeline").traces[0]["y"][0] == 100
+    assert [row.cells[0].text for row in find(page, "move-table").rows] == ["v0", "v1"]
+    assert all("before" in answer.range for answer in page.answers if answer.name != "RAM at last")
+
+
+def test_none_of_them_can_be() -> None:
+    page = describe_variants([Variant(label="a", row=replace(
+        make_row("a"), failure="does not fit", reason="too small"))])
+    assert page.verdict == "None of them can be" and "too small" in page.sentence
+
+
+def test_stages_build_on_each_other_and_a_refused_one_is_left_out() -> None:
+    deployment = twin.deploy("kws", "nucleo_l4r5zi", runtime="cmsis-nn")
+    chain = chain_stages(deployment, [{"placement.weights": "sram"}, {"placement.arena": "moon"},
+                                      {"clocks.cpu.frequency_hz": "80MHz"}])
+    first, sram, refused, last = chain.values()
+    assert first.weights_named == "flash" and sram.weights_named == last.weights_named == "sram"
+    assert isinstance(refused, twin.TwinError)
+    found = find_stages(sram, 1, make_deployer("warm", "auto"))
+    assert len(found) == 1 and "placement.weights" not in found[0]
+    with pytest.raises(UsageError, match="accepted: 1 to 20"):
+        find_stages(deployment, 0, make_deployer("warm", "auto"))
+
+
+@pytest.fixture(scope="module")
+def sides():
+    """A prediction, and a measurement that takes a tenth more."""
+    from twin.attribution.measured import side_of_measurement
+
+    prediction = twin.predict(twin.deploy("kws", "nucleo_l4r5zi", runtime="cmsis-nn"))
+    told = {"model": "kws", "runtime": "cmsis-nn@6.0"}
+    return side_of_prediction(prediction), side_of_measurement(
+        measure(prediction, factor=1.1, **told), "made")
+
+
+def test_a_gap_is_told_first_and_set_ups_stand_below(sides) -> None:
+    page = describe_view(View(difference=compare_sides(*sides)))
+    assert page.verdict == "Measured lies inside the 90 % interval"
+    assert page.sentence.startswith("Predicted is 0.91 of measured time")
+    assert [answer.kind for answer in page.answers] == ["predicted", "measured"]
+    assert ["runtime", "cmsis-nn@6.0", "cmsis-nn@6.0", ""] in texts(find(page, "side-table"))
+
+
+def test_before_and_after_is_told_as_a_change(sides) -> None:
+    first, _ = sides
+    page = describe_difference(compare_sides(first, first))
+    assert page.verdict == "No change" and page.sentence == "Both sides take the same time."
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Measurements of kws: as predicted, and with its weights in RAM."""
+    place = tmp_path_factory.mktemp("measured")
+    deployment = twin.deploy("kws", "nucleo_l4r5zi", runtime="cmsis-nn")
+    for name, one in (("flash", deployment),
+                      ("sram", deployment.replace({"placement.weights": "sram"}))):
+        told = {"model": "kws", "runtime": "cmsis-nn@6.0", "clocks_hz": (("cpu", 120e6),)}
+        write_measurement(place / name / "warm", measure(twin.predict(one), **told))
+    return place
+
+
+@pytest.mark.parametrize(("words", "said"), [
+    (("attribute", "kws", "FOLDER/sram"), "Likeliest explanation"),
+    (("diagnose", "FOLDER/sram", "--healthy", "FOLDER/flash"), "kws on nucleo_l4r5zi"),
+    (("diff", "FOLDER/flash", "FOLDER/sram"), "Before and after"),
+    (("whatif", "kws", "-b", "nucleo_l4r5zi", "--set", "placement.weights=sram"),
+     "faster with a probability"),
+    (("port", "kws", "--from", "nucleo_l4r5zi", "--to", "nucleo_f401re"),
+     "Predicted for hardware nobody measured"),
+    (("compare", "kws", "-b", "nucleo_l4r5zi", "--published"), "of published"),
+    (("select", "kws", "-b", "nucleo_l4r5zi", "-b", "rpi_pico", "--max-ms", "60", "--no-advice"),
+     "1 of 2 boards meet 60 ms"),
+    (("sweep", "kws", "-b", "nucleo_l4r5zi", "--clock", "80MHz,120MHz"), "on the front")],
+    ids=lambda one: one[0])
+def test_a_verb_writes_its_page(folder, tmp_path, words, said) -> None:
+    target = tmp_path / "page.html"
+    ended = CliRunner().invoke(app, [*(word.replace("FOLDER", str(folder)) for word in words),
+                                     "--report", str(target)])
+    assert ended.exit_code == 0, ended.output
+    text = html.unescape(target.read_text())
+    assert said in text[:text.index("<footer>")] and "default-src 'none'" in text
+
+
+def test_a_study_is_told_from_its_folder(tmp_path) -> None:
+    (tmp_path / "s.yaml").write_text(
+        "schema: 1\nname: clocks\nquestion: Which clock?\nmodels: [kws]\n"
+        "boards: [nucleo_l4r5zi]\nclocks: [80MHz, 120MHz]\n"
+        "finding: {vary: clock, kind: effect}\n")
+    twin.run_study(tmp_path / "s.yaml", tmp_path / "out", command=["twin", "study", "run"])
+    target = tmp_path / "page.html"
+    assert CliRunner().invoke(app, ["report", str(tmp_path / "out"), "-o",
+                                    str(target)]).exit_code == 0
+    text = target.read_text()
+    assert "Which clock?" in text and "effect-table" in text and "twin study run" in text
+    again = CliRunner().invoke(app, ["report", str(tmp_path / "out" / "results.parquet"), "-o",
+                                     str(tmp_path / "table.html")])
+    assert again.exit_code == 0 and "sweep" in (tmp_path / "table.html").read_text()
+
+
+@pytest.mark.parametrize(("words", "said"), [
+    (("report", "kws"), "-b BOARD"),
+    (("report", "kws", "-b", "nucleo_l4r5zi", "-b", "rpi_pico", "--stages", "2"), "one -b"),
+    (("report", "kws", "-b", "nucleo_l4r5zi", "-b", "rpi_pico", "--published"), "one board"),
+    (("report", "kws", "-b", "nucleo_l4r5zi", "--stage", "nothing"), "PATH=VALUE"),
+    (("sweep", "kws", "-b", "nucleo_l4r5zi", "--report", "x.pdf"), "ends in .html")])
+def test_wrong_words_for_several_are_refused(words, said) -> None:
+    ended = CliRunner().invoke(app, list(words))
+    assert ended.exit_code == 2 and said in str(ended.output) + str(ended.exception)
+
+
+def test_boards_that_cannot_be_stand_beside_those_that_can(tmp_path) -> None:
+    target = tmp_path / "page.html"
+    ended = CliRunner().invoke(app, [
+        "report", "vww", "-b", "nucleo_l4r5zi", "-b", "nucleo_f401re", "--max-ms", "1",
+        "--runtime", "tflm", "-o", str(target)])
+    assert ended.exit_code == 0, ended.output
+    assert "cannot be" in target.read_text() or "over" in target.read_text()
+
+
+def test_names_from_files_stay_text() -> None:
+    table = make_table(boards=(HOSTILE, "b", "c"))
+    page = render_page(describe_result(table, HOSTILE))
+    assert "<img src=x" not in page
+    assert "<img" not in json.dumps(re.search(r'id="plots">(.*?)</script>', page)[1])
+
+
+def test_what_has_no_page_is_refused() -> None:
+    with pytest.raises(twin.TwinError, match="has no page; accepted: Table"):
+        twin.report(3)

@@ -1,0 +1,44 @@
+"""Pages that open offline: the option verbs share, and how what they found becomes one."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from typing import Annotated, Any
+
+import typer
+
+import twin
+from twin.cli.options import check_outputs
+from twin.cli.output import note_written
+from twin.errors import UsageError
+
+PageFile = Annotated[str | None, typer.Option(
+    "--report", metavar="FILE", help="Write it as one page that opens offline: a file ending in "
+                                     ".html.")]
+
+
+def say_command() -> str:
+    """Return what was typed, as a shell takes it."""
+    return shlex.join(("twin", *sys.argv[1:]))
+
+
+def check_page(*outputs: str | None) -> None:
+    """Refuse a page that could not be written, before anything is computed."""
+    for output in filter(None, outputs):
+        if not output.lower().endswith((".html", ".htm")):
+            raise UsageError(f"{output}: a page ends in .html")
+        check_outputs(output)
+
+
+def write_page(output: str, page: str) -> None:
+    """Write a page, and say so."""
+    from twin.reports.export import write_file
+
+    note_written(write_file(output, page.encode()))
+
+
+def write_result(found: Any, output: str | None) -> None:
+    """Write the page of what a verb found, where it is wanted."""
+    if output is not None:
+        write_page(output, twin.report(found, command=say_command()))

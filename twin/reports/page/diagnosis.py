@@ -1,0 +1,109 @@
+"""The page of a diagnosis: what is wrong, how sure that is, and what to do."""
+
+from __future__ import annotations
+
+from twin.attribution.error_model import STAND_IN
+from twin.attribution.faults import DECLARED
+from twin.attribution.finding import SURE, Diagnosis, explain_rows
+from twin.reports.figures.palette import BLUE, GREEN
+from twin.reports.page.beside import list_faults
+from twin.reports.page.page import plain
+from twin.reports.page.parts import Answer, Notes, Page, Pairs, Plot, Section
+from twin.reports.page.studies import made_by
+from twin.reports.page.styles import hatches
+from twin.reports.tables.limits import format_chance
+
+MOST_DRAWN = 12
+
+
+def describe_diagnosis(diagnosis: Diagnosis, command: str = "") -> Page:
+    """Return the page of a diagnosis."""
+    verdict = diagnosis.verdict
+    kind, chance = next(iter(diagnosis.kinds.items()))
+    declared = verdict.fault.kind == DECLARED
+    others = [f"{name} {format_chance(one)}" for name, one in [*diagnosis.kinds.items()][1:4]]
+    sentence = (f"{verdict.fault.name.capitalize()} explains the {diagnosis.quantity} of "
+                f"{len(diagnosis.layers)} layers best ({kind}: {format_chance(chance)}); measured "
+                f"is {diagnosis.declared_ratio:.3f} of what was expected.")
+    if chance < SURE:
+        sentence += f" It is only the likeliest of several: {', '.join(others)}."
+    cautions = list(diagnosis.remarks)
+    if diagnosis.errors == STAND_IN:
+        cautions.insert(0, "other kernels stand in for those that ran: faults of kernels and small "
+                           "faults may be accused or missed; give --healthy DIR")
+    pairs = [("weighed under", diagnosis.errors.source),
+             ("runs repeat within", f"{100 * diagnosis.repeats:.2g} %"),
+             ("counters", ", ".join(diagnosis.counters)
+              or f"{diagnosis.quantity} alone, as any core with a cycle counter sends")]
+    if diagnosis.indistinct:
+        pairs.append(("not told apart", f"{', '.join(diagnosis.indistinct)}: would change less "
+                                        "than 1 % of any layer here"))
+    effects = draw_effects(diagnosis)
+    sections = [
+        Section(name="warnings", title="Warnings", items=(
+            Notes(notes=tuple(dict.fromkeys(cautions)), kind="warning"),)) if cautions else None,
+        Section(name="faults-found", title="What may explain it", items=(
+            draw_chances(diagnosis), *([effects] if effects else []), list_faults(diagnosis))),
+        Section(name="observed", title="Observed besides", items=(
+            Notes(notes=diagnosis.observations),)) if diagnosis.observations else None,
+        Section(name="evidence", title="What it rests on", items=(Pairs(pairs=tuple(pairs)),)),
+        made_by(command)]
+    return Page(
+        title=_name(diagnosis), subtitle=f"diagnosis over {len(diagnosis.findings)} "
+        f"faults · pattern of {diagnosis.quantity}", verdict=verdict.fault.name.capitalize(),
+        tone="good" if declared and diagnosis.repeats_as_declared else "" if declared else "bad",
+        sentence=sentence, advice="" if diagnosis.remedy == "none needed" else diagnosis.remedy,
+        advises="What to do next",
+        answers=(
+            Answer(name="probability of the kind", value=format_chance(chance), range=kind,
+                   kind=""),
+            Answer(name="probability of the fault", value=format_chance(verdict.probability),
+                   range=f"{format_chance(verdict.prior)} before the evidence", kind=""),
+            Answer(name="measured over expected", value=f"{diagnosis.declared_ratio:.3f}", kind="",
+                   range=f"{diagnosis.quantity}, as declared"
+                   if not diagnosis.healthy else f"{diagnosis.quantity}, known to be right")),
+        sections=tuple(one for one in sections if one is not None))
+
+
+def _name(diagnosis: Diagnosis) -> str:
+    """Say what was diagnosed, as far as a fault's deployment tells."""
+    found = next((one.fault.deployment for one in diagnosis.findings if one.fault.deployment), None)
+    what = "What explains the measurement"
+    return what if found is None else f"{found.graph.name} on {found.board.name}: " \
+        f"{what[0].lower()}{what[1:]}"
+
+
+def draw_chances(diagnosis: Diagnosis) -> Plot:
+    """Draw each kind of fault by its probability."""
+    kinds = [*diagnosis.kinds.items()][:MOST_DRAWN]
+    return Plot(
+        name="chances", title="Probability by kind of fault", half=True,
+        told=f"{kinds[0][0]} has {format_chance(kinds[0][1])}.", traces=({
+            "type": "bar", "orientation": "h", "y": [plain(kind) for kind, _ in kinds],
+            "x": [100 * chance for _, chance in kinds], "marker": {"color": BLUE},
+            "hoverinfo": "text", "hovertext": [f"{plain(kind)}<br>{format_chance(chance)}"
+                                               for kind, chance in kinds]},),
+        height_px=100 + 26 * len(kinds), layout={
+            "showlegend": False, "xaxis": {"title": {"text": "probability, %"},
+                                           "range": [0, 100]},
+            "yaxis": {"autorange": "reversed", "type": "category"}})
+
+
+def draw_effects(diagnosis: Diagnosis) -> Plot | None:
+    """Draw by how much the verdict changes each layer; None where nothing is wrong."""
+    verdict = diagnosis.verdict
+    changes = {index: share for index, share in explain_rows(diagnosis, verdict).items()
+               if index is not None}
+    if verdict.fault.kind == DECLARED or not any(changes.values()):
+        return None
+    most = max(changes, key=lambda index: abs(changes[index]))
+    return Plot(
+        name="effects", title="What it does to each layer", half=True, height_px=360,
+        told=f"{verdict.fault.name}: layer {most} moves most, {100 * changes[most]:+.1f} % beside "
+             "what is predicted as declared.", traces=({
+                 "type": "bar", "x": list(changes), "y": [100 * one for one in changes.values()],
+                 "marker": {"color": GREEN, "pattern": hatches("/")}, "hoverinfo": "text",
+                 "hovertext": [f"layer {index}: {100 * share:+.1f} %"
+                               for index, share in changes.items()]},),
+        layout={"showlegend": False, "xaxis": {"title": {"text": "layer"}},
+                "yaxis": {"title": {"text": "change, %"}}})

@@ -1,0 +1,140 @@
+"""The page of a prediction for hardware nobody measured: figure, what it rests on, what narrows."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from calibration.fitting.intervals import Interval
+from hwmodels.quantities import format_time, list_first
+from twin.learning.portability.plan import RUN, Ranking
+from twin.learning.portability.port import Ported
+from twin.reports.figures.palette import BLUE, GREEN, SKY
+from twin.reports.page.deployment import Report, describe_report
+from twin.reports.page.page import plain
+from twin.reports.page.parts import Cell, Column, Notes, Page, Plot, Row, Section, Table
+from twin.reports.page.styles import INK, hatches
+
+DRAWN = (("physics", SKY, "."), ("ported", BLUE, ""), ("twin predict", GREEN, "/"))
+
+
+def describe_port(ported: Ported, command: str = "") -> Page:
+    """Return the page of a ported prediction: the deployment's, with what stands behind it."""
+    prediction = ported.prediction
+    page = describe_report(Report(prediction=prediction, command=command))
+    factor = prediction.time_us / ported.physics_us
+    interval = ported.certainty.time_us
+    sentence = (f"{format_time(prediction.time_us)}, {100 * interval.level:.0f} % interval "
+                f"{format_time(interval.low)} to {format_time(interval.high)}: physics says "
+                f"{format_time(ported.physics_us)}, and boards that were measured took "
+                f"{factor:.2f} times what their datasheets say.")
+    sections = [_describe_steps(ported), _describe_behind(ported)]
+    if ported.ranking is not None:
+        sections.append(describe_narrowing(ported.ranking))
+    best = None if ported.ranking is None else max(
+        (ported.ranking.best, *ported.ranking.single, *ported.ranking.runs),
+        key=lambda one: one.narrowing)
+    advice = "" if best is None else (
+        f"Measure {' and '.join(name.removeprefix(RUN) for name in best.names)} on it: the "
+        f"interval is then expected {100 * best.narrowing:.0f} % narrower.")
+    warnings = [one for one in page.sections if one.name == "warnings"]
+    return replace(
+        page, subtitle=f"{page.subtitle} · nobody measured it", verdict=(
+            "Predicted for hardware nobody measured"), tone="", sentence=sentence, advice=advice,
+        advises="What to measure next",
+        sections=(*warnings, *sections, *(one for one in page.sections if one not in warnings)))
+
+
+def _describe_steps(ported: Ported) -> Section:
+    """Return physics, what was learnt, and what shipped prices say."""
+    makeup = ported.makeup
+    return Section(name="steps", title="Physics first, experience second", items=(
+        draw_steps(ported), draw_makeup(ported), Notes(notes=(
+            f"beside twin predict: {ported.difference}",
+            f"the interval is {makeup.boards:.0%} what boards differ by, {makeup.parameters:.0%} "
+            f"prices left open, {makeup.model:.0%} what no price explains (variance of the "
+            "logarithm of time)"))))
+
+
+def draw_steps(ported: Ported) -> Plot:
+    """Draw the three predictions with their intervals."""
+    values: list[tuple[float, Interval | None]] = [
+        (ported.physics_us, None), (ported.prediction.time_us, ported.certainty.time_us),
+        (ported.shipped.time_us, None if ported.shipped.certainty is None
+         else ported.shipped.certainty.time_us)]
+    traces = []
+    for (name, colour, hatch), (time_us, interval) in zip(DRAWN, values, strict=True):
+        trace = {"type": "bar", "orientation": "h", "name": name, "y": [name],
+                 "x": [time_us / 1e3], "marker": {"color": colour, "pattern": hatches(hatch)},
+                 "hoverinfo": "text", "hovertext": [f"{name}<br>{format_time(time_us)}"]}
+        if interval is not None:
+            trace["error_x"] = {"type": "data", "symmetric": False, "color": INK,
+                                "array": [(interval.high - time_us) / 1e3],
+                                "arrayminus": [(time_us - interval.low) / 1e3]}
+        traces.append(trace)
+    return Plot(name="steps-plot", title="From the datasheet to the prediction", half=True,
+                told="Physics: counts on this board at datasheet prices. Ported: times what the "
+                     "boards below took over what their datasheets say. Bars are intervals.",
+                traces=tuple(traces), height_px=240, layout={
+                    "barmode": "overlay", "showlegend": False,
+                    "xaxis": {"title": {"text": "time, ms"}, "rangemode": "tozero"},
+                    "yaxis": {"autorange": "reversed", "type": "category"}})
+
+
+def draw_makeup(ported: Ported) -> Plot:
+    """Draw what the interval is made of."""
+    makeup = ported.makeup
+    shares = (("what boards differ by", makeup.boards, BLUE, ""),
+              ("prices left open", makeup.parameters, SKY, "."),
+              ("what no price explains", makeup.model, GREEN, "/"))
+    largest = max(shares, key=lambda one: one[1])
+    return Plot(name="makeup", title="What the interval is made of", half=True, height_px=240,
+                told=f"Most of it is {largest[0]}: {largest[1]:.0%} of the variance.",
+                traces=tuple({
+                    "type": "bar", "orientation": "h", "name": name, "y": ["interval"],
+                    "x": [100 * share], "marker": {"color": colour, "pattern": hatches(hatch)},
+                    "text": [f"{share:.0%}"], "textposition": "inside", "hoverinfo": "text",
+                    "hovertext": [f"{name}<br>{share:.0%}"]}
+                    for name, share, colour, hatch in shares), layout={
+                        "barmode": "stack", "xaxis": {"title": {"text": "share of variance, %"},
+                                                      "range": [0, 100]},
+                        "yaxis": {"showticklabels": False}, "legend": {"traceorder": "normal"}})
+
+
+def _describe_behind(ported: Ported) -> Section:
+    rows = [Row(cells=(
+        Cell(text=one.board), Cell(text=one.core), Cell(text=one.runtime), Cell(text=one.kind),
+        Cell(text=str(one.rows), value=one.rows),
+        Cell(text=list_first(one.networks, 5) or "layers"))) for one in ported.behind]
+    total = sum(one.rows for one in ported.behind)
+    return Section(name="behind", title="What it rests on", items=(Table(
+        name="behind-table", caption=f"{total} rows it learns from", rows=tuple(rows), columns=(
+            Column(header="board"), Column(header="core"), Column(header="library"),
+            Column(header="kind"), Column(header="rows", number=True),
+            Column(header="networks"))),))
+
+
+def describe_narrowing(ranking: Ranking) -> Section:
+    """Return what each measurement would leave of the interval."""
+    found = sorted((*ranking.single, *ranking.runs), key=lambda one: -one.narrowing)
+    rows = [Row(cells=(
+        Cell(text=", ".join(name.removeprefix(RUN) for name in one.names)),
+        Cell(text="a network" if one.names[0].startswith(RUN) else "micro-benchmark"),
+        Cell(text=f"{format_time(one.time_us.low)} to {format_time(one.time_us.high)}",
+             value=one.time_us.high - one.time_us.low),
+        Cell(text=f"{100 * one.narrowing:.1f} %", value=one.narrowing))) for one in found]
+    drawn = found[:12]
+    plot = Plot(
+        name="narrowing", title="What to measure next", traces=({
+            "type": "bar", "orientation": "h", "marker": {"color": BLUE},
+            "y": [plain(", ".join(name.removeprefix(RUN) for name in one.names)) for one in drawn],
+            "x": [100 * one.narrowing for one in drawn]},),
+        told=f"The two that tell most together: {' and '.join(ranking.best.names)}, "
+             f"{100 * ranking.best.narrowing:.1f} % narrower.",
+        height_px=90 + 26 * len(drawn), layout={
+            "showlegend": False, "xaxis": {"title": {"text": "narrower by, %"}},
+            "yaxis": {"autorange": "reversed", "type": "category"}})
+    return Section(name="narrowing-section", title="What would narrow it", items=(plot, Table(
+        name="narrowing-table", caption="Expected before it is measured", rows=tuple(rows),
+        columns=(Column(header="run"), Column(header="kind"),
+                 Column(header="interval afterwards", number=True),
+                 Column(header="narrower", number=True)))))

@@ -1,0 +1,171 @@
+"""Several configurations beside each other: who wins what, by how much, and how surely."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import PurePath
+
+from hwmodels.quantities import (
+    NOT_KNOWN,
+    format_energy,
+    format_frequency,
+    format_size,
+    format_time,
+    significant,
+)
+from twin.reports.page.parts import Answer, Cell, Column
+from twin.reports.tables.limits import format_chance
+from twin.studies.results import QUANTITIES, Row
+from twin.studies.selection import METRICS, draw_least
+
+WRITERS = {"time_us": format_time, "energy_uj": format_energy, "ram_bytes": format_size,
+           "flash_bytes": format_size}
+
+MOST_DRAWN = 50
+"""Of the best by a metric, those whose chances are weighed against each other."""
+
+BEST = "★"
+"""Beside what wins."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rival:
+    """A configuration and what it is called among the others."""
+
+    label: str
+    row: Row
+
+
+def write_figure(quantity: str, value: float | None) -> str:
+    """Write a quantity of a row with its unit."""
+    if value is None:
+        return NOT_KNOWN
+    return WRITERS[quantity](value) if quantity in WRITERS else f"{value:,.2f} USD"
+
+
+def name_rivals(rows: Sequence[Row]) -> tuple[Rival, ...]:
+    """Name rows by what they differ in: board, library, clock, then whatever was varied."""
+    told: list[tuple[str, list[str]]] = [
+        ("board", [row.board for row in rows]), ("runtime", [row.runtime for row in rows]),
+        ("model", [PurePath(row.model).stem if row.model.endswith((".tflite", ".onnx"))
+                   else row.model for row in rows])]
+    names = dict.fromkeys(name for row in rows for name, _ in row.inputs)
+    clocks = [format_frequency(row.clock_hz) if row.clock_hz else "" for row in rows]
+    if "clock" in names or any(name.startswith("clocks.") for name in names):
+        told.append(("clock", clocks))
+    told += [(name, [dict(row.inputs).get(name, "") for row in rows]) for name in names
+             if name not in ("board", "runtime", "model", "clock")
+             and not name.endswith(".frequency_hz")]
+    differing = [values for _, values in told if len(set(values)) > 1] or [told[0][1]]
+    labels = [" · ".join(filter(None, parts)) for parts in zip(*differing, strict=True)]
+    return tuple(Rival(label=label, row=row) for label, row in zip(labels, rows, strict=True))
+
+
+def list_winners(rivals: Sequence[Rival]) -> tuple[tuple[str, str, Rival, float | None], ...]:
+    """Return metric, quantity, the best by it of those that meet limits, how probable that is."""
+    found = []
+    for metric, quantity in METRICS:
+        known = [one for one in rivals if one.row.met and getattr(one.row, quantity) is not None]
+        if known:
+            nearest = sorted(known, key=lambda one: float(getattr(one.row, quantity)))[:MOST_DRAWN]
+            chances = draw_least([one.row for one in nearest], quantity)
+            found.append((metric, quantity, nearest[0],
+                          None if chances is None else float(chances[0])))
+    return tuple(found)
+
+
+def list_answers(rivals: Sequence[Rival]) -> tuple[Answer, ...]:
+    """Return a card for each metric: the best by it, its figure, and how sure that is."""
+    found = []
+    for metric, quantity, best, chance in list_winners(rivals):
+        interval = best.row.interval_of(quantity)
+        told = [best.label]
+        if interval is not None:
+            told.append(f"{100 * interval.level:.0f} % interval "
+                        f"{write_figure(quantity, interval.low)} to "
+                        f"{write_figure(quantity, interval.high)}")
+        if chance is not None and len(rivals) > 1:
+            told.append(f"really the best with {format_chance(chance)}")
+        found.append(Answer(name=metric, value=write_figure(quantity, getattr(best.row, quantity)),
+                            range="; ".join(told)))
+    return tuple(found)
+
+
+def say_lead(rivals: Sequence[Rival]) -> str:
+    """Say who is fastest and who needs least energy, and how far the others are."""
+    winners = {quantity: best for _, quantity, best, _ in list_winners(rivals)}
+    told: list[str] = []
+    for quantity, words, needs, verb in (
+            ("time_us", "is the fastest with", "", "as long"),
+            ("energy_uj", "needs least energy,", "It needs least energy, too:",
+             "as much energy")):
+        best = winners.get(quantity)
+        if best is None:
+            continue
+        value = getattr(best.row, quantity)
+        rest = sorted(getattr(one.row, quantity) / value for one in rivals
+                      if one is not best and getattr(one.row, quantity) is not None and value)
+        same = bool(told) and best is winners.get("time_us")
+        said = f"{needs if same else f'{best.label} {words}'} {write_figure(quantity, value)}"
+        if rest:
+            said += f"; the next takes {_times(rest[0])} {verb}"
+            said += f", the last {_times(rest[-1])}" if len(rest) > 1 else ""
+        told.append(said)
+    return ". ".join(told) + "." if told else "None of them could be predicted."
+
+
+def _times(ratio: float) -> str:
+    return f"{significant(ratio)} times"
+
+
+def figure_cells(row: Row, least: Mapping[str, float]) -> list[Cell]:
+    """Return time, its interval, energy, RAM, flash and price; the least of each is marked."""
+    cells = []
+    for quantity in QUANTITIES:
+        value = getattr(row, quantity)
+        best = row.met and value is not None and least.get(quantity) == value
+        text = write_figure(quantity, value).removesuffix(" USD")
+        over = value is not None and quantity in row.violations
+        cells.append(Cell(text=f"{text} {BEST}" if best else f"{text} over" if over else text,
+                          value=value, tone="good" if best else "bad" if over else
+                          "dim" if value is None else ""))
+        if quantity == "time_us":
+            cells.append(Cell(text="" if row.time is None else
+                              f"{format_time(row.time.low)} to {format_time(row.time.high)}",
+                              value=None if row.time is None else row.time.high))
+    return cells
+
+
+FIGURE_COLUMNS = (
+    Column(header="time", number=True, kind="predicted"), Column(header="90 % interval",
+                                                                 number=True),
+    Column(header="energy", number=True, kind="predicted"), Column(header="RAM", number=True),
+    Column(header="flash", number=True), Column(header="USD", number=True))
+"""Of `figure_cells`."""
+
+
+def list_least(rivals: Sequence[Rival]) -> dict[str, float]:
+    """Return the least of each quantity, of what meets limits; none where all have as much."""
+    found = {}
+    for quantity in QUANTITIES:
+        known = {getattr(one.row, quantity) for one in rivals if one.row.met} - {None}
+        if len(known) > 1:
+            found[quantity] = min(known)
+    return found
+
+
+def row_details(row: Row) -> tuple[tuple[str, str], ...]:
+    """Return what folds out below a row: how it is set up, and what its figures rest on."""
+    energy = row.energy
+    return tuple((name, text) for name, text in (
+        ("clock", format_frequency(row.clock_hz) if row.clock_hz else ""),
+        ("voltage", row.voltage_scale), ("weights in", row.weights), ("arena in", row.arena),
+        ("energy interval", "" if energy is None else
+         f"{format_energy(energy.low)} to {format_energy(energy.high)}"),
+        ("idle board", "" if row.idle_mw is None else
+         f"{row.idle_mw:,.0f} mW are in the energy"),
+        ("intervals", row.basis or "none: stated prices"), ("calibration", row.calibration),
+        ("meets the limits", format_chance(row.probability)),
+        ("room", "" if not row.ram_room_bytes else f"{format_size(row.ram_room_bytes)} RAM, "
+         f"{format_size(row.flash_room_bytes)} flash")) if text)

@@ -1,0 +1,168 @@
+"""The page of a choice of hardware: who wins, by what, and why the others do not."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from hwmodels.quantities import significant
+from twin.reports.figures.palette import BLUE, GREY, ORANGE, SKY, VERMILION
+from twin.reports.page.page import plain
+from twin.reports.page.parts import Cell, Column, Notes, Page, Plot, Row, Section, Table
+from twin.reports.page.rival_plots import (
+    choose_objectives,
+    draw_dashboard,
+    draw_front,
+    draw_radar,
+    label_axis,
+)
+from twin.reports.page.rivals import (
+    BEST,
+    FIGURE_COLUMNS,
+    Rival,
+    figure_cells,
+    list_answers,
+    list_least,
+    name_rivals,
+    row_details,
+    say_lead,
+)
+from twin.reports.page.studies import made_by
+from twin.reports.page.styles import hatches
+from twin.reports.tables.limits import format_chance
+from twin.reports.tables.selection import explain_miss
+from twin.reports.tables.studies import describe_limits, say_idle, shorten
+from twin.studies.selection import Choice, Selection
+
+LOSSES = {"limits": (VERMILION, "/"), "RAM": (ORANGE, "x"), "flash": (SKY, "."),
+          "interval": (GREY, "-")}
+"""Colour and hatch of what a score lost."""
+
+
+def describe_selection(selection: Selection, command: str = "") -> Page:
+    """Return the page of boards ranked for networks, a part a network."""
+    models = list(dict.fromkeys(one.row.model for one in selection.choices))
+    met = len({one.row.board for one in selection.feasible})
+    boards = len({one.row.board for one in selection.choices})
+    asked = f"meet {describe_limits(selection.limits)}" if selection.limits else "run it"
+    first = _name([one for one in selection.choices if one.row.model == models[0]])
+    feasible = [one for one in first if one.row.met]
+    sections: list[Section] = []
+    for place, model in enumerate(models):
+        sections += _describe_model(selection, model, f"-{place}" if len(models) > 1 else "")
+    notes = ["score: 100 less 70 x the probability of missing a limit, 10 each for RAM and flash "
+             "beyond half full, 10 for a wide interval",
+             f"{len(selection.table.rows)} configurations were predicted; the best of each board "
+             "is shown", *say_idle([one.row for one in selection.choices])]
+    unknown = list(dict.fromkeys(one.row.board for one in selection.choices
+                                 if one.row.price_usd is None and not one.row.failure))
+    notes += [f"price not known: {', '.join(unknown)}"] if unknown else []
+    sections.append(Section(name="notes", title="How to read it", items=(
+        Notes(notes=tuple(notes)),)))
+    verdict = f"{met} of {boards} boards {asked}"
+    return Page(
+        title=f"Hardware for {', '.join(map(shorten, models))}",
+        subtitle=f"choice of {boards} boards · {len(selection.table.rows)} configurations",
+        verdict=verdict if len(models) == 1 else f"{verdict}, for one network at least",
+        tone="good" if feasible else "bad", sentence=_say(selection, first, feasible),
+        answers=list_answers(feasible), sections=(*sections, made_by(command)))
+
+
+def _name(choices: Sequence[Choice]) -> tuple[Rival, ...]:
+    """Name choices by their board, and by the library where one board stands there twice."""
+    return name_rivals([one.row for one in choices])
+
+
+def _say(selection: Selection, rivals: Sequence[Rival], feasible: Sequence[Rival]) -> str:
+    if feasible:
+        return say_lead(feasible)
+    nearest = next((one for one in selection.choices if not one.row.failure), None)
+    if nearest is None:
+        return f"None of {len(rivals)} boards runs it."
+    return f"Nearest is {nearest.row.board}: {explain_miss(nearest)}."
+
+
+def _describe_model(selection: Selection, model: str, mark: str) -> list[Section]:
+    """Return ranking, comparison and refusals of one network."""
+    mine = [one for one in selection.choices if one.row.model == model]
+    rivals = _name(mine)
+    runs = [(one, rival) for one, rival in zip(mine, rivals, strict=True) if not one.row.failure]
+    head = f"{shorten(model)}: " if mark else ""
+    sections = []
+    if runs:
+        ranked = [rival for _, rival in runs]
+        front = choose_objectives(ranked, ("time_us", "energy_uj"))
+        radar = draw_radar([one for one in ranked if one.row.met] or ranked)
+        plots = [draw_scores(runs), *([radar] if radar else []),
+                 *draw_dashboard(ranked, selection.limits),
+                 *([draw_front(ranked, front, selection.limits)] if front else [])]
+        sections = [
+            Section(name=f"ranking{mark}", title=f"{head}Ranking", items=(
+                list_choices(runs, selection, mark),)),
+            Section(name=f"beside{mark}", title=f"{head}Beside each other", items=tuple(
+                _rename(plot, mark) for plot in plots))]
+    missing = [one for one in mine if not one.row.met]
+    if missing:
+        rows = tuple(Row(cells=(
+            Cell(text=one.row.board), Cell(text=f"{one.score:.0f}", value=one.score),
+            Cell(text=explain_miss(one)))) for one in missing)
+        sections.append(Section(name=f"missing{mark}", title=f"{head}What does not do", items=(
+            Table(name=f"missing-table{mark}", rows=rows,
+                  caption="Why, and what would help where that was looked for", columns=(
+                      Column(header="board"), Column(header="score", number=True),
+                      Column(header="why, and what would help"))),)))
+    return sections
+
+
+def _rename(plot: Plot, mark: str) -> Plot:
+    from dataclasses import replace
+
+    return replace(plot, name=plot.name + mark)
+
+
+def list_choices(runs: Sequence[tuple[Choice, Rival]], selection: Selection,
+                 mark: str = "") -> Table:
+    """Return a row for each board that runs it, best first."""
+    leading = list_least([rival for _, rival in runs])
+    rows = [Row(cells=(
+        Cell(text=f"{one.score:.0f}", value=one.score), Cell(text=one.row.board),
+        Cell(text=one.row.runtime, tone="dim"),
+        Cell(text=f"{(one.row.clock_hz or 0) / 1e6:g}", value=one.row.clock_hz),
+        *figure_cells(one.row, leading),
+        Cell(text=format_chance(one.row.probability) or ("yes" if one.row.met else "no"),
+             value=one.row.probability, tone="good" if one.row.met else "bad")),
+        details=(*((f"lost for {penalty.name}", f"{penalty.points:.1f}: {penalty.reason}")
+                   for penalty in one.penalties),
+                 ("also tried", f"{one.others} libraries and settings"), *row_details(one.row)))
+        for one, _ in runs]
+    return Table(
+        name=f"ranking-table{mark}", rows=tuple(rows),
+        caption=f"Best first; {BEST} has least of those that meet the limits"
+        if selection.limits else f"Best first; {BEST} has least", columns=(
+            Column(header="score", number=True), Column(header="board"), Column(header="library"),
+            Column(header="MHz", number=True), *FIGURE_COLUMNS,
+            Column(header="meets", number=True)))
+
+
+def draw_scores(runs: Sequence[tuple[Choice, Rival]]) -> Plot:
+    """Draw each board's score, and what it lost for what."""
+    places = list(range(len(runs)))
+    bars: list[tuple[str, list[float], Any]] = [("score", [one.score for one, _ in runs],
+                                                 {"color": BLUE})]
+    for name, (colour, hatch) in LOSSES.items():
+        lost = [sum(penalty.points for penalty in one.penalties if penalty.name == name)
+                for one, _ in runs]
+        if any(lost):
+            bars.append((f"lost for {name}", lost, {"color": colour, "pattern": hatches(hatch)}))
+    best = runs[0][0]
+    return Plot(
+        name="scores", title="Scores, and what they lost", half=True,
+        told=f"{best.row.board} has {best.score:.0f} of 100.", traces=tuple({
+            "type": "bar", "orientation": "h", "name": name, "y": places, "x": values, "width": 0.8,
+            "marker": marker, "hoverinfo": "text", "hovertext": [
+                f"{plain(rival.label)}<br>{name} {significant(value)}"
+                for (_, rival), value in zip(runs, values, strict=True)]}
+            for name, values, marker in bars), height_px=110 + 30 * len(runs), layout={
+                "barmode": "stack", "xaxis": {"range": [0, 100], "title": {"text": "points"}},
+                "yaxis": label_axis([rival.label for _, rival in runs]),
+                "legend": {"traceorder": "normal"}})

@@ -1,0 +1,227 @@
+"""The page of a study or a sweep: what it asked, what it found, what is best, every row."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import PurePath
+from typing import Any
+
+from hwmodels.files import read_regular_text
+from hwmodels.quantities import significant
+from twin.reports.page.parts import (
+    Cell,
+    Column,
+    Notes,
+    Page,
+    Pairs,
+    Plot,
+    Row,
+    Section,
+    Table,
+)
+from twin.reports.page.provenance import list_versions
+from twin.reports.page.rival_plots import (
+    choose_objectives,
+    draw_dashboard,
+    draw_front,
+    draw_radar,
+)
+from twin.reports.page.rivals import (
+    FIGURE_COLUMNS,
+    Rival,
+    figure_cells,
+    list_answers,
+    list_least,
+    name_rivals,
+    row_details,
+    say_lead,
+)
+from twin.reports.page.study_plots import draw_effects, draw_heat, draw_parallel
+from twin.reports.tables.limits import format_chance
+from twin.reports.tables.studies import describe_limits, rank_rows, say_idle, shorten
+from twin.studies.pareto import MARKS, network_of
+from twin.studies.results import Table as Points
+from twin.studies.study.findings import WORDS, Effect, find_baseline, list_effects, tell
+from twin.studies.study.session import Session
+from twin.studies.study.study import Finding
+
+MOST_ROWS = 1000
+"""Of the table."""
+
+
+def describe_study(session: Session, command: str = "") -> Page:
+    """Return the page of a finished study.
+
+    Parameters
+    ----------
+    session : Session
+        Of its folder.
+    command : str
+        What wrote the page.
+
+    Raises
+    ------
+    StudyError
+        Where it is not finished.
+    """
+    study, table = session.study, session.load_results()
+    told = tell(study, table)
+    found: list[Any] = [Notes(notes=told)]
+    if study.finding is not None:
+        effects = list_effects(table, study.finding)
+        if effects:
+            found += [draw_effects(effects, study.finding, table),
+                      list_effect_rows(effects, study.finding, table)]
+    found += [Notes(notes=study.notes)] if study.notes else []
+    head = session.head
+    pairs = [("study", f"{study.name}, sha-256 of inputs below"),
+             *((f"input {PurePath(name).name}", str(digest))
+               for name, digest in head["inputs"].items()),
+             ("twin", str(head["twin"])), ("python", str(head.get("python", ""))),
+             *((name, str(version)) for name, version in dict(head.get("packages", {})).items())]
+    commands = [" ".join(map(str, one)) for one in head["commands"]]
+    file = read_regular_text(session.folder / "study.yaml")
+    sources = Section(name="provenance", title="Sources", folded=True, items=(
+        Pairs(pairs=tuple(pairs)), Notes(notes=(*commands, *([command] if command else [])),
+                                         kind="code"), Notes(notes=(file,), kind="code")))
+    return _describe(table, title=study.question or study.name,
+                     subtitle=f"study {study.name} · {len(table.rows)} configurations",
+                     sentence=told[1] + "." if len(told) > 1 else told[0],
+                     findings=Section(name="finding", title="What it found", items=tuple(found)),
+                     sources=sources)
+
+
+def describe_table(table: Points, command: str = "") -> Page:
+    """Return the page of a sweep: the best first, then all of it."""
+    models = dict.fromkeys(shorten(row.model) for row in table.rows)
+    boards = dict.fromkeys(row.board for row in table.rows)
+    return _describe(
+        table, title=f"{_few(models)} on {_few(boards)}",
+        subtitle=f"sweep · {len(table.rows)} configurations",
+        sentence=say_lead(_first_network(table)), findings=None, sources=made_by(command))
+
+
+def _few(names: Sequence[str] | dict[str, None]) -> str:
+    listed = list(names)
+    return ", ".join(listed) if len(listed) <= 3 else f"{len(listed)} of them"
+
+
+def made_by(command: str) -> Section:
+    """Return the command and the versions that made a page."""
+    return Section(name="provenance", title="Sources", folded=True, items=(
+        Pairs(pairs=(("figures", "predicted: events counted by models of core, caches and "
+                                 "memories, times learnt or stated prices; each row names which"),
+                     ("made with", ", ".join(list_versions())))),
+        *([Notes(notes=(command,), kind="code")] if command else [])))
+
+
+def judge_table(table: Points) -> tuple[str, str]:
+    """Return the answer in a few words, and its tone."""
+    if not table.predicted:
+        return "None of them can be", "bad"
+    if table.limits:
+        met = len(table.met)
+        return (f"{met} of {len(table.rows)} meet {describe_limits(table.limits)}",
+                "good" if met else "bad")
+    front = sum(row.front in ("certain", "front") for row in table.rows)
+    return f"{front} of {len(table.rows)} on the front", ""
+
+
+def _describe(table: Points, *, title: str, subtitle: str, sentence: str,
+              findings: Section | None, sources: Section) -> Page:
+    verdict, tone = judge_table(table)
+    sections = [findings, *_compare(table), _list_all(table), describe_failures(table), sources]
+    return Page(title=title, subtitle=subtitle, verdict=verdict, tone=tone, sentence=sentence,
+                answers=list_answers(_first_network(table)) if table.predicted else (),
+                sections=tuple(one for one in sections if one is not None))
+
+
+def _first_network(table: Points) -> tuple[Rival, ...]:
+    """Return the rows of the first network, best first: those of different ones do not compete."""
+    ranked = rank_rows(table)
+    return name_rivals([row for row in ranked if network_of(row) == network_of(ranked[0])]
+                       if ranked else [])
+
+
+def _compare(table: Points) -> list[Section]:
+    """Return the front, the best beside each other, and how axes and figures go together."""
+    ranked = rank_rows(table)
+    if not ranked:
+        return []
+    rivals = name_rivals(ranked)
+    objectives = choose_objectives(rivals, table.objectives)
+    plots: list[Plot] = []
+    if objectives is not None:
+        plots.append(draw_front(rivals, objectives, table.limits))
+    plots += [one for one in (draw_parallel(table), draw_heat(table)) if one is not None]
+    found = [Section(name="front", title="What trades for what", items=tuple(plots))]
+    first = _first_network(table)
+    if len(first) > 1:
+        radar = draw_radar(first)
+        many = len({network_of(row) for row in ranked}) > 1
+        found.append(Section(
+            name="best", title="The best beside each other",
+            lead="Those that meet the limits first, then by the first objective."
+                 + (f" Of {shorten(first[0].row.model)}." if many else ""),
+            items=(*draw_dashboard(first, table.limits), *([radar] if radar else []))))
+    return found
+
+
+def _list_all(table: Points) -> Section | None:
+    """Return the rows as a table, the best of all and the front marked."""
+    ranked = rank_rows(table)
+    if not ranked:
+        return None
+    rivals = name_rivals(ranked)
+    shown, leading = rivals[:MOST_ROWS], list_least(rivals)
+    if len({network_of(one.row) for one in rivals}) > 1:
+        leading = {}
+    rows = [Row(cells=(
+        Cell(text=one.label), *figure_cells(one.row, leading),
+        Cell(text=format_chance(one.row.probability), value=one.row.probability),
+        Cell(text={"certain": "surely", "front": "yes", "possible": "perhaps"}.get(
+            one.row.front, ""))), details=(
+                *one.row.inputs, ("library", one.row.runtime), *row_details(one.row)))
+        for one in shown]
+    notes = [*say_idle([one.row for one in shown]), "front: " + "; ".join(
+        f"{word}: {MARKS[mark]}" for mark, word in (
+            ("certain", "surely"), ("front", "yes"), ("possible", "perhaps")))]
+    if len(rivals) > len(shown):
+        notes.insert(0, f"{len(rivals) - len(shown)} more rows, all behind these, are in the "
+                        "table of results")
+    return Section(name="rows", title="Configurations", items=(Table(
+        name="row-table", caption="Best first; ★ is the best of all", rows=tuple(rows), columns=(
+            Column(header="configuration"), *FIGURE_COLUMNS,
+            Column(header="meets", number=True), Column(header="front"))),
+        Notes(notes=tuple(notes))))
+
+
+def describe_failures(table: Points) -> Section | None:
+    """Return what cannot be, equal reasons together; None where all can."""
+    if not table.failed:
+        return None
+    reasons = Counter((row.failure, row.reason) for row in table.failed)
+    rows = [Row(cells=(Cell(text=str(count), value=count), Cell(text=kind), Cell(text=reason)))
+            for (kind, reason), count in reasons.most_common(MOST_ROWS)]
+    return Section(name="failed", title="What cannot be", items=(Table(
+        name="failed-table", caption=f"{len(table.failed)} configurations were refused",
+        rows=tuple(rows), columns=(Column(header="how many", number=True),
+                                   Column(header="kind"), Column(header="why"))),))
+
+
+def list_effect_rows(effects: Sequence[Effect], finding: Finding, table: Points) -> Table:
+    """Return each value's effect on each figure."""
+    rows = [Row(cells=(
+        Cell(text=effect.value), Cell(text=WORDS[effect.figure]),
+        Cell(text=f"x{significant(effect.median)}", value=effect.median,
+             tone="good" if effect.median < 0.98 else "bad" if effect.median > 1.02 else ""),
+        Cell(text=f"x{significant(effect.ratios[0])}", value=effect.ratios[0]),
+        Cell(text=f"x{significant(effect.ratios[-1])}", value=effect.ratios[-1]),
+        Cell(text=str(len(effect.ratios)), value=len(effect.ratios)))) for effect in effects]
+    return Table(name="effect-table", rows=tuple(rows),
+                 caption=f"{finding.vary} beside {find_baseline(table, finding)}", columns=(
+                     Column(header=finding.vary), Column(header="figure"),
+                     Column(header="median", number=True, kind="predicted"),
+                     Column(header="least", number=True), Column(header="most", number=True),
+                     Column(header="pairs", number=True)))

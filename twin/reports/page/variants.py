@@ -1,0 +1,310 @@
+"""The page of variants beside each other: boards, libraries, or stages of optimisation."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from hwmodels.errors import TwinError
+from hwmodels.quantities import format_energy, format_size, format_time
+from twin.attribution.accounts import compare_sides
+from twin.attribution.difference import Difference
+from twin.attribution.predicted import side_of_prediction
+from twin.prediction.ledger import bill_time_us, explain_time
+from twin.prediction.prediction import Prediction
+from twin.reports.page.bill import energies
+from twin.reports.page.parts import (
+    Answer,
+    Cell,
+    Column,
+    Notes,
+    Page,
+    Pairs,
+    Plot,
+    Row,
+    Section,
+    Table,
+)
+from twin.reports.page.provenance import list_versions
+from twin.reports.page.rival_plots import (
+    choose_objectives,
+    draw_dashboard,
+    draw_front,
+    draw_radar,
+)
+from twin.reports.page.rivals import (
+    BEST,
+    FIGURE_COLUMNS,
+    Rival,
+    figure_cells,
+    list_answers,
+    list_least,
+    list_winners,
+    row_details,
+    say_lead,
+)
+from twin.reports.page.variant_plots import draw_bills, draw_moves, draw_timeline
+from twin.reports.tables.studies import say_idle
+from twin.studies.limits import Limits
+from twin.studies.results import Row as Point
+
+MOST_COLUMNS = 8
+"""Variants with a column each in the table of layers."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Variant:
+    """A deployment among others, predicted, or why it cannot be.
+
+    Parameters
+    ----------
+    label : str
+        What it is called: its parts are joined by " · ".
+    row : Row
+        Its figures; a failed one says why.
+    prediction : Prediction or None
+        With its bill; None where it failed.
+    """
+
+    label: str
+    row: Point
+    prediction: Prediction | None = None
+
+
+def describe_variants(variants: Sequence[Variant], *, chain: bool = False,
+                      limits: Limits | None = None, command: str = "") -> Page:
+    """Return the page of several variants of one deployment.
+
+    Parameters
+    ----------
+    variants : sequence of Variant
+        The first is what others are set beside.
+    chain : bool
+        Whether each is a stage made of the one before.
+    limits : Limits, optional
+        They were held to.
+    command : str
+        What made it.
+    """
+    made = [one for one in variants if one.prediction is not None]
+    rivals = [Rival(label=one.label, row=one.row) for one in made]
+    names = dict.fromkeys(one.prediction.deployment.graph.name for one in made
+                          if one.prediction is not None)
+    boards = dict.fromkeys(one.row.board for one in variants)
+    title = f"{', '.join(names) or variants[0].row.model} on {', '.join(boards)}"
+    if not made:
+        return Page(title=title, subtitle="nothing was predicted", verdict="None of them can be",
+                    tone="bad", sentence=f"{variants[0].label}: {variants[0].row.reason}",
+                    sections=(_list_variants(variants, rivals), _describe_sources(made, command)))
+    chain = chain and len(made) > 1
+    verdict, tone = _judge(rivals, chain=chain)
+    sections = [
+        Section(name="stages", title="Stage by stage", items=(draw_timeline(rivals),))
+        if chain else None,
+        _list_variants(variants, rivals), _compare(rivals, limits), _describe_bills(made),
+        *_describe_moves(made, chain=chain), _list_layers(made), _warn(made),
+        _describe_sources(made, command)]
+    kind = "stages of optimisation" if chain else "variants beside each other"
+    return Page(
+        title=title, subtitle=f"{len(variants)} {kind}", verdict=verdict, tone=tone,
+        sentence=_say_chain(rivals) if chain else say_lead(rivals),
+        answers=_answer_chain(rivals) if chain else list_answers(rivals),
+        sections=tuple(one for one in sections if one is not None))
+
+
+def _judge(rivals: Sequence[Rival], *, chain: bool) -> tuple[str, str]:
+    if chain:
+        first, last = rivals[0].row.time_us or 1.0, rivals[-1].row.time_us or 1.0
+        return (f"{_percent(last / first)} time in {len(rivals) - 1} "
+                f"stage{'s' * (len(rivals) > 2)}", "good" if last < first else "bad")
+    winners = list_winners(rivals)
+    same = {id(best) for metric, _, best, _ in winners if metric in ("fastest", "least energy")}
+    fastest = winners[0][2].label
+    if len(rivals) == 1:
+        return f"Only {fastest} can be", ""
+    return (f"{fastest} is fastest and thriftiest" if len(same) == 1 and len(winners) > 1 and
+            winners[1][0] == "least energy" else f"{fastest} is fastest"), "good"
+
+
+def _percent(ratio: float) -> str:
+    return f"x{ratio:.2f}" if ratio > 2 else f"{100 * (ratio - 1):+.1f} %"
+
+
+def _say_chain(rivals: Sequence[Rival]) -> str:
+    """Say from where to where it went, and which stage did most."""
+    first, last = rivals[0].row, rivals[-1].row
+    told = f"From {format_time(first.time_us)} to {format_time(last.time_us)}"
+    if first.energy_uj is not None and last.energy_uj is not None:
+        told += f", from {format_energy(first.energy_uj)} to {format_energy(last.energy_uj)}"
+    steps = [(one.label, (one.row.time_us or 1.0) / (before.row.time_us or 1.0))
+             for before, one in itertools.pairwise(rivals)]
+    label, ratio = min(steps, key=lambda one: one[1])
+    most = f" Most is done by {label.removeprefix('+ ')}: {_percent(ratio)} time."
+    return f"{told}.{most if ratio < 1 else ''}"
+
+
+def _answer_chain(rivals: Sequence[Rival]) -> tuple[Answer, ...]:
+    """Return each figure at the end, and what it was at the start."""
+    first, last = rivals[0].row, rivals[-1].row
+    found = []
+    for name, quantity, write in (("time", "time_us", format_time),
+                                  ("energy", "energy_uj", format_energy),
+                                  ("RAM", "ram_bytes", format_size),
+                                  ("flash", "flash_bytes", format_size)):
+        before, after = getattr(first, quantity), getattr(last, quantity)
+        interval = last.interval_of(quantity)
+        told = "" if before is None or after is None or not before else (
+            f"{write(before)} before, {_percent(after / before)}")
+        if interval is not None:
+            told += (f"; {100 * interval.level:.0f} % interval {write(interval.low)} to "
+                     f"{write(interval.high)}")
+        found.append(Answer(name=f"{name} at last", value=write(after), range=told))
+    return tuple(found)
+
+
+def _list_variants(variants: Sequence[Variant], rivals: Sequence[Rival]) -> Section:
+    """Return a row for each, the best of each figure marked; those that cannot be with why."""
+    least = list_least(rivals)
+    blank = [Cell(text="")] * len(FIGURE_COLUMNS)
+    rows = []
+    for one in variants:
+        cells = [Cell(text="cannot be", tone="bad"), *blank[1:]] if one.prediction is None \
+            else figure_cells(one.row, least)
+        details = (("why not", one.row.reason),) if one.prediction is None else (
+            ("where it goes", explain_time(one.prediction)), ("board", one.row.board),
+            ("library", one.row.runtime), *row_details(one.row))
+        rows.append(Row(cells=(Cell(text=one.label), *cells), details=details))
+    notes = tuple(say_idle([one.row for one in variants if one.prediction is not None]))
+    return Section(name="variants", title="Beside each other", items=(Table(
+        name="variant-table", caption=f"{BEST} is the least of all", rows=tuple(rows),
+        columns=(Column(header="variant"), *FIGURE_COLUMNS)),
+        *([Notes(notes=notes)] if notes else [])))
+
+
+def _compare(rivals: Sequence[Rival], limits: Limits | None) -> Section | None:
+    if len(rivals) < 2:
+        return None
+    objectives, radar = choose_objectives(rivals), draw_radar(rivals)
+    plots: list[Plot] = list(draw_dashboard(rivals, limits))
+    if radar is not None:
+        plots.append(radar)
+    if objectives is not None:
+        plots.append(draw_front(rivals, objectives, limits, half=radar is not None))
+    return Section(name="dashboard", title="At a glance", items=tuple(plots))
+
+
+def _describe_bills(made: Sequence[Variant]) -> Section:
+    predictions = [(one.label, one.prediction) for one in made if one.prediction is not None]
+    times = [(label, {cause: bill_time_us(one, one.bill, cause) for cause in one.bill.causes()})
+             for label, one in predictions]
+    plots = [draw_bills("time", times)]
+    if all(one.energy_uj is not None for _, one in predictions):
+        plots.append(draw_bills("energy", [(label, energies(one.bill))
+                                           for label, one in predictions]))
+    return Section(name="bills", title="Where it goes", items=tuple(plots),
+                   lead="The bill of each, itemised by the same causes.")
+
+
+def _describe_moves(made: Sequence[Variant], *, chain: bool) -> list[Section]:
+    """Return the causes that moved: of each step of a chain, else from the first to each."""
+    if len(made) < 2:
+        return []
+    pairs = [(made[place if chain else 0], one) for place, one in enumerate(made[1:])]
+    rows = []
+    for before, after in pairs:
+        account = None if (found := _differ(before, after)) is None else found.account("time")
+        if account is None:
+            continue
+        total = account.total
+        moved = [line for line in total.moved if line.gap]
+        ratio = total.second / total.first if total.first else 1.0
+        rows.append(Row(cells=(
+            Cell(text=before.label), Cell(text=after.label),
+            Cell(text=_percent(ratio), value=ratio, tone="good" if ratio < 0.98 else
+                 "bad" if ratio > 1.02 else ""),
+            *(Cell(text="" if place >= len(moved) else
+                   f"{moved[place].label} {_signed(moved[place].gap or 0)}")
+              for place in range(3))), details=tuple(
+                  (line.label, _signed(line.gap or 0)) for line in moved)))
+    fastest = min(made[1:], key=lambda one: one.row.time_us or float("inf"))
+    ends = made[0], made[-1] if chain else fastest
+    found = _differ(*ends)
+    account = None if found is None else found.account("time")
+    plots = [] if account is None or not account.total.moved else [
+        draw_moves(account, ends[0].label, ends[1].label)]
+    return [Section(name="moved", title="What moved", lead="Time after less time before, cause by "
+                    "cause; the causes sum to the whole of it.", items=(*plots, Table(
+                        name="move-table", caption="Largest causes first", rows=tuple(rows),
+                        columns=(Column(header="before"), Column(header="after"),
+                                 Column(header="time by", number=True, kind="predicted"),
+                                 Column(header="most"), Column(header="next"),
+                                 Column(header="then")))))] if rows else []
+
+
+def _signed(amount_ns: int) -> str:
+    return f"{'+' if amount_ns > 0 else '-'}{format_time(abs(amount_ns) / 1e3)}"
+
+
+def _differ(before: Variant, after: Variant) -> Difference | None:
+    if before.prediction is None or after.prediction is None:
+        return None
+    try:
+        return compare_sides(side_of_prediction(before.prediction),
+                             side_of_prediction(after.prediction), anyway=True)
+    except TwinError:
+        return None
+
+
+def _list_layers(made: Sequence[Variant]) -> Section | None:
+    """Return the time of each layer in each variant."""
+    shown = [one for one in made if one.prediction is not None][:MOST_COLUMNS]
+    layers: dict[int, dict[int, float]] = {}
+    names: dict[int, tuple[str, str]] = {}
+    for place, one in enumerate(shown):
+        for layer in one.prediction.layers if one.prediction is not None else ():
+            layers.setdefault(layer.index, {})[place] = layer.time_us
+            names.setdefault(layer.index, (layer.op, layer.name))
+    rows = []
+    for index in sorted(layers):
+        times = layers[index]
+        least = min(times.values())
+        many = len({round(time, 6) for time in times.values()}) > 1
+        rows.append(Row(cells=(
+            Cell(text=str(index), value=index), Cell(text=names[index][0]),
+            Cell(text=names[index][1], tone="dim"), *(
+                Cell(text="") if place not in times else Cell(
+                    text=f"{times[place] / 1e3:,.3f}"
+                         + (f" {BEST}" if many and times[place] == least else ""),
+                    value=times[place], tone="good" if many and times[place] == least else "")
+                for place in range(len(shown))))))
+    return Section(name="layers", title="Layers", lead="Milliseconds of each layer.", items=(
+        Table(name="layer-table", caption=f"Layers in the order they run; {BEST} takes least",
+              rows=tuple(rows), columns=(
+                  Column(header="layer", number=True), Column(header="operator"),
+                  Column(header="name"),
+                  *(Column(header=one.label, number=True, kind="predicted") for one in shown))),
+    )) if len(shown) > 1 else None
+
+
+def _warn(made: Sequence[Variant]) -> Section | None:
+    told: dict[str, list[str]] = {}
+    for one in made:
+        for warning in one.prediction.warnings if one.prediction is not None else ():
+            told.setdefault(warning, []).append(one.label)
+    notes = tuple(text if len(labels) == len(made) else f"{', '.join(labels)}: {text}"
+                  for text, labels in told.items())
+    return Section(name="warnings", title="Warnings", items=(
+        Notes(notes=notes, kind="warning"),)) if notes else None
+
+
+def _describe_sources(made: Sequence[Variant], command: str) -> Section:
+    graphs = dict.fromkeys((one.prediction.deployment.graph.name,
+                            one.prediction.deployment.graph.sha256)
+                           for one in made if one.prediction is not None)
+    pairs = [("figures", "predicted: events counted by models of core, caches and memories, times "
+                         "learnt or stated prices; each row says which"),
+             *((f"model {name}", f"sha256 {digest}") for name, digest in graphs),
+             ("made with", ", ".join(list_versions()))]
+    return Section(name="provenance", title="Sources", folded=True, items=(
+        Pairs(pairs=tuple(pairs)), *([Notes(notes=(command,), kind="code")] if command else [])))

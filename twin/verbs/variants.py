@@ -1,0 +1,116 @@
+"""Deployments beside each other: several boards and libraries, or stages of optimisation."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+
+from hwmodels.errors import TwinError
+from twin.deployment.deployment import Deployment
+from twin.errors import UsageError
+from twin.reports.page.variants import Variant
+from twin.studies.advice import NOTABLE, try_changes
+from twin.studies.limits import Limits
+from twin.studies.points import FAILURES, Deployer
+from twin.studies.results import Row, judge
+from twin.studies.sweep import Told
+
+Variants = Mapping[str, Deployment | TwinError]
+"""A deployment, or why it cannot be, by what it is called."""
+
+START = "as it is"
+MOST_STAGES = 20
+
+
+def chain_stages(deployment: Deployment,
+                 stages: Sequence[Mapping[str, object]]) -> dict[str, Deployment | TwinError]:
+    """Return a deployment and what each stage makes of the one before it.
+
+    Parameters
+    ----------
+    deployment : Deployment
+        As it is.
+    stages : sequence of mapping
+        What-if paths and values of each stage; one that is refused is left out of those after it.
+    """
+    found: dict[str, Deployment | TwinError] = {START: deployment}
+    for stage in stages:
+        label = name_stage(stage)
+        if label in found:
+            raise UsageError(f"--stage {label}: is given twice")
+        try:
+            deployment = deployment.replace(stage)
+            found[label] = deployment
+        except TwinError as error:
+            found[label] = error
+    return found
+
+
+def make_deployer(temperature: str, calibration: str) -> Deployer:
+    """Return what predicts at these prices."""
+    return Deployer(temperature=temperature, calibration=calibration)
+
+
+def name_stage(stage: Mapping[str, object]) -> str:
+    """Return what a stage is called: its settings."""
+    return "+ " + ", ".join(f"{path}={value}" for path, value in stage.items())
+
+
+def find_stages(deployment: Deployment, most: int, deployer: Deployer,
+                on_progress: Told | None = None) -> tuple[dict[str, object], ...]:
+    """Return the stages that save most time, each the best setting or rebuild of what is before it.
+
+    Parameters
+    ----------
+    deployment : Deployment
+        As it is.
+    most : int
+        Stages; fewer where nothing saves two per cent any more.
+    deployer : Deployer
+        Prices and temperature.
+    on_progress : callable, optional
+        Told (changes tried in a stage, changes, refusals).
+    """
+    if not 1 <= most <= MOST_STAGES:
+        raise UsageError(f"--stages {most}: accepted: 1 to {MOST_STAGES}")
+    found: list[dict[str, object]] = []
+    done: set[str] = set()
+    while len(found) < most:
+        tried = [one for one in try_changes(deployment, deployer, on_progress=on_progress)
+                 if one.time_ratio is not None and one.time_ratio < NOTABLE
+                 and not {path for path, _ in one.settings} & done]
+        if not tried:
+            break
+        best = min(tried, key=lambda one: one.time_ratio or 1.0)
+        found.append(dict(best.settings))
+        done |= set(found[-1])
+        deployment = deployment.replace(found[-1])
+    return tuple(found)
+
+
+def predict_variants(variants: Variants, deployer: Deployer, limits: Limits | None = None,
+                     on_progress: Told | None = None) -> tuple[Variant, ...]:
+    """Predict deployments, each held to the limits; those that cannot be keep their reason."""
+    made = []
+    for place, (label, one) in enumerate(variants.items(), 1):
+        made.append(_predict(label, one, deployer, limits or Limits()))
+        if on_progress is not None:
+            on_progress(place, len(variants), sum(bool(each.row.failure) for each in made))
+    return tuple(made)
+
+
+def _predict(label: str, one: Deployment | TwinError, deployer: Deployer,
+             limits: Limits) -> Variant:
+    error = one if isinstance(one, TwinError) else None
+    if isinstance(one, Deployment):
+        try:
+            row, = deployer.predict_changed(one, [{}])
+            if row.failure:
+                return Variant(label=label, row=row)
+            return Variant(label=label, row=judge(row, limits),
+                           prediction=deployer.predict_one(one))
+        except TwinError as refusal:
+            error = refusal
+    kind = next((name for known, name in FAILURES if isinstance(error, known)), "board")
+    return Variant(label=label, row=dataclasses.replace(
+        Row(inputs=()), board=label.split(" · ")[0], failure=kind, reason=str(error)))
