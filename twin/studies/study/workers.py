@@ -25,6 +25,10 @@ Compute = Callable[[Plan, Sequence[Task]], Iterator[Done]]
 TRIES = 3
 """Times the pool of this machine is begun again after a worker died."""
 
+MOST_SENT, TURNS = 16, 8
+"""Tasks sent at once at most, and batches each worker gets at least: what a scheduler takes for
+each is shared, and what a kill loses stays small."""
+
 _OTHER = "other version"
 
 
@@ -132,25 +136,44 @@ def _check(worker: str, told: object) -> None:
                          f"{identify()}")
 
 
-def compute_checked(plan: Plan, number: int, task: Task) -> Done | tuple[str, str]:
-    """Compute a task, unless this worker came later and has another version of the twin."""
+def compute_checked(plan: Plan, tasks: Sequence[tuple[int, Task]]) -> list[Done] | tuple[str, str]:
+    """Compute some tasks, unless this worker came later and has another version of the twin."""
     if identify() != plan.identity:
         return _OTHER, identify()
-    return number, compute(plan, task)
+    return [(number, compute(plan, task)) for number, task in tasks]
+
+
+def cut_batches(tasks: Sequence[Task], workers: int) -> list[list[tuple[int, Task]]]:
+    """Return tasks with their numbers as they are sent: several at once where there are many.
+
+    Parameters
+    ----------
+    tasks : sequence of Task
+        In order.
+    workers : int
+        That are there; each gets `TURNS` times work or more, so that a slow one holds up none.
+    """
+    size = min(MOST_SENT, max(1, len(tasks) // (TURNS * max(1, workers))))
+    numbered = [*enumerate(tasks)]
+    return [numbered[begin:begin + size] for begin in range(0, len(numbered), size)]
 
 
 def _compute_on(client: Any, plan: Plan, tasks: Sequence[Task]) -> Iterator[Done]:
     """Compute tasks on a cluster; Dask gives what a lost worker was at to another."""
     distributed: Any = import_module("distributed")
 
-    futures = [client.submit(compute_checked, plan, number, task, pure=False, retries=2)
-               for number, task in enumerate(tasks)]
+    shared: Any = plan  # Models and boards of files are sent once, not with every task.
+    if plan.models or plan.boards:
+        shared = client.scatter(plan, broadcast=True, hash=False)
+    futures = [client.submit(compute_checked, shared, batch, pure=False, retries=2)
+               for batch in cut_batches(tasks, len(client.scheduler_info()["workers"]))]
     for _, told in distributed.as_completed(futures, with_results=True, raise_errors=True):
-        if not isinstance(told, tuple):
+        if isinstance(told, list):
+            yield from told
+            continue
+        if not isinstance(told, tuple) or told[0] != _OTHER:
             raise StudyError(f"the cluster lost a task ({told}); what was done is kept, and the "
                              "same command goes on with it")
-        if told[0] == _OTHER:
-            client.cancel(futures)
-            raise StudyError(f"a worker came with another version of the twin: {told[1]}; "
-                             f"accepted: {plan.identity}")
-        yield told
+        client.cancel(futures)
+        raise StudyError(f"a worker came with another version of the twin: {told[1]}; "
+                         f"accepted: {plan.identity}")

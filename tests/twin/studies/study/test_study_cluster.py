@@ -12,6 +12,7 @@ from made_patience import HANG_S
 
 import twin
 from twin.errors import StudyError
+from twin.studies.study.workers import cut_batches
 
 pytest.importorskip("distributed")
 
@@ -27,6 +28,18 @@ import os
 from twin.studies.study import tasks, workers
 def planted(plan, task):
     os._exit(9)
+workers.compute = planted
+"""
+
+SLOW = """
+import time
+from pathlib import Path
+from twin.studies.study import tasks, workers
+def planted(plan, task, left=[True]):
+    while left and len([*Path({parts!r}).glob("[!.]*")]) < 2:
+        time.sleep(0.02)  # Until others have done, and the client has kept, two tasks.
+    left.clear()
+    return tasks.compute(plan, task)
 workers.compute = planted
 """
 
@@ -80,6 +93,25 @@ def test_a_worker_that_dies_in_the_middle_costs_nothing(cluster, tmp_path) -> No
     far, here = (tmp_path / name / "results.parquet" for name in ("far", "here"))
     assert far.read_bytes() == here.read_bytes()
     assert 9 in {process.poll() for process in begun}  # It was given work, and died of it.
+
+
+def test_a_slow_worker_holds_up_none_and_files_are_sent_once(cluster, tmp_path) -> None:
+    work, file, _ = cluster
+    twin.export_model("kws", tmp_path / "own.tflite")
+    (tmp_path / "small.yaml").write_text(FILE.replace("kws", "own.tflite"))
+    work(), work(SLOW.format(parts=str(tmp_path / "far/parts")))
+    twin.run_study(tmp_path / "small.yaml", tmp_path / "far", cluster=find_address(file, 2))
+    twin.run_study(tmp_path / "small.yaml", tmp_path / "here")
+    far, here = (tmp_path / name / "results.parquet" for name in ("far", "here"))
+    assert far.read_bytes() == here.read_bytes()
+
+
+def test_many_short_tasks_are_sent_together_and_few_alone() -> None:
+    tasks = [*range(1000)]
+    for workers, size in ((1000, 1), (50, 2), (2, 16)):
+        batches = cut_batches(tasks, workers)
+        assert [number for batch in batches for number, _ in batch] == tasks
+        assert max(map(len, batches)) == size
 
 
 def test_a_worker_of_another_version_is_refused(cluster, tmp_path) -> None:
