@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -22,13 +22,15 @@ from twin.errors import (
     RuntimeRefusedError,
     UsageError,
 )
-from twin.learning.batch import Batch, Floats
+from twin.learning.batch import Batch, Floats, read_variation
 from twin.learning.batched import predict_batch
 from twin.learning.calibrated import predict_calibrated
 from twin.learning.calibration import AUTO, choose_calibration
+from twin.learning.configurations import Group, list_groups
 from twin.network.graph import Graph
 from twin.network.readers import read_model
 from twin.prediction.prediction import Prediction, flash_room, ram_room
+from twin.prediction.replacement import is_itemised
 from twin.studies.axes import BEST, NAMED, OWN, Point, Value, label, read_clock
 from twin.studies.limits import idle_energy_uj
 from twin.studies.prices import price_of
@@ -36,6 +38,9 @@ from twin.studies.results import Row
 
 NEUTRAL = {"network.width": 1.0, "network.prune": 0.0}
 """Values of changes of a network that leave it as it is."""
+
+FEWEST = 4
+"""Points that differ in their clock alone from which they are predicted by one call."""
 
 _OVERHEAD = [CAUSES.index("kernel_call"), CAUSES.index("launch")]
 
@@ -150,8 +155,41 @@ class Deployer:
         return self._calibrations[key]
 
     def predict(self, points: Sequence[Point]) -> tuple[Row, ...]:
-        """Return a row for every point, in order; what is refused is a row with its reason."""
-        return self._predict(points, [self._try(point) for point in points])
+        """Return a row for every point, in order; what is refused is a row with its reason.
+
+        Points that differ in their clock alone are one call of `predict_batch`.
+        """
+        found: dict[int, Row] = {}
+        for numbers, hertz in list_clock_runs([{**self.defaults, **point} for point in points]):
+            found |= self._predict_clocks([points[number] for number in numbers], numbers, hertz)
+        left = [number for number in range(len(points)) if number not in found]
+        asked = [points[number] for number in left]
+        found |= zip(left, self._predict(asked, [self._try(point) for point in asked]),
+                     strict=True)
+        return tuple(found[number] for number in range(len(points)))
+
+    def _predict_clocks(self, points: Sequence[Point], numbers: Sequence[int],
+                        hertz: Sequence[float]) -> dict[int, Row]:
+        """Return rows, by number, of points that differ in their clock; {} where none can be."""
+        base = self._try({**points[0], "clock": OWN})
+        if not isinstance(base, Deployment) or not is_itemised(base):
+            return {}
+        path = f"clocks.{base.board.core.clock}.frequency_hz"
+        variation = read_variation({path: list(hertz)})
+        batch = predict_batch(base, vary=variation.paths, temperature=self.temperature,
+                              calibration=self.calibration, errors="keep")
+        found = {numbers[one.row]: self._fail(points[one.row], one.error)
+                 for one in batch.failures}
+        for group in list_groups(base, variation):
+            if not isinstance(group, Group):
+                continue
+            one = group.deployment
+            like, idle_mw = self._describe(points[0], one), one.board.power.idle_mw
+            for row, own_hz in zip(group.rows.tolist(), group.hertz.tolist(), strict=True):
+                if numbers[row] not in found:
+                    found[numbers[row]] = fill_row(dataclasses.replace(
+                        like, inputs=_inputs(points[row]), clock_hz=own_hz), batch, row, idle_mw)
+        return found
 
     def _predict(self, points: Sequence[Point],
                  made: Sequence[Deployment | TwinError]) -> tuple[Row, ...]:
@@ -200,7 +238,11 @@ class Deployer:
             return error
 
     def _row(self, point: Point, deployment: Deployment, batch: Batch, number: int) -> Row:
-        row = make_row(point, deployment, batch, number, self.describe_prices(deployment))
+        return fill_row(self._describe(point, deployment), batch, number,
+                        deployment.board.power.idle_mw)
+
+    def _describe(self, point: Point, deployment: Deployment) -> Row:
+        row = describe_row(point, deployment, self.describe_prices(deployment))
         return dataclasses.replace(row, price_usd=price_of(deployment.board, self.prices))
 
     def _fail(self, point: Point, error: TwinError | None) -> Row:
@@ -211,9 +253,29 @@ class Deployer:
                    runtime=str(asked.get("runtime", BEST)), failure=kind, reason=str(error))
 
 
-def make_row(point: Point, deployment: Deployment, batch: Batch, number: int,
-             prices: tuple[str, str]) -> Row:
-    """Return the row of a deployment, with figures of its row of a batch.
+def list_clock_runs(points: Sequence[Point]) -> Iterator[tuple[list[int], list[float]]]:
+    """Yield numbers of points that differ in their clock alone, with their frequencies in hertz.
+
+    Fewer than `FEWEST` are none, and so is a clock that is no frequency: it is refused as a row.
+    """
+    runs: dict[tuple[tuple[str, str], ...], list[tuple[int, float]]] = {}
+    for number, point in enumerate(points):
+        clock = str(point.get("clock", OWN))
+        try:
+            hertz = None if clock == OWN else read_clock(clock)
+        except TwinError:
+            continue
+        if hertz is not None:
+            key = tuple((name, f"{id(value)}" if isinstance(value, (Graph, Board)) else repr(value))
+                        for name, value in point.items() if name != "clock")
+            runs.setdefault(key, []).append((number, hertz))
+    for run in runs.values():
+        if len(run) >= FEWEST:
+            yield [number for number, _ in run], [hertz for _, hertz in run]
+
+
+def describe_row(point: Point, deployment: Deployment, prices: tuple[str, str]) -> Row:
+    """Return the row of a deployment, without what is predicted of it.
 
     Parameters
     ----------
@@ -221,28 +283,30 @@ def make_row(point: Point, deployment: Deployment, batch: Batch, number: int,
         What was asked.
     deployment : Deployment
         Of that point.
-    batch : Batch
-        Predictions.
-    number : int
-        Row of the batch.
     prices : tuple of str
         Calibration, and what its intervals rest on.
     """
     board = deployment.board
-    time = _interval(batch.time_low_us, batch.time_high_us, number, batch.level)
-    row = Row(
+    return Row(
         inputs=_inputs(point), model=label(point.get("model", deployment.graph.name)),
         board=board.name, runtime=deployment.runtime.identity,
         clock_hz=board.clock(board.core.clock).frequency_hz,
         voltage_scale=board.power.voltage_scale, weights=deployment.weights_named,
-        arena=deployment.arena_named, time_us=float(batch.time_us[number]), time=time,
+        arena=deployment.arena_named, calibration=prices[0], basis=prices[1],
+        ram_room_bytes=ram_room(deployment), flash_room_bytes=flash_room(deployment),
+        price_usd=price_of(board))
+
+
+def fill_row(row: Row, batch: Batch, number: int, idle_mw: float | None) -> Row:
+    """Return a row with the figures of a row of a batch, and what the idle board draws."""
+    time = _interval(batch.time_low_us, batch.time_high_us, number, batch.level)
+    filled = dataclasses.replace(
+        row, time_us=float(batch.time_us[number]), time=time, basis=row.basis if time else "",
         energy_uj=_known(batch.energy_uj[number]),
         energy=_interval(batch.energy_low_uj, batch.energy_high_uj, number, batch.level),
-        calibration=prices[0], basis=prices[1] if time is not None else "",
         ram_bytes=int(batch.ram_bytes[number]), flash_bytes=int(batch.flash_bytes[number]),
-        ram_room_bytes=ram_room(deployment), flash_room_bytes=flash_room(deployment),
-        overhead_us=_known(batch.cause_us[number, _OVERHEAD].sum()), price_usd=price_of(board))
-    return add_idle(row, board.power.idle_mw)
+        overhead_us=_known(batch.cause_us[number, _OVERHEAD].sum()))
+    return add_idle(filled, idle_mw)
 
 
 def add_idle(row: Row, idle_mw: float | None) -> Row:

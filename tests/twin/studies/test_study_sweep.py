@@ -134,3 +134,20 @@ def test_a_table_follows_no_planted_link(table, tmp_path) -> None:
     (tmp_path / ".t.csv.part").symlink_to(tmp_path / "victim")
     table.write(tmp_path / "t.csv")
     assert (tmp_path / "victim").read_text() == "kept" and not (tmp_path / "t.csv").is_symlink()
+
+
+def test_clocks_predicted_at_once_are_rows_as_each_alone() -> None:
+    """Across voltage scales and wait states, with a clock that cannot be in their midst."""
+    points = [{"model": "ad", "board": "nucleo_h7a3zi_q", "clock": clock}
+              for clock in ("60MHz", "280MHz", "900MHz", "88MHz", "151.3MHz", "225MHz")]
+    together, alone = Deployer(), Deployer()
+    for point, row in zip(points, together.predict(points), strict=True):
+        other, = alone.predict([point])
+        assert (row.inputs, row.failure, row.reason, row.voltage_scale, row.clock_hz, row.basis,
+                row.ram_bytes, row.ram_room_bytes) == (
+            other.inputs, other.failure, other.reason, other.voltage_scale, other.clock_hz,
+            other.basis, other.ram_bytes, other.ram_room_bytes)
+        if not row.failure:
+            assert (row.time_us, row.energy_uj, row.time.high, row.overhead_us) == pytest.approx(
+                (other.time_us, other.energy_uj, other.time.high, other.overhead_us), rel=1e-12)
+    assert len({row.voltage_scale for row in together.predict(points)}) > 2
