@@ -26,21 +26,33 @@ from twin.cli.options import (
     RuntimeName,
     SetPaths,
     WeightsRole,
+    check_outputs,
     deploy,
     parse_limit,
     parse_quantity,
     parse_settings,
 )
-from twin.cli.output import open_console, show, show_json, warn
+from twin.cli.output import note_written, open_console, show, show_json, warn
 from twin.cli.studying import show_several
-from twin.errors import DoesNotFitError
+from twin.errors import DoesNotFitError, UsageError
 
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from twin.verbs.check import Check
+
 Sure = Annotated[bool, typer.Option(
     "--sure", help="Limits are met only where the whole interval meets them: exit 1 where a limit "
                    "lies inside it.")]
+
+CsvFolder = Annotated[str | None, typer.Option(
+    "--csv", metavar="DIR", help="Write the tables as CSV files into a folder, with whether the "
+                                 "limits are met.")]
+Accuracy = Annotated[float | None, typer.Option(
+    "--accuracy", metavar="SHARE", min=0.0, max=1.0,
+    help="With --csv: how accurate the network is, 0 to 1.")]
+JunitFile = Annotated[str | None, typer.Option(
+    "--junit", metavar="FILE", help="Write JUnit XML: a test per requirement.")]
 
 Suggest = Annotated[bool, typer.Option(
     "--advice/--no-advice", help="Where limits are not met, end with the cheapest setting or "
@@ -53,11 +65,19 @@ def check(models: Models, boards: BoardNames, max_ms: MaxMs = None, max_uj: MaxU
           weights: WeightsRole = None, arena: ArenaRole = None, cold: Cold = False,
           assume_unsupported: AssumeUnsupported = None,
           calibration: CalibrationChoice = AUTO, sure: Sure = False,
-          settings: SetPaths = None, as_json: AsJson = False, advice: Suggest = True) -> None:
+          settings: SetPaths = None, as_json: AsJson = False, advice: Suggest = True,
+          csv_folder: CsvFolder = None, accuracy: Accuracy = None,
+          junit: JunitFile = None) -> None:
     """Say whether models fit boards and meet limits."""
     limits = {"max_ms": max_ms, "max_uj": max_uj, "max_ram": max_ram, "max_flash": max_flash,
               "max_usd": max_usd}
+    if accuracy is not None and csv_folder is None:
+        raise UsageError("--accuracy goes into the files of --csv DIR")
+    check_outputs(junit, folder=csv_folder)
     if len(models) * len(boards) > 1:
+        if csv_folder is not None or junit is not None:
+            raise UsageError("--csv and --junit: not with several models or boards; accepted: one "
+                             "MODEL, one -b")
         table = show_several(models, boards, plot=None, as_json=as_json, limits=limits,
                              settings=settings, runtime=runtime, clock=clock, weights=weights,
                              arena=arena, cold=cold, assume_unsupported=assume_unsupported,
@@ -94,10 +114,28 @@ def check(models: Models, boards: BoardNames, max_ms: MaxMs = None, max_uj: MaxU
         if found.prediction.voltage:
             show(console, f"voltage {found.prediction.voltage}")
     warn(found.remarks)
+    write_files(found, csv_folder, accuracy, junit)
     if not found.met:
         if advice and not as_json:
             show_advice(deployment, limits, "cold" if cold else "warm", calibration, console)
         raise typer.Exit(1)
+
+
+def write_files(found: Check, csv_folder: str | None, accuracy: float | None,
+                junit: str | None) -> None:
+    """Write the tables with what was accepted, and the file a build server reads."""
+    if csv_folder is not None:
+        from twin.reports.export import write_csv_files
+
+        for path in write_csv_files(found.prediction, csv_folder, accepted=found.met,
+                                    accuracy=accuracy):
+            note_written(path)
+    if junit is not None:
+        from twin.reports.ci import write_check_junit
+        from twin.reports.export import write_file
+
+        note_written(write_file(junit, write_check_junit(
+            found.prediction, found.requirements, sure=found.sure)))
 
 
 def show_advice(deployment: twin.Deployment, limits: Mapping[str, Any], temperature: str,

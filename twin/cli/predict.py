@@ -60,8 +60,15 @@ Epochs = Annotated[bool | None, typer.Option(
 PerOperand = Annotated[bool, typer.Option(
     "--per-operand", help="Split the bill by operand: weights, input, output, scratch.")]
 TraceFile = Annotated[str | None, typer.Option(
-    "--trace", metavar="FILE", help="With an accelerator: write a timeline for chrome://tracing "
-                                    "or Perfetto (.json).")]
+    "--trace", metavar="FILE", help="Write a timeline for chrome://tracing or Perfetto (.json): "
+                                    "layers and causes, or an accelerator's units and engines.")]
+Exports = Annotated[list[str] | None, typer.Option(
+    "--export", metavar="FILE", help="Write for another tool, by how the name ends: .mlia.json, "
+                                     ".node-data.json (Model Explorer), .speedscope.json, "
+                                     ".trace.json, .bencher.json; may be given several times.")]
+Details = Annotated[bool | None, typer.Option(
+    "--details/--brief", help="Every layer and line of the bill, or one screen; by default one "
+                              "screen with an accelerator.")]
 
 REFUSED = 3
 """Exit code where a model or a board was refused."""
@@ -72,7 +79,8 @@ def predict(boards: BoardNames, models: ModelsOrNone = None, runtime: RuntimeNam
             cold: Cold = False, as_json: AsJson = False, csv_folder: CsvFolder = None,
             plot: PlotTarget = None, assume_unsupported: AssumeUnsupported = None,
             epochs: Epochs = None,
-            trace: TraceFile = None, calibration: CalibrationChoice = AUTO,
+            details: Details = None, trace: TraceFile = None, exports: Exports = None,
+            calibration: CalibrationChoice = AUTO,
             per_operand: PerOperand = False, settings: SetPaths = None,
             roofs: Roofs = None, elf: ElfFile = None, begin: Begin = None, end: End = None,
             call: Call = None, nth: Nth = None, layers_by: LayersBy = AUTO,
@@ -83,7 +91,7 @@ def predict(boards: BoardNames, models: ModelsOrNone = None, runtime: RuntimeNam
         refuse_beside("--elf", {
             "MODEL": models, "--runtime": runtime, "--weights": weights, "--arena": arena,
             "--assume-unsupported": assume_unsupported, "--trace": trace, "--epochs": epochs,
-            "--roofs": roofs, "--keep": keep, "a second --board": boards[1:]})
+            "--export": exports, "--roofs": roofs, "--keep": keep, "a second --board": boards[1:]})
         if elf is None:
             raise UsageError("MODEL is missing; accepted: a .tflite or .onnx file, a network of "
                              "`twin models`, or --elf FILE")
@@ -103,7 +111,7 @@ def predict(boards: BoardNames, models: ModelsOrNone = None, runtime: RuntimeNam
         "arena": arena, "calibration": calibration, "assume_unsupported": assume_unsupported}
     if len(models) * len(boards) > 1:
         refuse_beside("several models or boards", {
-            "--csv": csv_folder, "--trace": trace, "--epochs": epochs,
+            "--csv": csv_folder, "--trace": trace, "--epochs": epochs, "--export": exports,
             "--per-operand": per_operand, "--roofs": roofs, "--keep": keep})
         predict_several(models, boards, cold=cold, as_json=as_json, plot=plot, **chosen)
         return
@@ -111,12 +119,12 @@ def predict(boards: BoardNames, models: ModelsOrNone = None, runtime: RuntimeNam
     if model.endswith((".json", ".csv")) and is_compiled(model):
         refuse_beside(f"a compiler's output such as {model}", {
             "--json": as_json, "--csv": csv_folder, "--plot": plot, "--trace": trace,
-            "--set": settings, "--keep": keep})
+            "--export": exports, "--set": settings, "--keep": keep})
         show_compiled(model, board)
         return
     predict_network(model, board, cold=cold, as_json=as_json, csv_folder=csv_folder, plot=plot,
-                    roofs=roofs, trace=trace, per_operand=per_operand, epochs=epochs, keep=keep,
-                    **chosen)
+                    roofs=roofs, trace=trace, per_operand=per_operand, epochs=epochs,
+                    details=details, exports=exports or [], keep=keep, **chosen)
 
 
 def predict_several(models: list[str], boards: list[str], *, cold: bool, as_json: bool,
@@ -132,17 +140,15 @@ def predict_several(models: list[str], boards: list[str], *, cold: bool, as_json
 def predict_network(model: str, board: str, *, settings: list[str] | None, calibration: str,
                     cold: bool, as_json: bool, csv_folder: str | None, plot: str | None,
                     roofs: str | None, trace: str | None, per_operand: bool,
-                    epochs: bool | None, keep: str | None, **chosen: Any) -> None:
+                    epochs: bool | None, details: bool | None, exports: list[str],
+                    keep: str | None, **chosen: Any) -> None:
     """Report one network on one board, and write what was asked for beside it."""
     check_targets(csv_folder, plot)
+    check_exports(trace, exports)
     check_outputs(folder=keep)
     roofline = None if roofs is None else read_roofline(roofs, board, plot)
     deployment = deploy(model, board, settings=settings, calibration=calibration, **chosen)
     changes = parse_settings(settings) if settings else {}
-    if trace is not None:
-        from twin.reports.trace import check_trace
-
-        check_trace(deployment.replace(changes) if changes else deployment, trace)
     effects: tuple[str, ...] = ()
     temperature = "cold" if cold else "warm"
     if changes:
@@ -154,11 +160,8 @@ def predict_network(model: str, board: str, *, settings: list[str] | None, calib
     if as_json:
         show_json(prediction, per_operand=per_operand)
     else:
-        show_report(prediction, per_operand, epochs)
-    if trace is not None:
-        from twin.reports.trace import write_trace
-
-        note_written(write_trace(prediction, trace))
+        show_report(prediction, per_operand, epochs, details)
+    write_exports(prediction, trace, exports)
     warn(dict.fromkeys((*prediction.warnings, *effects,
                         *describe_narrower(prediction, calibration))))
     write_beside(prediction, csv_folder, plot, roofline)
@@ -169,6 +172,30 @@ def predict_network(model: str, board: str, *, settings: list[str] | None, calib
             "model": model, "board": board, "changes": changes or None, "temperature": temperature,
             "calibration": calibration, "clock_hz": parse_clock(chosen.pop("clock")), **chosen},
             keep)
+
+
+def check_exports(trace: str | None, exports: list[str]) -> None:
+    """Refuse what could not be written, before anything is computed."""
+    if trace is not None:
+        from twin.reports.trace import check_trace
+
+        check_trace(trace)
+    for path in exports:
+        from twin.reports.formats import check_format
+
+        check_format(path)
+
+
+def write_exports(prediction: Prediction, trace: str | None, exports: list[str]) -> None:
+    """Write the files of other tools."""
+    if trace is not None:
+        from twin.reports.trace import write_trace
+
+        note_written(write_trace(prediction, trace))
+    for path in exports:
+        from twin.reports.formats import write_format
+
+        note_written(write_format(prediction, path))
 
 
 def predict_program(program: Program, *, cold: bool, as_json: bool, csv_folder: str | None,
@@ -185,7 +212,7 @@ def predict_program(program: Program, *, cold: bool, as_json: bool, csv_folder: 
     if as_json:
         show_json(prediction, per_operand=per_operand)
     else:
-        show_report(prediction, per_operand, None)
+        show_report(prediction, per_operand, None, None)
         show_functions(prediction)
     warn(dict.fromkeys(prediction.warnings))
     write_beside(prediction, csv_folder, plot, None)
@@ -244,18 +271,26 @@ def check_targets(csv_folder: str | None, plot: str | None) -> None:
         check_place(csv_folder, folder=True)
 
 
-def show_report(prediction: Prediction, per_operand: bool, epochs: bool | None) -> None:
+def show_report(prediction: Prediction, per_operand: bool, epochs: bool | None,
+                details: bool | None) -> None:
     """Print the report, and the bill by operand and the epochs where they are asked for."""
-    from twin.reports.tables.report import report
-
     console = open_console()
-    show(console, report(prediction, console))
+    if details is None:
+        details = not prediction.epochs
+    if details:
+        from twin.reports.tables.report import report
+
+        show(console, report(prediction, console))
+    else:
+        from twin.reports.tables.brief import brief_report
+
+        show(console, brief_report(prediction, console))
     if per_operand:
         from twin.reports.tables.operands import operand_table
 
         show(console, "")
         show(console, operand_table(prediction))
-    if prediction.epochs and epochs is not False:
+    if prediction.epochs and (epochs or (details and epochs is None)):
         from twin.reports.tables.epoch_table import epoch_table
         from twin.reports.tables.epochs import epochs_report
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree
 
 from twin.attribution.difference import Difference, Row
@@ -19,6 +19,12 @@ from twin.attribution.sameness import NOTE
 from twin.attribution.side import Side
 from twin.prediction.document import dump_document
 from twin.reports.export import write_file
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from twin.prediction.limits import Requirement
+    from twin.prediction.prediction import Prediction
 
 MEASURES = {"time": "latency", "cycles": "cycles", "instructions": "instructions",
             "energy": "energy"}
@@ -52,6 +58,35 @@ def write_junit(difference: Difference, limit: float, *, with_parts: bool = Fals
             failure = ElementTree.SubElement(case, "failure", {
                 "type": "increase", "message": describe_increase(row, limit)})
             failure.text = "\n".join(_reasons(difference, row)) or "no cause is known"
+    ElementTree.indent(suites)
+    return ElementTree.tostring(suites, encoding="utf-8", xml_declaration=True) + b"\n"
+
+
+def write_check_junit(prediction: Prediction, requirements: Sequence[Requirement], *,
+                      sure: bool = False) -> bytes:
+    """Return JUnit XML of what was checked: a test per requirement, failed where it is not met.
+
+    Parameters
+    ----------
+    prediction : Prediction
+        What was held to them.
+    requirements : sequence of Requirement
+        Its memories, and the limits that were asked.
+    sure : bool
+        Whether the whole interval has to meet them.
+    """
+    name = f"{prediction.deployment.graph.name}.{prediction.deployment.board.name}"
+    met = [one.surely_met if sure else one.met for one in requirements]
+    suites = ElementTree.Element("testsuites")
+    suite = ElementTree.SubElement(suites, "testsuite", {
+        "name": f"twin check {name}", "tests": str(len(met)), "failures": str(met.count(False)),
+        "errors": "0", "skipped": "0"})
+    for one, fine in zip(requirements, met, strict=True):
+        case = ElementTree.SubElement(suite, "testcase", {"classname": name, "name": one.name})
+        if not fine:
+            ElementTree.SubElement(case, "failure", {
+                "type": "limit", "message": f"{one.name}: {one.predicted} {one.unit}, limit "
+                                            f"{one.limit} {one.unit}: {one.verdict}"})
     ElementTree.indent(suites)
     return ElementTree.tostring(suites, encoding="utf-8", xml_declaration=True) + b"\n"
 

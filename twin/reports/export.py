@@ -8,21 +8,30 @@ import math
 import tempfile
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from hwmodels.files import write_whole
 from hwmodels.quantities import Cell
 from twin.errors import UsageError
 from twin.network.graph import Graph, Layer
-from twin.prediction.ledger import cycles_by_clock, line_energy_uj, line_time_us, make_ledger
+from twin.prediction.ledger import (
+    bill_energy_uj,
+    bill_time_us,
+    cycles_by_clock,
+    line_energy_uj,
+    line_time_us,
+    make_ledger,
+)
 from twin.prediction.prediction import Prediction
 from twin.prediction.roofs import memory_bytes_per_second
 
 if TYPE_CHECKING:
+    from calibration.fitting.intervals import Interval
     from twin.attribution.difference import Difference
 
 
-def write_csv_files(prediction: Prediction, folder: str | Path) -> tuple[Path, ...]:
+def write_csv_files(prediction: Prediction, folder: str | Path, *, accepted: bool | None = None,
+                    accuracy: float | None = None) -> tuple[Path, ...]:
     """Write every table of a prediction into a folder.
 
     Parameters
@@ -31,12 +40,16 @@ def write_csv_files(prediction: Prediction, folder: str | Path) -> tuple[Path, .
         What to write.
     folder : str or Path
         Made if it does not exist; files of the same name are replaced.
+    accepted : bool, optional
+        Whether it met limits it was held to; None: it was held to none.
+    accuracy : float, optional
+        Of the network on somebody's data, 0 to 1.
 
     Returns
     -------
     tuple of Path
         layerwise_breakdown, precision_tradeoffs and hardware_summary with the columns of the
-        edge-hardware constraint framework, then layers and bill.
+        edge-hardware constraint framework, then layers, bill and totals.
 
     Raises
     ------
@@ -45,10 +58,11 @@ def write_csv_files(prediction: Prediction, folder: str | Path) -> tuple[Path, .
     """
     tables = {
         "layerwise_breakdown": layerwise_breakdown(prediction),
-        "precision_tradeoffs": precision_tradeoffs(prediction),
+        "precision_tradeoffs": precision_tradeoffs(prediction, accepted, accuracy),
         "hardware_summary": hardware_summary(prediction),
         "layers": layer_rows(prediction),
         "bill": bill_rows(prediction),
+        "totals": total_rows(prediction),
     }
     return tuple(write_file(Path(folder) / f"{name}.csv", to_csv(rows).encode())
                  for name, rows in tables.items())
@@ -113,25 +127,26 @@ def layerwise_breakdown(prediction: Prediction) -> list[dict[str, Cell]]:
     } for layer, predicted in zip(graph.layers, prediction.layers, strict=True)]
 
 
-def precision_tradeoffs(prediction: Prediction) -> list[dict[str, Cell]]:
+def precision_tradeoffs(prediction: Prediction, accepted: bool | None = None,
+                        accuracy: float | None = None) -> list[dict[str, Cell]]:
     """Return the one row this model contributes to a table by precision.
 
     Notes
     -----
-    Accuracy is not known here and stays empty, as does the share of runs that met the
-    framework's limits: a prediction is one run, held to none. Memory is that of parameters, in MiB
-    as the framework's `model_memory_mb` counts.
+    Accuracy stays empty where none is given, as does the share of runs that met the framework's
+    limits where the prediction was held to none: it is one run, so the share is 1 or 0. Memory is
+    that of parameters, in MiB as the framework's `model_memory_mb` counts.
     """
     graph = prediction.deployment.graph
     memory_bytes = sum(_constant_bytes(graph, layer) for layer in graph.layers)
     energy_uj = prediction.energy_uj
     return [{
         "precision": _precision(graph),
-        "accuracy_mean": None,
+        "accuracy_mean": accuracy,
         "latency_ms_mean": prediction.time_us / 1e3,
         "memory_mb_mean": memory_bytes / 1024**2,
         "energy_proxy_j_mean": None if energy_uj is None else energy_uj * 1e-6,
-        "accepted_ratio": None,
+        "accepted_ratio": None if accepted is None else float(accepted),
     }]
 
 
@@ -167,6 +182,8 @@ def layer_rows(prediction: Prediction) -> list[dict[str, Cell]]:
     ledger = make_ledger(prediction)
     clocks = prediction.bill.clocks()
     named = clocks if len(clocks) > 1 else ()
+    sure = prediction.certainty
+    certain: Sequence[Any] = sure.layers if sure else [None] * len(prediction.layers)
     return [{
         "index": layer.index, "name": layer.name, "op": layer.op,
         "output_shape": "x".join(str(extent) for extent in layer.output_shape),
@@ -174,12 +191,34 @@ def layer_rows(prediction: Prediction) -> list[dict[str, Cell]]:
         "cycles": cycles_by_clock(lines).get(layer.clock, 0),
         **{f"{clock}_cycles": cycles_by_clock(lines).get(clock, 0) for clock in named},
         "time_us": layer.time_us, "energy_uj": layer.energy_uj,
+        **_bounds("time", "us", known.time_us if known else None),
+        **_bounds("energy", "uj", known.energy_uj if known else None),
         "macs_per_byte": layer.arithmetic_intensity, "bound": layer.bound,
         "largest_cause": layer.largest_cause, "instructions": layer.instructions,
         "miss_rate": layer.miss_rate, "live_bytes": layer.live_bytes,
         "kernels": " ".join(layer.kernels), "alias": int(layer.alias),
         "assumed": int(layer.assumed),
-    } for layer, lines in zip(prediction.layers, ledger.layers, strict=True)]
+    } for layer, lines, known in zip(prediction.layers, ledger.layers, certain, strict=True)]
+
+
+def total_rows(prediction: Prediction) -> list[dict[str, Cell]]:
+    """Return one inference and, in a row of its own, set-up: nothing holds their sum."""
+    sure, setup = prediction.certainty, prediction.setup
+    return [
+        {"phase": "invoke", "time_us": prediction.time_us, "energy_uj": prediction.energy_uj,
+         **_bounds("time", "us", sure.time_us if sure else None),
+         **_bounds("energy", "uj", sure.energy_uj if sure else None)},
+        {"phase": "setup", "time_us": bill_time_us(prediction, setup) if setup.lines else None,
+         "energy_uj": bill_energy_uj(setup) if setup.lines else None,
+         **_bounds("time", "us", None), **_bounds("energy", "uj", None)}]
+
+
+def _bounds(name: str, unit: str, interval: Interval | None) -> dict[str, Cell]:
+    """Return the ends of an interval and its level, empty at stated prices."""
+    ends = (None, None, None) if interval is None else (
+        interval.low, interval.high, interval.level)
+    return dict(zip((f"{name}_low_{unit}", f"{name}_high_{unit}", f"{name}_level"), ends,
+                    strict=True))
 
 
 def bill_rows(prediction: Prediction) -> list[dict[str, Cell]]:

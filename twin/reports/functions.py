@@ -1,4 +1,4 @@
-"""Layers, functions and causes of a program as flames: a picture, or a file for speedscope."""
+"""Layers, functions and causes as flames: a picture, or a file for speedscope."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 
 from twin.errors import UsageError
 from twin.prediction.host import runtime_prices
+from twin.prediction.ledger import bill_time_us
 from twin.prediction.prediction import Prediction
 from twin.program.deployment import FunctionCost, Program, price_functions
 from twin.reports.export import check_place, write_file
@@ -52,8 +53,17 @@ def list_stacks(prediction: Prediction) -> Iterator[tuple[tuple[str, ...], int]]
                         cause), cycles)
 
 
+def list_layer_stacks(prediction: Prediction) -> Iterator[tuple[tuple[str, ...], int]]:
+    """Yield (network, layer, cause) and its nanoseconds, of all clocks, in order."""
+    for layer in prediction.layers:
+        for cause in layer.bill.causes():
+            spent = round(1e3 * bill_time_us(prediction, layer.bill, cause))
+            if spent:
+                yield (prediction.deployment.graph.name, f"{layer.index} {layer.op}", cause), spent
+
+
 def make_speedscope(prediction: Prediction) -> dict[str, Any]:
-    """Return the stacks as speedscope reads them.
+    """Return the stacks as speedscope reads them: cycles of a program, nanoseconds of a network.
 
     References
     ----------
@@ -61,13 +71,15 @@ def make_speedscope(prediction: Prediction) -> dict[str, Any]:
     """
     frames: dict[str, int] = {}
     samples, weights = [], []
-    for stack, cycles in list_stacks(prediction):
+    program = isinstance(prediction.deployment, Program)
+    for stack, cycles in (list_stacks if program else list_layer_stacks)(prediction):
         samples.append([frames.setdefault(name, len(frames)) for name in stack])
         weights.append(cycles)
     return {
         "$schema": "https://www.speedscope.app/file-format-schema.json",
         "shared": {"frames": [{"name": name} for name in frames]},
-        "profiles": [{"type": "sampled", "name": prediction.deployment.graph.name, "unit": "none",
+        "profiles": [{"type": "sampled", "name": prediction.deployment.graph.name,
+                      "unit": "none" if program else "nanoseconds",
                       "startValue": 0, "endValue": sum(weights), "samples": samples,
                       "weights": weights}],
         "activeProfileIndex": 0, "exporter": "twin"}

@@ -1,4 +1,6 @@
-"""A timeline for chrome://tracing and Perfetto: the JSON trace format, one row per engine and unit.
+"""A timeline for chrome://tracing and Perfetto: the JSON trace format.
+
+On an accelerator one row per engine and unit; on a core layers, and what each spends its time on.
 
 References
 ----------
@@ -12,27 +14,24 @@ import json
 from pathlib import Path
 from typing import Any
 
-from twin.deployment.deployment import Deployment
 from twin.errors import UsageError
 from twin.prediction.accelerator.timeline import HOST, Span, list_spans, sample_bandwidth
-from twin.prediction.prediction import Prediction
+from twin.prediction.ledger import bill_time_us
+from twin.prediction.prediction import LayerPrediction, Prediction
 from twin.reports.export import check_place, write_file
 
 _PROCESSES = {"host": 1, "units": 2, "stream engines": 3, "epochs": 4}
 _PROCESS_OF = {HOST: 1, "unit": 2, "engine": 3}
 
 
-def check_trace(deployment: Deployment, path: str | Path) -> None:
+def check_trace(path: str | Path) -> None:
     """Refuse a trace that could not be made or written, before anything is computed.
 
     Raises
     ------
     UsageError
-        When nothing is offloaded, the path does not end in .json, or cannot be written.
+        When the path does not end in .json, or cannot be written.
     """
-    if not deployment.target.offloads:
-        raise UsageError(f"runtime {deployment.runtime.identity} has no epochs to "
-                         "trace; accepted: a runtime that offloads, such as neural-art")
     if Path(path).suffix != ".json":
         raise UsageError(f"{path}: a trace ends in .json")
     check_place(path)
@@ -44,14 +43,62 @@ def make_trace(prediction: Prediction) -> dict[str, Any]:
     Parameters
     ----------
     prediction : Prediction
-        Of a runtime that offloads.
+        Of any runtime.
 
     Returns
     -------
     dict
-        Of plain JSON types: epochs, host phases, units, engines, and pool bandwidth.
-
+        Of plain JSON types: epochs, host phases, units, engines, and pool bandwidth; on a core
+        layers, causes, bytes alive, MACs and power.
     """
+    deployment = prediction.deployment
+    events = _accelerated_events(prediction) if prediction.epochs else _core_events(prediction)
+    return {"traceEvents": events, "displayTimeUnit": "ns",
+            "otherData": {"kind": prediction.kind, "model": deployment.graph.name,
+                          "board": deployment.board.name,
+                          "runtime": deployment.runtime.identity,
+                          "temperature": prediction.temperature}}
+
+
+def _core_events(prediction: Prediction) -> list[dict[str, Any]]:
+    """Layers one after the other; below each its causes, whose order inside it is not known."""
+    board = prediction.deployment.board
+    rows = ("layers", "causes, as shares of their layer in no order")
+    events: list[dict[str, Any]] = [
+        {"ph": "M", "name": "process_name", "pid": 1, "args": {"name": board.core.model}}]
+    events += [{"ph": "M", "name": "thread_name", "pid": 1, "tid": tid, "args": {"name": row}}
+               for tid, row in enumerate(rows, 1)]
+    start = 0.0
+    for layer in prediction.layers:
+        end = start + layer.time_us
+        events.append({
+            "ph": "X", "name": f"{layer.index} {layer.op}", "cat": layer.bound or "alias",
+            "pid": 1, "tid": 1, **_place(start, end), "args": {
+                "name": layer.name, "macs": layer.macs, "cycles": round(layer.cycles),
+                "energy_uj": layer.energy_uj, "assumed": layer.assumed}})
+        at = start
+        for cause in layer.bill.causes():
+            spent = bill_time_us(prediction, layer.bill, cause)
+            if spent > 0:
+                events.append({"ph": "X", "name": cause, "cat": "cause", "pid": 1, "tid": 2,
+                               **_place(at, min(at + spent, end))})
+                at += spent
+        events += [{"ph": "C", "name": name, "pid": 1, "ts": round(start, 4), "args": {name: value}}
+                   for name, value in _levels(layer).items()]
+        start = end
+    return events
+
+
+def _levels(layer: LayerPrediction) -> dict[str, float]:
+    """Return what is drawn as a line: bytes alive, MACs a cycle, power where energy is known."""
+    levels = {"bytes alive": float(layer.live_bytes),
+              "MAC per cycle": layer.macs / layer.cycles if layer.cycles else 0.0}
+    if layer.energy_uj is not None and layer.time_us:
+        levels["power, mW"] = 1e3 * layer.energy_uj / layer.time_us
+    return levels
+
+
+def _accelerated_events(prediction: Prediction) -> list[dict[str, Any]]:
     spans = list_spans(prediction)
     rows = _number_rows(spans)
     events = [{"ph": "M", "name": "process_name", "pid": pid, "args": {"name": name}}
@@ -69,11 +116,7 @@ def make_trace(prediction: Prediction) -> dict[str, Any]:
         events += [{"ph": "C", "name": f"{pool} MB/s", "pid": _PROCESSES["stream engines"],
                     "ts": place * width_us, "args": {"MB/s": rate}}
                    for place, rate in enumerate(rates)]
-    deployment = prediction.deployment
-    return {"traceEvents": events, "displayTimeUnit": "ns",
-            "otherData": {"kind": prediction.kind, "model": deployment.graph.name,
-                          "board": deployment.board.name,
-                          "runtime": deployment.runtime.identity}}
+    return events
 
 
 def write_trace(prediction: Prediction, path: str | Path) -> Path:
@@ -84,7 +127,7 @@ def write_trace(prediction: Prediction, path: str | Path) -> Path:
     UsageError
         As `check_trace`, or when it cannot be written after all.
     """
-    check_trace(prediction.deployment, path)
+    check_trace(path)
     return write_file(path, (json.dumps(make_trace(prediction)) + "\n").encode())
 
 

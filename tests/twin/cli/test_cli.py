@@ -143,7 +143,7 @@ def test_piped_output_is_plain_and_unfolded(made):
 def test_json_is_alone_on_stdout(made):
     result = run("predict", "kws", "-b", "x", "--json", "--cold")
     document = json.loads(result.stdout)
-    assert (document["schema"], document["temperature"]) == (1, "cold")
+    assert (document["schema"], document["temperature"]) == (2, "cold")
     assert "warning" in result.stderr
 
 
@@ -155,7 +155,7 @@ def test_files_are_written_and_named_on_stderr(made, tmp_path):
     assert result.exit_code == 0
     assert f"wrote {picture}" in result.stderr
     assert picture.stat().st_size > 10_000
-    assert len(list((tmp_path / "csv").iterdir())) == 5
+    assert len(list((tmp_path / "csv").iterdir())) == 6
 
 
 @pytest.mark.parametrize("arguments", [

@@ -30,15 +30,31 @@ def write_log(path):
     return path
 
 
+def test_the_report_is_one_screen_unless_details_are_asked_for(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    for network in ("kws", "mobilenet_v2_0.35_96"):
+        result = run("predict", network, "-b", "stm32n6570_dk")
+        lines = result.stdout.splitlines()
+        assert len(lines) < 45 and max(map(len, lines)) <= 80
+        assert "hand-over" in result.stdout and "--details" in result.stdout
+        assert "other layers" in result.stdout
+    longer = run("predict", *KWS, "--details").stdout
+    assert len(longer.splitlines()) > 45
+    # The same total under both tables, and in the long report.
+    totals = {line.split()[1] for line in run("predict", *KWS).stdout.splitlines()
+              if line.startswith("total ")}
+    assert len(totals) == 1 and totals.pop() in longer
+
+
 def test_predict_says_what_is_offloaded_and_every_epoch():
-    text = run("predict", *KWS).output
+    text = run("predict", *KWS, "--details").output
     assert "hand-over" in text
     assert "EpochBlock_1 " in text
-    assert "EpochBlock_1 " not in run("predict", *KWS, "--no-epochs").output
+    assert "EpochBlock_1 " not in run("predict", *KWS, "--details", "--no-epochs").output
 
 
 def test_epochs_are_a_line_each_unless_all_of_them_is_asked_for():
-    lines = run("predict", *KWS).output.splitlines()
+    lines = run("predict", *KWS, "--details").output.splitlines()
     told = [line for line in lines if line.startswith("EpochBlock_")]
     assert len(told) == 12 and all(" us to " in line for line in told[:9])
     assert "[compiler]" not in lines
@@ -60,10 +76,10 @@ def test_every_memory_with_buffers_is_judged_by_itself():
     assert "36,864" in text  # the arena's 32,768 and the runtime's 4,096
 
 
-def test_trace_without_an_accelerator_is_refused(tmp_path):
-    result = run("predict", "kws", "-b", "nucleo_f446re", "--trace", str(tmp_path / "run.json"))
-    assert result.exit_code != 0
-    assert not (tmp_path / "run.json").exists()
+def test_a_trace_that_cannot_be_written_is_refused_before_the_model_is_read(tmp_path):
+    result = run("predict", "none.tflite", "-b", "nucleo_f446re", "--trace",
+                 str(tmp_path / "run.txt"))
+    assert result.exit_code == 2 and "a trace ends in .json" in result.output
 
 
 def test_runtime_without_its_accelerator_is_refused():

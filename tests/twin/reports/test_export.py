@@ -7,6 +7,7 @@ from made_predictions import make_prediction
 
 from twin.deployment.deployment import deploy
 from twin.errors import UsageError
+from twin.learning.calibrated import predict_calibrated
 from twin.prediction.prediction import predict
 from twin.reports.export import hardware_summary, write_csv_files, write_file
 
@@ -27,7 +28,7 @@ def read(folder, name):
 
 def test_framework_files_have_its_columns(tmp_path):
     written = write_csv_files(make_prediction(), tmp_path / "new" / "folder")
-    assert [path.stem for path in written] == [*FRAMEWORK, "layers", "bill"]
+    assert [path.stem for path in written] == [*FRAMEWORK, "layers", "bill", "totals"]
     for path in written[:3]:
         assert path.read_text().splitlines()[0] == FRAMEWORK[path.stem]
 
@@ -54,6 +55,28 @@ def test_framework_figures_follow_their_definitions(tmp_path):
     assert tradeoff["accepted_ratio"] == ""  # no limit was asked for
     assert float(tradeoff["memory_mb_mean"]) == pytest.approx(8192 / 1024**2)
     assert float(tradeoff["energy_proxy_j_mean"]) == pytest.approx(prediction.energy_uj * 1e-6)
+
+
+def test_acceptance_and_accuracy_are_those_told(tmp_path):
+    for accepted, told in ((True, "1.0"), (False, "0.0")):
+        write_csv_files(make_prediction(1), tmp_path, accepted=accepted, accuracy=0.914)
+        row, = read(tmp_path, "precision_tradeoffs")
+        assert (row["accepted_ratio"], row["accuracy_mean"]) == (told, "0.914")
+
+
+def test_intervals_stand_beside_and_set_up_is_in_no_sum(tmp_path):
+    prediction = predict_calibrated(deploy("ad", "nucleo_l4r5zi"))
+    write_csv_files(prediction, tmp_path)
+    invoke, setup = read(tmp_path, "totals")
+    assert (invoke["phase"], setup["phase"]) == ("invoke", "setup")
+    sure = prediction.certainty.time_us
+    assert (float(invoke["time_low_us"]), float(invoke["time_high_us"])) == (sure.low, sure.high)
+    layers = read(tmp_path, "layers")
+    assert sum(float(row["time_us"]) for row in layers) == pytest.approx(
+        float(invoke["time_us"])) == pytest.approx(prediction.time_us)
+    assert all(float(row["time_low_us"]) <= float(row["time_us"]) <= float(row["time_high_us"])
+               for row in layers)
+    assert float(setup["time_us"]) > 0 and setup["time_low_us"] == ""
 
 
 def test_our_bill_sums_to_our_layers(tmp_path):

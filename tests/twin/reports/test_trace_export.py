@@ -5,6 +5,7 @@ import json
 import math
 
 import pytest
+from made_predictions import make_prediction
 
 from twin.deployment.deployment import deploy
 from twin.errors import UsageError
@@ -78,14 +79,12 @@ def test_trace_is_in_the_trace_event_format(prediction, tmp_path):
 def test_refusals(prediction, tmp_path):
     with pytest.raises(UsageError, match=r"ends in \.json"):
         write_trace(prediction, tmp_path / "trace.txt")
-    with pytest.raises(UsageError, match="neural-art"):
-        check_trace(deploy("kws", "nucleo_l4r5zi"), tmp_path / "trace.json")
     (tmp_path / "file").write_text("")
     with pytest.raises(UsageError, match="cannot be written"):
-        check_trace(prediction.deployment, tmp_path / "file" / "trace.json")
+        check_trace(tmp_path / "file" / "trace.json")
     (tmp_path / "folder.json").mkdir()
     with pytest.raises(UsageError, match="is a folder"):
-        check_trace(prediction.deployment, tmp_path / "folder.json")
+        check_trace(tmp_path / "folder.json")
 
 
 def test_events_of_a_thread_never_overlap():
@@ -100,6 +99,20 @@ def test_events_of_a_thread_never_overlap():
         for spans in threads.values():
             assert all(first[1] <= second[0] + 1e-9
                        for first, second in itertools.pairwise(sorted(spans)))
+
+
+def test_a_core_has_layers_and_their_causes_one_after_the_other():
+    made = make_prediction(4)
+    trace = make_trace(made)
+    threads = {tid: [event for event in trace["traceEvents"]
+                     if event["ph"] == "X" and event["tid"] == tid] for tid in (1, 2)}
+    assert [event["args"]["macs"] for event in threads[1]] == [one.macs for one in made.layers]
+    for events in threads.values():
+        assert math.fsum(one["dur"] for one in events) == pytest.approx(made.time_us, rel=1e-6)
+        spans = [(one["ts"], one["ts"] + one["dur"]) for one in events]
+        assert all(first[1] <= second[0] + 1e-3 for first, second in itertools.pairwise(spans))
+    assert {event["name"] for event in trace["traceEvents"] if event["ph"] == "C"} == {
+        "bytes alive", "MAC per cycle", "power, mW"}
 
 
 def test_timeline_picture_is_drawn(prediction, tmp_path):

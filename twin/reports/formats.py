@@ -1,0 +1,80 @@
+"""A prediction in the formats of other tools, chosen by how a file's name ends."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from twin.errors import UsageError
+from twin.prediction.document import dump_document
+from twin.prediction.prediction import Prediction
+from twin.reports.export import check_place, write_file
+
+
+def check_format(path: str | Path) -> str:
+    """Return the ending of an export's path, before anything is computed.
+
+    Raises
+    ------
+    UsageError
+        When no format ends so, or the place cannot be written.
+    """
+    name = Path(path).name.lower()
+    ending = next((one for one in FORMATS if name.endswith(one) and name != one), None)
+    if ending is None:
+        raise UsageError(f"{path}: a name ends in {', '.join(FORMATS)}")
+    check_place(path)
+    return ending
+
+
+def write_format(prediction: Prediction, path: str | Path) -> Path:
+    """Write a prediction in the format of the path's ending; returns the file."""
+    document = FORMATS[check_format(path)](prediction)
+    return write_file(path, dump_document(document).encode())
+
+
+def read_clock() -> datetime:
+    """Return when a file is made: SOURCE_DATE_EPOCH where it is set, for the same bytes again."""
+    told = os.environ.get("SOURCE_DATE_EPOCH", "")
+    return datetime.fromtimestamp(int(told), UTC) if told.isdigit() and len(told) < 12 \
+        else datetime.now(UTC).replace(microsecond=0)
+
+
+def _trace(prediction: Prediction) -> Mapping[str, Any]:
+    from twin.reports.trace import make_trace
+
+    return make_trace(prediction)
+
+
+def _speedscope(prediction: Prediction) -> Mapping[str, Any]:
+    from twin.reports.functions import make_speedscope
+
+    return make_speedscope(prediction)
+
+
+def _mlia(prediction: Prediction) -> Mapping[str, Any]:
+    from twin.reports.mlia import to_mlia
+
+    return to_mlia(prediction, read_clock())
+
+
+def _node_data(prediction: Prediction) -> Mapping[str, Any]:
+    from twin.reports.model_explorer import to_node_data
+
+    return to_node_data(prediction)
+
+
+def _bencher(prediction: Prediction) -> Mapping[str, Any]:
+    from twin.attribution.predicted import side_of_prediction
+    from twin.reports.ci import to_bencher
+
+    return to_bencher(side_of_prediction(prediction))
+
+
+FORMATS: Mapping[str, Callable[[Prediction], Mapping[str, Any]]] = {
+    ".trace.json": _trace, ".speedscope.json": _speedscope, ".mlia.json": _mlia,
+    ".node-data.json": _node_data, ".bencher.json": _bencher}
+"""By ending: Perfetto and chrome://tracing, speedscope, MLIA, Model Explorer, Bencher."""

@@ -1,0 +1,139 @@
+"""The report of a prediction on one screen: the answer, where time goes, the costliest layers."""
+
+from __future__ import annotations
+
+import math
+
+from rich.console import Console, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from hwmodels.quantities import format_energy, format_frequency, format_number, format_time
+from twin.prediction.ledger import (
+    bill_time_us,
+    explain_time,
+    line_energy_uj,
+    make_ledger,
+    percentages,
+    share_out,
+)
+from twin.prediction.prediction import Prediction
+from twin.reports.tables.coverage import coverage_pairs
+from twin.reports.tables.layout import (
+    BAR_CELLS,
+    add_row,
+    draw_bar,
+    natural_width,
+    new_pairs,
+    new_table,
+    spaced,
+)
+from twin.reports.tables.report import setup_line
+
+MOST_CAUSES, MOST_LAYERS = 5, 6
+"""Rows of each table; the rest is summed in one."""
+
+
+def brief_report(prediction: Prediction, console: Console) -> RenderableType:
+    """Return what fits a screen of 40 lines; sums of both tables are the whole inference.
+
+    Parameters
+    ----------
+    prediction : Prediction
+        What to report.
+    console : Console
+        Its width decides how much of a table is shown.
+    """
+    more = "--details: every layer, epoch and line of the bill"
+    if prediction.epochs:
+        more += "; --epochs: every epoch as its profiler reports it"
+    return spaced([
+        new_pairs(_pairs(prediction)), causes_table(prediction, console),
+        layers_table(prediction, console),
+        Text(setup_line(prediction, make_ledger(prediction))),
+        Text(explain_time(prediction), style="bold"), Text(more, style="dim")])
+
+
+def _pairs(prediction: Prediction) -> list[tuple[str, str]]:
+    deployment = prediction.deployment
+    board, sure = deployment.board, prediction.certainty
+    filled = deployment.plan.filled or {
+        "RAM": (prediction.ram_bytes, prediction.ram_available_bytes)}
+    memories = [*filled.items(),
+                ("flash", (prediction.flash_bytes, prediction.flash_available_bytes))]
+    pairs = [
+        ("model", f"{deployment.graph.name}, {prediction.macs:,} MACs"),
+        ("board", f"{board.name}, {board.core.model} at "
+                  + format_frequency(board.clock(board.core.clock).frequency_hz)),
+        ("runtime", deployment.runtime.identity),
+        ("memory", ", ".join(f"{name} {used:,} of {room:,} bytes"
+                             for name, (used, room) in memories)),
+        *coverage_pairs(prediction)[:1],
+        (prediction.kind, f"{format_time(prediction.time_us)}, energy "
+                          f"{format_energy(prediction.energy_uj)}, "
+                          f"{prediction.temperature} caches"),
+    ]
+    if sure is not None:
+        energy = "" if sure.energy_uj is None else (
+            f", energy {format_energy(sure.energy_uj.low)} to {format_energy(sure.energy_uj.high)}")
+        pairs.append((f"{100 * sure.time_us.level:.0f} % interval",
+                      f"{format_time(sure.time_us.low)} to {format_time(sure.time_us.high)}"
+                      f"{energy}, {sure.basis}"))
+    return pairs
+
+
+def causes_table(prediction: Prediction, console: Console) -> Table:
+    """Return the causes most time goes to, of all clocks together, and the rest in a row."""
+    bill = prediction.bill
+    times = {cause: bill_time_us(prediction, bill, cause) / 1e3 for cause in bill.causes()}
+    energies = {cause: _sum_known([line_energy_uj(bill, clock, cause) for clock in bill.clocks()])
+                for cause in times}
+    first = sorted(times, key=lambda cause: -times[cause])
+    rows: list[tuple[tuple[str, ...], str]] = [((cause,), cause) for cause in first[:MOST_CAUSES]]
+    if first[MOST_CAUSES:]:
+        rest = tuple(first[MOST_CAUSES:])
+        rows.append((rest, f"{len(rest)} other causes"))
+    shown = share_out([math.fsum(times[one] for one in causes) for causes, _ in rows], 3)
+    shares = percentages([math.fsum(times[one] for one in causes) for causes, _ in rows], 1)
+    table = new_table(("where time goes", "ms", "%", "uJ", ""), ("ms", "%", "uJ"))
+    cells = min(BAR_CELLS, max(1, console.width - 48))
+    for (causes, name), ms, share in zip(rows, shown, shares, strict=True):
+        add_row(table, (name, f"{ms:,.3f}", f"{share:.1f}",
+                        format_number(_sum_known([energies[one] for one in causes]), 1),
+                        draw_bar(share / max(shares), console, cells)))
+    add_row(table, ("total", f"{math.fsum(shown):,.3f}", f"{math.fsum(shares):.1f}",
+                    format_number(prediction.energy_uj, 1), ""), style="bold")
+    return table
+
+
+def layers_table(prediction: Prediction, console: Console) -> Table:
+    """Return the costliest layers, and the rest in a row."""
+    layers = sorted(prediction.layers, key=lambda layer: -layer.time_us)
+    rows = [(layer,) for layer in layers[:MOST_LAYERS]]
+    rest = tuple(layers[MOST_LAYERS:])
+    groups = [*rows, rest] if rest else rows
+    shown = share_out([math.fsum(one.time_us for one in group) / 1e3 for group in groups], 3)
+    shares = percentages([math.fsum(one.time_us for one in group) for group in groups], 1)
+    headers = ["layer", "op", "epoch", "MACs", "ms", "%", "uJ", "largest cause"]
+    if not prediction.epochs:
+        headers.remove("epoch")
+    table = new_table(headers, ("layer", "MACs", "ms", "%", "uJ"), drops=("epoch", "uJ", "MACs"))
+    for group, ms, share in zip(groups, shown, shares, strict=True):
+        one = group[0]
+        alone = group is not rest
+        energy = _sum_known([layer.energy_uj for layer in group])
+        cells = {"layer": str(one.index) if alone else "",
+                 "op": one.op if alone else f"{len(rest)} other layers",
+                 "epoch": " ".join(name.removeprefix("epoch_") for name in one.epochs)
+                 if alone else "", "MACs": f"{sum(layer.macs for layer in group):,}",
+                 "ms": f"{ms:,.3f}", "%": f"{share:.1f}", "uJ": format_number(energy, 1),
+                 "largest cause": str(one.largest_cause) if alone else ""}
+        add_row(table, [cells[header] for header in headers])
+    if natural_width(table, console) > console.width:
+        table.padding = (0, 1, 0, 0)
+    return table
+
+
+def _sum_known(values: list[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return math.fsum(known) if len(known) == len(values) else None
