@@ -8,7 +8,6 @@ import functools
 import json
 import os
 import re
-import secrets
 import stat
 from collections.abc import Callable
 from pathlib import Path
@@ -106,7 +105,7 @@ def write_whole(path: str | Path, content: bytes, mode: int = 0o666) -> None:
         with open(path, "wb") as stream:
             stream.write(content)
         return
-    draft = target.with_name(f".{target.name[:200]}.{secrets.token_hex(8)}.tmp")
+    draft = target.with_name(f".{target.name[:200]}.{os.urandom(8).hex()}.tmp")
     try:
         with open_exclusive(draft, mode) as stream:
             stream.write(content)

@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 import numpy as np
-from annotated_types import Ge, Gt, Lt, MaxLen, MinLen
 
 from calibration.errors import FitError
 from calibration.fitting.cell import SHIPPED, STRANGER, Estimate
@@ -33,9 +32,21 @@ LARGEST_FACTOR = 1e5
 UNMEASURED = "unmeasured"
 """Name of the file for boards nobody measured."""
 
-NotNegative = Annotated[float, Ge(0)]
-Positive = Annotated[float, Gt(0)]
-Count = Annotated[int, Ge(0)]
+
+class Within:
+    """Bounds of a field, told to pydantic without importing it: `ge`, `gt`, `lt`, `max_length`."""
+
+    def __init__(self, **bounds: float) -> None:
+        self.bounds = bounds
+
+    def __get_pydantic_core_schema__(self, kind: Any, make: Any) -> dict[str, Any]:
+        """Return the schema of a type with these bounds."""
+        return {**make(kind), **self.bounds}
+
+
+NotNegative = Annotated[float, Within(ge=0)]
+Positive = Annotated[float, Within(gt=0)]
+Count = Annotated[int, Within(ge=0)]
 STRICT = {"extra": "forbid", "allow_inf_nan": False}
 """How pydantic reads the nouns below, where a file is read for the first time."""
 
@@ -47,7 +58,7 @@ class BandModel:
     __pydantic_config__: ClassVar[Any] = STRICT
     down: Positive
     up: Positive
-    level: Annotated[float, Gt(0), Lt(1)]
+    level: Annotated[float, Within(gt=0, lt=1)]
     basis: Basis
     count: Count
 
@@ -178,7 +189,7 @@ class Data:
     """What an overlay was learnt from; `kinds` are those of its measurements."""
 
     __pydantic_config__: ClassVar[Any] = STRICT
-    sha256: Annotated[str, MinLen(64), MaxLen(64)]
+    sha256: Annotated[str, Within(min_length=64, max_length=64)]
     rows: Count
     energy_rows: Count = 0
     use: str

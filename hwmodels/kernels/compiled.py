@@ -9,15 +9,11 @@ environment has NUMBA_DISABLE_JIT=1, loops run as the Python they are.
 import contextlib
 import ctypes
 import functools
-import glob
 import hashlib
-import hmac
 import inspect
 import logging
 import os
-import secrets
-import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any, TypeAlias, TypeVar, cast
@@ -25,8 +21,7 @@ from typing import Annotated, Any, TypeAlias, TypeVar, cast
 import numpy as np
 from numpy.typing import NDArray
 
-SEAL_BYTES = SECRET_BYTES = 32
-LARGEST_ENTRY_BYTES = 64 << 20
+from hwmodels.store import Store, fingerprint_sources, user_folder
 
 Words: TypeAlias = Annotated[NDArray[np.int64], "i1"]
 """Array of a kernel, one dimension; how `translation` calls it stands beside each."""
@@ -47,137 +42,6 @@ TOLD = "compiling simulation kernels, once: {name}"
 PARTS: dict[Callable[..., Any], bool] = {}
 """Functions that loops may call, and whether they are put in place of every call."""
 INTERPRETED = os.environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0")
-
-
-def user_folder(variable: str = "TWIN_KERNELS", name: str = "kernels") -> Path:
-    """Folder of what is kept: the one a variable of the environment names, or the user's cache's.
-
-    Raises
-    ------
-    RuntimeError
-        For a user without a home.
-    """
-    named = os.environ.get(variable)
-    cache = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
-    return Path(named) if named else Path(cache, "embedded-twin", name)
-
-
-@functools.cache
-def fingerprint_sources(folder: Path) -> str:
-    """Hash of a folder's modules: a loop is made of others, so a change of one is one of all."""
-    hashed = hashlib.sha256(str(folder).encode())
-    for path in sorted(folder.glob("*.py")):
-        hashed.update(path.read_bytes())
-    return hashed.hexdigest()
-
-
-class Store:
-    """Kept machine code, of one user alone: loading it is running it.
-
-    Parameters
-    ----------
-    folder : Path
-        Made where it is missing. One that others can write is not used.
-
-    Notes
-    -----
-    Each entry begins with a keyed hash of its name and content. The key lies in the folder, made at
-    random: a damaged entry, or one that somebody put there who cannot read the folder, is not
-    loaded. Nothing here fails: what cannot be kept or loaded is compiled again.
-    """
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-
-    @functools.cached_property
-    def key(self) -> bytes | None:
-        """Secret of the folder; None where nothing can be kept safely."""
-        try:
-            self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-            if not _is_own(os.stat(self.folder)):
-                return None
-            path = self.folder / "key"
-            if not path.exists():
-                with self.hold():
-                    if not path.exists():  # nor did another process make it
-                        write_private(path, secrets.token_bytes(SECRET_BYTES))
-            found = read_private(path) if _is_own(os.lstat(path)) else b""
-            if len(found) != SECRET_BYTES:  # damaged; what it guarded is of no more use
-                path.unlink()
-                return None
-            return found
-        except OSError:
-            return None
-
-    def load(self, name: str) -> bytes | None:
-        """Return an entry; None where there is none that this user kept as it is."""
-        try:
-            content = read_private(self.folder / name) if self.key else b""
-        except OSError:
-            return None
-        seal, entry = content[:SEAL_BYTES], content[SEAL_BYTES:]
-        return entry if entry and hmac.compare_digest(seal, self._seal(name, entry)) else None
-
-    def save(self, name: str, entry: bytes) -> None:
-        """Keep an entry; those of its function's older sources go.
-
-        Parameters
-        ----------
-        name : str
-            Function, sources and the rest, with dots between them.
-        entry : bytes
-            Not empty.
-        """
-        function, sources, _ = name.rsplit(".", 2)
-        if not self.key:
-            return
-        with contextlib.suppress(OSError):
-            for path in self.folder.glob(f"{glob.escape(function)}.*.*"):
-                if path.name.count(".") == name.count(".") and \
-                        path.name.rsplit(".", 2)[1] != sources:
-                    path.unlink()
-            write_private(self.folder / name, self._seal(name, entry) + entry)
-
-    @contextlib.contextmanager
-    def hold(self) -> Iterator[None]:
-        """Let one process at a time make what is missing; none waits where that is not known."""
-        with contextlib.ExitStack() as held:
-            with contextlib.suppress(ImportError, OSError):
-                import fcntl
-
-                if _is_own(os.stat(self.folder)):
-                    file = held.enter_context(open(self.folder / "lock", "ab"))
-                    os.fchmod(file.fileno(), 0o600)
-                    fcntl.flock(file, fcntl.LOCK_EX)
-            yield
-
-    def _seal(self, name: str, entry: bytes) -> bytes:
-        hashed = hashlib.blake2b(name.encode(), key=self.key or b"", digest_size=SEAL_BYTES)
-        hashed.update(entry)
-        return hashed.digest()
-
-
-def read_private(path: Path) -> bytes:
-    """Read a regular file of the store; OSError where it is none, or too large to be an entry."""
-    from hwmodels.files import read_regular
-
-    return read_regular(path, LARGEST_ENTRY_BYTES)
-
-
-def write_private(path: Path, content: bytes) -> None:
-    """Write a file that its user alone reads, whole or not at all."""
-    from hwmodels.files import write_whole
-
-    with contextlib.suppress(OSError):
-        if not stat.S_ISREG(path.lstat().st_mode):
-            path.unlink()  # A pipe would be waited for, a link followed.
-    write_whole(path, content, mode=0o600)
-
-
-def _is_own(found: os.stat_result) -> bool:
-    """Whether it is this user's, and nobody else writes it."""
-    return not hasattr(os, "getuid") or (
-        found.st_uid == os.getuid() and not found.st_mode & 0o022)
 
 
 class Kernel:

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from hwmodels.kernels import compiled
-from hwmodels.kernels.compiled import Store, fingerprint_sources
+from hwmodels.store import Store, fingerprint_sources
 
 CODE = """
 import logging, sys
@@ -179,7 +179,7 @@ def test_a_change_of_any_source_is_one_of_all(tmp_path):
 
 
 def test_a_pipe_a_device_or_a_huge_file_in_place_of_an_entry_is_none(tmp_path) -> None:
-    from hwmodels.kernels.compiled import LARGEST_ENTRY_BYTES, Store
+    from hwmodels.store import LARGEST_ENTRY_BYTES, Store
 
     store = Store(tmp_path / "kept")
     store.save("loop.sources.rest", b"code")

@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import io
-import zipfile
 import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -212,6 +211,8 @@ def make_tally(deployment: Deployment, *, cache: Path | None = None) -> Tally:
 
 def _read_kept(path: Path) -> Tally | None:
     """Return a kept tally; None where there is none, or a damaged one."""
+    import zipfile
+
     try:
         with np.load(io.BytesIO(read_regular(path, LARGEST_KEPT_BYTES))) as stored:
             cycles, energy_pj = stored["cycles"], stored["energy_pj"]

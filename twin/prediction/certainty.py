@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from statistics import NormalDist
 
 import numpy as np
 
@@ -111,6 +110,8 @@ def ratio_interval(before_us: float, after_us: float, before: Draw, after: Draw,
     -----
     Normal in the logarithm, with the variance of `probability_faster`.
     """
+    from statistics import NormalDist
+
     reach = NormalDist().inv_cdf(0.5 + level / 2)
     spread = math.exp(reach * math.sqrt(_variance(before_us, after_us, before, after)))
     ratio = after_us / before_us

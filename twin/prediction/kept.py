@@ -18,7 +18,7 @@ from typing import Any
 
 from hwmodels.errors import TwinError
 from hwmodels.files import parse_json
-from hwmodels.kernels.compiled import Store, write_private
+from hwmodels.store import Store, write_private
 
 LARGEST_FOLDER_BYTES = 64 << 20
 MOST_ENTRIES = 4096
