@@ -282,6 +282,14 @@ class Bill:
         return math.fsum(line.cycles for line in self.lines
                          if line.clock == clock and (cause is None or line.cause == cause))
 
+    def by_cause(self) -> dict[tuple[str, str], float]:
+        """Cycles by clock and cause, clocks in first-seen order."""
+        found: dict[str, dict[str, list[float]]] = {}
+        for line in self.lines:
+            found.setdefault(line.clock, {}).setdefault(line.cause, []).append(line.cycles)
+        return {(clock, cause): math.fsum(cycles) for clock, causes in found.items()
+                for cause, cycles in causes.items()}
+
     def energy_pj(self, cause: str | None = None) -> float | None:
         """Energy at the rail; None when a line's price is not known."""
         chosen = [line.energy_pj for line in self.lines if cause in (None, line.cause)]

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from hwmodels.files import LARGEST_YAML_BYTES, DocumentError, parse_yaml, read_regular
-from hwmodels.store import Store, fingerprint_sources, user_folder
+from hwmodels.kernels.store import Store, fingerprint_sources, user_folder
 
 Made = TypeVar("Made")
 

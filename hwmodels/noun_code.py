@@ -17,7 +17,7 @@ import sys
 from types import CodeType
 from typing import Any
 
-from hwmodels.store import Store, user_folder
+from hwmodels.kernels.store import Store, user_folder
 
 LARGEST_BYTES = 4 << 20
 """Of what is kept for a command: ten times what the largest uses."""

@@ -107,7 +107,7 @@ def test_predict_loads_what_it_uses(options: list[str], most: int) -> None:
     assert not {"numba", "scipy", "pandas", "sklearn", "pydantic", "yaml", "onnx",
                 "matplotlib"} & set(everything)
     assert {name for name in loaded if name.startswith("hwmodels.kernels.")} <= {
-        f"hwmodels.kernels.{name}" for name in ("cache_words", "compiled", "machine")}
+        f"hwmodels.kernels.{name}" for name in ("cache_words", "compiled", "machine", "store")}
     for part in ("twin.image", "twin.deployment.accelerator", "twin.prediction.accelerator",
                  "twin.attribution", "twin.runtimes.offload", "hwmodels.npu", "hwmodels.bus",
                  "calibration.datasets", "calibration.measurement", "twin.cli.measure"):

@@ -21,7 +21,7 @@ from typing import Annotated, Any, TypeAlias, TypeVar, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from hwmodels.store import Store, fingerprint_sources, user_folder
+from hwmodels.kernels.store import Store, fingerprint_sources, user_folder
 
 Words: TypeAlias = Annotated[NDArray[np.int64], "i1"]
 """Array of a kernel, one dimension; how `translation` calls it stands beside each."""

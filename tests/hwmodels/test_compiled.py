@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from hwmodels.kernels import compiled
-from hwmodels.store import Store, fingerprint_sources
+from hwmodels.kernels.store import Store, fingerprint_sources
 
 CODE = """
 import logging, sys
@@ -133,7 +133,7 @@ def test_a_full_disk_leaves_nothing_behind(tmp_path, monkeypatch):
     def refuse(*_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(compiled, "write_private", refuse)
+    monkeypatch.setattr("hwmodels.kernels.store.write_private", refuse)
     store.save("one.source.others", b"code")
     assert sorted(os.listdir(tmp_path)) == ["key", "lock", "one.source.types"]
     assert store.load("one.source.others") is None
@@ -179,7 +179,7 @@ def test_a_change_of_any_source_is_one_of_all(tmp_path):
 
 
 def test_a_pipe_a_device_or_a_huge_file_in_place_of_an_entry_is_none(tmp_path) -> None:
-    from hwmodels.store import LARGEST_ENTRY_BYTES, Store
+    from hwmodels.kernels.store import LARGEST_ENTRY_BYTES, Store
 
     store = Store(tmp_path / "kept")
     store.save("loop.sources.rest", b"code")

@@ -217,7 +217,7 @@ def _read_slopes(deployment: Deployment, temperature: str, calibration: str,
 
 def _background(item: Itemised, hertz: float) -> np.ndarray:
     """Return picojoules a cycle takes at stated prices: clock tree, leakage."""
-    return np.array([item.clock_tree_pj, item.leakage_pj * 1e9 / hertz])
+    return np.array([item.clock_tree_pj[0], item.leakage_pj[0] * 1e9 / hertz])
 
 
 def _list_factors(deployment: Deployment, calibration: str) -> tuple[np.ndarray, np.ndarray]:

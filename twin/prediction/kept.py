@@ -13,12 +13,13 @@ import hashlib
 import json
 import os
 import zlib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from hwmodels.errors import TwinError
 from hwmodels.files import parse_json
-from hwmodels.store import Store, write_private
+from hwmodels.kernels.store import Store, write_private
 
 LARGEST_FOLDER_BYTES = 64 << 20
 MOST_ENTRIES = 4096
@@ -93,14 +94,24 @@ def _store() -> CountStore | None:
 @functools.cache
 def hash_code() -> str:
     """Return a hash of the source files that decide what is counted."""
-    root = Path(__file__).parents[2]
-    digest = hashlib.sha256()
-    for name in _SOURCES:
-        where = root / name
-        for path in [where] if where.is_file() else sorted(where.rglob("*")):
-            if path.suffix in (".py", ".yaml", ".csv") and "boards" not in path.parts:
-                digest.update(str(path.relative_to(root)).encode() + path.read_bytes())
+    root, digest = str(Path(__file__).parents[2]), hashlib.sha256()
+    for path in _list_sources(root):
+        digest.update(path[len(root):].encode())
+        with open(path, "rb", buffering=0) as file:
+            digest.update(file.readall())
     return digest.hexdigest()
+
+
+def _list_sources(root: str) -> Iterator[str]:
+    """Yield the source files that decide what is counted, in order."""
+    for name in _SOURCES:
+        where = os.path.join(root, name)
+        if os.path.isfile(where):
+            yield where
+        for folder, folders, files in os.walk(where):
+            folders[:] = sorted({*folders} - {"boards", "__pycache__"})
+            yield from (os.path.join(folder, file) for file in sorted(files)
+                        if file.endswith((".py", ".yaml", ".csv")))
 
 
 def _name(key: str) -> str:

@@ -112,21 +112,25 @@ class LayerPrediction:
     @property
     def largest_cause(self) -> str:
         """The cause with most time across its clocks, "" for an alias."""
-        return max(self.bill.causes(), key=self._time_of, default="")
+        times = self._times()
+        return max(self.bill.causes(), key=times.__getitem__, default="")
 
     @property
     def bound(self) -> str:
         """Bottleneck: "memory" when memory causes cost more time than compute ones."""
-        times = {group: sum(map(self._time_of, causes)) for group, causes in CAUSE_GROUPS.items()}
+        own = self._times()
+        times = {group: sum(own.get(cause, 0.0) for cause in causes)
+                 for group, causes in CAUSE_GROUPS.items()}
         if not any(times.values()):
             return ""
         return "memory" if times["memory"] > times["compute"] else "compute"
 
-    def _time_of(self, cause: str) -> float:
-        """Time of a cause: in seconds, or in cycles of the one clock there is."""
-        hz = dict(self.clocks_hz)
-        return sum(self.bill.cycles(clock, cause) / hz.get(clock, 1.0)
-                   for clock in self.bill.clocks())
+    def _times(self) -> dict[str, float]:
+        """Return times of causes: in seconds, or in cycles of the one clock there is."""
+        hz, times = dict(self.clocks_hz), dict[str, float]()
+        for (clock, cause), cycles in self.bill.by_cause().items():
+            times[cause] = times.get(cause, 0.0) + cycles / hz.get(clock, 1.0)
+        return times
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

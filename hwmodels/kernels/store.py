@@ -12,8 +12,6 @@ import stat
 from collections.abc import Iterator
 from pathlib import Path
 
-from hwmodels.files import read_regular, write_whole
-
 SEAL_BYTES = SECRET_BYTES = 32
 LARGEST_ENTRY_BYTES = 64 << 20
 
@@ -128,11 +126,15 @@ class Store:
 
 def read_private(path: Path) -> bytes:
     """Read a regular file of the store; OSError where it is none, or too large to be an entry."""
+    from hwmodels.files import read_regular
+
     return read_regular(path, LARGEST_ENTRY_BYTES)
 
 
 def write_private(path: Path, content: bytes) -> None:
     """Write a file that its user alone reads, whole or not at all."""
+    from hwmodels.files import write_whole
+
     with contextlib.suppress(OSError):
         if not stat.S_ISREG(path.lstat().st_mode):
             path.unlink()  # A pipe would be waited for, a link followed.
