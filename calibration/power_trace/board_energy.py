@@ -69,12 +69,10 @@ def energy_samples(trace: PowerTrace, layers: Sequence[int], times_us: Sequence[
     marks = np.array(trace.marks_us)
     edges = np.concatenate(([0.0], np.cumsum(np.asarray(times_us, dtype=np.float64))))
     if by_shape:
-        length = edges[-1]
-        profile = step_profile((-0.1 * length, 0.0, length, 1.1 * length), (0.0, 1.0, 0.0))
-        alignment = align_by_correlation(trace, profile)
+        alignment = place_by_shape(trace, float(edges[-1]))
         if alignment.quality < LEAST_CORRELATION:
             raise MeasurementError(f"trace of {trace.meter.name}: no inference of "
-                                   f"{length * 1e-3:.5g} ms is seen in it (correlation "
+                                   f"{edges[-1] * 1e-3:.5g} ms is seen in it (correlation "
                                    f"{alignment.quality:.2f}); is the time column in its unit?")
         return _run_samples(trace, layers, edges, alignment, 0)
     if len(marks) == 2 or (runs is not None and len(marks) and len(marks) % 2 == 0):
@@ -90,6 +88,12 @@ def energy_samples(trace: PowerTrace, layers: Sequence[int], times_us: Sequence[
                          marks_us=tuple(chosen), mark_sd_us=trace.mark_sd_us)
         found += _run_samples(trace, layers, edges, align_by_marks(one, edges.tolist()), run)
     return found
+
+
+def place_by_shape(trace: PowerTrace, length_us: float) -> Alignment:
+    """Return where one inference of a length lies in a recording, by the shape of its power."""
+    return align_by_correlation(trace, step_profile(
+        (-0.1 * length_us, 0.0, length_us, 1.1 * length_us), (0.0, 1.0, 0.0)))
 
 
 def judge_power(mean_mw: float, cpu_hz: float) -> str | None:

@@ -46,6 +46,9 @@ Measured = Annotated[str | None, typer.Option(
                                       "`twin import`.")]
 Published = Annotated[bool, typer.Option(
     "--published", help="Set it beside published measurements of this model and board.")]
+Power = Annotated[str | None, typer.Option(
+    "--power", metavar="DIR", help="Draw its power over time, with the layers' marks: a folder of "
+                                   "`twin energy`.")]
 Changes = Annotated[bool, typer.Option(
     "--changes/--no-changes", help="Try settings and rebuilds, and say which helps most.")]
 
@@ -70,7 +73,8 @@ NOT_MET = 1
 
 
 def report(model: Subject, boards: Boards = None, output: Output = "report.html",
-           measured: Measured = None, published: Published = False, max_ms: MaxMs = None,
+           measured: Measured = None, published: Published = False, power: Power = None,
+           max_ms: MaxMs = None,
            max_uj: MaxUj = None, max_ram: MaxRam = None, max_flash: MaxFlash = None,
            changes: Changes = True, runtimes: Runtimes = None, clock: ClockText = None,
            weights: WeightsRole = None, arena: ArenaRole = None, settings: SetPaths = None,
@@ -116,9 +120,9 @@ def report(model: Subject, boards: Boards = None, output: Output = "report.html"
                 subject = list_stages(subject, stage or [], stages, temperature, calibration,
                                       rate.tell)
         page = twin.report(
-            subject, measured=measured, published=published, limits=limits, changes=changes,
-            chain=chain, anyway=anyway, temperature=temperature, calibration=calibration,
-            command=command, on_progress=rate.tell)
+            subject, measured=measured, published=published, power=power, limits=limits,
+            changes=changes, chain=chain, anyway=anyway, temperature=temperature,
+            calibration=calibration, command=command, on_progress=rate.tell)
     write_page(output, page)
 
 

@@ -15,6 +15,7 @@ from calibration.measurement.measurement import (
 from calibration.microbench.probes import PowerStep, is_microbench, read_power
 from calibration.power_trace import energy_samples, read_meter_file
 from calibration.power_trace.board_energy import describe_merged, idle_power, judge_power
+from calibration.power_trace.excerpt import cut_excerpt, write_excerpt
 from twin.errors import UsageError
 from twin.learning.folders import find_folder
 from twin.reports.export import check_place
@@ -109,6 +110,7 @@ def energy(folder: str | PathLike[str], trace: str | PathLike[str], meter: str, 
         measured.header, environment=tuple(environment.items()),
         supply_v=supply_v or measured.header.supply_v, source=f"twin energy of {trace}"))
     write_measurement(target, found)
+    write_excerpt(cut_excerpt(recording, layers, times_us, runs=runs, by_shape=by_shape), target)
     cpu_hz = dict(measured.header.clocks_hz).get("cpu")
     doubt = judge_power(found.percentile("power_mean", 50), cpu_hz) if cpu_hz else None
     if not is_microbench(measured):

@@ -8,14 +8,18 @@ from os import PathLike, fspath
 from pathlib import Path
 from typing import Any
 
+from calibration.measurement.measurement import read_measurement
+from calibration.power_trace.excerpt import read_excerpt
 from twin.attribution import views
 from twin.deployment.deployment import Deployment
 from twin.errors import NotApplicableError, UsageError
 from twin.learning.calibration import AUTO
+from twin.learning.folders import find_folder
 from twin.prediction.locality import Locality, measure_locality
 from twin.prediction.prediction import Prediction
 from twin.reports.page.deployment import Report, describe_report
 from twin.reports.page.page import render_page
+from twin.reports.page.power import Recording
 from twin.reports.page.results import describe_result
 from twin.reports.page.variants import describe_variants
 from twin.studies.advice import try_changes
@@ -37,7 +41,8 @@ EXPLAINED = 3
 
 
 def report(subject: Any, *, measured: str | PathLike[str] | None = None,
-           published: bool = False, limits: Mapping[str, float | None] | None = None,
+           published: bool = False, power: str | PathLike[str] | None = None,
+           limits: Mapping[str, float | None] | None = None,
            changes: bool = True, chain: bool = False, anyway: bool = False,
            temperature: str = "warm", calibration: str | PathLike[str] = AUTO, command: str = "",
            on_progress: Told | None = None) -> str:
@@ -53,6 +58,8 @@ def report(subject: Any, *, measured: str | PathLike[str] | None = None,
         Folder of a measurement of it, to stand beside.
     published : bool
         Whether published rows of its network and board stand beside it, too.
+    power : str or path, optional
+        Folder `energy` wrote: its power over time stands on the page.
     limits : mapping of str to float, optional
         It is held to: as `check` takes them, `max_ms`, `max_uj`, `max_ram_bytes` ...
     changes : bool
@@ -81,7 +88,7 @@ def report(subject: Any, *, measured: str | PathLike[str] | None = None,
     chosen = fspath(calibration)
     held: dict[str, Any] = {name: one for name, one in (limits or {}).items() if one is not None}
     if not isinstance(subject, Deployment):
-        if measured is not None or published:
+        if measured is not None or published or power is not None:
             raise UsageError("a measurement and published rows stand beside one deployment; "
                              "accepted: one board, one library, no stages")
         if isinstance(subject, Mapping):
@@ -101,11 +108,18 @@ def report(subject: Any, *, measured: str | PathLike[str] | None = None,
         subject.graph.name, subject.board.name, calibration=chosen) if published else None
     return render_page(describe_report(Report(
         prediction=prediction, command=command, measured=beside, published=rows,
+        power=None if power is None else read_recording(power),
         requirements=checked.requirements if held else (),
         locality=find_locality(prediction),
         remarks=() if beside is None else beside.remarks,
         changes=rank_changes(subject, Deployer(temperature=temperature, calibration=chosen),
                              on_progress) if changes else None)))
+
+
+def read_recording(folder: str | PathLike[str]) -> Recording:
+    """Return what a power meter saw, as `twin energy` kept it."""
+    place = find_folder(Path(folder))
+    return Recording(excerpt=read_excerpt(place), energies=read_measurement(place))
 
 
 def open_result(path: str | PathLike[str]) -> Session | Table:

@@ -10,10 +10,10 @@ from twin.attribution.difference import Account, Difference
 from twin.attribution.difference import Row as Beside
 from twin.attribution.finding import Diagnosis
 from twin.attribution.views import PublishedView, View
-from twin.learning.published import describe_sealed
+from twin.learning.published import Comparison, describe_sealed
 from twin.reports.page.page import plain
 from twin.reports.page.parts import Cell, Column, Notes, Plot, Row, Section, Table
-from twin.reports.page.styles import KIND_STYLES, hatches, kind_marker
+from twin.reports.page.styles import INK, KIND_STYLES, hatches, kind_marker
 
 FEWEST_FAULTS, LIKELY = 5, 0.001
 """Faults that are listed anyway, and the probability from which others are."""
@@ -61,6 +61,20 @@ def tell_gap(main: Account, kinds: tuple[str, str]) -> str:
         told += (f"; most of the gap is {moved[0].label} "
                  f"({_gap(moved[0].gap or 0, main.unit)})")
     return told + "."
+
+
+def judge(difference: Difference) -> tuple[str, str]:
+    """Say whether what was measured lies inside what was predicted, or how far it is off."""
+    interval, time = difference.first.interval_us, difference.account("time")
+    ratio = difference.main.total.ratio
+    off = "" if ratio is None else f"{ratio:.2f} of what was {difference.second.kind}"
+    if interval is None or time is None or not difference.second.counted:
+        return f"Predicted is {off}" if off else "Nothing to compare", ""
+    inside = interval[0] <= time.total.second / 1e3 <= interval[1]
+    level = f"{100 * (difference.first.level or 0.9):.0f} % interval"
+    return (f"{difference.second.kind.capitalize()} lies inside the {level}" if inside else
+            f"{difference.second.kind.capitalize()} lies outside the {level}",
+            "good" if inside else "bad")
 
 
 def list_totals(difference: Difference) -> Table:
@@ -189,18 +203,22 @@ def describe_published(view: PublishedView) -> Section:
             Cell(text="" if row.clock_hz is None else f"{row.clock_hz / 1e6:g}",
                  value=row.clock_hz),
             _figure(one.predicted_ms), _figure(row.latency_ms), _factor(one.latency_ratio),
-            _figure(one.predicted_uj), _figure(row.energy_uj), _factor(one.energy_ratio),
+            _covers(one), _figure(one.predicted_uj), _figure(row.energy_uj),
+            _factor(one.energy_ratio),
             Cell(text="not predicted" if one.reason else row.use, tone="dim")),
             details=(("why not", one.reason),) if one.reason else ()))
     sealed = tuple(describe_sealed(view.comparisons))
     lead = ("Rows of use fit were learnt from where learnt prices are in force: their ratios are "
             "in sample." if rows else f"No open published result of {view.model} on "
             f"{view.board.name} is known.")
+    covered = tell_coverage(view)
+    lead += f" {covered}." if covered else ""
     table = Table(name="published-table", caption="One warm inference", rows=tuple(rows), columns=(
         Column(header="published by"), Column(header="runtime"),
         Column(header="MHz", number=True),
         Column(header="ms", number=True, kind="predicted"),
         Column(header="ms", number=True, kind="published"), Column(header="ratio", number=True),
+        Column(header="in its interval"),
         Column(header="uJ", number=True, kind="predicted"),
         Column(header="uJ", number=True, kind="published"), Column(header="ratio", number=True),
         Column(header="use")))
@@ -210,18 +228,50 @@ def describe_published(view: PublishedView) -> Section:
         *((table,) if rows else ()), *plots, *([Notes(notes=sealed)] if sealed else [])))
 
 
+def tell_coverage(view: PublishedView) -> str:
+    """Say how many published times lie inside the intervals of their predictions; "" for none."""
+    judged = [one for one in view.comparisons if not one.sealed and is_covered(one) is not None]
+    inside = sum(bool(is_covered(one)) for one in judged)
+    return "" if not judged else (
+        f"{inside} of {len(judged)} published times lie inside the 90 % intervals of their "
+        "predictions, in sample")
+
+
+def is_covered(one: Comparison) -> bool | None:
+    """Return whether a published time lies inside the interval; None where there is none."""
+    sure = None if one.prediction is None else one.prediction.certainty
+    if sure is None or one.row.latency_ms is None:
+        return None
+    return sure.time_us.holds(1e3 * one.row.latency_ms)
+
+
+def _covers(one: Comparison) -> Cell:
+    covered = is_covered(one)
+    return Cell(text="" if covered is None else "yes" if covered else "no",
+                tone="bad" if covered is False else "")
+
+
 def _draw_published(view: PublishedView) -> Plot:
     """Draw predicted and published time of each open row."""
     drawn = [one for one in view.comparisons if not one.sealed and one.latency_ratio]
     labels = [f"{place + 1}. {one.row.submitter} {one.row.edition}"
               for place, one in enumerate(drawn)]
-    traces = [{"type": "bar", "orientation": "h", "name": kind, "y": [plain(one) for one in labels],
+    traces: list[dict[str, Any]] = [{
+        "type": "bar", "orientation": "h", "name": kind, "y": [plain(one) for one in labels],
                "x": values, "marker": kind_marker(kind)} for kind, values in (
         ("predicted", [one.predicted_ms for one in drawn]),
         ("published", [one.row.latency_ms for one in drawn]))]
+    bounds = [(one.predicted_ms or 0.0, None if one.prediction is None
+               or one.prediction.certainty is None else one.prediction.certainty.time_us)
+              for one in drawn]
+    if any(interval for _, interval in bounds):
+        traces[0]["error_x"] = {
+            "type": "data", "symmetric": False, "color": INK, "thickness": 1.3, "width": 3,
+            "array": [0 if one is None else one.high / 1e3 - point for point, one in bounds],
+            "arrayminus": [0 if one is None else point - one.low / 1e3 for point, one in bounds]}
     return Plot(name="published-plot", title="Time, predicted and published",
-                told=f"{len(drawn)} open rows with a time.", traces=tuple(traces),
-                height_px=90 + 44 * len(drawn), layout={
+                told=f"{len(drawn)} open rows with a time; lines are 90 % intervals.",
+                traces=tuple(traces), height_px=90 + 44 * len(drawn), layout={
                     "barmode": "group", "xaxis": {"title": {"text": "ms"}},
                     "yaxis": {"autorange": "reversed"}})
 

@@ -42,6 +42,7 @@ from twin.reports.page.parts import (
     Section,
     Table,
 )
+from twin.reports.page.power import Recording, describe_power
 from twin.reports.page.provenance import describe_certainty, describe_provenance
 from twin.reports.page.roofs import list_roof_plots
 from twin.reports.tables.report import header_pairs, setup_line
@@ -68,8 +69,8 @@ class Report:
         Beside a measurement.
     published : PublishedView or None
         Beside published rows.
-    power : Plot or None
-        Of a recording, with the layers' marks.
+    power : Recording or None
+        What a power meter saw of it.
     remarks : tuple of str
         Warnings besides the prediction's.
     """
@@ -81,7 +82,7 @@ class Report:
     changes: tuple[Change, ...] | None = None
     measured: View | None = None
     published: PublishedView | None = None
-    power: Plot | None = None
+    power: Recording | None = None
     remarks: tuple[str, ...] = ()
 
 
@@ -134,10 +135,9 @@ def _list_sections(report: Report) -> Sequence[Section | None]:
         Section(name="roofline", title="Roofline", items=list_roof_plots(prediction),
                 lead="What each layer attains under what core and memories allow. Areas are "
                      "shares of the time."),
-        None if report.power is None else Section(
-            name="power", title="Power over time", items=(report.power,)),
+        None if report.power is None else describe_power(report.power, prediction),
         None if report.changes is None else describe_changes(report.changes, prediction),
-        describe_certainty(prediction),
+        describe_certainty(prediction, report.measured, report.published),
         Section(name="deployment", title="Deployment", folded=True, items=(Pairs(
             pairs=tuple(_name_pairs(header_pairs(prediction)))),)),
         describe_provenance(prediction, report.command, report.measured, report.published))

@@ -13,6 +13,7 @@ from twin.prediction.ledger import explain_time
 from twin.reports.page.beside import (
     describe_comparison,
     describe_published,
+    judge,
     list_kinds,
     tell_gap,
 )
@@ -56,20 +57,6 @@ def describe_view(view: View, command: str = "") -> Page:
                 advises="What to do next",
                 answers=list_answers(difference),
                 sections=tuple(one for one in sections if one is not None))
-
-
-def judge(difference: Difference) -> tuple[str, str]:
-    """Say whether what was measured lies inside what was predicted, or how far it is off."""
-    interval, time = difference.first.interval_us, difference.account("time")
-    ratio = difference.main.total.ratio
-    off = "" if ratio is None else f"{ratio:.2f} of what was {difference.second.kind}"
-    if interval is None or time is None or not difference.second.counted:
-        return f"Predicted is {off}" if off else "Nothing to compare", ""
-    inside = interval[0] <= time.total.second / 1e3 <= interval[1]
-    level = f"{100 * (difference.first.level or 0.9):.0f} % interval"
-    return (f"{difference.second.kind.capitalize()} lies inside the {level}" if inside else
-            f"{difference.second.kind.capitalize()} lies outside the {level}",
-            "good" if inside else "bad")
 
 
 def list_answers(difference: Difference) -> tuple[Answer, ...]:

@@ -9,6 +9,7 @@ from hwmodels.quantities import format_share, format_size
 from twin.prediction.locality import Locality
 from twin.prediction.prediction import Prediction
 from twin.reports.figures.palette import BLUE, GREEN, ORANGE, SKY
+from twin.reports.page.axes import log_axis
 from twin.reports.page.page import plain
 from twin.reports.page.parts import Plot
 from twin.reports.page.styles import INK, PAGE, hatch_each
@@ -86,7 +87,9 @@ def draw_working_sets(locality: Locality) -> Plot:
                 f"{layer.index} {plain(layer.name or layer.op)} ({layer.op})<br>"
                 f"{format_size(layer.working_set_bytes)} touched" for layer in layers]},),
         layout={"showlegend": False, "xaxis": {"title": {"text": "layer, in the order they run"}},
-                "yaxis": {"type": "log", "title": {"text": "lines touched, KiB"}},
+                "yaxis": log_axis((capacity / 1024, *(layer.working_set_bytes / 1024
+                                                          for layer in layers)),
+                                  "lines touched, KiB"),
                 "shapes": [_rule(capacity / 1024)]})
 
 

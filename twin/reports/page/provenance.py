@@ -11,6 +11,7 @@ from hwmodels.quantities import NOT_KNOWN, format_time, significant
 from twin.attribution.views import PublishedView, View
 from twin.prediction.document import SCHEMA
 from twin.prediction.prediction import Prediction
+from twin.reports.page.beside import judge, tell_coverage
 from twin.reports.page.page import plain
 from twin.reports.page.parts import Cell, Column, Notes, Pairs, Plot, Row, Section, Table
 from twin.reports.page.styles import INK
@@ -23,9 +24,14 @@ MOST_DRAWN = 40
 """Layers whose intervals are drawn: those that take most time."""
 
 
-def describe_certainty(prediction: Prediction) -> Section:
-    """Return which learnt prices are in force, what intervals rest on, and those of layers."""
+def describe_certainty(prediction: Prediction, measured: View | None = None,
+                       published: PublishedView | None = None) -> Section:
+    """Return the learnt prices in force, what intervals rest on, and whether they held here."""
     pairs = [*calibration_pairs(prediction), *interval_pairs(prediction)]
+    held = [] if published is None else [tell_coverage(published)]
+    if measured is not None:
+        held.append(judge(measured.difference)[0])
+    pairs += [("held here", text) for text in held if text]
     sure = prediction.certainty
     lead = ("Stated prices: nothing was learnt for this board and runtime, so there are no "
             "intervals.") if sure is None else (

@@ -39,6 +39,7 @@ def test_the_answer_comes_first(page) -> None:
     for name in ("time", "energy", "RAM", "flash"):
         assert f"<h2>{name}</h2>" in answer
     assert "90 % interval" in answer and " because " in answer
+    assert re.search(r"\d of \d published times lie inside the 90 % intervals", page)
 
 
 def test_nothing_is_loaded_from_anywhere(page) -> None:

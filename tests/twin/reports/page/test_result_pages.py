@@ -14,12 +14,14 @@ from typer.testing import CliRunner
 
 import twin
 from calibration.measurement.measurement import write_measurement
+from calibration.power_trace.excerpt import Excerpt, write_excerpt
 from twin.attribution.accounts import compare_sides
 from twin.attribution.predicted import side_of_prediction
 from twin.attribution.views import View
 from twin.cli import app
 from twin.errors import UsageError
 from twin.reports.page.axes import log_axis
+from twin.reports.page.deployment import Report, describe_report
 from twin.reports.page.differences import describe_difference, describe_view
 from twin.reports.page.page import render_page
 from twin.reports.page.parts import Plot, Table
@@ -29,6 +31,7 @@ from twin.reports.page.rivals import list_least, name_rivals
 from twin.reports.page.variants import Variant, describe_variants
 from twin.studies.limits import Limits
 from twin.studies.results import Table as Rows
+from twin.verbs.report import read_recording
 from twin.verbs.variants import chain_stages, find_stages, make_deployer
 
 HOSTILE = "</script><img src=x onerror=alert(2)>"
@@ -254,6 +257,31 @@ def test_boards_that_cannot_be_stand_beside_those_that_can(tmp_path) -> None:
         "--runtime", "tflm", "-o", str(target)])
     assert ended.exit_code == 0, ended.output
     assert "cannot be" in target.read_text() or "over" in target.read_text()
+
+
+def test_the_power_of_an_inference_stands_on_its_page(tmp_path) -> None:
+    deployment = twin.deploy("kws", "nucleo_l4r5zi", runtime="cmsis-nn")
+    prediction = twin.predict(deployment)
+    layers = tuple(layer.index for layer in prediction.layers if layer.time_us)
+    edges = (0.0, *(1000.0 * (place + 1) for place in range(len(layers))))
+    told = {"model": "kws", "runtime": "cmsis-nn@6.0"}
+    write_measurement(tmp_path, measure(prediction, counters={
+        "energy": lambda layer: 2 * layer.energy_uj, "energy_sd": lambda layer: 1.0},
+        whole={"energy": 2 * prediction.energy_uj}, **told))
+    write_excerpt(Excerpt(
+        time_us=tuple(float(one) for one in range(-500, 13000, 100)), power_mw=tuple(
+            90.0 if one == 2500 else 30.0 for one in range(-500, 13000, 100)),
+        edges_us=edges, layers=layers, meter="made", edges_from="marks"), tmp_path)
+    recording = read_recording(tmp_path)
+    page = describe_report(Report(prediction=prediction, power=recording))
+    plot = find(page, "power-trace")
+    assert "peak 90 mW in layer 2" in plot.told
+    assert [shape["x0"] for shape in plot.layout["shapes"]] == [edge / 1e3 for edge in edges]
+    steps = next(trace for trace in plot.traces if trace["name"].startswith("predicted"))
+    first = prediction.layers[0]
+    assert steps["y"][0] == pytest.approx(1e3 * first.energy_uj / first.time_us)
+    assert {row.cells[5].text for row in find(page, "power-table").rows if float(
+        row.cells[3].value)} == {"0.50"}
 
 
 def test_names_from_files_stay_text() -> None:

@@ -1,0 +1,137 @@
+"""Power over time: what a meter saw of one inference, where its layers lie, what was predicted."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from calibration.measurement.measurement import Measurement
+from calibration.power_trace.excerpt import EDGES, Excerpt
+from hwmodels.quantities import format_energy, format_time, significant
+from twin.prediction.prediction import LayerPrediction, Prediction
+from twin.reports.figures.palette import BLUE, VERMILION
+from twin.reports.page.page import plain
+from twin.reports.page.parts import Cell, Column, Plot, Row, Section, Table
+from twin.reports.page.styles import INK
+
+MOST_LABELS = 40
+"""Layers whose numbers stand above the trace: those that take most time."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recording:
+    """What a meter saw: one inference over time, and the energies of all that were recorded."""
+
+    excerpt: Excerpt
+    energies: Measurement
+
+
+def describe_power(recording: Recording, prediction: Prediction) -> Section:
+    """Return the trace with the layers' marks, and the energy of each beside the prediction."""
+    return Section(name="power", title="Power over time", items=(
+        draw_power(recording.excerpt, prediction),
+        list_energies(recording.energies, prediction)))
+
+
+def draw_power(excerpt: Excerpt, prediction: Prediction) -> Plot:
+    """Draw the power of an inference, a line where each layer begins, and the predicted steps."""
+    layers = {layer.index: layer for layer in prediction.layers}
+    edges_ms = [edge / 1e3 for edge in excerpt.edges_us]
+    spans = list(zip(excerpt.layers, edges_ms, edges_ms[1:], strict=False))
+    named = {index for index, _, _ in sorted(
+        spans, key=lambda span: span[1] - span[2])[:MOST_LABELS]}
+    times = np.array(excerpt.time_us)
+    inside = (times >= 0) & (times <= excerpt.edges_us[-1])
+    power = np.array(excerpt.power_mw)
+    mean, peak = float(power[inside].mean()), float(power[inside].max())
+    at = int(np.argmax(np.where(inside, power, -np.inf)))
+    place = min(int(np.searchsorted(excerpt.edges_us, times[at], side="right")) - 1,
+                len(excerpt.layers) - 1)
+    traces: list[dict[str, Any]] = [{
+        "type": "scatter", "mode": "lines", "name": f"measured, {excerpt.meter}",
+        "x": [one / 1e3 for one in excerpt.time_us], "y": list(excerpt.power_mw),
+        "line": {"color": VERMILION, "width": 1}, "hoverinfo": "x+y"}]
+    steps = [(begin, end, _mean_power_mw(prediction, layers.get(index)))
+             for index, begin, end in spans]
+    if any(level is not None for _, _, level in steps):
+        traces.append({
+            "type": "scatter", "mode": "lines", "name": "predicted, mean of each layer",
+            "x": [one for begin, end, _ in steps for one in (begin, end)],
+            "y": [level for _, _, level in steps for _ in range(2)],
+            "line": {"color": BLUE, "width": 2, "dash": "dash"}, "hoverinfo": "skip"})
+    traces.append({  # Names of layers, where a pointer finds them.
+        "type": "scatter", "mode": "markers", "showlegend": False,
+        "marker": {"size": 12, "opacity": 0.01, "color": INK},
+        "x": [(begin + end) / 2 for _, begin, end in spans], "y": [mean] * len(spans),
+        "hoverinfo": "text", "hovertext": [_describe(index, layers.get(index), end - begin)
+                                           for index, begin, end in spans]})
+    return Plot(
+        name="power-trace", title="Power of one inference, layer by layer", traces=tuple(traces),
+        told=f"Mean {significant(mean)} mW, peak {significant(peak)} mW in layer "
+             f"{excerpt.layers[max(place, 0)]}. Lines are where layers begin, by "
+             f"{EDGES[excerpt.edges_from]}; dashes are predicted.", height_px=420, layout={
+                 "xaxis": {"title": {"text": "time, ms"}, "showgrid": False},
+                 "yaxis": {"title": {"text": "power, mW"}, "rangemode": "tozero"},
+                 "legend": {"y": 1.08}, "shapes": [
+                     {"type": "line", "yref": "paper", "y0": 0, "y1": 1, "x0": edge, "x1": edge,
+                      "line": {"color": INK, "width": 0.6, "dash": "dot"}} for edge in edges_ms],
+                 "annotations": [
+                     {"x": (begin + end) / 2, "yref": "paper", "y": 1, "yanchor": "bottom",
+                      "text": str(index), "showarrow": False, "font": {"size": 9}}
+                     for index, begin, end in spans
+                     if index in named and end - begin > 0.012 * edges_ms[-1]]})
+
+
+def _mean_power_mw(prediction: Prediction, layer: LayerPrediction | None) -> float | None:
+    """Return what a layer is predicted to draw, with the idle board where that counts apart."""
+    if layer is None or not layer.time_us:
+        return None
+    energy_uj = _with_idle(prediction, layer.energy_uj, layer.time_us)
+    return None if energy_uj is None else energy_uj / layer.time_us * 1e3
+
+
+def _with_idle(prediction: Prediction, energy_uj: float | None, time_us: float) -> float | None:
+    """Return an energy with what the idle board draws meanwhile, as a meter sees it."""
+    idle_mw = prediction.deployment.board.power.idle_mw or 0.0
+    return None if energy_uj is None else energy_uj + idle_mw * time_us * 1e-3
+
+
+def _describe(index: int, layer: LayerPrediction | None, measured_ms: float) -> str:
+    name = "" if layer is None else f" {plain(layer.name or layer.op)} ({layer.op})"
+    told = f"layer {index}{name}<br>measured {format_time(1e3 * measured_ms)}"
+    return told if layer is None else f"{told}, predicted {format_time(layer.time_us)}"
+
+
+def list_energies(energies: Measurement, prediction: Prediction) -> Table:
+    """Return the measured energy of each layer with its interval, beside the predicted."""
+    layers = {layer.index: layer for layer in prediction.layers}
+    rows = []
+    for index in energies.layers:
+        if not energies.count("energy", index):
+            continue
+        value = energies.percentile("energy", 50, index)
+        half = 1.96 * energies.percentile("energy_sd", 50, index)
+        layer = layers.get(index)
+        told = None if layer is None else _with_idle(prediction, layer.energy_uj, layer.time_us)
+        rows.append(Row(cells=(
+            Cell(text=str(index), value=index), Cell(text="" if layer is None else layer.op),
+            Cell(text="" if told is None else f"{told:,.2f}", value=told),
+            Cell(text=f"{value:,.2f}", value=value),
+            Cell(text=f"{half:,.2f}", value=half),
+            Cell(text="" if told is None or not value else f"{told / value:.2f}",
+                 value=None if told is None or not value else told / value))))
+    told = _with_idle(prediction, prediction.energy_uj, prediction.time_us)
+    whole = energies.percentile("energy", 50) if energies.count("energy") else None
+    total = () if whole is None else (
+        Cell(text=""), Cell(text="inference"),
+        Cell(text="" if told is None else f"{told:,.2f}"), Cell(text=f"{whole:,.2f}"),
+        Cell(text=""), Cell(text="" if told is None or not whole else f"{told / whole:.2f}"))
+    caption = "Energy of each layer, uJ" + (
+        "" if whole is None else f"; one inference took {format_energy(whole)}")
+    return Table(name="power-table", caption=caption, rows=tuple(rows), total=total, columns=(
+        Column(header="layer", number=True), Column(header="operator"),
+        Column(header="uJ", number=True, kind="predicted"),
+        Column(header="uJ", number=True, kind="measured"),
+        Column(header="± 95 %", number=True), Column(header="ratio", number=True)))
