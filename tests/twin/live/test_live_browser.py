@@ -1,0 +1,226 @@
+"""The live page in a browser: quiet, within its own server, within reach, and saying what is so."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+
+import twin
+
+BROWSER = shutil.which("chromium") or shutil.which("chromium-browser")
+ARGUMENTS = ("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
+             "--disable-background-networking", "--disable-component-update", "--disable-sync")
+CLOCK = "clocks.cpu.frequency_hz"
+SLIDER = "#c-clocks-cpu-frequency_hz"
+DONE, REPRICED = "#status[data-mode=done]", "#status[data-mode=repriced]"
+
+pytestmark = [
+    pytest.mark.skipif(BROWSER is None, reason="chromium not installed"),
+    pytest.mark.filterwarnings("ignore::DeprecationWarning")]
+
+
+@pytest.fixture(scope="module")
+def address():
+    process = subprocess.Popen(
+        [sys.executable, "-m", "twin", "serve", "--port", "0"], stdout=subprocess.PIPE, text=True,
+        stderr=subprocess.DEVNULL, cwd=Path(twin.__file__).parents[1], env=os.environ)
+    try:
+        yield process.stdout.readline().split()[-1]
+    finally:
+        process.send_signal(signal.SIGINT)
+        assert process.wait() == 0
+
+
+@pytest.fixture(scope="module")
+def browser():
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as started:
+        opened = started.chromium.launch(executable_path=BROWSER, args=list(ARGUMENTS))
+        yield opened
+        opened.close()
+
+
+@pytest.fixture
+def visit(browser, address):
+    """Open the page at a state; what it complains of and asks for is held against it."""
+    opened = []
+
+    def go(query: str = "", width: int = 1280, scheme: str = "light", refused: bool = False):
+        context = browser.new_context(viewport={"width": width, "height": 900},
+                                      color_scheme=scheme)
+        page = context.new_page()
+        told, asked = [], []
+        opened.append((context, told, asked, refused))
+        page.set_default_timeout(600_000)
+        page.on("console", lambda message: told.append(message.text))
+        page.on("pageerror", lambda error: told.append(str(error)))
+        page.on("dialog", lambda dialog: told.append(dialog.message))
+        page.on("request", lambda request: asked.append(request.url))
+        page.goto(address + query)
+        page.wait_for_selector("html[data-ready]" if refused else "html[data-primed]",
+                               state="attached")
+        return page
+
+    yield go
+    for context, told, asked, refused in opened:
+        context.close()
+        # A browser tells of every answer that is no success.
+        assert not [text for text in told if not (refused and "422" in text)]
+        own = urlsplit(address)[:2]
+        assert all(urlsplit(url)[:2] == own or url.startswith(("data:", "blob:"))
+                   for url in asked), asked
+
+
+def drag(page, share: float) -> None:
+    """Take the slider of the clock and move it, without letting go."""
+    page.locator(SLIDER).evaluate("one => one.scrollIntoView({block: 'center'})")
+    box = page.locator(SLIDER).bounding_box()
+    middle = box["y"] + box["height"] / 2
+    page.mouse.move(box["x"] + box["width"] - 8, middle)
+    page.mouse.down()
+    with page.expect_response("**/api/reprice"):
+        page.mouse.move(box["x"] + share * box["width"], middle, steps=5)
+    page.wait_for_selector(REPRICED)
+
+
+@pytest.mark.parametrize("width", [1280, 380])
+def test_a_drag_changes_the_figures_and_letting_go_predicts(visit, width) -> None:
+    page = visit("", width)
+    before = page.inner_text("#strip-time")
+    assert page.locator("#layers tbody tr").count() == 13
+    assert page.locator("#bars .bar").count() == 2
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    page.click("#pin")
+    drag(page, 0.6)
+    assert "priced again" in page.inner_text("#status")
+    assert page.inner_text("#strip-time") != before and "let go" in page.inner_text("#sentence")
+    hertz = float(page.input_value(SLIDER))
+    with page.expect_response("**/api/predict") as answered:
+        page.mouse.up()
+    page.wait_for_selector(DONE)
+    made = twin.predict(twin.deploy("kws", "nucleo_l4r5zi").replace({CLOCK: hertz}))
+    told = answered.value.json()
+    assert told["time_us"]["value"] == pytest.approx(made.time_us, rel=1e-12)
+    assert page.inner_text("#strip-time") == f"{made.time_us / 1e3:.1f} ms"
+    assert page.inner_text("#sentence").startswith(f"{made.time_us / 1e3:.3g} ms because")
+    assert f"set={CLOCK}={hertz / 1e6:g}MHz" in page.url
+    assert f"--set {CLOCK}={hertz / 1e6:g}MHz" in page.inner_text("#command")
+    rows = page.locator("#variants tbody tr")
+    assert rows.count() == 2 and "moved: alu" in rows.nth(1).inner_text()
+    assert "+" in page.inner_text("#cards .delta >> nth=0")
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+def test_an_address_opens_what_its_sender_saw(visit) -> None:
+    page = visit()
+    page.fill("#label", "before <b>& after</b>")
+    page.click("#pin")
+    page.focus("#c-caches-art_d-size_bytes")
+    page.keyboard.press("ArrowRight")
+    page.wait_for_selector(DONE)
+    page.wait_for_selector("#changed code")
+    page.select_option("#c-placement-weights", "sram")
+    page.wait_for_selector("#changed li:nth-child(2)")
+    page.wait_for_selector(DONE)
+    table = page.inner_text("#variants")
+    other = visit(page.url[page.url.index("?"):])
+    assert other.inner_text("#variants") == table and "before <b>& after</b>" in table
+    assert other.locator("#variants b").count() == 0
+    assert other.input_value("#c-placement-weights") == "sram"
+    with other.expect_download() as saved:
+        other.click("#studies button")
+    text = Path(saved.value.path()).read_text()
+    assert "caches.art_d.size_bytes: '512'" in text and "before <b>& after</b>" in text
+    other.click("#variants button:has-text('show')")
+    other.wait_for_selector("#changed .dim")
+    other.wait_for_selector(DONE)
+    assert other.inner_text("#changed") == "nothing"
+    other.click("#variants button:has-text('unpin')")
+    assert not other.is_visible("#variants")
+
+
+@pytest.mark.parametrize(("query", "said"), [
+    ("?model=/etc/passwd", "model '/etc/passwd'"),
+    ("?board=%3Cimg src=x onerror=alert(1)%3E", "board '<img"),
+    ("?set=no.such=1&model=kws", "no such path"),
+    ("?model=mobilenet_v1_1.0_224", "does not fit"),
+    ("?evil=1", "evil, which means nothing here"),
+])
+def test_an_address_that_means_nothing_is_told_and_mended(visit, query, said) -> None:
+    page = visit(query, refused=True)
+    page.wait_for_selector("#problem:visible")
+    assert said in page.inner_text("#problem") and page.locator("#problem *").count() == 0
+    page.click("#reset")
+    page.select_option("#board", "nucleo_f401re")
+    page.select_option("#model", "ad")
+    page.wait_for_selector("#subject:has-text('ad, nucleo_f401re')")
+    page.wait_for_selector(DONE)
+    assert not page.is_visible("#problem")
+
+
+def test_what_cannot_be_leaves_the_figures_before_it_dimmed(visit) -> None:
+    page = visit("", refused=True)
+    before = page.inner_text("#strip-time")
+    page.fill("#path", "placement.arena")
+    page.fill("#value", "flash")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("#problem:visible")
+    assert "the arena cannot be in flash" in page.inner_text("#problem")
+    assert page.inner_text("#strip-time") == before and page.locator(".stale").count() == 1
+    page.click("#changed button")
+    page.wait_for_selector(DONE)
+    assert page.locator(".stale").count() == 0
+
+
+def test_a_file_is_uploaded_and_its_name_is_text(visit, tmp_path) -> None:
+    page = visit()
+    twin.export_model("ad", tmp_path / "ad.tflite")
+    file = tmp_path / "<img src=x>.tflite"
+    shutil.copy(tmp_path / "ad.tflite", file)
+    page.set_input_files("#model-file", file)
+    page.wait_for_selector("#subject:has-text('_img_src_x_.tflite')")
+    page.wait_for_selector(DONE)
+    made = twin.predict(twin.deploy(str(tmp_path / "ad.tflite"), "nucleo_l4r5zi"))
+    assert page.inner_text("#strip-time") == f"{made.time_us / 1e3:.2f} ms"
+    assert page.inner_text("#command").startswith("twin predict _img_src_x_.tflite")
+
+
+def test_all_is_within_reach_of_the_keyboard(visit) -> None:
+    page = visit()
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.className") == "skip"
+    reached = set()
+    for _ in range(60):
+        page.keyboard.press("Tab")
+        reached.add(page.evaluate("document.activeElement.id"))
+    assert {"model", "board", "runtime", "c-clocks-cpu-frequency_hz", "temperature", "path",
+            "pin", "link", "copy-command"} <= reached
+    page.focus(SLIDER)
+    page.keyboard.press("ArrowLeft")
+    page.wait_for_selector("#changed code")
+    page.wait_for_selector(DONE)
+    assert page.input_value(SLIDER) == "119000000"
+    assert page.evaluate("document.activeElement.id") == SLIDER[1:]
+    page.focus("#layers button[data-by=time_us]")
+    page.keyboard.press("Enter")
+    assert page.get_attribute("#layers th:has-text('time')", "aria-sort") == "descending"
+
+
+@pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (380, "dark")])
+def test_nothing_stands_in_the_way_of_a_reader(visit, width, scheme) -> None:
+    from axe_playwright_python.sync_playwright import Axe
+
+    page = visit(f"?set={CLOCK}=40MHz&pin=model%3Dad%26board%3Dnucleo_f401re", width, scheme)
+    page.evaluate("() => document.querySelectorAll('details').forEach(one => { one.open = true; })")
+    found = Axe().run(page).response["violations"]
+    serious = [(one["id"], one["help"], one["nodes"][0]["html"][:200]) for one in found
+               if one["impact"] in ("serious", "critical", "moderate")]
+    assert serious == []
