@@ -30,10 +30,6 @@ MOST_TIMINGS = 128
 """Of one slide; the oldest goes."""
 
 
-_PLACED = ("plan", "executed", "placement")
-"""What a deployment works out once."""
-
-
 @dataclass(slots=True, kw_only=True, eq=False)
 class _Timing:
     """What is the same at some clocks: costs by price, and the span they are known to hold in."""
@@ -90,6 +86,12 @@ class Slide:
         self.temperature, self.calibration = temperature, calibration
         self._timings: list[_Timing] = []
 
+    @property
+    def keeps(self) -> bool:
+        """Whether what is met is the same at every clock: other masters ask by time."""
+        return not self.base.loads and not any(
+            cache.streaming_lines and cache.enabled for cache in self.base.board.caches)
+
     def price(self, hertz: float) -> Slid:
         """Return the bill at a frequency.
 
@@ -105,10 +107,11 @@ class Slide:
 
         Notes
         -----
-        Equal to what `predict_calibrated` says of the deployment, to 1e-12.
+        Equal to what `predict_calibrated` says of the deployment, to 1e-12; without intervals
+        of layers.
         """
         batch = empty_batch(1, len(self.base.graph.layers))
-        if not is_itemised(self.base) or self.base.loads:
+        if not is_itemised(self.base) or not self.keeps:
             deployment = dataclasses.replace(
                 self.base.replace({f"clocks.{self.clock}.frequency_hz": hertz}), own_scale=None)
             made = predict_calibrated(deployment, temperature=self.temperature,
@@ -117,13 +120,16 @@ class Slide:
             return Slid(batch=batch, board=deployment.board, clocks_hz=_list_clocks(
                 deployment.board))
         timing, clocks_hz = self._find(hertz) or self._make(self._board(hertz), hertz)
-        chosen = timing.calibration
-        fill_rows(batch, np.array([0]), timing.item, self._doubt(chosen),
-                  hertz=np.array([clocks_hz[timing.board.core.clock]]),
-                  time=_factors(TIME_PRICES, None if chosen is None else chosen.time),
-                  power=_factors(ENERGY_PRICES, None if chosen is None else chosen.energy))
-        batch.ram_bytes[0], batch.flash_bytes[0] = self._sizes
-        return Slid(batch=batch, board=timing.board, clocks_hz=clocks_hz)
+        chosen, whole = timing.calibration, empty_batch(1)
+        core_hz = np.array([clocks_hz[timing.board.core.clock]])
+        time = _factors(TIME_PRICES, None if chosen is None else chosen.time)
+        power = _factors(ENERGY_PRICES, None if chosen is None else chosen.energy)
+        for one, doubted in ((batch, None), (whole, self._doubt(chosen))):
+            fill_rows(one, np.array([0]), timing.item, doubted, hertz=core_hz, time=time,
+                      power=power)
+        whole.ram_bytes[0], whole.flash_bytes[0] = self._sizes
+        return Slid(batch=dataclasses.replace(whole, layers=batch.layers), board=timing.board,
+                    clocks_hz=clocks_hz)
 
     def _find(self, hertz: float) -> tuple[_Timing, Mapping[str, float]] | None:
         """Return what is known of a frequency, and all clocks'; None where nothing is."""
@@ -142,7 +148,7 @@ class Slide:
             if one.sign == sign and one.ratios == ratios:
                 one.low_hz, one.high_hz = min(one.low_hz, hertz), max(one.high_hz, hertz)
                 return one, spread
-        deployment = _reclock(self.base, board)
+        deployment = self.base.repriced(board, self.base.runtime)  # placing reads no clock
         chosen = choose_calibration(deployment, self.calibration)
         timing = _Timing(
             low_hz=hertz, high_hz=hertz, sign=sign, ratios=ratios, board=board,
@@ -176,14 +182,6 @@ class Slide:
         chosen = choose_calibration(self.base, self.calibration)
         assert chosen is not None  # It depends on board and library, not on the clock.
         return doubt(predict(self.base, temperature=self.temperature), chosen)
-
-
-def _reclock(deployment: Deployment, board: Board) -> Deployment:
-    """Return a deployment on its board at another clock: on a core, placing reads no clock."""
-    moved = dataclasses.replace(deployment, board=board)
-    moved.__dict__.update({name: deployment.__dict__[name] for name in _PLACED
-                           if name in deployment.__dict__})
-    return moved
 
 
 def _list_clocks(board: Board) -> dict[str, float]:

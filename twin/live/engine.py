@@ -116,8 +116,10 @@ class Engine:
                 return {"kept": False}
             slide = Slide(self._settle(rest), parts[1], temperature=state.temperature,
                           calibration=state.calibration)
-        slid = slide.price(hertz)
         _keep(self._slides, key, slide)
+        if not slide.keeps:
+            return {"kept": False}
+        slid = slide.price(hertz)
         return {"kept": True, **tell_batch(slid.batch, slid.board, slid.clocks_hz)}
 
     def read_model(self, request: Mapping[str, Any]) -> dict[str, Any]:

@@ -116,17 +116,31 @@ const drawBill = () => {
     draw.bar(draw.causeParts(answer, field), whole, { label: `${name} ${describe(field, write)}`, write }));
   at("bars").replaceChildren(row("Time", "time_us", time, draw.time), ...(energy === null ? [] : [row("Energy", "energy_uj", energy, draw.energy)]));
   const body = element("tbody", {}, ...answer.causes.map((one) => element("tr", { title: draw.causeStyle(one.cause).text },
-    element("th", { scope: "row" }, draw.key(one.cause), one.cause), element("td", { class: "dim", text: draw.causeStyle(one.cause).group }), element("td", { class: "told", text: draw.causeStyle(one.cause).text }),
+    element("th", { scope: "row" }, draw.key(one.cause), one.cause), element("td", { class: "dim group-name", text: draw.causeStyle(one.cause).group }), element("td", { class: "told", text: draw.causeStyle(one.cause).text }),
     element("td", { class: "number", text: draw.time(one.time_us) }), element("td", { class: "number", text: draw.percent(one.time_us / time) }),
     element("td", { class: "number", text: energy === null ? "not known" : draw.energy(one.energy_uj) }))));
-  body.append(element("tr", { class: "total" }, element("th", { scope: "row", text: "total" }), element("td"), element("td", { class: "told" }), element("td", { class: "number", text: draw.time(time) }),
+  body.append(element("tr", { class: "total" }, element("th", { scope: "row", text: "total" }), element("td", { class: "group-name" }), element("td", { class: "told" }), element("td", { class: "number", text: draw.time(time) }),
     element("td", { class: "number", text: "100 %" }), element("td", { class: "number", text: draw.energy(energy) })));
   at("bill").replaceChildren(element("caption", { class: "unseen", text: "The bill by cause" }), element("thead", {}, element("tr", {},
-    ...[["cause"], ["group"], ["what it is", "told"], ["time", "number"], ["share", "number"], ["energy", "number"]].map(([text, kind]) => element("th", { scope: "col", text, class: kind })))), body);
+    ...[["cause"], ["group", "group-name"], ["what it is", "told"], ["time", "number"], ["share", "number"], ["energy", "number"]].map(([text, kind]) => element("th", { scope: "col", text, class: kind })))), body);
 };
 
 let sorting = { by: "index", down: false };
 const COLUMNS = [["#", "index", true], ["operator", "op"], ["output", null], ["time", "time_us", true], ["time by cause", null], ["energy", "energy_uj", true], ["largest cause", "largest_cause"], ["bound", "bound"]];
+
+// While a slider moves only figures change, so the rows stay; bars lose their causes until it is let go.
+const changeLayers = () => {
+  const { layers } = answer, longest = Math.max(...layers.time_us.map((one) => one ?? 0));
+  for (const row of at("layers").tBodies[0]?.rows ?? []) {
+    const place = Number(row.dataset.place), us = layers.time_us[place];
+    if (answer.described[place].alias) continue;
+    row.cells[3].textContent = draw.time(us);
+    row.cells[5].textContent = draw.energy(layers.energy_uj[place]);
+    const filled = row.cells[4].querySelector(".span i");
+    if (filled) filled.style.width = `${(100 * us) / longest}%`;
+    else row.cells[4].replaceChildren(draw.plainBar(us, longest, `layer ${answer.described[place].index}`));
+  }
+};
 
 const drawLayers = () => {
   const { described, layers } = answer;
@@ -141,7 +155,7 @@ const drawLayers = () => {
     const layer = described[place], us = layers.time_us[place];
     const low = layers.time_low_us[place], span = low === null ? "" : `, ${draw.time(low)} to ${draw.time(layers.time_high_us[place])}`;
     const label = `layer ${layer.index}: ${draw.time(us)}${span}`;
-    return element("tr", { title: layer.name },
+    return element("tr", { title: layer.name, "data-place": place },
       element("th", { scope: "row", class: "number", text: layer.index }), element("td", { text: layer.assumed ? `${layer.op} (assumed)` : layer.op }),
       element("td", { class: "dim", text: layer.shape }), element("td", { class: "number", title: label, text: layer.alias ? "\u2013" : draw.time(us) }),
       element("td", { class: "bars" }, answer.repriced ? draw.plainBar(us, longest, label) : draw.bar(Object.entries(layer.causes), longest, { small: true, label })),
@@ -182,10 +196,11 @@ const drawAll = () => {
   drawCards();
   drawOperating();
   drawBill();
+  drawPins();
+  if (answer.repriced) { changeLayers(); return; }
   drawLayers();
   drawMemory();
   drawNotes();
-  drawPins();
 };
 
 const drawPins = () => {
