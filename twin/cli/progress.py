@@ -120,8 +120,8 @@ class Rate:
         if not sys.stderr.isatty():
             if now - self._told_s >= QUIET_S and done < total:
                 self._told_s = now
-                print(f"{done} of {total}, {said}, {(total - done) / rate:.0f} s left",
-                      file=sys.stderr)
+                left = f", {(total - done) / rate:.0f} s left" if done else ""
+                print(f"{done} of {total}, {said}{left}", file=sys.stderr)
             return
         if self._bars is None:
             self._bars = Bars(TextColumn("predicting"), BarColumn(), MofNCompleteColumn(),

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import re
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from importlib import import_module
 from typing import Any
@@ -88,10 +89,12 @@ def _compute_beside(joblib: Any, jobs: int, plan: Plan, tasks: Sequence[Task]) -
     for attempt in range(TRIES + 1):
         pool = joblib.Parallel(n_jobs=jobs, return_as="generator_unordered")
         try:
-            for number, rows in pool(joblib.delayed(compute_numbered)(plan, number, task)
-                                     for number, task in [*left.items()]):
-                del left[number]
-                yield number, rows
+            with warnings.catch_warnings():  # One that grew is ended between tasks.
+                warnings.filterwarnings("ignore", message="A worker stopped while some jobs")
+                for number, rows in pool(joblib.delayed(compute_numbered)(plan, number, task)
+                                         for number, task in [*left.items()]):
+                    del left[number]
+                    yield number, rows
             return
         except BrokenProcessPool as error:
             if attempt == TRIES:
