@@ -111,6 +111,34 @@ def note_use(state: Words, base: Integer, way: Integer, word: Integer, ways: Int
             half >>= 1
 
 
+@compile_inline
+def meet_line(line: Integer, write: Integer, owner: Integer, geometry: Words,
+              state: Words) -> tuple[Integer, Integer]:
+    """Look a line up; return what it met, and the entry that had to leave (EMPTY for none)."""
+    sets, ways, policy = geometry[0], geometry[1], geometry[3]
+    index = line % sets
+    base, word = ENTRIES + index * ways, ENTRIES + sets * ways + index
+    entry = line << 8 | owner << 1 | (write & geometry[4])
+    found, left, way = HIT, EMPTY, 0
+    while way < ways and state[base + way] >> 8 != line:
+        way += 1
+    if way == ways:
+        if write and not geometry[5]:
+            return BYPASS, EMPTY
+        found = WRITE_FILL if write else READ_FILL
+        way = 0
+        while way < ways and state[base + way] >= 0:
+            way += 1
+        if way == ways:
+            way = ways - 1 if policy == LRU else choose_way(state, np.uint64(word), ways, policy)
+            left = state[base + way]
+        state[base + way] = entry
+    elif write:
+        state[base + way] = entry
+    note_use(state, base, np.int64(way), word, ways, policy)
+    return found, left
+
+
 @compile_kept
 def meet_touches(count: Integer, lines: Words, marks: Words, owners: Words, geometry: Words,
                  state: Words, found: Words, left: Words) -> None:
@@ -131,33 +159,9 @@ def meet_touches(count: Integer, lines: Words, marks: Words, owners: Words, geom
     found, left : ndarray of int64, (count,) or longer
         HIT, READ_FILL, WRITE_FILL or BYPASS; the entry that had to leave, -1 for none.
     """
-    sets, ways, policy = geometry[0], geometry[1], geometry[3]
-    back, allocate = geometry[4], geometry[5]
     for touch in range(count):
-        line, write = lines[touch], marks[touch] & 1
-        owner = owners[marks[touch] >> 1]
         found[touch], left[touch] = HIT, EMPTY
-        if owner < 0:
-            continue
-        index = line % sets
-        base, word = ENTRIES + index * ways, ENTRIES + sets * ways + index
-        entry = line << 8 | owner << 1 | (write & back)
-        way = 0
-        while way < ways and state[base + way] >> 8 != line:
-            way += 1
-        if way == ways:
-            if write and not allocate:
-                found[touch] = BYPASS
-                continue
-            found[touch] = WRITE_FILL if write else READ_FILL
-            way = 0
-            while way < ways and state[base + way] >= 0:
-                way += 1
-            if way == ways:
-                way = ways - 1 if policy == LRU else choose_way(
-                    state, np.uint64(word), ways, policy)
-                left[touch] = state[base + way]
-            state[base + way] = entry
-        elif write:
-            state[base + way] = entry
-        note_use(state, base, np.int64(way), word, ways, policy)
+        owner = owners[marks[touch] >> 1]
+        if owner >= 0:
+            found[touch], left[touch] = meet_line(lines[touch], marks[touch] & 1, owner, geometry,
+                                                  state)

@@ -169,20 +169,31 @@ class Machine:
         """Give the emulator its callbacks."""
         from twin.program.kernels import hooks
 
-        library = import_module("unicorn.unicorn_py3.unicorn").uclib
-
-        for kind, callback in ((_HOOK_BLOCK, hooks.on_block),
-                               (_HOOK_READ | _HOOK_WRITE, hooks.on_access)):
-            status = library.uc_hook_add(
-                self.machine._uch, ctypes.byref(ctypes.c_size_t()), kind,
-                ctypes.cast(callback.address, ctypes.c_void_p),
-                ctypes.c_void_p(self.words.ctypes.data), 1, 0)
-            if status:
-                raise ProgramError(f"Unicorn refuses a hook ({status})")
+        self._add_hook(_HOOK_BLOCK, hooks.on_block)
         for base, size in DEVICES:
             self.machine.mmio_map(base, size, self._read_device, base, self._write_device, base)
         self.machine.hook_add(self.unicorn.UC_HOOK_INTR, self._on_interrupt)
         self.machine.hook_add(self.unicorn.UC_HOOK_MEM_INVALID, self._on_invalid)
+
+    def _add_hook(self, kind: int, callback: Any) -> None:
+        library = import_module("unicorn.unicorn_py3.unicorn").uclib
+        status = library.uc_hook_add(
+            self.machine._uch, ctypes.byref(ctypes.c_size_t()), kind,
+            ctypes.cast(callback.address, ctypes.c_void_p),
+            ctypes.c_void_p(self.words.ctypes.data), 1, 0)
+        if status:
+            raise ProgramError(f"Unicorn refuses a hook ({status})")
+
+    watching = False
+
+    def watch(self) -> None:
+        """See loads and stores from here on; up to then the program runs ten times as fast."""
+        from twin.program.kernels import hooks
+
+        if not self.watching:
+            self.watching = True
+            self._add_hook(_HOOK_READ | _HOOK_WRITE, hooks.on_access)
+            self.machine.ctl_flush_tb()
 
     def set(self, name: str, value: int) -> None:
         """Set a register of the core."""
@@ -276,7 +287,7 @@ class Machine:
             address, size, 0, 0, 0, self._number_function(address), self.marked.get(address, False),
             count_instructions(code), round(cost.single_cycles * names.SCALE),
             round(cost.again_cycles * names.SCALE), round(cost.taken_cycles * names.SCALE),
-            self._fetch_region(address))
+            self._fetch_region(address), has_conditions(code))
         for place in range(len(self.elf.code)):
             low, high, index = self.words[names.HEAD + place * names.SPAN:][:names.SPAN].tolist()
             if low <= address < high:
@@ -428,7 +439,7 @@ class Machine:
         """Give the caches what was written down."""
         count = int(self.words[self.names.WRITTEN])
         if count:
-            self.recorder.meet(self.room[:count, 0], self.room[:count, 1])
+            self.recorder.meet(self.room[:count])
             self.words[self.names.WRITTEN] = 0
 
     def take(self) -> tuple[Any, ...]:
@@ -457,6 +468,11 @@ class Machine:
             found.setdefault(row[self.names.FUNCTION], []).append(BlockRun(
                 address=row[0], size_bytes=row[1], count=row[2], again=row[3], taken=row[4]))
         return found
+
+
+def has_conditions(code: bytes) -> bool:
+    """Whether a block of T32 may have an IT instruction (0xBFxx with a mask)."""
+    return any(code[place + 1] == 0xBF and code[place] & 15 for place in range(0, len(code), 2))
 
 
 def count_instructions(code: bytes) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -11,18 +12,15 @@ from hwmodels.board.facts import Board, Cache, Memory
 from hwmodels.cache.counts import AccessCounts, OperandCounts, OwnerCounts
 from hwmodels.cache.set_associative import line_buffer_of, new_state
 from hwmodels.cache.touches import describe_cache
+from hwmodels.kernels.access_stream import FETCH, FETCH_MISSES, FILL, MOST_OWNERS, READ, WRITE
 from hwmodels.paths.traffic import DataTraffic
 from hwmodels.paths.ways import code_cache, data_cache, lower_cache
 from twin.deployment.memories import FLASH_ROLES
-from twin.errors import ProgramError
 
 if TYPE_CHECKING:
     from twin.program.elf import Elf
 
-READ, WRITE, FETCH = range(3)
-"""Kinds of access, as `twin.program.kernels.hooks` numbers them."""
 MOST_FUNCTIONS = 1024
-MOST_OWNERS = 64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,51 +69,34 @@ def list_regions(board: Board, elf: Elf, stack_top: int) -> tuple[Region, ...]:
 class _Lookup:
     """One cache or line buffer: contents, and what each function met in it."""
 
-    def __init__(self, cache: Cache, serves: np.ndarray, owners: np.ndarray, regions: int) -> None:
-        self.cache, self.serves, self.owners = cache, serves, owners
+    def __init__(self, cache: Cache, serves: np.ndarray, owners: np.ndarray,
+                 below: _Lookup | None) -> None:
+        self.cache, self.serves, self.owners, self.below = cache, serves, owners, below
         self.geometry = describe_cache(cache)
-        self.shift = cache.line_bytes.bit_length() - 1
-        self.regions = regions
+        self.regions = len(owners)
+        self.homes = np.zeros(MOST_OWNERS, dtype=np.int64)
+        self.homes[owners[::-1]] = np.arange(len(owners))[::-1]
         self.words = new_state(cache).words.copy()
+        self.down = np.zeros((0, 2), dtype=np.int64)
         self.clear()
 
     def clear(self) -> None:
         """Begin to count anew."""
         cells = MOST_FUNCTIONS * self.regions
-        self.sums = np.zeros((8, cells), dtype=np.int64)
+        self.sums = np.zeros((6, cells), dtype=np.int64)
         self.leaving = np.zeros((2, MOST_FUNCTIONS * MOST_OWNERS), dtype=np.int64)
 
-    def meet(self, addresses: np.ndarray, marks: np.ndarray) -> None:
+    def meet(self, accesses: np.ndarray) -> None:
         """Look accesses up in order, those that straddle a line once for each."""
-        from hwmodels.kernels import touch_stream
+        from hwmodels.kernels.access_stream import meet_accesses
 
-        chosen = self.serves[(marks >> 12 & 0xFF) * 4 + (marks & 3)]
-        if not chosen.all():
-            addresses, marks = addresses[chosen], marks[chosen]
-        if not len(addresses):
-            return
-        lines = addresses >> self.shift
-        last = (addresses + (marks >> 2 & 0x3FF) - 1) >> self.shift
-        wide = np.flatnonzero(last != lines)
-        if len(wide):
-            lines = np.insert(lines, wide + 1, last[wide])
-            marks = np.insert(marks, wide + 1, marks[wide])
-        region, kind = marks >> 12 & 0xFF, marks & 3
-        found, left = np.empty_like(lines), np.empty_like(lines)
-        touch_stream.meet_touches(len(lines), lines, region << 1 | (kind == WRITE), self.owners,
-                                  self.geometry, self.words, found, left)
-        cells = (marks >> 20) * self.regions + region
-        size = self.sums.shape[1]
-        for row, mask in enumerate((
-                kind == READ, kind == WRITE, (found == 1) & (kind == READ), found == 2,
-                found == 3, (kind == FETCH) & (found == 1))):
-            self.sums[row] += np.bincount(cells[mask], minlength=size)
-        gone = left >= 0
-        if gone.any():
-            entries = left[gone]
-            owner = (marks[gone] >> 20) * MOST_OWNERS + (entries >> 1 & 127)
-            for row, mask in enumerate((slice(None), entries & 1 == 1)):
-                self.leaving[row] += np.bincount(owner[mask], minlength=self.leaving.shape[1])
+        if self.below is not None and len(self.down) < 4 * len(accesses):
+            # Two rows for each line; an access of a core straddles at most one border.
+            self.down = np.zeros((4 * len(accesses), 2), dtype=np.int64)
+        written = meet_accesses(accesses, self.serves, self.owners, self.regions, self.geometry,
+                                self.words, self.sums, self.leaving, self.homes, self.down)
+        if self.below is not None and written:
+            self.below.meet(self.down[:written])
 
 
 class Recorder:
@@ -136,11 +117,8 @@ class Recorder:
                            dtype=np.int64)
         self.data: list[Cache | None] = [data_cache(board, one.memory) for one in regions]
         self.code: list[Cache | None] = [code_cache(board, one.memory) for one in regions]
-        for one, cache in zip(regions, self.data, strict=True):
-            if cache is not None and lower_cache(board, cache, one.memory) is not None:
-                raise ProgramError(f"{board.name}: {cache.name} has a cache below it; accepted "
-                                   "for programs: boards with caches of one level")
         self.lookups: dict[str, _Lookup] = {}
+        self.lower: dict[str, Cache] = {}
         for cache in dict.fromkeys((*self.data, *self.code)):
             if cache is not None:
                 self._add(cache.name, cache, numbers)
@@ -152,24 +130,39 @@ class Recorder:
                 self._add(buffer, line_buffer_of(one.memory), numbers)
 
     def _add(self, name: str, cache: Cache, numbers: np.ndarray) -> None:
-        serves = np.zeros(4 * len(self.regions), dtype=bool)
+        serves = np.zeros(4 * len(self.regions), dtype=np.int64)
         buffers = getattr(self, "buffers", [None] * len(self.regions))
         for place in range(len(self.regions)):
             for kind in (READ, WRITE):
                 serves[4 * place + kind] = self.data[place] is cache or (
                     buffers[place] == name and kind == READ)
             serves[4 * place + FETCH] = self.code[place] is cache
-        self.lookups[name] = _Lookup(cache, serves, numbers, len(self.regions))
+        self.lookups[name] = _Lookup(cache, serves, numbers, self._add_below(cache, numbers))
+
+    def _add_below(self, upper: Cache, numbers: np.ndarray) -> _Lookup | None:
+        """Return what misses of a cache look up, as far as there is something."""
+        lower = self.board.cache(upper.below)
+        if lower is None or not lower.enabled:
+            return None
+        serves = np.zeros(4 * len(self.regions), dtype=np.int64)
+        for place, region in enumerate(self.regions):
+            if lower_cache(self.board, upper, region.memory) is lower:
+                serves[[4 * place + kind for kind in (READ, WRITE, FILL)]] = 1
+        name = f"{lower.name} below {upper.name}"
+        self.lookups[name] = _Lookup(lower, serves, numbers, None)
+        self.lower[name] = upper
+        return self.lookups[name]
 
     def keeps(self, place: int) -> tuple[bool, bool]:
         """Whether reads and writes of a region have to be written down."""
         looked_up = self.data[place] is not None
         return looked_up or self.buffers[place] is not None, looked_up
 
-    def meet(self, addresses: np.ndarray, marks: np.ndarray) -> None:
+    def meet(self, accesses: np.ndarray) -> None:
         """Take a chunk of accesses as the emulator wrote them down."""
-        for lookup in self.lookups.values():
-            lookup.meet(addresses, marks)
+        for name, lookup in self.lookups.items():
+            if name not in self.lower:
+                lookup.meet(accesses)
 
     def clear(self) -> None:
         """Begin to count anew; contents stay."""
@@ -195,7 +188,8 @@ class Recorder:
     def fetched(self, function: int) -> int:
         """Lines of code a function filled."""
         regions = slice(function * len(self.regions), (function + 1) * len(self.regions))
-        return int(sum(lookup.sums[5, regions].sum() for lookup in self.lookups.values()))
+        return int(sum(lookup.sums[FETCH_MISSES, regions].sum()
+                       for lookup in self.lookups.values()))
 
     def traffic(self, function: int, tally: np.ndarray) -> DataTraffic:
         """Return what a function's loads and stores met.
@@ -225,9 +219,26 @@ class Recorder:
                 write_bypasses=met[4], write_throughs=through))
             buffer = self.buffers[place]
             array_reads.append(reads if buffer is None else self._met(function, place, buffer)[2])
-        return DataTraffic(counts=AccessCounts(operands=tuple(rows),
-                                               owners=self._owners(function)),
-                           array_reads=tuple(array_reads))
+        names = sorted({cache.name for cache in self.data if cache is not None})
+        return DataTraffic(
+            counts=AccessCounts(operands=tuple(rows), owners=self._owners(function, names)),
+            lower=tuple((self.lookups[name].cache.name, upper.name, self._below(function, name))
+                        for name, upper in self.lower.items()),
+            array_reads=tuple(array_reads))
+
+    def _below(self, function: int, name: str) -> AccessCounts:
+        """Return what lines on their way to and from a cache met in the one below it."""
+        lookup = self.lookups[name]
+        back, rows = lookup.cache.write == "back", []
+        for place, region in enumerate(self.regions):
+            met = self._met(function, place, name)
+            if any(met):
+                rows.append(OperandCounts(
+                    operand=f"{region.role} in {region.memory.name}", role=region.role,
+                    memory=region.memory.name, cached=True, read_touches=met[0],
+                    write_touches=met[1], read_misses=met[2], write_misses=met[3],
+                    write_bypasses=met[4], write_throughs=met[4] if back else met[1]))
+        return AccessCounts(operands=tuple(rows), owners=self._owners(function, [name]))
 
     def _met(self, function: int, place: int, name: str | None) -> list[int]:
         if name is None:
@@ -236,11 +247,10 @@ class Recorder:
             :5, function * len(self.regions) + place].tolist()
         return column
 
-    def _owners(self, function: int) -> tuple[OwnerCounts, ...]:
-        """Lines that left data caches while a function ran."""
+    def _owners(self, function: int, names: Sequence[str]) -> tuple[OwnerCounts, ...]:
+        """Lines that left caches while a function ran."""
         found: dict[tuple[str, str], list[int]] = {}
-        names = {cache.name for cache in self.data if cache is not None}
-        for name in sorted(names):
+        for name in names:
             first = MOST_OWNERS * function
             rows = self.lookups[name].leaving[:, first:first + MOST_OWNERS]
             for number in np.flatnonzero(rows[0]).tolist():

@@ -225,6 +225,7 @@ def _measure(machine: Machine, session: _Session, back: int | None, until: int, 
     words[[names.LAST_BLOCK, names.FETCH_LINE]] = 0, -1
     if empty:
         machine.recorder.empty()
+    machine.watch()
     words[names.RECORDING] = 1
     session.begin(back)
     machine.run(until)

@@ -26,13 +26,13 @@ from hwmodels.kernels.compiled import Integer, Words
 HEAD = 64
 (SCRATCH, SPANS_AT, SPAN_COUNT, BLOCKS_AT, LAST_BLOCK, LAST_END, INSTRUCTIONS, CYCLES, LIMIT, ALARM,
  RETURN, REGIONS_AT, REGION_COUNT, TALLY_AT, ROOM_AT, WRITTEN, ROOM, FETCH_LINE, FETCH_KEEPS,
- RECORDING, SKIP, OWN_FUNCTION, STOPPING) = range(23)
+ RECORDING, CONDITIONAL, OWN_FUNCTION, STOPPING) = range(23)
 
 SPAN = 3
 SPAN_BASE, SPAN_END, SPAN_INDEX = range(SPAN)
-BLOCK = 12
+BLOCK = 13
 (ADDRESS, BYTES, COUNT, AGAIN, TAKEN, FUNCTION, MARKED, LENGTH, ONCE, MORE, BRANCHED,
- FETCH_REGION) = range(BLOCK)
+ FETCH_REGION, CONDITIONS) = range(BLOCK)
 REGION = 5
 BASE, END, KEPT_READS, KEPT_WRITES, FETCH_SHIFT = range(REGION)
 TALLY = 4
@@ -128,6 +128,7 @@ def on_block(_: Integer, begin: Integer, length: Integer, data: Integer) -> None
     words[LAST_BLOCK] = block
     words[LAST_END] = address + size
     words[OWN_FUNCTION] = words[block + FUNCTION]
+    words[CONDITIONAL] = words[block + CONDITIONS]
     if words[RECORDING]:
         fetch(words, block, address, size)
 
@@ -138,14 +139,16 @@ def on_access(machine: Integer, kind: Integer, begin: Integer, length: Integer, 
               data: Integer) -> None:
     """Count an access by function and region, and write it down where a cache may hold it.
 
-    The IT state is cleared for the reason `calibration.virtual_board.kernels.hooks` gives.
+    The IT state is cleared for the reason `calibration.virtual_board.kernels.hooks` gives, in
+    blocks that have one.
     """
     words = carray(data, WORDS, np.int64)
-    words[SCRATCH] = 0
-    uc_reg_read(machine, XPSR, data)
-    if words[SCRATCH] & IT_STATE:
-        words[SCRATCH] &= ~IT_STATE
-        uc_reg_write(machine, XPSR, data)
+    if words[CONDITIONAL]:
+        words[SCRATCH] = 0
+        uc_reg_read(machine, XPSR, data)
+        if words[SCRATCH] & IT_STATE:
+            words[SCRATCH] &= ~IT_STATE
+            uc_reg_write(machine, XPSR, data)
     if not words[RECORDING]:
         return
     address, size = np.int64(begin), np.int64(length)
