@@ -17,10 +17,14 @@ from hwmodels.core.file import load_core
 from twin.errors import ProgramError
 from twin.program.elf import Elf
 from twin.program.exceptions import SVC, Exceptions
+from twin.program.listing import ToolListing
 from twin.program.memory import map_memories, place_pieces
+from twin.program.newer import Newer
 from twin.program.peripherals import Peripherals
 from twin.program.recorder import MOST_FUNCTIONS, Recorder, Region, list_regions
 from twin.program.semihosting import Semihosting
+from twin.program.thumb import count_instructions, ends_in_call, has_conditions
+from twin.program.traced import CORES, go_on
 
 CPUS = {"cortex-m0plus": "M0", "cortex-m3": "M3", "cortex-m4": "M4", "cortex-m7": "M7",
         "cortex-m33": "M33", "cortex-m55": "M33", "cortex-m85": "M33"}
@@ -96,7 +100,7 @@ class Machine:
         self.machine.ctl_set_cpu_model(getattr(
             self.arm, f"UC_CPU_ARM_CORTEX_{CPUS[board.core.model]}"))
         self.failure: str | None = None
-        self.listing = Listing(timing=load_core(board.core.model))
+        self.listing = _list_blocks(elf, board)
         self.spans = map_memories(self.machine, elf, board, files)
         place_pieces(self.machine, elf, self.spans, files, board)
         self.functions: dict[str, int] = {}
@@ -114,6 +118,8 @@ class Machine:
         self.exceptions.vectors = self.vectors
         self.semihosting = Semihosting(self.machine, self.arm)
         self._hook()
+        if isinstance(self.listing, ToolListing):
+            self.newer = Newer(self.machine, unicorn, self.arm, self.listing.instructions)
         self.set("SP", self.stack)
 
     # ---- set-up ----
@@ -142,7 +148,8 @@ class Machine:
         blocks_at = index_at[-1]
         regions_at = blocks_at + (MOST_BLOCKS + 1) * names.BLOCK
         tally_at = regions_at + len(self.regions) * names.REGION
-        room_at = tally_at + MOST_FUNCTIONS * len(self.regions) * names.TALLY
+        calls_at = tally_at + MOST_FUNCTIONS * len(self.regions) * names.TALLY
+        room_at = calls_at + names.MOST_CALLS
         words = self.words = np.zeros(room_at + 2 * ROOM, dtype=np.int64)
         for place, (low, high) in enumerate(self.elf.code):
             at = names.HEAD + place * names.SPAN
@@ -155,13 +162,14 @@ class Machine:
                 code.line_bytes.bit_length() - 1 if code is not None else 0)
         words[[names.SPANS_AT, names.SPAN_COUNT, names.BLOCKS_AT, names.REGIONS_AT,
                names.REGION_COUNT, names.TALLY_AT, names.ROOM_AT, names.ROOM, names.LIMIT,
-               names.ALARM, names.RETURN, names.FETCH_LINE]] = (
+               names.ALARM, names.RETURN, names.FETCH_LINE, names.CALLS_AT]] = (
             names.HEAD, len(self.elf.code), blocks_at, regions_at, len(self.regions), tally_at,
-            room_at, ROOM, self.limit, 1 << 62, -1, -1)
+            room_at, ROOM, self.limit, 1 << 62, -1, -1, calls_at)
         unified = {cache for cache in self.recorder.data if cache is not None}
         words[names.FETCH_KEEPS] = not any(code in unified for code in self.recorder.code)
         self.used = 0
-        self.tally = words[tally_at:room_at].reshape(MOST_FUNCTIONS, len(self.regions), names.TALLY)
+        self.tally = words[tally_at:calls_at].reshape(MOST_FUNCTIONS, len(self.regions),
+                                                      names.TALLY)
         self.room = words[room_at:].reshape(-1, 2)
         self.blocks = words[blocks_at:regions_at].reshape(-1, names.BLOCK)
 
@@ -202,6 +210,19 @@ class Machine:
     def get(self, name: str) -> int:
         """Return a register of the core."""
         return int(self.machine.reg_read(getattr(self.arm, f"UC_ARM_REG_{name}")))
+
+    def where_back(self) -> tuple[int, int]:
+        """Return the address the function just entered returns to, and the stack there."""
+        if self.traced:
+            depth = int(self.words[self.names.DEPTH])
+            return (int(self.words[self.words[self.names.CALLS_AT] + depth - 1]) if depth else -2,
+                    -depth)
+        return self.get("LR") & ~1, self.get("SP")
+
+    @property
+    def traced(self) -> bool:
+        """Whether QEMU runs the billed part: Unicorn lacks instructions of the core."""
+        return self.board.core.model in CORES
 
     # ---- what callbacks ask ----
 
@@ -287,7 +308,8 @@ class Machine:
             address, size, 0, 0, 0, self._number_function(address), self.marked.get(address, False),
             count_instructions(code), round(cost.single_cycles * names.SCALE),
             round(cost.again_cycles * names.SCALE), round(cost.taken_cycles * names.SCALE),
-            self._fetch_region(address), has_conditions(code))
+            self._fetch_region(address), has_conditions(code),
+            ends_in_call(code))
         for place in range(len(self.elf.code)):
             low, high, index = self.words[names.HEAD + place * names.SPAN:][:names.SPAN].tolist()
             if low <= address < high:
@@ -345,8 +367,15 @@ class Machine:
     _stopped: int | None = None
     stops = 0
 
-    def run(self, until: int) -> None:
+    def run(self, until: int, back: int | None = None) -> None:
         """Go on until an address is reached or `stop` was called.
+
+        Parameters
+        ----------
+        until : int
+            The address.
+        back : int or None
+            Address the function it stands in returns to, where that is what ends the run.
 
         Raises
         ------
@@ -354,6 +383,8 @@ class Machine:
             When the program cannot go on.
         """
         self.words[self.names.STOPPING] = 0
+        if self.traced and self.words[self.names.RECORDING]:
+            go_on(self, until, back)
         while self.failure is None and not self.words[self.names.STOPPING]:
             self._stopped = None
             try:
@@ -470,15 +501,8 @@ class Machine:
         return found
 
 
-def has_conditions(code: bytes) -> bool:
-    """Whether a block of T32 may have an IT instruction (0xBFxx with a mask)."""
-    return any(code[place + 1] == 0xBF and code[place] & 15 for place in range(0, len(code), 2))
-
-
-def count_instructions(code: bytes) -> int:
-    """Return how many instructions of T32 there are: a prefix says which are of two halfwords."""
-    place = count = 0
-    while place < len(code):
-        place += 4 if code[place + 1] >> 3 in (0b11101, 0b11110, 0b11111) else 2
-        count += 1
-    return count
+def _list_blocks(elf: Elf, board: Board) -> Listing:
+    timing = load_core(board.core.model)
+    if board.core.model not in CORES:
+        return Listing(timing=timing)
+    return ToolListing(timing=timing, path=elf.path)

@@ -84,7 +84,7 @@ class _Session:
     whole = "program"
 
     def _await(self, back: int) -> None:
-        self.waiting.append((back & ~1, self.machine.get("SP")))
+        self.waiting.append((back & ~1, self.machine.where_back()[1]))
         self.machine.words[self.machine.names.RETURN] = back & ~1
 
     def _enter(self, address: int) -> None:
@@ -96,11 +96,11 @@ class _Session:
                                "functions, or none")
         self.outside = self.machine.take()
         self.inside = self.layers[address]
-        self._await(self.machine.get("LR"))
+        self._await(self.machine.where_back()[0])
 
     def _leave(self, address: int) -> None:
         """Close what returns here: several at once where the last call of a function is a jump."""
-        stack = self.machine.get("SP")
+        stack = self.machine.where_back()[1]
         while self.waiting and self.waiting[-1][0] == address and stack >= self.waiting[-1][1]:
             self.waiting.pop()
             if self.inside is not None:
@@ -222,13 +222,13 @@ def _measure(machine: Machine, session: _Session, back: int | None, until: int, 
     """Run the measured part once."""
     words, names = machine.words, machine.names
     machine.take()
-    words[[names.LAST_BLOCK, names.FETCH_LINE]] = 0, -1
+    words[[names.LAST_BLOCK, names.FETCH_LINE, names.DEPTH]] = 0, -1, 0
     if empty:
         machine.recorder.empty()
     machine.watch()
     words[names.RECORDING] = 1
     session.begin(back)
-    machine.run(until)
+    machine.run(until, back)
     words[names.RECORDING] = 0
     words[names.RETURN] = -1
     found = session.end()

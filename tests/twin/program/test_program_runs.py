@@ -18,8 +18,8 @@ from twin.errors import ProgramError, UsageError
 from twin.image.compile.store import keep_image
 from twin.prediction.prediction import predict
 from twin.program.elf import demangle, read_elf
-from twin.program.machine import count_instructions
 from twin.program.peripherals import Peripherals
+from twin.program.thumb import count_instructions
 
 BOARD = "nucleo_l4r5zi"
 
@@ -29,21 +29,25 @@ def program(tmp_path_factory):
     return build_program(tmp_path_factory.mktemp("program"), say=True)
 
 
-def test_our_own_image_runs_the_instructions_that_are_read_from_it(tmp_path, monkeypatch):
+@pytest.mark.parametrize("network,board", [("kws", BOARD), ("kws", "apollo510_evb")])
+def test_our_own_image_runs_the_instructions_that_are_read_from_it(network, board, tmp_path,
+                                                                   monkeypatch):
     monkeypatch.setenv("TWIN_IMAGES", str(tmp_path))
-    read = deploy("kws", BOARD, runtime="firmware")
+    read = deploy(network, board, runtime="firmware")
     image = keep_image(read)
+    made = twin.deploy_elf(image.path, board, call="infer_once")
     for temperature in ("warm", "cold"):
-        expected = predict(read, temperature=temperature)
-        found = predict(twin.deploy_elf(image.path, BOARD, call="infer_once"),
-                        temperature=temperature)
+        expected, found = (predict(one, temperature=temperature) for one in (read, made))
         layers = [layer for layer in expected.layers if not layer.alias]
         assert [one.name for one in found.layers[:-1]] == [
             f"run_{layer.index}" for layer in layers]
         for ran, layer in zip(found.layers, layers, strict=False):
-            assert ran.instructions == layer.instructions
+            # Helium's own kernels round as their data have it, which reading does not know.
+            assert ran.instructions == pytest.approx(
+                layer.instructions, rel=0 if board == BOARD else 1e-3, abs=0)
         assert found.cycles == pytest.approx(expected.cycles, rel=0.01)
-        assert found.energy_uj == pytest.approx(expected.energy_uj, rel=0.02)
+        if expected.energy_uj is not None:
+            assert found.energy_uj == pytest.approx(expected.energy_uj, rel=0.02)
 
 
 def test_a_program_comes_through_its_start_up_and_says_what_it_guessed(program):

@@ -74,7 +74,7 @@ class BuiltImage:
     @cached_property
     def instructions(self) -> Mapping[int, Listed]:
         """The disassembly, by address."""
-        return _disassemble(self.path)
+        return disassemble(self.path)
 
     @cached_property
     def _starts(self) -> list[int]:
@@ -163,8 +163,16 @@ def read_built_image(path: str | Path) -> BuiltImage:
         constants=constants, sections=sections)
 
 
-def _disassemble(path: Path) -> Mapping[int, Listed]:
-    """Read a listing: capstone 5 knows no MVE, the cross compiler's own disassembler does."""
+def disassemble(path: Path) -> Mapping[int, Listed]:
+    """Return a program's instructions by address: capstone 5 knows no MVE, binutils does.
+
+    Raises
+    ------
+    ToolMissingError
+        Without binutils for Arm.
+    FirmwareError
+        When they do not read the file.
+    """
     tool = shutil.which(_TOOL)
     if tool is None:
         raise ToolMissingError(f"{_TOOL} is not installed: apt-get install "

@@ -26,13 +26,15 @@ from hwmodels.kernels.compiled import Integer, Words
 HEAD = 64
 (SCRATCH, SPANS_AT, SPAN_COUNT, BLOCKS_AT, LAST_BLOCK, LAST_END, INSTRUCTIONS, CYCLES, LIMIT, ALARM,
  RETURN, REGIONS_AT, REGION_COUNT, TALLY_AT, ROOM_AT, WRITTEN, ROOM, FETCH_LINE, FETCH_KEEPS,
- RECORDING, CONDITIONAL, OWN_FUNCTION, STOPPING) = range(23)
+ RECORDING, CONDITIONAL, OWN_FUNCTION, STOPPING, BEGIN, UNTIL, CALLS_AT, DEPTH,
+ TRACED_END, BLOCK_END) = range(29)
+MOST_CALLS = 4096
 
 SPAN = 3
 SPAN_BASE, SPAN_END, SPAN_INDEX = range(SPAN)
-BLOCK = 13
+BLOCK = 14
 (ADDRESS, BYTES, COUNT, AGAIN, TAKEN, FUNCTION, MARKED, LENGTH, ONCE, MORE, BRANCHED,
- FETCH_REGION, CONDITIONS) = range(BLOCK)
+ FETCH_REGION, CONDITIONS, CALLING) = range(BLOCK)
 REGION = 5
 BASE, END, KEPT_READS, KEPT_WRITES, FETCH_SHIFT = range(REGION)
 TALLY = 4
@@ -87,13 +89,9 @@ def fetch(words: Words, block: Integer, address: Integer, size: Integer) -> None
             write_down(words, line << shift, function, region, 1, FETCH)
 
 
-@compile_callback(types.void(types.voidptr, types.uint64, types.uint32, types.voidptr), cache=True)
-def on_block(_: Integer, begin: Integer, length: Integer, data: Integer) -> None:
+@compile_part()
+def step_block(words: Words, address: Integer, size: Integer) -> None:
     """Count a block, whether it follows itself, and whether the one before was left by a branch."""
-    words = carray(data, WORDS, np.int64)
-    address, size = np.int64(begin), np.int64(length)
-    if words[STOPPING]:
-        return
     index = find_block(words, address)
     if index < 0:
         twin_program_event(ODD_BLOCK, address, size)
@@ -133,11 +131,35 @@ def on_block(_: Integer, begin: Integer, length: Integer, data: Integer) -> None
         fetch(words, block, address, size)
 
 
+@compile_part(inline="always")
+def step_access(words: Words, address: Integer, size: Integer, write: Integer) -> None:
+    """Count an access by function and region, and write it down where a cache may hold it."""
+    at = words[REGIONS_AT]
+    for region in range(words[REGION_COUNT]):
+        if words[at + BASE] <= address < words[at + END]:
+            function = words[OWN_FUNCTION]
+            tally = words[TALLY_AT] + (function * words[REGION_COUNT] + region) * TALLY
+            words[tally + write] += 1
+            words[tally + 2 + write] += size
+            if words[at + KEPT_READS + write]:
+                write_down(words, address, function, region, size, write)
+            return
+        at += REGION
+
+
+@compile_callback(types.void(types.voidptr, types.uint64, types.uint32, types.voidptr), cache=True)
+def on_block(_: Integer, begin: Integer, length: Integer, data: Integer) -> None:
+    """Step a block, before Unicorn runs it."""
+    words = carray(data, WORDS, np.int64)
+    if not words[STOPPING]:
+        step_block(words, np.int64(begin), np.int64(length))
+
+
 @compile_callback(types.void(types.voidptr, types.int32, types.uint64, types.int32, types.int64,
                         types.voidptr), cache=True)
 def on_access(machine: Integer, kind: Integer, begin: Integer, length: Integer, _: Integer,
               data: Integer) -> None:
-    """Count an access by function and region, and write it down where a cache may hold it.
+    """Step an access, before Unicorn makes it.
 
     The IT state is cleared for the reason `calibration.virtual_board.kernels.hooks` gives, in
     blocks that have one.
@@ -151,16 +173,65 @@ def on_access(machine: Integer, kind: Integer, begin: Integer, length: Integer, 
             uc_reg_write(machine, XPSR, data)
     if not words[RECORDING]:
         return
-    address, size = np.int64(begin), np.int64(length)
-    at = words[REGIONS_AT]
-    for region in range(words[REGION_COUNT]):
-        if words[at + BASE] <= address < words[at + END]:
-            write = np.int64(kind == 17)  # UC_MEM_WRITE; 16 is UC_MEM_READ
-            function = words[OWN_FUNCTION]
-            tally = words[TALLY_AT] + (function * words[REGION_COUNT] + region) * TALLY
-            words[tally + write] += 1
-            words[tally + 2 + write] += size
-            if words[at + KEPT_READS + write]:
-                write_down(words, address, function, region, size, write)
-            return
-        at += REGION
+    # UC_MEM_WRITE is 17, UC_MEM_READ 16
+    step_access(words, np.int64(begin), np.int64(length), np.int64(kind == 17))
+
+
+@compile_part(inline="always")
+def follow_calls(words: Words, address: Integer) -> None:
+    """Keep the addresses functions return to, as blocks tell them."""
+    depth, last = words[DEPTH], words[LAST_BLOCK]
+    if last > 0 and words[last + CALLING] and address != words[LAST_END]:
+        if depth < MOST_CALLS:
+            words[words[CALLS_AT] + depth] = words[LAST_END]
+            words[DEPTH] = depth + 1
+    elif depth > 0 and words[words[CALLS_AT] + depth - 1] == address:
+        words[DEPTH] = depth - 1
+
+
+@compile_part(inline="always")
+def end_of(words: Words, ends: Words, address: Integer, otherwise: Integer) -> Integer:
+    """Where the block that begins at an address ends, as the listing has it."""
+    index = find_block(words, address)
+    if index < 0 or ends[index - words[words[SPANS_AT] + SPAN_INDEX]] == 0:
+        return otherwise
+    return ends[index - words[words[SPANS_AT] + SPAN_INDEX]]
+
+
+@compile_part(cache=True)
+def replay(words: Words, ends: Words, events: Words) -> Integer:
+    """Take what a tracer wrote down; return how many events were taken before the end.
+
+    A tracer cuts blocks as it pleases: what goes on where it ended is no block of its own.
+    """
+    for place in range(events.shape[0]):
+        event = events[place]
+        kind, address, size = event & 3, event >> 2 & 0xFFFFFFFF, event >> 34
+        if kind:
+            if words[BEGIN] < 0:
+                step_access(words, address, size, kind - 1)
+            continue
+        if words[BEGIN] >= 0:
+            if address != words[BEGIN]:
+                continue
+            words[BEGIN] = -1
+        elif address == words[UNTIL]:
+            words[STOPPING] = 1
+            return place
+        elif address == words[TRACED_END] and address < words[BLOCK_END]:
+            words[TRACED_END] = address + size
+            if words[TRACED_END] <= words[BLOCK_END]:
+                continue
+            size -= words[BLOCK_END] - address
+            address = words[BLOCK_END]
+        words[TRACED_END] = address + size
+        begin = address
+        while begin < address + size:
+            end = end_of(words, ends, begin, address + size)
+            follow_calls(words, begin)
+            step_block(words, begin, end - begin)
+            if words[STOPPING]:
+                return place
+            words[BLOCK_END] = end
+            begin = end
+    return events.shape[0]
