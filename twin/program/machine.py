@@ -18,19 +18,17 @@ from twin.errors import ProgramError
 from twin.program.elf import Elf
 from twin.program.exceptions import SVC, Exceptions
 from twin.program.listing import ToolListing
-from twin.program.memory import map_memories, place_pieces
+from twin.program.memory import DEVICES, TRACED_CORES, map_memories, place_pieces
 from twin.program.newer import Newer
 from twin.program.peripherals import Peripherals
 from twin.program.recorder import MOST_FUNCTIONS, Recorder, Region, list_regions
 from twin.program.semihosting import Semihosting
 from twin.program.thumb import count_instructions, ends_in_call, has_conditions
-from twin.program.traced import CORES, go_on
 
 CPUS = {"cortex-m0plus": "M0", "cortex-m3": "M3", "cortex-m4": "M4", "cortex-m7": "M7",
         "cortex-m33": "M33", "cortex-m55": "M33", "cortex-m85": "M33"}
 """What Unicorn emulates of each core; Helium it does not."""
 
-DEVICES = ((0x40000000, 0x20000000), (0xE0000000, 0x100000))
 MOST_BLOCKS = 1 << 16
 ROOM = 1 << 19
 STOP_INSTRUCTIONS = 2000
@@ -108,6 +106,8 @@ class Machine:
         self.marked: dict[int, bool] = {}
         self.on_layer: Callable[[int], None] | None = None
         self.on_return: Callable[[int], None] | None = None
+        self.on_start: Callable[[], None] | None = None
+        self.handed_over, self.turns_left = False, 1
         self.unknown: set[str] = set()
         self.stack, self.next = self._find_vectors()
         self.regions: tuple[Region, ...] = list_regions(board, elf, self.stack)
@@ -222,7 +222,7 @@ class Machine:
     @property
     def traced(self) -> bool:
         """Whether QEMU runs the billed part: Unicorn lacks instructions of the core."""
-        return self.board.core.model in CORES
+        return self.board.core.model in TRACED_CORES
 
     # ---- what callbacks ask ----
 
@@ -276,6 +276,8 @@ class Machine:
             self.on_layer(address)
         elif kind == names.RETURNED and self.on_return is not None:
             self.on_return(address)
+        elif kind == names.STARTED and self.on_start is not None:
+            self.on_start()
         elif kind == names.OVERRUN:
             self.fail(f"{self.limit:,} instructions and no end, last in "
                       f"{self.elf.name_place(address)}; accepted: another --to, or more with "
@@ -367,15 +369,8 @@ class Machine:
     _stopped: int | None = None
     stops = 0
 
-    def run(self, until: int, back: int | None = None) -> None:
+    def run(self, until: int) -> None:
         """Go on until an address is reached or `stop` was called.
-
-        Parameters
-        ----------
-        until : int
-            The address.
-        back : int or None
-            Address the function it stands in returns to, where that is what ends the run.
 
         Raises
         ------
@@ -383,8 +378,6 @@ class Machine:
             When the program cannot go on.
         """
         self.words[self.names.STOPPING] = 0
-        if self.traced and self.words[self.names.RECORDING]:
-            go_on(self, until, back)
         while self.failure is None and not self.words[self.names.STOPPING]:
             self._stopped = None
             try:
@@ -398,6 +391,10 @@ class Machine:
             if place & ~1 == until and self._stopped is None:
                 break
             self._go_on(place)
+        self.check()
+
+    def check(self) -> None:
+        """Raise what the program failed of."""
         if self.failure is not None:
             raise ProgramError(self.failure)
 
@@ -451,15 +448,17 @@ class Machine:
             self._set_alarm()
 
     def _explain(self, why: str) -> None:
-        """Say where and at which instruction the emulator gave up."""
+        """Say where and at which instruction the emulator gave up; with Helium QEMU goes on."""
         place = self.get("PC") & ~1
         text = ""
         try:
             code = bytes(self.machine.mem_read(place, 4))
             text = f" at {code[:2][::-1].hex()} {code[2:][::-1].hex()}"
-            if code[1] in (0xEC, 0xED, 0xEE, 0xEF, 0xFC, 0xFD, 0xFE, 0xFF) \
-                    and self.board.core.model in ("cortex-m55", "cortex-m85"):
-                text += "; Helium instructions are not run"
+            if code[1] in (0xEC, 0xED, 0xEE, 0xEF, 0xFC, 0xFD, 0xFE, 0xFF) and self.traced:
+                self.handed_over = True
+                self.next = place
+                self.stop()
+                return
         except self.unicorn.UcError:
             pass
         self.fail(f"cannot go on in {self.elf.name_place(place)}: {why}{text}")
@@ -503,6 +502,6 @@ class Machine:
 
 def _list_blocks(elf: Elf, board: Board) -> Listing:
     timing = load_core(board.core.model)
-    if board.core.model not in CORES:
+    if board.core.model not in TRACED_CORES:
         return Listing(timing=timing)
     return ToolListing(timing=timing, path=elf.path)

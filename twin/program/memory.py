@@ -10,6 +10,10 @@ from twin.errors import ProgramError
 from twin.program.elf import Elf
 
 PAGE = 4096
+DEVICES = ((0x40000000, 0x20000000), (0xE0000000, 0x100000))
+"""Address and bytes of what is no memory: a part's peripherals, and the core's own."""
+TRACED_CORES = {"cortex-m55": "cortex-m55", "cortex-m85": "cortex-m55"}
+"""What QEMU emulates of each core that Unicorn does not run."""
 LARGEST_BYTES = 512 << 20
 
 Span = tuple[int, int]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from hwmodels.board.facts import Board
@@ -15,6 +15,7 @@ from twin.program.counting import FunctionRun, collect
 from twin.program.elf import Elf
 from twin.program.machine import Machine
 from twin.program.patterns import choose_layers
+from twin.program.traced import go_on
 
 MOST_LAYERS = 2000
 OUTSIDE = "between layers"
@@ -111,7 +112,7 @@ class _Session:
         if not self.waiting and self.stops:
             self.machine.stop()
 
-    stops = False
+    stops, started = False, 0
 
 
 def run_program(elf: Elf, board: Board, wanted: Wanted) -> dict[str, Any]:
@@ -151,14 +152,18 @@ def run_program(elf: Elf, board: Board, wanted: Wanted) -> dict[str, Any]:
     until = elf.address_of(wanted.end, "--to") if wanted.end else _UNREACHED
     session.stops = back is not None
     kept = _keep(machine)
-    cold = _measure(machine, session, back, until, empty=True)
+    place = _Place(back=back, until=until, start=None)
+    if machine.handed_over:
+        place = replace(place, start=_find_start(machine, wanted))
+    cold = _measure(machine, session, place, empty=True)
     warm = cold
+    start_up = max(start_up, session.started)
     measured = int(machine.words[machine.names.INSTRUCTIONS]) - start_up
     if any(one is not None for region in board.memories
            for one in (data_cache(board, region), code_cache(board, region))):
         _bring_back(machine, kept)
         machine.next = start
-        warm = _measure(machine, session, back, until, empty=False)
+        warm = _measure(machine, session, place, empty=False)
     peripherals = machine.peripherals
     return {
         "cold": _plain(cold), "warm": _plain(warm), "layers": chosen,
@@ -193,6 +198,9 @@ def _go_to_start(machine: Machine, wanted: Wanted) -> int | None:
         if turn:
             _step(machine)
         machine.run(begin)
+        machine.turns_left = wanted.nth - turn
+        if machine.handed_over:
+            break
     return None if wanted.end else machine.get("LR")
 
 
@@ -217,18 +225,51 @@ def _set_registers(machine: Machine, wanted: Wanted) -> None:
             machine.set(name.upper(), value)
 
 
-def _measure(machine: Machine, session: _Session, back: int | None, until: int, *,
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Place:
+    """Where the measured part ends: before an address, or where a function returns to.
+
+    `start` is where it begins, and which time it is come to, where QEMU has to bring it there.
+    """
+
+    back: int | None
+    until: int
+    start: tuple[int, int] | None
+
+
+def _find_start(machine: Machine, wanted: Wanted) -> tuple[int, int]:
+    """Return where the billed part begins, for a start-up that goes on in QEMU."""
+    if wanted.begin is None or any(name.upper() in _CORE for name in wanted.registers):
+        raise ProgramError(
+            f"{machine.elf.path}: start-up runs Helium instructions "
+            f"({machine.elf.name_place(machine.next)}), so it goes on in QEMU: no --call and no "
+            "--set-register of the core; accepted: --from")
+    return machine.elf.address_of(wanted.begin, "--from"), machine.turns_left
+
+
+def _measure(machine: Machine, session: _Session, place: _Place, *,
              empty: bool) -> tuple[tuple[str, tuple[FunctionRun, ...]], ...]:
     """Run the measured part once."""
     words, names = machine.words, machine.names
-    machine.take()
-    words[[names.LAST_BLOCK, names.FETCH_LINE, names.DEPTH]] = 0, -1, 0
-    if empty:
-        machine.recorder.empty()
-    machine.watch()
-    words[names.RECORDING] = 1
-    session.begin(back)
-    machine.run(until, back)
+
+    def begin() -> None:
+        session.started = int(words[names.INSTRUCTIONS])
+        machine.take()
+        words[[names.LAST_BLOCK, names.FETCH_LINE, names.RECORDING]] = 0, -1, 1
+        if empty:
+            machine.recorder.empty()
+        back = machine.where_back()[0] if place.start and session.stops else place.back
+        session.begin(back)
+
+    words[[names.DEPTH, names.RECORDING]] = 0
+    if place.start is None:
+        begin()
+    machine.on_start = begin
+    if machine.traced:
+        go_on(machine, place.until, place.back, place.start)
+    else:
+        machine.watch()
+        machine.run(place.until)
     words[names.RECORDING] = 0
     words[names.RETURN] = -1
     found = session.end()

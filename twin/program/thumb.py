@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 
 def has_conditions(code: bytes) -> bool:
     """Whether a block of T32 may have an IT instruction (0xBFxx with a mask)."""
@@ -10,15 +12,20 @@ def has_conditions(code: bytes) -> bool:
 
 def ends_in_call(code: bytes) -> bool:
     """Whether a block of T32 ends in BL or BLX."""
-    if len(code) >= 4 and code[-3] >> 3 == 0b11110 and code[-1] & 0xD0 == 0xD0:
-        return True
-    return code[-1] == 0x47 and code[-2] & 0x80 != 0
+    *_, last = _halves(code)
+    if len(code) - last == 4:
+        return code[last + 1] >> 3 == 0b11110 and code[last + 3] & 0xD0 == 0xD0
+    return code[last + 1] == 0x47 and code[last] & 0x80 != 0
+
+
+def _halves(code: bytes) -> Iterator[int]:
+    """Places of instructions: a prefix says which are of two halfwords."""
+    place = 0
+    while place < len(code):
+        yield place
+        place += 4 if code[place + 1] >> 3 in (0b11101, 0b11110, 0b11111) else 2
 
 
 def count_instructions(code: bytes) -> int:
-    """Return how many instructions of T32 there are: a prefix says which are of two halfwords."""
-    place = count = 0
-    while place < len(code):
-        place += 4 if code[place + 1] >> 3 in (0b11101, 0b11110, 0b11111) else 2
-        count += 1
-    return count
+    """Return how many instructions of T32 there are."""
+    return sum(1 for _ in _halves(code))

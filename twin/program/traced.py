@@ -13,20 +13,17 @@ import struct
 import subprocess
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from hwmodels.errors import ToolMissingError
+from hwmodels.files import write_whole
 from twin.image.read.image import Listed
 from twin.program.listing import ToolListing
-
-if TYPE_CHECKING:
-    from twin.program.machine import Machine
+from twin.program.machine import Machine
+from twin.program.memory import DEVICES, TRACED_CORES
 
 QEMU, COMPILER = "qemu-system-arm", "cc"
-CORES = {"cortex-m55": "cortex-m55", "cortex-m85": "cortex-m55"}
-"""What QEMU emulates of each core that Unicorn does not run."""
 _MACHINE = "lm3s6965evb"
 """A core and its interrupt controller, little else; memories of the board lie on top of it."""
 _CHUNK_BYTES = 1 << 20
@@ -34,7 +31,8 @@ _PAGE = 4096
 _FLOATS, _WORDS, _STUB_BYTES = 0x200, 0x300, 0x1000
 
 
-def go_on(machine: Machine, until: int, back: int | None) -> None:
+def go_on(machine: Machine, until: int, back: int | None,
+          start: tuple[int, int] | None) -> None:
     """Run a program in QEMU from where it stands, up to an address or a return.
 
     Parameters
@@ -45,6 +43,8 @@ def go_on(machine: Machine, until: int, back: int | None) -> None:
         Address it ends before.
     back : int or None
         Address the function it stands in returns to.
+    start : (int, int) or None
+        Where the billed part begins, and which time it is come to; None: here.
 
     Raises
     ------
@@ -57,10 +57,12 @@ def go_on(machine: Machine, until: int, back: int | None) -> None:
     words[[names.BEGIN, names.UNTIL, names.DEPTH, names.STOPPING]] = (
         machine.next, until & ~1, 0, 0)
     words[[names.ALARM, names.TRACED_END, names.BLOCK_END]] = 1 << 62, -1, -1
+    words[[names.START, names.START_TURNS]] = start or (-1, 0)
     if back is not None:
         words[words[names.CALLS_AT]], words[names.DEPTH] = back & ~1, 1
     with tempfile.TemporaryDirectory(prefix="twin-traced-") as folder:
         _run(machine, Path(folder))
+    machine.check()
 
 
 def _run(machine: Machine, folder: Path) -> None:
@@ -70,8 +72,8 @@ def _run(machine: Machine, folder: Path) -> None:
     ends = find_ends(machine)
     memories, stub = _write_memories(machine, folder)
     reading, writing = os.pipe()
-    command = [_tool(QEMU), "-M", _MACHINE, "-cpu", CORES[machine.board.core.model], "-display",
-               "none", "-monitor", "none", "-serial", "none", "-plugin",
+    core = TRACED_CORES[machine.board.core.model]
+    command = [_tool(QEMU), "-M", _MACHINE, "-cpu", core, "-display", "none", "-monitor", "none", "-serial", "none", "-plugin",
                ",".join([str(plugin), f"out={writing}", *memories]),
                "-device", f"loader,addr=0x{stub | 1:x},cpu-num=0"]
     with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
@@ -87,7 +89,7 @@ def _run(machine: Machine, folder: Path) -> None:
         finally:
             process.kill()
         said = process.stderr.read().decode(errors="replace") if process.stderr else ""
-    if not machine.words[machine.names.STOPPING]:
+    if machine.failure is None and not machine.words[machine.names.STOPPING]:
         machine.fail("QEMU ended before what was asked for was reached"
                      + (f" ({said.strip().splitlines()[-1][:200]})" if said.strip() else ""))
 
@@ -154,8 +156,6 @@ def _compile(folder: Path) -> Path:
 
 def _write_memories(machine: Machine, folder: Path) -> tuple[list[str], int]:
     """Write memories down as they are; return what the plugin is told, and where to begin."""
-    from twin.program.machine import DEVICES
-
     stub = next(page for page in range(0x9FFFF000, 0x60000000, -_PAGE)
                 if not any(low < page + _PAGE and page < high for low, high in machine.spans))
     base, size = DEVICES[0]
@@ -165,14 +165,15 @@ def _write_memories(machine: Machine, folder: Path) -> tuple[list[str], int]:
     told = []
     for low, content in pieces:
         path = folder / f"{low:08x}"
-        path.write_bytes(content)
+        write_whole(path, content)
         told.append(f"memory={low:x}:{len(content):x}:{path}")
     path = folder / "devices"
-    with path.open("wb") as file:  # a sparse file: registers as the program left them
-        for word, value in sorted(machine.peripherals.registers.items()):
-            if base <= word < base + size:
-                file.seek(word - base)
-                file.write(struct.pack("<I", value))
+    held = {word - base: value for word, value in machine.peripherals.registers.items()
+            if base <= word < base + size}
+    content = bytearray(max(held, default=-4) + 4)
+    for word, value in held.items():
+        content[word:word + 4] = struct.pack("<I", value)
+    write_whole(path, bytes(content))
     told.append(f"memory={base:x}:{size:x}:{path}")
     return told, stub
 

@@ -27,7 +27,7 @@ HEAD = 64
 (SCRATCH, SPANS_AT, SPAN_COUNT, BLOCKS_AT, LAST_BLOCK, LAST_END, INSTRUCTIONS, CYCLES, LIMIT, ALARM,
  RETURN, REGIONS_AT, REGION_COUNT, TALLY_AT, ROOM_AT, WRITTEN, ROOM, FETCH_LINE, FETCH_KEEPS,
  RECORDING, CONDITIONAL, OWN_FUNCTION, STOPPING, BEGIN, UNTIL, CALLS_AT, DEPTH,
- TRACED_END, BLOCK_END) = range(29)
+ TRACED_END, BLOCK_END, START, START_TURNS) = range(31)
 MOST_CALLS = 4096
 
 SPAN = 3
@@ -40,7 +40,7 @@ BASE, END, KEPT_READS, KEPT_WRITES, FETCH_SHIFT = range(REGION)
 TALLY = 4
 READS, WRITES, READ_BYTES, WRITE_BYTES = range(TALLY)
 
-NEW_BLOCK, ODD_BLOCK, TIMER, LAYER, RETURNED, FULL, OVERRUN = range(7)
+NEW_BLOCK, ODD_BLOCK, TIMER, LAYER, RETURNED, FULL, OVERRUN, STARTED = range(8)
 """What `twin_program_event` is told."""
 READ, WRITE, FETCH = range(3)
 SCALE = 64
@@ -202,7 +202,8 @@ def end_of(words: Words, ends: Words, address: Integer, otherwise: Integer) -> I
 def replay(words: Words, ends: Words, events: Words) -> Integer:
     """Take what a tracer wrote down; return how many events were taken before the end.
 
-    A tracer cuts blocks as it pleases: what goes on where it ended is no block of its own.
+    A tracer cuts blocks as it pleases: what goes on where it ended is no block of its own, nor is
+    what begins anew inside a block that ends in a call.
     """
     for place in range(events.shape[0]):
         event = events[place]
@@ -215,10 +216,12 @@ def replay(words: Words, ends: Words, events: Words) -> Integer:
             if address != words[BEGIN]:
                 continue
             words[BEGIN] = -1
-        elif address == words[UNTIL]:
+        elif address == words[UNTIL] and words[RECORDING]:
             words[STOPPING] = 1
             return place
-        elif address == words[TRACED_END] and address < words[BLOCK_END]:
+        elif address < words[BLOCK_END] and (address == words[TRACED_END] or (
+                words[words[LAST_BLOCK] + CALLING] and address > words[
+                    words[LAST_BLOCK] + ADDRESS])):
             words[TRACED_END] = address + size
             if words[TRACED_END] <= words[BLOCK_END]:
                 continue
@@ -229,6 +232,10 @@ def replay(words: Words, ends: Words, events: Words) -> Integer:
         while begin < address + size:
             end = end_of(words, ends, begin, address + size)
             follow_calls(words, begin)
+            if begin == words[START]:
+                words[START_TURNS] -= 1
+                if words[START_TURNS] == 0:
+                    twin_program_event(STARTED, begin, end - begin)
             step_block(words, begin, end - begin)
             if words[STOPPING]:
                 return place
