@@ -73,7 +73,8 @@ def _run(machine: Machine, folder: Path) -> None:
     memories, stub = _write_memories(machine, folder)
     reading, writing = os.pipe()
     core = TRACED_CORES[machine.board.core.model]
-    command = [_tool(QEMU), "-M", _MACHINE, "-cpu", core, "-display", "none", "-monitor", "none", "-serial", "none", "-plugin",
+    command = [_tool(QEMU), "-M", _MACHINE, "-cpu", core, "-display", "none",
+               "-monitor", "none", "-serial", "none", "-plugin",
                ",".join([str(plugin), f"out={writing}", *memories]),
                "-device", f"loader,addr=0x{stub | 1:x},cpu-num=0"]
     with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
@@ -170,10 +171,10 @@ def _write_memories(machine: Machine, folder: Path) -> tuple[list[str], int]:
     path = folder / "devices"
     held = {word - base: value for word, value in machine.peripherals.registers.items()
             if base <= word < base + size}
-    content = bytearray(max(held, default=-4) + 4)
+    registers = bytearray(max(held, default=-4) + 4)
     for word, value in held.items():
-        content[word:word + 4] = struct.pack("<I", value)
-    write_whole(path, bytes(content))
+        registers[word:word + 4] = struct.pack("<I", value)
+    write_whole(path, bytes(registers))
     told.append(f"memory={base:x}:{size:x}:{path}")
     return told, stub
 
