@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
 from hwmodels.board.facts import Board, Cache, Clock
+from hwmodels.board.npu import Pool
 from hwmodels.quantities import format_size
 from twin.deployment.deployment import Deployment
 from twin.deployment.memories import FLASH_ROLES
@@ -18,6 +20,9 @@ LEAST_HZ = 1e6
 
 SIZES = range(-3, 4)
 """Cache sizes offered, as powers of two of the board's own."""
+
+PRECISIONS = {"int8": "int8", "int16x8": "int16", "float32": "float32", "float16": "float16"}
+"""Type of activations by value of `network.precision`."""
 
 LOADS = (0, 1e6, 5e6, 10e6, 20e6, 40e6, 80e6, 160e6)
 """Bytes a second of another master that are offered."""
@@ -39,16 +44,30 @@ def list_controls(board: Board, deployment: Deployment | None) -> dict[str, Any]
         "clocks": [_clock(board, clock) for clock in board.clocks if _moves(board, clock)],
         "caches": [_cache(board, cache) for cache in board.caches],
         "places": list(_list_places(board, deployment)),
-        "numbers": [
-            {"path": "network.precision", "label": "Numbers of the network",
-             "values": ["int8", "int16x8", "float32", "float16"]},
-            {"path": "network.weights", "label": "Stored weights", "values": ["int8", "int4"]},
-            {"path": "network.width", "label": "Width: share of the channels",
-             "values": ["0.75", "0.5", "0.25"]}],
+        "numbers": list(_list_numbers(deployment)),
         "loads": [{"master": dma.name, "rates": LOADS, "memories": [
             memory.name for memory in board.memories if memory.bus is not None
             and memory.role not in FLASH_ROLES]} for dma in board.dma],
     }
+
+
+def _list_numbers(deployment: Deployment | None) -> Iterator[dict[str, Any]]:
+    """Yield what the network's numbers may be made, but what its library is known not to run."""
+    precisions, weights = list(PRECISIONS), ["int8", "int4"]
+    if deployment is not None:
+        runtime, graph = deployment.runtime, deployment.graph
+        types = Counter(graph.tensors[layer.outputs[0]].dtype for layer in graph.layers)
+        own = types.most_common(1)[0][0] if types else ""
+        precisions = [name for name, dtype in PRECISIONS.items()
+                      if dtype in runtime.dtypes and dtype != own]
+        stored = {tensor.dtype for tensor in graph.tensors if tensor.is_constant}
+        weights = ["int4"] if runtime.unpacks_weights or runtime.offload is not None else []
+        weights += ["int8"] if "int4" in stored else []
+    for path, label, values in (("network.precision", "Numbers", precisions),
+                                ("network.weights", "Stored weights", weights),
+                                ("network.width", "Share of channels", ["0.75", "0.5", "0.25"])):
+        if values:
+            yield {"path": path, "label": label, "values": values}
 
 
 def list_paths(board: Board) -> list[dict[str, str]]:
@@ -106,16 +125,24 @@ def _list_places(board: Board, deployment: Deployment | None) -> Iterator[dict[s
     stated = dict(board.placement)
     own = (stated["weights"], stated["arena"], stated["code"]) if deployment is None else (
         deployment.weights_named, deployment.arena_named, deployment.code)
-    pools = [pool.name for pool in board.npu.pools] if board.npu is not None and offloads else []
-    pooled = [{"value": name, "label": f"{name} (pool)"} for name in pools]
+    pools = board.npu.pools if board.npu is not None and offloads else ()
+    flash = {memory.name for memory in board.memories if memory.role in FLASH_ROLES}
     everywhere = [{"value": memory.name, "role": memory.role, "label":
                    f"{memory.name} ({memory.role}, {format_size(memory.size_bytes)})"}
                   for memory in board.memories]
-    ram = [one for one in everywhere if one["role"] not in FLASH_ROLES]
-    for what, label, values, here in (("weights", "Weights in", everywhere + pooled, own[0]),
-                                      ("arena", "Arena in", ram + pooled, own[1]),
+    reached = [one for one in everywhere if not (offloads and one["role"] == "tcm")]
+    ram = [one for one in reached if one["role"] not in FLASH_ROLES]
+    for what, label, values, here in (("weights", "Weights in", reached + [
+                                          _name_pool(pool) for pool in pools], own[0]),
+                                      ("arena", "Arena in", ram + [
+                                          _name_pool(pool) for pool in pools
+                                          if pool.memory not in flash], own[1]),
                                       ("code", "Code in", everywhere, own[2])):
         yield {"path": f"placement.{what}", "label": label, "values": values, "own": here}
     if board.dma and not offloads:
         yield {"path": "placement.weights_via", "label": "Weights brought by", "own": "none",
                "values": [{"value": dma.name, "label": f"{dma.name} (DMA)"} for dma in board.dma]}
+
+
+def _name_pool(pool: Pool) -> dict[str, str]:
+    return {"value": pool.name, "label": f"{pool.name} (pool)"}

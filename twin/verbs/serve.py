@@ -67,11 +67,12 @@ def _write_query(upload: Callable[..., Mapping[str, object]], model: str | PathL
 
     if model is None and board is None and runtime is None and not settings:
         return ""
+    told = {path: str(value) for path, value in (settings or {}).items()}
     try:
         state = State(
             model=_find("model", fspath(model or "kws"), upload),
-            board=_find("board", fspath(board or "nucleo_l4r5zi"), upload), runtime=runtime,
-            set={path: str(value) for path, value in (settings or {}).items()})
+            board=_find("board", fspath(board or "nucleo_l4r5zi"), upload),
+            runtime=told.pop("runtime", runtime), set=told)
     except ValidationError as error:
         raise UsageError(tell_invalid(error.errors())) from None
     check_names(state)

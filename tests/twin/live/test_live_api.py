@@ -86,6 +86,11 @@ def test_figures_are_those_of_predict(client, state) -> None:
     assert found["memory"]["ram_bytes"] == made.ram_bytes
     assert {one["path"] for one in found["controls"]["clocks"]} >= {CLOCK}
     assert not {"firmware@O2"} & set(found["controls"]["runtimes"]["others"])
+    for place in found["controls"]["places"]:  # what is offered can be
+        for value in place["values"]:
+            turned = {**state, "set": {**state["set"], place["path"]: value["value"]}}
+            if state["board"] == "stm32n6570_dk":
+                assert ask(client, "predict", state=turned)[0] == 200, turned
 
 
 def test_a_drag_is_priced_from_kept_counts_as_predict_would(client) -> None:

@@ -53,11 +53,13 @@ let styles = new Map();
 export const learnCauses = (causes) => { styles = new Map(causes.map((one) => [one.cause, one])); };
 export const causeStyle = (cause) => styles.get(cause) ?? { cause, colour: "#999999", hatch: "", text: "", group: "" };
 
+// Hatches of the project's pictures, by the character they are named with there.
+const HATCHES = { "/": "rise", "\\": "fall", "-": "lines", "|": "bars", "x": "cross", "+": "grid", ".": "dots" };
+
 const paint = (made, cause) => {
   const style = causeStyle(cause);
   made.style.backgroundColor = style.colour;
-  if (style.hatch === "/") made.classList.add("hatch-a");
-  if (style.hatch === ".") made.classList.add("hatch-b");
+  if (HATCHES[style.hatch]) made.classList.add(`hatch-${HATCHES[style.hatch]}`);
   return made;
 };
 

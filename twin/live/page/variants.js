@@ -25,6 +25,8 @@ export const nameState = (state, files) => {
 const figure = (text, found) => element("td", { class: "number" }, text,
   found ? element("span", { class: `sub ${found.side}`, text: found.text }) : null);
 
+const button = (text, place, row, act) => element("button", { type: "button", text, "aria-label": `${text} ${row.label}`, on: { click: () => act(place) } });
+
 // Draw the table; `rows` are {label, state, answer, error, now}, `base` the place of the baseline.
 export const drawVariants = (table, rows, base, act) => {
   const first = rows[base]?.answer;
@@ -39,23 +41,20 @@ export const drawVariants = (table, rows, base, act) => {
       element("td", { class: "wrap" }, element("strong", { text: row.now ? "now" : row.label }),
         place === base ? element("span", { class: "sub", text: "baseline of the others" }) : null,
         row.error ? element("span", { class: "sub worse", text: row.error }) : null,
-        moved ? element("span", { class: "sub", text: `moved: ${moved}` }) : null),
+        moved ? element("span", { class: "sub", text: `moved: ${moved}` }) : null,
+        row.now ? null : element("div", { class: "acts" }, button("show", place, row, act.show),
+          place === base ? null : button("compare", place, row, act.compare), button("unpin", place, row, act.unpin))),
       tell(answer?.time_us.value, time, first?.time_us.value),
       tell(answer ? answer.energy_uj?.value ?? null : undefined, energy, first?.energy_uj?.value),
       tell(answer?.memory?.ram_bytes, size, first?.memory?.ram_bytes),
       tell(answer?.memory?.flash_bytes, size, first?.memory?.flash_bytes),
       element("td", { class: "bars" }, answer ? bar(causeParts(answer, "time_us"), longest, {
-        label: `time by cause: ${answer.causes.filter((one) => one.time_us > 0.05 * answer.time_us.value).map((one) => `${one.cause} ${percent(one.time_us / answer.time_us.value)}`).join(", ")}` }) : ""),
-      element("td", {}, ...(row.now ? [] : [
-        element("button", { type: "button", text: "show", "aria-label": `show ${row.label}`, on: { click: () => act.show(place) } }),
-        place === base ? null : element("button", { type: "button", text: "compare to", "aria-label": `compare to ${row.label}`, on: { click: () => act.compare(place) } }),
-        element("button", { type: "button", text: "unpin", "aria-label": `unpin ${row.label}`, on: { click: () => act.unpin(place) } })]
-        .filter(Boolean)))));
+        label: `time by cause: ${answer.causes.filter((one) => one.time_us > 0.05 * answer.time_us.value).map((one) => `${one.cause} ${percent(one.time_us / answer.time_us.value)}`).join(", ")}` }) : "")));
   });
   const heads = ["Variant", "Time", "Energy", "RAM", "Flash", "Time by cause"];
   table.replaceChildren(
     element("caption", { class: "unseen", text: "Variants" }),
     element("thead", {}, element("tr", {}, ...heads.map((text, place) => element("th", {
-      scope: "col", text, class: place > 0 && place < 5 ? "number" : null })), element("th", { scope: "col" }, element("span", { class: "unseen", text: "Actions" })))),
+      scope: "col", text, class: place > 0 && place < 5 ? "number" : null })))),
     body);
 };
