@@ -137,3 +137,28 @@ def test_the_nrf5340_runs_undivided(tmp_path):
     part = Registers("nrf5340dk", tmp_path, (), ((0x50005558, 1),))  # halved at reset
     part.call("start_core_clock")
     assert part.get(0x50005558) == 0
+
+
+def test_pll_of_the_pico_2(tmp_path):
+    """12 MHz x FBDIV / both dividers; what is asked is ready, the PLL locks when written."""
+    pll, clocks = 0x40050000, 0x40010000
+    part = Registers("rpi_pico2", tmp_path, ((pll, 1, pll, 1 << 31),), (
+        (0x40048004, 1 << 31), (clocks + 0x38, 1 << 2), (clocks + 0x44, 1 << 1),
+        (0x40020008, 1 << 14)))
+    part.call("start_clocks")
+    divider = part.get(pll + 0x0C)
+    hz = 12_000_000 * part.get(pll + 8) // (divider >> 16 & 7) // (divider >> 12 & 7)
+    board = load_board("rpi_pico2")
+    assert hz == board.clock(board.core.clock).frequency_hz
+    assert 400_000_000 <= 12_000_000 * part.get(pll + 8) <= 1_600_000_000  # of the VCO
+
+
+def test_pll_of_the_ra6m4(tmp_path):
+    """24 MHz / 3 x (PLLMUL + 1) / 2; three wait states of the flash."""
+    system = 0x4001E000
+    part = Registers("ek_ra6m4", tmp_path, (), ((system + 0x3C, 1 << 3 | 1 << 5),))
+    part.call("start_clocks")
+    setting = part.get(system + 0x28) & 0xFFFF
+    hz = 24_000_000 // ((setting & 3) + 1) * ((setting >> 8 & 0x3F) + 1) // 2
+    check_against_board("ek_ra6m4", hz, part.get(0x4001C11C) & 0xFF)
+    assert part.get(system + 0x24) >> 16 & 7 == 5  # SCKSCR

@@ -3,8 +3,8 @@
  * Addresses: QEMU hw/riscv/virt.c; UART: National PC16550D; counters: RISC-V privileged
  * specification; PLIC: RISC-V PLIC specification. */
 #include "port_nothing.h"
+#include "riscv.h"
 
-#define REGISTER(address) (*(volatile uint32_t *)(uintptr_t)(address))
 #define BYTE(address) (*(volatile uint8_t *)(uintptr_t)(address))
 
 #define UART_DATA BYTE(0x10000000)
@@ -17,33 +17,6 @@
 #define PLIC_ENABLE REGISTER(0x0c002000)
 #define PLIC_CLAIM REGISTER(0x0c200004)
 #define VIRTUAL_HZ 1000000000u  /* at -icount shift=0 an instruction takes one nanosecond */
-
-extern uint32_t data_load[], data_start[], data_end[], bss_start[], bss_end[];
-extern uint32_t weights_load[], weights_start[], weights_end[];
-
-static void copy_words(const uint32_t *from, uint32_t *to, const uint32_t *end)
-{
-    if (from != to)
-        while (to < end)
-            *to++ = *from++;
-}
-
-__attribute__((section(".start"), naked, used)) void _start(void);
-
-void _start(void)
-{
-    __asm volatile("la sp, stack_top\n\tj enter");
-}
-
-__attribute__((used)) void enter(void);
-
-void enter(void)
-{
-    copy_words(data_load, data_start, data_end);
-    for (uint32_t *word = bss_start; word < bss_end; word++)
-        *word = 0;
-    run_firmware();
-}
 
 static void port_start(void)
 {
@@ -122,11 +95,6 @@ static void port_read(uint32_t *values)
     __asm volatile("csrr %0, minstret" : "=r"(values[0]));
 }
 
-static void port_place_weights(void)
-{
-    copy_words(weights_load, weights_start, weights_end);
-}
-
 static uint32_t port_core_id(void)
 {
     uint32_t value;
@@ -136,6 +104,7 @@ static uint32_t port_core_id(void)
 
 #define PORT_EVENTS_AT_ONCE 1
 #define port_counter_hz port_cpu_hz
+#define port_place_weights copy_weights
 #define port_empty_caches do_nothing
 #define port_mask mask_nothing  /* none are ever taken */
 #define port_unmask unmask_nothing

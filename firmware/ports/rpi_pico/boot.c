@@ -3,6 +3,7 @@
  * Reads with one data line make a miss of the XIP cache dear; the board file says what it assumes.
  * The checksum at the end is put in by `twin firmware build`. Registers: datasheet, 4.10. */
 #include "cortex_m.h"
+#include "variant.h"
 
 #define SSI 0x18000000u
 
@@ -38,4 +39,18 @@ void boot(void)
         :: [ssi] "i"(SSI),
            [control] "i"(31u << 16 | 3u << 8),            /* 32-bit frames, read by address */
            [serial] "i"(3u << 24 | 2u << 8 | 6u << 2));   /* 03h, 8 bits of it, 24 of address */
+}
+
+void flush_xip(void);
+void connect_pads(void);
+
+void flush_xip(void)
+{
+    REGISTER(XIP + 0x04) = 1;
+    (void)REGISTER(XIP + 0x04);  /* answered when the flush is done */
+}
+
+void connect_pads(void)
+{
+    /* they are from reset on */
 }

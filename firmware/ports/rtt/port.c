@@ -3,6 +3,12 @@
  * of the CMSIS `SystemInit` linked in, or of reset. */
 #include "cortex_m.h"
 #include "port_nothing.h"
+#if __has_include("variant.h")
+#include "variant.h"
+#else
+#define VARIANT_NAME "rtt"
+#define VARIANT_FEATURES 0
+#endif
 
 #define BUFFER_BYTES 1024u
 
@@ -44,6 +50,19 @@ void port_interrupt(void)
 {
 }
 
+/* A board may have caches that are not the core's. */
+void empty_part_caches(void);
+
+__attribute__((weak)) void empty_part_caches(void)
+{
+    clean_invalidate_caches();
+}
+
+static uint32_t port_features(void)
+{
+    return core_features() | VARIANT_FEATURES;
+}
+
 static uint32_t port_cpu_hz(void)
 {
     return SystemCoreClock;
@@ -79,7 +98,6 @@ static void port_flush(void)
         ;
 }
 
-#define port_features core_features
 #define port_idle do_nothing  /* a probe wakes nobody */
 #define port_mark mark_nothing
 #define port_environment no_environment
@@ -88,12 +106,12 @@ static void port_flush(void)
 #define port_count read_counter
 #define port_counter clock_counter
 #define port_place_weights copy_weights
-#define port_empty_caches clean_invalidate_caches
+#define port_empty_caches empty_part_caches
 #define port_mask mask_interrupts
 #define port_unmask unmask_interrupts
 #define port_events core_events
 #define port_select select_core_events
 #define port_read read_core_events
 #define PORT_EVENTS_AT_ONCE CORE_EVENTS_AT_ONCE
-#define PORT_NAME "rtt"
+#define PORT_NAME VARIANT_NAME
 #include "port_table.h"

@@ -1,4 +1,4 @@
-"""Write an image into a board, by the user's own pyocd or openocd."""
+"""Write an image into a board, by the user's own pyocd, openocd or esptool."""
 
 from __future__ import annotations
 
@@ -7,8 +7,11 @@ import subprocess
 from pathlib import Path
 
 from hwmodels.errors import ToolMissingError
+from hwmodels.files import write_whole
 from twin.errors import FirmwareError, UsageError
 from twin.image.compile.ports import Port
+
+LARGEST_FLAT_BYTES = 1 << 26
 
 
 def find_programmer(port: Port) -> tuple[str, ...]:
@@ -17,15 +20,22 @@ def find_programmer(port: Port) -> tuple[str, ...]:
     Parameters
     ----------
     port : Port
-        Its port.mk names the part: PYOCD, the target; OPENOCD, the configuration files.
+        Its port.mk names the part: PYOCD, the target; OPENOCD, the configuration files; ESPTOOL,
+        the chip.
 
     Raises
     ------
     UsageError
         When the port is not one to be flashed.
     ToolMissingError
-        When neither program is installed.
+        When no such program is installed.
     """
+    chip = port.settings.get("ESPTOOL")
+    if chip:
+        program = next(filter(shutil.which, ("esptool", "esptool.py")), None)
+        if program is None:
+            raise ToolMissingError("esptool is not installed: pip install esptool")
+        return (program, "--chip", chip, "write_flash", "0x0", "FLAT")
     target, files = port.settings.get("PYOCD"), port.settings.get("OPENOCD")
     if not target and not files:
         raise UsageError(f"port {port.name} is no board to be flashed")
@@ -49,7 +59,36 @@ def flash_image(image: Path, command: tuple[str, ...]) -> None:
     if not image.is_file():
         raise FirmwareError(f"{image}: there is no such image; build it first")
     words = [word.replace("IMAGE", str(image)) for word in command]
+    if "FLAT" in words:
+        words[words.index("FLAT")] = str(write_flat(image))
     result = subprocess.run(words, capture_output=True, text=True, check=False)
     if result.returncode:
         said = (result.stdout + result.stderr).strip().splitlines()[-8:]
         raise FirmwareError(f"{words[0]} could not flash {image}:\n" + "\n".join(said))
+
+
+def write_flat(image: Path) -> Path:
+    """Write what is loaded as one file from its lowest address on, and return where.
+
+    Raises
+    ------
+    FirmwareError
+        When the image loads nothing, or over more than 64 MiB.
+    """
+    from elftools.elf.elffile import ELFFile
+
+    with image.open("rb") as file:
+        parts = [(segment["p_paddr"], segment.data()) for segment in ELFFile(file).iter_segments()
+                 if segment["p_type"] == "PT_LOAD" and segment["p_filesz"]]
+    if not parts:
+        raise FirmwareError(f"{image}: loads nothing")
+    lowest = min(place for place, _ in parts)
+    size_bytes = max(place + len(content) for place, content in parts) - lowest
+    if size_bytes > LARGEST_FLAT_BYTES:
+        raise FirmwareError(f"{image}: loads over {size_bytes:,} bytes; no flash has so many")
+    whole = bytearray(b"\xff" * size_bytes)
+    for place, content in parts:
+        whole[place - lowest:place - lowest + len(content)] = content
+    flat = image.with_suffix(".bin")
+    write_whole(flat, bytes(whole))
+    return flat

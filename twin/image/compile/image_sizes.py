@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from hwmodels.errors import extra_missing
 from twin.errors import FirmwareError
@@ -81,11 +82,19 @@ def read_sizes(path: Path) -> ImageSizes:
                 totals[kind] += section["sh_size"]
                 if kind == "weights":
                     in_ram = any(start <= section["sh_addr"] < start + size and start != load
-                                 for start, load, size in loads)
+                                 for start, load, size in loads) and _is_copied(elf)
     except ELFError as error:
         raise FirmwareError(f"{path}: no ELF image ({error})") from error
     return ImageSizes(weights_in_ram=in_ram,
                       **{f"{name}_bytes": size for name, size in totals.items()})
+
+
+def _is_copied(elf: Any) -> bool:
+    """Whether start-up copies the weights: a second window of the same flash is no copy."""
+    table = elf.get_section_by_name(".symtab")
+    places = [symbol["st_value"] for name in ("weights_load", "weights_start")
+              for symbol in (table.get_symbol_by_name(name) or () if table else ())]
+    return len(set(places)) != 1
 
 
 def _kind(name: str, writable: bool, empty: bool) -> str:

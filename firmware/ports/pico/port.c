@@ -1,36 +1,35 @@
-/* Raspberry Pi Pico (RP2040): UART0 on GP0 and GP1, mark on GP2, 125 MHz from the 12 MHz crystal,
- * and the XIP cache with its two counters. Registers: RP2040 datasheet, sections named below. */
+/* Raspberry Pi Pico and Pico 2 (RP2040, RP2350): UART0 on GP0 and GP1, mark on GP2, and the XIP cache
+ * with its two counters. What differs is in variant.h, with where it was read. */
 #include "cortex_m.h"
 #include "port_nothing.h"
+#include "variant.h"
 
-#define RESETS 0x4000c000u      /* 2.14 */
-#define CLEAR_BITS 0x3000u      /* 2.1.2: alias of a register that clears bits */
-#define UART 0x40034000u        /* 4.2: a PL011 */
-#define UART_FR REGISTER(UART + 0x18)
+#define CLEAR_BITS 0x3000u      /* RP2040 datasheet 2.1.2: alias of a register that clears bits */
+#define UART_FR REGISTER(UART + 0x18)  /* a PL011: RP2040 datasheet 4.2 */
 #define FR_RX_EMPTY (1u << 4)
 #define FR_TX_FULL (1u << 5)
 #define FR_BUSY (1u << 3)
-#define GPIO_CTRL(n) REGISTER(0x40014004u + 8u * (n))  /* 2.19 */
-#define SIO 0xd0000000u         /* 2.3.1 */
-#define XIP 0x14000000u         /* 2.6.3 */
-#define UART_INTERRUPT 20
+#define GPIO_CTRL(n) REGISTER(IO_BANK0 + 4u + 8u * (n))
 #define MARK_PIN 2u
-#define CPU_HZ 125000000u
+#define RATE ((4u * CPU_HZ + 57600u) / 115200u)  /* of the UART: in 64ths of a sixteenth */
 
 void start_clocks(void);  /* clocks.c */
+void flush_xip(void);     /* boot.c, as is the next */
+void connect_pads(void);
 
 static void port_start(void)
 {
-    const uint32_t used = 1u << 5 | 1u << 8 | 1u << 22;  /* IO_BANK0, PADS_BANK0, UART0 */
+    const uint32_t used = RESET_BITS;             /* IO_BANK0, PADS_BANK0, UART0 */
     start_clocks();
     REGISTER(RESETS + CLEAR_BITS) = used;
     while ((REGISTER(RESETS + 0x08) & used) != used)
         ;
     GPIO_CTRL(0) = GPIO_CTRL(1) = 2;              /* UART */
     GPIO_CTRL(MARK_PIN) = 5;                      /* SIO */
-    REGISTER(SIO + 0x24) = 1u << MARK_PIN;
-    REGISTER(UART + 0x24) = 67;                   /* 125 MHz / 16 / 115200 = 67.82 */
-    REGISTER(UART + 0x28) = 52;                   /* 0.82 x 64 */
+    connect_pads();
+    REGISTER(SIO_OE_SET) = 1u << MARK_PIN;
+    REGISTER(UART + 0x24) = RATE >> 6;
+    REGISTER(UART + 0x28) = RATE & 63u;
     REGISTER(UART + 0x2c) = 0x70;                 /* 8 bits, FIFO */
     REGISTER(UART + 0x38) = 1u << 4 | 1u << 6;    /* interrupts: received, received and quiet */
     REGISTER(UART + 0x30) = 0x301;
@@ -112,13 +111,13 @@ static void port_read(uint32_t *values)
 
 static void port_empty_caches(void)
 {
-    REGISTER(XIP + 0x04) = 1;
-    (void)REGISTER(XIP + 0x04);  /* answered when the flush is done */
+    flush_xip();
+    barrier();
 }
 
 static void port_mark(int32_t level)
 {
-    REGISTER(SIO + (level < 0 ? 0x1c : level ? 0x14 : 0x18)) = 1u << MARK_PIN;
+    REGISTER(level < 0 ? SIO_XOR : level ? SIO_SET : SIO_CLEAR) = 1u << MARK_PIN;
 }
 
 static void port_environment(struct wire_environment_reply *reply)
@@ -136,5 +135,5 @@ static void port_environment(struct wire_environment_reply *reply)
 #define port_place_weights copy_weights
 #define port_mask mask_interrupts
 #define port_unmask unmask_interrupts
-#define PORT_NAME "rpi_pico"
+#define PORT_NAME VARIANT_NAME
 #include "port_table.h"
