@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from twin.verbs.firmware import (
         build_firmware,
         compare_firmware,
+        export_firmware,
         flash_firmware,
         run_firmware,
     )
@@ -104,8 +105,8 @@ _HOMES = {
     "twin.learning.derivative": ("Derivative",),
     "twin.verbs.energy": ("energy",),
     "twin.verbs.explain": ("explain", "list_paths", "list_terms"),
-    "twin.verbs.firmware": ("build_firmware", "compare_firmware", "flash_firmware",
-                            "run_firmware"),
+    "twin.verbs.firmware": ("build_firmware", "compare_firmware", "export_firmware",
+                            "flash_firmware", "run_firmware"),
     "twin.verbs.guidelines": ("guidelines",),
     "twin.verbs.importing": ("import_log",),
     "twin.verbs.measure": ("measure",),
@@ -141,7 +142,8 @@ __all__ = [
     "bundle", "cache", "calibrate", "calibrate_published", "check", "clean_sessions", "compare",
     "compare_firmware", "compare_published", "compare_sessions", "deploy", "deploy_elf",
     "diagnose", "diff", "diff_series", "diff_studies", "differentiate", "energy", "explain",
-    "export_model", "flash_firmware", "guidelines", "import_log", "keep", "list_boards",
+    "export_firmware", "export_model", "flash_firmware", "guidelines", "import_log", "keep",
+    "list_boards",
     "list_models", "list_paths", "list_runtimes", "list_scenarios", "list_sessions",
     "list_studies", "list_terms", "list_transformations", "list_virtual_boards", "measure",
     "measure_plan", "new_board", "open_study", "plan", "port", "predict", "predict_compiled",

@@ -52,6 +52,18 @@ def build(model: Model, board: BoardName, output: Output = None, port: PortName 
 
 
 @app.command()
+def export(model: Model, output: Annotated[str, typer.Option(
+        "--output", "-o", metavar="DIR", help="Folder for twin_network.c and twin_network.h.")],
+        isa: Annotated[str, typer.Option(
+            metavar="NAME", help="Instruction set the project is compiled for, as in `twin "
+                                 "boards`.")] = "armv7e-m") -> None:
+    """Write two files to put into a project of your own: vendor IDE, Zephyr, Arduino."""
+    check_outputs(folder=output)
+    for path in twin.export_firmware(model, output=output, isa=isa):
+        note_written(path)
+
+
+@app.command()
 def flash(model: Model, board: BoardName, output: Output = None, port: PortName = None,
           compiler: Compiler = None, opt: Optimisation = "-O2", image: Image = None) -> None:
     """Write an image into a board's flash, by pyocd or openocd."""

@@ -84,6 +84,31 @@ def build_firmware(model: str | PathLike[str], board: str, *,
                                 optimisation=optimisation, kernels=choose_kernels(kernels))
 
 
+def export_firmware(model: str | PathLike[str], *, output: str | PathLike[str],
+                    isa: str = "armv7e-m") -> tuple[Path, ...]:
+    """Write a network and its measuring firmware as two files, for a project of one's own.
+
+    Parameters
+    ----------
+    model : str or path
+        A model file or a network of the zoo.
+    output : str or path
+        Folder to write.
+    isa : str
+        Instruction set the project is compiled for: the arena of some layers depends on it.
+
+    Returns
+    -------
+    tuple of Path
+        twin_network.c and twin_network.h.
+    """
+    from twin.image.compile.dropin import write_drop_in
+    from twin.image.compile.source import generate_source
+
+    graph = read_model(fspath(model))
+    return write_drop_in(generate_source(graph, isa), graph.name, Path(output))
+
+
 def flash_firmware(model: str | PathLike[str], board: str, *,
                    image: str | PathLike[str] | None = None,
                    output: str | PathLike[str] | None = None, port: str | None = None,

@@ -96,7 +96,7 @@ def test_weights_copied_to_ram_are_predicted_there(tmp_path):
     (("build", "ad", "-b", "nucleo_l4r5zi", "--opt", "-O9"), 2, "accepted: -O0"),
     (("build", "ad", "-b", "nucleo_l4r5zi", "--compiler", "icc"), 2, "accepted: gcc, clang"),
     (("build", "ad", "-b", "nucleo_l4r5zi", "--port", "unicorn-m5"), 2, "did you mean"),
-    (("build", "ad", "-b", "nucleo_h7a3zi_q"), 2, "rtt-m7"),
+    (("build", "ad", "-b", "nucleo_u385rg_q"), 2, "rtt-m33"),
     (("build", "nosuch", "-b", "nucleo_l4r5zi"), 3, "nosuch"),
     (("build", "ad", "-b", "nucleo_l4r5zi", "--kernels", "cmsis-nn"), 5, "CMSIS_NN_PATH"),
     (("build", "ad", "-b", "nucleo_l4r5zi", "-o", "/dev/null/x"), 2, "/dev/null/x"),

@@ -96,7 +96,7 @@ def test_cores_that_are_not_read_are_refused():
         network.read_network(deploy("ad", "rpi_pico", runtime="firmware"))
     board = load_board("nucleo_l4r5zi")
     assert port_of(board).name == "nucleo_l4r5zi"
-    assert port_of(load_board("nucleo_h7a3zi_q")).name == "rtt-m7"
+    assert port_of(load_board("nucleo_u385rg_q")).name == "rtt-m33"
 
 
 def test_operators_without_a_kernel_are_refused():
