@@ -6,7 +6,7 @@ from twin.attribution.error_model import STAND_IN
 from twin.attribution.faults import DECLARED
 from twin.attribution.finding import SURE, Diagnosis, explain_rows
 from twin.reports.figures.palette import BLUE, GREEN
-from twin.reports.page.beside import list_faults
+from twin.reports.page.beside import LIKELY, list_faults
 from twin.reports.page.page import plain
 from twin.reports.page.parts import Answer, Notes, Page, Pairs, Plot, Section
 from twin.reports.page.studies import made_by
@@ -75,7 +75,8 @@ def _name(diagnosis: Diagnosis) -> str:
 
 def draw_chances(diagnosis: Diagnosis) -> Plot:
     """Draw each kind of fault by its probability."""
-    kinds = [*diagnosis.kinds.items()][:MOST_DRAWN]
+    kinds = [one for place, one in enumerate(diagnosis.kinds.items())
+             if place < 3 or one[1] >= LIKELY][:MOST_DRAWN]
     return Plot(
         name="chances", title="Probability by kind of fault", half=True,
         told=f"{kinds[0][0]} has {format_chance(kinds[0][1])}.", traces=({

@@ -101,6 +101,8 @@ class Plot:
         On the page.
     half : bool
         Whether two stand side by side where there is room.
+    least_px : int
+        Width below which it scrolls instead of shrinking; 0: it shrinks.
     """
 
     name: str
@@ -110,6 +112,7 @@ class Plot:
     layout: Mapping[str, Any]
     height_px: int = 360
     half: bool = False
+    least_px: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -98,6 +98,7 @@ def draw_parallel(table: Points) -> Plot | None:
     if len(table.predicted) > len(ranked):
         told += f" The best {len(ranked)} of {len(table.predicted)} are drawn."
     return Plot(name="parallel", title="What goes with what", told=told, height_px=420,
+                least_px=105 * len(uprights),
                 traces=tuple(reversed(traces)), layout={
         "xaxis": {"range": [-0.2, len(uprights) - 0.4], "showgrid": True, "gridwidth": 1.5,
                   "tickvals": list(range(len(uprights))), "zeroline": False, "fixedrange": True,
@@ -169,7 +170,7 @@ def draw_heat(table: Points) -> Plot | None:
     return Plot(
         name="heat", title=f"Least {name} over {across.split('.')[-1]} and {up.split('.')[-1]}",
         told=f"In {unit}, {told}. An empty cell cannot be.",
-        height_px=120 + 26 * len(lines), traces=({
+        height_px=120 + 26 * len(lines), least_px=180 + 52 * len(columns), traces=({
             "type": "heatmap", "z": grid, "x": [plain(PurePath(one).name) for one in columns],
             "y": [plain(PurePath(one).name) for one in lines], "xgap": 2, "ygap": 2,
             "text": [["" if value is None else significant(value) for value in line]

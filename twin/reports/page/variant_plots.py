@@ -20,6 +20,8 @@ FOLLOWED = (("time", "time_us"), ("energy", "energy_uj"), ("RAM", "ram_bytes"),
 """Figures of the timeline."""
 
 MOST_MOVES = 10
+ON_BAR = "#14171B"
+"""Of text on a grey bar, in the light and in the dark."""
 
 
 def draw_bills(what: str, bills: Sequence[tuple[str, Mapping[str, float]]]) -> Plot:
@@ -111,19 +113,26 @@ def draw_moves(account: Account, before: str, after: str) -> Plot:
         "hoverinfo": "text", "hovertext": [f"{plain(label)}<br>{length / 1e6:+,.3f} ms"]}
         for place, (label, start, length, colour) in enumerate(zip(
             labels, [*starts, 0], lengths, colours, strict=True)))
+    ends = [max(start, start + length) / 1e6 for start, length in zip(
+        [*starts, 0], lengths, strict=True)]
+    most = max(ends)
+    whole = (0, len(labels) - 1)
+    inside = [end > 0.7 * most for end in ends]  # Of a whole inside its bar, of a step before it.
     texts = {"type": "scatter", "mode": "text", "hoverinfo": "skip", "cliponaxis": False,
-             "y": list(range(len(labels))), "textposition": "middle right",
-             "x": [max(start, start + length) / 1e6 for start, length in zip(
-                 [*starts, 0], lengths, strict=True)],
-             "text": [f" {length / 1e6:,.3f}" if place in (0, len(labels) - 1)
-                      else f" {length / 1e6:+,.3f}" for place, length in enumerate(lengths)]}
-    most = max(total.first, total.second, *(max(start, start + length) for start, length in zip(
-        [*starts, 0], lengths, strict=True))) / 1e6
+             "y": list(range(len(labels))), "textposition": [
+                 "middle left" if one else "middle right" for one in inside],
+             "textfont": {"color": [ON_BAR if one and place in whole else INK
+                                    for place, one in enumerate(inside)]},
+             "x": [min(start, start + length) / 1e6 if one and place not in whole else end
+                   for place, (start, length, one, end) in enumerate(zip(
+                       [*starts, 0], lengths, inside, ends, strict=True))],
+             "text": [f" {length / 1e6:,.3f} " if place in whole else f" {length / 1e6:+,.3f} "
+                      for place, length in enumerate(lengths)]}
     return Plot(
         name="moves", title=f"From {before} to {after}", traces=(*traces, texts),
         told=f"{moved[0][0]} moves most: {moved[0][1] / 1e6:+,.3f} ms. Orange with rising strokes "
              "costs more, blue with falling ones less.",
         height_px=90 + 30 * len(labels), layout={
             "barmode": "overlay", "showlegend": False,
-            "xaxis": {"title": {"text": "time, ms"}, "range": [0, 1.12 * most],
+            "xaxis": {"title": {"text": "time, ms"}, "range": [0, 1.04 * most],
                       "zerolinecolor": INK}, "yaxis": label_axis(labels)})

@@ -49,6 +49,9 @@ from twin.reports.tables.studies import say_idle
 from twin.studies.limits import Limits
 from twin.studies.results import Row as Point
 
+MOST_NAMED = 3
+"""Boards a title names."""
+
 MOST_COLUMNS = 8
 """Variants with a column each in the table of layers."""
 
@@ -92,7 +95,8 @@ def describe_variants(variants: Sequence[Variant], *, chain: bool = False,
     names = dict.fromkeys(one.prediction.deployment.graph.name for one in made
                           if one.prediction is not None)
     boards = dict.fromkeys(one.row.board for one in variants)
-    title = f"{', '.join(names) or variants[0].row.model} on {', '.join(boards)}"
+    places = ", ".join(boards) if len(boards) <= MOST_NAMED else f"{len(boards)} boards"
+    title = f"{', '.join(names) or variants[0].row.model} on {places}"
     if not made:
         return Page(title=title, subtitle="nothing was predicted", verdict="None of them can be",
                     tone="bad", sentence=f"{variants[0].label}: {variants[0].row.reason}",
@@ -269,7 +273,7 @@ def _list_layers(made: Sequence[Variant]) -> Section | None:
     for index in sorted(layers):
         times = layers[index]
         least = min(times.values())
-        many = len({round(time, 6) for time in times.values()}) > 1
+        many = len({f"{time / 1e3:,.3f}" for time in times.values()}) > 1
         rows.append(Row(cells=(
             Cell(text=str(index), value=index), Cell(text=names[index][0]),
             Cell(text=names[index][1], tone="dim"), *(
