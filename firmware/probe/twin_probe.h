@@ -58,6 +58,21 @@ void twin_probe_end(void);
         return 0;                                                                               \
     }
 
+/* Epochs of ST's Neural-ART, waiting for the accelerator included, in the same way:
+ * LL_ATON_RT_SetEpochCallback(twin_probe_on_epoch, instance), with ll_aton_rt_user_api.h included. */
+#define TWIN_PROBE_ATON()                                                                       \
+    static void twin_probe_on_epoch(LL_ATON_RT_Callbacktype_t type,                             \
+                                    const NN_Instance_TypeDef *instance,                        \
+                                    const LL_ATON_RT_EpochBlockItem_t *block)                   \
+    {                                                                                           \
+        (void)instance;                                                                         \
+        (void)block;                                                                            \
+        if (type == LL_ATON_RT_Callbacktype_PRE_START)                                          \
+            twin_probe_enter("epoch");                                                          \
+        else if (type == LL_ATON_RT_Callbacktype_POST_END)                                      \
+            twin_probe_leave();                                                                 \
+    }
+
 #if defined(TWIN_PROBE_TFLM) && defined(__cplusplus)
 #include "tensorflow/lite/micro/micro_profiler_interface.h"
 /* MicroInterpreter(model, resolver, arena, size, nullptr, &probe); begin and end go around Invoke. */

@@ -110,6 +110,53 @@ def test_it_compiles_for_cores(tmp_path, core, defines):
                     str(tmp_path / "p.o")], check=True)
 
 
+HOOKS = """typedef void *ai_handle;
+typedef unsigned ai_u32;
+typedef struct { unsigned short c_idx; } ai_observer_node;
+enum { AI_OBSERVER_PRE_EVT = 2, AI_OBSERVER_POST_EVT = 4 };
+typedef int LL_ATON_RT_Callbacktype_t;
+typedef struct { int x; } NN_Instance_TypeDef;
+typedef struct { int x; } LL_ATON_RT_EpochBlockItem_t;
+enum { LL_ATON_RT_Callbacktype_PRE_START, LL_ATON_RT_Callbacktype_POST_END = 3 };
+PROGRAM
+TWIN_PROBE_ST_OBSERVER()
+TWIN_PROBE_ATON()
+unsigned use(void);
+unsigned use(void)
+{
+    twin_probe_on_epoch(0, 0, 0);
+    return twin_probe_on_node(0, 2, 0);
+}
+"""
+TFLM = """#include <cstdint>
+namespace tflite {
+class MicroProfilerInterface {
+  public:
+    virtual ~MicroProfilerInterface() {}
+    virtual uint32_t BeginEvent(const char *tag) = 0;
+    virtual void EndEvent(uint32_t event) = 0;
+};
+}
+"""
+
+
+@needs_tools("arm-none-eabi-g++")
+def test_hooks_of_libraries_compile(tmp_path):
+    """Against declarations as the libraries publish them."""
+    made = tmp_path / "tensorflow/lite/micro/micro_profiler_interface.h"
+    made.parent.mkdir(parents=True)
+    made.write_text(TFLM)
+    source = tmp_path / "hooks.c"
+    source.write_text(HOOKS.replace("PROGRAM", PROGRAM))
+    subprocess.run([*CROSS["m4"], *FLAGS, "-c", str(source), "-o", str(tmp_path / "h.o")],
+                   check=True)
+    profiler = tmp_path / "profiler.cc"
+    profiler.write_text('#define TWIN_PROBE_TFLM\n#include "twin_probe.h"\nTwinProbe probe;\n')
+    subprocess.run(["arm-none-eabi-g++", "-mthumb", "-mcpu=cortex-m4", "-std=c++14", "-c",
+                    f"-I{tmp_path}", f"-I{PROBE}", "-Wall", "-Wextra", "-Werror", str(profiler),
+                    "-o", str(tmp_path / "p.o")], check=True)
+
+
 @needs_tools("arm-none-eabi-gcc")
 def test_cycles_of_an_emulated_core(tmp_path):
     """DWT's counter answers 1000 more at each reading: that is what each layer took."""
