@@ -166,19 +166,22 @@ def _name_kind(band: Band, sd: float, missing: float) -> Band:
 
 def price_cycles(prediction: Prediction) -> np.ndarray:
     """Return cycles by layer and time price, shape (layers, time prices)."""
-    cycles = np.zeros((len(prediction.layers), len(TIME_PRICES)))
-    for row, layer in zip(cycles, prediction.layers, strict=True):
+    memory, call = TIME_PRICES.index("memory"), TIME_PRICES.index("call")
+    rows = []
+    for layer in prediction.layers:
+        row = [0.0] * len(TIME_PRICES)
         for line in layer.bill.lines:
             if waits_on_memory(line.event):
-                row[TIME_PRICES.index("memory")] += line.cycles
+                row[memory] += line.cycles
             elif line.event == "kernel_dispatch":
-                row[TIME_PRICES.index("call")] += line.cycles
+                row[call] += line.cycles
             elif line.event in CORE_EVENTS:
                 # kernels of one layer that belong to several families share its work evenly
                 for family in layer.families:
                     price = TIME_PRICES.index(price_of_family(family_of(family, line.place)))
                     row[price] += line.cycles / len(layer.families)
-    return cycles
+        rows.append(row)
+    return np.array(rows).reshape(len(rows), len(TIME_PRICES))
 
 
 def _energy_intervals(prediction: Prediction, calibration: Calibration, time_sds: list[float],
@@ -214,7 +217,7 @@ def _energy_intervals(prediction: Prediction, calibration: Calibration, time_sds
 
 def power_terms(bill: Bill) -> np.ndarray:
     """Return picojoules by energy price, shape (energy prices,); what is not known is left out."""
-    terms = np.zeros(len(ENERGY_PRICES))
+    terms = dict.fromkeys(ENERGY_PRICES, 0.0)
     for line in bill.lines:
-        terms[ENERGY_PRICES.index(power_of(line.event))] += line.energy_pj or 0.0
-    return terms
+        terms[power_of(line.event)] += line.energy_pj or 0.0
+    return np.array(list(terms.values()))

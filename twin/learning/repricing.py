@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
-from functools import lru_cache
+from functools import cache, lru_cache
 
 from hwmodels.board.facts import Board, EventPrice
 from hwmodels.counts import ISSUE_EVENTS
@@ -89,11 +89,13 @@ def _reprice(board: Board, memory: float, powers: dict[str, float]) -> Board:
     return dataclasses.replace(board, prices=tuple(stated))
 
 
+@cache
 def waits_on_memory(event: str) -> bool:
     """Whether an event is charged under the time price of memories."""
     return event not in (*CORE_EVENTS, "kernel_dispatch", "clock_tree", "leakage")
 
 
+@cache
 def power_of(event: str) -> str:
     """Return the energy price an event is charged under."""
     if event in ("clock_tree", "leakage"):
