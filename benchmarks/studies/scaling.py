@@ -25,7 +25,7 @@ from twin.studies.study.scaling import WELL, TaskCosts, find_most_workers, simul
 from twin.studies.study.session import begin_session
 from twin.studies.study.study import list_asked
 from twin.studies.study.tasks import Plan, Task, compute, cut_tasks, make_plan
-from twin.studies.study.workers import MOST_SENT, open_cluster
+from twin.studies.study.workers import open_cluster
 
 RESULTS = Path(__file__).parent / "results" / "scaling.md"
 STUDY, EMPTY, POINTS, EACH = "hardware", 300, 100_000, 4
@@ -125,7 +125,8 @@ def tell(costs: TaskCosts, many_s: float, two: Sequence[tuple[float, float]],
            f"{wall / (2 * wall_two):.2f} of linear, at a load of {load:.1f} on {os.cpu_count()} "
            "cores |")
     yield ""
-    yield "Simulated (`twin.studies.study.scaling`): efficiency, speed over linear."
+    yield ("Simulated (`twin.studies.study.scaling`): efficiency, speed over linear, with each "
+           "task sent alone; a study sends up to 16 at once where there are many.")
     yield ""
     yield f"| workers | tasks of `{STUDY}` | tasks of {POINTS:,} points |"
     yield "| --- | --- | --- |"
@@ -139,9 +140,8 @@ def tell(costs: TaskCosts, many_s: float, two: Sequence[tuple[float, float]],
         yield (f"- {name} keep {WELL} of linear up to {told}: {each.mean_s * 1e3:,.0f} ms of work "
                f"for each {slower * 1e3:.2f} ms of "
                f"{'the client' if each.keep_s > each.send_s else 'the scheduler'}, which beyond "
-               f"{each.most_workers:,.0f} workers is always busy. 1,000 workers need "
-               f"{1000 * slower:.1f} s of work in what is sent at once: a study sends up to "
-               f"{MOST_SENT} tasks.")
+               f"{each.most_workers:,.0f} workers is always busy. 1,000 workers at {WELL} need "
+               f"tasks of {1000 * WELL * slower:.1f} s.")
 
 
 def main() -> None:
