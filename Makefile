@@ -27,7 +27,7 @@ SANITIZED_TESTS := tests/firmware/test_session.py tests/firmware/test_text_mode.
 export PYTHONDONTWRITEBYTECODE :=
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile
 
-.PHONY: demo test lint bench accuracy tools lock sbom fuzz clean
+.PHONY: demo test lint site bench accuracy tools lock sbom fuzz clean
 
 demo: $(CORE)
 	$(BIN)/python -m twin predict kws -b nucleo_l4r5zi --runtime x-cube-ai@9.0
@@ -46,6 +46,10 @@ tools:
 	if command -v apt-get >/dev/null && { [ "$$(id -u)" = 0 ] || sudo -n true 2>/dev/null; }; then \
 	  $(SUDO_APT) update -qq && $(SUDO_APT) install -y -qq --no-install-recommends $(TOOL_PACKAGES); \
 	else echo "not installed, tests that need them skip:$$missing ($(TOOL_PACKAGES))"; fi
+
+# The documentation as a site that opens offline.
+site: $(TEST)
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
 
 lint: $(TEST)
 	$(BIN)/python -m ruff check .

@@ -1,0 +1,147 @@
+"""Pages of the site that are not files of docs: those at the root, the glossary, the reference.
+
+MkDocs calls `on_files` before it reads pages, and `on_page_markdown` with the text of each: links
+that lead out of the site are left as the names of the files.
+"""
+
+from __future__ import annotations
+
+import inspect
+import posixpath
+import re
+from pathlib import Path
+from typing import Any
+
+from mkdocs.structure.files import File, Files
+
+import twin
+from twin.reports.glossary import load_glossary
+
+ROOT = Path(__file__).parents[2]
+MOVED = {
+    "README.md": "index.md", "DESIGN.md": "design.md", "CONTRIBUTING.md": "contributing.md",
+    "CHANGELOG.md": "changelog.md", "SECURITY.md": "security.md",
+    "firmware/README.md": "firmware.md", "examples/README.md": "examples.md",
+}
+"""Files outside docs, and the page each becomes."""
+
+_LINK = re.compile(r"(!?)\[([^\]]*)\]\(([^)#\s]+)(#[^)]*)?\)")
+_HEADING = re.compile(r"^(\w[\w ]*)\n-{3,}$", re.MULTILINE)
+
+
+def on_files(files: Files, *, config: Any, **_: Any) -> Files:
+    """Add the pages that are made."""
+    for source, page in MOVED.items():
+        text = (ROOT / source).read_text(encoding="utf-8")
+        files.append(File.generated(config, page, content=rewrite_links(text, source)))
+    files.append(File.generated(config, "glossary.md", content=write_glossary()))
+    files.append(File.generated(config, "reference.md", content=write_reference()))
+    return files
+
+
+def on_page_markdown(markdown: str, *, page: Any, **_: Any) -> str:
+    """Return the text of a page of docs with its links as the site has them."""
+    if page.file.src_uri in (*MOVED.values(), "glossary.md", "reference.md"):
+        return markdown
+    return rewrite_links(markdown, f"docs/{page.file.src_uri}")
+
+
+def rewrite_links(text: str, source: str) -> str:
+    """Return Markdown with links from a file of the project as links of the site.
+
+    Parameters
+    ----------
+    text : str
+        Of the file.
+    source : str
+        Its path from the root.
+    """
+    def rewrite(found: re.Match[str]) -> str:
+        mark, words, target, anchor = found[1], found[2], found[3], found[4] or ""
+        if "://" in target:
+            return found[0]
+        place = posixpath.normpath(posixpath.join(posixpath.dirname(source), target))
+        if place in MOVED:
+            return f"{mark}[{words}]({MOVED[place]}{anchor})"
+        if place.startswith("docs/") and (ROOT / place).is_file():
+            return f"{mark}[{words}]({place.removeprefix('docs/')}{anchor})"
+        return words if words.strip("`") == place else f"{words} (`{place}`)"
+
+    return _LINK.sub(rewrite, text)
+
+
+def write_glossary() -> str:
+    """Return every term of `twin explain`, a heading for each kind."""
+    lines = ["# Glossary\n", "`twin explain TERM` says the same at the command line.\n"]
+    terms = sorted(load_glossary().values(), key=lambda one: one.term.lower())
+    for kind in dict.fromkeys(one.kind for one in terms):
+        lines.append(f"## {kind.capitalize()}s\n")
+        for one in terms:
+            if one.kind == kind:
+                lines.append(_write_term(one))
+    return "\n".join(lines)
+
+
+def _write_term(one: Any) -> str:
+    parts = [f"**{one.term}**: {' '.join(one.text.split())}"]
+    parts += [f"*{label}:* {' '.join(text.split())}" for label, text in (
+        ("Equation", one.equation), ("Lever", one.lever), ("Often said", one.myth),
+        ("Source", one.source)) if text]
+    if one.see:
+        parts.append(f"*See* {', '.join(one.see)}.")
+    return " ".join(parts) + "\n"
+
+
+def write_reference() -> str:
+    """Return what `import twin` has, each with its signature and its docstring."""
+    lines = ["# Python reference\n",
+             "What `import twin` has; a name is imported when it is first used. Every command is a "
+             "function here.\n"]
+    for name in twin.__all__:
+        one = getattr(twin, name)
+        told = inspect.getdoc(one) or ""
+        kind = "class" if inspect.isclass(one) else "def"
+        lines.append(f"## {name}\n\n```python\n{kind} {name}{_signature(one)}\n```\n")
+        lines.append(_as_markdown(told) + "\n")
+    return "\n".join(lines)
+
+
+def _signature(one: Any) -> str:
+    """Return parameters, a line each where there are many; a class lists its own below."""
+    if inspect.isclass(one):
+        return ""
+    told = inspect.signature(one)
+    words = [str(parameter).replace("'", "") for parameter in told.parameters.values()]
+    kinds = [parameter.kind for parameter in told.parameters.values()]
+    if inspect.Parameter.KEYWORD_ONLY in kinds:
+        words.insert(kinds.index(inspect.Parameter.KEYWORD_ONLY), "*")
+    returned = str(told.return_annotation).replace("'", "")
+    line = f"({', '.join(words)}) -> {returned}"
+    return line if len(line) < 90 else "(\n    " + ",\n    ".join(words) + f",\n) -> {returned}"
+
+
+def _as_markdown(told: str) -> str:
+    """Return a numpydoc docstring: sections as bold lines, parameters as a list."""
+    parts = _HEADING.split(told)
+    lines = [parts[0].strip(), ""]
+    for title, body in zip(parts[1::2], parts[2::2], strict=True):
+        lines += [f"**{title}**", ""]
+        if title in ("Parameters", "Returns", "Raises"):
+            lines += _as_list(body)
+        elif title == "Examples":
+            lines += ["```python", body.strip(), "```", ""]
+        else:
+            lines += [body.strip(), ""]
+    return "\n".join(lines)
+
+
+def _as_list(body: str) -> list[str]:
+    """Return `name : type` lines and the text below each as items."""
+    items: list[tuple[str, list[str]]] = []
+    for line in body.strip("\n").splitlines():
+        if line and not line.startswith(" "):
+            name, colon, kind = line.partition(" : ")
+            items.append((f"- `{name}`" + (f" ({kind})" if colon else ""), []))
+        elif line.strip() and items:
+            items[-1][1].append(line.strip())
+    return [head + (f": {' '.join(told)}" if told else "") for head, told in items] + [""]

@@ -1,0 +1,66 @@
+"""The documentation as a site, and the tutorial as a newcomer types it."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import twin
+
+ROOT = Path(__file__).parents[1]
+LONG = ("measure ic", "out/both.yaml", "report")
+"""Lines of the tutorial that take a minute, or rest on one that does; other tests run the verbs."""
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("site")
+    ended = subprocess.run(
+        [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "-d", str(folder)],
+        cwd=ROOT, capture_output=True, text=True,
+        env={**os.environ, "PYTHONPATH": str(ROOT), "NO_MKDOCS_2_WARNING": "1"})
+    assert ended.returncode == 0, ended.stderr
+    return folder
+
+
+def test_every_page_is_found_from_the_menu(site) -> None:
+    menu = (site / "index.html").read_text(encoding="utf-8")
+    pages = {page.relative_to(site).as_posix() for page in site.rglob("*.html")} - {"404.html"}
+    assert len(pages) >= 35
+    assert not {page for page in pages if f'href="{page}"' not in menu} - {"index.html"}
+
+
+def test_nothing_is_loaded_from_elsewhere(site) -> None:
+    for page in site.rglob("*.html"):
+        text = page.read_text(encoding="utf-8")
+        assert not re.findall(r'<(?:script|img|link)[^>]*(?:src|href)="https?://[^"]*"[^>]*', text
+                              ), page.name
+
+
+def test_the_reference_and_the_glossary_are_whole(site) -> None:
+    reference = (site / "reference.html").read_text(encoding="utf-8")
+    assert not {name for name in twin.__all__ if f'<h2 id="{name.lower()}"' not in reference}
+    glossary = (site / "glossary.html").read_text(encoding="utf-8")
+    for term in (*twin.list_terms(), "Pareto front", "operator fusion", "TinyML",
+                 "arithmetic intensity", "im2col", "racing to idle"):
+        assert term.lower() in glossary.lower(), term
+
+
+def test_the_tutorial_runs_as_it_is_typed(tmp_path) -> None:
+    text = (ROOT / "docs" / "tutorial.md").read_text(encoding="utf-8")
+    lines = [line.strip() for line in text.splitlines() if line.startswith("    twin ")]
+    assert len(lines) >= 12
+    for line in lines:
+        if any(word in line for word in LONG):
+            continue
+        ended = subprocess.run(
+            [sys.executable, "-m", *shlex.split(line, comments=True)], cwd=tmp_path,
+            capture_output=True, text=True, env={**os.environ, "PYTHONPATH": str(ROOT)})
+        assert ended.returncode == 0 and ended.stdout + ended.stderr, f"{line}\n{ended.stderr}"
+        assert "Traceback" not in ended.stderr
