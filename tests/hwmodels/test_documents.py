@@ -88,6 +88,7 @@ def test_nobody_else_parses_or_reads_text_of_a_user():
     homes = {"hwmodels/files.py"}
     sealed = {("hwmodels/kernels/compiled.py", "pickle", "loads"),  # what this user kept, by a key
               ("hwmodels/kept.py", "json", "loads"),
+              ("hwmodels/core/kept_blocks.py", "json", "loads"),
               ("twin/program/child.py", "pickle", "load"),  # what its own parent sends
               ("twin/program/finding.py", "json", "loads")}  # what its own child sends
     parsers = {("yaml", "load"), ("yaml", "safe_load"), ("yaml", "load_all"),
