@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -20,9 +20,8 @@ from twin.learning.calibrated import predict_calibrated
 from twin.learning.sliding import Slide
 from twin.live.controls import list_controls, list_paths
 from twin.live.figures import tell_batch, tell_prediction
-from twin.live.state import State, check_names, is_upload
-from twin.network.operators import graph_macs
-from twin.network.readers import read_model
+from twin.live.reading import Operation, Reader
+from twin.live.state import State, check_names
 
 MOST_KEPT = 24
 """Deployments, and slides, of which the oldest goes."""
@@ -33,41 +32,24 @@ KEPT = ("time_us", "energy_uj", "cycles", "causes", "layers", "operating")
 Kept = TypeVar("Kept")
 
 
-class Engine:
-    """Answers requests about states, one at a time.
+class Engine(Reader):
+    """Answers requests about states, too.
 
     Parameters
     ----------
     folder : Path
-        Of what was uploaded: a folder for each SHA-256, with one file.
+        As of `Reader`.
     """
 
     def __init__(self, folder: Path) -> None:
-        self.folder = folder
+        super().__init__(folder)
         self._bases: OrderedDict[str, Deployment] = OrderedDict()
         self._slides: OrderedDict[str, Slide] = OrderedDict()
         self._answers: OrderedDict[str, dict[str, Any]] = OrderedDict()
-        self._operations: Mapping[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
-            "predict": self.predict, "reprice": self.reprice, "model": self.read_model,
-            "board": self.read_board}
 
-    def answer(self, request: Mapping[str, Any]) -> dict[str, Any]:
-        """Answer one request; what is refused is an answer, too.
-
-        Parameters
-        ----------
-        request : mapping
-            "do": an operation, and what it needs.
-        """
-        try:
-            return {"found": self._operations[request["do"]](request)}
-        except TwinError as error:
-            return {"refused": self._hide(str(error)), "kind": type(error).__name__,
-                    **self._tell_board(request)}
-        except MemoryError:
-            return {"refused": "takes more memory than is given to it", "kind": "WorkerError"}
-        except RecursionError:
-            return {"refused": "is nested too deep", "kind": "ModelError"}
+    def operations(self) -> Mapping[str, Operation]:
+        """Return what can be asked, by name."""
+        return {**super().operations(), "predict": self.predict, "reprice": self.reprice}
 
     def predict(self, request: Mapping[str, Any]) -> dict[str, Any]:
         """Predict a state; with "controls", say what can be turned."""
@@ -76,16 +58,16 @@ class Engine:
                                   calibration=state.calibration)
         answer = tell_prediction(made)
         _keep(self._answers, state.key, {name: answer[name] for name in KEPT})
-        return {**answer, **self._tell_board(request)}
+        return {**answer, **self.tell_beside(request)}
 
-    def _tell_board(self, request: Mapping[str, Any]) -> dict[str, Any]:
+    def tell_beside(self, request: Mapping[str, Any]) -> dict[str, Any]:
         """Return what can be turned, where that is asked for and the board can be read."""
         if not request.get("controls"):
             return {}
         try:
             state = State.model_validate(request["state"])
             check_names(state)
-            board = load_board(self._find(state.board))
+            board = load_board(self.find(state.board))
         except TwinError:
             return {}
         try:
@@ -122,17 +104,6 @@ class Engine:
         slid = slide.price(hertz)
         return {"kept": True, **tell_batch(slid.batch, slid.board, slid.clocks_hz)}
 
-    def read_model(self, request: Mapping[str, Any]) -> dict[str, Any]:
-        """Read a model that was uploaded, and say what it is."""
-        graph = read_model(self._find(request["name"]))
-        return {"name": graph.name, "layers": len(graph.layers), "macs": graph_macs(graph)}
-
-    def read_board(self, request: Mapping[str, Any]) -> dict[str, Any]:
-        """Read a board that was uploaded, and say what it is."""
-        board = load_board(self._find(request["name"]))
-        return {"name": board.name, "soc": board.soc, "core": board.core.model,
-                "hz": board.clock(board.core.clock).frequency_hz}
-
     def _settle(self, state: State) -> Deployment:
         """Return the deployment of a state, as the command line makes it of the same words."""
         settings = dict(state.set)
@@ -153,7 +124,7 @@ class Engine:
             check_names(state)
             network = {name: value for name, value in told.items() if name.startswith("network.")}
             made = deploy(
-                self._find(state.model), self._find(state.board), runtime=state.runtime,
+                self.find(state.model), self.find(state.board), runtime=state.runtime,
                 weights=told.get("placement.weights"), arena=told.get("placement.arena"),
                 network=network or None)
             if made.runtime.is_compiled:
@@ -161,22 +132,6 @@ class Engine:
                                  "is not done for whoever asks over the wire; accepted: another")
             _keep(self._bases, key, made)
         return self._bases[key]
-
-    def _find(self, name: str) -> str:
-        """Return the file of an upload; other names as they are."""
-        if not is_upload(name):
-            return name
-        files = sorted((self.folder / name.partition(":")[2]).glob("*"))
-        if not files:
-            raise UsageError("a file of this state is not here, or not any more; accepted: "
-                             "uploading it again")
-        return str(files[0])
-
-    def _hide(self, message: str) -> str:
-        """Return a message without the folder of uploads."""
-        for one in self.folder.glob("*"):
-            message = message.replace(f"{one}/", "")
-        return message.replace(str(self.folder), "uploads")
 
 
 def _keep(kept: OrderedDict[str, Kept], key: str, value: Kept) -> None:

@@ -17,7 +17,7 @@ import hwmodels
 from calibration.collecting.deadline import patient
 from hwmodels.files import parse_json
 from twin.errors import WorkerError
-from twin.live.worker import read_frame, write_frame
+from twin.live.frames import read_frame, write_frame
 
 WORKERS = 2
 """That predict: one may simulate while the other prices again."""
@@ -43,13 +43,15 @@ class Worker:
         It may take beside its own.
     command : sequence of str, optional
         What is run instead of `twin.live.worker`.
+    reads_only : bool
+        Whether it reads uploads and predicts nothing.
     """
 
-    def __init__(self, folder: Path, memory_bytes: int,
-                 command: Sequence[str] | None = None) -> None:
+    def __init__(self, folder: Path, memory_bytes: int, command: Sequence[str] | None = None, *,
+                 reads_only: bool = False) -> None:
         self.lock = threading.Lock()
         self._command = command or (sys.executable, "-m", "twin.live.worker", str(folder),
-                                    str(memory_bytes))
+                                    str(memory_bytes), "read" if reads_only else "predict")
         self._folder = folder
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -165,7 +167,7 @@ class Pool:
 
     def read(self, request: Mapping[str, Any]) -> dict[str, Any]:
         """Have an upload read by a process of its own, which ends with it."""
-        worker = Worker(self._folder, READ_BYTES)
+        worker = Worker(self._folder, READ_BYTES, reads_only=True)
         try:
             return worker.ask(request, READ_S)
         finally:

@@ -224,7 +224,7 @@ def test_a_worker_that_is_late_or_dies_is_ended_and_begun_again(tmp_path, monkey
     for _ in range(2):
         with pytest.raises(WorkerError, match=r"more memory .* or ended its process"):
             dying.ask({"do": "predict"}, 600)
-    greedy = Worker(tmp_path, 1 << 26)
+    greedy = Worker(tmp_path, 1 << 26, reads_only=True)
     monkeypatch.setenv("TWIN_PATIENCE", "100")
     place = tmp_path / ("a" * 64)
     place.mkdir()
