@@ -15,11 +15,12 @@ pytest.importorskip("cobs", reason="needs the boards extra")
 
 from calibration.collecting.link import open_link
 from calibration.collecting.wire.session import Session
-from twin.errors import FirmwareError
+from twin.errors import FirmwareError, UsageError
 from twin.image.compile.dropin import join_sources, write_drop_in
 from twin.image.compile.ports import firmware_folder
 from twin.image.compile.source import generate_source
 from twin.image.compile.verification import random_input, run_on_board
+from twin.verbs.firmware import export_firmware
 
 PROJECT = """#include <poll.h>
 #include <time.h>
@@ -95,6 +96,11 @@ def test_it_compiles_without_a_warning(exported, core, tmp_path):
         pytest.skip(f"{CROSS[core][0]} is not installed")
     subprocess.run([*CROSS[core], "-std=c99", "-O1", "-Wall", "-Wextra", "-Werror", "-c",
                     str(exported[1] / "twin_network.c"), "-o", str(tmp_path / "x.o")], check=True)
+
+
+def test_an_unknown_instruction_set_is_refused(tmp_path):
+    with pytest.raises(UsageError, match=r"--isa 'armv9'; .*armv"):
+        export_firmware("kws", output=tmp_path, isa="armv9")
 
 
 def test_names_of_two_files_stay_apart(tmp_path):

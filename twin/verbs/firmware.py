@@ -8,13 +8,14 @@ from os import PathLike, fspath
 from pathlib import Path
 
 from hwmodels.board.file import load_board
+from hwmodels.errors import did_you_mean
 from twin.deployment.deployment import place
 from twin.errors import FirmwareError, UsageError
 from twin.image.compile import build
 from twin.image.compile.build import COMPILERS, Build, choose_kernels, installed_compilers
 from twin.image.compile.flashing import find_programmer, flash_image
 from twin.image.compile.plan import FIRMWARE
-from twin.image.compile.ports import choose_port, load_port
+from twin.image.compile.ports import ISAS, choose_port, load_port
 from twin.image.compile.verification import BoardRun, open_board, random_input, run_on_board
 from twin.network.readers import read_model
 
@@ -101,10 +102,18 @@ def export_firmware(model: str | PathLike[str], *, output: str | PathLike[str],
     -------
     tuple of Path
         twin_network.c and twin_network.h.
+
+    Raises
+    ------
+    UsageError
+        For an instruction set nobody knows.
     """
     from twin.image.compile.dropin import write_drop_in
     from twin.image.compile.source import generate_source
 
+    known = sorted({*ISAS.values(), "rv32imac", "x86-64"})
+    if isa not in known:
+        raise UsageError(f"--isa {isa!r}; " + did_you_mean(isa, known))
     graph = read_model(fspath(model))
     return write_drop_in(generate_source(graph, isa), graph.name, Path(output))
 
