@@ -170,6 +170,7 @@ def test_layout_adds_transposes_and_takes_them_away() -> None:
     ("kws", "network.fusion", "activation", "no rectifier is a layer of its own"),
     ("kws", "network.fusion", "pad", "no padding ahead"),
     ("kws", "network.layout", "channels_last", "transposes neither"),
+    ("ad", "network.resolution", "75%", "no input that is one image"),
     ("ad", "network.patches", "2", "does not begin with a chain"),
     ("kws", "network.patches", "2", "16,000 are without patches"),
     ("kws", "network.patches", "2", "patches save no RAM here"),
@@ -197,3 +198,10 @@ def test_values_that_cannot_be_name_what_is_accepted(path, value) -> None:
 def test_numbers_of_thousands_of_digits_are_refused(path, value) -> None:
     with pytest.raises(UsageError, match="accepted"):
         rewrite_network(zoo.build("kws"), {path: value})
+
+
+def test_a_share_of_the_resolution_is_of_both_sides() -> None:
+    changed = rewrite_network(zoo.build("vww"), {"network.resolution": "75%"})
+    assert changed.tensors[changed.inputs[0]].shape == (1, 72, 72, 3)
+    with pytest.raises(UsageError, match="such as 75%"):
+        rewrite_network(zoo.build("vww"), {"network.resolution": "0%"})

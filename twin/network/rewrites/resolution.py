@@ -42,8 +42,11 @@ def change_resolution(graph: Graph, height: int, width: int) -> Graph:
 
 def _read(graph: Graph, text: str) -> Graph:
     share = _SHARE.fullmatch(text.replace(" ", ""))
-    own = _find_sides(graph)
-    if share and own and 1 <= int(share[1]) <= 100:
+    if share and 1 <= int(share[1]) <= 100:
+        own = _find_sides(graph)
+        if own is None:
+            raise NotApplicableError(f"network.resolution={text}: {graph.name} has no input that "
+                                     "is one image (batch, height, width, channels)")
         return change_resolution(graph, *_scale(own, int(share[1]) / 100))
     found = _SIZE.fullmatch(text.lower().replace(" ", ""))
     sides = tuple(int(side) for side in found.groups() if side) if found else ()
