@@ -152,7 +152,7 @@ def diagnose(deployment: Deployment, measurement: Measurement, *,
             np.zeros(len(declared.logs))),
         reference=None if healthy is None else _refer(healthy, ours, side, pattern, deployment),
         right=None if healthy is None else read_marks(healthy, deployment),
-        errors=_choose_errors(deployment, stands_in))
+        errors=choose_errors(deployment, stands_in))
     weighed = [_weigh(fault, evidence, effect)
                for fault, effect in zip(faults, effects, strict=True)]
     pairs = _pair(faults, effects, weighed, evidence)
@@ -191,7 +191,8 @@ def _choose_prices(deployment: Deployment, measurement: Measurement, stands_in: 
                               runtime=measurement.header.runtime if stands_in else None)
 
 
-def _choose_errors(deployment: Deployment, stands_in: bool) -> ErrorModel:
+def choose_errors(deployment: Deployment, stands_in: bool) -> ErrorModel:
+    """Return how far a prediction may be off, by where its kernels come from."""
     if deployment.runtime.name == "firmware":
         return BINARY
     return STAND_IN if stands_in else LIBRARY
@@ -306,22 +307,46 @@ def _describe_counts(effect: Effect, evidence: _Evidence) -> tuple[str, ...]:
 def _pair(faults: tuple[Fault, ...], effects: Sequence[Effect],
           weighed: Sequence[_Weight], evidence: _Evidence,
           ) -> list[tuple[Fault, Effect, tuple[Effect, Effect]]]:
-    """Return pairs of faults: of each kind that moves anything, the one that explains most."""
-    best: dict[str, tuple[float, Fault, Effect]] = {}
-    for fault, effect, one in zip(faults, effects, weighed, strict=True):
-        if fault.kind not in (DECLARED, UNKNOWN) and float(np.abs(one.moved).max()) >= NO_EFFECT:
-            kept = best.get(fault.kind)
-            if kept is None or one.log_likelihood > kept[0]:
-                best[fault.kind] = one.log_likelihood, fault, effect
-    pairs = []
-    for (_, first, effect), (_, second, other) in combinations(best.values(), 2):
-        if first.rebuilds and second.rebuilds:
+    """Return two faults at once, of each two kinds those that come closest together.
+
+    The size of a fault that explains most by itself is another than beside a second one, so each
+    variant is joined with each, and the pair nearest to what was measured stands for its kinds.
+    """
+    movers = [(fault, effect) for fault, effect, one in zip(faults, effects, weighed, strict=True)
+              if fault.kind not in (DECLARED, UNKNOWN)
+              and float(np.abs(one.moved).max()) >= NO_EFFECT]
+    metric = _metric(evidence)
+    best: dict[tuple[str, str], tuple[float, Fault, Effect, tuple[Effect, Effect]]] = {}
+    for (first, effect), (second, other) in combinations(movers, 2):
+        if first.kind == second.kind or (first.rebuilds and second.rebuilds):
             continue
         if second.rebuilds:
             first, second, effect, other = second, first, other, effect
-        pairs.append((join_faults(first, second), join_effects(
-            effect, other, evidence.declared, rebuilt=first.rebuilds), (effect, other)))
-    return pairs
+        joined = join_effects(effect, other, evidence.declared, rebuilt=first.rebuilds)
+        off = _expected_logs(evidence) + joined.logs - np.log(evidence.pattern.measured)
+        distance = float(off @ metric @ off)
+        kept = best.get((first.kind, second.kind))
+        if kept is None or distance < kept[0]:
+            best[first.kind, second.kind] = (distance, join_faults(first, second), joined,
+                                             (effect, other))
+    return [(pair, joined, parts) for _, pair, joined, parts in best.values()]
+
+
+def _expected_logs(evidence: _Evidence) -> np.ndarray:
+    """How far each layer was off where it is known to be right; 0 where nothing is."""
+    if evidence.reference is None:
+        return np.zeros(len(evidence.declared.logs))
+    return np.asarray(np.log(evidence.reference.measured) - evidence.declared.logs)
+
+
+def _metric(evidence: _Evidence) -> np.ndarray:
+    """Inverse covariance that pairs of one kind are compared by: errors as declared."""
+    declared, errors = evidence.declared, evidence.errors
+    families = evidence.pattern.families
+    spread = kernel_errors(errors, families) + errors.layer**2 * np.eye(len(families))
+    if evidence.reference is None:
+        spread = spread + price_errors(declared.shares, declared.shares)
+    return np.linalg.inv(spread)
 
 
 def _rank(faults: tuple[Fault, ...], weighed: Sequence[_Weight], evidence: _Evidence,

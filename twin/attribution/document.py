@@ -66,6 +66,10 @@ def view_document(view: View, kind: str) -> dict[str, Any]:
         more["epochs"] = epochs_document(view.epochs)
     if view.diagnosis is not None:
         more["diagnosis"] = diagnosis_document(view.diagnosis)
+    if view.possible:
+        more["possible"] = [{
+            "cause": one.cause, "probability": one.probability, "expected": one.expected,
+            "low": one.low, "high": one.high, "unsure": one.unsure} for one in view.possible]
     if "as predicted" in view.splits:
         more["idealised"] = split_document(view.splits["as predicted"])
     return comparison_document(view.difference, kind, **more)

@@ -30,7 +30,7 @@ COMMON_CLOCKS_HZ = (4e6, 8e6, 16e6, 24e6, 32e6, 48e6, 64e6, 80e6, 96e6)
 """Frequencies of internal oscillators and first PLL settings: where a forgotten set-up stays."""
 
 UNOPTIMISED = math.log(11.0)
-UNOPTIMISED_SD = 0.3
+UNOPTIMISED_SD = 0.2
 """Logarithm of what -O0 costs the core over -O2, and its spread: assumed; kernels of this firmware
 take 8 to 14 times the cycles by layer (gcc 12.2, kws on an emulated Cortex-M4)."""
 

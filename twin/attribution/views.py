@@ -16,7 +16,7 @@ from hwmodels.board.facts import Board
 from hwmodels.board.file import change_board, load_board
 from hwmodels.errors import TwinError
 from twin.attribution.accounts import compare_sides
-from twin.attribution.diagnosis import diagnose
+from twin.attribution.diagnosis import choose_errors, diagnose
 from twin.attribution.difference import Difference
 from twin.attribution.effects import list_effects
 from twin.attribution.epochs import EpochReport, find_gaps, report_epochs
@@ -28,6 +28,7 @@ from twin.attribution.measured import (
     side_of_measurement,
     side_of_published,
 )
+from twin.attribution.possible import Possible, explain_gap, price_sds
 from twin.attribution.predicted import (
     read_document,
     side_of_compiled,
@@ -62,6 +63,8 @@ class View:
         Which fault explains the gap.
     splits : mapping of str to Split
         The predicted time shared over idealised resources.
+    possible : tuple of Possible
+        Causes whose prices could explain what no counter tells, most probable first.
     remarks : tuple of str
         What to warn of.
     kind : str
@@ -72,6 +75,7 @@ class View:
     epochs: EpochReport | None = None
     diagnosis: Diagnosis | None = None
     splits: Mapping[str, Split] = field(default_factory=dict)
+    possible: tuple[Possible, ...] = ()
     remarks: tuple[str, ...] = ()
     kind: str = "comparison"
 
@@ -226,8 +230,20 @@ def attribute_measured(predicted: str | Prediction, folder: str, *, options: Map
                              stands_in=is_stand_in(deployment, measurement),
                              calibration=calibration)
     return View(kind="attribution", difference=difference, diagnosis=diagnosis,
+                possible=_explain(difference, deployment, measurement, calibration),
                 splits=_split(deployment, diagnosis, ours, calibration) if shapley else {},
                 remarks=(*difference.warnings, *remarks, *_judge_overlay(ours, theirs)))
+
+
+def _explain(difference: Difference, deployment: Deployment | None, measurement: Measurement,
+             calibration: str) -> tuple[Possible, ...]:
+    """Return the causes whose prices could explain a gap of a core that nothing counted."""
+    if deployment is None or deployment.runtime.offload is not None:
+        return ()
+    stands_in = is_stand_in(deployment, measurement)
+    prices = choose_calibration(deployment, calibration,
+                                runtime=measurement.header.runtime if stands_in else None)
+    return explain_gap(difference.main, choose_errors(deployment, stands_in), price_sds(prices))
 
 
 def _refuse_swapped(predicted: str, folder: str) -> None:

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from twin.attribution.difference import Difference
+from twin.attribution.difference import Account, Difference
 from twin.attribution.error_model import STAND_IN
 from twin.attribution.finding import SURE, Diagnosis
 from twin.attribution.idealisation import Split
+from twin.attribution.possible import Possible
 from twin.reports.tables.layout import add_row, new_pairs, new_table, spaced
 
 MOST_FAULTS = 6
+LEAST_SHOWN = 0.01
+"""Of a cause, the least probability that is worth a row."""
 
 
 def diagnosis_report(diagnosis: Diagnosis) -> RenderableType:
@@ -43,6 +46,24 @@ def diagnosis_report(diagnosis: Diagnosis) -> RenderableType:
         lines.append(("not told apart", f"{', '.join(diagnosis.indistinct)}: would change less "
                                         "than 1 % of any layer here"))
     return spaced([table, new_pairs(lines)])
+
+
+def possible_table(possible: Sequence[Possible], account: Account) -> RenderableType:
+    """Return which prices could explain what no counter tells, and what would say which."""
+    columns = ("largest", "would account for", "5 to 95 %", "unsure by")
+    table = new_table(("cause", *columns), columns, drops=("unsure by",), title=(
+        f"what could explain the {account.total.unexplained:+,} {account.unit} no counter tells: "
+        "probability that a price's error is the largest part of them"))
+    shown = [one for one in possible if one.probability >= LEAST_SHOWN]
+    for one in shown:
+        add_row(table, (one.cause, f"{100 * one.probability:.0f} %", f"{one.expected:+,}",
+                        f"{one.low:+,} to {one.high:+,}",
+                        "" if one.unsure is None else f"{100 * one.unsure:.0f} %"))
+    first = possible[0]
+    said = (f"{first.cause}, {100 * first.probability:.0f} %" if first.probability >= SURE else
+            "cycles alone do not say which; micro-benchmarks settle prices (twin plan, then twin "
+            "calibrate, then --calibration FILE)")
+    return spaced([table, new_pairs([("likeliest", said)])])
 
 
 def _describe_counters(diagnosis: Diagnosis) -> str:

@@ -13,12 +13,12 @@ from hwmodels.quantities import format_frequency, format_number, significant
 from twin.attribution.difference import Account, Difference, Line, Row
 from twin.attribution.epochs import PHASES, EpochPair, EpochReport, Figure
 from twin.attribution.faults import DECLARED
-from twin.attribution.finding import Diagnosis, explain_rows
+from twin.attribution.finding import REPEATS_FLOOR, Diagnosis, explain_rows
 from twin.attribution.sameness import NOTE
 from twin.attribution.side import Side
 from twin.attribution.views import View, WhatIf
 from twin.prediction.ledger import explain_time
-from twin.reports.tables.diagnosis import diagnosis_report, split_table
+from twin.reports.tables.diagnosis import diagnosis_report, possible_table, split_table
 from twin.reports.tables.layout import add_row, new_pairs, new_table, spaced
 from twin.reports.tables.limits import format_chance
 
@@ -65,6 +65,8 @@ def attribute_report(view: View) -> RenderableType:
               title=f"{main.quantity} in {main.unit}: gap = second - first = told causes + "
                     "unexplained; ratio = first / second"),
         _causes(difference), _totals(difference)]
+    if abs(main.total.unexplained) > REPEATS_FLOOR * main.total.first and view.possible:
+        parts.append(possible_table(view.possible, main))
     if view.diagnosis is not None:
         parts.append(diagnosis_report(view.diagnosis))
     if view.splits:

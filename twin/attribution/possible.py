@@ -1,0 +1,184 @@
+"""Which causes could explain a gap no counter tells: by probability, from cycles of layers alone.
+
+    log(measured / predicted) of a layer = sum of its shares by cause x errors of their prices
+                                           + error of its kernels
+
+Prices are off alike in every layer and layers are made of causes in different shares, so a pattern
+of gaps speaks for some causes and against others; how much of it each may take follows from how
+unsure its price was before. Where a calibration, such as one of micro-benchmarks, has settled a
+price, that cause is left little, and the others are told.
+
+References
+----------
+Rasmussen and Williams, Gaussian Processes for Machine Learning, chapter 2 (a linear model).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from hwmodels.counts import CAUSE_GROUPS, CAUSES
+from twin.attribution.difference import Account, Row
+from twin.attribution.error_model import OTHER_PRICE_SD, PRICE_SD, ErrorModel
+from twin.attribution.likelihood import kernel_errors
+from twin.learning.calibration import Calibration
+from twin.learning.tally import OWN_FAMILIES
+
+KERNELS = "none of these prices"
+"""What is left: kernels that do other work, or something no cause counts."""
+
+DRAWS, SEED = 2000, 7
+"""Draws of the prices, always the same ones: probabilities are good to a percent."""
+
+LEAST_SHARE = 1e-3
+"""Of the predicted total: causes below explain nothing."""
+
+TURNS = 60
+"""Turns in which layers' own errors are learnt."""
+
+LEVEL = (5.0, 95.0)
+"""Percentiles an interval spans."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Possible:
+    """A cause that may explain part of a gap.
+
+    Parameters
+    ----------
+    cause : str
+        Of the bill, or `KERNELS`.
+    expected, low, high : int
+        What it accounts for, in the account's unit, and its 90 % interval.
+    probability : float
+        That it is the largest part of the gap.
+    unsure : float or None
+        How unsure its price was before, as a share; None for `KERNELS`.
+    """
+
+    cause: str
+    expected: int
+    low: int
+    high: int
+    probability: float
+    unsure: float | None
+
+
+def explain_gap(account: Account, errors: ErrorModel,
+                unsure: Mapping[str, float] = PRICE_SD) -> tuple[Possible, ...]:
+    """Return the causes that could explain what no counter tells, most probable first.
+
+    Parameters
+    ----------
+    account : Account
+        Of cycles or time, with causes on the first side.
+    errors : ErrorModel
+        How far kernels may be off.
+    unsure : mapping of str to float
+        By cause, how unsure its price is, as a standard deviation of its logarithm.
+
+    Returns
+    -------
+    tuple of Possible
+        Empty where causes or a gap are missing. Expected parts sum to the gap, up to rounding.
+    """
+    rows = [row for row in account.rows if row.first > 0 and row.first + row.unexplained > 0
+            and any(_is_open(line.causes, line.second) for line in row.lines)]
+    gap = sum(row.unexplained for row in rows)
+    if not rows or not gap:
+        return ()
+    amounts = np.array([_open_amounts(row) for row in rows])
+    told = amounts.sum(axis=0) >= LEAST_SHARE * sum(row.first for row in rows)
+    causes = [cause for cause, kept in zip(CAUSES, told, strict=True) if kept]
+    sds = np.array([unsure.get(cause, OTHER_PRICE_SD) for cause in causes])
+    first = np.array([row.first for row in rows], float)
+    logs = np.log1p(np.array([row.unexplained for row in rows]) / first)
+    shares = amounts[:, told] / first[:, None]
+    shared = kernel_errors(errors, [row.op for row in rows])
+    own = _learn_own((shares * sds**2) @ shares.T + shared, logs, errors.layer**2)
+    parts = _draw_parts(shares, sds, logs, first, shared + own * np.eye(len(rows)))
+    return _rank(causes, sds, parts, gap)
+
+
+def price_sds(calibration: Calibration | None) -> dict[str, float]:
+    """Return by cause how unsure its price is: as assumed, or as learnt where that is surer.
+
+    Parameters
+    ----------
+    calibration : Calibration or None
+        Learnt prices: of waiting on memories, of calls, of copying, and of families of kernels,
+        whose median stands for the core's work.
+    """
+    found = {cause: PRICE_SD.get(cause, OTHER_PRICE_SD) for cause in CAUSES}
+    if calibration is None:
+        return found
+    names = calibration.time.names
+    sds = dict(zip(names, np.sqrt(np.diag(calibration.time.covariance)).tolist(), strict=True))
+    work = float(np.median([sds[name] for name in OWN_FAMILIES if name != "copy"]))
+    learnt = dict.fromkeys(CAUSE_GROUPS["compute"], work)
+    learnt |= dict.fromkeys(CAUSE_GROUPS["memory"], sds["memory"])
+    learnt |= {"kernel_call": sds["call"], "data_copy": sds["copy"]}
+    return found | {cause: min(sd, found[cause]) for cause, sd in learnt.items()}
+
+
+def _is_open(causes: Sequence[str], second: int | None) -> bool:
+    """Whether a line is one cause of the bill that nothing counted."""
+    return second is None and len(causes) == 1 and causes[0] in CAUSES
+
+
+def _open_amounts(row: Row) -> list[float]:
+    found = dict.fromkeys(CAUSES, 0.0)
+    for line in row.lines:
+        if _is_open(line.causes, line.second):
+            found[line.causes[0]] += line.first
+    return list(found.values())
+
+
+def _learn_own(shared: np.ndarray, logs: np.ndarray, least: float) -> float:
+    """Return the variance of layers' own errors, at least what is believed of them.
+
+    Layers no prices fit, as other kernels make them, speak for no price: by expectation and
+    maximisation, from all of it being their own.
+    """
+    own = max(least, float(np.mean(logs**2)))
+    for _ in range(TURNS):
+        gain = own * np.linalg.inv(shared + own * np.eye(len(logs)))
+        own = max(least, float(np.mean((gain @ logs)**2 + own * (1 - np.diag(gain)))))
+    return own
+
+
+def _draw_parts(shares: np.ndarray, sds: np.ndarray, logs: np.ndarray, first: np.ndarray,
+                noise: np.ndarray) -> np.ndarray:
+    """Return draws of what each cause accounts for, shape (draws, causes + 1); the last: kernels.
+
+    A layer's gap is shared as its logarithm is.
+    """
+    cross = shares * sds**2
+    gain = np.linalg.solve(cross @ shares.T + noise, cross)
+    covariance = np.diag(sds**2) - cross.T @ gain
+    random = np.random.default_rng(SEED)
+    spread, axes = np.linalg.eigh((covariance + covariance.T) / 2)
+    drawn = gain.T @ logs + random.normal(size=(DRAWS, len(sds))) @ (
+        axes * np.sqrt(np.maximum(spread, 0.0))).T
+    scale = first * np.where(np.abs(logs) > 1e-9, np.expm1(logs) / np.where(
+        np.abs(logs) > 1e-9, logs, 1.0), 1.0)
+    parts = drawn * (scale @ shares)
+    left = float(scale @ logs) - parts.sum(axis=1)
+    return np.column_stack([parts, left])
+
+
+def _rank(causes: Sequence[str], sds: np.ndarray, parts: np.ndarray,
+          gap: int) -> tuple[Possible, ...]:
+    largest = np.argmax(math.copysign(1.0, gap) * parts, axis=1)
+    chances = np.bincount(largest, minlength=parts.shape[1]) / len(parts)
+    low, high = np.percentile(parts, LEVEL, axis=0)
+    found = [Possible(cause=cause, expected=round(float(parts[:, place].mean())),
+                      low=round(float(low[place])), high=round(float(high[place])),
+                      probability=float(chances[place]),
+                      unsure=float(sds[place]) if place < len(sds) else None)
+             for place, cause in enumerate((*causes, KERNELS))]
+    return tuple(sorted(found, key=lambda one: -one.probability))
