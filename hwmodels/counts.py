@@ -16,7 +16,7 @@ from hwmodels.errors import KernelError
 
 CAUSES = (
     "mac", "mac_waste", "alu", "load_store", "branch", "issue_stall",
-    "instruction_fetch", "dcache_refill", "write_back", "flash_wait", "sram_wait",
+    "instruction_fetch", "data_refill", "write_back", "flash_wait", "sram_wait",
     "external_memory", "bus_contention", "dma_wait", "weight_decode",
     "data_copy", "kernel_call", "launch", "cache_maintenance", "idle",
 )
@@ -24,7 +24,7 @@ CAUSES = (
 
 CAUSE_GROUPS = {
     "compute": ("mac", "mac_waste", "alu", "load_store", "branch", "issue_stall"),
-    "memory": ("instruction_fetch", "dcache_refill", "write_back", "flash_wait", "sram_wait",
+    "memory": ("instruction_fetch", "data_refill", "write_back", "flash_wait", "sram_wait",
                "external_memory", "bus_contention", "dma_wait", "weight_decode"),
     "movement": ("data_copy",),
     "overhead": ("kernel_call", "launch", "cache_maintenance", "idle"),
@@ -60,8 +60,9 @@ EVENTS: Mapping[str, Event] = {name: Event(
     ("decode_issue", "weight_decode", "issue slots", "unpacking compressed weights"),
     ("icache_refill", "instruction_fetch", "lines", "instruction-cache lines filled"),
     ("fetch_wait", "instruction_fetch", "cycles", "instruction fetches not hidden"),
-    ("dcache_read_refill", "dcache_refill", "lines", "data-cache lines filled for a load"),
-    ("dcache_write_refill", "dcache_refill", "lines", "data-cache lines filled for a store"),
+    ("dcache_read_refill", "data_refill", "lines",
+     "lines of data filled for a load, in whichever cache serves them"),
+    ("dcache_write_refill", "data_refill", "lines", "lines of data filled for a store"),
     ("write_back", "write_back", "lines", "dirty lines written to memory"),
     ("write_through", "write_back", "stores", "stores passed on by a write-through cache"),
     ("flash_wait", "flash_wait", "cycles", "core cycles of flash wait states met by loads"),
@@ -74,7 +75,7 @@ EVENTS: Mapping[str, Event] = {name: Event(
     ("dma_byte", "dma_wait", "bytes", "energy of bytes a DMA controller moves"),
     ("tcm_access", "load_store", "accesses", "loads and stores to tightly coupled memory"),
     ("sram_access", "load_store", "accesses", "loads and stores to on-chip SRAM"),
-    ("dcache_access", "load_store", "accesses", "data-cache look-ups"),
+    ("dcache_access", "load_store", "accesses", "look-ups of a cache for data"),
     ("kernel_dispatch", "kernel_call", "calls", "the runtime calling one kernel"),
     ("cache_clean", "cache_maintenance", "lines", "lines cleaned or invalidated"),
     ("sleep", "idle", "cycles", "the core waits with clocks on"),

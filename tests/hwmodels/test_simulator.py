@@ -52,7 +52,7 @@ def test_refill_and_wait_together_cost_the_whole_line(h7: Board) -> None:
         dataclasses.replace(cache, critical_word_first=False) for cache in h7.caches))
     result = run(blocking, stream(blocking, "flash", 256))
     bill = make_bill(result.counts, derive_prices(blocking))
-    memory = bill.cycles("cpu", "dcache_refill") + bill.cycles("cpu", "flash_wait")
+    memory = bill.cycles("cpu", "data_refill") + bill.cycles("cpu", "flash_wait")
     assert memory == pytest.approx(32 * refill_cycles(h7, h7.memory("flash"), 32))
 
 
@@ -81,7 +81,7 @@ def test_tightly_coupled_memory_costs_nothing_more(h7: Board) -> None:
     result = run(h7, stream(h7, "dtcm", 256))
     bill = make_bill(result.counts, derive_prices(h7))
     assert result.counts.occurred("tcm_access") == 256
-    assert bill.cycles("cpu", "dcache_refill") == 0
+    assert bill.cycles("cpu", "data_refill") == 0
     assert bill.cycles("cpu", "sram_wait") == 0
 
 

@@ -182,7 +182,7 @@ def test_a_second_level_takes_what_leaves_the_first():
     assert [counted(one, "dcache_read_refill", "l2")[0] for one in twice] == [1024, 1024]
     assert [counted(one, "dcache_read_refill", "sram")[0] for one in twice] == [512, 0]
     prices = derive_prices(board)
-    assert make_bill(twice[1].counts, prices).cycles("cpu", "dcache_refill") == 1024 * 6
+    assert make_bill(twice[1].counts, prices).cycles("cpu", "data_refill") == 1024 * 6
     assert prices.price("dcache_read_refill", "sram").cycles == refill_cycles(
         board, board.memory("sram"), 64)
 

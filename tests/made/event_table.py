@@ -102,25 +102,25 @@ OFF = {"caches.l1d.enabled": False}
 DATA = (
     # 64 words are eight lines of 12 cycles; nothing hides them.
     Case(name="loads that miss", work=kernel(data=walk("ram", 64)), lines=(
-        LOOKED_UP, Line("dcache_refill", "dcache_read_refill", "ram", 8, 8, 96, 48_000))),
+        LOOKED_UP, Line("data_refill", "dcache_read_refill", "ram", 8, 8, 96, 48_000))),
     Case(name="loads that hit", work=kernel(data=walk("ram", 64)), cold=False, lines=(LOOKED_UP,)),
     # With the first word after six cycles, three core cycles between two lines hide three more.
     Case(name="loads that miss, first word first", work=kernel(busy(24), data=walk("ram", 64)),
          changes={"caches.l1d.critical_word_first": True}, lines=(
         Line("alu", "alu_issue", "", 24, 24, 24, 24_000), LOOKED_UP,
-        Line("dcache_refill", "dcache_read_refill", "ram", 8, 6, 72, 48_000))),
+        Line("data_refill", "dcache_read_refill", "ram", 8, 6, 72, 48_000))),
     # Ten core cycles hide all six that come after the first word, and no more.
     Case(name="loads that miss, the rest hidden", work=kernel(busy(80), data=walk("ram", 64)),
          changes={"caches.l1d.critical_word_first": True}, lines=(
         Line("alu", "alu_issue", "", 80, 80, 80, 80_000), LOOKED_UP,
-        Line("dcache_refill", "dcache_read_refill", "ram", 8, 4, 48, 48_000))),
+        Line("data_refill", "dcache_read_refill", "ram", 8, 4, 48, 48_000))),
     # A buffer takes a store that misses: the line is filled, and nobody waits.
     Case(name="stores that miss", work=kernel(data=walk("ram", 64, write=True)), lines=(
-        LOOKED_UP, Line("dcache_refill", "dcache_write_refill", "ram", 8, 0, 0, 48_000))),
+        LOOKED_UP, Line("data_refill", "dcache_write_refill", "ram", 8, 0, 0, 48_000))),
     # A write-through cache waits for the line, and passes every store on behind the core.
     Case(name="stores written through", work=kernel(data=walk("ram", 64, write=True)),
          changes={"caches.l1d.write": "through"}, lines=(
-        LOOKED_UP, Line("dcache_refill", "dcache_write_refill", "ram", 8, 8, 96, 48_000),
+        LOOKED_UP, Line("data_refill", "dcache_write_refill", "ram", 8, 8, 96, 48_000),
         Line("write_back", "write_through", "ram", 64, 0, 0, 256_000))),
     Case(name="stores that do not allocate", work=kernel(data=walk("ram", 64, write=True)),
          changes={"caches.l1d.write": "through", "caches.l1d.allocate": "read"}, lines=(
@@ -128,24 +128,24 @@ DATA = (
     # 64 lines are stored through a cache of 32: 32 must leave again, 14 cycles each.
     Case(name="lines written back", work=kernel(data=walk("ram", 512, write=True)), lines=(
         Line("load_store", "dcache_access", "l1d", 512, 0, 0, 0),
-        Line("dcache_refill", "dcache_write_refill", "ram", 64, 0, 0, 384_000),
+        Line("data_refill", "dcache_write_refill", "ram", 64, 0, 0, 384_000),
         Line("write_back", "write_back", "ram", 32, 32, 448, 224_000))),
     # 224 core cycles hide seven of each line's 14.
     Case(name="lines written back, half hidden", work=kernel(
         busy(224), data=walk("ram", 512, write=True)), lines=(
         Line("alu", "alu_issue", "", 224, 224, 224, 224_000),
         Line("load_store", "dcache_access", "l1d", 512, 0, 0, 0),
-        Line("dcache_refill", "dcache_write_refill", "ram", 64, 0, 0, 384_000),
+        Line("data_refill", "dcache_write_refill", "ram", 64, 0, 0, 384_000),
         Line("write_back", "write_back", "ram", 32, 16, 224, 224_000))),
     # 24 cycles, 14 of them wait states; two array reads of 100 pJ belong to the line.
     Case(name="constants that miss", work=kernel(data=walk("flash", 64)), lines=(
-        LOOKED_UP, Line("dcache_refill", "dcache_read_refill", "flash", 8, 8, 80, 41_600),
+        LOOKED_UP, Line("data_refill", "dcache_read_refill", "flash", 8, 8, 80, 41_600),
         Line("flash_wait", "flash_wait", "flash", 112, 112, 112, 56_000))),
     # Read ahead through a cache of code and data: 1 + 4 - 2 of the bus's cycles are left of 7.
     Case(name="constants read ahead", work=kernel(busy(32), data=walk("flash", 64)), changes={
         "memories.flash.prefetch": True, "cores.main.icache": "l1d"}, lines=(
         Line("alu", "alu_issue", "", 32, 32, 32, 32_000), LOOKED_UP,
-        Line("dcache_refill", "dcache_read_refill", "flash", 8, 8, 80, 41_600),
+        Line("data_refill", "dcache_read_refill", "flash", 8, 8, 80, 41_600),
         Line("flash_wait", "flash_wait", "flash", 112, 48, 48, 56_000))),
     # 16 lines of the array wait four cycles, 64 accesses cross the bus in two: 2 (64 + 128).
     Case(name="constants without a cache", work=kernel(data=walk("flash", 64)), changes=OFF,
@@ -168,47 +168,47 @@ DATA = (
          changes=OFF, lines=(
         Line("external_memory", "external_wait", "psram", 64, 64, 1536, 768_000),)),
     Case(name="serial memory through a cache", work=kernel(data=walk("psram", 64)), lines=(
-        LOOKED_UP, Line("dcache_refill", "dcache_read_refill", "psram", 8, 8, 384, 192_000))),
+        LOOKED_UP, Line("data_refill", "dcache_read_refill", "psram", 8, 8, 384, 192_000))),
     # A written line has no dummy cycles: 2 (1 + 3 + 16) each.
     Case(name="serial memory written back", work=kernel(data=walk("psram", 512, write=True)),
          lines=(Line("load_store", "dcache_access", "l1d", 512, 0, 0, 0),
-                Line("dcache_refill", "dcache_write_refill", "psram", 64, 0, 0, 1_536_000),
+                Line("data_refill", "dcache_write_refill", "psram", 64, 0, 0, 1_536_000),
                 Line("write_back", "write_back", "psram", 32, 32, 1280, 640_000))),
     # 16 beats and two of CAS; two more for the first of the 32 lines of a row; 1 % is refresh.
     Case(name="SDRAM through a cache", work=kernel(data=walk("sdram", 64)), lines=(
-        LOOKED_UP, Line("dcache_refill", "dcache_read_refill", "sdram", 8, 8,
+        LOOKED_UP, Line("data_refill", "dcache_read_refill", "sdram", 8, 8,
                         16 * ((18 + 2 / 32) / 0.99 - 1), 8000 * ((18 + 2 / 32) / 0.99 - 1)))),
     # Every look-up of a slow cache is waited for: 64 x 2.
     Case(name="a slow cache", work=kernel(data=walk("ram", 64)),
          changes={"caches.l1d.hit_cycles": 2}, lines=(
         Line("load_store", "dcache_access", "l1d", 64, 128, 128, 64_000),
-        Line("dcache_refill", "dcache_read_refill", "ram", 8, 8, 96, 48_000))),
+        Line("data_refill", "dcache_read_refill", "ram", 8, 8, 96, 48_000))),
     # Misses above look the second level up, five cycles each; it misses them all, too.
     Case(name="two levels", work=kernel(data=walk("ram", 64)),
          changes={"caches.l2.enabled": True}, lines=(
-        LOOKED_UP, Line("dcache_refill", "dcache_read_refill", "l2", 8, 8, 40, 20_000),
-        Line("dcache_refill", "dcache_read_refill", "ram", 8, 8, 96, 48_000))),
+        LOOKED_UP, Line("data_refill", "dcache_read_refill", "l2", 8, 8, 40, 20_000),
+        Line("data_refill", "dcache_read_refill", "ram", 8, 8, 96, 48_000))),
     # 64 lines stored through 32: filled through both levels and 32 written to the second, all
     # behind the core, for the first level's buffer has taken the stores.
     Case(name="stores through two levels", work=kernel(data=walk("ram", 512, write=True)),
          changes={"caches.l2.enabled": True}, lines=(
         Line("load_store", "dcache_access", "l1d", 512, 0, 0, 0),
-        Line("dcache_refill", "dcache_write_refill", "l2", 64, 0, 0, 160_000),
-        Line("dcache_refill", "dcache_write_refill", "ram", 64, 0, 0, 384_000),
+        Line("data_refill", "dcache_write_refill", "l2", 64, 0, 0, 160_000),
+        Line("data_refill", "dcache_write_refill", "ram", 64, 0, 0, 384_000),
         Line("write_back", "write_back", "l2", 32, 0, 0, 80_000))),
     # A first level that writes through waits for the line of a store, from wherever it comes.
     Case(name="stores written through to a second level",
          work=kernel(data=walk("ram", 64, write=True)),
          changes={"caches.l2.enabled": True, "caches.l1d.write": "through"}, lines=(
-        LOOKED_UP, Line("dcache_refill", "dcache_write_refill", "l2", 8, 8, 40, 20_000),
-        Line("dcache_refill", "dcache_write_refill", "ram", 8, 8, 96, 48_000),
+        LOOKED_UP, Line("data_refill", "dcache_write_refill", "l2", 8, 8, 40, 20_000),
+        Line("data_refill", "dcache_write_refill", "ram", 8, 8, 96, 48_000),
         Line("write_back", "write_through", "ram", 64, 0, 0, 256_000))),
     # What the first level does not allocate is passed on: the second fills the line meanwhile.
     Case(name="stores passed on to a second level",
          work=kernel(data=walk("ram", 64, write=True)),
          changes={"caches.l2.enabled": True, "caches.l1d.write": "through",
                   "caches.l1d.allocate": "read", "caches.l2.write": "through"}, lines=(
-        LOOKED_UP, Line("dcache_refill", "dcache_write_refill", "ram", 8, 0, 0, 48_000),
+        LOOKED_UP, Line("data_refill", "dcache_write_refill", "ram", 8, 0, 0, 48_000),
         Line("write_back", "write_through", "ram", 64, 0, 0, 256_000))),
 )
 """Where data come from and go to."""

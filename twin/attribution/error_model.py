@@ -77,7 +77,7 @@ NOTHING_KNOWN = (
 
 PRICE_SD: Mapping[str, float] = {
     "mac": 0.4, "mac_waste": 0.4, "alu": 0.08, "load_store": 0.35, "branch": 0.6,
-    "issue_stall": 0.4, "instruction_fetch": 0.3, "dcache_refill": 1.0, "write_back": 0.5,
+    "issue_stall": 0.4, "instruction_fetch": 0.3, "data_refill": 1.0, "write_back": 0.5,
     "flash_wait": 0.55, "sram_wait": 0.7, "external_memory": 0.5, "kernel_call": 0.7,
     "data_copy": 0.5}
 """How unsure what each cause costs is on a board that was not calibrated.

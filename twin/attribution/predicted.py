@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from hwmodels.board.facts import Board
     from twin.runtimes.neural_art.compiler_output import CompiledNetwork
 
+RENAMED = {"dcache_refill": "data_refill"}
+"""Causes by the names older documents have."""
+
 LARGEST = 1e15
 """Largest amount a document may hold, in its own unit."""
 
@@ -197,7 +200,8 @@ def _exact_parts(units: list[Mapping[str, Any]], clock: str,
         for place, (unit, whole) in enumerate(zip(units, wholes, strict=True)):
             lines: dict[str, float] = {}
             for line in unit["bill"]:
-                cause = f"{line['cause']}@{line['clock']}" if epochs else str(line["cause"])
+                cause = _cause(line)
+                cause = f"{cause}@{line['clock']}" if epochs else cause
                 lines[cause] = lines.get(cause, 0.0) + scale * _amount(line[key], key)
             amounts[place][quantity] = whole
             if lines and abs(math.fsum(lines.values()) - whole) > 1 + 1e-6 * whole:
@@ -210,7 +214,7 @@ def _exact_parts(units: list[Mapping[str, Any]], clock: str,
             found: dict[str, int] = {}
             for line in unit["bill"]:
                 cycles = round(_amount(line["cycles"], "cycles"))
-                cause = str(line["cause"])
+                cause = _cause(line)
                 found[cause] = found.get(cause, 0) + cycles
             causes[place]["cycles"] = found
             amounts[place]["cycles"] = sum(found.values())
@@ -222,6 +226,12 @@ def _exact_parts(units: list[Mapping[str, Any]], clock: str,
         moves=not unit.get("alias", False),
         amounts=amounts[place], causes=causes[place], counts=_events(unit))
         for place, unit in enumerate(units))
+
+
+def _cause(line: Mapping[str, Any]) -> str:
+    """Return the cause of a line; a document written before it was renamed has the old name."""
+    cause = str(line["cause"])
+    return RENAMED.get(cause, cause)
 
 
 def _title(name: str) -> str:

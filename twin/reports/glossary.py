@@ -81,7 +81,7 @@ def find_entry(term: str) -> Entry:
     Parameters
     ----------
     term : str
-        "IPC", "write-back", "dcache_refill" ...
+        "IPC", "write-back", "data_refill" ...
 
     Returns
     -------

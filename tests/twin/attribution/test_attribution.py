@@ -172,6 +172,13 @@ def test_a_document_that_is_no_prediction_is_refused_by_key():
         side_of_document(document | {"layers": 7}, "made.json")
 
 
+def test_a_document_written_before_a_cause_was_renamed_is_read_as_it_was():
+    new = dump_document(to_document(make_prediction(4)))
+    old = json.loads(new.replace('"data_refill"', '"dcache_refill"'))
+    assert "data_refill" in new and "dcache_refill" in json.dumps(old)
+    assert side_of_document(old, "a") == side_of_document(json.loads(new), "a")
+
+
 def test_rows_for_a_spreadsheet_hold_every_figure():
     attribution = set_side_by_side(make_prediction(2), measure(make_prediction(2), factor=1.5))
     rows = comparison_rows(attribution)

@@ -42,8 +42,8 @@ def test_causes_and_parts_sum_to_the_change_of_a_prediction():
     assert cycles.gap < 0
     assert sum(line.gap for line in found.main.total.lines) == cycles.gap
     assert sum(part.gap for part in found.main.parts) == cycles.gap
-    assert found.main.total.moved[0].label in ("flash_wait", "dcache_refill")
-    assert any(part.reason.startswith(("flash_wait", "dcache_refill")) for part in found.main.parts)
+    assert found.main.total.moved[0].label in ("flash_wait", "data_refill")
+    assert any(part.reason.startswith(("flash_wait", "data_refill")) for part in found.main.parts)
     assert [(one.level, str(one)) for one in found.findings] == [
         ("note", "placement of weights: flash -> sram")]
 

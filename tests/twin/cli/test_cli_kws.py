@@ -111,7 +111,7 @@ def test_placement_by_role_moves_memory_causes():
     result = run("whatif", "kws", "-b", "nucleo_h7a3zi_q", "--set", "placement.arena=sram")
     assert result.exit_code == 0
     assert "placement.arena = sram" in result.stdout
-    assert "dcache_refill" in result.stdout
+    assert "data_refill" in result.stdout
 
 
 def test_check_of_kws_answers_with_its_exit_code():

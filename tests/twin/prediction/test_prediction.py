@@ -84,8 +84,8 @@ def test_zero_wait_states_bill_none() -> None:
 def test_tightly_coupled_memory_removes_refills() -> None:
     cached = predict(deploy("kws", "nucleo_h7a3zi_q", weights="flash", arena="sram"))
     tight = predict(deploy("kws", "nucleo_h7a3zi_q", weights="tcm", arena="tcm"))
-    assert cached.bill.cycles("cpu", "dcache_refill") > 0
-    assert tight.bill.cycles("cpu", "dcache_refill") == 0
+    assert cached.bill.cycles("cpu", "data_refill") > 0
+    assert tight.bill.cycles("cpu", "data_refill") == 0
     assert tight.cycles < cached.cycles
 
 

@@ -20,7 +20,7 @@ CAUSE_STYLES = {
     "branch": (SKY, "...."),
     "issue_stall": (GREEN, "////"),
     "instruction_fetch": (VERMILION, "xxxx"),
-    "dcache_refill": (ORANGE, "----"),
+    "data_refill": (ORANGE, "----"),
     "write_back": (ORANGE, "////"),
     "flash_wait": (PURPLE, "||||"),
     "sram_wait": (YELLOW, ""),
