@@ -67,14 +67,14 @@ class Fault:
     errors: ErrorModel | None = None
 
 
-PRIOR = {DECLARED: 0.42, UNKNOWN: 0.08}
+PRIOR = {DECLARED: 0.42, UNKNOWN: 0.12}
 """Before any evidence; what is left is shared by the other kinds, and equally within a kind."""
 
 RARE: Mapping[str, float] = {
     "wait states": 0.4, "prefetch": 0.4, "flash width": 0.4, "load": 0.4, "throttling": 0.5}
 """Share of an equal part the rarer kinds have: assumed."""
 
-PAIRS_PRIOR = 0.03
+PAIRS_PRIOR = 0.06
 """Of two faults at once, all pairs of kinds together: assumed, two are rarer than one."""
 
 

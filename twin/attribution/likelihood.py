@@ -39,7 +39,7 @@ FULL_EFFECT, FULL_REBUILD = 0.1, 0.3
 """Effects below this, as a logarithm, are predicted better in proportion: of memories and clocks,
 and of other kernels."""
 
-EFFECT_LAYER_SD = 0.01
+EFFECT_LAYER_SD = 0.05
 """How unsure the size of a fault's effect is on a layer, as a share of its logarithm."""
 
 STEP = 0.5

@@ -118,6 +118,36 @@ def test_two_faults_at_once_are_named_by_their_pair(deployment):
     assert found.kinds[DECLARED] < 0.01
 
 
+def test_the_size_of_a_fault_is_chosen_beside_the_other():
+    """Alone the largest explains most of what the first one did; beside it the true one does."""
+    deployment = deploy("kws", "nucleo_l4r5zi", runtime="cmsis-nn")
+    faults = {fault.name: fault for fault in list_faults(deployment)}
+    slow = next(fault for fault in faults.values() if fault.kind == "SIMD")
+    waiting = slow.deployment.replace({"memories.flash.wait_states": 9})
+    both = measure_fault(deployment, dataclasses.replace(slow, deployment=waiting), seed=4)
+    found = diagnose(deployment, both, healthy=measure_fault(deployment, faults[DECLARED], seed=4))
+    pair = next(one for one in found.findings if one.fault.kind == "SIMD and wait states")
+    assert "9 wait states" in pair.fault.name
+    assert pair.probability > 3 * pair.prior
+    assert len({one.fault.kind for one in found.findings if JOINED in one.fault.kind}) == sum(
+        JOINED in one.fault.kind for one in found.findings)  # one stands for each two kinds
+
+
+def test_a_tempered_pattern_says_less_and_marks_say_what_they_did():
+    def weight(likely, marks):
+        return weighing._Weight(log_likelihood=likely, marks=marks, residual=np.zeros(1),
+                                moved=np.zeros(1), predicted=np.zeros(1), counted=())
+
+    pattern, marks = [weight(0, 0), weight(4, 0)], [weight(0, 0), weight(0, 4)]
+    odds = {}
+    for share in (1.0, 0.35):
+        for name, pair in (("pattern", pattern), ("marks", marks)):
+            first, second = weighing._chances((0.5, 0.5), pair, share)
+            odds[name, share] = math.log(second / first)
+    assert odds == pytest.approx({("pattern", 1.0): 4, ("pattern", 0.35): 1.4,
+                                  ("marks", 1.0): 4, ("marks", 0.35): 4})
+
+
 def test_layers_far_off_grow_and_the_others_stay():
     covariance, own = 0.01 * np.eye(6) + 0.01, np.full(6, 1e-4)
     residual = np.array([0.0, 0.01, -0.01, 0.0, 1.5, 0.01])
