@@ -59,6 +59,7 @@ from twin.attribution.pattern import Pattern, make_pattern
 from twin.attribution.predicted import side_of_prediction
 from twin.attribution.sameness import require_network
 from twin.attribution.side import Side
+from twin.attribution.temper import choose_temper
 from twin.deployment.deployment import Deployment
 from twin.errors import UsageError
 from twin.learning.calibration import AUTO, Calibration, choose_calibration
@@ -68,34 +69,6 @@ LEAST = 0.0
 
 NO_EFFECT = 0.01
 """A fault that changes no layer by more, as a logarithm, cannot be told from its absence."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Temper:
-    """By which share a pattern counts: errors of layers are not as independent as assumed.
-
-    Parameters
-    ----------
-    trusted : float
-        Of the log likelihood of a pattern.
-    doubt : float
-        Probability that errors are of another kind than any that is modelled.
-    doubted : float
-        The share then.
-    """
-
-    trusted: float
-    doubt: float = 0.0
-    doubted: float = 0.0
-
-
-ALONE, BESIDE_HEALTHY = Temper(trusted=0.35), Temper(trusted=0.7, doubt=0.1, doubted=0.1)
-"""Learnt from planted faults (`benchmarks.diagnosis`, hidden boards of seeds 1 to 9): what makes
-their true kinds most probable. What runs and clock show is not tempered."""
-
-ASSUMED_ERRORS = Temper(trusted=1.0)
-"""Kernels not read from a binary, and no healthy measurement: no plants stand behind it, and the
-errors assumed of libraries are taken as they are."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -382,10 +355,8 @@ def _rank(faults: tuple[Fault, ...], weighed: Sequence[_Weight], evidence: _Evid
     """Apply Bayes' rule and say what speaks for each."""
     pattern = evidence.pattern
     priors = prior_of(faults)
-    temper = (BESIDE_HEALTHY if evidence.reference is not None else
-              ALONE if evidence.errors == BINARY else ASSUMED_ERRORS)
-    chances = (1 - temper.doubt) * _chances(priors, weighed, temper.trusted)
-    chances += temper.doubt * _chances(priors, weighed, temper.doubted)
+    chances = choose_temper(evidence.errors, healthy=evidence.reference is not None).chances(
+        priors, [one.log_likelihood for one in weighed], [one.marks for one in weighed])
     total = float(pattern.measured.sum())
     found = [Finding(
         fault=fault, prior=prior, probability=float(chance),
@@ -401,14 +372,6 @@ def _rank(faults: tuple[Fault, ...], weighed: Sequence[_Weight], evidence: _Evid
         indistinct=tuple(fault.name for fault, one in zip(faults, weighed, strict=True)
                          if _is_indistinct(fault, one, weighed[0])),
         healthy=evidence.reference is not None)
-
-
-def _chances(priors: Sequence[float], weighed: Sequence[_Weight], share: float) -> np.ndarray:
-    """Probabilities where patterns count by a share."""
-    logs = np.array([math.log(prior) + share * one.log_likelihood + one.marks
-                     for prior, one in zip(priors, weighed, strict=True)])
-    chances = np.exp(logs - logs.max())
-    return np.asarray(chances / chances.sum())
 
 
 def _is_indistinct(fault: Fault, weight: _Weight, declared: _Weight) -> bool:

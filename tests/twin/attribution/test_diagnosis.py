@@ -14,6 +14,7 @@ from benchmarks.diagnosis.planted import Bench, list_plants
 from calibration.measurement.sample import Sample
 from twin.attribution import diagnosis as weighing
 from twin.attribution.document import diagnosis_document
+from twin.attribution.error_model import BINARY
 from twin.attribution.fault_effects import Forecasts
 from twin.attribution.fault_list import list_faults
 from twin.attribution.faults import DECLARED, JOINED, UNKNOWN, join_faults, prior_of
@@ -24,6 +25,7 @@ from twin.attribution.setup import (
     measured_runtime,
     unread_build,
 )
+from twin.attribution.temper import Temper, choose_temper
 from twin.deployment.deployment import deploy
 from twin.errors import NotTheSameError, UsageError
 from twin.prediction.prediction import predict
@@ -134,18 +136,17 @@ def test_the_size_of_a_fault_is_chosen_beside_the_other():
 
 
 def test_a_tempered_pattern_says_less_and_marks_say_what_they_did():
-    def weight(likely, marks):
-        return weighing._Weight(log_likelihood=likely, marks=marks, residual=np.zeros(1),
-                                moved=np.zeros(1), predicted=np.zeros(1), counted=())
-
-    pattern, marks = [weight(0, 0), weight(4, 0)], [weight(0, 0), weight(0, 4)]
     odds = {}
     for share in (1.0, 0.35):
-        for name, pair in (("pattern", pattern), ("marks", marks)):
-            first, second = weighing._chances((0.5, 0.5), pair, share)
+        for name, patterns, marks in (("pattern", (0, 4), (0, 0)), ("marks", (0, 0), (0, 4))):
+            first, second = Temper(trusted=share).chances((0.5, 0.5), patterns, marks)
             odds[name, share] = math.log(second / first)
     assert odds == pytest.approx({("pattern", 1.0): 4, ("pattern", 0.35): 1.4,
                                   ("marks", 1.0): 4, ("marks", 0.35): 4})
+    doubted = Temper(trusted=1.0, doubt=0.1, doubted=0.0).chances((0.5, 0.5), (0, 40), (0, 0))
+    assert doubted == pytest.approx([0.05, 0.95])  # errors nobody modelled leave the prior
+    assert choose_temper(BINARY, healthy=True).doubt > 0 == choose_temper(
+        BINARY, healthy=False).doubt
 
 
 def test_layers_far_off_grow_and_the_others_stay():
