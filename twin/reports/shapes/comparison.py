@@ -127,6 +127,18 @@ class Diagnosis(TypedDict):
     faults: Annotated[list[Fault], Field(min_length=2)]
 
 
+class PossibleCause(TypedDict):
+    """A cause whose price could explain what no counter tells, in the main account's unit."""
+
+    cause: str
+    probability: Annotated[Share, Field(description="that it is the largest part")]
+    expected: int
+    low: Annotated[int, Field(description="of the 90 % interval of what it accounts for")]
+    high: int
+    unsure: Annotated[float | None, Field(
+        description="of its price before, as a logarithm; null for kernels")]
+
+
 class Comparison(TypedDict):
     """Two sides beside each other, in whole units.
 
@@ -158,6 +170,8 @@ class Comparison(TypedDict):
     epochs: NotRequired[Annotated[dict[str, Any], Field(
         description="on an accelerator: every line of the profiler's report")]]
     diagnosis: NotRequired[Diagnosis]
+    possible: NotRequired[Annotated[list[PossibleCause], Field(
+        description="of an attribution: causes, most probable first")]]
     idealised: NotRequired[Idealised]
 
 
