@@ -12,9 +12,15 @@ from twin.attribution.possible import KERNELS, explain_gap, price_sds
 from twin.learning.calibration import shipped_calibration
 
 CAUSES = ("alu", "load_store", "flash_wait")
+UNSURE = {"alu": 0.08, "load_store": 0.35, "flash_wait": 0.55}
+KERNEL_ERRORS = dataclasses.replace(BINARY, common=0.05, family=0.01, layer=0.012)
 OPS = ("conv_2d", "depthwise_conv_2d") * 4
 rng = np.random.default_rng(3)
 AMOUNTS = rng.uniform(0.1, 1.0, (8, 3)) * rng.uniform(1e5, 1e6, (8, 1))
+
+
+def explain(made, **settled):
+    return explain_gap(made, KERNEL_ERRORS, UNSURE | settled)
 
 
 def account(amounts=AMOUNTS, factors=(1.0, 1.0, 1.0), own=0.0, counted=()):
@@ -35,7 +41,7 @@ def test_a_dearer_price_is_the_likeliest_cause_and_parts_sum_to_the_gap():
         factors = np.ones(3)
         factors[place] = 1.4
         made = account(factors=factors)
-        found = explain_gap(made, BINARY)
+        found = explain(made)
         truth = 0.4 * AMOUNTS[:, place].sum()
         assert found[0].cause == cause and found[0].probability > 0.9
         assert found[0].low < truth < found[0].high
@@ -45,7 +51,7 @@ def test_a_dearer_price_is_the_likeliest_cause_and_parts_sum_to_the_gap():
 
 def test_the_same_shares_in_every_layer_tell_no_cause():
     shares = np.outer(AMOUNTS.sum(axis=1), (0.4, 0.35, 0.25))
-    found = explain_gap(account(shares, (1.0, 1.3, 1.0)), BINARY)
+    found = explain(account(shares, (1.0, 1.3, 1.0)))
     assert found[0].probability < 0.7 and found[1].probability > 0.1
 
 
@@ -54,9 +60,9 @@ def test_a_price_that_is_settled_leaves_the_other():
     amounts = AMOUNTS.copy()
     amounts[:, 2] = amounts[:, 1]  # one waits for each load
     made = account(amounts, (1.0, 1.0, 1.3))
-    unsure = {one.cause: one.probability for one in explain_gap(made, BINARY)}
+    unsure = {one.cause: one.probability for one in explain(made)}
     assert 0.1 < unsure["flash_wait"] < 0.9 and 0.1 < unsure["load_store"] < 0.9
-    settled = explain_gap(made, BINARY, dict(PRICE_SD) | {"load_store": 0.01})
+    settled = explain(made, load_store=0.01)
     assert settled[0].cause == "flash_wait" and settled[0].probability > 0.8
 
 
@@ -64,13 +70,14 @@ def test_intervals_hold_planted_prices_as_often_as_they_say():
     hits = total = 0
     for seed in range(60):
         random = np.random.default_rng(seed)
-        logs = random.normal(0, [PRICE_SD[cause] for cause in CAUSES])
-        kernels = np.exp(random.normal(0, BINARY.common) + random.normal(0, BINARY.layer, 8))
+        logs = random.normal(0, [UNSURE[cause] for cause in CAUSES])
+        kernels = np.exp(random.normal(0, KERNEL_ERRORS.common)
+                         + random.normal(0, KERNEL_ERRORS.layer, 8))
         plain = account(factors=np.exp(logs))
         rows = tuple(dataclasses.replace(row, second=round(row.second * factor))
                      for row, factor in zip(plain.rows, kernels, strict=True))
         made = dataclasses.replace(plain, rows=rows)
-        found = {one.cause: one for one in explain_gap(made, BINARY)}
+        found = {one.cause: one for one in explain(made)}
         for place, cause in enumerate(CAUSES):
             truth = float((AMOUNTS[:, place] * np.expm1(logs[place])).sum())
             hits += found[cause].low <= truth <= found[cause].high
@@ -79,15 +86,15 @@ def test_intervals_hold_planted_prices_as_often_as_they_say():
 
 
 def test_what_is_counted_or_equal_asks_for_no_explanation():
-    assert explain_gap(account(), BINARY) == ()
-    counted = explain_gap(account(factors=(1.0, 1.0, 1.4), counted=("flash_wait",)), BINARY)
+    assert explain(account()) == ()
+    counted = explain(account(factors=(1.0, 1.0, 1.4), counted=("flash_wait",)))
     assert "flash_wait" not in {one.cause for one in counted}
-    assert explain_gap(account(factors=(1.0, 1.0, 1.4), counted=CAUSES), BINARY) == ()
+    assert explain(account(factors=(1.0, 1.0, 1.4), counted=CAUSES)) == ()
 
 
 def test_layers_no_prices_fit_are_the_kernels():
     """Other kernels run in every second pair of layers: no price is blamed for certain."""
-    odd = {one.cause: one.probability for one in explain_gap(account(own=0.4), BINARY)}
+    odd = {one.cause: one.probability for one in explain(account(own=0.4))}
     assert odd[KERNELS] > 0.2 and max(odd.values()) < 0.8
 
 
