@@ -20,8 +20,13 @@ def main() -> None:
         sys.exit(BROKEN_INSTALLATION)
     note_interrupts()
     try:
-        from twin.cli import app
+        from twin.cli import VERBS, app
 
+        verb = next((word for word in sys.argv[1:] if not word.startswith("-")), "")
+        if verb in VERBS:
+            from hwmodels.noun_code import keep_noun_code
+
+            keep_noun_code(verb)
         app()
     except KeyboardInterrupt:  # before the command line could take it
         end_interrupted()

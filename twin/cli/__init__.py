@@ -45,10 +45,7 @@ VERBS: Mapping[str, str] = {name: place for verbs in GROUPS.values()
 
 def load_verb(name: str) -> Any:
     """Return the function of a verb, or the group of commands it is."""
-    from hwmodels.noun_code import keep_noun_code
-
     module, _, verb = VERBS[name].partition(":")
-    keep_noun_code(name)
     return getattr(import_module(f"twin.cli.{module}"), verb)
 
 
