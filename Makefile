@@ -27,7 +27,7 @@ SANITIZED_TESTS := tests/firmware/test_session.py tests/firmware/test_text_mode.
 export PYTHONDONTWRITEBYTECODE :=
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile
 
-.PHONY: demo test lint site bench accuracy tools lock sbom fuzz clean
+.PHONY: demo test lint site bench accuracy gallery tools lock sbom fuzz clean
 
 demo: $(CORE)
 	$(BIN)/python -m twin predict kws -b nucleo_l4r5zi --runtime x-cube-ai@9.0
@@ -80,6 +80,10 @@ bench: $(BENCH)
 FUZZ ?= 20000
 fuzz: $(TEST)
 	TWIN_FUZZ_CASES=$(FUZZ) $(BIN)/python -m pytest -n auto tests/fuzz
+
+# Every kind of picture, of real predictions: docs/gallery.md.
+gallery: $(TEST)
+	$(BIN)/python -m benchmarks.gallery
 
 accuracy: $(TEST)
 	$(BIN)/python -m benchmarks.accuracy

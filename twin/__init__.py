@@ -55,7 +55,7 @@ if TYPE_CHECKING:
     from twin.verbs.predict import predict
     from twin.verbs.predict_many import predict_many
     from twin.verbs.program import deploy_elf
-    from twin.verbs.report import report
+    from twin.verbs.report import report, write_report
     from twin.verbs.runtimes import list_runtimes, show_runtime
     from twin.verbs.scenario import list_scenarios, run_scenario
     from twin.verbs.select import select
@@ -118,7 +118,7 @@ _HOMES = {
     "twin.verbs.predict": ("predict",),
     "twin.verbs.predict_many": ("predict_many",),
     "twin.verbs.program": ("deploy_elf",),
-    "twin.verbs.report": ("report",),
+    "twin.verbs.report": ("report", "write_report"),
     "twin.verbs.runtimes": ("list_runtimes", "show_runtime"),
     "twin.verbs.select": ("select",),
     "twin.verbs.serve": ("serve",),
@@ -149,7 +149,8 @@ __all__ = [
     "measure_plan", "new_board", "open_study", "plan", "port", "predict", "predict_compiled",
     "predict_many", "read_model", "report", "reproduce", "run_firmware", "run_scenario",
     "run_study", "select", "serve", "show_board", "show_runtime", "study_front",
-    "study_sensitivity", "sweep", "to_document", "transform", "tune", "what_if"]
+    "study_sensitivity", "sweep", "to_document", "transform", "tune", "what_if",
+    "write_report"]
 
 
 def __getattr__(name: str) -> Any:

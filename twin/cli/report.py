@@ -27,7 +27,8 @@ from twin.cli.options import (
     parse_limit,
     parse_settings,
 )
-from twin.cli.paging import check_page, say_command, write_page
+from twin.cli.output import note_written
+from twin.cli.paging import say_command
 from twin.cli.progress import Rate
 from twin.errors import (
     DoesNotFitError,
@@ -40,7 +41,10 @@ if TYPE_CHECKING:
     from twin import Deployment, TwinError
 
 Output = Annotated[str, typer.Option(
-    "--output", "-o", metavar="FILE", help="Where the page goes: a file ending in .html.")]
+    "--output", "-o", metavar="FILE", help="Where it goes: .html opens offline, .md and .pdf are "
+                                           "read and printed.")]
+Length = Annotated[str, typer.Option(
+    "--length", metavar="full|short", help="Of .md and .pdf: all there is, or one page.")]
 Measured = Annotated[str | None, typer.Option(
     "--measured", metavar="DIR", help="Set it beside a measurement: a folder of `twin measure` or "
                                       "`twin import`.")]
@@ -80,12 +84,15 @@ def report(model: Subject, boards: Boards = None, output: Output = "report.html"
            weights: WeightsRole = None, arena: ArenaRole = None, settings: SetPaths = None,
            stage: Stage = None, stages: Stages = None, cold: Cold = False,
            assume_unsupported: AssumeUnsupported = None,
-           calibration: CalibrationChoice = AUTO, anyway: Anyway = False) -> None:
+           calibration: CalibrationChoice = AUTO, anyway: Anyway = False,
+           length: Length = "full") -> None:
     """Write all that is known of a deployment on one page that opens offline.
 
     Several boards or libraries, or stages of optimisation, stand beside each other.
     """
-    check_page(output)
+    from twin.verbs.report import check_report
+
+    check_report(output, length)
     limits = {
         "max_ms": parse_limit("max_ms", max_ms),
         "max_uj": parse_limit("max_uj", max_uj),
@@ -93,7 +100,7 @@ def report(model: Subject, boards: Boards = None, output: Output = "report.html"
         "max_flash_bytes": parse_limit("max_flash", max_flash)}
     command, temperature = say_command(), "cold" if cold else "warm"
     if not boards:
-        write_page(output, twin.report(model, command=command))
+        note_written(twin.write_report(model, output, length=length, command=command))
         return
 
     def put(board: str, runtime: str | None) -> Deployment:
@@ -119,11 +126,11 @@ def report(model: Subject, boards: Boards = None, output: Output = "report.html"
             if chain:
                 subject = list_stages(subject, stage or [], stages, temperature, calibration,
                                       rate.tell)
-        page = twin.report(
-            subject, measured=measured, published=published, power=power, limits=limits,
-            changes=changes, chain=chain, anyway=anyway, temperature=temperature,
+        written = twin.write_report(
+            subject, output, length=length, measured=measured, published=published, power=power,
+            limits=limits, changes=changes, chain=chain, anyway=anyway, temperature=temperature,
             calibration=calibration, command=command, on_progress=rate.tell)
-    write_page(output, page)
+    note_written(written)
 
 
 def name_several(boards: list[str],
@@ -164,8 +171,8 @@ def list_stages(deployment: Deployment, texts: list[str], most: int | None, temp
 def refuse(output: str, model: str, board: str, error: DoesNotFitError, command: str) -> NoReturn:
     """Write the page of what does not fit, and end."""
     from twin.reports.page.deployment import describe_refusal
-    from twin.reports.page.page import render_page
+    from twin.verbs.report import write_page
 
     title = f"{Path(model).name} on {Path(board).name}"
-    write_page(output, render_page(describe_refusal(title, f"{error}.", command)))
+    note_written(write_page(describe_refusal(title, f"{error}.", command), output))
     raise typer.Exit(NOT_MET) from error

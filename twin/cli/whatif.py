@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
+import typer
+
 import twin
 from twin.cli.options import (
     AUTO,
@@ -19,17 +23,26 @@ from twin.cli.options import (
     deploy,
     parse_settings,
 )
-from twin.cli.output import open_console, show, show_json, warn
+from twin.cli.output import note_written, open_console, show, show_json, warn
 from twin.cli.paging import PageFile, check_page, write_result
+
+PlotTarget = Annotated[str | None, typer.Option(
+    "--plot", metavar="FILE", help="Write causes before and after as a picture (.png, .svg, "
+                                   ".pdf); into a folder (DIR/): also every step of several "
+                                   "--set, each on top of those before.")]
 
 
 def whatif(model: Model, board: BoardName, settings: SetPaths = None, runtime: RuntimeName = None,
            clock: ClockText = None, weights: WeightsRole = None, arena: ArenaRole = None,
            cold: Cold = False, page: PageFile = None, as_json: AsJson = False,
            assume_unsupported: AssumeUnsupported = None,
-           calibration: CalibrationChoice = AUTO) -> None:
+           calibration: CalibrationChoice = AUTO, plot: PlotTarget = None) -> None:
     """Predict before and after a change, and say which causes moved."""
     check_page(page)
+    if plot is not None:
+        from twin.reports.figures.sheet import check_target
+
+        check_target(plot)
     changes = parse_settings(settings or [])
     deployment = deploy(model, board, runtime=runtime, clock=clock, weights=weights, arena=arena,
                         calibration=calibration, assume_unsupported=assume_unsupported)
@@ -43,3 +56,12 @@ def whatif(model: Model, board: BoardName, settings: SetPaths = None, runtime: R
         show(open_console(), what_if_report(changed))
     warn(changed.remarks)
     write_result(changed, page)
+    if plot is not None:
+        from twin.reports.figures.changes import write_change_pictures
+
+        steps = [(f"{path}={value}", twin.predict(
+            deployment.replace(dict(list(changes.items())[:place + 1])),
+            temperature="cold" if cold else "warm", calibration=calibration))
+            for place, (path, value) in enumerate(changes.items())]
+        for written in write_change_pictures(changed.before, steps, plot):
+            note_written(written)

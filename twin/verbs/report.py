@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from os import PathLike, fspath
 from pathlib import Path
 from typing import Any
@@ -13,15 +14,19 @@ from calibration.power_trace.excerpt import read_excerpt
 from twin.attribution import views
 from twin.deployment.deployment import Deployment
 from twin.errors import NotApplicableError, UsageError
+from twin.learning.calibrated import predict_calibrated
 from twin.learning.calibration import AUTO
 from twin.learning.folders import find_folder
 from twin.prediction.locality import Locality, measure_locality
 from twin.prediction.prediction import Prediction
+from twin.reports.export import check_place, write_file
 from twin.reports.page.deployment import Report, describe_report
 from twin.reports.page.page import render_page
+from twin.reports.page.parts import Page
 from twin.reports.page.power import Recording
 from twin.reports.page.results import describe_result
 from twin.reports.page.variants import describe_variants
+from twin.reports.page.written import LENGTHS, render_markdown, render_pdf
 from twin.studies.advice import try_changes
 from twin.studies.change import Change, Explainer
 from twin.studies.limits import Limits
@@ -35,6 +40,9 @@ from twin.verbs.variants import predict_variants
 
 _LIMITS = {"max_ms": "time_us", "max_uj": "energy_uj", "max_ram_bytes": "ram_bytes",
            "max_flash_bytes": "flash_bytes"}
+
+ENDINGS = (".html", ".htm", ".md", ".pdf")
+"""Of the files a report can be."""
 
 EXPLAINED = 3
 """Changes whose gain gets an interval: the best."""
@@ -85,6 +93,91 @@ def report(subject: Any, *, measured: str | PathLike[str] | None = None,
     ToolMissingError
         When the extra "page" is not installed.
     """
+    return render_page(describe(
+        subject, measured=measured, published=published, power=power, limits=limits,
+        changes=changes,
+        chain=chain, anyway=anyway, temperature=temperature, calibration=calibration,
+        command=command, on_progress=on_progress))
+
+
+def write_report(subject: Any, file: str | PathLike[str], *, length: str = "full",
+                 **options: Any) -> Path:
+    """Write a report as a page that opens offline, as Markdown, or as PDF.
+
+    Parameters
+    ----------
+    subject : Deployment, mapping of str to Deployment, path, or what a verb returned
+        As for `report`.
+    file : str or path
+        Where to: .html, .md or .pdf.
+    length : str
+        "full", or of Markdown and PDF "short": one page.
+    options
+        As for `report`.
+
+    Returns
+    -------
+    Path
+        The file.
+
+    Raises
+    ------
+    UsageError
+        For another ending or length.
+    """
+    check_report(file, length)
+    return write_page(describe(subject, **options), file, length, _list_pictures(subject, options))
+
+
+def check_report(file: str | PathLike[str], length: str = "full") -> str:
+    """Return the ending of a report, before anything is computed.
+
+    Raises
+    ------
+    UsageError
+        For another ending or length, or a place that cannot be written.
+    """
+    ending = Path(file).suffix.lower()
+    if ending not in ENDINGS:
+        raise UsageError(f"{file}: a report ends in {', '.join(ENDINGS)}")
+    if length not in LENGTHS:
+        raise UsageError(f"length {length!r}; accepted: {', '.join(LENGTHS)}")
+    if length == "short" and ending in (".html", ".htm"):
+        raise UsageError(f"{file}: a page is whole; accepted with --length short: .md, .pdf")
+    check_place(fspath(file))
+    return ending
+
+
+def write_page(page: Page, file: str | PathLike[str], length: str = "full",
+               pictures: Sequence[Callable[[], Any]] = ()) -> Path:
+    """Write a page in the form its file's name ends with."""
+    place, ending = Path(file), Path(file).suffix.lower()
+    if ending == ".md":
+        return write_file(place, render_markdown(page, length).encode())
+    if ending == ".pdf":
+        return write_file(place, render_pdf(page, length, pictures))
+    return write_file(place, render_page(page).encode())
+
+
+def _list_pictures(subject: Any, options: Mapping[str, Any]) -> list[Callable[[], Any]]:
+    """Return what draws each picture of a deployment; of anything else there is none."""
+    if not isinstance(subject, Deployment):
+        return []
+    from twin.reports.figures.sheet import EPOCH_PICTURES, PICTURES
+
+    made = predict_calibrated(subject, temperature=options.get("temperature", "warm"),
+                              calibration=fspath(options.get("calibration", AUTO)))
+    drawn = PICTURES | (EPOCH_PICTURES if made.epochs else {})
+    return [partial(draw, made) for draw in drawn.values()]
+
+
+def describe(subject: Any, *, measured: str | PathLike[str] | None = None,
+             published: bool = False, power: str | PathLike[str] | None = None,
+             limits: Mapping[str, float | None] | None = None,
+             changes: bool = True, chain: bool = False, anyway: bool = False,
+             temperature: str = "warm", calibration: str | PathLike[str] = AUTO,
+             command: str = "", on_progress: Told | None = None) -> Page:
+    """Return what `report` says, whatever it is written as."""
     chosen = fspath(calibration)
     held: dict[str, Any] = {name: one for name, one in (limits or {}).items() if one is not None}
     if not isinstance(subject, Deployment):
@@ -96,24 +189,23 @@ def report(subject: Any, *, measured: str | PathLike[str] | None = None,
                               for name, one in held.items()})
             deployer = Deployer(temperature=temperature, calibration=chosen)
             made = predict_variants(subject, deployer, asked, on_progress)
-            return render_page(describe_variants(made, chain=chain, limits=asked,
-                                                 command=command))
+            return describe_variants(made, chain=chain, limits=asked, command=command)
         found = open_result(subject) if isinstance(subject, str | PathLike) else subject
-        return render_page(describe_result(found, command))
+        return describe_result(found, command)
     checked = check(subject, temperature=temperature, calibration=chosen, **held)
     prediction = checked.prediction
     beside = None if measured is None else views.attribute_measured(
         prediction, fspath(measured), options={}, calibration=chosen, anyway=anyway)
     rows = views.compare_with_published(
         subject.graph.name, subject.board.name, calibration=chosen) if published else None
-    return render_page(describe_report(Report(
+    return describe_report(Report(
         prediction=prediction, command=command, measured=beside, published=rows,
         power=None if power is None else read_recording(power),
         requirements=checked.requirements if held else (),
         locality=find_locality(prediction),
         remarks=() if beside is None else beside.remarks,
         changes=rank_changes(subject, Deployer(temperature=temperature, calibration=chosen),
-                             on_progress) if changes else None)))
+                             on_progress) if changes else None))
 
 
 def read_recording(folder: str | PathLike[str]) -> Recording:

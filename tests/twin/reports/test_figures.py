@@ -120,7 +120,8 @@ def test_pictures_are_written_whole_and_the_same_twice(tmp_path, suffix):
 def test_a_folder_gets_every_picture(tmp_path):
     written = write_pictures(make_prediction(2), f"{tmp_path}/")
     assert {path.name for path in written} == {
-        "sheet.png", "layers.png", "bill.png", "roofline.png", "arena.png"}
+        f"{name}.png" for name in ("sheet", "layers", "bill", "roofline", "arena", "energy",
+                                   "shares", "utilisation", "memories")}
 
 
 def test_other_suffixes_are_refused_before_anything_is_drawn(tmp_path):

@@ -20,8 +20,17 @@ from twin.reports.figures.canvas import (
     save_figure,
 )
 from twin.reports.figures.epoch_timeline import draw_timeline_figure
-from twin.reports.figures.layers import ROW_IN, draw_layer_figure, draw_layers
+from twin.reports.figures.intervals import draw_interval_figure
+from twin.reports.figures.layers import (
+    ROW_IN,
+    draw_energy_figure,
+    draw_layer_figure,
+    draw_layers,
+)
+from twin.reports.figures.memory_map import draw_memory_figure
 from twin.reports.figures.roofline import draw_roofline_figure
+from twin.reports.figures.sunburst import draw_sunburst_figure
+from twin.reports.figures.utilisation import draw_utilisation_figure
 from twin.reports.figures.waterfall import draw_bill, draw_bill_figure
 
 if TYPE_CHECKING:
@@ -30,8 +39,8 @@ if TYPE_CHECKING:
     from calibration.microbench.machine import Machine
     from twin.prediction.prediction import Prediction
 
-PICTURES: dict[str, Callable[[Prediction], Figure]]
-"""Every picture of one prediction, by name of its file."""
+PICTURES: dict[str, Callable[[Prediction], Figure | None]]
+"""Every picture of one prediction, by name of its file; None where it has nothing to show."""
 
 
 def draw_sheet(prediction: Prediction) -> Figure:
@@ -84,8 +93,9 @@ def write_pictures(prediction: Prediction, target: str,
         pictures |= {"roofline": partial(draw_roofline_figure, measured=measured)}
     pictures |= {name: partial(draw_own, name=name) for name in find_entries("twin.figures")
                  if name not in pictures}
-    return tuple(save_figure(draw(prediction), Path(target) / f"{name}.png")
-                 for name, draw in pictures.items())
+    drawn = {name: draw(prediction) for name, draw in pictures.items()}
+    return tuple(save_figure(figure, Path(target) / f"{name}.png")
+                 for name, figure in drawn.items() if figure is not None)
 
 
 def draw_own(prediction: Prediction, *, name: str) -> Figure:
@@ -116,7 +126,9 @@ def is_folder(target: str) -> bool:
 
 PICTURES = {
     "sheet": draw_sheet, "layers": draw_layer_figure, "bill": draw_bill_figure,
-    "roofline": draw_roofline_figure, "arena": draw_arena_figure,
+    "roofline": draw_roofline_figure, "arena": draw_arena_figure, "energy": draw_energy_figure,
+    "shares": draw_sunburst_figure, "utilisation": draw_utilisation_figure,
+    "memories": draw_memory_figure, "intervals": draw_interval_figure,
 }
 
 EPOCH_PICTURES = {"timeline": draw_timeline_figure}

@@ -17,6 +17,7 @@ from twin.reports.figures.canvas import (
     save_figure,
     write_legend,
 )
+from twin.reports.figures.dashboard import draw_dashboard_figure, draw_radar_figure
 from twin.reports.figures.palette import (
     BLUE,
     DARK_GREY,
@@ -69,6 +70,8 @@ def write_study_pictures(table: Table, target: str | Path) -> tuple[Path, ...]:
     folder = Path(target)
     pictures: dict[str, Callable[[Table], Figure]] = {
         "pareto": draw_front_figure, "parallel": draw_parallel_figure}
+    if len(table.predicted) > 1:
+        pictures |= {"dashboard": draw_dashboard_figure, "radar": draw_radar_figure}
     written = [save_figure(draw(table), folder / f"{name}.png")
                for name, draw in pictures.items()]
     if len(_list_short(table)) > 1:

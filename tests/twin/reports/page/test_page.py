@@ -138,7 +138,7 @@ def test_what_does_not_fit_has_a_page_too(tmp_path) -> None:
 
 
 @pytest.mark.parametrize(("words", "said"), [
-    (["-o", "page.pdf"], "a page ends in .html"),
+    (["-o", "page.txt"], "a report ends in .html"),
     (["--measured", "nowhere"], "nowhere"),
     (["--max-ms", "fast"], "--max-ms 'fast'")])
 def test_wrong_words_are_refused(words, said) -> None:
@@ -160,7 +160,7 @@ def test_a_missing_extra_is_named(monkeypatch, package) -> None:
 
 
 def test_another_name_than_html_is_refused() -> None:
-    from twin.cli.report import check_page
+    from twin.cli.paging import check_page
 
     with pytest.raises(UsageError, match=r"ends in \.html"):
         check_page("report.txt")

@@ -1,0 +1,205 @@
+"""Predictions of one network in several configurations: what moved, by cause and by step."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hwmodels.quantities import format_time
+from twin.prediction.ledger import bill_time_us
+from twin.reports.figures.canvas import (
+    describe_deployment,
+    new_sheet,
+    rule_values,
+    save_figure,
+    write_legend,
+)
+from twin.reports.figures.palette import (
+    BLUE,
+    DARK_GREY,
+    GREEN,
+    INK,
+    ORANGE,
+    VERMILION,
+    bar_style,
+    fill,
+)
+from twin.reports.figures.sheet import is_folder
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from twin.prediction.prediction import Prediction
+
+Named = Sequence[tuple[str, "Prediction"]]
+"""Configurations by name, in the order they are drawn."""
+
+
+def write_change_pictures(before: Prediction, steps: Named, target: str) -> tuple[Path, ...]:
+    """Write a change to a file, or every picture of it into a folder.
+
+    Parameters
+    ----------
+    before : Prediction
+        As it was.
+    steps : sequence of (str, Prediction)
+        After each change, those before it made, too.
+    target : str
+        A file by suffix, or a folder: one that exists or ends in a slash.
+    """
+    change = ", ".join(name for name, _ in steps)
+    whole = draw_before_after_figure(before, steps[-1][1], change)
+    if not is_folder(target):
+        return (save_figure(whole, target),)
+    named = [("as it is", before), *((name.rpartition(".")[2], one) for name, one in steps)]
+    return tuple(save_figure(figure, Path(target) / f"{name}.png") for name, figure in (
+        ("before_after", whole), ("configurations", draw_configurations_figure(named)),
+        ("steps", draw_steps_figure(named))))
+
+
+def draw_before_after_figure(before: Prediction, after: Prediction, change: str) -> Figure:
+    """Return the sheet of a change: each cause before and after, and the way between the totals."""
+    causes = _moved(before, after)
+    ratio = before.time_us / after.time_us if after.time_us else float("inf")
+    with new_sheet(12.0, 1.6 + 0.3 * (len(causes) + 2),
+                   f"{format_time(before.time_us)} to {format_time(after.time_us)}: "
+                   f"{ratio:.2f} times as fast with {change}", describe_deployment(before),
+                   ) as figure:
+        left, right = figure.subplots(1, 2)
+        draw_pairs_of_causes(before, after, left)
+        draw_moves(before, after, right)
+        write_legend(figure)
+    return figure
+
+
+def draw_pairs_of_causes(before: Prediction, after: Prediction, axes: Axes) -> None:
+    """Draw a line from before to after for every cause, the largest first."""
+    causes = _moved(before, after)
+    for place, (cause, first, second) in enumerate(causes):
+        axes.hlines(place, first, second, color=DARK_GREY, linewidth=1.2)
+        axes.plot([first], [place], "o", color=ORANGE, markersize=7,
+                  label="before" if place == 0 else None)
+        axes.plot([second], [place], "D", color=BLUE, markersize=6,
+                  label="after" if place == 0 else None)
+        del cause
+    axes.set_yticks(range(len(causes)), [cause for cause, _, _ in causes])
+    axes.set_ylim(len(causes) - 0.4, -0.6)
+    axes.set_xlabel("time, ms")
+    axes.set_title("each cause, before and after")
+    rule_values(axes)
+
+
+def draw_moves(before: Prediction, after: Prediction, axes: Axes) -> None:
+    """Draw the way from the time before to that after, a step for each cause that moved."""
+    moves = sorted(((cause, second - first) for cause, first, second in _moved(before, after)
+                    if second != first), key=lambda move: move[1])
+    level = before.time_us / 1e3
+    rows = [("before", 0.0, level)]
+    for cause, move in moves:
+        rows.append((cause, level, level + move))
+        level += move
+    rows.append(("after", 0.0, after.time_us / 1e3))
+    whole = max(max(start, end) for _, start, end in rows)
+    for place, (_, start, end) in enumerate(rows):
+        ends = place in (0, len(rows) - 1)
+        look = fill(INK) if ends else fill(GREEN, "\\\\\\\\") if end < start else fill(VERMILION)
+        axes.barh(place, end - start, left=start, height=0.7, **look)
+        axes.text(max(start, end) + 0.01 * whole, place,
+                  f"{end:,.3f}" if ends else f"{end - start:+,.3f}", va="center", fontsize=7)
+    axes.bar(0, 0, label="less time", **fill(GREEN, "\\\\\\\\"))
+    axes.bar(0, 0, label="more time", **fill(VERMILION))
+    axes.set_yticks(range(len(rows)), [name for name, _, _ in rows])
+    axes.set_ylim(len(rows) - 0.4, -0.6)
+    axes.set_xlim(0, 1.2 * whole)
+    axes.set_xlabel("time, ms")
+    axes.set_title("the way between")
+    rule_values(axes)
+
+
+def draw_configurations_figure(named: Named) -> Figure:
+    """Return the sheet of several configurations: a bar each by cause, with its interval."""
+    best = min(named, key=lambda pair: pair[1].time_us)
+    with new_sheet(10.0, 1.6 + 0.42 * len(named), f"Fastest of {len(named)}: {best[0]}",
+                   "predicted · lines are 90 % intervals") as figure:
+        draw_configurations(named, figure.subplots())
+        write_legend(figure)
+    return figure
+
+
+def draw_configurations(named: Named, axes: Axes) -> None:
+    """Draw a bar for each configuration, stacked by cause.
+
+    Parameters
+    ----------
+    named : sequence of (str, Prediction)
+        What each is called, and its prediction.
+    axes : Axes
+        Where; time in milliseconds across.
+    """
+    longest = max(_end(one) for _, one in named)
+    for place, (_, one) in enumerate(named):
+        start = 0.0
+        for cause in one.bill.causes():
+            width = bill_time_us(one, one.bill, cause) / 1e3
+            if width:
+                axes.barh(place, width, left=start, height=0.62, label=cause, **bar_style(cause))
+                start += width
+        if one.certainty is not None:
+            interval = one.certainty.time_us
+            axes.errorbar(one.time_us / 1e3, place, xerr=[
+                [(one.time_us - interval.low) / 1e3], [(interval.high - one.time_us) / 1e3]],
+                color=INK, capsize=3, linewidth=1)
+        axes.text(_end(one) + 0.015 * longest, place, format_time(one.time_us), va="center",
+                  fontsize=8)
+    axes.set_yticks(range(len(named)), [name for name, _ in named])
+    axes.set_ylim(len(named) - 0.4, -0.6)
+    axes.set_xlim(0, 1.16 * longest)
+    axes.set_xlabel("time of an inference, ms")
+    rule_values(axes)
+
+
+def draw_steps_figure(named: Named) -> Figure:
+    """Return the sheet of an optimisation: time and energy after each step, over the first."""
+    first, last = named[0][1], named[-1][1]
+    gain = first.time_us / last.time_us if last.time_us else float("inf")
+    with new_sheet(max(8.0, 1.9 * len(named)), 4.2,
+                   f"{gain:.2f} times as fast after {len(named) - 1} steps",
+                   describe_deployment(first)) as figure:
+        draw_steps(named, figure.subplots())
+        write_legend(figure)
+    return figure
+
+
+def draw_steps(named: Named, axes: Axes) -> None:
+    """Draw time, and energy where it is known, after each step as a share of the beginning."""
+    places = range(len(named))
+    first = named[0][1]
+    series = [("time", [100 * one.time_us / first.time_us for _, one in named], "o", "-", BLUE)]
+    if first.energy_uj and all(one.energy_uj is not None for _, one in named):
+        series.append(("energy", [100 * (one.energy_uj or 0.0) / first.energy_uj
+                                  for _, one in named], "s", "--", ORANGE))
+    for name, values, marker, dashes, colour in series:
+        axes.plot(places, values, marker=marker, linestyle=dashes, color=colour, label=name,
+                  linewidth=1.6)
+    for place, (_, one) in enumerate(named):
+        axes.annotate(format_time(one.time_us), (place, series[0][1][place]), (0, 8),
+                      textcoords="offset points", ha="center", fontsize=8)
+    axes.set_xticks(list(places), [name for name, _ in named], fontsize=8)
+    axes.set_ylim(0, 1.18 * max(max(values) for _, values, *_ in series))
+    axes.set_xlim(-0.4, len(named) - 0.6)
+    axes.set_ylabel("of the beginning, %")
+    rule_values(axes, "y")
+
+
+def _end(one: Prediction) -> float:
+    return (one.time_us if one.certainty is None else one.certainty.time_us.high) / 1e3
+
+
+def _moved(before: Prediction, after: Prediction) -> list[tuple[str, float, float]]:
+    """Return causes with their milliseconds before and after, the largest first."""
+    causes = dict.fromkeys((*before.bill.causes(), *after.bill.causes()))
+    rows = [(cause, bill_time_us(before, before.bill, cause) / 1e3,
+             bill_time_us(after, after.bill, cause) / 1e3) for cause in causes]
+    return sorted((row for row in rows if row[1] or row[2]), key=lambda row: -max(row[1:]))

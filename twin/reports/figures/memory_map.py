@@ -1,0 +1,68 @@
+"""What fills each memory: RAM and flash by part, beside the room there is."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from hwmodels.quantities import format_share, format_size
+from twin.reports.figures.canvas import (
+    describe_deployment,
+    new_sheet,
+    rule_values,
+    write_legend,
+)
+from twin.reports.figures.palette import DARK_GREY, VERMILION, fill_series
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from twin.prediction.prediction import Prediction
+
+
+def draw_memory_figure(prediction: Prediction) -> Figure:
+    """Return the sheet of the memories."""
+    used = format_share(prediction.ram_bytes, max(1, prediction.ram_available_bytes))
+    with new_sheet(8.5, 2.4, f"RAM {used} full, flash "
+                   f"{format_share(prediction.flash_bytes, prediction.flash_available_bytes)}",
+                   describe_deployment(prediction)) as figure:
+        draw_memories(prediction, figure.subplots())
+        write_legend(figure)
+    return figure
+
+
+def draw_memories(prediction: Prediction, axes: Axes) -> None:
+    """Draw RAM and flash as bars of their parts, and how much more there is.
+
+    Parameters
+    ----------
+    prediction : Prediction
+        What to show.
+    axes : Axes
+        Where; per cent of each memory, on a scale that ends at the fuller one.
+    """
+    deployment = prediction.deployment
+    ram = {name: size for name, size in deployment.ram_parts.items() if size}
+    weights = deployment.placement.weights_bytes
+    in_flash = 0 if "weights" in ram else min(weights, prediction.flash_bytes)
+    flash = {"weights": in_flash, "code and tables": prediction.flash_bytes - in_flash}
+    rows = (("RAM", ram, prediction.ram_available_bytes),
+            ("flash", flash, prediction.flash_available_bytes))
+    names = list(dict.fromkeys(name for _, parts, _ in rows for name in parts))
+    for place, (_, parts, room) in enumerate(rows):
+        start = 0.0
+        for name, size in parts.items():
+            share = 100 * size / max(1, room)
+            axes.barh(place, share, left=start, height=0.6, label=name,
+                      **fill_series(names.index(name)))
+            start += share
+        axes.text(start, place, f"  {format_size(sum(parts.values()))} of {format_size(room)}",
+                  va="center", fontsize=8, color=DARK_GREY)
+    fullest = max((100 * sum(parts.values()) / max(1, room) for _, parts, room in rows),
+                  default=1.0)
+    axes.axvline(100, color=VERMILION, linestyle="--", linewidth=1)
+    axes.set_xlim(0, max(1.35 * fullest, 1e-3) if fullest < 60 else max(105.0, 1.35 * fullest))
+    axes.set_yticks(range(len(rows)), [name for name, _, _ in rows])
+    axes.set_ylim(1.6, -0.6)
+    axes.set_xlabel("share of the memory, %")
+    rule_values(axes)

@@ -1,0 +1,227 @@
+"""A page as text to read and to print: Markdown, and PDF, on one page or whole.
+
+What HTML draws as plots stands as the sentence each plot says; a PDF of a deployment has its
+pictures, too, drawn as for `--plot`.
+"""
+
+from __future__ import annotations
+
+import io
+import textwrap
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from hwmodels.errors import escape, extra_missing
+from twin.reports.page.parts import Notes, Page, Pairs, Plot, Section, Table
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+LENGTHS = ("short", "full")
+"""One page, or all there is."""
+
+SHORT_ROWS = 8
+"""Rows of a table where one page is asked for."""
+
+SHORT_SECTIONS = 3
+"""Sections of which a short report shows the first table: those nearest the answer."""
+
+HANDLING = "A header sorts"
+"""How a lead begins that says how to handle a table on a screen."""
+
+SHEET_IN = (8.27, 11.69)
+"""A4, in inches."""
+
+LINES, COLUMNS = 70, 98
+"""Of a sheet of text."""
+
+
+def render_markdown(page: Page, length: str = "full") -> str:
+    """Write a page as Markdown.
+
+    Parameters
+    ----------
+    page : Page
+        What it says.
+    length : str
+        Of `LENGTHS`.
+
+    Returns
+    -------
+    str
+        CommonMark with tables; text out of files is escaped, so that it is text.
+    """
+    lines = [f"# {_plain(page.title)}", "", _plain(page.subtitle), "",
+             f"**{_plain(page.verdict)}.** {_plain(page.sentence)}", ""]
+    lines += _table(["", "", "interval, or room"], [
+        [answer.name, answer.value + (f" ({answer.kind})" if answer.kind else ""), answer.range]
+        for answer in page.answers])
+    if page.advice:
+        lines += [f"**{_plain(page.advises)}:** {_plain(page.advice)}", ""]
+    for section in _choose(page, length):
+        lines += [f"## {_plain(section.title)}", ""]
+        if section.lead and not section.lead.startswith(HANDLING):
+            lines += [_plain(section.lead), ""]
+        for item in section.items:
+            lines += _write_item(item, length)
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def _choose(page: Page, length: str) -> Sequence[Section]:
+    """Return the sections of a report: of a short one warnings, and the first that have tables."""
+    if length == "full":
+        return page.sections
+    warned = [one for one in page.sections if one.name == "warnings"]
+    told = [one for one in page.sections if not one.folded and one.title != "Sources"
+            and any(isinstance(item, Table) for item in one.items)]
+    return [*told[:SHORT_SECTIONS - 1], *warned]
+
+
+def _write_item(item: Table | Plot | Pairs | Notes, length: str) -> list[str]:
+    if isinstance(item, Plot):
+        return [f"*{_plain(item.title)}:* {_plain(item.told)}", ""]
+    if isinstance(item, Pairs):
+        return [*(f"- {_plain(name)}: {_plain(value)}" for name, value in item.pairs), ""]
+    if isinstance(item, Notes):
+        mark = "`" if item.kind == "code" else ""
+        return [*(f"- {mark}{one if mark else _plain(one)}{mark}" for one in item.notes), ""]
+    rows = item.rows if length == "full" else item.rows[:SHORT_ROWS]
+    cells = [[cell.text for cell in row.cells] for row in rows]
+    if item.total:
+        cells.append([cell.text for cell in item.total])
+    left = len(item.rows) - len(rows)
+    return [_plain(item.caption), "", *_table([one.header for one in item.columns], cells,
+                                              [one.number for one in item.columns]),
+            *([f"{left} more rows: --length full", ""] if left else [])]
+
+
+def _table(headers: Sequence[str], rows: Sequence[Sequence[str]],
+           numbers: Sequence[bool] = ()) -> list[str]:
+    if not rows:
+        return []
+    marks = ["---:" if place < len(numbers) and numbers[place] else "---"
+             for place in range(len(headers))]
+    return [*(f"| {' | '.join(cells)} |" for cells in (
+        [_cell(header) for header in headers], marks,
+        *([_cell(text) for text in row] for row in rows))), ""]
+
+
+def _cell(text: str) -> str:
+    return _plain(text).replace("|", "\\|") or " "
+
+
+def _plain(text: str) -> str:
+    """Return text that says nothing to a Markdown reader or a terminal but itself."""
+    told = escape(text)
+    for sign in "\\`*[]<>":
+        told = told.replace(sign, f"\\{sign}")
+    return told
+
+
+def render_pdf(page: Page, length: str = "full",
+               pictures: Sequence[Callable[[], Figure | None]] = ()) -> bytes:
+    """Write a page as PDF: sheets of text, then pictures.
+
+    Parameters
+    ----------
+    page : Page
+        What it says.
+    length : str
+        Of `LENGTHS`; a short one is a single sheet, and has the first picture on it.
+    pictures : sequence of callable
+        Each draws one, or returns None.
+
+    Raises
+    ------
+    ToolMissingError
+        When matplotlib is not installed.
+    """
+    try:
+        import matplotlib
+        from matplotlib.backends.backend_pdf import PdfPages
+    except ImportError as error:
+        raise extra_missing("pictures", "matplotlib", "plot") from error
+    content = io.BytesIO()
+    metadata: dict[str, Any] = {"CreationDate": None, "Title": escape(page.title)}
+    with matplotlib.rc_context({"pdf.fonttype": 42, "text.usetex": False}), \
+            PdfPages(content, metadata=metadata) as book:
+        lines = list(_text_lines(page, length))
+        if length == "short":
+            lines = lines[:LINES]
+        for start in range(0, len(lines), LINES):
+            book.savefig(_draw_sheet(lines[start:start + LINES]))
+        for draw in pictures if length == "full" else ():
+            figure = draw()
+            if figure is not None:
+                book.savefig(figure)
+    return content.getvalue()
+
+
+def _draw_sheet(lines: Sequence[tuple[str, bool]]) -> Figure:
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=SHEET_IN)
+    step = 0.94 / LINES
+    for place, (text, bold) in enumerate(lines):
+        figure.text(0.06, 0.97 - step * (place + 1), text, family="monospace", fontsize=7.6,
+                    fontweight="bold" if bold else "normal", parse_math=False)
+    return figure
+
+
+def _text_lines(page: Page, length: str) -> Iterator[tuple[str, bool]]:
+    """Yield lines of a page, none wider than a sheet, and whether each is set bold."""
+    yield from _fold(page.title, bold=True)
+    yield from _fold(page.subtitle)
+    yield "", False
+    yield from _fold(f"{page.verdict}. {page.sentence}", bold=True)
+    yield "", False
+    yield from _align([[one.name, one.value, one.kind, one.range] for one in page.answers])
+    if page.advice:
+        yield "", False
+        yield from _fold(f"{page.advises}: {page.advice}")
+    for section in _choose(page, length):
+        yield "", False
+        yield from _fold(section.title, bold=True)
+        if section.lead and not section.lead.startswith(HANDLING):
+            yield from _fold(section.lead)
+        for item in section.items:
+            yield from _item_lines(item, length)
+
+
+def _item_lines(item: Table | Plot | Pairs | Notes, length: str) -> Iterator[tuple[str, bool]]:
+    yield "", False
+    if isinstance(item, Plot):
+        yield from _fold(f"{item.title}: {item.told}")
+    elif isinstance(item, Pairs):
+        yield from (line for name, value in item.pairs for line in _fold(f"{name}: {value}"))
+    elif isinstance(item, Notes):
+        yield from (line for one in item.notes for line in _fold(f"- {one}"))
+    else:
+        yield from _fold(item.caption)
+        rows = item.rows if length == "full" else item.rows[:SHORT_ROWS]
+        cells = [[one.header for one in item.columns],
+                 *([cell.text for cell in row.cells] for row in rows)]
+        if item.total:
+            cells.append([cell.text for cell in item.total])
+        yield from _align(cells, [one.number for one in item.columns])
+
+
+def _fold(text: str, *, bold: bool = False) -> Iterator[tuple[str, bool]]:
+    yield from ((line, bold) for line in textwrap.wrap(escape(text), COLUMNS) or [""])
+
+
+def _align(rows: Sequence[Sequence[str]],
+           numbers: Sequence[bool] = ()) -> Iterator[tuple[str, bool]]:
+    """Yield rows in columns; the last columns fall away where a sheet is too narrow."""
+    widths = [max(len(escape(row[place])) for row in rows) for place in range(len(rows[0]))] \
+        if rows else []
+    while widths and sum(widths) + 2 * (len(widths) - 1) > COLUMNS:
+        if len(widths) == 1:
+            widths = [COLUMNS]
+            break
+        widths.pop()
+    for place, row in enumerate(rows):
+        cells = [escape(text)[:width].rjust(width) if column < len(numbers) and numbers[column]
+                 else escape(text)[:width].ljust(width)
+                 for column, (text, width) in enumerate(zip(row, widths, strict=False))]
+        yield "  ".join(cells).rstrip(), bool(numbers) and place == 0
