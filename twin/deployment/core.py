@@ -263,6 +263,8 @@ class Core:
     """
 
     offloads = False
+    assured_by = ""
+    """What says how sure a prediction at stated prices is, "module:function"; "": nothing does."""
     borrowed = "its loops are taken to be those of CMSIS-NN"
     paths: tuple[WhatIf, ...] = ()
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
+from hwmodels.cache.counts import AccessCounts
 from hwmodels.core.file import load_core
 from hwmodels.core.schedule import BlockCounts, count_block, schedule
 from hwmodels.core.timing import CoreTiming
@@ -14,7 +15,7 @@ from hwmodels.counts import COPYING, CountLine, Counts, merge_counts
 from hwmodels.errors import KernelError
 from hwmodels.kernel import Block, Kernel, Operand
 from hwmodels.paths.code import CodePath
-from hwmodels.paths.traffic import CodeTraffic, KernelTraffic
+from hwmodels.paths.traffic import CodeTraffic, DataTraffic, KernelTraffic
 from hwmodels.paths.ways import code_cache
 from twin.program.elf import Function
 from twin.program.machine import BlockRun, Machine
@@ -22,6 +23,7 @@ from twin.program.patterns import family_of, is_copy
 
 STAND_IN = "mov r0, r0"
 """What an instruction the core's table does not know is scheduled as."""
+EXCEPTIONS = "entering and leaving handlers"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,7 +65,21 @@ def collect(machine: Machine) -> tuple[FunctionRun, ...]:
             symbol=names[number], name=names[number], start=runs[0].address,
             end=max(run.address + run.size_bytes for run in runs))
         found.append(_count(machine, number, function, runs))
+    entries, returns, cycles = machine.exceptions.take(machine.board.core.model)
+    if found and (entries or returns):
+        found.append(_count_exceptions(max(entries, returns), cycles, found[0].code_memory))
     return tuple(sorted(found, key=lambda one: -one.traffic.instructions))
+
+
+def _count_exceptions(count: int, cycles: float, memory: str) -> FunctionRun:
+    """Return what entering and leaving handlers takes, as if it were a function."""
+    return FunctionRun(
+        name=EXCEPTIONS, family="data_movement", calls=count, code_memory=memory,
+        traffic=KernelTraffic(
+            issued=Counts((CountLine(event="pipeline_stall", place="", occurred=cycles,
+                                     exposed=cycles),)),
+            core_cycles=cycles, instructions=0, loads=0, stores=0, vector_instructions=0,
+            mac_lanes=0, code=CodeTraffic(), data=DataTraffic(counts=AccessCounts(operands=()))))
 
 
 def _count(machine: Machine, number: int, function: Function,

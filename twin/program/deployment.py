@@ -125,6 +125,8 @@ class Program(Deployment):
 class ProgramTarget(Core):
     """A core that runs a program as it is."""
 
+    assured_by = "twin.program.certainty:assure_program"
+
     def price(self, deployment: Deployment, prices: Prices, price_on_core: PriceOnCore, *,
               cold: bool) -> tuple[tuple[LayerCost, ...], tuple[EpochPrediction, ...]]:
         """Price what every function did, and sum it by layer."""
@@ -147,8 +149,10 @@ class ProgramTarget(Core):
                    + ", ".join(found.unknown))
         taken = sum(found.exceptions.values())
         if taken:
-            yield (f"{taken:,} interrupts and calls of the system were taken; entering and leaving "
-                   "them is not billed")
+            yield f"{taken:,} interrupts and calls of the system were taken, start-up included"
+        if found.handed_over:
+            yield ("Helium ran in QEMU, where peripherals answer what was last written, no "
+                   "interrupt comes and cycle counters stand still")
 
 
 def price_functions(program: Program, prices: Prices, *, cold: bool) -> tuple[FunctionCost, ...]:

@@ -46,6 +46,8 @@ class Found:
         What the program wrote to its console.
     exceptions : mapping of str to int
         Interrupts taken, by number.
+    handed_over : bool
+        Whether QEMU ran the billed part.
     """
 
     cold: Layers
@@ -57,6 +59,7 @@ class Found:
     unknown: tuple[str, ...]
     printed: str
     exceptions: Mapping[str, int]
+    handed_over: bool
 
 
 def find_program(elf: Elf, board: Board, wanted: Wanted) -> Found:

@@ -480,12 +480,17 @@ class Machine:
         taken = rows[:, columns].copy(), self.tally[:len(self.functions)].copy()
         rows[:, columns] = 0
         self.tally[:len(self.functions)] = 0
-        return (*taken, self.recorder.take())
+        held = self.exceptions
+        counted = held.entries, held.returns, held.words_moved
+        held.entries = held.returns = held.words_moved = 0
+        return (*taken, self.recorder.take(), counted)
 
     def restore(self, taken: tuple[Any, ...]) -> None:
         """Go on counting where `take` left off."""
         self.take()
-        blocks, tally, met = taken
+        blocks, tally, met, counted = taken
+        held = self.exceptions
+        held.entries, held.returns, held.words_moved = counted
         self.blocks[:len(blocks), [self.names.COUNT, self.names.AGAIN, self.names.TAKEN]] = blocks
         self.tally[:len(tally)] = tally
         self.recorder.restore(met)

@@ -173,7 +173,7 @@ def run_program(elf: Elf, board: Board, wanted: Wanted) -> dict[str, Any]:
         "unknown": sorted(machine.unknown),
         "printed": machine.semihosting.text.decode("ascii", "replace") or peripherals.printed(),
         "exceptions": {str(number): count for number, count in machine.exceptions.taken.items()},
-        "peripherals": len(peripherals.touched)}
+        "peripherals": len(peripherals.touched), "handed_over": machine.traced}
 
 
 def _go_to_start(machine: Machine, wanted: Wanted) -> int | None:

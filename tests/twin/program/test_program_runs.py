@@ -17,6 +17,7 @@ from twin.deployment.deployment import deploy
 from twin.errors import ProgramError, UsageError
 from twin.image.compile.store import keep_image
 from twin.prediction.prediction import predict
+from twin.program.counting import EXCEPTIONS
 from twin.program.elf import demangle, read_elf
 from twin.program.peripherals import Peripherals
 from twin.program.thumb import count_instructions
@@ -72,13 +73,22 @@ def test_layers_and_functions_sum_to_the_whole(program):
     whole = twin.predict(twin.deploy_elf(program, BOARD, begin="infer", layers="none"))
     assert sum(layer.instructions for layer in whole.layers) == made.found.instructions
     assert whole.cycles == pytest.approx(prediction.cycles, rel=0.02)
-    assert prediction.certainty is None
+    sure = prediction.certainty
+    assert sure.time_us.low < prediction.time_us < sure.time_us.high
+    # Of stated prices, three quarters of the core's: 1.645 x 0.1 and more of memories'.
+    assert 1.1 < sure.time_us.high / prediction.time_us < 2.0
+    assert twin.predict(made, calibration="none").certainty is None
 
 
 def test_interrupts_and_tasks_run(program):
     made = twin.deploy_elf(program, BOARD, begin="switch_tasks", end="both_worked")
     assert made.found.exceptions["14"] >= 1 and made.found.exceptions["15"] >= 3
     assert made.found.exceptions["11"] == 1
+    layer = made.found.warm[-1][1]
+    handlers = [run for run in layer if run.name == EXCEPTIONS]
+    assert handlers[0].calls == 2
+    # A tick and a switch: 12 cycles in (DDI 0439), 10 assumed back.
+    assert handlers[0].traffic.core_cycles == 2 * 12 + 2 * 10
     third = twin.deploy_elf(program, BOARD, begin="SysTick_Handler", nth=3)
     assert 0 < third.found.instructions < 20
 
