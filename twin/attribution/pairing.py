@@ -46,7 +46,8 @@ def pair_parts(first: Side, second: Side) -> Pairing:
     Returns
     -------
     Pairing
-        Layers of one architecture by number, of two by operator and name in order; epochs by the
+        Layers of one architecture by number, as of two builds of a program that has as many; of two
+        by operator and name in order; epochs by the
         number in their name where both come from one compilation, else in order. A log that
         leaves out layers which only rename their input is paired in order without them.
     """
@@ -58,7 +59,8 @@ def pair_parts(first: Side, second: Side) -> Pairing:
     if not alike:
         return _pair_measured(first, second)
     same = first.architecture_id is not None and first.architecture_id == second.architecture_id
-    if same and first.part == second.part:
+    builds = first.is_program and second.is_program and len(first.parts) == len(second.parts)
+    if (same or builds) and first.part == second.part:
         return Pairing(pairs=_by_index(first.parts, second.parts), by="index")
     return Pairing(pairs=_by_name(first.parts, second.parts), by="name")
 

@@ -120,7 +120,12 @@ def _alike(first: Side, second: Side) -> bool:
 def _agree_network(first: Side, second: Side) -> Iterator[Finding]:
     ids = (first.architecture_id, second.architecture_id)
     hashes = (first.model_sha256, second.model_sha256)
-    if None not in ids and ids[0] != ids[1]:
+    programs = [first.is_program, second.is_program]
+    if any(programs) and ids[0] != ids[1]:
+        yield Finding(level=NOTE if all(programs) else WARN, what="network", text=(
+            f"{first.model} -> {second.model}: a program is told by no network; its layers are "
+            "functions, paired in order"))
+    elif None not in ids and ids[0] != ids[1]:
         yield Finding(level=REFUSE, what="network", text=(
             f"{first.model} (architecture {ids[0]}) -> {second.model} ({ids[1]}): other "
             "networks are not set side by side"))

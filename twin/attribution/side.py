@@ -144,6 +144,11 @@ class Side:
         return not self.counted or self.runtime == "firmware"
 
     @property
+    def is_program(self) -> bool:
+        """Whether it is the machine code of a program, whose layers are functions."""
+        return self.runtime.startswith("program@")
+
+    @property
     def label(self) -> str:
         """What it is, in a few words."""
         return self.source or f"{self.model} on {self.board}"

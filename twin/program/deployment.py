@@ -23,6 +23,7 @@ from twin.network.graph import Graph, Layer, Tensor
 from twin.program.counting import FunctionRun
 from twin.program.elf import Elf
 from twin.program.finding import Found, find_program
+from twin.program.patterns import name_kind
 from twin.program.session import Wanted
 from twin.runtimes import Runtime
 
@@ -241,7 +242,8 @@ def _make_graph(elf: Elf, found: Found) -> Graph:
                  sum(one.write_bytes for run in traffic for one in run.data.counts.operands)]
         tensors += [Tensor(name=f"{name} {way}", shape=(size,), dtype="int8")
                     for way, size in zip(("loads", "stores"), moved, strict=True)]
-        options: dict[str, Any] = {"called": name, "macs": sum(one.mac_lanes for one in traffic)}
+        options: dict[str, Any] = {"called": name_kind([run.family for run in runs]),
+                                   "macs": sum(one.mac_lanes for one in traffic)}
         layers.append(Layer(index=index, name=name, op="function", inputs=(2 * index,),
                             outputs=(2 * index + 1,), options=tuple(sorted(options.items()))))
     return Graph(name=elf.path.stem, source=str(elf.path), sha256=elf.sha256,

@@ -84,3 +84,13 @@ def family_of(function: Function) -> str:
         if _matches(function, patterns):
             return str(family)
     return ELSE
+
+
+_ANY = ("data_movement", "quantize", ELSE)
+"""Families of what every layer may do besides its own work."""
+
+
+def name_kind(families: Sequence[str]) -> str:
+    """Return what a layer is by the families of its functions, the heaviest first."""
+    own = {family for family in families if family not in _ANY}
+    return next((str(family) for family in _shipped()["families"] if family in own), families[0])

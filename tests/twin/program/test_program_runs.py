@@ -13,12 +13,16 @@ from made_program import build_program
 
 import twin
 from hwmodels.board.file import load_board
+from twin.attribution.pairing import pair_parts
+from twin.attribution.predicted import side_of_prediction
+from twin.attribution.sameness import agree
 from twin.deployment.deployment import deploy
 from twin.errors import ProgramError, UsageError
 from twin.image.compile.store import keep_image
 from twin.prediction.prediction import predict
 from twin.program.counting import EXCEPTIONS
 from twin.program.elf import demangle, read_elf
+from twin.program.patterns import name_kind
 from twin.program.peripherals import Peripherals
 from twin.program.thumb import count_instructions
 
@@ -78,6 +82,18 @@ def test_layers_and_functions_sum_to_the_whole(program):
     # Of stated prices, three quarters of the core's: 1.645 x 0.1 and more of memories'.
     assert 1.1 < sure.time_us.high / prediction.time_us < 2.0
     assert twin.predict(made, calibration="none").certainty is None
+
+
+def test_two_builds_are_set_side_by_side_in_order(program, tmp_path):
+    other = build_program(tmp_path, options=("-O1",))
+    sides = [side_of_prediction(twin.predict(twin.deploy_elf(
+        one, BOARD, begin="infer", layers="layer_*"))) for one in (program, other)]
+    assert [one.level for one in agree(*sides) if one.what == "network"] == ["note"]
+    found = pair_parts(*sides)
+    assert found.by == "index" and len(found.pairs) == 3
+    assert all(first.name == second.name for first, second in found.pairs)
+    assert name_kind(("data_movement", "conv", "fully_connected")) == "conv"
+    assert name_kind(("elementwise", "data_movement")) == "elementwise"
 
 
 def test_interrupts_and_tasks_run(program):
