@@ -263,8 +263,8 @@ class Core:
     """
 
     offloads = False
-    assured_by = ""
-    """What says how sure a prediction at stated prices is, "module:function"; "": nothing does."""
+    executes = False
+    """Whether instructions are those that ran, not lowered ones."""
     borrowed = "its loops are taken to be those of CMSIS-NN"
     paths: tuple[WhatIf, ...] = ()
 

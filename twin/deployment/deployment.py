@@ -70,7 +70,7 @@ class Deployment(Draft):
 class Target(Placer, Protocol):
     """How a runtime's kernels get onto hardware; `twin.deployment.core.Core` is a core's."""
 
-    assured_by: str
+    executes: bool
 
     def lower(self, deployment: Deployment) -> tuple[tuple[Kernel, ...], ...]:
         """Return the core's kernels, one tuple per layer; of an alias none."""

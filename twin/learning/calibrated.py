@@ -9,7 +9,6 @@ for one prediction.
 from __future__ import annotations
 
 import dataclasses
-from importlib import import_module
 
 from hwmodels.quantities import format_energy
 from twin.deployment.deployment import Deployment
@@ -60,9 +59,10 @@ def _predict_stated(deployment: Deployment, temperature: str,
                     wanted: str | Calibration | None) -> Prediction:
     """Predict at stated prices, and say that no interval stands behind it where one was wanted."""
     made = predict(deployment, temperature=temperature)
-    if deployment.target.assured_by and wanted not in (None, NONE):
-        module, _, name = deployment.target.assured_by.partition(":")
-        return dataclasses.replace(made, certainty=getattr(import_module(module), name)(made))
+    if deployment.target.executes and wanted not in (None, NONE):
+        from twin.learning.executed import assure_program
+
+        return dataclasses.replace(made, certainty=assure_program(made))
     notes = () if wanted in (None, NONE) else note_missing(deployment)
     return dataclasses.replace(made, warnings=(*made.warnings, *notes)) if notes else made
 

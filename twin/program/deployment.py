@@ -126,7 +126,7 @@ class Program(Deployment):
 class ProgramTarget(Core):
     """A core that runs a program as it is."""
 
-    assured_by = "twin.program.certainty:assure_program"
+    executes = True
 
     def price(self, deployment: Deployment, prices: Prices, price_on_core: PriceOnCore, *,
               cold: bool) -> tuple[tuple[LayerCost, ...], tuple[EpochPrediction, ...]]:
