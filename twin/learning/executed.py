@@ -15,13 +15,13 @@ import numpy as np
 
 from calibration.fitting.intervals import LAYER_SD, LEVEL, Band, Interval, bound
 from hwmodels.counts import Bill
-from twin.learning.overlays import ENERGY_SD, TIME_SD
 from twin.learning.repricing import waits_on_memory
 from twin.prediction.certainty import Certainty, Draw, LayerCertainty
 from twin.prediction.prediction import Prediction
 
-CORE_SD = 0.1
-"""Of the logarithm of a core's own cycles, by its table, where instructions are known; assumed."""
+CORE_SD, WAITING_SD, POWER_SD = 0.1, 0.4, 0.3
+"""Of the logarithm of a core's own cycles, by its table, where instructions are known; of what
+memories make wait and of stated powers, as overlays take them before any data; assumed."""
 
 
 def assure_program(prediction: Prediction) -> Certainty:
@@ -40,7 +40,7 @@ def assure_program(prediction: Prediction) -> Certainty:
     reach = NormalDist().inv_cdf(0.5 + LEVEL / 2)
     band = Band(down=reach, up=reach, level=LEVEL, basis="model-based", count=1)
     shares = _split(prediction.bill)
-    variances = np.array([CORE_SD, TIME_SD["memory"]])**2
+    variances = np.array([CORE_SD, WAITING_SD])**2
     sds = [math.sqrt(float(_split(layer.bill)**2 @ variances) + LAYER_SD["open"]**2)
            for layer in prediction.layers]
     sd = math.sqrt(float(shares**2 @ variances))
@@ -68,4 +68,4 @@ def _split(bill: Bill) -> np.ndarray:
 def _bound_energy(energy_uj: float | None, sd: float, band: Band) -> Interval | None:
     if not energy_uj:
         return None
-    return bound(energy_uj, math.hypot(sd, ENERGY_SD["activity"]), band)
+    return bound(energy_uj, math.hypot(sd, POWER_SD), band)
