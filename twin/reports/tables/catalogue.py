@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 def boards_table(boards: Iterable[Board], broken: Iterable[str] = ()) -> Table:
     """Return one row per board: core, clock, memory, caches; those that cannot be read by name."""
     table = new_table(("board", "soc", "core", "clock", "RAM", "flash", "data cache"),
-                      ("clock", "RAM", "flash", "data cache"))
+                      ("clock", "RAM", "flash", "data cache"), drops=("soc",))
     for board in boards:
         cache = board.cache(board.core.dcache)
         add_row(table, (board.name, board.soc, board.core.model,
@@ -67,7 +67,7 @@ def board_report(board: Board, *, sources: bool) -> RenderableType:
 def runtimes_table(runtimes: Iterable[Runtime]) -> Table:
     """Return one row per runtime and version."""
     table = new_table(("runtime", "types", "structure", "dead channels", "cycles per call"),
-                      ("cycles per call",))
+                      ("cycles per call",), drops=("dead channels", "structure"))
     for runtime in runtimes:
         add_row(table, (runtime.identity, ", ".join(runtime.dtypes), runtime.structure,
                         "dropped" if runtime.drops_dead_channels else "computed",
