@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import functools
+import io
 import json
 import os
 import re
@@ -67,6 +68,28 @@ def open_regular(path: str | Path, largest_bytes: int = LARGEST_BYTES) -> Binary
     except BaseException:
         os.close(descriptor)
         raise
+
+
+class BoundedReader(io.BufferedReader):
+    """A file of which no large part is read at once, such as the list of an archive's entries.
+
+    Parameters
+    ----------
+    stream : BinaryIO
+        Of `open_regular`; taken over.
+    most_bytes : int
+        Read at once; asking for more raises ValueError.
+    """
+
+    def __init__(self, stream: BinaryIO, most_bytes: int) -> None:
+        super().__init__(stream.detach())  # type: ignore[attr-defined]
+        self.most_bytes = most_bytes
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        """Read so many bytes, or all that is left."""
+        if size is not None and size > self.most_bytes:
+            raise ValueError(f"lists more than {self.most_bytes:,} bytes of entries")
+        return super().read(size)
 
 
 def read_regular_text(path: str | Path, largest_bytes: int = LARGEST_BYTES) -> str:

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from hwmodels.files import open_regular
+from hwmodels.files import LARGEST_BYTES, BoundedReader, open_regular
 from twin.errors import UsageError
 
 INPUTS, LABELS = ("x", "inputs", "images"), ("y", "labels", "targets")
@@ -26,6 +26,9 @@ MOST_ADDED_BYTES = 1 << 28
 MOST_SAMPLES = 10_000_000
 MOST_MEMBERS = 1000
 """Arrays of a file; two are read."""
+
+MOST_LISTED_BYTES = 1 << 23
+"""What lists them."""
 
 _LONGEST_HEADER_BYTES = 10_000
 _PACKED = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
@@ -86,10 +89,11 @@ def read_data(path: str | Path) -> Data:
 def _read_arrays(path: str | Path, wanted: Sequence[Sequence[str]]
                  ) -> tuple[list[str], list[np.ndarray | None]]:
     """Return the names in a file, and of each choice of names the array of the first it has."""
-    with open_regular(path) as stream:
+    with BoundedReader(open_regular(path), MOST_LISTED_BYTES) as stream:
         if stream.read(6) == np.lib.format.MAGIC_PREFIX:
             raise ValueError("is a single array")
         with zipfile.ZipFile(stream) as file:
+            stream.most_bytes = LARGEST_BYTES
             members = {one.filename.removesuffix(".npy"): one
                        for one in file.infolist()[:MOST_MEMBERS]}
             found = [next((members[name] for name in choice if name in members), None)

@@ -15,11 +15,19 @@ import json
 import re
 import stat
 import zipfile
+import zlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from hwmodels.files import DocumentError, open_regular, parse_json, read_regular, write_whole
+from hwmodels.files import (
+    BoundedReader,
+    DocumentError,
+    open_regular,
+    parse_json,
+    read_regular,
+    write_whole,
+)
 from twin.errors import SessionError
 from twin.sessions.session import (
     HEAD,
@@ -35,6 +43,12 @@ SCHEMA = 1
 
 MOST_RATIO = 200
 """Of a file's size to its packed size; text of figures packs to a twentieth."""
+
+SMALLEST_ALLOWED_BYTES = 1 << 24
+"""Unpacked, of a bundle however small."""
+
+MOST_READ_BYTES = 1 << 23
+"""At once: what lists the entries is of 300 bytes each."""
 
 _LONGEST = 240
 _PART = re.compile(r"[^\x00-\x1f\x7f/\\:*?\"<>|]{1,120}")
@@ -113,7 +127,8 @@ def open_bundle(path: str | Path, folder: Path) -> tuple[Session, ...]:
         unpacked: before more than a part of it is written.
     """
     try:
-        with open_regular(path, MOST_BYTES) as stream, zipfile.ZipFile(stream) as packed:
+        with (BoundedReader(open_regular(path, MOST_BYTES), MOST_READ_BYTES) as stream,
+              zipfile.ZipFile(stream) as packed):
             entries = _check_entries(packed, path)
             manifest = _read_manifest(packed, entries, path)
             for name, entry in entries.items():
@@ -122,7 +137,7 @@ def open_bundle(path: str | Path, folder: Path) -> tuple[Session, ...]:
     except OSError as error:
         raise SessionError(f"{path}: cannot be read: {error.strerror or error}") from error
     except (zipfile.BadZipFile, zipfile.LargeZipFile, NotImplementedError, RuntimeError, EOFError,
-            ValueError) as error:
+            ValueError, zlib.error) as error:
         raise SessionError(f"{path}: is no bundle: {error}") from error
     found = []
     for name in manifest["sessions"]:
@@ -158,6 +173,7 @@ def _pack(manifest: Mapping[str, Any], files: Mapping[str, Path]) -> bytes:
 def _check_entries(packed: zipfile.ZipFile, path: str | Path) -> dict[str, zipfile.ZipInfo]:
     entries: dict[str, zipfile.ZipInfo] = {}
     total, seen = 0, set()
+    most = min(MOST_BYTES, MOST_RATIO * Path(path).stat().st_size + SMALLEST_ALLOWED_BYTES)
     for entry in packed.infolist():
         name = check_name(entry.filename)
         kind = stat.S_IFMT(entry.external_attr >> 16)
@@ -173,9 +189,9 @@ def _check_entries(packed: zipfile.ZipFile, path: str | Path) -> dict[str, zipfi
         if name.casefold() in seen:
             raise SessionError(f"{path}: {name}: is there twice")
         seen.add(name.casefold())
-        if len(seen) > MOST_FILES + 1 or total > MOST_BYTES:
+        if len(seen) > MOST_FILES + 1 or total > most:
             raise SessionError(f"{path}: is too large unpacked; accepted: {MOST_FILES:,} files of "
-                               f"{MOST_BYTES >> 30} GiB together")
+                               f"{most:,} bytes together")
         entries[name] = entry
     return entries
 
@@ -196,6 +212,8 @@ def _read_manifest(packed: zipfile.ZipFile, entries: Mapping[str, zipfile.ZipInf
     files, sessions = manifest.get("files"), manifest.get("sessions")
     if not isinstance(files, dict) or not isinstance(sessions, list) or not sessions:
         raise SessionError(f"{path}: {MANIFEST}: files and sessions are expected")
+    if len({str(name).casefold() for name in sessions}) < len(sessions):
+        raise SessionError(f"{path}: {MANIFEST}: sessions: one is named twice")
     if {*files} != {*entries} - {MANIFEST}:
         odd = sorted({*files} ^ ({*entries} - {MANIFEST}))[0]
         raise SessionError(f"{path}: {odd[:80]!r}: is not both listed and there")

@@ -13,6 +13,7 @@ from typing import Any
 
 from hwmodels.errors import did_you_mean
 from twin.errors import SessionError
+from twin.learning.calibration import AUTO, NONE
 
 INPUTS = "inputs"
 """Folder of a session that holds copies of every file its run read."""
@@ -90,7 +91,7 @@ class Request:
         """Yield arguments that name a file or a folder, with its path."""
         for name, suffixes in FORMS[self.verb].files.items():
             value = self.arguments.get(name)
-            if value is not None and (not suffixes or str(value).endswith(suffixes)):
+            if value is not None and (not suffixes or _is_file(name, str(value), suffixes)):
                 yield name, str(value)
 
     def resolve(self, folder: Path) -> dict[str, Any]:
@@ -132,6 +133,12 @@ def read_request(head: Mapping[str, Any]) -> Request:
         if "\\" in path or len(parts) < 2 or parts[0] != INPUTS or ".." in parts:
             raise SessionError(f"{request.verb}.{name}: {path[:60]!r} is not below {INPUTS}/")
     return request
+
+
+def _is_file(name: str, value: str, suffixes: tuple[str, ...]) -> bool:
+    """Whether a verb may open what an argument names, rather than look it up."""
+    return (value.lower().endswith(suffixes) or "/" in value or "\\" in value
+            or (name == "calibration" and value not in (AUTO, NONE)))
 
 
 def _is_right(form: Form, name: str, value: object) -> bool:

@@ -32,6 +32,10 @@ HEAD = "session.json"
 RESULT = "result.json"
 SCHEMA = 1
 
+LEFT = frozenset((HEAD, RESULT, INPUTS, "graph.json", "placement.json", "kernels.json",
+                  "counts.json", "image.elf"))
+"""All that a run leaves in its folder."""
+
 MOST_FILES = 10_000
 MOST_BYTES = 1 << 30
 """Of what one run read, or one bundle holds."""
@@ -139,6 +143,9 @@ def open_session(folder: str | Path) -> Session:
     if head.get("schema") != SCHEMA:
         raise SessionError(f"{path}: schema {str(head.get('schema'))[:20]}; accepted: {SCHEMA}")
     try:
+        for name in ("inputs", "files"):
+            if not isinstance(head.get(name, {}), dict):
+                raise SessionError(f"{name}: a mapping of names to hashes is expected")
         request = read_request(head)
     except SessionError as error:
         raise SessionError(f"{path}: {error}") from error
@@ -157,7 +164,12 @@ def find_sessions(root: str | Path) -> Iterator[Path]:
 
 
 def remove_session(folder: Path) -> None:
-    """Delete the folder of a kept run, its head last."""
+    """Delete the folder of a kept run, its head last; refuse one with what no run leaves there."""
+    odd = [entry.name for entry in folder.iterdir()
+           if entry.name not in LEFT and not entry.name.endswith(".tmp")]
+    if odd:
+        raise SessionError(f"{folder}: holds {min(odd)[:80]!r}, which no run leaves there; nothing "
+                           "of it was removed")
     for entry in sorted(folder.iterdir(), key=lambda one: one.name == HEAD):
         if entry.is_dir() and not entry.is_symlink():
             shutil.rmtree(entry)

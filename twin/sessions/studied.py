@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from hwmodels.files import read_yaml
+from hwmodels.files import DocumentError, read_yaml
 from twin.errors import SessionError
 from twin.sessions.bundle import check_name
 from twin.sessions.request import make_request
@@ -46,6 +46,27 @@ def pack_study(folder: Path, scratch: Path, write: Callable[[Table], Any]) -> Se
     document = _renamed(write(table), {
         old: f"inputs/study/{place.name}/{new}" for old, new in names.items()})
     return end_session(session, document, {})
+
+
+def check_files(folder: Path) -> None:
+    """Refuse a study of others that names files elsewhere; raises `SessionError`."""
+    try:
+        document = read_yaml(folder / STUDY_FILE)
+    except DocumentError as error:
+        raise SessionError(f"{folder / STUDY_FILE}: cannot be read: {error}") from error
+    for key in ("models", "boards", "calibration", "set", "cases") if isinstance(
+            document, dict) else ():
+        for name in _list_texts(document.get(key)):
+            if "/" in name or "\\" in name:
+                check_name(name)
+
+
+def _list_texts(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict | list):
+        for one in value.values() if isinstance(value, dict) else value:
+            yield from _list_texts(one)
 
 
 def _copy_inputs(folder: Path, inputs: Mapping[str, str], place: Path) -> dict[str, str]:

@@ -29,7 +29,7 @@ from twin.sessions.session import (
     relative,
     remove_session,
 )
-from twin.sessions.studied import STUDY_FILE, pack_study
+from twin.sessions.studied import STUDY_FILE, check_files, pack_study
 from twin.studies.study.tasks import made_with
 from twin.verbs.deploying import deploy_as_told
 from twin.verbs.predict import predict
@@ -197,6 +197,8 @@ def reproduce(path: str | PathLike[str], *, keep_in: str | PathLike[str] | None 
 def _reproduce(path: str | PathLike[str], folder: Path) -> tuple[Agreement, ...]:
     now, found = made_with(), []
     for session in open_bundle(fspath(path), folder):
+        if session.request.verb == "study":
+            check_files(session.folder / session.request.arguments["study"])
         again = relative(_document(perform(session)), session.folder)
         found.append(agree(session.folder.name, session.request.verb, session.read_result(),
                            again, compare_versions(session.head, now)))

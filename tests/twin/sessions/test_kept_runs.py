@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import stat
+import struct
 import zipfile
 from pathlib import Path
 
@@ -19,6 +20,7 @@ from twin.errors import SessionError, UsageError
 from twin.sessions.agreement import agree
 from twin.sessions.bundle import MANIFEST, check_name
 from twin.sessions.session import find_sessions, hash_report
+from twin.sessions.studied import check_files
 from twin.studies.study.tasks import made_with
 
 
@@ -123,6 +125,10 @@ def test_cleaning_leaves_the_newest_and_what_is_not_ours(root, tmp_path) -> None
     twin.clean_sessions(tmp_path / "runs", keep_newest=1, really=True)
     assert {one.name for one in (tmp_path / "runs").iterdir()} == {
         before[2].name, "notes.txt", "linked"}
+    (before[2] / "thesis.tex").write_text("mine")
+    with pytest.raises(SessionError, match="thesis"):
+        twin.clean_sessions(tmp_path / "runs", keep_newest=0, really=True)
+    assert (before[2] / "thesis.tex").is_file() and (before[2] / "result.json").is_file()
 
 
 def test_a_refused_run_leaves_its_trail_without_a_result(tmp_path) -> None:
@@ -198,6 +204,13 @@ def _head(files, change):
     (lambda files: _head(files, lambda head: head.update(verb="__import__")), "not kept"),
     (lambda files: _head(files, lambda head: head.update(inputs={"../x": "0"})), "is no name"),
     (lambda files: _head(files, lambda head: head.update(schema=2)), "schema 2"),
+    (lambda files: _head(files, lambda head: head.update(files=[1])), "a mapping"),
+    (lambda files: _head(files, lambda head: head["arguments"].update(
+        board="/etc/passwd")), "not below inputs/"),
+    (lambda files: _head(files, lambda head: head["arguments"].update(
+        calibration="notes")), "not below inputs/"),
+    (lambda files: {**files, MANIFEST: json.dumps({**(told := json.loads(files[MANIFEST])),
+                    "sessions": told["sessions"] * 3000}).encode()}, "named twice"),
 ])
 def test_a_bundle_of_another_is_opened_with_suspicion(root, tmp_path, change, told) -> None:
     session = twin.list_sessions(root / "runs")[0]
@@ -207,6 +220,29 @@ def test_a_bundle_of_another_is_opened_with_suspicion(root, tmp_path, change, to
         twin.reproduce(bad)
     assert len(str(error.value)) < 500 and "\n" not in str(error.value)
     assert not [*tmp_path.parent.rglob("escaped")]
+
+
+def test_a_damaged_or_endless_bundle_is_refused(root, tmp_path) -> None:
+    good = twin.bundle([twin.list_sessions(root / "runs")[0].folder], tmp_path / "good.zip")
+    damaged = bytearray(good.read_bytes())
+    start = damaged.find(b"counts.json") + 30
+    damaged[start:start + 40] = bytes(range(200, 240))
+    count, size = 400_000, 54
+    entry = struct.pack("<4s4B4HL2L5H2L", b"PK\1\2", 20, 3, 20, 0, 0, 0, 0, 33, 0, 0, 0, 8,
+                        0, 0, 0, 0, 0, 0)
+    listed = b"".join(entry + b"%08x" % i for i in range(count))
+    endless = listed + struct.pack("<4s4H2LH", b"PK\5\6", 0, 0, 9, 9, count * size, 0, 0)
+    for content in (bytes(damaged), endless):
+        good.write_bytes(content)
+        with pytest.raises(SessionError, match="is no bundle"):
+            twin.reproduce(good)
+
+
+def test_a_study_of_another_names_no_file_elsewhere(tmp_path) -> None:
+    for text in ("models: [/etc/x.tflite]", "boards: a/../../x.yaml", "set: {a: [../x.json]}"):
+        (tmp_path / "study.yaml").write_text(text)
+        with pytest.raises(SessionError, match="is no name"):
+            check_files(tmp_path)
 
 
 def test_links_and_locked_entries_are_refused(root, tmp_path) -> None:
