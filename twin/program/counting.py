@@ -17,8 +17,9 @@ from hwmodels.kernel import Block, Kernel, Operand
 from hwmodels.paths.code import CodePath
 from hwmodels.paths.traffic import CodeTraffic, DataTraffic, KernelTraffic
 from hwmodels.paths.ways import code_cache
+from twin.program.counters import BlockRun
 from twin.program.elf import Function
-from twin.program.machine import BlockRun, Machine
+from twin.program.machine import Machine
 from twin.program.patterns import family_of, is_copy
 
 STAND_IN = "mov r0, r0"
@@ -57,10 +58,11 @@ def collect(machine: Machine) -> tuple[FunctionRun, ...]:
     Blocks are those the emulator met: a straight run up to a branch. One that follows itself is a
     loop, any other a run of its own; a conditional branch that was taken stands as a jump.
     """
-    machine.drain()
-    names = {number: symbol for symbol, number in machine.functions.items()}
+    counters = machine.counters
+    counters.drain()
+    names = {number: symbol for symbol, number in counters.functions.items()}
     found = []
-    for number, runs in machine.ran().items():
+    for number, runs in counters.ran().items():
         function = machine.elf.function_at(runs[0].address) or Function(
             symbol=names[number], name=names[number], start=runs[0].address,
             end=max(run.address + run.size_bytes for run in runs))
@@ -90,13 +92,13 @@ def _count(machine: Machine, number: int, function: Function,
     assert memory is not None, "code lies in a memory of the board"
     blocks = tuple(block for run in runs for block in _make_blocks(machine, function, run, timing))
     counted = [count_block(block, timing) for block in blocks]
-    data = machine.recorder.traffic(number, machine.tally[number])
+    data = machine.recorder.traffic(number, machine.counters.tally[number])
     kernel = Kernel(
         name=function.name, family=family_of(function), blocks=blocks, nests=(),
         code_bytes=function.end - function.start, operands=tuple(
             Operand(name=one.operand, role=one.role, memory=one.memory, address=region.start,
                     size_bytes=region.end - region.start)
-            for one in data.counts.operands for region in machine.regions
+            for one in data.counts.operands for region in machine.recorder.regions
             if (region.memory.name, region.role) == (one.memory, one.role)))
     code = (CodeTraffic(misses=machine.recorder.fetched(number))
             if code_cache(board, memory) is not None
@@ -121,8 +123,8 @@ def _merge(counted: Sequence[BlockCounts]) -> Counts:
 
 def _make_blocks(machine: Machine, function: Function, run: BlockRun,
                  timing: CoreTiming) -> Iterator[Block]:
-    text, strange = read_block(machine.listing.text(run.address, bytes(
-        machine.machine.mem_read(run.address, run.size_bytes))), timing)
+    text, strange = read_block(machine.listing.text(
+        run.address, machine.read(run.address, run.size_bytes)), timing)
     machine.unknown.update(strange)
     cause = "data_copy" if is_copy(function) else None
     name = f"{function.name}+0x{run.address - function.start:x}"

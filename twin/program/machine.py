@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
@@ -15,56 +14,25 @@ from calibration.virtual_board.unicorn_board import import_unicorn
 from hwmodels.board.facts import Board
 from hwmodels.core.file import load_core
 from twin.errors import ProgramError
+from twin.program.counters import Counters
 from twin.program.elf import Elf
+from twin.program.events import listen
 from twin.program.exceptions import SVC, Exceptions
 from twin.program.listing import ToolListing
 from twin.program.memory import DEVICES, TRACED_CORES, map_memories, place_pieces
 from twin.program.newer import Newer
 from twin.program.peripherals import Peripherals
-from twin.program.recorder import MOST_FUNCTIONS, Recorder, Region, list_regions
+from twin.program.recorder import Recorder, list_regions
 from twin.program.semihosting import Semihosting
-from twin.program.thumb import count_instructions, ends_in_call, has_conditions
 
 CPUS = {"cortex-m0plus": "M0", "cortex-m3": "M3", "cortex-m4": "M4", "cortex-m7": "M7",
         "cortex-m33": "M33", "cortex-m55": "M33", "cortex-m85": "M33"}
 """What Unicorn emulates of each core; Helium it does not."""
 
-MOST_BLOCKS = 1 << 16
-ROOM = 1 << 19
 STOP_INSTRUCTIONS = 2000
 """What an interrupt or call of the system counts for, of the instructions a run may take."""
 SWI, BREAKPOINT, RETURN_CODE = 2, 7, 8
 _HOOK_BLOCK, _HOOK_READ, _HOOK_WRITE = 8, 1024, 2048
-
-
-_EVENT = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64, ctypes.c_int64, ctypes.c_int64)
-_RUNNING: list[Machine] = []
-"""The one machine of this process: what native callbacks call is found once."""
-
-
-def _tell(kind: int, address: int, size: int) -> int:
-    return _RUNNING[0].on_event(kind, address, size)
-
-
-_told = _EVENT(_tell)
-
-
-def _give_symbol() -> None:
-    """Name what native callbacks call; they look for it when they are loaded."""
-    from llvmlite import binding
-
-    binding.add_symbol("twin_program_event", ctypes.cast(_told, ctypes.c_void_p).value)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BlockRun:
-    """A block and how often it ran, followed itself, and was left by a branch."""
-
-    address: int
-    size_bytes: int
-    count: int
-    again: int
-    taken: int
 
 
 class Machine:
@@ -87,11 +55,8 @@ class Machine:
             raise ProgramError(f"{board.name}: programs of a {board.core.model} are not run; "
                                f"accepted: {', '.join(CPUS)}")
         unicorn, self.arm = import_unicorn()
-        _give_symbol()
-        _RUNNING[:] = [self]
-        from twin.program.kernels import hooks
-
-        self.elf, self.board, self.limit, self.names = elf, board, limit, hooks
+        listen(self.on_event)
+        self.elf, self.board, self.limit = elf, board, limit
         self.unicorn = unicorn
         self.machine = unicorn.Uc(unicorn.UC_ARCH_ARM,
                                   unicorn.UC_MODE_THUMB | unicorn.UC_MODE_MCLASS)
@@ -101,18 +66,15 @@ class Machine:
         self.listing = _list_blocks(elf, board)
         self.spans = map_memories(self.machine, elf, board, files)
         place_pieces(self.machine, elf, self.spans, files, board)
-        self.functions: dict[str, int] = {}
-        self.known: dict[int, int] = {}
-        self.marked: dict[int, bool] = {}
         self.on_layer: Callable[[int], None] | None = None
         self.on_return: Callable[[int], None] | None = None
         self.on_start: Callable[[], None] | None = None
         self.handed_over, self.turns_left = False, 1
         self.unknown: set[str] = set()
         self.stack, self.next = self._find_vectors()
-        self.regions: tuple[Region, ...] = list_regions(board, elf, self.stack)
-        self.recorder = Recorder(board, self.regions)
-        self._lay_out()
+        self.recorder = Recorder(board, list_regions(board, elf, self.stack))
+        self.counters = Counters(elf, self.listing, self.recorder, limit)
+        self.words, self.names = self.counters.words, self.counters.names
         self.peripherals = Peripherals(board.core.model, self.cycles, self._text_at, self._wake)
         self.exceptions = Exceptions(self.machine, self.arm, self.peripherals)
         self.exceptions.vectors = self.vectors
@@ -139,45 +101,9 @@ class Machine:
         raise ProgramError(f"{self.elf.path}: no vector table whose stack is in a memory of "
                            f"{self.board.name}; accepted: a program linked for this board")
 
-    def _lay_out(self) -> None:
-        """Make the array the callbacks count in."""
-        names = self.names
-        index_at = [names.HEAD + len(self.elf.code) * names.SPAN]
-        for low, high in self.elf.code:
-            index_at.append(index_at[-1] + (high - low + 1) // 2)
-        blocks_at = index_at[-1]
-        regions_at = blocks_at + (MOST_BLOCKS + 1) * names.BLOCK
-        tally_at = regions_at + len(self.regions) * names.REGION
-        calls_at = tally_at + MOST_FUNCTIONS * len(self.regions) * names.TALLY
-        room_at = calls_at + names.MOST_CALLS
-        words = self.words = np.zeros(room_at + 2 * ROOM, dtype=np.int64)
-        for place, (low, high) in enumerate(self.elf.code):
-            at = names.HEAD + place * names.SPAN
-            words[at:at + names.SPAN] = low, high, index_at[place]
-        for place, region in enumerate(self.regions):
-            at = regions_at + place * names.REGION
-            code = self.recorder.code[place]
-            words[at:at + names.REGION] = (
-                region.start, region.end, *self.recorder.keeps(place),
-                code.line_bytes.bit_length() - 1 if code is not None else 0)
-        words[[names.SPANS_AT, names.SPAN_COUNT, names.BLOCKS_AT, names.REGIONS_AT,
-               names.REGION_COUNT, names.TALLY_AT, names.ROOM_AT, names.ROOM, names.LIMIT,
-               names.ALARM, names.RETURN, names.FETCH_LINE, names.CALLS_AT]] = (
-            names.HEAD, len(self.elf.code), blocks_at, regions_at, len(self.regions), tally_at,
-            room_at, ROOM, self.limit, 1 << 62, -1, -1, calls_at)
-        unified = {cache for cache in self.recorder.data if cache is not None}
-        words[names.FETCH_KEEPS] = not any(code in unified for code in self.recorder.code)
-        self.used = 0
-        self.tally = words[tally_at:calls_at].reshape(MOST_FUNCTIONS, len(self.regions),
-                                                      names.TALLY)
-        self.room = words[room_at:].reshape(-1, 2)
-        self.blocks = words[blocks_at:regions_at].reshape(-1, names.BLOCK)
-
     def _hook(self) -> None:
         """Give the emulator its callbacks."""
-        from twin.program.kernels import hooks
-
-        self._add_hook(_HOOK_BLOCK, hooks.on_block)
+        self._add_hook(_HOOK_BLOCK, self.names.on_block)
         for base, size in DEVICES:
             self.machine.mmio_map(base, size, self._read_device, base, self._write_device, base)
         self.machine.hook_add(self.unicorn.UC_HOOK_INTR, self._on_interrupt)
@@ -196,11 +122,9 @@ class Machine:
 
     def watch(self) -> None:
         """See loads and stores from here on; up to then the program runs ten times as fast."""
-        from twin.program.kernels import hooks
-
         if not self.watching:
             self.watching = True
-            self._add_hook(_HOOK_READ | _HOOK_WRITE, hooks.on_access)
+            self._add_hook(_HOOK_READ | _HOOK_WRITE, self.names.on_access)
             self.machine.ctl_flush_tb()
 
     def set(self, name: str, value: int) -> None:
@@ -210,6 +134,14 @@ class Machine:
     def get(self, name: str) -> int:
         """Return a register of the core."""
         return int(self.machine.reg_read(getattr(self.arm, f"UC_ARM_REG_{name}")))
+
+    def read(self, address: int, size: int) -> bytes:
+        """Return what memory holds."""
+        return bytes(self.machine.mem_read(address, size))
+
+    def contents(self) -> list[tuple[int, bytes]]:
+        """Return all there is of memories, each with its first address."""
+        return [(low, self.read(low, high - low)) for low, high in self.spans]
 
     def where_back(self) -> tuple[int, int]:
         """Return the address the function just entered returns to, and the stack there."""
@@ -267,9 +199,9 @@ class Machine:
     def _answer(self, kind: int, address: int, size: int) -> int:
         names = self.names
         if kind == names.NEW_BLOCK:
-            return self._add_block(address, size)
+            return self.counters.add_block(address, self.read(address, size))
         if kind == names.FULL:
-            self.drain()
+            self.counters.drain()
         elif kind == names.TIMER:
             return self._look_at_time(address)
         elif kind == names.LAYER and self.on_layer is not None:
@@ -297,45 +229,10 @@ class Machine:
         self.words[self.names.STOPPING] = 1
         self.machine.emu_stop()
 
-    def _add_block(self, address: int, size: int) -> int:
-        """Write down what a new block costs and whose it is; return its place."""
-        if self.used >= MOST_BLOCKS:
-            self.fail(f"more than {MOST_BLOCKS:,} basic blocks")
-            return 0
-        names, code = self.names, bytes(self.machine.mem_read(address, size))
-        self.used += 1
-        at = int(self.words[names.BLOCKS_AT]) + self.used * names.BLOCK
-        cost = self.listing.cost(address, code)
-        self.words[at:at + names.BLOCK] = (
-            address, size, 0, 0, 0, self._number_function(address), self.marked.get(address, False),
-            count_instructions(code), round(cost.single_cycles * names.SCALE),
-            round(cost.again_cycles * names.SCALE), round(cost.taken_cycles * names.SCALE),
-            self._fetch_region(address), has_conditions(code),
-            ends_in_call(code))
-        for place in range(len(self.elf.code)):
-            low, high, index = self.words[names.HEAD + place * names.SPAN:][:names.SPAN].tolist()
-            if low <= address < high:
-                self.words[index + (address - low >> 1)] = at
-        return at
-
-    def _number_function(self, address: int) -> int:
-        found = self.elf.function_at(address)
-        name = found.symbol if found is not None else "code without a symbol"
-        if name not in self.functions and len(self.functions) >= MOST_FUNCTIONS:
-            name = next(iter(self.functions))
-        return self.functions.setdefault(name, len(self.functions))
-
-    def _fetch_region(self, address: int) -> int:
-        for place, region in enumerate(self.regions):
-            if region.start <= address < region.end:
-                return place if self.recorder.code[place] is not None else -1
-        return -1
-
     def _text_at(self, address: int) -> str:
-        row = next((one for one in self.blocks[1:self.used + 1] if one[0] == address), None)
-        if row is None:
-            return ""
-        return self.listing.text(address, bytes(self.machine.mem_read(address, int(row[1]))))
+        size = self.counters.size_at(address)
+        return "" if size is None else self.listing.text(
+            address, self.read(address, size))
 
     # ---- time ----
 
@@ -434,10 +331,8 @@ class Machine:
 
     def _sleep(self, place: int) -> None:
         """Wait for an interrupt: SysTick's comes, others nobody sends."""
-        if bytes(self.machine.mem_read(place - 2, 2)) not in (b"\x30\xbf", b"\x20\xbf"):
-            return
-        if bytes(self.machine.mem_read(place - 2, 2)) == b"\x20\xbf":
-            return  # WFE: an event may always have come
+        if self.read(place - 2, 2) != b"\x30\xbf":
+            return  # no WFI; of WFE, an event may always have come
         tick = self.peripherals.next_tick()
         if tick is None and not self.peripherals.pending:
             self.fail(f"sleeps in {self.elf.name_place(place - 2)} for an interrupt of a "
@@ -452,7 +347,7 @@ class Machine:
         place = self.get("PC") & ~1
         text = ""
         try:
-            code = bytes(self.machine.mem_read(place, 4))
+            code = self.read(place, 4)
             text = f" at {code[:2][::-1].hex()} {code[2:][::-1].hex()}"
             if code[1] in (0xEC, 0xED, 0xEE, 0xEF, 0xFC, 0xFD, 0xFE, 0xFF) and self.traced:
                 self.handed_over = True
@@ -465,44 +360,19 @@ class Machine:
 
     # ---- counts ----
 
-    def drain(self) -> None:
-        """Give the caches what was written down."""
-        count = int(self.words[self.names.WRITTEN])
-        if count:
-            self.recorder.meet(self.room[:count])
-            self.words[self.names.WRITTEN] = 0
-
     def take(self) -> tuple[Any, ...]:
         """Return what was counted, for `restore`, and begin anew; caches keep their contents."""
-        self.drain()
-        columns = [self.names.COUNT, self.names.AGAIN, self.names.TAKEN]
-        rows = self.blocks[:self.used + 1]
-        taken = rows[:, columns].copy(), self.tally[:len(self.functions)].copy()
-        rows[:, columns] = 0
-        self.tally[:len(self.functions)] = 0
         held = self.exceptions
         counted = held.entries, held.returns, held.words_moved
         held.entries = held.returns = held.words_moved = 0
-        return (*taken, self.recorder.take(), counted)
+        return self.counters.take(), counted
 
     def restore(self, taken: tuple[Any, ...]) -> None:
         """Go on counting where `take` left off."""
-        self.take()
-        blocks, tally, met, counted = taken
+        counts, counted = taken
         held = self.exceptions
         held.entries, held.returns, held.words_moved = counted
-        self.blocks[:len(blocks), [self.names.COUNT, self.names.AGAIN, self.names.TAKEN]] = blocks
-        self.tally[:len(tally)] = tally
-        self.recorder.restore(met)
-
-    def ran(self) -> dict[int, list[BlockRun]]:
-        """Return blocks that ran since the counts were cleared, by function."""
-        found: dict[int, list[BlockRun]] = {}
-        rows = self.blocks[1:self.used + 1]
-        for row in rows[rows[:, self.names.COUNT] > 0].tolist():
-            found.setdefault(row[self.names.FUNCTION], []).append(BlockRun(
-                address=row[0], size_bytes=row[1], count=row[2], again=row[3], taken=row[4]))
-        return found
+        self.counters.restore(counts)
 
 
 def _list_blocks(elf: Elf, board: Board) -> Listing:

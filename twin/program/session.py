@@ -142,9 +142,7 @@ def run_program(elf: Elf, board: Board, wanted: Wanted) -> dict[str, Any]:
     _set_peripherals(machine, wanted)
     back = _go_to_start(machine, wanted)
     start = machine.next
-    machine.marked = {one.start: True for one in functions}
-    for row in machine.blocks[1:machine.used + 1]:
-        row[machine.names.MARKED] = int(row[machine.names.ADDRESS]) in machine.marked
+    machine.counters.mark(frozenset(one.start for one in functions))
     start_up = int(machine.words[machine.names.INSTRUCTIONS])
     _set_registers(machine, wanted)
     session = _Session(machine, {one.start: one.name for one in functions})
@@ -280,13 +278,11 @@ def _measure(machine: Machine, session: _Session, place: _Place, *,
 
 def _keep(machine: Machine) -> tuple[Any, ...]:
     """Return everything the program could tell apart, to run it from here again."""
-    memories = [(low, bytes(machine.machine.mem_read(low, high - low)))
-                for low, high in machine.spans]
     devices = {name: copy.deepcopy(getattr(machine.peripherals, name))
                for name in _DEVICE_STATE}
     head = machine.words[:machine.names.HEAD].copy()
-    return (machine.machine.context_save(), memories, devices, list(machine.exceptions.active),
-            head, machine.due)
+    return (machine.machine.context_save(), machine.contents(), devices,
+            list(machine.exceptions.active), head, machine.due)
 
 
 _DEVICE_STATE = ("registers", "pending", "tick_start", "count_start", "ticks_seen")

@@ -160,11 +160,8 @@ def _write_memories(machine: Machine, folder: Path) -> tuple[list[str], int]:
     stub = next(page for page in range(0x9FFFF000, 0x60000000, -_PAGE)
                 if not any(low < page + _PAGE and page < high for low, high in machine.spans))
     base, size = DEVICES[0]
-    pieces = [(low, bytes(machine.machine.mem_read(low, high - low)))
-              for low, high in machine.spans]
-    pieces.append((stub, make_stub(machine, stub)))
     told = []
-    for low, content in pieces:
+    for low, content in (*machine.contents(), (stub, make_stub(machine, stub))):
         path = folder / f"{low:08x}"
         write_whole(path, content)
         told.append(f"memory={low:x}:{len(content):x}:{path}")

@@ -3,7 +3,7 @@
 All state is one int64 array: HEAD words, then tables at offsets the head names: spans of code, a
 word for each halfword of them that finds the block there, blocks, regions of memory, accesses by
 function and region, and the accesses written down until Python takes them. What Python has to
-decide it is asked for through `twin_program_event`, a symbol `twin.program.machine` gives.
+decide it is asked for through `twin_program_event`, a symbol `twin.program.events` gives.
 """
 
 from typing import Any

@@ -1,0 +1,173 @@
+"""What native callbacks count in: one array, blocks and accesses in it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from calibration.virtual_board.listing import Listing
+from twin.errors import ProgramError
+from twin.program.elf import Elf
+from twin.program.recorder import MOST_FUNCTIONS, Recorder
+from twin.program.thumb import count_instructions, ends_in_call, has_conditions
+
+MOST_BLOCKS = 1 << 16
+ROOM = 1 << 19
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BlockRun:
+    """A block and how often it ran, followed itself, and was left by a branch."""
+
+    address: int
+    size_bytes: int
+    count: int
+    again: int
+    taken: int
+
+
+class Counters:
+    """Counts of a program, by block and function.
+
+    Parameters
+    ----------
+    elf : Elf
+        The program.
+    listing : Listing
+        What its blocks cost.
+    recorder : Recorder
+        Regions accesses are counted by, and the caches that look them up.
+    limit : int
+        Instructions after which callbacks tell of an overrun.
+
+    Notes
+    -----
+    `words` is the array, which `twin.program.kernels.hooks` (`names`) describes.
+    """
+
+    def __init__(self, elf: Elf, listing: Listing, recorder: Recorder, limit: int) -> None:
+        from twin.program.kernels import hooks
+
+        self.elf, self.listing, self.recorder, self.names = elf, listing, recorder, hooks
+        self.functions: dict[str, int] = {}
+        self.marked: frozenset[int] = frozenset()
+        self.used = 0
+        self._lay_out(limit)
+
+    def _lay_out(self, limit: int) -> None:
+        """Make the array the callbacks count in."""
+        names, regions = self.names, self.recorder.regions
+        index_at = [names.HEAD + len(self.elf.code) * names.SPAN]
+        for low, high in self.elf.code:
+            index_at.append(index_at[-1] + (high - low + 1) // 2)
+        blocks_at = index_at[-1]
+        regions_at = blocks_at + (MOST_BLOCKS + 1) * names.BLOCK
+        tally_at = regions_at + len(regions) * names.REGION
+        calls_at = tally_at + MOST_FUNCTIONS * len(regions) * names.TALLY
+        room_at = calls_at + names.MOST_CALLS
+        words = self.words = np.zeros(room_at + 2 * ROOM, dtype=np.int64)
+        for place, (low, high) in enumerate(self.elf.code):
+            at = names.HEAD + place * names.SPAN
+            words[at:at + names.SPAN] = low, high, index_at[place]
+        for place, region in enumerate(regions):
+            at = regions_at + place * names.REGION
+            code = self.recorder.code[place]
+            words[at:at + names.REGION] = (
+                region.start, region.end, *self.recorder.keeps(place),
+                code.line_bytes.bit_length() - 1 if code is not None else 0)
+        words[[names.SPANS_AT, names.SPAN_COUNT, names.BLOCKS_AT, names.REGIONS_AT,
+               names.REGION_COUNT, names.TALLY_AT, names.ROOM_AT, names.ROOM, names.LIMIT,
+               names.ALARM, names.RETURN, names.FETCH_LINE, names.CALLS_AT]] = (
+            names.HEAD, len(self.elf.code), blocks_at, regions_at, len(regions), tally_at,
+            room_at, ROOM, limit, 1 << 62, -1, -1, calls_at)
+        unified = {cache for cache in self.recorder.data if cache is not None}
+        words[names.FETCH_KEEPS] = not any(code in unified for code in self.recorder.code)
+        self.tally = words[tally_at:calls_at].reshape(MOST_FUNCTIONS, len(regions), names.TALLY)
+        self.room = words[room_at:].reshape(-1, 2)
+        self.blocks = words[blocks_at:regions_at].reshape(-1, names.BLOCK)
+
+    def mark(self, addresses: frozenset[int]) -> None:
+        """Have callbacks tell when a block at one of these addresses runs."""
+        self.marked = addresses
+        for row in self.blocks[1:self.used + 1]:
+            row[self.names.MARKED] = int(row[self.names.ADDRESS]) in addresses
+
+    def add_block(self, address: int, code: bytes) -> int:
+        """Write down what a new block costs and whose it is; return its place.
+
+        Raises
+        ------
+        ProgramError
+            When there is no room for another.
+        """
+        if self.used >= MOST_BLOCKS:
+            raise ProgramError(f"more than {MOST_BLOCKS:,} basic blocks")
+        names = self.names
+        self.used += 1
+        at = int(self.words[names.BLOCKS_AT]) + self.used * names.BLOCK
+        cost = self.listing.cost(address, code)
+        self.words[at:at + names.BLOCK] = (
+            address, len(code), 0, 0, 0, self._number_function(address), address in self.marked,
+            count_instructions(code), round(cost.single_cycles * names.SCALE),
+            round(cost.again_cycles * names.SCALE), round(cost.taken_cycles * names.SCALE),
+            self._fetch_region(address), has_conditions(code), ends_in_call(code))
+        for place in range(len(self.elf.code)):
+            low, high, index = self.words[names.HEAD + place * names.SPAN:][:names.SPAN].tolist()
+            if low <= address < high:
+                self.words[index + (address - low >> 1)] = at
+        return at
+
+    def size_at(self, address: int) -> int | None:
+        """Return the bytes of the block at an address; None where none ran."""
+        row = next((one for one in self.blocks[1:self.used + 1]
+                    if one[self.names.ADDRESS] == address), None)
+        return None if row is None else int(row[self.names.BYTES])
+
+    def _number_function(self, address: int) -> int:
+        found = self.elf.function_at(address)
+        name = found.symbol if found is not None else "code without a symbol"
+        if name not in self.functions and len(self.functions) >= MOST_FUNCTIONS:
+            name = next(iter(self.functions))
+        return self.functions.setdefault(name, len(self.functions))
+
+    def _fetch_region(self, address: int) -> int:
+        for place, region in enumerate(self.recorder.regions):
+            if region.start <= address < region.end:
+                return place if self.recorder.code[place] is not None else -1
+        return -1
+
+    def drain(self) -> None:
+        """Give the caches what was written down."""
+        count = int(self.words[self.names.WRITTEN])
+        if count:
+            self.recorder.meet(self.room[:count])
+            self.words[self.names.WRITTEN] = 0
+
+    def take(self) -> tuple[Any, ...]:
+        """Return what was counted, for `restore`, and begin anew; caches keep their contents."""
+        self.drain()
+        columns = [self.names.COUNT, self.names.AGAIN, self.names.TAKEN]
+        rows = self.blocks[:self.used + 1]
+        taken = rows[:, columns].copy(), self.tally[:len(self.functions)].copy()
+        rows[:, columns] = 0
+        self.tally[:len(self.functions)] = 0
+        return (*taken, self.recorder.take())
+
+    def restore(self, taken: tuple[Any, ...]) -> None:
+        """Go on counting where `take` left off."""
+        self.take()
+        blocks, tally, met = taken
+        self.blocks[:len(blocks), [self.names.COUNT, self.names.AGAIN, self.names.TAKEN]] = blocks
+        self.tally[:len(tally)] = tally
+        self.recorder.restore(met)
+
+    def ran(self) -> dict[int, list[BlockRun]]:
+        """Return blocks that ran since the counts were cleared, by function."""
+        found: dict[int, list[BlockRun]] = {}
+        rows = self.blocks[1:self.used + 1]
+        for row in rows[rows[:, self.names.COUNT] > 0].tolist():
+            found.setdefault(row[self.names.FUNCTION], []).append(BlockRun(
+                address=row[0], size_bytes=row[1], count=row[2], again=row[3], taken=row[4]))
+        return found

@@ -1,0 +1,33 @@
+"""The symbol native callbacks call when Python has to decide: one of a process."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+
+Answer = Callable[[int, int, int], int]
+"""Takes what is told (a number of `twin.program.kernels.hooks`), an address and a size."""
+
+_SYMBOL = "twin_program_event"
+_LISTENING: list[Answer] = []
+_EVENT = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64, ctypes.c_int64, ctypes.c_int64)
+
+
+def _tell(kind: int, address: int, size: int) -> int:
+    return _LISTENING[0](kind, address, size)
+
+
+_told = _EVENT(_tell)
+
+
+def listen(answer: Answer) -> None:
+    """Have native callbacks answered from now on.
+
+    Notes
+    -----
+    They look for the symbol when they are loaded, so this comes before `twin.program.kernels`.
+    """
+    from llvmlite import binding
+
+    _LISTENING[:] = [answer]
+    binding.add_symbol(_SYMBOL, ctypes.cast(_told, ctypes.c_void_p).value)
