@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 import typer
 
+from benchmarks.studies.talks import write_talks
 from twin.cli import app
 
 ROOT = Path(__file__).parents[1]
@@ -64,3 +65,7 @@ def test_the_first_page_says_what_the_tables_say() -> None:
                    if line.startswith(f"| {name.removeprefix('energy: ')} |"))
         cells = [cell.strip() for cell in row.strip("|").split("|")]
         assert (cells[1], cells[2], cells[6]) == (count, median, covers), name
+
+
+def test_slides_say_what_the_studies_found() -> None:
+    assert (ROOT / "docs" / "talks.md").read_text(encoding="utf-8") == write_talks()
