@@ -11,19 +11,21 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
+from made_browser import MARKS, list_hindrances, listen_to, open_browser
 
 import twin
 
-BROWSER = shutil.which("chromium") or shutil.which("chromium-browser")
-ARGUMENTS = ("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
-             "--disable-background-networking", "--disable-component-update", "--disable-sync")
 CLOCK = "clocks.cpu.frequency_hz"
 SLIDER = "#c-clocks-cpu-frequency_hz"
 DONE, REPRICED = "#status[data-mode=done]", "#status[data-mode=repriced]"
 
-pytestmark = [
-    pytest.mark.skipif(BROWSER is None, reason="chromium not installed"),
-    pytest.mark.filterwarnings("ignore::DeprecationWarning")]
+pytestmark = MARKS
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with open_browser() as opened:
+        yield opened
 
 
 @pytest.fixture(scope="module")
@@ -38,16 +40,6 @@ def address():
         assert process.wait() == 0
 
 
-@pytest.fixture(scope="module")
-def browser():
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as started:
-        opened = started.chromium.launch(executable_path=BROWSER, args=list(ARGUMENTS))
-        yield opened
-        opened.close()
-
-
 @pytest.fixture
 def visit(browser, address):
     """Open the page at a state; what it complains of and asks for is held against it."""
@@ -57,13 +49,8 @@ def visit(browser, address):
         context = browser.new_context(viewport={"width": width, "height": 900},
                                       color_scheme=scheme)
         page = context.new_page()
-        told, asked = [], []
+        told, asked = listen_to(page)
         opened.append((context, told, asked, refused))
-        page.set_default_timeout(600_000)
-        page.on("console", lambda message: told.append(message.text))
-        page.on("pageerror", lambda error: told.append(str(error)))
-        page.on("dialog", lambda dialog: told.append(dialog.message))
-        page.on("request", lambda request: asked.append(request.url))
         page.goto(address + query)
         page.wait_for_selector("html[data-ready]" if refused else "html[data-primed]",
                                state="attached")
@@ -216,11 +203,5 @@ def test_all_is_within_reach_of_the_keyboard(visit) -> None:
 
 @pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (380, "dark")])
 def test_nothing_stands_in_the_way_of_a_reader(visit, width, scheme) -> None:
-    from axe_playwright_python.sync_playwright import Axe
-
     page = visit(f"?set={CLOCK}=40MHz&pin=model%3Dad%26board%3Dnucleo_f401re", width, scheme)
-    page.evaluate("() => document.querySelectorAll('details').forEach(one => { one.open = true; })")
-    found = Axe().run(page).response["violations"]
-    serious = [(one["id"], one["help"], one["nodes"][0]["html"][:200]) for one in found
-               if one["impact"] in ("serious", "critical", "moderate")]
-    assert serious == []
+    assert list_hindrances(page, ("serious", "critical", "moderate")) == []

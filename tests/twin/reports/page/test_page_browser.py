@@ -1,9 +1,9 @@
 """The page in a browser, narrow and wide: drawn, quiet, offline, sortable, within reach."""
 
-import shutil
 from dataclasses import replace
 
 import pytest
+from made_browser import MARKS, list_hindrances, listen_to, open_browser
 from made_predictions import make_prediction
 from made_studies import make_row, make_table
 
@@ -14,24 +14,15 @@ from twin.reports.page.results import describe_result
 from twin.reports.page.variants import Variant, describe_variants
 from twin.studies.limits import Limits
 
-BROWSER = shutil.which("chromium") or shutil.which("chromium-browser")
-ARGUMENTS = ("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
-             "--disable-background-networking", "--disable-component-update", "--disable-sync")
 HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)>"
 
-pytestmark = [
-    pytest.mark.skipif(BROWSER is None, reason="chromium not installed"),
-    pytest.mark.filterwarnings("ignore::DeprecationWarning")]
+pytestmark = MARKS
 
 
 @pytest.fixture(scope="module")
 def browser():
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as started:
-        opened = started.chromium.launch(executable_path=BROWSER, args=list(ARGUMENTS))
+    with open_browser() as opened:
         yield opened
-        opened.close()
 
 
 @pytest.fixture(scope="module")
@@ -70,13 +61,7 @@ def visit(browser, pages, opened):
         key = (name, width, scheme) if again else object()
         if key not in opened:
             page = browser.new_page(viewport={"width": width, "height": 900}, color_scheme=scheme)
-            told, asked = [], []
-            opened[key] = page, told, asked
-            page.set_default_timeout(600_000)
-            page.on("console", lambda message: told.append(message.text))
-            page.on("pageerror", lambda error: told.append(str(error)))
-            page.on("dialog", lambda dialog: told.append(dialog.message))
-            page.on("request", lambda request: asked.append(request.url))
+            opened[key] = page, *listen_to(page)
             page.goto((pages / f"{name}.html").as_uri())
             page.wait_for_selector("html[data-ready]", state="attached")
         seen.append(opened[key])
@@ -178,12 +163,6 @@ def test_the_dark_is_a_choice_and_paper_is_white(visit) -> None:
     ("several", 380, "light"), ("table", 1280, "light"), ("core", 1280, "dark"),
     ("core", 380, "light")])
 def test_nothing_stands_in_the_way_of_a_reader(visit, name, width, scheme) -> None:
-    from axe_playwright_python.sync_playwright import Axe
-
     page = visit(name, width, scheme)
     draw_all(page)
-    page.evaluate("document.querySelectorAll('details').forEach(one => { one.open = true; })")
-    found = Axe().run(page).response["violations"]
-    serious = [(one["id"], one["help"], one["nodes"][0]["html"][:200]) for one in found
-               if one["impact"] in ("serious", "critical")]
-    assert serious == []
+    assert list_hindrances(page, ("serious", "critical")) == []
