@@ -27,7 +27,7 @@ FOLDER = Path(__file__).parent / "page"
 ASSETS = {"/": ("live.html", "text/html; charset=utf-8"),
           "/live.css": ("live.css", "text/css; charset=utf-8"),
           **{f"/{name}.js": (f"{name}.js", "text/javascript; charset=utf-8")
-             for name in ("live", "controls", "drawing", "variants")}}
+             for name in ("live", "address", "controls", "drawing", "variants")}}
 """All there is besides the interface: path to file and type."""
 
 MOST_VARIANTS = 12

@@ -1,12 +1,12 @@
 // The page: its state stands in its address; a drag is priced again, what is let go of is simulated.
 
+import { KEYS, readQuery, writeQuery } from "./address.js";
 import * as draw from "./drawing.js";
 import { drawChanged, drawControls, writeHertz } from "./controls.js";
 import { drawVariants, nameState } from "./variants.js";
 
 const { element } = draw;
 const at = (id) => document.getElementById(id);
-const START = { model: "kws", board: "nucleo_l4r5zi" };
 
 let state = null, answer = null, known = null, catalogue = null, pins = [], base = 0;
 let asked = 0, moves = 0, moving = false, repricing = false, waiting = null, settled = "", failed = false;
@@ -20,29 +20,6 @@ const ask = async (path, body) => {
 
 // ---- The address ----
 
-const readQuery = (words) => {
-  const one = (name, other) => words.get(name) || other;
-  const found = { model: one("model", START.model), board: one("board", START.board), runtime: one("runtime", null),
-    temperature: one("temperature", "warm"), calibration: one("calibration", "auto"), set: {} };
-  for (const word of words.getAll("set")) {
-    const cut = word.indexOf("=");
-    if (cut > 0) found.set[word.slice(0, cut)] = word.slice(cut + 1);
-  }
-  return found;
-};
-
-const writeQuery = (what, label) => {
-  const words = new URLSearchParams();
-  if (label !== undefined) words.append("label", label);
-  words.append("model", what.model);
-  words.append("board", what.board);
-  if (what.runtime) words.append("runtime", what.runtime);
-  if (what.temperature !== "warm") words.append("temperature", what.temperature);
-  if (what.calibration !== "auto") words.append("calibration", what.calibration);
-  for (const [path, value] of Object.entries(what.set)) words.append("set", `${path}=${value}`);
-  return words;
-};
-
 const named = (what) => nameState(what, files).slice(0, 80);
 
 const address = () => {
@@ -51,8 +28,6 @@ const address = () => {
   if (base) words.append("compare", String(base));
   return `?${words.toString().replaceAll("%3D", "=").replaceAll("%3A", ":")}`;
 };
-
-const KEYS = ["model", "board", "runtime", "temperature", "calibration", "set", "pin", "compare"];
 
 // ---- What is shown ----
 
