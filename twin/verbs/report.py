@@ -125,8 +125,9 @@ def write_report(subject: Any, file: str | PathLike[str], *, length: str = "full
     UsageError
         For another ending or length.
     """
-    check_report(file, length)
-    return write_page(describe(subject, **options), file, length, _list_pictures(subject, options))
+    drawn = check_report(file, length) == ".pdf" and length == "full"
+    return write_page(describe(subject, **options), file, length,
+                      _list_pictures(subject, options) if drawn else ())
 
 
 def check_report(file: str | PathLike[str], length: str = "full") -> str:

@@ -85,14 +85,18 @@ def _write_item(item: Table | Plot | Pairs | Notes, length: str) -> list[str]:
     if isinstance(item, Notes):
         mark = "`" if item.kind == "code" else ""
         return [*(f"- {mark}{one if mark else _plain(one)}{mark}" for one in item.notes), ""]
-    rows = item.rows if length == "full" else item.rows[:SHORT_ROWS]
-    cells = [[cell.text for cell in row.cells] for row in rows]
-    if item.total:
-        cells.append([cell.text for cell in item.total])
-    left = len(item.rows) - len(rows)
-    return [_plain(item.caption), "", *_table([one.header for one in item.columns], cells,
+    left = 0 if length == "full" else max(0, len(item.rows) - SHORT_ROWS)
+    return [_plain(item.caption), "", *_table([one.header for one in item.columns],
+                                              _list_cells(item, length),
                                               [one.number for one in item.columns]),
             *([f"{left} more rows: --length full", ""] if left else [])]
+
+
+def _list_cells(table: Table, length: str) -> list[list[str]]:
+    """Return what stands in the rows that are shown, and in their sum."""
+    rows = [row.cells for row in (table.rows if length == "full" else table.rows[:SHORT_ROWS])]
+    return [[cell.text for cell in cells]
+            for cells in (*rows, *((table.total,) if table.total else ()))]
 
 
 def _table(headers: Sequence[str], rows: Sequence[Sequence[str]],
@@ -127,7 +131,7 @@ def render_pdf(page: Page, length: str = "full",
     page : Page
         What it says.
     length : str
-        Of `LENGTHS`; a short one is a single sheet, and has the first picture on it.
+        Of `LENGTHS`; a short one is a single sheet, without pictures.
     pictures : sequence of callable
         Each draws one, or returns None.
 
@@ -198,11 +202,7 @@ def _item_lines(item: Table | Plot | Pairs | Notes, length: str) -> Iterator[tup
         yield from (line for one in item.notes for line in _fold(f"- {one}"))
     else:
         yield from _fold(item.caption)
-        rows = item.rows if length == "full" else item.rows[:SHORT_ROWS]
-        cells = [[one.header for one in item.columns],
-                 *([cell.text for cell in row.cells] for row in rows)]
-        if item.total:
-            cells.append([cell.text for cell in item.total])
+        cells = [[one.header for one in item.columns], *_list_cells(item, length)]
         yield from _align(cells, [one.number for one in item.columns])
 
 
