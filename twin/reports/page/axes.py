@@ -35,6 +35,25 @@ def log_axis(values: Iterable[float], title: str) -> dict[str, Any]:
             "ticktext": [f"{value:.3g}" if value < 1e3 else f"{value:,.0f}" for value in ticks]}
 
 
+def error_bars(bounds: Iterable[tuple[float, float, float]], factor: float = 1.0,
+               **look: Any) -> dict[str, Any]:
+    """Return the bars from each low to each high around its point, in the unit of the axis.
+
+    Parameters
+    ----------
+    bounds : iterable of (low, point, high)
+        In the order of the points of the trace.
+    factor : float
+        From their unit to that of the axis.
+    **look
+        Colour, thickness and width as Plotly takes them.
+    """
+    found = list(bounds)
+    return {"type": "data", "symmetric": False, **look,
+            "array": [(high - point) * factor for _, point, high in found],
+            "arrayminus": [(point - low) * factor for low, point, _ in found]}
+
+
 def rule(limit: float, *, across: bool) -> dict[str, Any]:
     """Return a dashed line at a limit of the horizontal axis, or of the upright one."""
     along, over = ("x", "y") if across else ("y", "x")

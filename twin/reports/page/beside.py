@@ -11,6 +11,7 @@ from twin.attribution.difference import Row as Beside
 from twin.attribution.finding import Diagnosis
 from twin.attribution.views import PublishedView, View
 from twin.learning.published import Comparison, describe_sealed
+from twin.reports.page.axes import error_bars
 from twin.reports.page.page import plain
 from twin.reports.page.parts import Cell, Column, Notes, Plot, Row, Section, Table
 from twin.reports.page.styles import INK, KIND_STYLES, hatches, kind_marker
@@ -261,14 +262,13 @@ def _draw_published(view: PublishedView) -> Plot:
                "x": values, "marker": kind_marker(kind)} for kind, values in (
         ("predicted", [one.predicted_ms for one in drawn]),
         ("published", [one.row.latency_ms for one in drawn]))]
-    bounds = [(one.predicted_ms or 0.0, None if one.prediction is None
-               or one.prediction.certainty is None else one.prediction.certainty.time_us)
-              for one in drawn]
-    if any(interval for _, interval in bounds):
-        traces[0]["error_x"] = {
-            "type": "data", "symmetric": False, "color": INK, "thickness": 1.3, "width": 3,
-            "array": [0 if one is None else one.high / 1e3 - point for point, one in bounds],
-            "arrayminus": [0 if one is None else point - one.low / 1e3 for point, one in bounds]}
+    known = [(one.predicted_ms or 0.0, None if one.prediction is None
+              or one.prediction.certainty is None else one.prediction.certainty.time_us)
+             for one in drawn]
+    if any(interval for _, interval in known):
+        traces[0]["error_x"] = error_bars(
+            ((point, point, point) if one is None else (one.low / 1e3, point, one.high / 1e3)
+             for point, one in known), color=INK, thickness=1.3, width=3)
     return Plot(name="published-plot", title="Time, predicted and published",
                 told=f"{len(drawn)} open rows with a time; lines are 90 % intervals.",
                 traces=tuple(traces), height_px=90 + 44 * len(drawn), layout={

@@ -41,6 +41,7 @@ from twin.reports.page.parts import (
     Row,
     Section,
     Table,
+    describe_warnings,
 )
 from twin.reports.page.power import Recording, describe_power
 from twin.reports.page.provenance import describe_certainty, describe_provenance
@@ -117,12 +118,10 @@ def _list_sections(report: Report) -> Sequence[Section | None]:
         from twin.reports.page.accelerated import describe_epochs
 
         epochs = describe_epochs(prediction)
-    warnings = tuple(dict.fromkeys((*prediction.warnings, *report.remarks)))
     return (
         Section(name="limits", title="Limits", items=(list_requirements(report),))
         if report.requirements else None,
-        Section(name="warnings", title="Warnings",
-                items=(Notes(notes=warnings, kind="warning"),)) if warnings else None,
+        describe_warnings((*prediction.warnings, *report.remarks)),
         None if report.measured is None else describe_comparison(report.measured),
         None if report.published is None else describe_published(report.published),
         Section(name="bill", title="Where it goes", items=list_bill_plots(prediction),

@@ -8,8 +8,8 @@ from twin.attribution.finding import SURE, Diagnosis, explain_rows
 from twin.reports.figures.palette import BLUE, GREEN
 from twin.reports.page.beside import LIKELY, list_faults
 from twin.reports.page.page import plain
-from twin.reports.page.parts import Answer, Notes, Page, Pairs, Plot, Section
-from twin.reports.page.studies import made_by
+from twin.reports.page.parts import Answer, Notes, Page, Pairs, Plot, Section, describe_warnings
+from twin.reports.page.provenance import made_by
 from twin.reports.page.styles import hatches
 from twin.reports.tables.limits import format_chance
 
@@ -40,8 +40,7 @@ def describe_diagnosis(diagnosis: Diagnosis, command: str = "") -> Page:
                                         "than 1 % of any layer here"))
     effects = draw_effects(diagnosis)
     sections = [
-        Section(name="warnings", title="Warnings", items=(
-            Notes(notes=tuple(dict.fromkeys(cautions)), kind="warning"),)) if cautions else None,
+        describe_warnings(cautions),
         Section(name="faults-found", title="What may explain it", items=(
             draw_chances(diagnosis), *([effects] if effects else []), list_faults(diagnosis))),
         Section(name="observed", title="Observed besides", items=(

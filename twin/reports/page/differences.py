@@ -27,8 +27,9 @@ from twin.reports.page.parts import (
     Row,
     Section,
     Table,
+    describe_warnings,
 )
-from twin.reports.page.studies import made_by
+from twin.reports.page.provenance import made_by
 from twin.reports.page.styles import KIND_STYLES
 from twin.reports.tables.limits import format_chance
 
@@ -41,7 +42,7 @@ def describe_view(view: View, command: str = "") -> Page:
     first, second = difference.first, difference.second
     verdict, tone = judge(difference)
     sections = [
-        _warn(view.remarks), describe_comparison(view),
+        describe_warnings(view.remarks), describe_comparison(view),
         None if view.epochs is None else list_epoch_pairs(view.epochs),
         list_splits(view) if view.splits else None, list_sides(difference), made_by(command)]
     sentence = tell_gap(difference.account("time") or difference.main, list_kinds(difference))
@@ -88,8 +89,9 @@ def describe_difference(difference: Difference, command: str = "") -> Page:
         f"{100 * change:+.1f} % {account.quantity}")
     sentence = tell_gap(account, list_kinds(difference)) if main.gap else \
         f"Both sides take the same {account.quantity}."
-    sections = [_warn(difference.warnings), describe_comparison(View(difference=difference)),
-                list_sides(difference), made_by(command)]
+    sections = [describe_warnings(difference.warnings),
+                describe_comparison(View(difference=difference)), list_sides(difference),
+                made_by(command)]
     return Page(title=f"{second.model} on {second.board}, before and after",
                 subtitle=f"{first.label} → {second.label}", verdict=word,
                 tone="good" if main.gap < 0 else "bad" if main.gap > 0 else "",
@@ -109,7 +111,7 @@ def describe_what_if(changed: WhatIf, command: str = "") -> Page:
         "prices is shared by both.")
     sentences = Section(name="why", title="Why", items=(Pairs(pairs=(
         ("before", explain_time(changed.before)), ("after", explain_time(changed.after)))),))
-    warnings = _warn(changed.remarks)
+    warnings = describe_warnings(changed.remarks)
     return replace(page, title=f"{deployment.graph.name} on {deployment.board.name}: {told}",
                    subtitle=f"{deployment.runtime.identity} · one change, predicted anew",
                    sentence=page.sentence + odds, sections=(
@@ -211,9 +213,3 @@ def list_splits(view: View) -> Section:
                        Table(name="split-table", caption="Resource made ideal", rows=tuple(rows),
                              columns=(Column(header="resource"), *(
                                  Column(header=name, number=True) for name in names))),))
-
-
-def _warn(remarks: tuple[str, ...]) -> Section | None:
-    told = tuple(dict.fromkeys(remarks))
-    return Section(name="warnings", title="Warnings", items=(
-        Notes(notes=told, kind="warning"),)) if told else None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -212,3 +212,10 @@ class Page:
     advice: str = ""
     advises: str = "What helps most"
     answers: tuple[Answer, ...] = ()
+
+
+def describe_warnings(remarks: Iterable[str]) -> Section | None:
+    """Return the section of warnings, each told once; None where there are none."""
+    told = tuple(dict.fromkeys(remarks))
+    return Section(name="warnings", title="Warnings", items=(
+        Notes(notes=told, kind="warning"),)) if told else None

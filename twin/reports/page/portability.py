@@ -9,6 +9,7 @@ from hwmodels.quantities import format_time, list_first
 from twin.learning.portability.plan import RUN, Ranking
 from twin.learning.portability.port import Ported
 from twin.reports.figures.palette import BLUE, GREEN, SKY
+from twin.reports.page.axes import error_bars
 from twin.reports.page.deployment import Report, describe_report
 from twin.reports.page.page import plain
 from twin.reports.page.parts import Cell, Column, Notes, Page, Plot, Row, Section, Table
@@ -67,9 +68,8 @@ def draw_steps(ported: Ported) -> Plot:
                  "x": [time_us / 1e3], "marker": {"color": colour, "pattern": hatches(hatch)},
                  "hoverinfo": "text", "hovertext": [f"{name}<br>{format_time(time_us)}"]}
         if interval is not None:
-            trace["error_x"] = {"type": "data", "symmetric": False, "color": INK,
-                                "array": [(interval.high - time_us) / 1e3],
-                                "arrayminus": [(time_us - interval.low) / 1e3]}
+            trace["error_x"] = error_bars([(interval.low, time_us, interval.high)], 1e-3,
+                                          color=INK)
         traces.append(trace)
     return Plot(name="steps-plot", title="From the datasheet to the prediction", half=True,
                 told="Physics: counts on this board at datasheet prices. Ported: times what the "

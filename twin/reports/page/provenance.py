@@ -11,6 +11,7 @@ from hwmodels.quantities import NOT_KNOWN, format_time, significant
 from twin.attribution.views import PublishedView, View
 from twin.prediction.document import SCHEMA
 from twin.prediction.prediction import Prediction
+from twin.reports.page.axes import error_bars
 from twin.reports.page.beside import judge, tell_coverage
 from twin.reports.page.page import plain
 from twin.reports.page.parts import Cell, Column, Notes, Pairs, Plot, Row, Section, Table
@@ -63,11 +64,8 @@ def draw_intervals(prediction: Prediction) -> Plot | None:
         height_px=70 + 20 * len(known), traces=({
             "type": "scatter", "mode": "markers", "y": [plain(label) for label in labels],
             "x": times, "marker": {"color": INK, "symbol": "diamond-open", "size": 8},
-            "error_x": {"type": "data", "symmetric": False, "color": INK, "thickness": 1.5,
-                        "array": [interval.high / 1e3 - time for (_, interval), time in zip(
-                            known, times, strict=True)],
-                        "arrayminus": [time - interval.low / 1e3 for (_, interval), time in zip(
-                            known, times, strict=True)]},
+            "error_x": error_bars(((interval.low, layer.time_us, interval.high)
+                                   for layer, interval in known), 1e-3, color=INK, thickness=1.5),
             "hoverinfo": "text", "hovertext": [
                 f"{plain(label)}<br>{format_time(layer.time_us)}, {format_time(interval.low)} to "
                 f"{format_time(interval.high)}"
@@ -110,6 +108,15 @@ def describe_provenance(prediction: Prediction, command: str, measured: View | N
     made = [Notes(notes=(command,), kind="code")] if command else []
     return Section(name="provenance", title="Sources", folded=True, items=(
         Pairs(pairs=(*figures, *hashes)), *made, facts))
+
+
+def made_by(command: str, *inputs: tuple[str, str]) -> Section:
+    """Return the command, the versions and the inputs that made a page of several predictions."""
+    return Section(name="provenance", title="Sources", folded=True, items=(
+        Pairs(pairs=(("figures", "predicted: events counted by models of core, caches and "
+                                 "memories, times learnt or stated prices; each row names which"),
+                     *inputs, ("made with", ", ".join(list_versions())))),
+        *([Notes(notes=(command,), kind="code")] if command else [])))
 
 
 def list_versions() -> list[str]:

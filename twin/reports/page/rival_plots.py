@@ -17,7 +17,7 @@ from twin.reports.figures.palette import (
     VERMILION,
     WINE,
 )
-from twin.reports.page.axes import FIGURES, log_axis, rule
+from twin.reports.page.axes import FIGURES, error_bars, log_axis, rule
 from twin.reports.page.page import plain
 from twin.reports.page.parts import Plot
 from twin.reports.page.rivals import BEST, Rival, write_figure
@@ -80,10 +80,7 @@ def _bar_trace(shown: Sequence[Rival], places: Sequence[int], quantity: str, *,
             f"{plain(one.label)}<br>{write_figure(quantity, getattr(one.row, quantity))}"
             for one in mine]}
     if any(high > low for low, _, high in bounds):
-        trace["error_x"] = {
-            "type": "data", "symmetric": False, "color": INK, "thickness": 1.3, "width": 3,
-            "array": [(high - point) * factor for _, point, high in bounds],
-            "arrayminus": [(point - low) * factor for low, point, _ in bounds]}
+        trace["error_x"] = error_bars(bounds, factor, color=INK, thickness=1.3, width=3)
     return trace
 
 
@@ -224,10 +221,7 @@ def _draw_points(name: str, mine: Sequence[Rival], across: str, up: str,
         bounds = [one.row.bounds_of(quantity) or (0.0, 0.0, 0.0) for one in mine]
         trace[axis] = [point * factor for _, point, _ in bounds]
         if any(high > low for low, _, high in bounds):
-            trace[f"error_{axis}"] = {
-                "type": "data", "symmetric": False, "thickness": 1, "width": 3, "color": colour,
-                "array": [(high - point) * factor for _, point, high in bounds],
-                "arrayminus": [(point - low) * factor for low, point, _ in bounds]}
+            trace[f"error_{axis}"] = error_bars(bounds, factor, thickness=1, width=3, color=colour)
     return trace
 
 

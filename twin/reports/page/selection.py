@@ -9,6 +9,7 @@ from hwmodels.quantities import significant
 from twin.reports.figures.palette import BLUE, GREY, ORANGE, SKY, VERMILION
 from twin.reports.page.page import plain
 from twin.reports.page.parts import Cell, Column, Notes, Page, Plot, Row, Section, Table
+from twin.reports.page.provenance import made_by
 from twin.reports.page.rival_plots import (
     choose_objectives,
     draw_dashboard,
@@ -27,7 +28,6 @@ from twin.reports.page.rivals import (
     row_details,
     say_lead,
 )
-from twin.reports.page.studies import made_by
 from twin.reports.page.styles import hatches
 from twin.reports.tables.limits import format_chance
 from twin.reports.tables.selection import explain_miss

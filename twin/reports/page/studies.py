@@ -20,7 +20,7 @@ from twin.reports.page.parts import (
     Section,
     Table,
 )
-from twin.reports.page.provenance import list_versions
+from twin.reports.page.provenance import made_by
 from twin.reports.page.rival_plots import (
     choose_objectives,
     draw_dashboard,
@@ -105,15 +105,6 @@ def describe_table(table: Points, command: str = "") -> Page:
 def _few(names: Sequence[str] | dict[str, None]) -> str:
     listed = list(names)
     return ", ".join(listed) if len(listed) <= 3 else f"{len(listed)} of them"
-
-
-def made_by(command: str) -> Section:
-    """Return the command and the versions that made a page."""
-    return Section(name="provenance", title="Sources", folded=True, items=(
-        Pairs(pairs=(("figures", "predicted: events counted by models of core, caches and "
-                                 "memories, times learnt or stated prices; each row names which"),
-                     ("made with", ", ".join(list_versions())))),
-        *([Notes(notes=(command,), kind="code")] if command else [])))
 
 
 def judge_table(table: Points) -> tuple[str, str]:

@@ -9,6 +9,7 @@ from typing import Any
 from hwmodels.quantities import format_energy, format_time
 from twin.attribution.difference import Account
 from twin.reports.figures.palette import BLUE, CAUSE_STYLES, GREY, ORANGE
+from twin.reports.page.axes import error_bars
 from twin.reports.page.page import plain
 from twin.reports.page.parts import Plot
 from twin.reports.page.rival_plots import COLOURS, DASHES, SYMBOLS, label_axis, short_label
@@ -75,10 +76,7 @@ def draw_timeline(rivals: Sequence[Rival]) -> Plot:
                 f"{plain(one.label)}<br>{name} {write_figure(quantity, getattr(one.row, quantity))}"
                 for one in rivals]}
         if quantity == "time_us" and any(high > low for low, _, high in bounds):
-            trace["error_y"] = {
-                "type": "data", "symmetric": False, "color": COLOURS[number], "thickness": 1,
-                "array": [100 * (high - point) / start for _, point, high in bounds],
-                "arrayminus": [100 * (point - low) / start for low, point, _ in bounds]}
+            trace["error_y"] = error_bars(bounds, 100 / start, color=COLOURS[number], thickness=1)
         traces.append(trace)
     last, first = rivals[-1].row, rivals[0].row
     left = 100 * (last.time_us or 0.0) / (first.time_us or 1.0)

@@ -20,13 +20,13 @@ from twin.reports.page.parts import (
     Column,
     Notes,
     Page,
-    Pairs,
     Plot,
     Row,
     Section,
     Table,
+    describe_warnings,
 )
-from twin.reports.page.provenance import list_versions
+from twin.reports.page.provenance import made_by
 from twin.reports.page.rival_plots import (
     choose_objectives,
     draw_dashboard,
@@ -296,19 +296,12 @@ def _warn(made: Sequence[Variant]) -> Section | None:
     for one in made:
         for warning in one.prediction.warnings if one.prediction is not None else ():
             told.setdefault(warning, []).append(one.label)
-    notes = tuple(text if len(labels) == len(made) else f"{', '.join(labels)}: {text}"
-                  for text, labels in told.items())
-    return Section(name="warnings", title="Warnings", items=(
-        Notes(notes=notes, kind="warning"),)) if notes else None
+    return describe_warnings(text if len(labels) == len(made) else f"{', '.join(labels)}: {text}"
+                for text, labels in told.items())
 
 
 def _describe_sources(made: Sequence[Variant], command: str) -> Section:
     graphs = dict.fromkeys((one.prediction.deployment.graph.name,
                             one.prediction.deployment.graph.sha256)
                            for one in made if one.prediction is not None)
-    pairs = [("figures", "predicted: events counted by models of core, caches and memories, times "
-                         "learnt or stated prices; each row says which"),
-             *((f"model {name}", f"sha256 {digest}") for name, digest in graphs),
-             ("made with", ", ".join(list_versions()))]
-    return Section(name="provenance", title="Sources", folded=True, items=(
-        Pairs(pairs=tuple(pairs)), *([Notes(notes=(command,), kind="code")] if command else [])))
+    return made_by(command, *((f"model {name}", f"sha256 {digest}") for name, digest in graphs))
