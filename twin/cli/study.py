@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -13,6 +13,9 @@ from twin.cli.output import note_written, open_console, show, show_json
 from twin.cli.paging import PageFile, check_page, write_result
 from twin.cli.progress import Rate
 from twin.cli.studying import RowCount, show_table
+
+if TYPE_CHECKING:
+    from twin.studies.study.session import Session
 
 app = typer.Typer(help="Run a file of many configurations in a folder: grids, samples, searches.",
                   rich_markup_mode=None, no_args_is_help=True)
@@ -55,7 +58,7 @@ def run(study: StudyFile, output: Output, jobs: Jobs = 1, cluster: Cluster = Non
     with Rate() as rate:
         done = twin.run_study(study, output, jobs=jobs, cluster=cluster,
                               command=["twin", *sys.argv[1:]], on_progress=rate.tell)
-    _show(output, rows)
+    _show(done, rows)
     for path in sorted(done.folder.iterdir()):
         if path.suffix in (".parquet", ".md", ".png"):
             note_written(path)
@@ -66,12 +69,12 @@ def show_study(folder: Folder, rows: RowCount = 40, page: PageFile = None,
                as_json: AsJson = False) -> None:
     """Show what a study asked, what it found, and its rows."""
     check_page(page)
-    if page is not None:
-        write_result(twin.open_study(folder), page)
+    session = twin.open_study(folder)
+    write_result(session, page)
     if as_json:
-        show_table(twin.open_study(folder).load_results(), as_json=True)
+        show_table(session.load_results(), as_json=True)
     else:
-        _show(folder, rows)
+        _show(session, rows)
 
 
 @app.command("pareto")
@@ -112,8 +115,8 @@ def sensitivity(study: StudyFile, figure: Figure = "time", method: Method = "mor
         note_written(save_figure(draw_tornado(found), plot))
 
 
-def _show(folder: str, rows: int) -> None:
+def _show(session: Session, rows: int) -> None:
     from twin.reports.tables.study import study_report
 
-    session, console = twin.open_study(folder), open_console()
+    console = open_console()
     show(console, study_report(session, session.load_results(), console, rows))

@@ -46,8 +46,8 @@ def whatif(model: Model, board: BoardName, settings: SetPaths = None, runtime: R
     changes = parse_settings(settings or [])
     deployment = deploy(model, board, runtime=runtime, clock=clock, weights=weights, arena=arena,
                         calibration=calibration, assume_unsupported=assume_unsupported)
-    changed = twin.what_if(deployment, changes, temperature="cold" if cold else "warm",
-                           calibration=calibration)
+    temperature = "cold" if cold else "warm"
+    changed = twin.what_if(deployment, changes, temperature=temperature, calibration=calibration)
     if as_json:
         show_json(changed)
     else:
@@ -58,10 +58,15 @@ def whatif(model: Model, board: BoardName, settings: SetPaths = None, runtime: R
     write_result(changed, page)
     if plot is not None:
         from twin.reports.figures.changes import write_change_pictures
+        from twin.reports.figures.sheet import is_folder
 
-        steps = [(f"{path}={value}", twin.predict(
-            deployment.replace(dict(list(changes.items())[:place + 1])),
-            temperature="cold" if cold else "warm", calibration=calibration))
-            for place, (path, value) in enumerate(changes.items())]
+        items = list(changes.items())
+        names = [f"{path}={value}" for path, value in items]
+        steps = [(", ".join(names), changed.after)]
+        if is_folder(plot):
+            steps = [*((names[done - 1], twin.predict(
+                deployment.replace(dict(items[:done])), temperature=temperature,
+                calibration=calibration)) for done in range(1, len(names))),
+                (names[-1], changed.after)]
         for written in write_change_pictures(changed.before, steps, plot):
             note_written(written)
