@@ -10,6 +10,7 @@ value, lower_value, upper_value; its built-in measure `latency` is in nanosecond
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree
@@ -46,20 +47,11 @@ def write_junit(difference: Difference, limit: float, *, with_parts: bool = Fals
     after = difference.second
     cases = [("total", row) for row in difference.totals]
     cases += [(after.part, row) for row in difference.main.parts] if with_parts else []
-    failed = sum(row.exceeds(limit) for _, row in cases)
-    suites = ElementTree.Element("testsuites")
-    suite = ElementTree.SubElement(suites, "testsuite", {
-        "name": f"twin diff {after.model} {after.board}", "tests": str(len(cases)),
-        "failures": str(failed), "errors": "0", "skipped": "0"})
-    for what, row in cases:
-        case = ElementTree.SubElement(suite, "testcase", {
-            "classname": f"{after.model}.{after.board}.{what}", "name": row.label})
-        if row.exceeds(limit):
-            failure = ElementTree.SubElement(case, "failure", {
-                "type": "increase", "message": describe_increase(row, limit)})
-            failure.text = "\n".join(_reasons(difference, row)) or "no cause is known"
-    ElementTree.indent(suites)
-    return ElementTree.tostring(suites, encoding="utf-8", xml_declaration=True) + b"\n"
+    return _write_suite(f"twin diff {after.model} {after.board}", [
+        (f"{after.model}.{after.board}.{what}", row.label, _Failure(
+            kind="increase", message=describe_increase(row, limit),
+            text="\n".join(_reasons(difference, row)) or "no cause is known")
+         if row.exceeds(limit) else None) for what, row in cases])
 
 
 def write_check_junit(prediction: Prediction, requirements: Sequence[Requirement], *,
@@ -76,17 +68,33 @@ def write_check_junit(prediction: Prediction, requirements: Sequence[Requirement
         Whether the whole interval has to meet them.
     """
     name = f"{prediction.deployment.graph.name}.{prediction.deployment.board.name}"
-    met = [one.surely_met if sure else one.met for one in requirements]
+    return _write_suite(f"twin check {name}", [
+        (name, one.name, None if (one.surely_met if sure else one.met) else _Failure(
+            kind="limit", message=f"{one.name}: {one.predicted} {one.unit}, limit {one.limit} "
+                                  f"{one.unit}: {one.verdict}")) for one in requirements])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Failure:
+    """Why a test failed."""
+
+    kind: str
+    message: str
+    text: str | None = None
+
+
+def _write_suite(name: str, cases: Sequence[tuple[str, str, _Failure | None]]) -> bytes:
+    """Return JUnit XML of one suite: class, name and failure of each test."""
     suites = ElementTree.Element("testsuites")
     suite = ElementTree.SubElement(suites, "testsuite", {
-        "name": f"twin check {name}", "tests": str(len(met)), "failures": str(met.count(False)),
-        "errors": "0", "skipped": "0"})
-    for one, fine in zip(requirements, met, strict=True):
-        case = ElementTree.SubElement(suite, "testcase", {"classname": name, "name": one.name})
-        if not fine:
+        "name": name, "tests": str(len(cases)),
+        "failures": str(sum(failure is not None for *_, failure in cases)), "errors": "0",
+        "skipped": "0"})
+    for kind, label, failure in cases:
+        case = ElementTree.SubElement(suite, "testcase", {"classname": kind, "name": label})
+        if failure is not None:
             ElementTree.SubElement(case, "failure", {
-                "type": "limit", "message": f"{one.name}: {one.predicted} {one.unit}, limit "
-                                            f"{one.limit} {one.unit}: {one.verdict}"})
+                "type": failure.kind, "message": failure.message}).text = failure.text
     ElementTree.indent(suites)
     return ElementTree.tostring(suites, encoding="utf-8", xml_declaration=True) + b"\n"
 

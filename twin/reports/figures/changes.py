@@ -77,13 +77,12 @@ def draw_before_after_figure(before: Prediction, after: Prediction, change: str)
 def draw_pairs_of_causes(before: Prediction, after: Prediction, axes: Axes) -> None:
     """Draw a line from before to after for every cause, the largest first."""
     causes = _moved(before, after)
-    for place, (cause, first, second) in enumerate(causes):
+    for place, (_, first, second) in enumerate(causes):
         axes.hlines(place, first, second, color=DARK_GREY, linewidth=1.2)
         axes.plot([first], [place], "o", color=ORANGE, markersize=7,
                   label="before" if place == 0 else None)
         axes.plot([second], [place], "D", color=BLUE, markersize=6,
                   label="after" if place == 0 else None)
-        del cause
     axes.set_yticks(range(len(causes)), [cause for cause, _, _ in causes])
     axes.set_ylim(len(causes) - 0.4, -0.6)
     axes.set_xlabel("time, ms")

@@ -17,7 +17,7 @@ from twin.reports.figures.canvas import (
     save_figure,
     write_legend,
 )
-from twin.reports.figures.dashboard import draw_dashboard_figure, draw_radar_figure
+from twin.reports.figures.dashboard import PANELS, draw_dashboard_figure, draw_radar_figure
 from twin.reports.figures.palette import (
     BLUE,
     DARK_GREY,
@@ -33,9 +33,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-AXES = {"time_us": ("time of an inference, ms", 1e-3), "energy_uj": ("energy, mJ", 1e-3),
-        "ram_bytes": ("RAM, KiB", 1 / 1024), "flash_bytes": ("flash, KiB", 1 / 1024),
-        "price_usd": ("price, USD", 1.0)}
+AXES = {**PANELS, "price_usd": ("price, USD", 1.0)}
 """What an axis of a quantity says, and its factor."""
 
 MOST_PANELS = 6
