@@ -12,14 +12,13 @@ import dataclasses
 import functools
 import hashlib
 import json
-import os
 from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
 from typing import Any, TypeVar
 
 from hwmodels.files import LARGEST_YAML_BYTES, DocumentError, parse_yaml, read_regular
-from hwmodels.kernels.store import Store, fingerprint_sources, user_folder
+from hwmodels.kernels.store import fingerprint_sources, open_files
 
 Made = TypeVar("Made")
 
@@ -53,7 +52,7 @@ def make_once(kind: str, file: str | Path, content: bytes, code: Path,
     object
         Equal to what `make` returns. What `make` raises is not kept.
     """
-    store = _store()
+    store = open_files()
     if store is None:
         return make()
     place = hashlib.sha256(f"{kind}\0{file}".encode()).hexdigest()[:16]
@@ -134,19 +133,6 @@ def _class(name: str) -> type[Any]:
 @functools.cache
 def _fields(kind: Any) -> tuple[str, ...]:
     return tuple(field.name for field in dataclasses.fields(kind) if field.init)
-
-
-def _store() -> Store | None:
-    if os.environ.get("TWIN_FILES") == "":
-        return None
-    with contextlib.suppress(RuntimeError):  # a user without a home
-        return _store_at(user_folder("TWIN_FILES", "files"))
-    return None
-
-
-@functools.cache
-def _store_at(folder: Path) -> Store:
-    return Store(folder)
 
 
 def _tidy(folder: Path) -> None:

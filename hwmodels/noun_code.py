@@ -12,12 +12,11 @@ import contextlib
 import dataclasses
 import importlib.util
 import marshal
-import os
 import sys
 from types import CodeType
 from typing import Any
 
-from hwmodels.kernels.store import Store, user_folder
+from hwmodels.kernels.store import Store, open_files
 
 LARGEST_BYTES = 4 << 20
 """Of what is kept for a command: ten times what the largest uses."""
@@ -31,7 +30,7 @@ def keep_noun_code(command: str) -> None:
     command : str
         Whose classes are kept together: letters, digits and `-`.
     """
-    store = _open_store()
+    store = open_files()
     if store is None or store.key is None:
         return
     name = f"nouns-{command}.{importlib.util.MAGIC_NUMBER.hex()}{sys.flags.optimize}.marshal"
@@ -52,13 +51,6 @@ def keep_noun_code(command: str) -> None:
 
     vars(dataclasses)["exec"] = run
     atexit.register(save)
-
-
-def _open_store() -> Store | None:
-    if os.environ.get("TWIN_FILES") != "":
-        with contextlib.suppress(RuntimeError):  # a user without a home
-            return Store(user_folder("TWIN_FILES", "files"))
-    return None
 
 
 def _load(store: Store, name: str) -> dict[str, CodeType]:

@@ -12,13 +12,12 @@ import contextlib
 import functools
 import hashlib
 import json
-import os
 from pathlib import Path
 from typing import Any
 
 from hwmodels.core.timing import CoreTiming
 from hwmodels.kept import pack, unpack
-from hwmodels.kernels.store import Store, fingerprint_sources, user_folder
+from hwmodels.kernels.store import Store, fingerprint_sources, open_files
 
 MOST_BLOCKS = 1024
 """Of a core; those this process asked for come first."""
@@ -81,13 +80,11 @@ class KeptBlocks:
 @functools.lru_cache(maxsize=16)
 def open_blocks(timing: CoreTiming) -> KeptBlocks | None:
     """Return what is kept of a core; None where nothing can be."""
-    if os.environ.get("TWIN_FILES") == "":
+    store = open_files()
+    if store is None or store.key is None:
         return None
-    with contextlib.suppress(RuntimeError):  # a user without a home
-        store = Store(user_folder("TWIN_FILES", "files"))
-        here = Path(__file__).parent
-        core = hashlib.sha256(repr(timing).encode()).hexdigest()[:24]
-        sources = hashlib.sha256("".join(map(fingerprint_sources, (
-            here, here.parent / "isa", here.parent))).encode()).hexdigest()[:24]
-        return None if store.key is None else KeptBlocks(store, f"blocks-{core}.{sources}.kept")
-    return None
+    here = Path(__file__).parent
+    core = hashlib.sha256(repr(timing).encode()).hexdigest()[:24]
+    sources = hashlib.sha256("".join(map(fingerprint_sources, (
+        here, here.parent / "isa", here.parent))).encode()).hexdigest()[:24]
+    return KeptBlocks(store, f"blocks-{core}.{sources}.kept")

@@ -124,6 +124,20 @@ class Store:
         return hashed.digest()
 
 
+def open_files() -> Store | None:
+    """Return where what is made of files is kept, as `TWIN_FILES` has it; None where nothing is."""
+    if os.environ.get("TWIN_FILES") == "":
+        return None
+    with contextlib.suppress(RuntimeError):  # a user without a home
+        return _open(user_folder("TWIN_FILES", "files"))
+    return None
+
+
+@functools.cache
+def _open(folder: Path) -> Store:
+    return Store(folder)
+
+
 def read_private(path: Path) -> bytes:
     """Read a regular file of the store; OSError where it is none, or too large to be an entry."""
     from hwmodels.files import read_regular
