@@ -86,9 +86,8 @@ def recognise(text: str) -> bool:
 
 def count_inferences(data: bytes) -> int:
     """Return how many inferences are whole in what a line brought."""
-    records = (_read_frames(data) if b"\0" in data
-               else _read_lines(Log(where="line", text=data.decode("utf-8", "replace"))))
-    return sum(not run.lack for run in _gather(records))
+    log = Log(where="line", data=data, text=data.decode("utf-8", "replace"))
+    return sum(not run.lack for run in _gather(_read(log)))
 
 
 def read_log(log: Log) -> Measurement:
@@ -109,8 +108,7 @@ def read_log(log: Log) -> Measurement:
     MeasurementError
         When none is whole, or two are not of one network.
     """
-    records = _read_frames(log.data) if b"\0" in log.data else _read_lines(log)
-    runs = _choose(log, _gather(records))
+    runs = _choose(log, _gather(_read(log)))
     first = runs[0] if runs else None
     for run in runs:
         if first is not None and (run.names, run.head.name, run.head.unit) != (
@@ -129,6 +127,10 @@ def read_log(log: Log) -> Measurement:
         clocks_hz=[("cpu" if cycles else "timer", float(hz))] if hz else [],
         environment=[("mark_cost", f"{first.head.numbers['mark']} {first.head.unit}, in each "
                                    "layer")])
+
+
+def _read(log: Log) -> Iterator[Record]:
+    return _read_frames(log.data) if b"\0" in log.data else _read_lines(log)
 
 
 def _read_lines(log: Log) -> Iterator[Record]:

@@ -8,6 +8,7 @@ the starts of its layers and its end.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -83,11 +84,17 @@ def energy_samples(trace: PowerTrace, layers: Sequence[int], times_us: Sequence[
     per_run = len(layers) + 1
     found = []
     for run, chosen in enumerate(marks.reshape(-1, per_run)):
-        # Each layer as the mark shows it; the board's times only steady what sampling blurs.
-        one = PowerTrace(time_us=trace.time_us, power_mw=trace.power_mw, meter=trace.meter,
-                         marks_us=tuple(chosen), mark_sd_us=trace.mark_sd_us)
-        found += _run_samples(trace, layers, edges, align_by_marks(one, edges.tolist()), run)
+        alignment = place_by_marks(trace, tuple(chosen), edges)
+        found += _run_samples(trace, layers, edges, alignment, run)
     return found
+
+
+def place_by_marks(trace: PowerTrace, marks_us: tuple[float, ...], edges: np.ndarray) -> Alignment:
+    """Return where one inference lies in a recording, by its edges of the mark.
+
+    Each layer is as the mark shows it; the board's times only steady what sampling blurs.
+    """
+    return align_by_marks(replace(trace, marks_us=marks_us), edges.tolist())
 
 
 def place_by_shape(trace: PowerTrace, length_us: float) -> Alignment:

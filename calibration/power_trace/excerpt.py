@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 
 from calibration.errors import MeasurementError
-from calibration.power_trace.alignment import align_by_marks
-from calibration.power_trace.board_energy import place_by_shape
+from calibration.power_trace.board_energy import place_by_marks, place_by_shape
 from calibration.power_trace.trace import PowerTrace
 from hwmodels.files import DocumentError, parse_json, read_regular_text, write_whole
 
@@ -83,9 +82,7 @@ def cut_excerpt(trace: PowerTrace, layers: Sequence[int], times_us: Sequence[flo
         alignment = place_by_shape(trace, float(board[-1]))
         edges, where = [alignment.to_meter(float(one)) for one in board], "shape"
     elif runs is None and len(trace.marks_us) % len(board) == 0:
-        first = PowerTrace(time_us=trace.time_us, power_mw=trace.power_mw, meter=trace.meter,
-                           marks_us=trace.marks_us[:len(board)], mark_sd_us=trace.mark_sd_us)
-        alignment = align_by_marks(first, board.tolist())
+        alignment = place_by_marks(trace, trace.marks_us[:len(board)], board)
         edges, where = [alignment.to_meter(float(one)) for one in board], "marks"
     else:
         edges, where = [trace.marks_us[0] + float(one) for one in board], "times"
