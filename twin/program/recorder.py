@@ -117,25 +117,24 @@ class Recorder:
                            dtype=np.int64)
         self.data: list[Cache | None] = [data_cache(board, one.memory) for one in regions]
         self.code: list[Cache | None] = [code_cache(board, one.memory) for one in regions]
+        self.buffers = [None if cache is not None or not one.memory.line_buffer
+                        or one.memory.role != "flash" else f"{one.memory.name} line buffer"
+                        for one, cache in zip(regions, self.data, strict=True)]
         self.lookups: dict[str, _Lookup] = {}
         self.lower: dict[str, Cache] = {}
         for cache in dict.fromkeys((*self.data, *self.code)):
             if cache is not None:
                 self._add(cache.name, cache, numbers)
-        self.buffers = [None if cache is not None or not one.memory.line_buffer
-                        or one.memory.role != "flash" else f"{one.memory.name} line buffer"
-                        for one, cache in zip(regions, self.data, strict=True)]
         for one, buffer in zip(regions, self.buffers, strict=True):
             if buffer is not None and buffer not in self.lookups:
                 self._add(buffer, line_buffer_of(one.memory), numbers)
 
     def _add(self, name: str, cache: Cache, numbers: np.ndarray) -> None:
         serves = np.zeros(4 * len(self.regions), dtype=np.int64)
-        buffers = getattr(self, "buffers", [None] * len(self.regions))
         for place in range(len(self.regions)):
             for kind in (READ, WRITE):
                 serves[4 * place + kind] = self.data[place] is cache or (
-                    buffers[place] == name and kind == READ)
+                    self.buffers[place] == name and kind == READ)
             serves[4 * place + FETCH] = self.code[place] is cache
         self.lookups[name] = _Lookup(cache, serves, numbers, self._add_below(cache, numbers))
 
