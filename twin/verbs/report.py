@@ -13,14 +13,13 @@ from calibration.measurement.measurement import read_measurement
 from calibration.power_trace.excerpt import read_excerpt
 from twin.attribution import views
 from twin.deployment.deployment import Deployment
-from twin.errors import NotApplicableError, UsageError
+from twin.errors import UsageError
 from twin.learning.calibrated import predict_calibrated
 from twin.learning.calibration import AUTO
 from twin.learning.folders import find_folder
-from twin.prediction.locality import Locality, measure_locality
-from twin.prediction.prediction import Prediction
 from twin.reports.export import check_place, write_file
 from twin.reports.page.deployment import Report, describe_report
+from twin.reports.page.memory import find_locality
 from twin.reports.page.page import render_page
 from twin.reports.page.parts import Page
 from twin.reports.page.power import Recording
@@ -230,16 +229,6 @@ def open_result(path: str | PathLike[str]) -> Session | Table:
         return open_study(place)
     raise UsageError(f"{path}: is no folder of a study and no table of a sweep; a model needs its "
                      "board: -b BOARD")
-
-
-def find_locality(prediction: Prediction) -> Locality | None:
-    """Return how accesses fare in the caches; None where there are none to look up."""
-    if prediction.deployment.target.offloads:
-        return None
-    try:
-        return measure_locality(prediction.deployment, cold=prediction.temperature == "cold")
-    except (UsageError, NotApplicableError):
-        return None
 
 
 def rank_changes(deployment: Deployment, deployer: Deployer,

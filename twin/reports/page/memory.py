@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from hwmodels.quantities import format_share, format_size
-from twin.prediction.locality import Locality
+from twin.errors import NotApplicableError, UsageError
+from twin.prediction.locality import Locality, measure_locality
 from twin.prediction.prediction import Prediction
 from twin.reports.figures.palette import BLUE, GREEN, ORANGE, SKY
 from twin.reports.page.axes import log_axis
@@ -59,6 +60,16 @@ def draw_arena(prediction: Prediction) -> Plot:
                     "xaxis": {"title": {"text": "layer, in the order they run"}, "showgrid": False},
                     "yaxis": {"title": {"text": "address in the arena, KiB"},
                               "rangemode": "tozero"}})
+
+
+def find_locality(prediction: Prediction) -> Locality | None:
+    """Return how accesses fare in the caches; None where there are none to look up."""
+    if prediction.deployment.target.offloads:
+        return None
+    try:
+        return measure_locality(prediction.deployment, cold=prediction.temperature == "cold")
+    except (UsageError, NotApplicableError):
+        return None
 
 
 def list_cache_plots(locality: Locality) -> tuple[Plot, ...]:

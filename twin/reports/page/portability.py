@@ -11,6 +11,7 @@ from twin.learning.portability.port import Ported
 from twin.reports.figures.palette import BLUE, GREEN, SKY
 from twin.reports.page.axes import error_bars
 from twin.reports.page.deployment import Report, describe_report
+from twin.reports.page.memory import find_locality
 from twin.reports.page.page import plain
 from twin.reports.page.parts import Cell, Column, Notes, Page, Plot, Row, Section, Table
 from twin.reports.page.styles import INK, hatches
@@ -21,7 +22,8 @@ DRAWN = (("physics", SKY, "."), ("ported", BLUE, ""), ("twin predict", GREEN, "/
 def describe_port(ported: Ported, command: str = "") -> Page:
     """Return the page of a ported prediction: the deployment's, with what stands behind it."""
     prediction = ported.prediction
-    page = describe_report(Report(prediction=prediction, command=command))
+    page = describe_report(Report(prediction=prediction, command=command,
+                                  locality=find_locality(prediction)))
     factor = prediction.time_us / ported.physics_us
     interval = ported.certainty.time_us
     sentence = (f"{format_time(prediction.time_us)}, {100 * interval.level:.0f} % interval "
