@@ -16,7 +16,7 @@ from twin.errors import UsageError
 from twin.live.export import Variant, command_line, write_studies
 from twin.live.guard import LOOPBACK, Guard
 from twin.live.pool import Pool
-from twin.live.state import MOST_CHANGES, State, check_names, is_upload, tell_invalid
+from twin.live.state import GONE, MOST_CHANGES, State, check_names, is_upload, tell_invalid
 from twin.live.uploads import LARGEST_BYTES, SUFFIXES, Uploads
 from twin.network import zoo
 from twin.reports.figures.palette import CAUSE_STYLES
@@ -100,8 +100,7 @@ class Service:
                                                               variant.state.board)
                 if is_upload(one) and one not in names]
         if gone:
-            raise UsageError("a file of this state is not here, or not any more; accepted: "
-                             "uploading it again")
+            raise UsageError(GONE)
         variants = [Variant(label=" ".join(one.label.split()), state=one.state)
                     for one in asked.variants]
         return {"command": command_line(variants[0].state, names),

@@ -9,7 +9,7 @@ from typing import Any
 from hwmodels.board.file import load_board
 from hwmodels.errors import TwinError
 from twin.errors import UsageError
-from twin.live.state import is_upload
+from twin.live.state import GONE, is_upload
 from twin.network.operators import graph_macs
 from twin.network.readers import read_model
 
@@ -71,8 +71,7 @@ class Reader:
             return name
         files = sorted((self.folder / name.partition(":")[2]).glob("*"))
         if not files:
-            raise UsageError("a file of this state is not here, or not any more; accepted: "
-                             "uploading it again")
+            raise UsageError(GONE)
         return str(files[0])
 
     def _hide(self, message: str) -> str:

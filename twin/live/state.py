@@ -23,6 +23,9 @@ MOST_CHANGES = 40
 UPLOAD = "upload:"
 """A model or board that came over the wire: this, and the SHA-256 of its bytes."""
 
+GONE = "a file of this state is not here, or not any more; accepted: uploading it again"
+"""Of an upload that is none of those kept."""
+
 _UPLOADED = re.compile(rf"{UPLOAD}[0-9a-f]{{64}}")
 
 COMPILED = "firmware"
