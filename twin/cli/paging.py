@@ -8,7 +8,6 @@ from typing import Annotated, Any
 
 import typer
 
-import twin
 from twin.cli.options import check_outputs
 from twin.cli.output import note_written
 from twin.errors import UsageError
@@ -31,14 +30,9 @@ def check_page(*outputs: str | None) -> None:
         check_outputs(output)
 
 
-def write_page(output: str, page: str) -> None:
-    """Write a page, and say so."""
-    from twin.reports.export import write_file
-
-    note_written(write_file(output, page.encode()))
-
-
 def write_result(found: Any, output: str | None) -> None:
     """Write the page of what a verb found, where it is wanted."""
     if output is not None:
-        write_page(output, twin.report(found, command=say_command()))
+        from twin.verbs.report import describe, write_page
+
+        note_written(write_page(describe(found, command=say_command()), output))

@@ -94,9 +94,8 @@ def report(subject: Any, *, measured: str | PathLike[str] | None = None,
     """
     return render_page(describe(
         subject, measured=measured, published=published, power=power, limits=limits,
-        changes=changes,
-        chain=chain, anyway=anyway, temperature=temperature, calibration=calibration,
-        command=command, on_progress=on_progress))
+        changes=changes, chain=chain, anyway=anyway, temperature=temperature,
+        calibration=calibration, command=command, on_progress=on_progress))
 
 
 def write_report(subject: Any, file: str | PathLike[str], *, length: str = "full",

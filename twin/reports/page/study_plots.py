@@ -14,10 +14,7 @@ from twin.reports.figures.studies import list_varied, sort_values
 from twin.reports.page.axes import FIGURES, log_axis
 from twin.reports.page.page import plain
 from twin.reports.page.parts import Plot
-from twin.reports.page.rival_plots import (
-    COLOURS,
-    SYMBOLS,
-)
+from twin.reports.page.rival_plots import COLOURS, SYMBOLS
 from twin.reports.page.styles import INK, PAGE
 from twin.reports.tables.studies import name_network, rank_rows
 from twin.studies.pareto import network_of
