@@ -26,7 +26,7 @@ from twin.live.state import State, check_names
 MOST_KEPT = 24
 """Deployments, and slides, of which the oldest goes."""
 
-KEPT = ("time_us", "energy_uj", "cycles", "causes", "layers", "operating")
+KEPT = ("time_us", "energy_uj", "idle_mw", "cycles", "causes", "layers", "operating")
 """Of an answer: what a slide gives, too."""
 
 Kept = TypeVar("Kept")

@@ -37,6 +37,7 @@ def tell_batch(batch: Batch, board: Board, clocks_hz: Mapping[str, float]) -> di
         "time_us": _quantity(batch.time_us[0], batch.time_low_us[0], batch.time_high_us[0]),
         "energy_uj": _quantity(batch.energy_uj[0], batch.energy_low_uj[0],
                                batch.energy_high_uj[0]),
+        "idle_mw": board.power.idle_mw,
         "cycles": _known(batch.cycles[0]),
         "causes": [{"cause": cause, "time_us": _known(time_us), "energy_uj": _known(pj * 1e-6)}
                    for cause, time_us, pj in zip(CAUSES, batch.cause_us[0], batch.cause_pj[0],

@@ -356,9 +356,14 @@ def _warnings(deployment: Deployment, layers: tuple[LayerPrediction, ...],
         warnings.append(f"energy is not known: {deployment.board.name} has no complete current "
                         "figures")
     elif deployment.board.power.idle_mw is not None:
-        warnings.append("energy is what an inference adds to the idle board, which draws "
-                        f"{deployment.board.power.idle_mw:,.0f} mW that are in no figure")
+        warnings.append(say_above_idle(deployment.board.power.idle_mw))
     return tuple(warnings)
+
+
+def say_above_idle(idle_mw: float) -> str:
+    """Say what a predicted energy leaves out; views that add it say so instead."""
+    return ("energy is above idle: what an inference adds to the board, without the "
+            f"{idle_mw:,.0f} mW it draws idle")
 
 
 def _borrows_int8(deployment: Deployment, layer: Layer, kernels: tuple[str, ...]) -> bool:

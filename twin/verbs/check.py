@@ -12,7 +12,7 @@ from twin.errors import UsageError
 from twin.learning import calibrated
 from twin.learning.calibration import AUTO
 from twin.prediction.limits import Requirement
-from twin.prediction.prediction import Prediction
+from twin.prediction.prediction import Prediction, say_above_idle
 from twin.studies.limits import idle_energy_uj, read_limits
 from twin.studies.limits import read_limit as read_limit
 from twin.studies.prices import price_of
@@ -45,7 +45,11 @@ class Check:
     def remarks(self) -> tuple[str, ...]:
         """What to warn of."""
         doubtful = (one for one in self.requirements if one.met and not one.surely_met)
-        return (*self.prediction.warnings,
+        idle_mw = self.prediction.deployment.board.power.idle_mw
+        told = {} if idle_mw is None or all(one.unit != "uJ" for one in self.requirements) else {
+            say_above_idle(idle_mw): "energy is held to its limit with idle: with the "
+            f"{idle_mw:,.0f} mW the idle board draws meanwhile; predict says what is above it"}
+        return (*(told.get(one, one) for one in self.prediction.warnings),
                 *(f"--sure: {one.name} may exceed its limit" for one in doubtful if self.sure))
 
 

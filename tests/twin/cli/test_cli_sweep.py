@@ -73,8 +73,13 @@ def test_energy_above_idle_is_compared_with_the_idle_board_in_it() -> None:
     ends, times = alone.certainty.energy_uj, alone.certainty.time_us
     assert kit["energy_low_uj"] == pytest.approx(ends.low + idle_mw * times.low * 1e-3)
     limit = str(kit["energy_uj"] * 0.999)
-    checked = run("check", "kws", "-b", "stm32n6570_dk", "--max-uj", limit, "--no-advice")
+    checked = run("check", "kws", "-b", "stm32n6570_dk", "--max-uj", limit, "--no-advice",
+                  columns=120)
     assert checked.exit_code == 1 and "energy with idle" in checked.stdout
+    assert "held to its limit with idle" in checked.stderr
+    assert "above idle:" not in checked.stderr
+    changed = run("whatif", "kws", "-b", "stm32n6570_dk", "--set", "placement.weights=npu_ram")
+    assert "energy   above idle: the board's 565 mW are not in it" in changed.stdout
     shown = run("sweep", "kws", "-b", "stm32n6570_dk", "-b", "nucleo_l4r5zi", columns=120)
     assert "energy of stm32n6570_dk holds the 565 mW the idle board draws" in shown.stdout
 

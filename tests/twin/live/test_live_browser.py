@@ -134,6 +134,21 @@ def test_an_address_opens_what_its_sender_saw(visit) -> None:
     assert not other.is_visible("#variants")
 
 
+def test_boards_compare_with_the_idle_draw_in_all_energies_or_in_none(visit) -> None:
+    page = visit("?model=kws&board=stm32n6570_dk")
+    assert "above the 565 mW it draws idle" in page.inner_text("#cards")
+    page.click("#pin")
+    alone = page.inner_text("#variants")
+    page.select_option("#board", "nucleo_l4r5zi")
+    page.wait_for_selector("#operating:has-text('120 MHz')")
+    page.wait_for_selector(DONE)
+    table = page.inner_text("#variants")
+    kit, = twin.sweep("kws", "stm32n6570_dk").rows
+    assert "energy above idle" in alone.lower() and "energy with idle board" in table.lower()
+    assert f"{kit.energy_uj:.0f}" in table and f"{kit.energy_uj:.0f}" not in alone
+    assert "with idle" in page.inner_text("#cards")
+
+
 @pytest.mark.parametrize(("query", "said"), [
     ("?model=/etc/passwd", "model '/etc/passwd'"),
     ("?board=%3Cimg src=x onerror=alert(1)%3E", "board '<img"),

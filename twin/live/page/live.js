@@ -53,12 +53,13 @@ const range = (quantity, write, level) => (quantity?.low === null || quantity ==
 const drawCards = () => {
   const { time_us: time, energy_uj: energy, memory } = answer, level = answer.certainty?.level ?? 0.9, before = baseline();
   const beside = (now, was, write) => (before ? draw.difference(now, was, write) : null);
-  const power = energy ? `${(energy.value / time.value * 1e3).toPrecision(3)} mW while it runs` : "";
+  const power = energy ? `${(energy.value / time.value * 1e3).toPrecision(3)} mW ${answer.idle_mw ? `above the ${Math.round(answer.idle_mw)} mW it draws idle` : "while it runs"}` : "";
+  const whole = draw.holdsIdle([answer, before]), gap = beside(draw.energyOf(answer, whole), draw.energyOf(before, whole), draw.energy);
   const npu = answer.npu_energy_uj;
   at("cards").replaceChildren(
     card("Time", draw.time(time.value), { kind: answer.kind, delta: beside(time.value, before?.time_us.value, draw.time), range: range(time, draw.time, level), bar: draw.intervalBar(time) }),
     card(npu && !energy ? "Energy, accelerator and its memories" : "Energy", draw.energy((energy ?? npu)?.value ?? null), { kind: energy || npu ? answer.kind : null,
-      delta: beside(energy?.value, before?.energy_uj?.value, draw.energy),
+      delta: gap && whole ? { ...gap, text: `${gap.text} with idle` } : gap,
       range: energy ? `${range(energy, draw.energy, level)}; ${power}` : npu ? `${draw.energy(npu.low)} to ${draw.energy(npu.high)}; the rest is not known` : "no current of this board is known",
       bar: energy ? draw.intervalBar(energy) : npu ? draw.intervalBar(npu) : null }),
     card("RAM", draw.size(memory.ram_bytes), { delta: beside(memory.ram_bytes, before?.memory?.ram_bytes, draw.size),

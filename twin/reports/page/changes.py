@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from hwmodels.quantities import format_energy, format_size, format_time
 from twin.prediction.prediction import Prediction
 from twin.reports.page.parts import Cell, Column, Row, Section, Table
+from twin.reports.page.power import with_idle
 from twin.studies.advice import NOTABLE
 from twin.studies.change import Change
 
@@ -23,7 +24,8 @@ def tell_best(changes: Sequence[Change] | None) -> str:
     if best.gain is not None:
         told += f" ({_percent(best.gain.low)} to {_percent(best.gain.high)})"
     if best.energy_ratio is not None:
-        told += f", {_percent(best.energy_ratio)} energy"
+        told += (f", {_percent(best.energy_ratio)} energy"
+                 + ("" if best.row.idle_mw is None else " with the idle board's"))
     return f"{told}; a {best.effort}{f', {best.costs}' if best.costs else ''}."
 
 
@@ -41,19 +43,25 @@ def describe_changes(changes: Sequence[Change], prediction: Prediction) -> Secti
             (name, text) for name, text in (("why not", one.row.reason), ("costs", one.costs),
                                             ("rests on", one.rests_on)) if text))
         for one in changes]
+    idle_mw = prediction.deployment.board.power.idle_mw
+    energy_uj = with_idle(prediction, prediction.energy_uj, prediction.time_us)
     before = [Cell(text="as it is"), Cell(text=""), Cell(text=format_time(prediction.time_us)),
-              Cell(text=""), Cell(text=format_energy(prediction.energy_uj)), Cell(text=""),
+              Cell(text=""), Cell(text=format_energy(energy_uj)), Cell(text=""),
               Cell(text=format_size(prediction.ram_bytes)),
               Cell(text=format_size(prediction.flash_bytes)), Cell(text="")]
     return Section(
         name="what-if", title="What if", lead="Each change alone, predicted anew; none has a "
-        "factor of its own. Add --set PATH=VALUE to the command to keep one.",
+        "factor of its own. Add --set PATH=VALUE to the command to keep one."
+        + ("" if idle_mw is None or energy_uj is None else
+           f" Energy in this table holds the {idle_mw:,.0f} mW the idle board draws meanwhile, "
+           "as in advise and sweep; elsewhere on this page it is what is above them."),
         items=(Table(name="change-table", caption="Changes that were tried", rows=tuple(rows),
                      total=tuple(before), columns=(
                          Column(header="change"), Column(header="effort"),
                          Column(header="time", number=True, kind="predicted"),
                          Column(header="time by", number=True),
-                         Column(header="energy", number=True, kind="predicted"),
+                         Column(header="energy" if idle_mw is None else "energy with idle",
+                                number=True, kind="predicted"),
                          Column(header="energy by", number=True),
                          Column(header="RAM", number=True), Column(header="flash", number=True),
                          Column(header="note"))),))

@@ -113,7 +113,9 @@ def describe_what_if(changed: WhatIf, command: str = "") -> Page:
         ("before", explain_time(changed.before)), ("after", explain_time(changed.after)))),))
     warnings = describe_warnings(changed.remarks)
     return replace(page, title=f"{deployment.graph.name} on {deployment.board.name}: {told}",
-                   subtitle=f"{deployment.runtime.identity} · one change, predicted anew",
+                   subtitle=f"{deployment.runtime.identity} · one change, predicted anew"
+                            + ("" if deployment.board.power.idle_mw is None else
+                               " · energy above idle"),
                    sentence=page.sentence + odds, sections=(
                        *([warnings] if warnings else []), sentences,
                        *(one for one in page.sections if one.name != "warnings")))

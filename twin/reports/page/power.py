@@ -15,6 +15,7 @@ from twin.reports.figures.palette import BLUE, VERMILION
 from twin.reports.page.page import plain
 from twin.reports.page.parts import Cell, Column, Plot, Row, Section, Table
 from twin.reports.page.styles import INK
+from twin.studies.limits import idle_energy_uj
 
 MOST_LABELS = 40
 """Layers whose numbers stand above the trace: those that take most time."""
@@ -88,14 +89,14 @@ def _mean_power_mw(prediction: Prediction, layer: LayerPrediction | None) -> flo
     """Return what a layer is predicted to draw, with the idle board where that counts apart."""
     if layer is None or not layer.time_us:
         return None
-    energy_uj = _with_idle(prediction, layer.energy_uj, layer.time_us)
+    energy_uj = with_idle(prediction, layer.energy_uj, layer.time_us)
     return None if energy_uj is None else energy_uj / layer.time_us * 1e3
 
 
-def _with_idle(prediction: Prediction, energy_uj: float | None, time_us: float) -> float | None:
+def with_idle(prediction: Prediction, energy_uj: float | None, time_us: float) -> float | None:
     """Return an energy with what the idle board draws meanwhile, as a meter sees it."""
     idle_mw = prediction.deployment.board.power.idle_mw or 0.0
-    return None if energy_uj is None else energy_uj + idle_mw * time_us * 1e-3
+    return None if energy_uj is None else energy_uj + idle_energy_uj(idle_mw, time_us)
 
 
 def _describe(index: int, layer: LayerPrediction | None, measured_ms: float) -> str:
@@ -114,7 +115,7 @@ def list_energies(energies: Measurement, prediction: Prediction) -> Table:
         value = energies.percentile("energy", 50, index)
         half = 1.96 * energies.percentile("energy_sd", 50, index)
         layer = layers.get(index)
-        told = None if layer is None else _with_idle(prediction, layer.energy_uj, layer.time_us)
+        told = None if layer is None else with_idle(prediction, layer.energy_uj, layer.time_us)
         rows.append(Row(cells=(
             Cell(text=str(index), value=index), Cell(text="" if layer is None else layer.op),
             Cell(text="" if told is None else f"{told:,.2f}", value=told),
@@ -122,7 +123,7 @@ def list_energies(energies: Measurement, prediction: Prediction) -> Table:
             Cell(text=f"{half:,.2f}", value=half),
             Cell(text="" if told is None or not value else f"{told / value:.2f}",
                  value=None if told is None or not value else told / value))))
-    told = _with_idle(prediction, prediction.energy_uj, prediction.time_us)
+    told = with_idle(prediction, prediction.energy_uj, prediction.time_us)
     whole = energies.percentile("energy", 50) if energies.count("energy") else None
     total = () if whole is None else (
         Cell(text=""), Cell(text="inference"),

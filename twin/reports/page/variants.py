@@ -12,7 +12,7 @@ from twin.attribution.accounts import compare_sides
 from twin.attribution.difference import Difference
 from twin.attribution.predicted import side_of_prediction
 from twin.prediction.ledger import bill_time_us, explain_time
-from twin.prediction.prediction import Prediction
+from twin.prediction.prediction import Prediction, say_above_idle
 from twin.reports.page.bill import energies
 from twin.reports.page.parts import (
     Answer,
@@ -46,7 +46,7 @@ from twin.reports.page.rivals import (
 )
 from twin.reports.page.variant_plots import draw_bills, draw_moves, draw_timeline
 from twin.reports.tables.studies import say_idle
-from twin.studies.limits import Limits
+from twin.studies.limits import Limits, idle_energy_uj
 from twin.studies.results import Row as Point
 
 MOST_NAMED = 3
@@ -204,10 +204,20 @@ def _describe_bills(made: Sequence[Variant]) -> Section:
              for label, one in predictions]
     plots = [draw_bills("time", times)]
     if all(one.energy_uj is not None for _, one in predictions):
-        plots.append(draw_bills("energy", [(label, energies(one.bill))
-                                           for label, one in predictions]))
+        plots.append(draw_bills("energy", [(one.label, _energies_with_idle(one))
+                                           for one in made]))
+    added = len(plots) > 1 and any(one.row.idle_mw is not None for one in made)
     return Section(name="bills", title="Where it goes", items=tuple(plots),
-                   lead="The bill of each, itemised by the same causes.")
+                   lead="The bill of each, itemised by the same causes." + (
+                       " What an idle board draws meanwhile is under idle." if added else ""))
+
+
+def _energies_with_idle(one: Variant) -> dict[str, float]:
+    """Return the energy of each cause, with what the idle board draws where that counts apart."""
+    found = {} if one.prediction is None else dict(energies(one.prediction.bill))
+    if one.row.idle_mw is not None and one.row.time_us is not None:
+        found["idle"] = found.get("idle", 0.0) + idle_energy_uj(one.row.idle_mw, one.row.time_us)
+    return found
 
 
 def _describe_moves(made: Sequence[Variant], *, chain: bool) -> list[Section]:
@@ -295,7 +305,8 @@ def _warn(made: Sequence[Variant]) -> Section | None:
     told: dict[str, list[str]] = {}
     for one in made:
         for warning in one.prediction.warnings if one.prediction is not None else ():
-            told.setdefault(warning, []).append(one.label)
+            if one.row.idle_mw is None or warning != say_above_idle(one.row.idle_mw):
+                told.setdefault(warning, []).append(one.label)
     return describe_warnings(text if len(labels) == len(made) else f"{', '.join(labels)}: {text}"
                 for text, labels in told.items())
 

@@ -15,12 +15,15 @@ from typer.testing import CliRunner
 import twin
 from calibration.measurement.measurement import write_measurement
 from calibration.power_trace.excerpt import Excerpt, write_excerpt
+from hwmodels.quantities import format_energy
 from twin.attribution.accounts import compare_sides
 from twin.attribution.predicted import side_of_prediction
 from twin.attribution.views import View
 from twin.cli import app
 from twin.errors import UsageError
+from twin.prediction.prediction import say_above_idle
 from twin.reports.page.axes import log_axis
+from twin.reports.page.changes import describe_changes, tell_best
 from twin.reports.page.deployment import Report, describe_report
 from twin.reports.page.differences import describe_difference, describe_view
 from twin.reports.page.page import render_page
@@ -29,10 +32,11 @@ from twin.reports.page.results import describe_result
 from twin.reports.page.rival_plots import draw_dashboard, draw_front, draw_radar, short_label
 from twin.reports.page.rivals import list_least, name_rivals
 from twin.reports.page.variants import Variant, describe_variants
+from twin.studies.change import make_change
 from twin.studies.limits import Limits
 from twin.studies.results import Table as Rows
 from twin.verbs.report import read_recording
-from twin.verbs.variants import chain_stages, find_stages, make_deployer
+from twin.verbs.variants import chain_stages, find_stages, make_deployer, predict_variants
 
 HOSTILE = "</script><img src=x onerror=alert(2)>"
 
@@ -55,6 +59,24 @@ def test_a_sweep_says_what_meets_and_marks_the_least() -> None:
     assert any("80 ms over" in row for row in rows)
     assert texts(find(page, "failed-table")) == [["1", "does not fit", "too small"]]
     assert {answer.name: answer.value for answer in page.answers}["fastest"] == "20 ms"
+
+
+def test_what_an_idle_board_draws_is_in_all_of_a_table_or_in_none() -> None:
+    deployer, kit = make_deployer("warm", "auto"), twin.deploy("kws", "stm32n6570_dk")
+    variants = predict_variants({"kit": kit, "core": twin.deploy("kws", "nucleo_l4r5zi")}, deployer)
+    row, alone = variants[0].row, variants[0].prediction
+    assert alone.energy_uj < 0.5 * row.energy_uj
+    faster = make_change((("a", "b"),), "setting", "", replace(
+        row, time_us=0.9 * row.time_us, energy_uj=0.9 * row.energy_uj), row)
+    section = describe_changes([faster], alone)
+    table, = section.items
+    energy = [column.header for column in table.columns].index("energy with idle")
+    assert table.total[energy].text == format_energy(row.energy_uj)
+    assert "holds the 565 mW" in section.lead and "-10.0 % energy with" in tell_best([faster])
+    page = describe_variants(variants)
+    bars = find(page, "bills-energy").traces
+    assert sum(bar["x"][0] for bar in bars) == pytest.approx(row.energy_uj / 1e3)
+    assert say_above_idle(565) in alone.warnings and say_above_idle(565) not in render_page(page)
 
 
 def test_equals_share_the_mark_and_all_alike_have_none() -> None:
