@@ -15,6 +15,7 @@ settings.register_profile("any machine", deadline=None,
                           suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("any machine")
 os.environ["TWIN_PATIENCE"] = "100"
+os.environ.pop("COLUMNS", None)  # Of the terminal tests were started in; piped tables honour it.
 
 _counts = tempfile.TemporaryDirectory(prefix="twin-counts-")
 os.environ.setdefault("TWIN_COUNTS", _counts.name)  # What tests count is not kept for the user.

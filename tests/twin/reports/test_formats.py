@@ -2,6 +2,7 @@
 
 import json
 import math
+from importlib.util import find_spec
 
 import pytest
 from made_predictions import make_prediction
@@ -57,8 +58,10 @@ def test_mlia_reads_as_its_schema_says_and_back(board):
         == pytest.approx(back[""]["inference_time"])
     setup = {name for name in back[""] if name.startswith("setup_")}
     assert setup and not setup & {"cpu_cycles"}
-    validation = pytest.importorskip("mlia.core.output_validation", reason="needs Arm's mlia")
-    validation.validate_standardized_output(document)
+    if find_spec("mlia") is not None:  # Arm's own tool, where somebody has it
+        from mlia.core.output_validation import validate_standardized_output
+
+        validate_standardized_output(document)
 
 
 def test_what_is_no_output_of_mlia_is_refused():

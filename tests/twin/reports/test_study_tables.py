@@ -75,7 +75,7 @@ def test_pictures_are_drawn_whatever_is_known(tmp_path) -> None:
     from twin.reports.figures.studies import write_study_pictures
 
     assert [path.name for path in write_study_pictures(TABLE, f"{tmp_path}/")] == [
-        "pareto.png", "parallel.png"]
+        "pareto.png", "parallel.png", "dashboard.png", "radar.png"]
     no_energy = made(row(1e3, None), row(2e3, None, "rpi_pico"))
     assert write_study_pictures(no_energy, tmp_path / "one.svg")[0].stat().st_size > 5000
     with pytest.raises(UsageError, match="nothing to draw"):
