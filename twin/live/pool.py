@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import subprocess
-import sys
 import threading
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import hwmodels
 from calibration.collecting.deadline import patient
+from hwmodels.children import command_of, environment
 from hwmodels.files import parse_json
 from twin.errors import WorkerError
 from twin.live.frames import read_frame, write_frame
@@ -50,7 +48,7 @@ class Worker:
     def __init__(self, folder: Path, memory_bytes: int, command: Sequence[str] | None = None, *,
                  reads_only: bool = False) -> None:
         self.lock = threading.Lock()
-        self._command = command or (sys.executable, "-m", "twin.live.worker", str(folder),
+        self._command = command or (*command_of("twin.live.worker"), str(folder),
                                     str(memory_bytes), "read" if reads_only else "predict")
         self._folder = folder
         self._process: subprocess.Popen[bytes] | None = None
@@ -108,12 +106,10 @@ class Worker:
     def _begin(self) -> subprocess.Popen[bytes]:
         if self._process is None or self._process.poll() is not None:
             self._end()
-            root = str(Path(hwmodels.__file__).parents[1])
-            paths = os.pathsep.join(filter(None, (root, os.environ.get("PYTHONPATH"))))
             self._process = subprocess.Popen(
                 self._command, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL, cwd=self._folder, start_new_session=True,
-                env={**os.environ, "PYTHONPATH": paths})
+                env=environment())
         return self._process
 
     def _end(self) -> None:

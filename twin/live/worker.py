@@ -10,6 +10,7 @@ import os
 import sys
 from pathlib import Path
 
+from hwmodels.children import limit_memory
 from hwmodels.files import parse_json
 from twin.live.frames import read_frame, write_frame
 from twin.live.reading import Reader
@@ -32,19 +33,6 @@ def main() -> None:
         except Exception as error:  # A bug of ours: told, and the next request is served.
             answer = {"bug": f"{type(error).__name__}: {error}"}
         write_frame(answers, json.dumps(answer, allow_nan=False).encode())
-
-
-def limit_memory(extra_bytes: int) -> None:
-    """Let this process take so much more than it has, where the system can say so."""
-    try:
-        import resource
-
-        pages = int(Path("/proc/self/statm").read_bytes().split()[0])
-    except (ImportError, OSError):
-        return
-    most = pages * resource.getpagesize() + extra_bytes
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    resource.setrlimit(resource.RLIMIT_AS, (most, most))
 
 
 if __name__ == "__main__":

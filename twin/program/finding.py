@@ -14,6 +14,7 @@ from typing import Any
 
 from calibration.virtual_board.child import end_with_parent
 from hwmodels.board.facts import Board
+from hwmodels.children import command_of, environment
 from hwmodels.paths.traffic import from_plain
 from twin.errors import ProgramError
 from twin.prediction import kept
@@ -96,7 +97,7 @@ def find_program(elf: Elf, board: Board, wanted: Wanted) -> Found:
 def _emulate(elf: Elf, board: Board, wanted: Wanted) -> dict[str, Any]:
     """Run the emulator where nothing it does can reach this process."""
     done = subprocess.run(
-        [sys.executable, "-m", "twin.program.child"], capture_output=True, check=False,
+        command_of("twin.program.child"), capture_output=True, check=False, env=environment(),
         input=pickle.dumps((str(elf.path), board, wanted)),
         preexec_fn=end_with_parent if sys.platform == "linux" else None)
     if done.returncode:

@@ -143,12 +143,12 @@ def test_patches_answer_bit_for_bit_with_less_memory(model, value) -> None:
     graph = zoo.build(model)
     split = rewrite_network(graph, {"network.patches": value})
     assert live_bytes(split) < live_bytes(graph)
-    from twin.network.accuracy import _open_litert
+    from twin.network.accuracy import open_litert
     from twin.network.writers.tflite import encode_tflite
 
     entry = graph.tensors[graph.inputs[0]]
     values = np.random.default_rng(0).integers(-128, 128, entry.shape).astype("int8")
-    answers = [_open_litert(encode_tflite(one))[0](values) for one in (graph, split)]
+    answers = [open_litert(encode_tflite(one))[0](values) for one in (graph, split)]
     assert np.array_equal(*answers)
 
 
@@ -160,3 +160,20 @@ def test_ranges_need_data_of_their_own() -> None:
     one = Data(inputs=np.zeros((1, 49, 10, 1), np.float32), labels=np.zeros(1, np.int64))
     with pytest.raises(NotApplicableError, match="inputs of their own"):
         change_network(floats, {"network.precision": "int8"}, one)
+
+
+@pytest.mark.parametrize("child, said", [
+    ("import os; os.abort()", "ended over it"),
+    ("print('[' * 1000)", "ended over it"),
+    ("import time; time.sleep(100)", "took more than")])
+def test_what_ends_an_interpreter_is_a_refusal(kws_data, monkeypatch, child, said) -> None:
+    import sys
+
+    from twin.errors import NotApplicableError
+    from twin.network import accuracy
+
+    monkeypatch.setattr(accuracy, "command_of", lambda _: (sys.executable, "-c", child))
+    if "sleep" in child:
+        monkeypatch.setattr(accuracy, "patient", lambda _: 0.5)
+    with pytest.raises(NotApplicableError, match=said):
+        twin.accuracy("kws", kws_data)

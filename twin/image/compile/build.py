@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
+from hwmodels.children import command_of
 from hwmodels.errors import ToolMissingError
 from twin.deployment.deployment import Deployment
 from twin.errors import DoesNotFitError, FirmwareError, UsageError
@@ -283,7 +284,7 @@ def _describe(used: str, port: Port, optimisation: str, kernels: str) -> str:
 
 def _version(used: str, port: Port) -> str:
     commands = {"gcc": [_GCC[port.arch][0], "-dumpfullversion"], "clang": ["clang", "-dumpversion"],
-                "zig": [sys.executable, "-m", "ziglang", "version"]}
+                "zig": [*command_of("ziglang"), "version"]}
     answer = subprocess.run(commands[used], capture_output=True, text=True, check=False)
     return f"{'clang of zig' if used == 'zig' else used} {answer.stdout.strip()}"
 

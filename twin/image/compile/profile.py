@@ -10,6 +10,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+from hwmodels.children import command_of, environment
 from hwmodels.errors import ToolMissingError
 from twin.errors import FirmwareError
 from twin.image.compile.native import build_library
@@ -49,9 +50,10 @@ def sample_stacks(graph: Graph, seconds: float = 3.0) -> list[str]:
         folder = Path(name)
         library, raw = build_library(graph, folder), folder / "stacks.txt"
         command = [profiler, "record", "--native", "--rate", str(RATE_HZ), "--format", "raw",
-                   "--output", str(raw), "--", sys.executable, "-m", "twin.image.compile.native",
+                   "--output", str(raw), "--", *command_of("twin.image.compile.native"),
                    str(library), str(seconds)]
-        result = subprocess.run(command, capture_output=True, text=True, check=False)
+        result = subprocess.run(command, capture_output=True, text=True, check=False,
+                                env=environment())
         if result.returncode or not raw.is_file():
             said = result.stderr.strip().splitlines()[-3:]
             raise FirmwareError("py-spy could not sample: " + " ".join(said))
