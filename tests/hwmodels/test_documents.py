@@ -90,6 +90,7 @@ def test_nobody_else_parses_or_reads_text_of_a_user():
               ("hwmodels/kept.py", "json", "loads"),
               ("hwmodels/core/kept_blocks.py", "json", "loads"),
               ("twin/program/child.py", "pickle", "load"),  # what its own parent sends
+              ("twin/network/counted.py", "pickle", "loads"),
               ("twin/program/finding.py", "json", "loads")}  # what its own child sends
     parsers = {("yaml", "load"), ("yaml", "safe_load"), ("yaml", "load_all"),
                ("yaml", "safe_load_all"), ("yaml", "unsafe_load"), ("json", "load"),
