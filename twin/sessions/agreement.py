@@ -108,8 +108,10 @@ def compare_versions(before: Mapping[str, Any], after: Mapping[str, Any]
 def compare_requests(first: Session, second: Session) -> tuple[tuple[str, str, str], ...]:
     """Return what two runs were asked that differs: the verb, arguments, contents of inputs."""
     def told(session: Session) -> dict[str, Any]:
-        return {"verb": session.request.verb, **session.request.arguments,
-                **session.head.get("inputs", {})}
+        asked = dict(session.request.arguments)
+        if "clock_hz" in asked:
+            asked["clock"] = f"{asked.pop('clock_hz') / 1e6:g} MHz"
+        return {"verb": session.request.verb, **asked, **session.head.get("inputs", {})}
 
     return tuple(list_differences(told(first), told(second)))
 

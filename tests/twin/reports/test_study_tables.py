@@ -90,6 +90,11 @@ def test_a_heat_map_needs_two_axes(tmp_path) -> None:
         ("board", board), ("clock", f"{clock}MHz"))) for board in "ab" for clock in (100, 20)]
     table = make_table(rows, limits=Limits(), objectives=("time_us",), axes=("board", "clock"))
     assert draw_heat_figure(table).axes
+    wide = [dataclasses.replace(one, inputs=(*one.inputs, ("network.width", width)))
+            for one in rows for width in ("0.5", "1")]
+    varied = make_table(wide, limits=Limits(), objectives=("time_us",),
+                        axes=("board", "clock", "network.width"))
+    assert draw_heat_figure(varied).axes[0].get_ylabel() == "network.width"
     assert sort_values(["100MHz", "20MHz"]) == ["20MHz", "100MHz"]
     with pytest.raises(UsageError, match="two axes"):
         draw_heat_figure(TABLE)

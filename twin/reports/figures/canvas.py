@@ -260,8 +260,8 @@ def save_figure(figure: Figure, path: str | Path) -> Path:
     return write_file(path, content.getvalue())
 
 
-def check_suffix(path: Path) -> str:
-    """Return the suffix of a picture's path.
+def check_suffix(path: Path, more: str = "") -> str:
+    """Return the suffix of a picture's path; `more` is said of what else would be accepted.
 
     Raises
     ------
@@ -270,5 +270,5 @@ def check_suffix(path: Path) -> str:
     """
     suffix = path.suffix.lower()
     if suffix not in SUFFIXES:
-        raise UsageError(f"{path}: a picture ends in {', '.join(SUFFIXES)}")
+        raise UsageError(f"{path}: a picture ends in {', '.join(SUFFIXES)}{more}")
     return suffix

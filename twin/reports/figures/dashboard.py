@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 from hwmodels.quantities import NOT_KNOWN, significant
 from twin.reports.figures.canvas import new_sheet, rule_values, write_legend
 from twin.reports.figures.palette import DARK_GREY, INK, VERMILION, fill_series, line_series
+from twin.reports.tables.studies import name_network
+from twin.studies.pareto import network_of
 from twin.studies.results import Row, Table
 
 if TYPE_CHECKING:
@@ -28,8 +30,9 @@ def draw_dashboard_figure(table: Table) -> Figure:
     """Return the 2x2 sheet of the rows, the fastest first, with intervals, limits and winners."""
     rows = _choose(table, MOST_ROWS)
     with new_sheet(13.0, 1.4 + 0.6 * len(rows) + 1.2,
-                   f"{len(rows)} configurations of {PurePath(rows[0].model).name} side by side",
+                   f"{len(rows)} configurations of {name_network(rows[0])} side by side",
                    "predicted · lines: 90 % intervals · dashed: a limit · dark, *: least of these"
+                   + (" that meet the limits" if not all(row.met for row in rows) else "")
                    + _describe_rest(table, rows)) as figure:
         grid = figure.subplots(2, 2).ravel()
         names = name_rows(rows)
@@ -42,18 +45,20 @@ def _draw_panel(axes: Axes, rows: Sequence[Row], names: Sequence[str], name: str
                 limit: float | None) -> None:
     label, factor = PANELS[name]
     values = [getattr(row, name) for row in rows]
-    known = [value for value in values if value is not None]
+    least = min((getattr(row, name) for row in rows
+                 if row.met and getattr(row, name) is not None), default=None)
     longest = max((row.bounds_of(name) or (0, 0, 0))[2] for row in rows) * factor or 1.0
     for place, (row, value) in enumerate(zip(rows, values, strict=True)):
         if value is None:
             axes.text(0, place, f" {NOT_KNOWN}", va="center", fontsize=8, color=DARK_GREY)
             continue
         low, point, high = (one * factor for one in row.bounds_of(name) or (value,) * 3)
-        axes.barh(place, point, height=0.62, **fill_series(0 if value == min(known) else 5))
+        best = row.met and value == least
+        axes.barh(place, point, height=0.62, **fill_series(0 if best else 5))
         if high > low:
             axes.hlines(place, low, high, color=INK, linewidth=1.2)
         axes.text(max(point, high) + 0.01 * longest, place,
-                  significant(point) + (" *" if value == min(known) else ""), va="center",
+                  significant(point) + (" *" if best else ""), va="center",
                   fontsize=8)
     if limit is not None:
         axes.axvline(limit * factor, color=VERMILION, linestyle="--", linewidth=1)
@@ -68,7 +73,7 @@ def draw_radar_figure(table: Table) -> Figure:
     """Return the radar of the best rows: on every spoke the least of all is 1, at the rim."""
     rows = _choose(table, MOST_ROWS // 2)
     spokes = [name for name in PANELS if all(getattr(row, name) for row in rows)]
-    with new_sheet(7.5, 6.0, f"{len(rows)} configurations of {PurePath(rows[0].model).name} "
+    with new_sheet(7.5, 6.0, f"{len(rows)} configurations of {name_network(rows[0])} "
                    "by what each is best at", "predicted · the least of these divided by each: "
                    "1 at the rim is best" + _describe_rest(table, rows)) as figure:
         axes = figure.add_subplot(projection="polar")
@@ -95,8 +100,8 @@ def name_rows(rows: Sequence[Row]) -> list[str]:
 
 
 def _describe_rest(table: Table, rows: Sequence[Row]) -> str:
-    mine = sum(row.model == rows[0].model for row in table.predicted)
-    others = len({row.model for row in table.predicted}) - 1
+    mine = sum(network_of(row) == network_of(rows[0]) for row in table.predicted)
+    others = len(set(map(network_of, table.predicted))) - 1
     told = f" · the {len(rows)} best of {mine}" if len(rows) < mine else ""
     return told + (f" · {others} other networks: not compared with this one" if others else "")
 
@@ -106,6 +111,7 @@ def _choose(table: Table, most: int) -> list[Row]:
 
     Networks are not compared: a smaller one would win without saying what it loses.
     """
-    mine = [row for row in table.predicted if row.model == table.predicted[0].model]
+    first = network_of(table.predicted[0])
+    mine = [row for row in table.predicted if network_of(row) == first]
     ranked = sorted(mine, key=lambda row: (not row.met, not row.front, row.time_us or 0))
     return sorted(ranked[:most], key=lambda row: row.time_us or 0)

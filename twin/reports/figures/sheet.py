@@ -64,7 +64,7 @@ def draw_sheet(prediction: Prediction) -> Figure:
 def check_target(target: str) -> None:
     """Refuse a picture that could not be written, before anything is computed."""
     if not is_folder(target):
-        check_suffix(Path(target))
+        check_suffix(Path(target), f"; for a folder add /: {target}/")
     check_place(target, folder=is_folder(target))
 
 

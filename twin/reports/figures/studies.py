@@ -27,6 +27,8 @@ from twin.reports.figures.palette import (
     line_series,
 )
 from twin.reports.figures.sheet import is_folder
+from twin.reports.tables.studies import name_network
+from twin.studies.pareto import network_of
 from twin.studies.results import Row, Table
 
 if TYPE_CHECKING:
@@ -89,6 +91,34 @@ def _list_short(table: Table) -> list[str]:
         {dict(row.inputs).get(axis) for row in table.predicted}) <= MOST_CELLS]
 
 
+def choose_cells(table: Table) -> tuple[str, str, list[Row], str] | None:
+    """Return the two axes of a heat map, its rows and of what networks those are; or None.
+
+    An axis of networks is drawn rather than left out, and further ones keep the value of the first
+    row: of several networks the smallest would have the least in every cell.
+    """
+    sizes = {axis: len({dict(row.inputs).get(axis) for row in table.predicted})
+             for axis in _list_short(table)}
+    of_networks = [axis for axis in sizes if _is_of_network(axis)]
+    ranked = sorted(sizes, key=lambda axis: -sizes[axis])
+    if len(ranked) < 2:
+        return None
+    across, up = ranked[:2]
+    if of_networks and not {across, up} & set(of_networks):
+        up = max(of_networks, key=lambda axis: sizes[axis])
+    fixed = {axis: dict(table.predicted[0].inputs).get(axis, "") for axis in list_varied(table)
+             if _is_of_network(axis) and axis not in (across, up)}
+    rows = [row for row in table.predicted
+            if all(dict(row.inputs).get(axis, "") == value for axis, value in fixed.items())]
+    return across, up, rows, ", ".join(
+        PurePath(value).stem if axis == "model" else f"{axis.rpartition('.')[2]} {value}"
+        for axis, value in fixed.items())
+
+
+def _is_of_network(axis: str) -> bool:
+    return axis == "model" or axis.startswith("network.")
+
+
 def draw_front_figure(table: Table) -> Figure:
     """Return time against energy, or two other objectives, with intervals and limits.
 
@@ -97,9 +127,9 @@ def draw_front_figure(table: Table) -> Figure:
     across, up = _choose_objectives(table)
     rows = [row for row in table.predicted
             if getattr(row, across) is not None and getattr(row, up) is not None]
-    models = list(dict.fromkeys(row.model for row in rows))
-    panels = [[row for row in rows if row.model == model] for model in models] \
-        if len(models) <= MOST_PANELS else [rows]
+    networks = list(dict.fromkeys(map(network_of, rows)))
+    panels = [[row for row in rows if network_of(row) == network] for network in networks] \
+        if len(networks) <= MOST_PANELS else [rows]
     wide = min(3, len(panels))
     deep = -(-len(panels) // wide)
     meeting = sum(row.met for row in rows)
@@ -114,7 +144,7 @@ def draw_front_figure(table: Table) -> Figure:
             _draw_points(axes, mine, across, up, boards)
             _draw_limits(axes, table, across, up)
             if len(panels) > 1:
-                axes.set_title(PurePath(mine[0].model).name)
+                axes.set_title(name_network(mine[0]))
         for axes in grid[len(panels):]:
             axes.set_visible(False)
         write_legend(figure)
@@ -224,25 +254,25 @@ def _place(rows: Sequence[Row], name: str) -> tuple[list[float], list[tuple[floa
 def draw_heat_figure(table: Table, quantity: str | None = None) -> Figure:
     """Return a heat map of the first objective over the two axes with most values.
 
-    A cell holds the least of all rows there; a cross: nothing there meets the limits.
+    A cell holds the least of all rows there; a cross: everything there misses a limit.
     """
     quantity = quantity or table.objectives[0]
-    axes_by_size = sorted(_list_short(table), key=lambda axis: -len(
-        {dict(row.inputs).get(axis) for row in table.predicted}))
-    if len(axes_by_size) < 2:
+    chosen = choose_cells(table)
+    if chosen is None:
         raise UsageError("a heat map needs two axes with several values")
-    across, up = axes_by_size[:2]
-    columns, lines = (sort_values(dict(row.inputs)[axis] for row in table.predicted)
+    across, up, drawn, of_network = chosen
+    columns, lines = (sort_values(dict(row.inputs).get(axis, "") for row in drawn)
                       for axis in (across, up))
     name, factor = AXES[quantity]
     cells: dict[tuple[str, str], list[Row]] = {}
-    for row in table.predicted:
+    for row in drawn:
         if getattr(row, quantity) is not None:
             inputs = dict(row.inputs)
-            cells.setdefault((inputs[up], inputs[across]), []).append(row)
+            cells.setdefault((inputs.get(up, ""), inputs.get(across, "")), []).append(row)
     with new_sheet(max(6.0, 2.5 + 0.85 * len(columns)), max(3.4, 1.2 + 0.45 * len(lines)),
-                   f"Least {name}", "predicted · least of what else varies"
-                   + (" · x: meets no limits" if table.limits else "")) as figure:
+                   f"Least {name}" + (f", {of_network}" if of_network else ""),
+                   "predicted · least of what else varies"
+                   + (" · x: misses a limit" if table.limits else "")) as figure:
         axes = figure.subplots()
         grid = [[min((float(getattr(row, quantity)) * factor for row in cells.get(
             (line, column), ())), default=float("nan")) for column in columns] for line in lines]

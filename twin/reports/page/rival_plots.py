@@ -45,16 +45,15 @@ def _draw_bars(rivals: Sequence[Rival], quantity: str, limit: float | None) -> P
     name, unit, factor = FIGURES[quantity]
     known = [one for one in rivals if getattr(one.row, quantity) is not None]
     shown = known[:MOST_BARS]
-    least = min(getattr(one.row, quantity) for one in known)
+    meeting = [one for one in known if one.row.met]
+    least = min(getattr(one.row, quantity) for one in meeting or known)
     worst = max(getattr(one.row, quantity) for one in known)
-    best = [getattr(one.row, quantity) == least < worst for one in shown]
+    alike = all(getattr(one.row, quantity) == worst for one in known)
+    best = [one.row.met and getattr(one.row, quantity) == least and not alike for one in shown]
     traces = [_bar_trace(shown, [place for place, wins in enumerate(best) if wins is winning],
                          quantity, winning=winning) for winning in (True, False)
               if winning in best]
-    winner = next(one for one in known if getattr(one.row, quantity) == least)
-    told = f"All have {write_figure(quantity, least)}." if least == worst else (
-        f"{BEST} hatched: {winner.label}, {write_figure(quantity, least)}; the most is "
-        f"{write_figure(quantity, worst)}.")
+    told = _tell_least(known, quantity, least, worst, alike=alike)
     told += f" {len(known) - len(shown)} more are in the table." if len(known) > len(shown) else ""
     two_lines = any(" · " in one.label for one in shown)
     return Plot(
@@ -65,6 +64,20 @@ def _draw_bars(rivals: Sequence[Rival], quantity: str, limit: float | None) -> P
             "xaxis": {"title": {"text": f"{name}, {unit}"}, "rangemode": "tozero"},
             "yaxis": label_axis([one.label for one in shown]),
             "shapes": [] if limit is None else [rule(limit * factor, across=True)]})
+
+
+def _tell_least(known: Sequence[Rival], quantity: str, least: float, worst: float, *,
+                alike: bool) -> str:
+    """Say who has least, of those that meet the limits where some do not."""
+    if alike:
+        return f"All have {write_figure(quantity, worst)}."
+    most = f"the most is {write_figure(quantity, worst)}."
+    winner = next((one for one in known if one.row.met
+                   and getattr(one.row, quantity) == least), None)
+    if winner is None:
+        return f"None meets the limits; the least is {write_figure(quantity, least)}, {most}"
+    among = "" if all(one.row.met for one in known) else ", least of those that meet the limits"
+    return (f"{BEST} hatched: {winner.label}, {write_figure(quantity, least)}{among}; {most}")
 
 
 def _bar_trace(shown: Sequence[Rival], places: Sequence[int], quantity: str, *,
@@ -186,10 +199,13 @@ def draw_front(rivals: Sequence[Rival], objectives: tuple[str, str],
             "line": {"color": INK, "width": 1, "dash": "dot", "shape": "hv"}})
     ends = {name: [bound * FIGURES[name][2] for one in shown
                    for bound in (one.row.bounds_of(name) or ())] for name in objectives}
+    meeting = all(one.row.met for one in known)
     told = (f"{sum(map(len, fronts))} of {len(known)} are on the front"
-            + (" of their network" if len(fronts) > 1 else "") + ": nothing is better in both. "
-            "Bars are 90 % intervals; filled marks may be best, hollow ones are beaten.")
-    told += f" {len(known) - len(shown)} beaten ones are not drawn." if len(
+            + (" of their network" if len(fronts) > 1 else "")
+            + f": nothing {'' if meeting else 'that meets the limits '}is better in both. "
+            "Bars are 90 % intervals; filled marks may be best, hollow ones are beaten"
+            + ("." if meeting else " or miss a limit."))
+    told += f" {len(known) - len(shown)} hollow ones are not drawn." if len(
         known) > len(shown) else ""
     asked = dict((limits or Limits()).list_limits())
     names = [f"{FIGURES[name][0]}, {FIGURES[name][1]}" for name in objectives]

@@ -45,7 +45,7 @@ def write_figure(quantity: str, value: float | None) -> str:
 
 
 def name_rivals(rows: Sequence[Row]) -> tuple[Rival, ...]:
-    """Name rows by what they differ in: board, library, clock, then whatever was varied."""
+    """Name rows by what they differ in: board, library, clock, then each axis with its name."""
     told: list[tuple[str, list[str]]] = [
         ("board", [row.board for row in rows]), ("runtime", [row.runtime for row in rows]),
         ("model", [PurePath(row.model).stem if row.model.endswith((".tflite", ".onnx"))
@@ -54,10 +54,13 @@ def name_rivals(rows: Sequence[Row]) -> tuple[Rival, ...]:
     clocks = [format_frequency(row.clock_hz) if row.clock_hz else "" for row in rows]
     if "clock" in names or any(name.startswith("clocks.") for name in names):
         told.append(("clock", clocks))
-    told += [(name, [dict(row.inputs).get(name, "") for row in rows]) for name in names
-             if name not in ("board", "runtime", "model", "clock")
-             and not name.endswith(".frequency_hz")]
-    differing = [values for _, values in told if len(set(values)) > 1] or [told[0][1]]
+    for name in names:
+        if name not in ("board", "runtime", "model", "clock") and not name.endswith(
+                ".frequency_hz"):
+            values = [dict(row.inputs).get(name) for row in rows]
+            told.append((name, ["" if value is None else f"{name.rpartition('.')[2]} {value}"
+                                for value in values]))
+    differing = [texts for _, texts in told if len(set(texts)) > 1] or [told[0][1]]
     labels = [" · ".join(filter(None, parts)) for parts in zip(*differing, strict=True)]
     return tuple(Rival(label=label, row=row) for label, row in zip(labels, rows, strict=True))
 

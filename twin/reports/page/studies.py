@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import PurePath
 from typing import Any
 
 from hwmodels.files import read_regular_text
 from hwmodels.quantities import significant
 from twin.reports.page.parts import (
+    Answer,
     Cell,
     Column,
     Notes,
@@ -33,21 +35,33 @@ from twin.reports.page.rivals import (
     figure_cells,
     list_answers,
     list_least,
+    list_winners,
     name_rivals,
     row_details,
     say_lead,
+    write_figure,
 )
 from twin.reports.page.study_plots import draw_effects, draw_heat, draw_parallel
 from twin.reports.tables.limits import format_chance
-from twin.reports.tables.studies import describe_limits, rank_rows, say_idle, shorten
+from twin.reports.tables.studies import (
+    describe_limits,
+    name_network,
+    rank_rows,
+    say_idle,
+    shorten,
+)
 from twin.studies.pareto import MARKS, network_of
 from twin.studies.results import Table as Points
+from twin.studies.selection import METRICS
 from twin.studies.study.findings import WORDS, Effect, find_baseline, list_effects, tell
 from twin.studies.study.session import Session
 from twin.studies.study.study import Finding
 
 MOST_ROWS = 1000
 """Of the table."""
+
+MOST_NETWORKS = 4
+"""Those with a card, a sentence and bars of their own; of more the table has a row each."""
 
 
 def describe_study(session: Session, command: str = "") -> Page:
@@ -99,7 +113,7 @@ def describe_table(table: Points, command: str = "") -> Page:
     return _describe(
         table, title=f"{_few(models)} on {_few(boards)}",
         subtitle=f"sweep · {len(table.rows)} configurations",
-        sentence=say_lead(_first_network(table)), findings=None, sources=made_by(command))
+        sentence=_say_networks(table), findings=None, sources=made_by(command))
 
 
 def _few(names: Sequence[str] | dict[str, None]) -> str:
@@ -124,15 +138,65 @@ def _describe(table: Points, *, title: str, subtitle: str, sentence: str,
     verdict, tone = judge_table(table)
     sections = [findings, *_compare(table), _list_all(table), describe_failures(table), sources]
     return Page(title=title, subtitle=subtitle, verdict=verdict, tone=tone, sentence=sentence,
-                answers=list_answers(_first_network(table)) if table.predicted else (),
+                answers=_answer_networks(table),
                 sections=tuple(one for one in sections if one is not None))
 
 
-def _first_network(table: Points) -> tuple[Rival, ...]:
-    """Return the rows of the first network, best first: those of different ones do not compete."""
+def _list_networks(table: Points) -> list[tuple[Rival, ...]]:
+    """Return each network's rows, best first: those of different ones do not compete."""
     ranked = rank_rows(table)
-    return name_rivals([row for row in ranked if network_of(row) == network_of(ranked[0])]
-                       if ranked else [])
+    groups: dict[tuple[str, ...], list[Rival]] = {}
+    for one in name_rivals(ranked) if ranked else ():
+        groups.setdefault(network_of(one.row), []).append(one)
+    return [tuple(rivals) for rivals in groups.values()]
+
+
+def _say_networks(table: Points) -> str:
+    """Say who is best of the one network, or who is fastest of each of several."""
+    networks = _list_networks(table)
+    if len(networks) < 2:
+        return say_lead(networks[0] if networks else ())
+    told = []
+    for rivals in networks[:MOST_NETWORKS]:
+        winner = next(iter(list_winners(rivals)), None)
+        told.append(f"{name_network(rivals[0].row)}: " + (
+            "none meets the limits" if winner is None else
+            f"{winner[0]} is {winner[2].row.board} with "
+            f"{write_figure(winner[1], getattr(winner[2].row, winner[1]))}"))
+    more = len(networks) - len(told)
+    return ". ".join(told) + (f". {more} more networks are in the table." if more else ".")
+
+
+def _answer_networks(table: Points) -> tuple[Answer, ...]:
+    """Return the cards of the one network, or the first card of each of several."""
+    networks = _list_networks(table)
+    if len(networks) < 2:
+        return list_answers(networks[0]) if networks else ()
+    return tuple(replace(card, name=f"{name_network(rivals[0].row)}: {card.name}")
+                 for rivals in networks[:MOST_NETWORKS] for card in list_answers(rivals)[:1])
+
+
+def _list_best(networks: Sequence[tuple[Rival, ...]]) -> Section:
+    """Return a row a network: the best of it by each figure."""
+    rows = []
+    for rivals in networks[:MOST_ROWS]:
+        best = {metric: (one, getattr(one.row, quantity), quantity)
+                for metric, quantity, one, _ in list_winners(rivals)}
+        cells = [Cell(text=name_network(rivals[0].row))]
+        for metric, _ in METRICS:
+            one, value, quantity = best.get(metric, (None, None, ""))
+            cells.append(Cell(text="none" if one is None else
+                              f"{write_figure(quantity, value)}: {one.label}", value=value))
+        rows.append(Row(cells=tuple(cells)))
+    return Section(
+        name="networks", title="The best of each network",
+        lead="Networks do not compete: a smaller one needs less of everything that is predicted, "
+             "and what it loses in accuracy is not.", items=(Table(
+                 name="network-table", rows=tuple(rows), caption="Least of each figure"
+                 + ", of those that meet the limits" * any(
+                     not one.row.met for rivals in networks for one in rivals),
+                 columns=(Column(header="network"), *(
+                     Column(header=metric) for metric, _ in METRICS))),))
 
 
 def _compare(table: Points) -> list[Section]:
@@ -146,16 +210,19 @@ def _compare(table: Points) -> list[Section]:
     if objectives is not None:
         plots.append(draw_front(rivals, objectives, table.limits))
     plots += [one for one in (draw_parallel(table), draw_heat(table)) if one is not None]
-    found = [Section(name="front", title="What trades for what", items=tuple(plots))]
-    first = _first_network(table)
-    if len(first) > 1:
-        radar = draw_radar(first)
-        many = len({network_of(row) for row in ranked}) > 1
-        found.append(Section(
-            name="best", title="The best beside each other",
-            lead="Those that meet the limits first, then by the first objective."
-                 + (f" Of {shorten(first[0].row.model)}." if many else ""),
-            items=(*draw_dashboard(first, table.limits), *([radar] if radar else []))))
+    networks = _list_networks(table)
+    many = len(networks) > 1
+    found = [_list_best(networks)] if many else []
+    found.append(Section(name="front", title="What trades for what", items=tuple(plots)))
+    for place, mine in enumerate(networks[:MOST_NETWORKS]):
+        if len(mine) > 1:
+            radar, mark = draw_radar(mine), f"-{place}" if place else ""
+            found.append(Section(
+                name=f"best{mark}", title="The best beside each other"
+                + (f": {name_network(mine[0].row)}" if many else ""),
+                lead="Those that meet the limits first, then by the first objective.",
+                items=tuple(replace(plot, name=plot.name + mark) for plot in (
+                    *draw_dashboard(mine, table.limits), *([radar] if radar else [])))))
     return found
 
 
@@ -165,11 +232,10 @@ def _list_all(table: Points) -> Section | None:
     if not ranked:
         return None
     rivals = name_rivals(ranked)
-    shown, leading = rivals[:MOST_ROWS], list_least(rivals)
-    if len({network_of(one.row) for one in rivals}) > 1:
-        leading = {}
+    shown = rivals[:MOST_ROWS]
+    least = {network_of(mine[0].row): list_least(mine) for mine in _list_networks(table)}
     rows = [Row(cells=(
-        Cell(text=one.label), *figure_cells(one.row, leading),
+        Cell(text=one.label), *figure_cells(one.row, least[network_of(one.row)]),
         Cell(text=format_chance(one.row.probability), value=one.row.probability),
         Cell(text={"certain": "surely", "front": "yes", "possible": "perhaps"}.get(
             one.row.front, ""))), details=(
@@ -182,7 +248,9 @@ def _list_all(table: Points) -> Section | None:
         notes.insert(0, f"{len(rivals) - len(shown)} more rows, all behind these, are in the "
                         "table of results")
     return Section(name="rows", title="Configurations", items=(Table(
-        name="row-table", caption="Best first; ★ is the best of all", rows=tuple(rows), columns=(
+        name="row-table", rows=tuple(rows), caption="Best first; ★ is the best of all"
+        if len(least) < 2 else "Best first within each network; ★ is the best of its network",
+        columns=(
             Column(header="configuration"), *FIGURE_COLUMNS,
             Column(header="meets", number=True), Column(header="front"))),
         Notes(notes=tuple(notes))))

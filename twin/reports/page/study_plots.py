@@ -10,14 +10,13 @@ from typing import Any
 
 from hwmodels.quantities import significant
 from twin.reports.figures.palette import BLUE, GREY, SKY
-from twin.reports.figures.studies import list_varied, sort_values
+from twin.reports.figures.studies import choose_cells, list_varied, sort_values
 from twin.reports.page.axes import FIGURES, log_axis
 from twin.reports.page.page import plain
 from twin.reports.page.parts import Plot
 from twin.reports.page.rival_plots import COLOURS, SYMBOLS
 from twin.reports.page.styles import INK, PAGE
-from twin.reports.tables.studies import name_network, rank_rows
-from twin.studies.pareto import network_of
+from twin.reports.tables.studies import rank_rows
 from twin.studies.results import Row as Point
 from twin.studies.results import Table as Points
 from twin.studies.study.findings import WORDS, Effect, find_baseline
@@ -142,17 +141,11 @@ def _upright_of_figure(rows: Sequence[Point], name: str) -> _Upright | None:
 
 def draw_heat(table: Points) -> Plot | None:
     """Draw the first objective over the two axes with most values; None without two."""
-    rows: Sequence[Point] = table.predicted
-    sizes = {axis: len({dict(row.inputs).get(axis) for row in rows}) for axis in list_varied(table)}
-    axes = sorted((axis for axis, size in sizes.items() if size <= MOST_CELLS),
-                  key=lambda axis: -sizes[axis])
-    if len(axes) < 2:
+    chosen = choose_cells(table)
+    if chosen is None:
         return None
-    across, up = axes[:2]
-    told = "the least of what else varies"
-    if "model" in axes[2:]:  # What is least of several networks tells of none.
-        rows = [row for row in rows if network_of(row) == network_of(rows[0])]
-        told += f", of {name_network(rows[0])}"
+    across, up, rows, of_network = chosen
+    told = "the least of what else varies" + (f", of {of_network}" if of_network else "")
     quantity = table.objectives[0]
     name, unit, factor = FIGURES[quantity]
     columns, lines = (sort_values(dict(row.inputs).get(axis, "") for row in rows)

@@ -136,7 +136,8 @@ def _rows(difference: Difference, title_of: str, rows: Iterable[Row], columns: S
                *(("verdict",) if judged else ()))
     table = new_table(headers, (*names, *(name for name in columns if name != "mostly")),
                       title=title,
-                      drops=("op", "%", "mostly", "ratio", "unexplained", "gap"))
+                      drops=("op", "%", "mostly", *(("verdict",) if limit is None else ()), "ratio",
+                             "unexplained", "gap"))
     for row in rows:
         exceeded = limit is not None and row.exceeds(limit)
         cells = [row.label, row.unit if unit else row.op, f"{row.first:,}", f"{row.second:,}",

@@ -28,7 +28,9 @@ def _write_request(session: Session) -> str:
     words = [session.request.verb]
     for name, value in session.request.arguments.items():
         words += ([f"{path}={one}" for path, one in value.items()] if isinstance(value, dict)
-                  else [value.rpartition("/")[2] if isinstance(value, str) else f"{name}={value}"])
+                  else [value.rpartition("/")[2] if isinstance(value, str)
+                        else f"clock {value / 1e6:g} MHz" if name == "clock_hz"
+                        else f"{name}={value}"])
     return " ".join(words)
 
 

@@ -79,6 +79,28 @@ def test_what_an_idle_board_draws_is_in_all_of_a_table_or_in_none() -> None:
     assert say_above_idle(565) in alone.warnings and say_above_idle(565) not in render_page(page)
 
 
+def test_a_sweep_answers_for_each_width_rather_than_let_the_narrowest_win() -> None:
+    rows = [make_row(board, time_us=time_us * float(width), energy_uj=9.0, **{
+        "network.width": width}) for board, time_us in (("a", 4e4), ("b", 2e4))
+        for width in ("0.5", "1")]
+    page = describe_result(Rows(rows=tuple(rows), axes=("board", "network.width")))
+    assert [(one.name, one.value) for one in page.answers] == [
+        ("made width 0.5: fastest", "10 ms"), ("made width 1: fastest", "20 ms")]
+    assert "made width 1: fastest is b with 20 ms" in page.sentence
+    assert texts(find(page, "network-table"))[1][:2] == ["made width 1", "20 ms: b · width 1"]
+    assert "b · width 1, 20 ms" in find(page, "bars-time-1").told
+    assert sum("★" in row[1] for row in texts(find(page, "row-table"))) == 2
+
+
+def test_a_star_is_of_those_that_meet_the_limits_and_hollow_ones_may_miss_one() -> None:
+    rows = name_rivals(make_table(limits=Limits(max_time_us=60e3)).predicted)
+    least = [replace(one, row=replace(one.row, time_us=1e3, violations=("time_us",)))
+             if not place else one for place, one in enumerate(rows)]
+    told = draw_dashboard(least)[0].told
+    assert "least of those that meet the limits" in told and least[0].label + "," not in told
+    assert "or miss a limit" in draw_front(least, ("time_us", "energy_uj")).told
+
+
 def test_equals_share_the_mark_and_all_alike_have_none() -> None:
     rivals = name_rivals([make_row("a", time_us=1e4), make_row("b", time_us=1e4),
                           make_row("c", time_us=2e4)])
