@@ -73,7 +73,7 @@ Subject = Annotated[str, typer.Argument(
                                  "a board the folder of a study, or a table of a sweep.")]
 
 NOT_MET = 1
-"""Exit code where what was asked about does not fit."""
+"""Exit code where what was asked about does not fit, or misses a limit."""
 
 
 def report(model: Subject, boards: Boards = None, output: Output = "report.html",
@@ -131,6 +131,10 @@ def report(model: Subject, boards: Boards = None, output: Output = "report.html"
             limits=limits, changes=changes, chain=chain, anyway=anyway, temperature=temperature,
             calibration=calibration, command=command, on_progress=rate.tell)
     note_written(written)
+    held: dict[str, Any] = {name: one for name, one in limits.items() if one is not None}
+    if held and not (len(several) > 1 or chain) and not twin.check(
+            subject, temperature=temperature, calibration=calibration, **held).met:
+        raise typer.Exit(NOT_MET)
 
 
 def name_several(boards: list[str],

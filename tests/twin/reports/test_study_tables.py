@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import io
 
 import pytest
 from rich.console import Console
@@ -62,6 +63,14 @@ def test_those_that_meet_the_limits_come_first() -> None:
     assert first.startswith("4 configurations, 1 of which cannot be; 2 meet 100 ms, 5 mJ")
     assert "of 1 a figure is not known, which meets no limit" in first
     assert rest[-1].startswith("surest, fastest, least energy: nucleo_u575zi_q")
+
+
+def test_a_board_without_a_row_has_a_line() -> None:
+    console = Console(width=120, record=True, file=io.StringIO())
+    console.print(sweep_report(TABLE, console, 1))
+    text = console.export_text()
+    assert "not shown: nucleo_h7a3zi_q" in text and "not shown: stm32h747i_disco" in text
+    assert "misses a limit" in text and "not shown: nucleo_u575zi_q" not in text
 
 
 def test_several_networks_have_a_best_each() -> None:

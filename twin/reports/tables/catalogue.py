@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 def boards_table(boards: Iterable[Board], broken: Iterable[str] = ()) -> Table:
     """Return one row per board: core, clock, memory, caches; those that cannot be read by name."""
     table = new_table(("board", "soc", "core", "clock", "RAM", "flash", "data cache"),
-                      ("clock", "RAM", "flash", "data cache"), drops=("soc",))
+                      ("clock", "RAM", "flash", "data cache"), drops=("soc", "data cache", "core"))
+    table.columns[0].no_wrap = True
     for board in boards:
         cache = board.cache(board.core.dcache)
         add_row(table, (board.name, board.soc, board.core.model,

@@ -18,6 +18,7 @@ Rows = Sequence[tuple[str, str, str]]
 def sessions_table(sessions: Sequence[Session]) -> Table:
     """Return a row a run."""
     table = new_table(("run", "asked", "report"), drops=("report",))
+    table.columns[0].no_wrap = True
     for one in sessions:
         add_row(table, (one.folder.name, _write_request(one),
                         str(one.head.get("report_hash", "no result"))[:12]))
@@ -50,7 +51,9 @@ def comparison_report(found: Comparison) -> RenderableType:
 
 def agreement_report(found: Sequence[Agreement]) -> RenderableType:
     """Return a line a run, and what differs below it."""
-    table = new_table(("run", "verb", "report", "again", "says"))
+    table = new_table(("run", "verb", "report", "again", "says"),
+                      drops=("again", "report", "verb"))
+    table.columns[0].no_wrap = True
     parts: list[RenderableType] = [table]
     for one in found:
         says = "the same" if one.kept == one.again else (

@@ -68,6 +68,7 @@ def sweep_report(table: Table, console: Console, shown: int = SHOWN) -> Renderab
             notes.append("! above its limit, or not known")
         if len(cut) < len(ranked):
             notes.append(f"{len(ranked) - len(cut)} more rows: --rows 0 shows all")
+            notes += _list_hidden_boards(table, ranked, cut)
         if sheet.columns and not any("90 %" in str(one.header) for one in sheet.columns) and any(
                 row.time is not None for row in cut):
             notes.append("± to the upper end of the 90 % interval")
@@ -104,6 +105,22 @@ def _cut(rows: Sequence[Row], shown: int) -> list[Row]:
     share = max(shown // len(networks), 1)
     return [row for network in networks for row in [
         one for one in rows if network_of(one) == network][:share]]
+
+
+def _list_hidden_boards(table: Table, ranked: Sequence[Row], cut: Sequence[Row]) -> list[str]:
+    """Say of each board without a row what is best there, or why nothing can be."""
+    lines, many = [], len(set(map(network_of, ranked))) > 1
+    shown = {row.board for row in cut}
+    for board, count in Counter(row.board for row in table.rows if row.board not in shown).items():
+        best = next((row for row in ranked if row.board == board), None)
+        if best is None:
+            reason = next(row.reason for row in table.failed if row.board == board)
+            lines.append(f"not shown: {board}, none of {count} can be: {reason}")
+            continue
+        lines.append("not shown: " + (f"{name_network(best)} on " if many else "")
+                     + describe_row(best) + ("" if best.met else ", misses a limit")
+                     + (f"; best of {count} on this board" if count > 1 else ""))
+    return lines
 
 
 def summarise(table: Table) -> list[str]:
