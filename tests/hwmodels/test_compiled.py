@@ -199,3 +199,13 @@ def test_a_pipe_a_device_or_a_huge_file_in_place_of_an_entry_is_none(tmp_path) -
     with path.open("wb") as stream:
         stream.truncate(LARGEST_ENTRY_BYTES + 1)
     assert store.load("loop.sources.rest") is None
+
+
+def test_a_pipe_in_place_of_the_lock_holds_nobody_up(tmp_path) -> None:
+    folder = tmp_path / "kept"
+    store = Store(folder)
+    store.save("one.two.three", b"1")
+    (folder / "lock").unlink(missing_ok=True)
+    os.mkfifo(folder / "lock")
+    with store.hold():
+        assert store.load("one.two.three") == b"1"
