@@ -100,7 +100,8 @@ def test_layers_of_two_clocks_are_judged_by_time():
 
 def test_the_command_line_sets_paths_and_says_what_was_idle(tmp_path):
     narrow = CliRunner().invoke(app, ["predict", "kws", "-b", "n6", "--runtime", "neural-art",
-                                      "--no-epochs", "--set", "placement.weight_bits=4"])
+                                      "--no-epochs", "--details", "--set",
+                                      "placement.weight_bits=4"])
     assert narrow.exit_code == 0 and "weight_decode" in narrow.output
     idle = CliRunner().invoke(app, ["whatif", "kws", "-b", "n6", "--runtime", "neural-art",
                                     "--set", "npu.engines=9", "--json"])

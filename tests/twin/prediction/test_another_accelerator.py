@@ -111,7 +111,7 @@ def test_what_ifs_reach_its_parts():
 
 def test_every_report_of_the_command_line_names_its_parts(tmp_path):
     base = ("ic", "-b", "tile_evk", "--runtime", RUNTIME)
-    shown = run("predict", *base, "--epochs")
+    shown = run("predict", *base, "--epochs", "--details")
     assert "'TILE': 1" in shown and "NPU energy" in shown and "_ACC" not in shown
     document = json.loads(run("predict", *base, "--json"))
     assert {"TILE", "LANES"} <= set(re.findall(r"[A-Z]{4,}", json.dumps(document)))
