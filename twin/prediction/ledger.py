@@ -130,6 +130,17 @@ def line_energy_uj(bill: Bill, clock: str, cause: str) -> float | None:
     return math.fsum(known) * 1e-6 if len(known) == len(energies) else None
 
 
+def cause_times_us(prediction: Prediction, bill: Bill) -> dict[str, float]:
+    """Time of each cause of a bill across clocks, in microseconds."""
+    return {cause: bill_time_us(prediction, bill, cause) for cause in bill.causes()}
+
+
+def cause_energies_uj(bill: Bill) -> dict[str, float]:
+    """Energy of each cause across clocks, in microjoules; what has no price counts nothing."""
+    return {cause: math.fsum(line_energy_uj(bill, clock, cause) or 0.0 for clock in bill.clocks())
+            for cause in bill.causes()}
+
+
 def bill_energy_uj(bill: Bill) -> float | None:
     """Energy of a bill, in microjoules; None when not known."""
     energy_pj = bill.energy_pj()

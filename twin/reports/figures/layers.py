@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING
 
 from hwmodels.quantities import format_energy, format_time
-from twin.prediction.ledger import bill_time_us, line_energy_uj, percentages
+from twin.prediction.ledger import cause_energies_uj, cause_times_us, percentages
 from twin.reports.figures.canvas import (
     describe_deployment,
     new_sheet,
@@ -58,10 +57,11 @@ def draw_layers(prediction: Prediction, axes: Axes, quantity: str = "time") -> N
     """
     rows = range(len(prediction.layers))
     ends = [0.0] * len(prediction.layers)
+    scale = 1e3 if quantity == "time" else 1.0
+    amounts = [cause_times_us(prediction, layer.bill) if quantity == "time" else
+               cause_energies_uj(layer.bill) for layer in prediction.layers]
     for cause in prediction.bill.causes():
-        widths = [bill_time_us(prediction, layer.bill, cause) / 1e3 if quantity == "time" else
-                  math.fsum(line_energy_uj(layer.bill, clock, cause) or 0.0
-                            for clock in layer.bill.clocks()) for layer in prediction.layers]
+        widths = [part.get(cause, 0.0) / scale for part in amounts]
         if any(widths):
             axes.barh(rows, widths, left=ends, height=0.78, label=cause, **bar_style(cause))
             ends = [end + width for end, width in zip(ends, widths, strict=True)]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from hwmodels.counts import CAUSE_GROUPS, Bill
 from hwmodels.quantities import format_energy, format_time
-from twin.prediction.ledger import bill_time_us, line_energy_uj
+from twin.prediction.ledger import cause_energies_uj, cause_times_us
 from twin.reports.figures.canvas import describe_deployment, new_sheet, write_legend
 from twin.reports.figures.palette import DARK_GREY, bar_style, fill, fill_series
 
@@ -93,7 +93,4 @@ def _draw_ring(axes: Axes, amounts: Amounts, radius: float, width: float,
 
 
 def _by_cause(prediction: Prediction, bill: Bill, quantity: str) -> dict[str, float]:
-    if quantity == "time":
-        return {cause: bill_time_us(prediction, bill, cause) for cause in bill.causes()}
-    return {cause: math.fsum(line_energy_uj(bill, clock, cause) or 0.0 for clock in bill.clocks())
-            for cause in bill.causes()}
+    return cause_times_us(prediction, bill) if quantity == "time" else cause_energies_uj(bill)

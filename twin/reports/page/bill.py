@@ -8,7 +8,7 @@ from typing import Any
 
 from hwmodels.counts import Bill
 from hwmodels.quantities import format_energy, format_time
-from twin.prediction.ledger import bill_time_us, line_energy_uj, percentages
+from twin.prediction.ledger import cause_energies_uj, cause_times_us, percentages
 from twin.prediction.prediction import LayerPrediction, Prediction
 from twin.reports.figures.palette import CAUSE_STYLES
 from twin.reports.page.page import plain
@@ -28,20 +28,14 @@ Reader = Callable[[Bill], Amounts]
 def list_bill_plots(prediction: Prediction) -> tuple[Plot, ...]:
     """Return time and energy by cause and by place, then the layers; energy where it is known."""
     def times(bill: Bill) -> Amounts:
-        return {cause: bill_time_us(prediction, bill, cause) for cause in bill.causes()}
+        return cause_times_us(prediction, bill)
 
     plots = [draw_waterfall("time", times(prediction.bill), format_time),
              draw_sunburst("time", prediction, times, format_time)]
     if prediction.energy_uj is not None:
-        plots += [draw_waterfall("energy", energies(prediction.bill), format_energy),
-                  draw_sunburst("energy", prediction, energies, format_energy)]
+        plots += [draw_waterfall("energy", cause_energies_uj(prediction.bill), format_energy),
+                  draw_sunburst("energy", prediction, cause_energies_uj, format_energy)]
     return (*plots, draw_layers(prediction, times))
-
-
-def energies(bill: Bill) -> Amounts:
-    """Return the energy of each cause in microjoules; a price that is not known counts nothing."""
-    return {cause: math.fsum(line_energy_uj(bill, clock, cause) or 0.0 for clock in bill.clocks())
-            for cause in bill.causes()}
 
 
 def draw_waterfall(what: str, amounts: Amounts, write: Callable[[float], str]) -> Plot:

@@ -11,9 +11,8 @@ from hwmodels.quantities import format_energy, format_size, format_time
 from twin.attribution.accounts import compare_sides
 from twin.attribution.difference import Difference
 from twin.attribution.predicted import side_of_prediction
-from twin.prediction.ledger import bill_time_us, explain_time
+from twin.prediction.ledger import cause_energies_uj, cause_times_us, explain_time
 from twin.prediction.prediction import Prediction, say_above_idle
-from twin.reports.page.bill import energies
 from twin.reports.page.parts import (
     Answer,
     Cell,
@@ -200,8 +199,7 @@ def _compare(rivals: Sequence[Rival], limits: Limits | None) -> Section | None:
 
 def _describe_bills(made: Sequence[Variant]) -> Section:
     predictions = [(one.label, one.prediction) for one in made if one.prediction is not None]
-    times = [(label, {cause: bill_time_us(one, one.bill, cause) for cause in one.bill.causes()})
-             for label, one in predictions]
+    times = [(label, cause_times_us(one, one.bill)) for label, one in predictions]
     plots = [draw_bills("time", times)]
     if all(one.energy_uj is not None for _, one in predictions):
         plots.append(draw_bills("energy", [(one.label, _energies_with_idle(one))
@@ -214,7 +212,7 @@ def _describe_bills(made: Sequence[Variant]) -> Section:
 
 def _energies_with_idle(one: Variant) -> dict[str, float]:
     """Return the energy of each cause, with what the idle board draws where that counts apart."""
-    found = {} if one.prediction is None else dict(energies(one.prediction.bill))
+    found = {} if one.prediction is None else cause_energies_uj(one.prediction.bill)
     if one.row.idle_mw is not None and one.row.time_us is not None:
         found["idle"] = found.get("idle", 0.0) + idle_energy_uj(one.row.idle_mw, one.row.time_us)
     return found
