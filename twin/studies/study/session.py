@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -23,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from hwmodels.errors import extra_missing
-from hwmodels.files import DocumentError, parse_json, read_regular_text
+from hwmodels.files import DocumentError, parse_json, read_regular_text, write_whole
 from twin.errors import StudyError, UsageError
 from twin.studies.results import Row, Table, read_row, read_table, to_arrow
 from twin.studies.study.file import find_study, load_study
@@ -156,11 +155,11 @@ def begin_session(source: str, study: Study, plan: Plan, folder: str | Path,
             raise StudyError(f"{folder}: is not empty and no folder of a study; accepted: a new "
                              "one")
         (folder / "parts").mkdir(parents=True, exist_ok=True)
-        _write(folder / "study.yaml", content)
+        write_whole(folder / "study.yaml", content)
         _keep_inputs(folder / "inputs", inputs)
         head = {"schema": 1, "study": study.name, "inputs": inputs, **made_with(),
                 "commands": [list(command)]}
-    _write(folder / "session.json", (json.dumps(head, indent=1) + "\n").encode())
+    write_whole(folder / "session.json", (json.dumps(head, indent=1) + "\n").encode())
     return Session(folder=folder, study=study)
 
 
@@ -177,8 +176,8 @@ def lock_session(folder: Path) -> Iterator[None]:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
             raise StudyError(f"{folder}: another process runs this study") from error
-        for part in (folder / "parts").glob(".*.part"):
-            part.unlink(missing_ok=True)
+        for draft in (folder / "parts").glob(".*.tmp"):
+            draft.unlink(missing_ok=True)
         yield
 
 
@@ -202,15 +201,6 @@ def _read_head(folder: Path) -> Mapping[str, Any]:
     return head
 
 
-def _write(path: Path, content: bytes) -> None:
-    part = path.with_name(f".{path.name}.part")
-    with part.open("wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-    part.replace(path)
-
-
 def _write_parquet(table: Table, path: Path, **columns: Sequence[object]) -> None:
     """Write rows and further columns; what is there is replaced at once."""
     import pyarrow
@@ -223,6 +213,6 @@ def _write_parquet(table: Table, path: Path, **columns: Sequence[object]) -> Non
     sink = pyarrow.BufferOutputStream()
     parquet.write_table(arrow, sink)
     try:
-        _write(path, sink.getvalue().to_pybytes())
+        write_whole(path, sink.getvalue().to_pybytes())
     except OSError as error:
         raise UsageError(f"{path}: cannot be written: {error}") from error

@@ -67,16 +67,16 @@ def test_a_study_killed_at_any_file_goes_on_and_ends_the_same(source, whole, tmp
         import os, sys
         import twin
         from twin.studies.study import session
-        left, write = int(sys.argv[3]), session._write
+        left, write = int(sys.argv[3]), session.write_whole
         def planted(path, content):
             global left
             if path.suffix == ".parquet":
                 left -= 1
                 if left == 0:  # What a kill leaves: half a file under another name.
-                    path.with_name(f".{path.name}.part").write_bytes(content[:100])
+                    path.with_name(f".{path.name}.0123.tmp").write_bytes(content[:100])
                     os._exit(9)
             write(path, content)
-        session._write = planted
+        session.write_whole = planted
         twin.run_study(sys.argv[1], sys.argv[2])
     """)
     parts = len([*(whole / "parts").iterdir()])
