@@ -65,6 +65,7 @@ static uint32_t port_features(void)
 #ifdef IS_CORTEX_M
     features |= WIRE_F_MASK;
 #endif
+    features |= line->simulated ? WIRE_F_SIMULATED : 0;
     return features | (line->empty_caches ? WIRE_F_COLD : 0);
 }
 

@@ -17,6 +17,7 @@ struct twin_line {
     uint32_t count_hz;            /* of `count`; 0: not known */
     uint32_t cpu_hz;              /* 0: not known */
     uint32_t counts_cycles;       /* 1: `count` counts the core's cycles */
+    uint32_t simulated;           /* 1: this is an emulator, and so are its figures */
     void (*empty_caches)(void);   /* for cold runs; 0: there are none */
 };
 
