@@ -20,7 +20,7 @@ from calibration.errors import LinkError
 from calibration.virtual_board.costs import Costs
 from calibration.virtual_board.emulator_state import EmulatorState
 
-_RETURN = b"\x70\x47"
+_RETURN = {"EM_ARM": b"\x70\x47", "EM_RISCV": b"\x82\x80"}
 """`bx lr`."""
 
 
@@ -78,7 +78,7 @@ def empty_layers(image: str | Path, folder: str | Path, functions: Sequence[str]
     Parameters
     ----------
     image : path
-        ELF file of an Arm Cortex-M.
+        ELF file of an Arm Cortex-M or a RISC-V core.
     folder : path
         Where the copy goes.
     functions : sequence of str
@@ -106,7 +106,7 @@ def empty_layers(image: str | Path, folder: str | Path, functions: Sequence[str]
                 (segment,) = [s for s in loads
                               if s["p_vaddr"] <= address < s["p_vaddr"] + s["p_filesz"]]
                 copy.seek(segment["p_offset"] + address - segment["p_vaddr"])
-                copy.write(_RETURN)
+                copy.write(_RETURN[elf["e_machine"]])
     return target
 
 

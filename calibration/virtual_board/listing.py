@@ -50,11 +50,14 @@ class Listing:
     ----------
     timing : CoreTiming or None
         None: every instruction takes one cycle.
+    isa : str
+        "thumb" or "riscv".
     costs : dict of (int, int) to BlockCost
         By address and size, of what was asked so far.
     """
 
     timing: CoreTiming | None = None
+    isa: str = "thumb"
     costs: dict[tuple[int, int], BlockCost] = field(default_factory=dict)
     texts: dict[tuple[int, int], str] = field(default_factory=dict)
 
@@ -64,7 +67,7 @@ class Listing:
         if key not in self.texts:
             self.texts[key] = "\n".join(
                 f"{one.mnemonic} {one.op_str}".strip()
-                for one in _disassembler().disasm(code, address))
+                for one in _disassembler(self.isa).disasm(code, address))
         return self.texts[key]
 
     def cost(self, address: int, code: bytes) -> BlockCost:
@@ -91,10 +94,13 @@ class Listing:
             taken_cycles=self.timing.refills.taken_cycles if timed.closes_loop else 0.0)
 
 
-def _disassembler() -> Cs:
+def _disassembler(isa: str) -> Cs:
     try:
         import capstone
     except ImportError as error:
         raise extra_missing("timings of emulated cores", "capstone", "boards") from error
+    if isa == "riscv":
+        return capstone.Cs(capstone.CS_ARCH_RISCV,
+                           capstone.CS_MODE_RISCV32 | capstone.CS_MODE_RISCVC)
     return capstone.Cs(capstone.CS_ARCH_ARM, capstone.CS_MODE_THUMB | capstone.CS_MODE_MCLASS
                        | capstone.CS_MODE_V8)

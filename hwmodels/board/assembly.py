@@ -108,7 +108,7 @@ def read(noun: type[Noun], section: Section, scale: str = "", **worked_out: Any)
             case Part(nouns) if value is not None:
                 value = read(nouns[0], value, scale)
         if isinstance(value, Leaf):
-            value = value.value
+            value = tuple(value.value) if isinstance(value.value, list) else value.value
         if value is not None:
             fields[key.field] = value
     return noun(**fields)

@@ -12,6 +12,7 @@ from typing import Annotated, TypeVar
 
 from hwmodels.board.declaration import (
     ADDRESS,
+    ADDRESSES,
     CHARGE,
     COUNT,
     CURRENT,
@@ -162,6 +163,9 @@ class Memory:
     role: Annotated[str, Key(Choice(MEMORY_ROLES), "What --weights and --arena choose by.")]
     address: Annotated[int, Key(ADDRESS, "First byte.")]
     size_bytes: Annotated[int, Key(SIZE, "Capacity.")]
+    windows: Annotated[tuple[int, ...], Key(
+        ADDRESSES, "First bytes of further windows on it, each as large: aliases, or what an MMU "
+                   "maps alike for code and data.")] = ()
     cacheable: Annotated[bool, Key(
         SWITCH, "Whether a cache that serves it may hold its lines; absent: whether one names it.",
         required=False)] = False
@@ -196,6 +200,11 @@ class Memory:
     read_charge_pc: Annotated[float | None, Key(
         CHARGE, "Charge of one array read, as a current of the board's tables; absent: not known "
                 "apart from the core's activity.")] = None
+
+    @property
+    def spans(self) -> tuple[tuple[int, int], ...]:
+        """First address, and the one behind the last, of it and of each further window."""
+        return tuple((at, at + self.size_bytes) for at in (self.address, *self.windows))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -299,8 +299,10 @@ def _wait_states(section: Section) -> Iterator[Broken]:
 
 
 def _overlaps(section: Section) -> Iterator[Broken]:
-    spans = sorted((memory.address.value, memory.address.value + memory.size_bytes.value, name)
-                   for name, memory in section.memories.items())
+    spans = sorted((start, start + memory.size_bytes.value, name)
+                   for name, memory in section.memories.items()
+                   for start in (memory.address.value,
+                                 *(memory.windows.value if memory.windows else ())))
     for (_, end, lower), (start, _, upper) in itertools.pairwise(spans):
         if start < end:
             yield (f"memories.{upper}.address", f"{start:#x} lies inside {lower}, which ends at "

@@ -93,8 +93,9 @@ SCALAR = _table(
     ("alu", "simd", "mla", 0, "usada8"),
     ("alu", "select", "select", 0, "csel csinc csinv csneg cset csetm cinc cinv cneg"),
     ("alu", "system", "none", 0, "mrs msr dsb dmb isb svc bkpt cpsie cpsid clrex dbg csdb fence"
-     " fence.i ecall ebreak csrr csrw csrs csrc csrrw csrrs csrrc csrwi csrsi wfi wfe sev yield"
-     " esb ssbb pssbb sg udf"),
+     " fence.i ecall ebreak c.ebreak mret csrr csrw csrs csrc csrrw csrrs csrrc csrwi csrsi csrci"
+     " csrrwi csrrsi csrrci rdcycle rdinstret rdtime rdcycleh rdinstreth rdtimeh unimp c.unimp"
+     " wfi wfe sev yield esb ssbb pssbb sg udf"),
     ("alu", "system", "read", 0, "pld pldw pli"),
     ("mul", "mul", "binary", 0, "mul c.mul"),
     ("mul", "mul_dual", "binary", 0, "smuad smuadx smusd smusdx"),

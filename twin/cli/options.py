@@ -83,7 +83,7 @@ MemoryFiles = Annotated[list[str] | None, typer.Option(
     "--memory", metavar="FILE@ADDRESS", help="With --elf: what is found at an address; may be "
                                              "given several times.")]
 Registers = Annotated[list[str] | None, typer.Option(
-    "--set-register", metavar="REG=VALUE", help="With --elf: r0 to r12, sp or lr as the billed "
+    "--set-register", metavar="REG=VALUE", help="With --elf: r0, sp, a0 (RISC-V) ... as the billed "
                                                 "part begins, or 0xADDRESS of a peripheral's.")]
 Limit = Annotated[str | None, typer.Option(
     "--limit", metavar="N", help="With --elf: instructions after which it is given up.")]

@@ -60,15 +60,17 @@ def parse_registers(texts: list[str]) -> dict[str, int]:
     UsageError
         For a register or a value that is none.
     """
-    cores = {*(f"r{place}" for place in range(13)), "sp", "lr"}
+    from twin.program import riscv, thumb
+
+    cores = {name.lower() for one in (thumb, riscv) for name in one.REGISTERS}
     found = {}
     for text in texts:
         name, _, value = text.partition("=")
         number, name = parse_number(value), name.strip().lower()
         if number is None or not (name in cores or (parse_number(name) is not None
                                   and name.startswith("0x"))):
-            raise UsageError(f"--set-register {text!r}: r0=VALUE to r12, sp, lr, or "
-                             "0xADDRESS=VALUE is expected")
+            raise UsageError(f"--set-register {text!r}: r0=VALUE to r12, sp, lr, on "
+                             "RISC-V a0=VALUE and the like, or 0xADDRESS=VALUE is expected")
         found[name] = number
     return found
 

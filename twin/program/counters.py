@@ -10,8 +10,8 @@ import numpy as np
 from calibration.virtual_board.listing import Listing
 from twin.errors import ProgramError
 from twin.program.elf import Elf
+from twin.program.instruction_set import InstructionSet
 from twin.program.recorder import MOST_FUNCTIONS, Recorder
-from twin.program.thumb import count_instructions, ends_in_call, has_conditions
 
 MOST_BLOCKS = 1 << 16
 ROOM = 1 << 19
@@ -41,15 +41,19 @@ class Counters:
         Regions accesses are counted by, and the caches that look them up.
     limit : int
         Instructions after which callbacks tell of an overrun.
+    code : InstructionSet
+        What the bytes of a block tell.
 
     Notes
     -----
     `words` is the array, which `twin.program.kernels.hooks` (`names`) describes.
     """
 
-    def __init__(self, elf: Elf, listing: Listing, recorder: Recorder, limit: int) -> None:
+    def __init__(self, elf: Elf, listing: Listing, recorder: Recorder, limit: int,
+                 code: InstructionSet) -> None:
         from twin.program.kernels import hooks
 
+        self.code = code
         self.elf, self.listing, self.recorder, self.names = elf, listing, recorder, hooks
         self.functions: dict[str, int] = {}
         self.marked: frozenset[int] = frozenset()
@@ -110,9 +114,10 @@ class Counters:
         cost = self.listing.cost(address, code)
         self.words[at:at + names.BLOCK] = (
             address, len(code), 0, 0, 0, self._number_function(address), address in self.marked,
-            count_instructions(code), round(cost.single_cycles * names.SCALE),
+            self.code.count_instructions(code), round(cost.single_cycles * names.SCALE),
             round(cost.again_cycles * names.SCALE), round(cost.taken_cycles * names.SCALE),
-            self._fetch_region(address), has_conditions(code), ends_in_call(code))
+            self._fetch_region(address), self.code.has_conditions(code),
+            self.code.ends_in_call(code))
         for place in range(len(self.elf.code)):
             low, high, index = self.words[names.HEAD + place * names.SPAN:][:names.SPAN].tolist()
             if low <= address < high:

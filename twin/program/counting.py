@@ -22,8 +22,6 @@ from twin.program.elf import Function
 from twin.program.machine import Machine
 from twin.program.patterns import family_of, is_copy
 
-STAND_IN = "mov r0, r0"
-"""What an instruction the core's table does not know is scheduled as."""
 EXCEPTIONS = "entering and leaving handlers"
 
 
@@ -88,7 +86,7 @@ def _count(machine: Machine, number: int, function: Function,
            runs: Sequence[BlockRun]) -> FunctionRun:
     board, timing = machine.board, load_core(machine.board.core.model)
     memory = next((one for one in board.memories
-                   if one.address <= function.start < one.address + one.size_bytes), None)
+                   if any(low <= function.start < high for low, high in one.spans)), None)
     assert memory is not None, "code lies in a memory of the board"
     blocks = tuple(block for run in runs for block in _make_blocks(machine, function, run, timing))
     counted = [count_block(block, timing) for block in blocks]
@@ -99,7 +97,7 @@ def _count(machine: Machine, number: int, function: Function,
             Operand(name=one.operand, role=one.role, memory=one.memory, address=region.start,
                     size_bytes=region.end - region.start)
             for one in data.counts.operands for region in machine.recorder.regions
-            if (region.memory.name, region.role) == (one.memory, one.role)))
+            if region.operand == one.operand))
     code = (CodeTraffic(misses=machine.recorder.fetched(number))
             if code_cache(board, memory) is not None
             else CodePath([kernel], board, function.start, memory.name, {}).fetch(kernel, timing))
@@ -124,7 +122,7 @@ def _merge(counted: Sequence[BlockCounts]) -> Counts:
 def _make_blocks(machine: Machine, function: Function, run: BlockRun,
                  timing: CoreTiming) -> Iterator[Block]:
     text, strange = read_block(machine.listing.text(
-        run.address, machine.read(run.address, run.size_bytes)), timing)
+        run.address, machine.read(run.address, run.size_bytes)), timing, machine.code.STAND_IN)
     machine.unknown.update(strange)
     cause = "data_copy" if is_copy(function) else None
     name = f"{function.name}+0x{run.address - function.start:x}"
@@ -137,13 +135,14 @@ def _make_blocks(machine: Machine, function: Function, run: BlockRun,
         yield Block(name=name, code=text, trips=run.count - taken, entries=run.count - taken,
                     cause=cause)
     if taken:
-        lines = [*text.splitlines()[:-1], "b 0x0"]
+        lines = [*text.splitlines()[:-1], machine.code.JUMP]
         yield Block(name=f"{name}, branching", code="\n".join(lines), trips=taken, entries=taken,
                     cause=cause)
 
 
 @lru_cache(maxsize=16384)
-def read_block(text: str, timing: CoreTiming) -> tuple[str, tuple[str, ...]]:
+def read_block(text: str, timing: CoreTiming, stand_in: str
+               ) -> tuple[str, tuple[str, ...]]:
     """Return a block with what the core's table does not know replaced, and what that is."""
     try:
         schedule(text, timing)
@@ -151,11 +150,11 @@ def read_block(text: str, timing: CoreTiming) -> tuple[str, tuple[str, ...]]:
     except KernelError:
         pass
     lines, strange = [], []
-    for line in text.splitlines() or [STAND_IN]:
+    for line in text.splitlines() or [stand_in]:
         try:
             schedule(line, timing)
             lines.append(line)
         except KernelError:
-            lines.append(STAND_IN)
+            lines.append(stand_in)
             strange.append(line.split()[0])
     return "\n".join(lines), tuple(strange)

@@ -21,6 +21,7 @@ LARGEST_LOAD_BYTES = 128 << 20
 MOST_SYMBOLS = 1 << 20
 
 _ALLOCATED, _WRITABLE, _CODE = 2, 1, 4
+_MACHINES = {"EM_ARM": "arm", "EM_RISCV": "riscv"}
 _VECTORS = ("__Vectors", "g_pfnVectors", "vectors", "_vector_table", "__vector_table",
             "__isr_vector", "_vectors", "__VECTOR_TABLE", "vector_table", "__vectors")
 _VECTOR_SECTIONS = (".isr_vector", ".vectors", ".intvec", "rom_start", ".vector_table",
@@ -39,7 +40,7 @@ class Function:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Elf:
-    """A program for an Arm Cortex-M.
+    """A program for an Arm Cortex-M or a RISC-V core of 32 bits.
 
     Parameters
     ----------
@@ -61,6 +62,10 @@ class Elf:
         Address of each named thing, bit 0 of functions cleared.
     entry : int
         Where the file says it begins.
+    machine : str
+        "arm" or "riscv".
+    sections : mapping of str to (int, int)
+        First address, and the one behind the last, by name.
     """
 
     path: Path
@@ -72,6 +77,7 @@ class Elf:
     functions: tuple[Function, ...]
     symbols: Mapping[str, int]
     entry: int
+    machine: str
     sections: Mapping[str, tuple[int, int]]
 
     @cached_property
@@ -133,7 +139,7 @@ def read_elf(path: str | Path) -> Elf:
     Parameters
     ----------
     path : path
-        ELF file of an Arm Cortex-M, with its symbols.
+        ELF file of an Arm Cortex-M or a RISC-V core, with its symbols.
 
     Raises
     ------
@@ -163,9 +169,9 @@ def read_elf(path: str | Path) -> Elf:
 
 
 def _read(path: Path, content: bytes, elf: Any) -> Elf:
-    if elf["e_machine"] != "EM_ARM" or elf.elfclass != 32 or not elf.little_endian:
+    if elf["e_machine"] not in _MACHINES or elf.elfclass != 32 or not elf.little_endian:
         raise ProgramError(f"{path}: {elf['e_machine']} of {elf.elfclass} bits; accepted: a "
-                           "little-endian program of an Arm Cortex-M")
+                           "little-endian program of an Arm Cortex-M, or of RISC-V with 32 bits")
     if elf["e_type"] != "ET_EXEC":
         raise ProgramError(f"{path}: {elf['e_type']}; accepted: a linked program (ET_EXEC)")
     loads = [one for one in elf.iter_segments() if one["p_type"] == "PT_LOAD"]
@@ -187,7 +193,7 @@ def _read(path: Path, content: bytes, elf: Any) -> Elf:
         constants=tuple(span for one, span in spans if not one["sh_flags"] & _WRITABLE),
         data_end=max((span[1] for one, span in spans if one["sh_flags"] & _WRITABLE
                       and "stack" not in one.name), default=0),
-        entry=elf["e_entry"] & ~1,
+        entry=elf["e_entry"] & ~1, machine=_MACHINES[elf["e_machine"]],
         sections={one.name: span for one, span in spans})
 
 

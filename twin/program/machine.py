@@ -14,12 +14,14 @@ from calibration.virtual_board.unicorn_board import import_unicorn
 from hwmodels.board.facts import Board
 from hwmodels.core.file import load_core
 from twin.errors import ProgramError
+from twin.program import thumb
 from twin.program.counters import Counters
 from twin.program.elf import Elf
 from twin.program.events import listen
 from twin.program.exceptions import SVC, Exceptions
+from twin.program.instruction_set import InstructionSet
 from twin.program.listing import ToolListing
-from twin.program.memory import DEVICES, TRACED_CORES, map_memories, place_pieces
+from twin.program.memory import TRACED_CORES, map_memories, place_pieces
 from twin.program.newer import Newer
 from twin.program.peripherals import Peripherals
 from twin.program.recorder import Recorder, list_regions
@@ -51,19 +53,11 @@ class Machine:
     """
 
     def __init__(self, elf: Elf, board: Board, files: Mapping[int, bytes], limit: int) -> None:
-        if board.core.model not in CPUS:
-            raise ProgramError(f"{board.name}: programs of a {board.core.model} are not run; "
-                               f"accepted: {', '.join(CPUS)}")
-        unicorn, self.arm = import_unicorn()
-        listen(self.on_event)
         self.elf, self.board, self.limit = elf, board, limit
-        self.unicorn = unicorn
-        self.machine = unicorn.Uc(unicorn.UC_ARCH_ARM,
-                                  unicorn.UC_MODE_THUMB | unicorn.UC_MODE_MCLASS)
-        self.machine.ctl_set_cpu_model(getattr(
-            self.arm, f"UC_CPU_ARM_CORTEX_{CPUS[board.core.model]}"))
+        self.machine = self._open()
+        listen(self.on_event)
         self.failure: str | None = None
-        self.listing = _list_blocks(elf, board)
+        self.listing = self._list_blocks()
         self.spans = map_memories(self.machine, elf, board, files)
         place_pieces(self.machine, elf, self.spans, files, board)
         self.on_layer: Callable[[int], None] | None = None
@@ -71,24 +65,49 @@ class Machine:
         self.on_start: Callable[[], None] | None = None
         self.handed_over, self.turns_left = False, 1
         self.unknown: set[str] = set()
-        self.stack, self.next = self._find_vectors()
+        self.stack, self.next = self._find_start()
         self.recorder = Recorder(board, list_regions(board, elf, self.stack))
-        self.counters = Counters(elf, self.listing, self.recorder, limit)
+        self.counters = Counters(elf, self.listing, self.recorder, limit, self.code)
         self.words, self.names = self.counters.words, self.counters.names
         self.peripherals = Peripherals(board.core.model, self.cycles, self._text_at, self._wake)
-        self.exceptions = Exceptions(self.machine, self.arm, self.peripherals)
-        self.exceptions.vectors = self.vectors
-        self.semihosting = Semihosting(self.machine, self.arm)
+        self._make_parts()
         self._hook()
-        if isinstance(self.listing, ToolListing):
-            self.newer = Newer(self.machine, unicorn, self.arm, self.listing.instructions)
         self.set("SP", self.stack)
 
     # ---- set-up ----
 
-    def _find_vectors(self) -> tuple[int, int]:
+    code: InstructionSet = thumb
+
+    def _open(self) -> Any:
+        """Return an emulator with the board's core."""
+        if self.board.core.model not in CPUS:
+            raise ProgramError(f"{self.board.name}: programs of a {self.board.core.model} are not "
+                               f"run; accepted: {', '.join(CPUS)} and RISC-V")
+        self.unicorn, self.arm = import_unicorn()
+        machine = self.unicorn.Uc(self.unicorn.UC_ARCH_ARM,
+                                  self.unicorn.UC_MODE_THUMB | self.unicorn.UC_MODE_MCLASS)
+        machine.ctl_set_cpu_model(getattr(
+            self.arm, f"UC_CPU_ARM_CORTEX_{CPUS[self.board.core.model]}"))
+        return machine
+
+    def _list_blocks(self) -> Listing:
+        timing = load_core(self.board.core.model)
+        if self.board.core.model not in TRACED_CORES:
+            return Listing(timing=timing)
+        return ToolListing(timing=timing, path=self.elf.path)
+
+    def _make_parts(self) -> None:
+        """Make what the core does that the emulator leaves out."""
+        self.exceptions = Exceptions(self.machine, self.arm, self.peripherals)
+        self.exceptions.vectors = self.vectors
+        self.semihosting = Semihosting(self.machine, self.arm.UC_ARM_REG_R0,
+                                       self.arm.UC_ARM_REG_R1)
+        if isinstance(self.listing, ToolListing):
+            self.newer = Newer(self.machine, self.unicorn, self.arm, self.listing.instructions)
+
+    def _find_start(self) -> tuple[int, int]:
         """Return the first stack pointer and instruction, as the vector table has them."""
-        ram = [(one.address, one.address + one.size_bytes) for one in self.board.memories]
+        ram = [span for one in self.board.memories for span in one.spans]
         for table in self.elf.vector_tables():
             try:
                 stack, entry = np.frombuffer(self.machine.mem_read(table, 8), "<u4").tolist()
@@ -104,7 +123,7 @@ class Machine:
     def _hook(self) -> None:
         """Give the emulator its callbacks."""
         self._add_hook(_HOOK_BLOCK, self.names.on_block)
-        for base, size in DEVICES:
+        for base, size in self.code.DEVICES:
             self.machine.mmio_map(base, size, self._read_device, base, self._write_device, base)
         self.machine.hook_add(self.unicorn.UC_HOOK_INTR, self._on_interrupt)
         self.machine.hook_add(self.unicorn.UC_HOOK_MEM_INVALID, self._on_invalid)
@@ -181,7 +200,7 @@ class Machine:
     def _on_invalid(self, _: Any, kind: int, address: int, size: int, value: int,
                     data: Any) -> bool:
         what = {17: "write to", 20: "write to", 21: "jump to", 18: "jump to"}.get(kind, "read of")
-        if address >= 0xFFFFFF00:
+        if address >= self.code.RETURN_CODES:
             return False
         self.fail(f"{what} 0x{address & 0xFFFFFFFF:08x} in {self.elf.name_place(self._here())}: "
                   f"{self.board.name} has nothing there; accepted: --memory FILE@ADDRESS for what "
@@ -278,9 +297,11 @@ class Machine:
         while self.failure is None and not self.words[self.names.STOPPING]:
             self._stopped = None
             try:
-                self.machine.emu_start(self.next | 1, until)
+                self.machine.emu_start(self.next | self.code.MODE, until)
             except self.unicorn.UcError as error:
                 self._explain(str(error))
+                if self.failure is None and not self.words[self.names.STOPPING]:
+                    continue
             place = self.get("PC")
             self.next = place & 0xFFFFFFFE
             if self.failure is not None or self.words[self.names.STOPPING]:
@@ -297,9 +318,7 @@ class Machine:
 
     def _go_on(self, place: int) -> None:
         """Do what the core does where Unicorn stops: exceptions, semihosting, sleep."""
-        self.stops += 1
-        if self.stops * STOP_INSTRUCTIONS + self.words[self.names.INSTRUCTIONS] > self.limit:
-            self.on_event(self.names.OVERRUN, place, 0)
+        self._spend(place)
         if self._stopped == SWI:
             self.next = self.exceptions.enter(SVC, place) & ~1
         elif self._stopped == RETURN_CODE:
@@ -321,6 +340,12 @@ class Machine:
                 number = self.exceptions.next()
             if number is not None:
                 self.next = self.exceptions.enter(number, place) & ~1
+
+    def _spend(self, place: int) -> None:
+        """Count a stop among the instructions a run may take."""
+        self.stops += 1
+        if self.stops * STOP_INSTRUCTIONS + self.words[self.names.INSTRUCTIONS] > self.limit:
+            self.on_event(self.names.OVERRUN, place, 0)
 
     def _ends(self, place: int) -> bool:
         """Serve a breakpoint; whether it asks to end, or has no debugger to go to."""
@@ -373,10 +398,3 @@ class Machine:
         held = self.exceptions
         held.entries, held.returns, held.words_moved = counted
         self.counters.restore(counts)
-
-
-def _list_blocks(elf: Elf, board: Board) -> Listing:
-    timing = load_core(board.core.model)
-    if board.core.model not in TRACED_CORES:
-        return Listing(timing=timing)
-    return ToolListing(timing=timing, path=elf.path)

@@ -23,8 +23,8 @@ CPUIDS = {"cortex-m0plus": 0x410CC601, "cortex-m3": 0x412FC231, "cortex-m4": 0x4
           "cortex-m85": 0x411FD230}
 """Arm's technical reference manuals, SCB CPUID."""
 
-_MASKS = re.compile(r"^(?:tst|ands?)(?:\.w)?\s.*#(0x[0-9a-f]+|\d+)$", re.M)
-_SHIFTS = re.compile(r"^lsls?(?:\.w)?\s.*#(0x[0-9a-f]+|\d+)$", re.M)
+_MASKS = re.compile(r"^(?:(?:tst|ands?)(?:\.w)?\s.*#|(?:c\.)?andi\s.*, )(0x[0-9a-f]+|\d+)$", re.M)
+_SHIFTS = re.compile(r"^(?:lsls?(?:\.w)?\s.*#|(?:c\.)?slli\s.*, )(0x[0-9a-f]+|\d+)$", re.M)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

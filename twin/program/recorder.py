@@ -42,6 +42,13 @@ class Region:
     start: int
     end: int
 
+    @property
+    def operand(self) -> str:
+        """What its accesses are called: a further window on a memory by its address."""
+        further = any(low <= self.start < high for low, high in self.memory.spans[1:])
+        return (f"{self.role} in {self.memory.name}"
+                + (f" at 0x{self.start:08x}" if further else ""))
+
 
 def list_regions(board: Board, elf: Elf, stack_top: int) -> tuple[Region, ...]:
     """Return the pieces of a board's memories, those that lie inside others first.
@@ -54,15 +61,17 @@ def list_regions(board: Board, elf: Elf, stack_top: int) -> tuple[Region, ...]:
     named = [span for name, span in elf.sections.items() if "stack" in name]
     found = []
     for memory in board.memories:
-        start, end = memory.address, memory.address + memory.size_bytes
         if memory.role in FLASH_ROLES:
-            found.append(Region(memory=memory, role="constants", start=start, end=end))
+            found += [Region(memory=memory, role="constants", start=start, end=end)
+                      for start, end in memory.spans]
             continue
+        start, end = memory.spans[0]
         inside = [span for span in named if start <= span[0] < span[1] <= end]
         if not inside and start <= elf.data_end < stack_top <= end:
             inside = [(elf.data_end, stack_top)]
         found += [Region(memory=memory, role="stack", start=low, end=high) for low, high in inside]
-        found.append(Region(memory=memory, role="data", start=start, end=end))
+        found += [Region(memory=memory, role="data", start=low, end=high)
+                  for low, high in memory.spans]
     return tuple(found)
 
 
@@ -211,7 +220,7 @@ class Recorder:
             if cache is not None:
                 through = met[1] if cache.write == "through" else met[4]
             rows.append(OperandCounts(
-                operand=f"{region.role} in {region.memory.name}", role=region.role,
+                operand=region.operand, role=region.role,
                 memory=region.memory.name, cached=cache is not None, reads=reads, writes=writes,
                 read_bytes=read_bytes, write_bytes=write_bytes, read_touches=met[0],
                 write_touches=met[1], read_misses=met[2], write_misses=met[3],
@@ -233,7 +242,7 @@ class Recorder:
             met = self._met(function, place, name)
             if any(met):
                 rows.append(OperandCounts(
-                    operand=f"{region.role} in {region.memory.name}", role=region.role,
+                    operand=region.operand, role=region.role,
                     memory=region.memory.name, cached=True, read_touches=met[0],
                     write_touches=met[1], read_misses=met[2], write_misses=met[3],
                     write_bypasses=met[4], write_throughs=met[4] if back else met[1]))

@@ -11,7 +11,14 @@ _CONSOLE = 1
 
 
 class Semihosting:
-    """Answers to `bkpt 0xab` (Arm, Semihosting for AArch32 and AArch64, 2.0).
+    """Answers to `bkpt 0xab` (Arm, Semihosting for AArch32 and AArch64, 2.0) and its like.
+
+    Parameters
+    ----------
+    machine : unicorn.Uc
+        The emulated core.
+    first, second : int
+        Registers that hold the call and its argument, as the emulator numbers them.
 
     Notes
     -----
@@ -19,14 +26,14 @@ class Semihosting:
     none would let them.
     """
 
-    def __init__(self, machine: Any, arm: Any) -> None:
-        self.machine, self.arm = machine, arm
+    def __init__(self, machine: Any, first: int, second: int) -> None:
+        self.machine, self.first, self.second = machine, first, second
         self.text = bytearray()
 
     def serve(self) -> bool:
         """Do a call; return whether the program asked to end."""
-        call = int(self.machine.reg_read(self.arm.UC_ARM_REG_R0))
-        at = int(self.machine.reg_read(self.arm.UC_ARM_REG_R1))
+        call = int(self.machine.reg_read(self.first))
+        at = int(self.machine.reg_read(self.second))
         result = 0xFFFFFFFF
         if call in (EXIT, EXIT_EXTENDED):
             return True
@@ -43,7 +50,7 @@ class Semihosting:
             if handle == _CONSOLE:
                 self._keep(bytes(self.machine.mem_read(start, min(length, MOST_TEXT))))
                 result = 0
-        self.machine.reg_write(self.arm.UC_ARM_REG_R0, result)
+        self.machine.reg_write(self.first, result)
         return False
 
     def _string(self, at: int) -> bytes:

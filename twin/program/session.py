@@ -11,6 +11,7 @@ from hwmodels.board.facts import Board
 from hwmodels.paths.traffic import to_plain
 from hwmodels.paths.ways import code_cache, data_cache
 from twin.errors import ProgramError
+from twin.program.cores import open_machine
 from twin.program.counting import FunctionRun, collect
 from twin.program.elf import Elf
 from twin.program.machine import Machine
@@ -137,7 +138,7 @@ def run_program(elf: Elf, board: Board, wanted: Wanted) -> dict[str, Any]:
     ProgramError
         When it cannot go on, or does not come to what was asked for.
     """
-    machine = Machine(elf, board, wanted.files, wanted.limit)
+    machine = open_machine(elf, board, wanted.files, wanted.limit)
     chosen, functions = choose_layers(elf, wanted.layers)
     _set_peripherals(machine, wanted)
     back = _go_to_start(machine, wanted)
@@ -185,7 +186,7 @@ def _go_to_start(machine: Machine, wanted: Wanted) -> int | None:
         target = elf.address_of(wanted.call, "--call")
         machine.run(elf.symbols[main])
         back = machine.next
-        machine.set("LR", back | 1)
+        machine.set("LR", back | machine.code.MODE)
         machine.next = target
         return back
     assert wanted.begin is not None
@@ -204,23 +205,25 @@ def _go_to_start(machine: Machine, wanted: Wanted) -> int | None:
 
 def _step(machine: Machine) -> None:
     """Run one instruction, to come to where the program stands once more."""
-    machine.machine.emu_start(machine.next | 1, 0xFFFFFFFE, 0, 1)
+    machine.machine.emu_start(machine.next | machine.code.MODE, 0xFFFFFFFE, 0, 1)
     machine.next = machine.get("PC") & ~1
 
 
 def _set_peripherals(machine: Machine, wanted: Wanted) -> None:
     for name, value in wanted.registers.items():
-        if name.upper() not in _CORE:
+        if name.startswith("0x"):
             machine.peripherals.registers[int(name, 16) & ~3] = value
-
-
-_CORE = (*(f"R{place}" for place in range(13)), "SP", "LR")
 
 
 def _set_registers(machine: Machine, wanted: Wanted) -> None:
     for name, value in wanted.registers.items():
-        if name.upper() in _CORE:
-            machine.set(name.upper(), value)
+        if name.startswith("0x"):
+            continue
+        known = machine.code.REGISTERS
+        if name.upper() not in known:
+            raise ProgramError(f"--set-register {name}: the core has no such register; accepted: "
+                               f"{', '.join(known).lower()}, or 0xADDRESS=VALUE")
+        machine.set(known[name.upper()], value)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -237,7 +240,7 @@ class _Place:
 
 def _find_start(machine: Machine, wanted: Wanted) -> tuple[int, int]:
     """Return where the billed part begins, for a start-up that goes on in QEMU."""
-    if wanted.begin is None or any(name.upper() in _CORE for name in wanted.registers):
+    if wanted.begin is None or any(not name.startswith("0x") for name in wanted.registers):
         raise ProgramError(
             f"{machine.elf.path}: start-up runs Helium instructions "
             f"({machine.elf.name_place(machine.next)}), so it goes on in QEMU: no --call and no "

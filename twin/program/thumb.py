@@ -4,6 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+DEVICES = ((0x40000000, 0x20000000), (0xE0000000, 0x100000))
+"""Address and bytes of what is no memory: a part's peripherals, and the core's own."""
+MODE, RETURN_CODES = 1, 0xFFFFFF00
+"""Bit 0 of an address to run at; from where on addresses are returns from handlers."""
+JUMP, STAND_IN = "b 0x0", "mov r0, r0"
+"""A jump, and what an instruction the core's table does not know is scheduled as."""
+REGISTERS = {**{f"R{place}": f"R{place}" for place in range(13)}, "SP": "SP", "LR": "LR"}
+"""Registers a user may set, as the emulator calls them."""
+
 
 def has_conditions(code: bytes) -> bool:
     """Whether a block of T32 may have an IT instruction (0xBFxx with a mask)."""

@@ -21,7 +21,8 @@ from hwmodels.files import write_whole
 from twin.image.read.image import Listed
 from twin.program.listing import ToolListing
 from twin.program.machine import Machine
-from twin.program.memory import DEVICES, TRACED_CORES
+from twin.program.memory import TRACED_CORES
+from twin.program.thumb import DEVICES
 
 QEMU, COMPILER = "qemu-system-arm", "cc"
 _MACHINE = "lm3s6965evb"

@@ -1,0 +1,43 @@
+"""What a program's machine code tells by its bytes, by instruction set: `thumb` and `riscv`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Protocol
+
+
+class InstructionSet(Protocol):
+    """The interface of the modules of instruction sets."""
+
+    @property
+    def DEVICES(self) -> tuple[tuple[int, int], ...]:
+        """Address and bytes of what is no memory."""
+
+    @property
+    def MODE(self) -> int:
+        """Bit 0 of an address to run at."""
+
+    @property
+    def RETURN_CODES(self) -> int:
+        """From here on addresses are returns from handlers."""
+
+    @property
+    def JUMP(self) -> str:
+        """An unconditional jump, as assembly text."""
+
+    @property
+    def STAND_IN(self) -> str:
+        """What an instruction the core's table does not know is scheduled as."""
+
+    @property
+    def REGISTERS(self) -> Mapping[str, str]:
+        """Registers a user may set, as the emulator calls them."""
+
+    def has_conditions(self, code: bytes) -> bool:
+        """Whether a block may have instructions that run under a condition."""
+
+    def ends_in_call(self, code: bytes) -> bool:
+        """Whether a block ends in a call."""
+
+    def count_instructions(self, code: bytes) -> int:
+        """Return how many instructions there are."""

@@ -1,0 +1,68 @@
+"""What the bytes of a block of RV32IMC tell without a disassembler."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+DEVICES = ((0x02000000, 0x02000000), (0x0C000000, 0x14000000), (0x60000000, 0x10000000))
+"""Address and bytes of what is no memory: core-local timers; interrupt controllers and
+peripherals as SiFive's parts and QEMU's `virt` have them; peripherals of Espressif's."""
+MODE, RETURN_CODES = 0, 1 << 32
+"""Bit 0 of an address to run at; from where on addresses are returns from handlers: never."""
+JUMP, STAND_IN = "j 0x0", "mv a0, a0"
+"""A jump, and what an instruction the core's table does not know is scheduled as."""
+_NAMES = ("zero", "ra", "sp", "gp", "tp", "t0", "t1", "t2", "s0", "s1",
+          *(f"a{place}" for place in range(8)), *(f"s{place}" for place in range(2, 12)),
+          "t3", "t4", "t5", "t6")
+REGISTERS = {name.upper(): f"X{place}" for place, name in enumerate(_NAMES) if place}
+"""Registers a user may set, as the emulator calls them."""
+
+EBREAK, SEMIHOSTING, SLEEP = 0x00100073, (0x01F01013, 0x40705013), 0x10500073
+"""`ebreak`, what stands around one that calls a debugger (RISC-V Semihosting 1.0), `wfi`."""
+
+
+def has_conditions(code: bytes) -> bool:
+    """No instruction of RISC-V runs under a condition."""
+    return False
+
+
+def ends_in_call(code: bytes) -> bool:
+    """Whether a block ends in a jump that leaves its place in ra."""
+    *_, last = _starts(code)
+    word = int.from_bytes(code[last:last + 4], "little")
+    if len(code) - last == 2:
+        return (word >> 13 == 0b001 and word & 3 == 1) or (
+            word & 0xF07F == 0x9002 and word != 0x9002)     # c.jal, c.jalr
+    return word & 0x7F in (0x6F, 0x67) and word >> 7 & 31 == 1  # jal, jalr
+
+
+def _starts(code: bytes) -> Iterator[int]:
+    """Places of instructions: the two lowest bits say which are of two halfwords."""
+    place = 0
+    while place < len(code):
+        yield place
+        place += 4 if code[place] & 3 == 3 else 2
+
+
+def count_instructions(code: bytes) -> int:
+    """Return how many instructions of RV32IMC there are."""
+    return sum(1 for _ in _starts(code))
+
+
+def read_csr(word: int) -> tuple[int, int, int, int] | None:
+    """Return number, operation, source and target of an access to a control register.
+
+    Parameters
+    ----------
+    word : int
+        An instruction of four bytes.
+
+    Returns
+    -------
+    tuple of int, or None
+        Register's number; 1 write, 2 set, 3 clear, 4 more where the source is a number; the
+        source; the register the old value goes to. None for any other instruction.
+    """
+    if word & 0x7F != 0x73 or word >> 12 & 3 == 0:
+        return None
+    return word >> 20, word >> 12 & 7, word >> 15 & 31, word >> 7 & 31

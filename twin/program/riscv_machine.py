@@ -1,0 +1,221 @@
+"""A RISC-V core with a program: control registers and traps the emulator leaves out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from calibration.virtual_board.listing import Listing
+from calibration.virtual_board.unicorn_board import import_unicorn
+from hwmodels.core.file import load_core
+from twin.errors import ProgramError
+from twin.program import riscv
+from twin.program.machine import Machine
+from twin.program.semihosting import Semihosting
+
+CYCLES, INSTRUCTIONS = "cycles", "instructions"
+COUNTERS = {0xB00: (CYCLES, 0), 0xB80: (CYCLES, 32), 0xC00: (CYCLES, 0), 0xC80: (CYCLES, 32),
+            0xC01: (CYCLES, 0), 0xC81: (CYCLES, 32), 0xB02: (INSTRUCTIONS, 0),
+            0xB82: (INSTRUCTIONS, 32), 0xC02: (INSTRUCTIONS, 0), 0xC82: (INSTRUCTIONS, 32),
+            0x7E2: (CYCLES, 0)}
+"""Control registers that count, and the first bit of what they show (The RISC-V Instruction Set
+Manual, Volume II; 0x7e2: Espressif's mpccr, of whose events cycles are taken)."""
+ENVIRONMENT_CALL, ILLEGAL = 11, 2
+"""Causes of traps from machine mode."""
+TRAP_CYCLES = 4
+"""Into a handler: the pipeline flushed and refilled; assumed."""
+_ECALLS, _MSTATUS_MIE, _MPP = (8, 9, 10, 11), 1 << 3, 3 << 11
+_CODE_HOOK = 4
+_STACKS = ("stack_top", "__stack_top", "_stack_top", "__stack", "_stack", "_sp", "__stack_end",
+           "z_interrupt_stacks")
+
+
+class Traps:
+    """Calls of the system; interrupts never come, for no peripheral sends any."""
+
+    def __init__(self, machine: RiscvMachine) -> None:
+        self.machine = machine
+        self.active: list[int] = []
+        self.taken: dict[int, int] = {}
+        self.entries = self.returns = self.words_moved = 0
+
+    def next(self) -> int | None:
+        """Return the interrupt that may be taken now: none."""
+        return None
+
+    def tick(self) -> None:
+        """No timer ticks."""
+
+    def enter(self, cause: int, place: int) -> int:
+        """Trap; return where the handler begins (Volume II, 3.1.6 and 3.1.7)."""
+        core = self.machine
+        status = core.get("MSTATUS")
+        core.set("MSTATUS", status & ~(_MSTATUS_MIE | 1 << 7) | _MPP
+                 | (status & _MSTATUS_MIE) << 4)
+        core.set("MEPC", place)
+        core.set("MCAUSE", cause)
+        self.taken[cause] = self.taken.get(cause, 0) + 1
+        self.entries += 1
+        handler = core.get("MTVEC") & ~3
+        if not handler:
+            core.fail(f"calls the system in {core.elf.name_place(place)}, and mtvec names no "
+                      "handler; accepted: a --from behind it")
+        return handler
+
+    def take(self, core: str) -> tuple[int, int, float]:
+        """Return entries, returns and their cycles since they were taken last."""
+        entries, self.entries = self.entries, 0
+        return entries, entries, float(entries * TRAP_CYCLES)
+
+
+class RiscvMachine(Machine):
+    """A RISC-V core of 32 bits; parameters as of `Machine`.
+
+    Notes
+    -----
+    It starts where its file says. Counters of cycles and instructions answer modelled ones;
+    a control register the emulator lacks answers as it was left, 0 at first.
+    """
+
+    code = riscv
+
+    def _open(self) -> Any:
+        self.unicorn, _ = import_unicorn()
+        from unicorn import riscv_const
+
+        self.constants = riscv_const
+        return self.unicorn.Uc(self.unicorn.UC_ARCH_RISCV, self.unicorn.UC_MODE_RISCV32)
+
+    def _list_blocks(self) -> Listing:
+        return Listing(timing=load_core(self.board.core.model), isa="riscv")
+
+    def _find_start(self) -> tuple[int, int]:
+        """Return where the stack begins, as its symbol says, and where the file begins."""
+        if not any(low <= self.elf.entry < high for low, high in self.elf.code):
+            raise ProgramError(f"{self.elf.path}: begins at 0x{self.elf.entry:08x}, where it has "
+                               "no code; accepted: a linked program with an entry point")
+        ram = [span for one in self.board.memories for span in one.spans]
+        stack = next((self.elf.symbols[name] for name in _STACKS if name in self.elf.symbols
+                      and any(low < self.elf.symbols[name] <= high for low, high in ram)), 0)
+        return stack, self.elf.entry
+
+    def _make_parts(self) -> None:
+        self.exceptions: Any = Traps(self)
+        self.semihosting = Semihosting(self.machine, self.constants.UC_RISCV_REG_A0,
+                                       self.constants.UC_RISCV_REG_A1)
+        self.controls: dict[int, int] = {}
+
+    def _hook(self) -> None:
+        super()._hook()
+        for address in self._find_counters():
+            self.machine.hook_add(self.unicorn.UC_HOOK_CODE, self._count, begin=address,
+                                  end=address)
+
+    def _find_counters(self) -> list[int]:
+        """Return where code may read or write a counter: those of the emulator follow this host."""
+        found = []
+        for _, runs, content in self.elf.pieces:
+            halves = np.frombuffer(content[:len(content) // 2 * 2], "<u2").astype(np.int64)
+            words = halves[:-1] | halves[1:] << 16
+            system = (words & 0x7F == 0x73) & (words >> 12 & 3 != 0)
+            for place in np.flatnonzero(system & np.isin(words >> 20, list(COUNTERS))).tolist():
+                address = runs + 2 * place
+                if any(low <= address < high for low, high in self.elf.code):
+                    found.append(address)
+        return found
+
+    def _count(self, _: Any, address: int, size: int, data: Any) -> None:
+        self._serve_control(int.from_bytes(self.read(address, 4), "little"))
+        self.set("PC", address + 4)
+
+    def get(self, name: str) -> int:
+        """Return a register of the core, by its name in the ABI or of a control register."""
+        return int(self.machine.reg_read(getattr(
+            self.constants, f"UC_RISCV_REG_{_SHORT.get(name, name)}"))) & 0xFFFFFFFF
+
+    def set(self, name: str, value: int) -> None:
+        """Set a register of the core."""
+        self.machine.reg_write(getattr(self.constants, f"UC_RISCV_REG_{_SHORT.get(name, name)}"),
+                               value & 0xFFFFFFFF)
+
+    # ---- control registers ----
+
+    def _serve_control(self, word: int) -> bool:
+        """Do an access to a control register the emulator is not asked about."""
+        access = riscv.read_csr(word)
+        if access is None:
+            return False
+        number, operation, source, target = access
+        old = self._read_control(number)
+        value = source if operation & 4 else self.get(f"X{source}") if source else 0
+        new = (value, old | value, old & ~value)[(operation & 3) - 1]
+        if operation & 3 == 1 or source:
+            self._write_control(number, new & 0xFFFFFFFF)
+        if target:
+            self.set(f"X{target}", old)
+        return True
+
+    def _so_far(self, what: str) -> int:
+        return self.cycles() if what == CYCLES else int(self.words[self.names.INSTRUCTIONS])
+
+    def _read_control(self, number: int) -> int:
+        held = self.controls.get(number, 0)
+        if number not in COUNTERS:
+            return held
+        what, first = COUNTERS[number]
+        return (self._so_far(what) - held) >> first & 0xFFFFFFFF
+
+    def _write_control(self, number: int, value: int) -> None:
+        if number in COUNTERS:
+            what, first = COUNTERS[number]
+            value = self._so_far(what) - (value << first)
+        self.controls[number] = value
+
+    # ---- where the emulator stops ----
+
+    def _go_on(self, place: int) -> None:
+        """Serve what stopped the core: traps step past their instruction before they are told."""
+        self._spend(place)
+        if self._stopped is None:
+            self._sleep(place)
+        elif self._stopped in _ECALLS:
+            self.next = self.exceptions.enter(ENVIRONMENT_CALL, place - 4)
+        elif self._stopped == ILLEGAL and self._serve_control(
+                int.from_bytes(self.read(place - 4, 4), "little")):
+            self.next = place
+        else:
+            self.set("PC", place - 4)
+            self._explain(f"trap {self._stopped}")
+
+    def _sleep(self, place: int) -> None:
+        if self.read(place - 4, 4) == riscv.SLEEP.to_bytes(4, "little"):
+            self.fail(f"sleeps in {self.elf.name_place(place - 4)} for an interrupt, which nobody "
+                      "sends")
+
+    def _explain(self, why: str) -> None:
+        """Serve a breakpoint; else say where the emulator gave up."""
+        place = self.get("PC")
+        try:
+            word = int.from_bytes(self.read(place, 2), "little")
+            if word & 3 == 3:
+                word = int.from_bytes(self.read(place, 4), "little")
+        except self.unicorn.UcError:
+            word = 0
+        if word == riscv.EBREAK and self._is_semihosting(place) and not self.semihosting.serve():
+            self.next = place + 4
+        elif word in (riscv.EBREAK, 0x9002):
+            self.fail(f"the program ended in {self.elf.name_place(place)} before what was asked "
+                      "for was reached")
+        else:
+            self.fail(f"cannot go on in {self.elf.name_place(place)}: {why} at {word:08x}")
+
+    def _is_semihosting(self, place: int) -> bool:
+        try:
+            around = [int.from_bytes(self.read(at, 4), "little") for at in (place - 4, place + 4)]
+        except self.unicorn.UcError:
+            return False
+        return tuple(around) == riscv.SEMIHOSTING
+
+
+_SHORT = {"LR": "X1", "SP": "X2"}
