@@ -60,9 +60,9 @@ def parse_registers(texts: list[str]) -> dict[str, int]:
     UsageError
         For a register or a value that is none.
     """
-    from twin.program import riscv, thumb
+    from twin.verbs.program import list_registers
 
-    cores = {name.lower() for one in (thumb, riscv) for name in one.REGISTERS}
+    cores = list_registers()
     found = {}
     for text in texts:
         name, _, value = text.partition("=")

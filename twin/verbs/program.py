@@ -89,3 +89,10 @@ def deploy_elf(elf: str | Path, board: str | Path | Board, *, begin: str | None 
     return deploy_program(read_elf(elf), machine, Wanted(
         begin=begin, end=end, call=call, nth=nth, layers=layers, registers=dict(registers or {}),
         files=dict(memory or {}), limit=limit))
+
+
+def list_registers() -> frozenset[str]:
+    """Return the registers of cores a program may be handed arguments in."""
+    from twin.program import riscv, thumb
+
+    return frozenset(name.lower() for one in (thumb, riscv) for name in one.REGISTERS)
