@@ -21,19 +21,17 @@ from pathlib import Path
 
 import numpy as np
 
-from calibration.errors import IncompleteWarning, MeasurementError, TornLineWarning
+from calibration.errors import IncompleteWarning, MeasurementError
+from calibration.measurement.lines import mend_end, parse_samples
 from calibration.measurement.sample import (
     PAIRS,
     Header,
     Sample,
     check_header,
-    check_sample,
     parse_object,
 )
 from hwmodels.errors import did_you_mean
 from hwmodels.files import (
-    DocumentError,
-    parse_json,
     read_regular,
     read_regular_text,
     write_whole,
@@ -302,34 +300,13 @@ def append_samples(folder: str | Path, samples: Iterable[Sample]) -> None:
         return
     path = folder / SAMPLES_FILE
     try:
-        left = (_mend_end(path) + "\n".join(lines) + "\n").encode()
+        left = (mend_end(path) + "\n".join(lines) + "\n").encode()
         with open(path, "ab", buffering=0) as stream:
             while left:  # a full disk takes a part, and says so only when asked for the rest
                 left = left[stream.write(left):]
             os.fsync(stream.fileno())
     except OSError as error:
         raise MeasurementError(f"{path}: cannot be written ({error.strerror})") from error
-
-
-def _mend_end(path: Path) -> str:
-    """Return what must precede new lines so that an unended last line harms nobody."""
-    if not path.exists() or path.stat().st_size == 0:
-        return ""
-    with open(path, "rb") as stream:
-        stream.seek(-1, os.SEEK_END)
-        if stream.read() == b"\n":
-            return ""
-    lines = path.read_bytes().split(b"\n")
-    if _is_whole(lines[-1]):
-        return "\n"
-    return "\n" + json.dumps({"torn_line": len(lines)}) + "\n"
-
-
-def _is_whole(line: bytes) -> bool:
-    try:
-        return isinstance(parse_json(line.decode()), dict)
-    except (DocumentError, UnicodeDecodeError):
-        return False
 
 
 def read_header(folder: str | Path) -> Header:
@@ -382,42 +359,9 @@ def read_measurement(folder: str | Path, *, growing: bool = False) -> Measuremen
         data = read_regular(path, LARGEST_SAMPLES_BYTES) if path.exists() else b""
     except OSError as error:
         raise MeasurementError(f"{path}: cannot be read ({error.strerror})") from error
-    found = Measurement(header=header, samples=tuple(_parse_samples(data, path)))
+    found = Measurement(header=header, samples=tuple(parse_samples(data, path)))
     if found.missing_runs and not growing:
         warnings.warn(f"{folder}: interrupted, {found.missing_runs} of "
                       f"{dict(header.environment)[RUNS_ASKED]} runs are missing", IncompleteWarning,
                       stacklevel=2)
     return found
-
-
-def _parse_samples(data: bytes, path: Path) -> list[Sample]:
-    lines = data.split(b"\n")
-    unended = lines.pop()
-    torn = {len(lines) + 1} if unended and not _is_whole(unended) else set()
-    if unended:
-        lines.append(unended)
-    torn |= _marked_torn(lines)
-    if torn:
-        warnings.warn(f"{path}: line {', '.join(map(str, sorted(torn)))} was torn when a writer "
-                      "stopped; the rest is kept", TornLineWarning, stacklevel=4)
-    samples = []
-    for number, line in enumerate(lines, start=1):
-        if number in torn or line.startswith(b'{"torn_line"'):
-            continue
-        where = f"{path}:{number}"
-        try:
-            document = parse_object(line.decode(), where)
-        except UnicodeDecodeError as error:
-            raise MeasurementError(f"{where}: not UTF-8") from error
-        check_sample(document, where)
-        samples.append(Sample(**document))
-    return samples
-
-
-def _marked_torn(lines: list[bytes]) -> set[int]:
-    """Lines a later writer marked as torn; the mark must be right after the fragment."""
-    marked = set()
-    for number, line in enumerate(lines, start=1):
-        if line == json.dumps({"torn_line": number - 1}).encode():
-            marked.add(number - 1)
-    return marked
