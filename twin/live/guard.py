@@ -39,10 +39,15 @@ LARGEST_BODY = 64 << 10
 MOST_IN_FLIGHT = 12
 """Requests of the interface at once; others are told to come again."""
 
-BODY_S = 60.0
-"""In which a body has come."""
+BODY_S, LEAST_BYTES_PER_S = 10.0, 64 << 10
+"""A body has come in so long, and as much longer as what has come takes at that rate."""
+
+MOST_HELD_BYTES = 128 << 20
+"""Of bodies larger than `LARGEST_BODY` that are on their way at once."""
 
 LONGEST_QUERY = 4096
+
+BUSY = 503, "busy with other requests; ask again"
 
 TYPES = ("application/json", "application/octet-stream")
 """Of a body: what a form of another site cannot send unasked."""
@@ -70,6 +75,7 @@ class Guard:
         self.any_address = any_address
         self.bodies = dict(bodies or {})
         self.in_flight = 0
+        self.held_bytes = 0
 
     async def __call__(self, scope: MutableMapping[str, Any], receive: Receive,
                        send: Send) -> None:
@@ -86,15 +92,15 @@ class Guard:
         if not scope["path"].startswith("/api/"):
             await self.app(scope, receive, _with_headers(send))
             return
+        body = await self._read(scope, receive)
+        if isinstance(body, tuple):
+            await _answer(send, *body)
+            return
         if self.in_flight >= MOST_IN_FLIGHT:
-            await _answer(send, 503, "busy with other requests; ask again", retry=True)
+            await _answer(send, *BUSY)
             return
         self.in_flight += 1
         try:
-            body = await self._read(scope, receive)
-            if isinstance(body, tuple):
-                await _answer(send, *body)
-                return
             await self.app(scope, _replay(body, receive), _with_headers(send))
         finally:
             self.in_flight -= 1
@@ -144,9 +150,11 @@ class Guard:
         declared = dict(scope["headers"]).get(b"content-length", b"0")
         if not declared.isdigit() or len(declared) > 18 or int(declared) > largest:
             return too_large
-        parts, size = [], 0
+        parts, size, held = [], 0, 0
+        clock = asyncio.get_running_loop().time
+        begun_s = clock()
         try:
-            async with asyncio.timeout(BODY_S):
+            async with asyncio.timeout(BODY_S) as deadline:
                 while True:
                     message = await receive()
                     if message["type"] != "http.request":
@@ -157,8 +165,16 @@ class Guard:
                         return too_large
                     if not message.get("more_body"):
                         return b"".join(parts)
+                    if size > LARGEST_BODY:
+                        if self.held_bytes + size - held > MOST_HELD_BYTES:
+                            return BUSY
+                        self.held_bytes += size - held
+                        held = size
+                    deadline.reschedule(begun_s + BODY_S + size / LEAST_BYTES_PER_S)
         except TimeoutError:
-            return 408, f"the body took more than {BODY_S:g} s"
+            return 408, f"the body came slower than {LEAST_BYTES_PER_S:,} bytes/s"
+        finally:
+            self.held_bytes -= held
 
 
 def _replay(body: bytes, receive: Receive) -> Receive:
@@ -187,14 +203,11 @@ def _with_headers(send: Send) -> Send:
 _HEADERS = [(name.encode(), value.encode()) for name, value in HEADERS.items()]
 
 
-async def _answer(send: Send, status: int, error: str, retry: bool = False) -> None:
-    """Send a refusal."""
+async def _answer(send: Send, status: int, error: str) -> None:
+    """Send a refusal; what is left of a body is not read."""
     body = json.dumps({"error": error}).encode()
     headers = [(b"content-type", b"application/json"),
                (b"content-length", str(len(body)).encode()), *_HEADERS]
-    if retry:
-        headers.append((b"retry-after", b"1"))
-    if status in (408, 413):  # What is left of the body is not read.
-        headers.append((b"connection", b"close"))
+    headers.append((b"retry-after", b"1") if status == BUSY[0] else (b"connection", b"close"))
     await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": body})

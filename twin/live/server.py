@@ -11,6 +11,7 @@ from collections.abc import Callable
 from hwmodels.errors import extra_missing
 from twin.errors import UsageError
 from twin.live.app import Service, make_app
+from twin.live.connections import Held, make_protocol
 from twin.live.guard import LOOPBACK
 
 HIGHEST_PORT = 65535
@@ -103,8 +104,8 @@ def run(service: Service, opened: socket.socket, host: str,
 
     config = uvicorn.Config(
         app, log_level="critical", access_log=False, server_header=False, lifespan="on",
-        limit_concurrency=128, timeout_keep_alive=10, timeout_graceful_shutdown=2,
-        ws="none", h11_max_incomplete_event_size=32 << 10)
+        http=make_protocol(Held()), limit_concurrency=128, timeout_keep_alive=10,
+        timeout_graceful_shutdown=2, ws="none", h11_max_incomplete_event_size=32 << 10)
     try:
         Server(config).run(sockets=[opened])
     except KeyboardInterrupt:

@@ -1,0 +1,128 @@
+"""Who holds a connection, and for how long: the server below has no clock for one that says nothing.
+
+A connection on which no request is being answered must bring a whole head in `HEAD_S`. Where there
+are too many, of all or of one address, the one that has waited longest makes room; where all are
+being answered, the new one goes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field
+from typing import Any
+
+HEAD_S = 10.0
+"""In which a request's head has come, counted from the connection or the answer before."""
+
+STALLED_S = 20.0
+"""After which an answer nobody takes is dropped."""
+
+MOST_CONNECTIONS, MOST_OF_A_PEER = 96, 32
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Held:
+    """The connections of a server.
+
+    Parameters
+    ----------
+    head_s, stalled_s : float
+        As `HEAD_S` and `STALLED_S`.
+    most, most_of_a_peer : int
+        Connections at once, of all and of one address.
+    open : dict
+        Address by connection, the oldest first.
+    """
+
+    head_s: float = HEAD_S
+    stalled_s: float = STALLED_S
+    most: int = MOST_CONNECTIONS
+    most_of_a_peer: int = MOST_OF_A_PEER
+    open: dict[Any, str] = field(default_factory=dict)
+
+    def admit(self, connection: Any, peer: str) -> bool:
+        """Take a connection in, ending one that waits where there are too many."""
+        beside = [one for one, other in self.open.items() if other == peer]
+        for crowd, most in ((beside, self.most_of_a_peer), (list(self.open), self.most)):
+            if len(crowd) < most or any(one not in self.open for one in crowd):
+                continue  # Or one has just made room.
+            idle = next((one for one in crowd if one.is_waiting), None)
+            if idle is None:
+                return False
+            idle.end()
+        self.open[connection] = peer
+        return True
+
+
+def make_protocol(held: Held) -> type[asyncio.Protocol]:
+    """Return the protocol of connections that share limits.
+
+    Parameters
+    ----------
+    held : Held
+        The connections, and what they may.
+    """
+    from uvicorn.protocols.http.h11_impl import H11Protocol
+
+    class Connection(H11Protocol):
+        """One connection."""
+
+        _clock: asyncio.TimerHandle | None = None
+        _stall: asyncio.TimerHandle | None = None
+
+        @property
+        def is_waiting(self) -> bool:
+            """Whether it is the peer's turn: a head or a body has not come whole."""
+            return not self._is_answering() or self.cycle.more_body
+
+        def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+            super().connection_made(transport)
+            if held.admit(self, self.client[0] if self.client else ""):
+                self._wind()
+            else:
+                transport.abort()
+
+        def connection_lost(self, exc: Exception | None) -> None:
+            held.open.pop(self, None)
+            self._clock, self._stall = _stop(self._clock), _stop(self._stall)
+            super().connection_lost(exc)
+
+        def data_received(self, data: bytes) -> None:
+            super().data_received(data)
+            self._wind()
+
+        def on_response_complete(self) -> None:
+            if self in held.open:
+                held.open[self] = held.open.pop(self)  # The last to have waited.
+            super().on_response_complete()
+            self._wind()
+
+        def pause_writing(self) -> None:
+            super().pause_writing()
+            self._stall = _stop(self._stall) or self.loop.call_later(held.stalled_s, self.end)
+
+        def resume_writing(self) -> None:
+            super().resume_writing()
+            self._stall = _stop(self._stall)
+
+        def end(self) -> None:
+            """Close, whatever the peer has not sent or taken."""
+            held.open.pop(self, None)
+            self.transport.abort()
+
+        def _wind(self) -> None:
+            """Let the clock of a head run, and of nothing else: what comes late does not stop it."""
+            if self._is_answering():
+                self._clock = _stop(self._clock)
+            elif self._clock is None:
+                self._clock = self.loop.call_later(held.head_s, self.end)
+
+        def _is_answering(self) -> bool:
+            return self.cycle is not None and not self.cycle.response_complete
+
+    return Connection
+
+
+def _stop(timer: asyncio.TimerHandle | None) -> None:
+    if timer is not None:
+        timer.cancel()
