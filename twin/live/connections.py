@@ -1,4 +1,4 @@
-"""Who holds a connection, and for how long: the server below has no clock for one that says nothing.
+"""Who holds a connection, and for how long: the server below times none that says nothing.
 
 A connection on which no request is being answered must bring a whole head in `HEAD_S`. Where there
 are too many, of all or of one address, the one that has waited longest makes room; where all are
@@ -111,7 +111,7 @@ def make_protocol(held: Held) -> type[asyncio.Protocol]:
             self.transport.abort()
 
         def _wind(self) -> None:
-            """Let the clock of a head run, and of nothing else: what comes late does not stop it."""
+            """Let the clock of a head run, and of nothing else; what drips does not stop it."""
             if self._is_answering():
                 self._clock = _stop(self._clock)
             elif self._clock is None:
