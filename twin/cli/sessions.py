@@ -88,11 +88,14 @@ def bundle(folders: Folders,
 def reproduce(file: BundleFile,
               folder: Annotated[str | None, typer.Option(
                   "--in", metavar="DIR", help="Unpack into this new folder, and leave it there.")
-              ] = None) -> None:
+              ] = None,
+              build: Annotated[bool, typer.Option(
+                  "--build", help="Let runs of a compiled runtime call the compiler.")] = False
+              ) -> None:
     """Ask everything in a bundle again; exit 1 where a report is not the same to nine digits."""
     from twin.reports.tables.sessions import agreement_report
 
-    found = twin.reproduce(file, keep_in=folder)
+    found = twin.reproduce(file, keep_in=folder, build=build)
     show(open_console(), agreement_report(found))
     if not all(one.is_same for one in found):
         raise typer.Exit(DIFFERS)

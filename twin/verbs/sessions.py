@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext, suppress
 from os import PathLike, fspath
 from pathlib import Path
 from typing import Any
 
 from twin.errors import SessionError, UsageError
+from twin.image.compile.permission import building_refused
 from twin.learning.calibration import AUTO
 from twin.prediction.prediction import Prediction
 from twin.sessions.agreement import (
@@ -33,6 +37,9 @@ from twin.sessions.studied import STUDY_FILE, check_files, pack_study
 from twin.studies.study.tasks import made_with
 from twin.verbs.deploying import deploy_as_told
 from twin.verbs.predict import predict
+
+NO_BUILD = ("a run of the bundle needs a firmware image, which is built by a compiler from what the "
+            "bundle brought; accepted: reproduce --build")
 
 
 def keep(verb: str, arguments: Mapping[str, Any], root: str | PathLike[str], *,
@@ -162,8 +169,8 @@ def bundle(folders: Sequence[str | PathLike[str]], path: str | PathLike[str]) ->
         return write_bundle(found, target)
 
 
-def reproduce(path: str | PathLike[str], *, keep_in: str | PathLike[str] | None = None
-              ) -> tuple[Agreement, ...]:
+def reproduce(path: str | PathLike[str], *, keep_in: str | PathLike[str] | None = None,
+              build: bool = False) -> tuple[Agreement, ...]:
     """Ask everything in a bundle again and set the results beside those it brought.
 
     Parameters
@@ -171,7 +178,10 @@ def reproduce(path: str | PathLike[str], *, keep_in: str | PathLike[str] | None 
     path : str or path
         Of the bundle.
     keep_in : str or path, optional
-        A new folder it is unpacked into and stays in.
+        A new folder it is unpacked into and stays in, where nothing is refused.
+    build : bool
+        Whether a run of a compiled runtime may call the compiler, on C made from the bundle's
+        network.
 
     Returns
     -------
@@ -183,15 +193,34 @@ def reproduce(path: str | PathLike[str], *, keep_in: str | PathLike[str] | None 
     SessionError
         For a bundle that is damaged or unsafe.
     """
-    if keep_in is None:
-        with tempfile.TemporaryDirectory() as scratch:
-            return _reproduce(path, Path(scratch))
-    folder = Path(fspath(keep_in))
+    with nullcontext() if build else building_refused(NO_BUILD):
+        if keep_in is None:
+            with tempfile.TemporaryDirectory() as scratch:
+                return _reproduce(path, Path(scratch))
+        with _staged(Path(fspath(keep_in))) as folder:
+            return _reproduce(path, folder)
+
+
+@contextmanager
+def _staged(folder: Path) -> Iterator[Path]:
+    """Give an empty folder that becomes another, new one where nothing is refused within."""
+    made = [one for one in (folder, *folder.parents) if not one.exists()]
     try:
-        folder.mkdir(parents=True)
-    except OSError as error:
-        raise SessionError(f"{folder}: {error.strerror}; accepted: a new folder") from error
-    return _reproduce(path, folder)
+        if folder not in made or folder.is_symlink():
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST))
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".unpacked-") as scratch:
+            whole = Path(scratch) / folder.name
+            whole.mkdir()
+            yield whole
+            whole.rename(folder)
+    except BaseException as error:
+        for one in made[1:]:
+            with suppress(OSError):
+                one.rmdir()
+        if isinstance(error, OSError):
+            raise SessionError(f"{folder}: {error.strerror}; accepted: a new folder") from error
+        raise
 
 
 def _reproduce(path: str | PathLike[str], folder: Path) -> tuple[Agreement, ...]:

@@ -187,6 +187,21 @@ def _head(files, change):
     return {**files, MANIFEST: json.dumps(manifest).encode()}
 
 
+def test_a_compiler_is_called_only_where_that_is_asked_for(root, tmp_path) -> None:
+    path = twin.bundle([twin.list_sessions(root / "runs")[0].folder], tmp_path / "one.zip")
+    for head in ({"runtime": "firmware"}, {"changes": {"runtime": "firmware@O2"}}):
+        asking = _edit(path, tmp_path / "asking.zip",
+                       lambda files, head=head: _head(files, lambda one: one["arguments"].update(
+                           {"board": "nucleo_l4r5zi", **head})))
+        with pytest.raises(twin.TwinError, match="accepted: reproduce --build"):
+            twin.reproduce(asking, keep_in=tmp_path / "new" / "here")
+        assert not (tmp_path / "new").exists()
+    (tmp_path / "here").mkdir()
+    with pytest.raises(SessionError, match="accepted: a new folder"):
+        twin.reproduce(path, keep_in=tmp_path / "here")
+    assert not [*(tmp_path / "here").iterdir()]
+
+
 @pytest.mark.parametrize("change, told", [
     (lambda files: {**files, "../../escaped": b"x"}, "is no name"),
     (lambda files: {**files, "/etc/escaped": b"x"}, "is no name"),

@@ -24,6 +24,7 @@ from twin.image.compile.memory_map import (
     choose_sample_capacity,
     write_memory_map,
 )
+from twin.image.compile.permission import check_permission
 from twin.image.compile.plan import FIRMWARE, KERNELS
 from twin.image.compile.ports import Port, firmware_folder, load_port
 from twin.image.compile.source import Source, generate_source, write_source
@@ -225,6 +226,7 @@ def _default_compiler(port: Port) -> str:
 
 def _find_compiler(compiler: str, port: Port) -> str:
     """Return "gcc", "clang" or "zig", whichever is to run."""
+    check_permission()
     if shutil.which("make") is None:
         raise ToolMissingError("make is not installed: apt-get install make")
     gcc, advice = _GCC[port.arch]
