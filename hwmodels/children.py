@@ -27,5 +27,7 @@ def limit_memory(extra_bytes: int) -> None:
     except (ImportError, OSError):
         return
     most = pages * resource.getpagesize() + extra_bytes
+    hard = resource.getrlimit(resource.RLIMIT_AS)[1]
+    most = most if hard == resource.RLIM_INFINITY else min(most, hard)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     resource.setrlimit(resource.RLIMIT_AS, (most, most))

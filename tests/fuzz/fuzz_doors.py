@@ -5,42 +5,21 @@ from __future__ import annotations
 import dataclasses
 import json
 import tempfile
+import traceback
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from hwmodels.errors import TwinError
+from fuzz_door import LONGEST_REFUSAL, Door
+from fuzz_files import FILES, ROOT, SPLIT
 
-ROOT = Path(__file__).parents[2]
-LONGEST_REFUSAL = 500
-SPLIT = b"\n=====\n"
-"""Between the two files of a measurement."""
+from hwmodels.errors import TwinError
 
 WORDS = (b"1e999", b"nan", b"-1", b"0", b"null", b"true", b"2001-99-99", b"0x_", b"0b_", b"1e-320",
          b"9" * 30, b"9" * 5000, b"[" * 2000, b"{\"a\":" * 2000, b"&a [*a]", b"!!python/object:os",
          b"\x1b]0;x\x07", b"\xe2\x80\xae", b"\xff\xfe", b"\0", b"\n", b",", b";", b":", b"\t- ",
          b"1000000000", b"4294967296", b"<<: *x", b"%", b"\"", b"''", b"-0.0", b"1_000", b"1:30")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Door:
-    """A way in.
-
-    Parameters
-    ----------
-    seeds : callable
-        Whole inputs.
-    enter : callable
-        Takes a file of damaged bytes; returns, or raises a TwinError.
-    suffix : str
-        Of the file.
-    """
-
-    seeds: Callable[[], list[bytes]]
-    enter: Callable[[Path], object]
-    suffix: str = ".bin"
 
 
 def tell_fault(door: str, data: bytes, folder: Path) -> str | None:
@@ -54,8 +33,16 @@ def tell_fault(door: str, data: bytes, folder: Path) -> str | None:
         if len(said) > LONGEST_REFUSAL or not said.isprintable() or not said:
             return f"a refusal of {len(said)} characters: {said[:200]!r}"
     except Exception as error:
-        return f"{type(error).__name__}: {str(error)[:200]!r}"
+        return f"{type(error).__name__}: {str(error)[:300]!r} at {_place(error)}"
     return None
+
+
+def _place(error: BaseException) -> str:
+    """Return where in the project something failed."""
+    frames = [f"{Path(frame.filename).name}:{frame.lineno}"
+              for frame in traceback.extract_tb(error.__traceback__)
+              if not {"site-packages", "fuzz"} & {*Path(frame.filename).parts}]
+    return " ".join(frames[-3:])
 
 
 def _model(path: Path) -> None:
@@ -270,4 +257,5 @@ DOORS: Mapping[str, Door] = {
         _table("X,CH1,Start,Increment\nSequence,Volt,0,1e-5\n", "{us},{value},,\n"),
         _table("Horizontal Units,s\nVertical Units,V\n\nTIME,CH1,D0\n",
                "{s:.6f},{value},{mark}\n")),
+    **FILES,
 }

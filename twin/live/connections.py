@@ -84,7 +84,8 @@ def make_protocol(held: Held) -> type[asyncio.Protocol]:
 
         def connection_lost(self, exc: Exception | None) -> None:
             held.open.pop(self, None)
-            self._clock, self._stall = _stop(self._clock), _stop(self._stall)
+            self._stop_clock()
+            self._stop_stall()
             super().connection_lost(exc)
 
         def data_received(self, data: bytes) -> None:
@@ -99,11 +100,12 @@ def make_protocol(held: Held) -> type[asyncio.Protocol]:
 
         def pause_writing(self) -> None:
             super().pause_writing()
-            self._stall = _stop(self._stall) or self.loop.call_later(held.stalled_s, self.end)
+            self._stop_stall()
+            self._stall = self.loop.call_later(held.stalled_s, self.end)
 
         def resume_writing(self) -> None:
             super().resume_writing()
-            self._stall = _stop(self._stall)
+            self._stop_stall()
 
         def end(self) -> None:
             """Close, whatever the peer has not sent or taken."""
@@ -113,16 +115,21 @@ def make_protocol(held: Held) -> type[asyncio.Protocol]:
         def _wind(self) -> None:
             """Let the clock of a head run, and of nothing else; what drips does not stop it."""
             if self._is_answering():
-                self._clock = _stop(self._clock)
+                self._stop_clock()
             elif self._clock is None:
                 self._clock = self.loop.call_later(held.head_s, self.end)
+
+        def _stop_clock(self) -> None:
+            if self._clock is not None:
+                self._clock.cancel()
+                self._clock = None
+
+        def _stop_stall(self) -> None:
+            if self._stall is not None:
+                self._stall.cancel()
+                self._stall = None
 
         def _is_answering(self) -> bool:
             return self.cycle is not None and not self.cycle.response_complete
 
     return Connection
-
-
-def _stop(timer: asyncio.TimerHandle | None) -> None:
-    if timer is not None:
-        timer.cancel()

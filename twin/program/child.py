@@ -20,7 +20,9 @@ MEMORY_BYTES = 8 << 30
 def main() -> None:
     """Serve the one request there is."""
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
+    _, most = resource.getrlimit(resource.RLIMIT_AS)
+    most = MEMORY_BYTES if most == resource.RLIM_INFINITY else min(most, MEMORY_BYTES)
+    resource.setrlimit(resource.RLIMIT_AS, (most, most))
     from twin.program.elf import read_elf
     from twin.program.session import run_program
 

@@ -4,24 +4,25 @@ from __future__ import annotations
 
 import difflib
 import hashlib
-import io
+import struct
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
-from hwmodels.errors import extra_missing
 from hwmodels.files import read_regular
 from twin.errors import ProgramError
+from twin.program.elf_tables import ARM, EXECUTABLE, LOAD, RISCV, Tables, read_tables
 
 LARGEST_FILE_BYTES = 256 << 20
 LARGEST_LOAD_BYTES = 128 << 20
-MOST_SYMBOLS = 1 << 20
+LARGEST_CODE_BYTES = 32 << 20
+MOST_COMPARED = 20_000
+"""Names among which near ones are looked for: it takes a second."""
 
 _ALLOCATED, _WRITABLE, _CODE = 2, 1, 4
-_MACHINES = {"EM_ARM": "arm", "EM_RISCV": "riscv"}
+_MACHINES = {ARM: "arm", RISCV: "riscv"}
 _VECTORS = ("__Vectors", "g_pfnVectors", "vectors", "_vector_table", "__vector_table",
             "__isr_vector", "_vectors", "__VECTOR_TABLE", "vector_table", "__vectors")
 _VECTOR_SECTIONS = (".isr_vector", ".vectors", ".intvec", "rom_start", ".vector_table",
@@ -120,7 +121,8 @@ class Elf:
             raise ProgramError(f"{self.path}: {option} {symbol}: {len(found)} functions of that "
                                "name; accepted: one as `nm` prints it, or 0xADDRESS")
         names = [one.name for one in self.functions]
-        near = difflib.get_close_matches(symbol, [*self.symbols, *names], 3, 0.5) or [
+        near = difflib.get_close_matches(
+            symbol, [*self.symbols, *names][:MOST_COMPARED], 3, 0.5) or [
             name for name in names if symbol.lower() in name.lower()][:3]
         hint = f"did you mean {' or '.join(dict.fromkeys(near))}?" if near else (
             "accepted: a symbol of the program, or 0xADDRESS")
@@ -145,13 +147,7 @@ def read_elf(path: str | Path) -> Elf:
     ------
     ProgramError
         When it is none, or larger than a microcontroller's can be.
-    ToolMissingError
-        Without pyelftools.
     """
-    try:
-        from elftools.elf.elffile import ELFFile
-    except ImportError as error:
-        raise extra_missing("programs", "pyelftools", "boards") from error
     try:
         content = read_regular(Path(path), LARGEST_FILE_BYTES)
     except OSError as error:
@@ -160,62 +156,58 @@ def read_elf(path: str | Path) -> Elf:
         raise ProgramError(f"{path}: not an ELF file; accepted: the linker's output, before "
                            "objcopy")
     try:
-        return _read(Path(path), content, ELFFile(io.BytesIO(content)))
-    except ProgramError:
-        raise
-    except Exception as error:  # pyelftools fails in many ways on a damaged file
-        raise ProgramError(f"{path}: a damaged ELF file ({type(error).__name__}: {error})"
-                           ) from error
+        return _read(Path(path), read_tables(content))
+    except struct.error as error:
+        raise ProgramError(f"{path}: a damaged ELF file ({error})") from error
+    except ProgramError as error:
+        raise ProgramError(f"{path}: {error}") from error
 
 
-def _read(path: Path, content: bytes, elf: Any) -> Elf:
-    if elf["e_machine"] not in _MACHINES or elf.elfclass != 32 or not elf.little_endian:
-        raise ProgramError(f"{path}: {elf['e_machine']} of {elf.elfclass} bits; accepted: a "
-                           "little-endian program of an Arm Cortex-M, or of RISC-V with 32 bits")
-    if elf["e_type"] != "ET_EXEC":
-        raise ProgramError(f"{path}: {elf['e_type']}; accepted: a linked program (ET_EXEC)")
-    loads = [one for one in elf.iter_segments() if one["p_type"] == "PT_LOAD"]
-    if sum(max(one["p_filesz"], one["p_memsz"]) for one in loads) > LARGEST_LOAD_BYTES:
-        raise ProgramError(f"{path}: loads more than {LARGEST_LOAD_BYTES >> 20} MiB; accepted: a "
+def _read(path: Path, file: Tables) -> Elf:
+    if file.machine not in _MACHINES:
+        raise ProgramError(f"of machine {file.machine}; accepted: {ARM}, a program of an Arm "
+                           f"Cortex-M, or {RISCV}, of RISC-V with 32 bits")
+    if file.kind != EXECUTABLE:
+        raise ProgramError(f"of type {file.kind}; accepted: {EXECUTABLE}, a linked program")
+    loads = [one for one in file.segments if one.kind == LOAD]
+    if sum(max(one.file_bytes, one.memory_bytes) for one in loads) > LARGEST_LOAD_BYTES:
+        raise ProgramError(f"loads more than {LARGEST_LOAD_BYTES >> 20} MiB; accepted: a "
                            "program of a microcontroller")
-    pieces = tuple((one["p_paddr"], one["p_vaddr"], one.data()) for one in loads if one["p_filesz"])
-    sections = [one for one in elf.iter_sections()
-                if one["sh_flags"] & _ALLOCATED and one["sh_size"]]
-    spans = [(one, (one["sh_addr"], one["sh_addr"] + one["sh_size"])) for one in sections]
-    code = [span for one, span in spans if one["sh_flags"] & _CODE] or [
-        (one["p_vaddr"], one["p_vaddr"] + one["p_memsz"]) for one in loads if one["p_flags"] & 1]
+    pieces = tuple((one.loaded, one.runs, file.content[one.offset:one.offset + one.file_bytes])
+                   for one in loads if one.file_bytes)
+    sections = [one for one in file.sections if one.flags & _ALLOCATED and one.size_bytes]
+    spans = [(one, (one.address, one.address + one.size_bytes)) for one in sections]
+    code = {span for one, span in spans if one.flags & _CODE} or {
+        (one.runs, one.runs + one.memory_bytes) for one in loads if one.rights & 1}
     if not pieces or not code:
-        raise ProgramError(f"{path}: no code in it; accepted: a linked program")
-    functions, symbols = _read_symbols(path, elf)
+        raise ProgramError("no code in it; accepted: a linked program")
+    if sum(high - low for low, high in code) > LARGEST_CODE_BYTES:
+        raise ProgramError(f"code of more than {LARGEST_CODE_BYTES >> 20} MiB; accepted: a "
+                           "program of a microcontroller")
+    functions, symbols = _read_symbols(file)
     return Elf(
-        path=path, sha256=hashlib.sha256(content).hexdigest(), pieces=pieces,
-        code=tuple(sorted(set(code))), functions=functions, symbols=symbols,
-        constants=tuple(span for one, span in spans if not one["sh_flags"] & _WRITABLE),
-        data_end=max((span[1] for one, span in spans if one["sh_flags"] & _WRITABLE
+        path=path, sha256=hashlib.sha256(file.content).hexdigest(), pieces=pieces,
+        code=tuple(sorted(code)), functions=functions, symbols=symbols,
+        constants=tuple(span for one, span in spans if not one.flags & _WRITABLE),
+        data_end=max((span[1] for one, span in spans if one.flags & _WRITABLE
                       and "stack" not in one.name), default=0),
-        entry=elf["e_entry"] & ~1, machine=_MACHINES[elf["e_machine"]],
+        entry=file.entry & ~1, machine=_MACHINES[file.machine],
         sections={one.name: span for one, span in spans})
 
 
-def _read_symbols(path: Path, elf: Any) -> tuple[tuple[Function, ...], dict[str, int]]:
-    table = elf.get_section_by_name(".symtab")
-    if table is None or not table.num_symbols():
-        raise ProgramError(f"{path}: no symbols; accepted: a program that is not stripped")
-    if table.num_symbols() > MOST_SYMBOLS:
-        raise ProgramError(f"{path}: {table.num_symbols():,} symbols; accepted: up to "
-                           f"{MOST_SYMBOLS:,}")
+def _read_symbols(file: Tables) -> tuple[tuple[Function, ...], dict[str, int]]:
     symbols: dict[str, int] = {}
     starts: dict[int, tuple[str, int]] = {}
-    for one in table.iter_symbols():
-        kind, address = one["st_info"]["type"], one["st_value"]
-        if not one.name or one.name.startswith("$") or one["st_shndx"] == "SHN_UNDEF" \
-                or kind in ("STT_FILE", "STT_SECTION"):
+    for one in file.symbols():
+        if not one.name or one.name.startswith("$"):
             continue
-        symbols[one.name] = address & ~1 if kind == "STT_FUNC" else address
-        if kind == "STT_FUNC":
-            known = starts.get(address & ~1)
-            if known is None or known[1] < one["st_size"]:
-                starts[address & ~1] = (one.name, one["st_size"])
+        symbols[one.name] = one.value & ~1 if one.is_function else one.value
+        if one.is_function:
+            known = starts.get(one.value & ~1)
+            if known is None or known[1] < one.size_bytes:
+                starts[one.value & ~1] = (one.name, one.size_bytes)
+    if not symbols:
+        raise ProgramError("no symbols; accepted: a program that is not stripped")
     functions = []
     order = sorted(starts)
     for start, following in zip(order, [*order[1:], None], strict=True):

@@ -364,8 +364,7 @@ def _read_counted(path: Path, told: Any) -> tuple[str, str] | None:
 
 def _choose_version(path: Path, document: dict[str, Any], version: str) -> str:
     known = [str(name) for name in document["versions"]]
-    if not version:
-        return str(document["default_version"])
+    version = version or str(document.get("default_version"))
     for name in known:
         if _trim(name) == _trim(version):
             return name

@@ -7,16 +7,16 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import os
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from io import BytesIO
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, Any
 
 from calibration.fitting.intervals import Interval
 from hwmodels.errors import extra_missing
-from hwmodels.files import DocumentError, open_regular, parse_json, write_whole
+from hwmodels.files import write_whole
 from twin.errors import UsageError
 from twin.studies.limits import Limits, probability_of_all
 
@@ -31,18 +31,6 @@ OBJECTIVE_OF = {"time": "time_us", "latency": "time_us", "energy": "energy_uj", 
 """Names of objectives as people give them."""
 
 SUFFIXES = (".parquet", ".csv")
-
-LARGEST_TABLE_BYTES = 1 << 28
-"""Of a file of rows."""
-
-MOST_TABLE_BYTES = 1 << 27
-"""Of what a Parquet file unpacks to, and of its words."""
-
-MOST_TABLE_VALUES = 4_000_000
-"""Beyond one a byte of the file."""
-
-MOST_TABLE_COLUMNS = 1000
-_LONGEST_HEAD_BYTES = 1 << 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -240,15 +228,20 @@ def list_columns(row: Row) -> dict[str, Any]:
 
 
 def read_row(record: dict[str, Any]) -> Row:
-    """Return the row of a flat record of `list_columns`."""
+    """Return the row of a flat record of `list_columns`; raises `ValueError` for what is none."""
     def interval(name: str, unit: str) -> Interval | None:
-        low = record[f"{name}_low_{unit}"]
-        return None if low is None else Interval(
-            low=low, high=record[f"{name}_high_{unit}"], level=record[f"{name}_level"])
+        low, high = record[f"{name}_low_{unit}"], record[f"{name}_high_{unit}"]
+        if low is None:
+            return None
+        if not low <= high:
+            raise ValueError(f"{name}: from {low} to {high} is no interval")
+        return Interval(low=low, high=high, level=record[f"{name}_level"])
 
     def whole(name: str) -> int | None:
         return None if record[name] is None else int(record[name])
 
+    if not record["failure"] and not 0 < (record["time_us"] or 0) < math.inf:
+        raise ValueError(f"a row that is no failure has a time of {record['time_us']} us")
     words: dict[str, Any] = {name: record[name] or "" for name in _WORDS}
     sizes: dict[str, Any] = {name: whole(name) for name in _WHOLE}
     inputs = tuple((name.removeprefix("in."), str(value)) for name, value in record.items()
@@ -263,10 +256,10 @@ def read_row(record: dict[str, Any]) -> Row:
 
 def to_arrow(table: Table) -> pyarrow.Table:
     """Return a table as Arrow; its limits, objectives and axes are metadata."""
-    arrow = _import_arrow()
+    arrow = import_arrow()
     records = [list_columns(row) for row in table.rows]
     names = dict.fromkeys(name for record in records for name in record)
-    types = {name: _type_of(arrow, name) for name in names}
+    types = {name: type_of(arrow, name) for name in names}
     columns = {name: arrow.array([record.get(name) for record in records], types[name])
                for name in names}
     head = {"limits": dataclasses.asdict(table.limits), "objectives": table.objectives,
@@ -274,7 +267,8 @@ def to_arrow(table: Table) -> pyarrow.Table:
     return arrow.table(columns).replace_schema_metadata({"twin": json.dumps(head)})
 
 
-def _type_of(arrow: Any, name: str) -> Any:
+def type_of(arrow: Any, name: str) -> Any:
+    """Return the type of a column by its name."""
     if name.startswith("in.") or name in _WORDS or name == "violations":
         return arrow.string()
     return arrow.int64() if name in _WHOLE else arrow.float64()
@@ -307,72 +301,6 @@ def write_table(table: Table, path: str | Path) -> Path:
     return path
 
 
-def read_table(path: str | Path) -> Table:
-    """Read a table `write_table` wrote; of a CSV file, limits and objectives are lost.
-
-    Raises
-    ------
-    UsageError
-        For a file that is none.
-    """
-    path = Path(path)
-    suffix = check_file(path)
-    arrow = _import_arrow()
-    try:
-        with open_regular(path, LARGEST_TABLE_BYTES) as stream:
-            found = (_read_csv if suffix == ".csv" else _read_parquet)(stream)
-        rows = tuple(map(read_row, found.to_pylist()))
-        head = parse_json((found.schema.metadata or {}).get(b"twin", b"{}").decode())
-        return Table(rows=rows, limits=Limits(**head.get("limits", {})),
-                     objectives=tuple(head.get("objectives", ("time_us", "energy_uj"))),
-                     axes=tuple(head.get("axes", ())))
-    except (OSError, arrow.ArrowException, KeyError, ValueError, TypeError, AttributeError,
-            DocumentError) as error:
-        raise UsageError(f"{path}: is no table of a study: {error}") from error
-
-
-def _read_csv(stream: BinaryIO) -> pyarrow.Table:
-    from pyarrow import csv
-
-    arrow = _import_arrow()
-    names = stream.readline(_LONGEST_HEAD_BYTES).decode().strip().replace('"', "").split(",")
-    _check_size(stream, columns=len(names), rows=0)
-    stream.seek(0)
-    return csv.read_csv(stream, convert_options=csv.ConvertOptions(
-        column_types={name: _type_of(arrow, name) for name in names}, strings_can_be_null=False))
-
-
-def _read_parquet(stream: BinaryIO) -> pyarrow.Table:
-    """Return a table whose words, written out, are no bomb: a file holds each once."""
-    from pyarrow import compute, parquet
-
-    arrow = _import_arrow()
-    names = parquet.read_schema(stream).names
-    words = [name for name in names if _type_of(arrow, name) == arrow.string()]
-    file = parquet.ParquetFile(stream, read_dictionary=words)
-    groups = [file.metadata.row_group(number) for number in range(file.num_row_groups)]
-    _check_size(stream, columns=len(names), rows=sum(group.num_rows for group in groups))
-    packed = sum(group.total_byte_size for group in groups)
-    found = file.read() if packed <= MOST_TABLE_BYTES else None
-    letters = 0
-    for chunk in (chunk for name in words if found is not None
-                  for chunk in found[name].chunks if isinstance(chunk, arrow.DictionaryArray)):
-        lengths = compute.take(compute.binary_length(chunk.dictionary), chunk.indices)
-        letters += compute.sum(compute.cast(lengths, arrow.int64())).as_py() or 0
-    if found is None or letters > MOST_TABLE_BYTES:
-        raise ValueError(f"unpacks to {max(packed, letters):,} bytes; at most "
-                         f"{MOST_TABLE_BYTES:,} are read")
-    return found
-
-
-def _check_size(stream: BinaryIO, *, columns: int, rows: int) -> None:
-    """Refuse a table of too many columns, or of more values than its file is of bytes."""
-    most = MOST_TABLE_VALUES + os.fstat(stream.fileno()).st_size
-    if columns > MOST_TABLE_COLUMNS or columns * rows > most:
-        raise ValueError(f"{columns:,} columns and {rows:,} rows; at most "
-                         f"{MOST_TABLE_COLUMNS:,} columns and {most:,} values are read")
-
-
 def check_file(path: str | Path) -> str:
     """Return the suffix of a table's path; raises `UsageError` for one nothing is written as."""
     suffix = Path(path).suffix.lower()
@@ -392,7 +320,8 @@ def read_objectives(names: Iterable[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(found))
 
 
-def _import_arrow() -> Any:
+def import_arrow() -> Any:
+    """Return pyarrow; raises `ToolMissingError` without it."""
     try:
         import pyarrow
     except ImportError as error:

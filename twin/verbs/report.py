@@ -30,9 +30,10 @@ from twin.studies.advice import try_changes
 from twin.studies.change import Change, Explainer
 from twin.studies.limits import Limits
 from twin.studies.points import Deployer
-from twin.studies.results import SUFFIXES, Table, read_table
+from twin.studies.results import SUFFIXES, Table
 from twin.studies.study.session import Session
 from twin.studies.sweep import Told
+from twin.studies.table_files import read_table
 from twin.verbs.check import check
 from twin.verbs.study import open_study
 from twin.verbs.variants import predict_variants

@@ -38,7 +38,7 @@ from twin.studies.study.tasks import made_with
 from twin.verbs.deploying import deploy_as_told
 from twin.verbs.predict import predict
 
-NO_BUILD = ("a run of the bundle needs a firmware image, which is built by a compiler from what the "
+NO_BUILD = ("a run of the bundle needs a firmware image, which a compiler builds from what the "
             "bundle brought; accepted: reproduce --build")
 
 

@@ -13,8 +13,9 @@ from twin.errors import UsageError
 from twin.studies.axes import make_space
 from twin.studies.limits import read_limits
 from twin.studies.points import Deployer
-from twin.studies.results import read_objectives, read_table
+from twin.studies.results import read_objectives
 from twin.studies.sweep import cut_chunks, hold, sweep_space
+from twin.studies.table_files import read_table
 
 
 @pytest.fixture(scope="module")

@@ -181,8 +181,8 @@ def _draw_points(axes: Axes, rows: Sequence[Row], across: str, up: str,
         x, y = (_bounds(row, name) for name in (across, up))
         look = line_series(boards.index(row.board))
         best = row.front in ("certain", "front")
-        axes.errorbar(x[1], y[1], xerr=[[x[1] - x[0]], [x[2] - x[1]]],
-                      yerr=[[y[1] - y[0]], [y[2] - y[1]]], marker=look["marker"],
+        axes.errorbar(x[1], y[1], xerr=[[max(x[1] - x[0], 0)], [max(x[2] - x[1], 0)]],
+                      yerr=[[max(y[1] - y[0], 0)], [max(y[2] - y[1], 0)]], marker=look["marker"],
                       color=look["color"], markerfacecolor=look["color"] if best else "white",
                       markersize=6, elinewidth=0.8 if best else 0.4,
                       alpha=1.0 if best else 0.6, linestyle="", zorder=3 if best else 2)

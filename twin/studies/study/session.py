@@ -22,12 +22,13 @@ from pathlib import Path
 from typing import Any
 
 from hwmodels.errors import extra_missing
-from hwmodels.files import DocumentError, parse_json, read_regular_text, write_whole
+from hwmodels.files import DocumentError, open_regular, parse_json, read_regular_text, write_whole
 from twin.errors import StudyError, UsageError
-from twin.studies.results import Row, Table, read_row, read_table, to_arrow
+from twin.studies.results import Row, Table, read_row, to_arrow
 from twin.studies.study.file import find_study, load_study
 from twin.studies.study.study import Study
 from twin.studies.study.tasks import SOFT, Plan, Task, identify, made_with
+from twin.studies.table_files import LARGEST_TABLE_BYTES, read_parquet, read_table
 
 RESULTS = "results.parquet"
 
@@ -61,15 +62,16 @@ class Session:
         path = self._part(task)
         if not path.is_file():
             return None
-        from pyarrow import ArrowException, parquet
+        from pyarrow import ArrowException
 
         try:
-            found = parquet.read_table(path).to_pylist()
-        except (OSError, ArrowException):
+            with open_regular(path, LARGEST_TABLE_BYTES) as stream:
+                found = read_parquet(stream).to_pylist()
+            if tuple(record["address"] for record in found) != task.addresses:
+                return None
+            return tuple(map(read_row, found))
+        except (OSError, ArrowException, KeyError, ValueError, TypeError, OverflowError):
             return None  # Damaged: predicted again, and replaced.
-        if tuple(record["address"] for record in found) != task.addresses:
-            return None
-        return tuple(map(read_row, found))
 
     def save_rows(self, task: Task, rows: Sequence[Row]) -> None:
         """Keep the rows of a task: whole, or not at all."""

@@ -1,0 +1,398 @@
+"""Ways in of whole folders and of files with a form of their own, most through a command."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import os
+import re
+import shutil
+import struct
+import tempfile
+import zipfile
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from functools import lru_cache
+from pathlib import Path
+
+from fuzz_door import Door, run_command
+
+ROOT = Path(__file__).parents[2]
+SPLIT = b"\n=====\n"
+"""Between the parts of an input that is several files."""
+
+STUDY = b"""schema: 1
+name: pair
+question: "two clocks"
+models: [ad]
+boards: [nucleo_l4r5zi]
+clocks: [own, 50%]
+soft: {max_ms: 100}
+finding: {vary: clock, figures: [time]}
+prices: {nucleo_l4r5zi: 20.0}
+"""
+SCENARIO = b"""schema: 1
+name: short
+description: "made"
+model: ad
+board: nucleo_l4r5zi
+duration: 1s
+sensor: {hop: 100ms, hop_bytes: 2560, buffers: 3, power_mw: 1.5, dma: dma1}
+inference_every: 1
+front_end_cycles: 600000
+deadline: 50ms
+sleep: {state: idle}
+governor: ondemand
+clocks: [120MHz, 80MHz, 26MHz]
+loads:
+  - {master: dma1, memory: sram, bytes_per_second: 8000000, period: 500ms, busy: 50ms, power_mw: 30}
+battery: {capacity_mah: 2600, voltage_v: 3.6, usable: 0.9, regulator_efficiency: 0.9}
+"""
+
+
+@contextmanager
+def scratch() -> Iterator[Path]:
+    """Give a folder of files that goes."""
+    with tempfile.TemporaryDirectory() as folder:
+        yield Path(folder)
+
+
+@lru_cache(maxsize=1)
+def _study() -> Mapping[str, bytes]:
+    """A study that was run: its files, by name."""
+    import twin
+
+    with scratch() as folder:
+        (folder / "pair.yaml").write_bytes(STUDY)
+        twin.run_study(folder / "pair.yaml", folder / "done", command=["twin"])
+        return {path.relative_to(folder / "done").as_posix(): path.read_bytes()
+                for path in sorted((folder / "done").rglob("*")) if path.is_file()}
+
+
+def _with_study(changed: Mapping[str, bytes], use: Callable[[Path], None]) -> None:
+    with scratch() as folder:
+        for name, content in {**_study(), **changed}.items():
+            path = folder / "done" / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(content)
+        use(folder / "done")
+
+
+def _table(path: Path) -> None:
+    data = path.read_bytes()
+
+    def use(folder: Path) -> None:
+        verb = data[len(data) // 2] % 4 if data else 0
+        if verb == 0:
+            run_command("study", "show", str(folder))
+        elif verb == 1:
+            run_command("study", "pareto", str(folder), "--json")
+        elif verb == 2:
+            run_command("guidelines", str(folder), "-o", str(folder.parent / "guide.md"))
+        else:
+            run_command("study", "diff", str(folder), str(folder))
+
+    _with_study({"results.parquet": data}, use)
+
+
+def _tables() -> list[bytes]:
+    """As written; unpacked; with a dictionary; and as Arrow's own file, which is none of ours."""
+    import pyarrow
+    from pyarrow import parquet
+
+    whole = _study()["results.parquet"]
+    table = parquet.read_table(io.BytesIO(whole))
+    found = [whole]
+    for options in ({"compression": "none"}, {"compression": "none", "use_dictionary": False}):
+        sink = pyarrow.BufferOutputStream()
+        parquet.write_table(table, sink, **options)
+        found.append(sink.getvalue().to_pybytes())
+    return found
+
+
+def _part(path: Path) -> None:
+    name = next(name for name in _study() if name.startswith("parts/"))
+
+    def use(folder: Path) -> None:
+        (folder / "results.parquet").unlink()
+        run_command("study", "run", str(folder / "study.yaml"), "-o", str(folder))
+
+    _with_study({name: path.read_bytes()}, use)
+
+
+def _parts() -> list[bytes]:
+    return [content for name, content in _study().items() if name.startswith("parts/")]
+
+
+def _study_head(path: Path) -> None:
+    head, _, study = path.read_bytes().partition(SPLIT)
+    _with_study({"session.json": head, "study.yaml": study},
+                lambda folder: run_command("study", "show", str(folder)))
+
+
+def _scenario(path: Path) -> None:
+    run_command("scenario", "run", str(path))
+
+
+def _study_file(path: Path) -> None:
+    from twin.studies.study.file import load_study
+    from twin.studies.study.study import list_asked
+    from twin.studies.study.tasks import cut_tasks, make_plan
+
+    study = load_study(str(path))
+    cut_tasks(make_plan(study), list_asked(study))
+
+
+def _runtime(path: Path) -> None:
+    from twin.runtimes.runtime import load_runtime
+
+    before = os.environ.get("TWIN_RUNTIMES")
+    name = f"r{hashlib.sha256(path.read_bytes()).hexdigest()[:16]}"
+    with scratch() as folder:
+        shutil.copyfile(path, folder / f"{name}.yaml")
+        os.environ["TWIN_RUNTIMES"] = str(folder)
+        try:
+            load_runtime(name)
+            run_command("predict", "ad", "-b", "nucleo_l4r5zi", "--runtime", name)
+        finally:
+            os.environ.pop("TWIN_RUNTIMES")
+            if before is not None:
+                os.environ["TWIN_RUNTIMES"] = before
+
+
+def _kept_run() -> list[bytes]:
+    import twin
+
+    with scratch() as folder:
+        _, session = twin.keep("predict", {"model": "ad", "board": "nucleo_l4r5zi"}, folder)
+        return [(session.folder / "session.json").read_bytes() + SPLIT
+                + (session.folder / "result.json").read_bytes()]
+
+
+def _session(path: Path) -> None:
+    head, _, result = path.read_bytes().partition(SPLIT)
+    with scratch() as folder:
+        for name in ("one", "two"):
+            (folder / "runs" / name).mkdir(parents=True)
+            (folder / "runs" / name / "session.json").write_bytes(head)
+            (folder / "runs" / name / "result.json").write_bytes(result)
+        (folder / "runs" / "two" / "result.json").write_bytes(_kept()[1])
+        verbs = (("list", folder / "runs"), ("compare", folder / "runs/one", folder / "runs/two"))
+        verb, *places = verbs[len(head) % 2]
+        run_command("sessions", verb, *map(str, places))
+
+
+@lru_cache(maxsize=1)
+def _kept() -> tuple[bytes, bytes]:
+    head, _, result = _kept_run()[0].partition(SPLIT)
+    return head, result
+
+
+def _bundles() -> list[bytes]:
+    """A bundle with bytes as they are, and the head of its run alone, which is packed again."""
+    import twin
+
+    with scratch() as folder:
+        _, session = twin.keep("predict", {"model": "ad", "board": "nucleo_l4r5zi"}, folder)
+        whole = twin.bundle([session.folder], folder / "x.zip").read_bytes()
+        head = json.loads((session.folder / "session.json").read_text())
+        head["files"] = {"result.json": head["files"]["result.json"]}
+        return [whole, json.dumps(head).encode()]
+
+
+def _bundle(path: Path) -> None:
+    data = path.read_bytes()
+    if data[:1] == b"{":
+        result = _kept()[1]
+        files = {"a/session.json": data, "a/result.json": result}
+        manifest = {"schema": 1, "kind": "bundle", "sessions": ["a"], "files": {
+            name: hashlib.sha256(content).hexdigest() for name, content in files.items()}}
+        made = io.BytesIO()
+        with zipfile.ZipFile(made, "w") as packed:
+            for name, content in {"bundle.json": json.dumps(manifest), **files}.items():
+                packed.writestr(name, content)
+        path.write_bytes(made.getvalue())
+    with scratch() as folder:
+        run_command("reproduce", str(path), "--in", str(folder / "new"))
+
+
+_PROBE_LINE = re.compile(rb"@(twin 1 [ -)+-~]*)\*..")
+
+
+def _checked(match: re.Match[bytes]) -> bytes:
+    total = 0
+    for byte in match[1]:
+        total ^= byte
+    return b"@%s*%02X" % (match[1], total)
+
+
+def _probe_logs() -> list[bytes]:
+    """Two inferences as lines, and as frames."""
+    from calibration.collecting.wire.frames import Frame, encode_frame
+
+    lines, frames = [], []
+    for run in (0, 1):
+        told = [(0, (run, 80_000_000, 1, 2, 0, 5200, 0, 8), b"net"),
+                (1, (run, 0, 5000), b"CONV_2D"), (1, (run, 1, 100), b"SOFTMAX"), (2, (run,), b"")]
+        for kind, numbers, name in told:
+            payload = bytes([kind, 1]) + struct.pack(f"<{len(numbers)}I", *numbers) + name
+            frames.append(encode_frame(Frame(type=0xA0, sequence=run, payload=payload)))
+        lines += [b"twin 1 begin run=%d hz=80000000 layers=2 lost=0 total=5200 mark=8 unit=cycles "
+                  b"name=net" % run, b"twin 1 layer run=%d place=0 count=5000 name=CONV_2D" % run,
+                  b"twin 1 layer run=%d place=1 count=100 name=SOFTMAX" % run,
+                  b"twin 1 end run=%d" % run]
+    return [b"".join(b"I (12) app: " + _PROBE_LINE.sub(_checked, b"@%s*00" % line) + b"\r\n"
+                     for line in lines), b"\0".join([b"boot", *frames, b""])]
+
+
+def _probe(path: Path) -> None:
+    """As it came, and with every checksum right."""
+    data = path.read_bytes()
+    if len(data) % 2:
+        from calibration.collecting.wire.frames import Frame, FrameReader, encode_frame
+
+        if b"\0" in data:
+            pieces = [piece for piece in data.split(b"\0") if piece]
+            whole = [frame.payload for frame in FrameReader().feed(data)]
+            data = b"\0".join([b"", *(encode_frame(Frame(
+                type=0xA0, sequence=place % 256, payload=(whole or pieces)[
+                    place % len(whole or pieces)][:200]))
+                for place in range(len(whole or pieces)))]) + b"\0"
+        data = _PROBE_LINE.sub(_checked, data)
+        path.write_bytes(data)
+    with scratch() as folder:
+        run_command("import", "probe", str(path), "-o", str(folder / "m"), "-b", "nucleo_l4r5zi",
+                    "--runtime", "cmsis-nn")
+        run_command("diff", str(folder / "m"), str(folder / "m"))
+
+
+def _series(path: Path) -> None:
+    header, _, samples = path.read_bytes().partition(SPLIT)
+    whole = _measurements()[0].partition(SPLIT)
+    with scratch() as folder:
+        for name, parts in (("a", whole), ("b", (header, b"", samples)), ("c", whole)):
+            (folder / name).mkdir()
+            (folder / name / "header.json").write_bytes(parts[0])
+            (folder / name / "samples.jsonl").write_bytes(parts[2])
+        places = [str(folder / name) for name in "abc"]
+        verb = len(samples) % 4
+        if verb == 0:
+            run_command("diff", *places)
+        elif verb == 1:
+            run_command("attribute", "ad", places[1], "--anyway")
+        elif verb == 2:
+            run_command("diagnose", places[1])
+        else:
+            run_command("calibrate", places[1], "-b", "nucleo_l4r5zi", "-o",
+                        str(folder / "o.yaml"))
+
+
+@lru_cache(maxsize=1)
+def _measurements() -> list[bytes]:
+    from made_measurements import measure
+
+    import twin
+    from calibration.measurement.measurement import write_measurement
+
+    with scratch() as folder:
+        made = measure(twin.predict(twin.deploy("ad", "nucleo_l4r5zi",
+                                                runtime="tflm-cmsis-nn@2023")),
+                       runtime="tflm-cmsis-nn@2023")
+        where = write_measurement(folder / "m", made)
+        return [SPLIT.join((where / name).read_bytes()
+                           for name in ("header.json", "samples.jsonl"))]
+
+
+def _arrays() -> list[bytes]:
+    import numpy as np
+
+    found = []
+    for write in (np.savez, np.savez_compressed):
+        made = io.BytesIO()
+        write(made, x=np.zeros((6, 2), np.int8), y=np.arange(6))
+        found.append(made.getvalue())
+    return found
+
+
+def _labelled(path: Path) -> None:
+    from twin.network.labelled import read_data
+
+    read_data(path)
+
+
+def _compiled(path: Path) -> None:
+    from twin.verbs.compiled import predict_compiled
+
+    predict_compiled(path, "stm32n6570_dk")
+
+
+def _compiler_outputs() -> list[bytes]:
+    from made_info import made_info
+
+    return [json.dumps(made_info()).encode()]
+
+
+def _program(path: Path) -> None:
+    from twin.program.elf import read_elf
+
+    found = read_elf(path)
+    found.address_of("main", "--from")
+    list(found.vector_tables())
+
+
+@lru_cache(maxsize=1)
+def _programs() -> list[bytes]:
+    return [make_program()]
+
+
+def make_program() -> bytes:
+    """A program of a few instructions as a linker leaves it: main calls a function and ends."""
+    code = struct.pack("<II", 0x20001000, 0x08000041) + bytes(0x38)
+    code += bytes.fromhex("00f002f8" "fee7" "00bf"      # reset: bl main; b .
+                          "00b5" "00f002f8" "00bd"      # main: push lr; bl work; pop pc
+                          "0a20" "0138" "fdd1" "7047")  # work: ten turns
+    names = b"\0main\0work\0Reset_Handler\0.text\0.symtab\0.strtab\0.shstrtab\0.isr_vector\0"
+
+    def at(name: bytes) -> int:
+        return names.index(b"\0" + name + b"\0") + 1
+
+    symbols = bytes(16) + b"".join(
+        struct.pack("<IIIBBH", at(name), value | 1, size, 0x12, 0, 1)
+        for name, value, size in ((b"Reset_Handler", 0x08000040, 8), (b"main", 0x08000048, 8),
+                                  (b"work", 0x08000050, 8)))
+    head = 52 + 32
+    places = [(b"", 0, 0, 0, 0, b"", 0, 0), (b".text", 1, 6, 0x08000000, head, code, 0, 0),
+              (b".symtab", 2, 0, 0, head + len(code), symbols, 3, 16),
+              (b".strtab", 3, 0, 0, head + len(code) + len(symbols), names, 0, 0)]
+    sections = b"".join(struct.pack(
+        "<IIIIIIIIII", at(name) if name else 0, kind, flags, address, offset, len(content), link,
+        1 if link else 0, 4, size) for name, kind, flags, address, offset, content, link, size
+        in places)
+    end = head + len(code) + len(symbols) + len(names)
+    return (b"\x7fELF\1\1\1" + bytes(9) + struct.pack(
+        "<HHIIIIIHHHHHH", 2, 40, 1, 0x08000041, 52, end, 0x05000200, 52, 32, 1, 40, 4, 3)
+        + struct.pack("<IIIIIIII", 1, head, 0x08000000, 0x08000000, len(code), len(code), 5, 4)
+        + code + symbols + names + sections)
+
+
+FILES: Mapping[str, Door] = {
+    "study-table": Door(seeds=_tables, enter=_table, suffix=".parquet"),
+    "study-part": Door(seeds=_parts, enter=_part, suffix=".parquet"),
+    "study-head": Door(seeds=lambda: [SPLIT.join((_study()["session.json"],
+                                                  _study()["study.yaml"]))], enter=_study_head),
+    "study-file": Door(seeds=lambda: [STUDY, *(path.read_bytes() for path in sorted(
+        (ROOT / "twin" / "studies" / "study" / "files").glob("[ab]_*.yaml")))],
+        enter=_study_file, suffix=".yaml"),
+    "scenario": Door(seeds=lambda: [SCENARIO], enter=_scenario, suffix=".yaml"),
+    "runtime": Door(seeds=lambda: [(ROOT / "twin" / "runtimes" / f"{name}.yaml").read_bytes()
+                                   for name in ("tflm-cmsis-nn", "cmsis-nn", "neural-art")],
+                    enter=_runtime, suffix=".yaml"),
+    "session": Door(seeds=_kept_run, enter=_session),
+    "bundle": Door(seeds=_bundles, enter=_bundle, suffix=".zip"),
+    "probe": Door(seeds=_probe_logs, enter=_probe, suffix=".log"),
+    "series": Door(seeds=_measurements, enter=_series),
+    "labelled": Door(seeds=_arrays, enter=_labelled, suffix=".npz"),
+    "compiled": Door(seeds=_compiler_outputs, enter=_compiled, suffix=".json"),
+    "program": Door(seeds=_programs, enter=_program, suffix=".elf"),
+}

@@ -1,0 +1,99 @@
+"""Tables of studies, read from files of others: bounded before they are unpacked."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO
+
+from hwmodels.files import DocumentError, open_regular, parse_json
+from twin.errors import UsageError
+from twin.studies.limits import Limits
+from twin.studies.results import Table, check_file, import_arrow, read_row, type_of
+
+if TYPE_CHECKING:
+    import pyarrow
+
+LARGEST_TABLE_BYTES = 1 << 28
+"""Of a file of rows."""
+
+MOST_TABLE_BYTES = 1 << 27
+"""Of what a Parquet file unpacks to, and of its words."""
+
+MOST_TABLE_VALUES = 4_000_000
+"""Beyond one a byte of the file."""
+
+MOST_TABLE_COLUMNS = 1000
+_LONGEST_HEAD_BYTES = 1 << 16
+
+
+def read_table(path: str | Path) -> Table:
+    """Read a table `write_table` wrote; of a CSV file, limits and objectives are lost.
+
+    Raises
+    ------
+    UsageError
+        For a file that is none.
+    """
+    path = Path(path)
+    suffix = check_file(path)
+    arrow = import_arrow()
+    try:
+        with open_regular(path, LARGEST_TABLE_BYTES) as stream:
+            found = (_read_csv if suffix == ".csv" else read_parquet)(stream)
+        rows = tuple(map(read_row, found.to_pylist()))
+        head = parse_json((found.schema.metadata or {}).get(b"twin", b"{}").decode())
+        return Table(rows=rows, limits=Limits(**head.get("limits", {})),
+                     objectives=tuple(head.get("objectives", ("time_us", "energy_uj"))),
+                     axes=tuple(head.get("axes", ())))
+    except (OSError, arrow.ArrowException, KeyError, ValueError, TypeError, AttributeError,
+            DocumentError) as error:
+        raise UsageError(f"{path}: is no table of a study: {error}") from error
+
+
+def _read_csv(stream: BinaryIO) -> pyarrow.Table:
+    from pyarrow import csv
+
+    arrow = import_arrow()
+    names = stream.readline(_LONGEST_HEAD_BYTES).decode().strip().replace('"', "").split(",")
+    _check_size(stream, columns=len(names), rows=0)
+    stream.seek(0)
+    return csv.read_csv(stream, convert_options=csv.ConvertOptions(
+        column_types={name: type_of(arrow, name) for name in names}, strings_can_be_null=False))
+
+
+def read_parquet(stream: BinaryIO) -> pyarrow.Table:
+    """Return a table whose words, written out, are no bomb: a file holds each once.
+
+    Raises
+    ------
+    ValueError, OSError, pyarrow.ArrowException
+        For one that is, or is damaged.
+    """
+    from pyarrow import compute, parquet
+
+    arrow = import_arrow()
+    names = parquet.read_schema(stream).names
+    words = [name for name in names if type_of(arrow, name) == arrow.string()]
+    file = parquet.ParquetFile(stream, read_dictionary=words)
+    groups = [file.metadata.row_group(number) for number in range(file.num_row_groups)]
+    _check_size(stream, columns=len(names), rows=sum(group.num_rows for group in groups))
+    packed = sum(group.total_byte_size for group in groups)
+    found = file.read() if packed <= MOST_TABLE_BYTES else None
+    letters = 0
+    for chunk in (chunk for name in words if found is not None
+                  for chunk in found[name].chunks if isinstance(chunk, arrow.DictionaryArray)):
+        lengths = compute.take(compute.binary_length(chunk.dictionary), chunk.indices)
+        letters += compute.sum(compute.cast(lengths, arrow.int64())).as_py() or 0
+    if found is None or letters > MOST_TABLE_BYTES:
+        raise ValueError(f"unpacks to {max(packed, letters):,} bytes; at most "
+                         f"{MOST_TABLE_BYTES:,} are read")
+    return found
+
+
+def _check_size(stream: BinaryIO, *, columns: int, rows: int) -> None:
+    """Refuse a table of too many columns, or of more values than its file is of bytes."""
+    most = MOST_TABLE_VALUES + os.fstat(stream.fileno()).st_size
+    if columns > MOST_TABLE_COLUMNS or columns * rows > most:
+        raise ValueError(f"{columns:,} columns and {rows:,} rows; at most "
+                         f"{MOST_TABLE_COLUMNS:,} columns and {most:,} values are read")
