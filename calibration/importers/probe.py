@@ -1,4 +1,5 @@
-"""What `twin_probe.h` sends: layers a user has marked, as lines of text or as frames.
+"""What `twin_probe.h` sends: layers a user has marked, as lines of text or as frames; and the
+epochs of an NPU that `twin_probe_npu.h` tells, which `probe_epochs` makes counters of.
 
 Each inference is a run. Lines may stand behind another program's prefix, and between its own; each
 has a checksum, and so has each frame. An inference that was cut or damaged is left out, and that is
@@ -6,18 +7,19 @@ said.
 
 References
 ----------
-firmware/probe/twin_probe.h; frames: firmware/protocol/SPEC.md, type A0.
+firmware/probe/twin_probe.h, twin_probe_npu.h; frames: firmware/protocol/SPEC.md, type A0.
 """
 
 from __future__ import annotations
 
 import re
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from calibration.importers.log import Log, measurement_of
 from calibration.importers.operators import check_operators
+from calibration.importers.probe_epochs import PHASES, name_epoch, read_epochs
 from calibration.measurement.measurement import Measurement
 from calibration.measurement.sample import Sample
 
@@ -26,19 +28,20 @@ EXPECTED = 'lines of twin_probe.h, such as "@twin 1 begin run=0 ...", or its fra
 RECORD = 0xA0
 """Type of its frames."""
 
-_LINE = re.compile(r"@(twin 1 (?P<kind>begin|layer|end) (?P<told>[ -)+-~]*))\*(?P<sum>[0-9A-F]{2})")
+_LINE = re.compile(r"@(twin 1 (?P<kind>begin|layer|epoch|end) (?P<told>[ -)+-~]*))\*(?P<sum>[0-9A-F]{2})")
 _BEGUN = re.compile(r"@twin 1 ")
 _KINDS = ("begin", "layer", "end")
 _WORDS = {"begin": ("run", "hz", "cycles", "layers", "lost", "low", "high", "mark"),
           "layer": ("run", "place", "count"), "end": ("run",)}
 _NEEDED = {"begin": ("run", "hz", "layers", "lost", "total", "mark", "name", "unit"),
-           "layer": ("run", "place", "count", "name"), "end": ("run",)}
+           "layer": ("run", "place", "count", "name"), "end": ("run",),
+           "epoch": ("run", "place", "flags", "pre", "core", "post", "bursts")}
 _MOST = 1 << 64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Record:
-    """One line or frame: "begin", "layer", "end", or "damaged".
+    """One line or frame: "begin", "layer", "epoch", "end", or "damaged".
 
     Parameters
     ----------
@@ -61,8 +64,14 @@ class _Run:
     head: Record
     names: list[str] = field(default_factory=list)
     spans: list[int] = field(default_factory=list)
+    epochs: list[Mapping[str, int]] = field(default_factory=list)
     fault: str = ""
     ended: bool = False
+
+    @property
+    def parts(self) -> int:
+        """How many layers or epochs came."""
+        return len(self.spans) + len(self.epochs)
 
     @property
     def lack(self) -> str:
@@ -70,12 +79,14 @@ class _Run:
         told = self.head.numbers
         if self.fault:
             return self.fault
-        if not self.ended or len(self.spans) != told["layers"]:
-            return f"has {len(self.spans)} of {told['layers']} layers"
+        if not self.ended or self.parts != told["layers"]:
+            return f"has {self.parts} of {told['layers']} layers"
         if told["lost"]:
-            return f"lost {told['lost']} marks: raise TWIN_PROBE_LAYERS"
-        if sum(self.spans) > told["total"]:
-            return f"has layers of {sum(self.spans):,} in a total of {told['total']:,}"
+            return f"lost {told['lost']} marks: raise TWIN_PROBE_" + (
+                "NPU_EPOCHS" if self.epochs else "LAYERS")
+        spent = sum(self.spans) + sum(epoch[name] for epoch in self.epochs for name in PHASES)
+        if spent > told["total"]:
+            return f"has layers of {spent:,} in a total of {told['total']:,}"
         return ""
 
 
@@ -117,6 +128,9 @@ def read_log(log: Log) -> Measurement:
                      f"{first.head.numbers['run']}")
     if first is None:
         return measurement_of(log, [], expected=EXPECTED)
+    if first.epochs:
+        return read_epochs(log, first.head.name, first.head.numbers, [run.epochs for run in runs],
+                           totals=[run.head.numbers["total"] for run in runs])
     if first.names:
         check_operators(log, first.names)
     hz = first.head.numbers["hz"]
@@ -207,8 +221,11 @@ def _gather(records: Iterator[Record]) -> list[_Run]:
             last.fault = last.fault or "lacks its end"
         elif record.kind == "end":
             last.ended = True
-        elif record.numbers["place"] != len(last.spans):
-            last.fault = last.fault or f"lacks layer {len(last.spans)}"
+        elif record.numbers["place"] != last.parts:
+            last.fault = last.fault or f"lacks layer {last.parts}"
+        elif record.kind == "epoch":
+            last.names.append(name_epoch(record.numbers))
+            last.epochs.append(record.numbers)
         else:
             last.names.append(record.name)
             last.spans.append(record.numbers["count"])

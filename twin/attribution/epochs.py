@@ -20,7 +20,7 @@ from twin.attribution.side import Part, Side
 
 Counters = Mapping[str, float]
 PHASES = ("pre", "core", "post")
-_ENGINE = re.compile(r"engine_(\d+)_(in|out)_(busif\d+)_(\w+)_active_cycles")
+_ENGINE = re.compile(r"engine_(\d+)_(in|out)(?:_busif\d+_\w+)?_active_cycles")
 _POOLS = (r"pool_\w+?", "pools (total)")
 _CACHE = tuple(f"npu_cache_{name}" for name in (
     "read_hit", "read_miss", "read_alloc_miss", "read_evict",

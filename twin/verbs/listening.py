@@ -72,4 +72,8 @@ def listen_to_probe(model: str, graph: Graph, board: Board | None, options: Meas
                           board=None if board is None else board.name)
     for remark in imported.remarks:
         watcher.remark(remark)
+    if imported.measurement.count("inference_cycles"):
+        watcher.remark(f"epochs of the NPU, not layers: twin compare {model} -b "
+                       f"{imported.measurement.header.board} --measured {folder / 'probe'}")
+        board = None  # the host's limits are not the NPU's
     return describe_network(imported.measurement, graph, find_limits(board))
