@@ -1,5 +1,6 @@
-"""What `twin_probe.h` sends: layers a user has marked, as lines of text or as frames; and the
-epochs of an NPU that `twin_probe_npu.h` tells, which `probe_epochs` makes counters of.
+"""What `twin_probe.h` sends: layers a user has marked, as lines of text or as frames.
+
+Epochs of an NPU, which `twin_probe_npu.h` tells, become counters in `probe_epochs`.
 
 Each inference is a run. Lines may stand behind another program's prefix, and between its own; each
 has a checksum, and so has each frame. An inference that was cut or damaged is left out, and that is
@@ -28,7 +29,8 @@ EXPECTED = 'lines of twin_probe.h, such as "@twin 1 begin run=0 ...", or its fra
 RECORD = 0xA0
 """Type of its frames."""
 
-_LINE = re.compile(r"@(twin 1 (?P<kind>begin|layer|epoch|end) (?P<told>[ -)+-~]*))\*(?P<sum>[0-9A-F]{2})")
+_LINE = re.compile(r"@(twin 1 (?P<kind>begin|layer|epoch|end) (?P<told>[ -)+-~]*))"
+                   r"\*(?P<sum>[0-9A-F]{2})")
 _BEGUN = re.compile(r"@twin 1 ")
 _KINDS = ("begin", "layer", "end")
 _WORDS = {"begin": ("run", "hz", "cycles", "layers", "lost", "low", "high", "mark"),

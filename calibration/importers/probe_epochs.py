@@ -1,4 +1,4 @@
-"""Epochs of ST's Neural-ART as `twin_probe_npu.h` tells them, as counters of the npu_profiler's names.
+"""Epochs of ST's Neural-ART as `twin_probe_npu.h` tells them, named as the npu_profiler does.
 
 Phases are in every inference; what the debug unit counts is there in turns: NPU cycles and engines
 in one inference, bursts in the next. Bytes follow from bursts: beats are of eight bytes.
@@ -90,8 +90,8 @@ def _remark(log: Log, head: Numbers, runs: Sequence[Sequence[Numbers]]) -> None:
     """Say what the figures do not show by themselves."""
     for told in runs[0]:
         if told["flags"] & BLOB:
-            log.remarks.append(f"epochs {told.get('num', '?')} to {told.get('last', '?')} ran as one "
-                               "block, by the epoch controller")
+            log.remarks.append(f"epochs {told.get('num', '?')} to {told.get('last', '?')} ran as "
+                               "one block, by the epoch controller")
     if all(told["bursts"] for run in runs for told in run):
         log.remarks.append("no inference counted NPU cycles: they take turns with bursts; import "
                            "two inferences or more")

@@ -29,7 +29,7 @@ RETURN = 0x0800F000
 class Registers:
     """Memory in place of all registers; `rules` are (written, bits, read, bits that follow)."""
 
-    def __init__(self, name: str, folder, rules, preset=()) -> None:
+    def __init__(self, name: str, folder, rules, preset=(), *defines: str) -> None:
         port = load_port(name)
         families = [name, *port.settings["FAMILY"].split()]
         source = next(PORTS / family / "clocks.c" for family in families
@@ -37,7 +37,8 @@ class Registers:
         image = folder / "clocks.elf"
         includes = [f"-I{PORTS / family}" for family in families]
         subprocess.run(["arm-none-eabi-gcc", "-std=c99", "-mthumb", f"-mcpu={port.core}", "-O2",
-                        "-ffreestanding", "-nostdlib", "-Wl,-Ttext=0x08000000,--entry=0",
+                        "-ffreestanding", "-nostdlib", *defines,
+                        "-Wl,-Ttext=0x08000000,--entry=0",
                         f"-I{PORTS.parent / 'core'}", f"-I{PORTS.parent / 'protocol'}", *includes,
                         str(source), "-lgcc", "-o", str(image)], check=True)
         subprocess.run(["arm-none-eabi-objcopy", "-O", "binary", str(image),
@@ -47,7 +48,8 @@ class Registers:
         self.symbols = {line.split()[-1]: int(line.split()[0], 16) for line in listed}
         self.machine = unicorn.Uc(unicorn.UC_ARCH_ARM,
                                   unicorn.UC_MODE_THUMB | unicorn.UC_MODE_MCLASS)
-        for base in (0x08000000, 0x20000000, 0x40000000, 0x50000000, 0x52000000, 0x58000000):
+        for base in (0x08000000, 0x20000000, 0x40000000, 0x50000000, 0x52000000, 0x56000000,
+                     0x58000000, 0xE0000000):
             self.machine.mem_map(base, 0x01000000)
         self.machine.mem_write(0x08000000, (folder / "clocks.bin").read_bytes())
         for address, value in preset:
@@ -162,3 +164,24 @@ def test_pll_of_the_ra6m4(tmp_path):
     hz = 24_000_000 // ((setting & 3) + 1) * ((setting >> 8 & 0x3F) + 1) // 2
     check_against_board("ek_ra6m4", hz, part.get(0x4001C11C) & 0xFF)
     assert part.get(system + 0x24) >> 16 & 7 == 5  # SCKSCR
+
+
+@pytest.mark.parametrize(("hz", "defines"), [(800_000_000, ()), (600_000_000, ("-DCORE_600",))])
+def test_pll_of_the_n6(hz, defines, tmp_path):
+    """64 MHz / M x N / both post-dividers / the core's divider; ones written to CSR switch on."""
+    rcc, power = 0x56028000, 0x56024800
+    part = Registers("stm32n6570_dk", tmp_path, (
+        (rcc + 0x800, 1 << 3, rcc + 4, 1 << 3), (rcc + 0x800, 1 << 8, rcc + 4, 1 << 8),
+        (rcc + 0x1000, 1 << 8, rcc + 4, 0), (power + 0x20, 1, power + 0x20, 2),
+        (rcc + 0x20, 3 << 16, rcc + 0x20, 3 << 20), (rcc + 0x20, 3 << 24, rcc + 0x20, 3 << 28)),
+        ((power, 4), (power + 0x20, 1 << 17), (rcc + 0x88, 0x4900000D)), "-DSETTLE_US=1", *defines)
+    part.call("start_clocks")
+    pll, post = part.get(rcc + 0x80), part.get(rcc + 0x88)
+    vco = 64_000_000 // (pll >> 20 & 0x3F) * (pll >> 8 & 0xFFF)
+    assert post >> 30 & 1 and not post >> 3 & 1 and (post >> 24 & 7) == (post >> 27 & 7) == 1
+    assert vco // ((part.get(rcc + 0xC4) >> 16 & 0xFF) + 1) == hz
+    assert vco // ((part.get(rcc + 0xC8) >> 16 & 0xFF) + 1) == 400_000_000
+    assert part.get(rcc + 0x20) & (3 << 16 | 3 << 24) == 3 << 16 | 3 << 24
+    assert part.get(power) & 4 == 0 and part.get(power + 0x20) & 1 == (hz > 600_000_000)
+    board = load_board("stm32n6570_dk")
+    assert defines or hz == board.clock(board.core.clock).frequency_hz

@@ -1,4 +1,4 @@
-"""twin_probe_npu.h: compiled against declarations of the callbacks, replayed, imported, compared."""
+"""twin_probe_npu.h: compiled against the callbacks' names, replayed, imported, compared."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ int LL_Dbgtrc_Counter_Start(int id, int counter) { live[counter] = 1; return id;
 int LL_Dbgtrc_Counter_Stop(int id, int counter)
 {
     const unsigned s = signals[counter];
-    if (live[counter] && s >= BUS_INTERFACE_READ1X8B)  /* read, 1 to 8 beats, interface; then write */
+    if (live[counter] && s >= BUS_INTERFACE_READ1X8B)  /* beats by interface; then writes */
         read[counter] = work->bursts[(s % 2) * 8 + (s < BUS_INTERFACE_WRITE1X8B ? 4 : 0)
                                      + (s - BUS_INTERFACE_READ1X8B) / 2 % 4];
     else if (live[counter])
@@ -154,7 +154,7 @@ def test_what_cannot_be_right_is_said(tmp_path):
 
 @needs_tools("cc")
 def test_a_replayed_prediction_compares_with_itself(tmp_path):
-    """Each epoch of `ic` as predicted, sent by the probe, imported, and set beside the prediction."""
+    """Each epoch of `ic` as predicted, sent by the probe, imported, set beside the prediction."""
     epochs = []
     predicted = predict(deploy("ic", "stm32n6570_dk", runtime="neural-art"))
     for epoch, counts in zip(predicted.epochs, count_epochs(predicted), strict=True):

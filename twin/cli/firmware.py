@@ -66,7 +66,7 @@ def export(model: Model, output: Annotated[str, typer.Option(
 @app.command()
 def flash(model: Model, board: BoardName, output: Output = None, port: PortName = None,
           compiler: Compiler = None, opt: Optimisation = "-O2", image: Image = None) -> None:
-    """Write an image into a board's flash, by pyocd or openocd."""
+    """Write an image into a board's flash, by pyocd, openocd, esptool or ST's programmer."""
     check_outputs(folder=output)
     show(open_console(), twin.flash_firmware(model, board, image=image, output=output, port=port,
                                              compiler=compiler, optimisation=opt))

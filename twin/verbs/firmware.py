@@ -122,7 +122,7 @@ def flash_firmware(model: str | PathLike[str], board: str, *,
                    image: str | PathLike[str] | None = None,
                    output: str | PathLike[str] | None = None, port: str | None = None,
                    compiler: str | None = None, optimisation: str = "-O2") -> str:
-    """Write an image into a board's flash, by pyocd or openocd.
+    """Write an image into a board's flash, by the programmer its port names.
 
     Parameters
     ----------

@@ -14,6 +14,7 @@ from hwmodels.errors import ToolMissingError
 from twin.deployment.deployment import deploy, place
 from twin.deployment.placement import plan_placement
 from twin.errors import DoesNotFitError, FirmwareError, RuntimeRefusedError, UsageError
+from twin.image.compile import flashing
 from twin.image.compile.boot_checksum import boot_checksum
 from twin.image.compile.build import build_firmware
 from twin.image.compile.calls import _WRITERS, _literal
@@ -184,6 +185,23 @@ def test_flashing_runs_the_programmer_and_tells_its_failure(monkeypatch, tmp_pat
     monkeypatch.setenv("FAIL", "1")
     with pytest.raises(FirmwareError, match="could not flash"):
         flash_image(image, command)
+
+
+def test_an_image_for_the_boot_rom_is_signed_first(monkeypatch, tmp_path):
+    image = tmp_path / "firmware.elf"
+    image.write_bytes(b"x")
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    with pytest.raises(ToolMissingError, match="STM32CubeProgrammer"):
+        find_programmer(load_port("stm32n6570_dk"))
+    for name in ("STM32_Programmer_CLI", "STM32_SigningTool_CLI"):
+        (tmp_path / name).write_text('#!/bin/sh\necho "$@" > "$0.said"\n')
+        (tmp_path / name).chmod(0o755)
+    monkeypatch.setattr(flashing, "write_flat", lambda path: path.with_suffix(".bin"))
+    flash_image(image, find_programmer(load_port("stm32n6570_dk")))
+    signed = str(tmp_path / "firmware.signed.bin")
+    assert (tmp_path / "STM32_SigningTool_CLI.said").read_text().split()[-1] == signed
+    said = (tmp_path / "STM32_Programmer_CLI.said").read_text().split()
+    assert said[-2:] == [signed, "0x70000000"] and said[5].endswith("STM32N6570-DK.stldr")
 
 
 def test_bad_choices_are_refused_before_anything_is_written(tmp_path, monkeypatch):

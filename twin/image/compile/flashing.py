@@ -1,4 +1,4 @@
-"""Write an image into a board, by the user's own pyocd, openocd or esptool."""
+"""Write an image into a board, by the user's own pyocd, openocd, esptool or ST's programmer."""
 
 from __future__ import annotations
 
@@ -12,16 +12,20 @@ from twin.errors import FirmwareError, UsageError
 from twin.image.compile.ports import Port
 
 LARGEST_FLAT_BYTES = 1 << 26
+SIGNER = "STM32_SigningTool_CLI"
 
 
 def find_programmer(port: Port) -> tuple[str, ...]:
-    """Return the command that writes an image; "IMAGE" stands for its path.
+    """Return the command that writes an image.
+
+    "IMAGE" in it stands for its path, "FLAT" and "SIGNED" for what is made of it.
 
     Parameters
     ----------
     port : Port
         Its port.mk names the part: PYOCD, the target; OPENOCD, the configuration files; ESPTOOL,
-        the chip.
+        the chip; CUBEPROG, ST's loader of an external memory and the address in it, for a part
+        whose boot ROM copies an image with ST's header.
 
     Raises
     ------
@@ -36,6 +40,8 @@ def find_programmer(port: Port) -> tuple[str, ...]:
         if program is None:
             raise ToolMissingError("esptool is not installed: pip install esptool")
         return (program, "--chip", chip, "write_flash", "0x0", "FLAT")
+    if "CUBEPROG" in port.settings:
+        return _find_st_programmer(*port.settings["CUBEPROG"].split())
     target, files = port.settings.get("PYOCD"), port.settings.get("OPENOCD")
     if not target and not files:
         raise UsageError(f"port {port.name} is no board to be flashed")
@@ -46,6 +52,17 @@ def find_programmer(port: Port) -> tuple[str, ...]:
         return ("openocd", *configuration, "-c", "program {IMAGE} verify reset exit")
     raise ToolMissingError("neither pyocd nor openocd is installed: pip install pyocd, or "
                            "apt-get install openocd")
+
+
+def _find_st_programmer(loader: str, address: str) -> tuple[str, ...]:
+    """Return the command of STM32CubeProgrammer, whose signing tool makes the header."""
+    program = shutil.which("STM32_Programmer_CLI")
+    if program is None or shutil.which(SIGNER) is None:
+        raise ToolMissingError(f"STM32_Programmer_CLI or {SIGNER} is not installed: both come with "
+                               "STM32CubeProgrammer, whose bin/ belongs on the PATH")
+    place = Path(program).resolve().parent / "ExternalLoader" / loader
+    return (program, "-c", "port=SWD", "mode=HOTPLUG", "ap=1", "-el", str(place), "-hardRst",
+            "-w", "SIGNED", address)
 
 
 def flash_image(image: Path, command: tuple[str, ...]) -> None:
@@ -61,6 +78,16 @@ def flash_image(image: Path, command: tuple[str, ...]) -> None:
     words = [word.replace("IMAGE", str(image)) for word in command]
     if "FLAT" in words:
         words[words.index("FLAT")] = str(write_flat(image))
+    if "SIGNED" in words:
+        signed = image.with_suffix(".signed.bin")
+        signed.unlink(missing_ok=True)  # the tool asks before it writes over one
+        _run([SIGNER, "-bin", str(write_flat(image)), "-nk", "-t", "fsbl", "-hv", "2.3", "-align",
+              "-s", "-o", str(signed)], image)
+        words[words.index("SIGNED")] = str(signed)
+    _run(words, image)
+
+
+def _run(words: list[str], image: Path) -> None:
     result = subprocess.run(words, capture_output=True, text=True, check=False)
     if result.returncode:
         said = (result.stdout + result.stderr).strip().splitlines()[-8:]
