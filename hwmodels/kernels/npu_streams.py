@@ -1,17 +1,26 @@
-"""Compiled: one NPU epoch as steps of nodes that share channels and pools, and what it waited for.
+"""Compiled: NPU epochs as steps of nodes that share channels and pools, and what they waited for.
 
 `hwmodels.npu.timing` states the rules. A node is a stream engine or a group of units; its work is
 cut into steps. Every constraint on a start looks back at work that has started already, so the
 next to start is the least over the nodes whose constraints are known, the least recently served
-first. Times are int64 ticks.
+first. Times are int64 ticks. Epochs stand one behind the other in the tables; each is run alone.
 """
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hwmodels.kernels.compiled import Cube, Integer, Table, Words, compile_kept, compile_part
+from hwmodels.kernels.compiled import (
+    Cube,
+    Integer,
+    Table,
+    Words,
+    compile_inline,
+    compile_kept,
+    compile_part,
+)
 
 NEVER = 1 << 62
+ONE = np.uint64(1)
 
 STEPS, CHANNEL, POOL, CHANNEL_TICKS, POOL_TICKS, OWN_TICKS, LATENCY, LEAD, TRAIL = range(9)
 """Columns of `nodes`: steps; channel and pool held, -1 for none, and for how long over all steps;
@@ -32,51 +41,54 @@ IN_OWN, IN_POOL, IN_CHANNEL, IN_GRANT, IN_LATENCY = range(5)
 """Columns of `blame`: ticks of a node's own work, its pool, its channel, its channel while others
 waited for it, and latency."""
 
+(READY, SERVED, DONE, FROM, TO, BY, BY_WHO, BY_WHEN, CHANNEL_EACH, CHANNEL_REST, CHANNEL_OVER,
+ POOL_EACH, POOL_REST, POOL_OVER, OWN_EACH, OWN_REST, OWN_OVER) = np.arange(17, dtype=np.uint64)
+"""Columns of `state`, per node: least start but for channel and pool, and what set it; turn of its
+last step; steps started; the range of its rows in `edges`; and of each total the share of a step,
+what dividing leaves, and how much of that has added up."""
 
-@compile_part
-def part(total: Integer, steps: Integer, step: Integer) -> Integer:
-    """Share of a total that falls on one step; shares add up to the total."""
-    return (step + 1) * total // steps - step * total // steps
+OTHER, OFFSET, MOMENT, PLUS, REASON, TAIL = np.arange(6, dtype=np.uint64)
+"""Columns of `edges`, a node's constraints in the order of links: the other node, which of its
+steps beside the own one, whether its start or its end counts and what is added to it, what a wait
+for it is called; from its end to the end of the own step, -1 where that does not wait."""
 
 
-@compile_part
-def find_ready(node: Integer, step: Integer, nodes: Table, links: Table, done: Words,
-               log: Cube) -> tuple[Integer, Integer, Integer, Integer]:
-    """Least start but for channel and pool, what set it, and the step that did."""
-    ready, why, who, when = 0, BY_BEGIN, -1, 0
+@compile_inline
+def find_ready(node: Integer, steps: Integer, never: Integer, state: Table, edges: Table,
+               log: Cube) -> None:
+    """Work out a node's next least start but for channel and pool, and what sets it.
+
+    Once known, a start's constraints are all in the past and stay as they are.
+    """
+    step = state[node, DONE]
+    ready, why, who, when = 0, BY_BEGIN, np.uint64(0), 0
     if step > 0:
-        ready, why, who, when = log[node, step - 1, END], BY_SELF, node, step - 1
-    for link in range(links.shape[0]):
-        source, sink, depth = links[link, SOURCE], links[link, SINK], links[link, DEPTH]
-        if sink == node:
-            needed = min(step + links[link, AHEAD], nodes[source, STEPS] - 1)
-            if done[source] <= needed:
-                return NEVER, why, who, when
-            time = log[source, needed, START] + nodes[source, LEAD]
+        ready, why, who, when = log[node, np.uint64(step - 1), 1], BY_SELF, node, step - 1
+    for edge in range(np.uint64(state[node, FROM]), np.uint64(state[node, TO])):
+        at = min(step + edges[edge, OFFSET], steps - 1)
+        if at >= 0:
+            other = np.uint64(edges[edge, OTHER])
+            if state[other, DONE] <= at:
+                state[node, READY] = never
+                return
+            time = log[other, np.uint64(at), np.uint64(edges[edge, MOMENT])] + edges[edge, PLUS]
             if time > ready:
-                ready, why, who, when = time, BY_LEAD, source, needed
-        elif source == node and step >= depth:
-            if done[sink] <= step - depth:
-                return NEVER, why, who, when
-            time = log[sink, step - depth, END]
-            if time > ready:
-                ready, why, who, when = time, BY_SPACE, sink, step - depth
-    return ready, why, who, when
+                ready, why, who, when = time, edges[edge, REASON], other, at
+    state[node, READY], state[node, BY] = ready, why
+    state[node, BY_WHO], state[node, BY_WHEN] = np.int64(who), when
 
 
-@compile_part
-def find_end(node: Integer, step: Integer, start: Integer, nodes: Table, links: Table,
-             log: Cube) -> tuple[Integer, Integer, Integer]:
+@compile_inline
+def find_end(node: Integer, step: Integer, steps: Integer, end: Integer, state: Table,
+             edges: Table, log: Cube) -> tuple[Integer, Integer, Integer]:
     """End of a step, and the node and step whose data it waited for, -1 for its own work."""
-    end = start + max(part(nodes[node, OWN_TICKS], nodes[node, STEPS], step), 1)
     late, when = -1, 0
-    for link in range(links.shape[0]):
-        if links[link, SINK] == node:
-            source = links[link, SOURCE]
-            needed = min(step + links[link, AHEAD], nodes[source, STEPS] - 1)
-            time = log[source, needed, END] + nodes[source, LATENCY] + nodes[node, TRAIL]
+    for edge in range(np.uint64(state[node, FROM]), np.uint64(state[node, TO])):
+        if edges[edge, TAIL] >= 0:
+            needed = min(step + edges[edge, OFFSET], steps - 1)
+            time = log[np.uint64(edges[edge, OTHER]), np.uint64(needed), 1] + edges[edge, TAIL]
             if time >= end:
-                end, late, when = time, source, needed
+                end, late, when = time, edges[edge, OTHER], needed
     return end, late, when
 
 
@@ -93,21 +105,23 @@ def charge(node: Integer, since: Integer, until: Integer, nodes: Table, blame: T
 
 
 @compile_part
-def walk_back(node: Integer, time: Integer, nodes: Table, log: Cube, blame: Table) -> None:
+def walk_back(node: Integer, time: Integer, first: Integer, nodes: Table, log: Cube,
+              blame: Table) -> None:
     """Follow what each step waited for from the last end to the beginning."""
-    step = nodes[node, STEPS] - 1
+    step = nodes[first + node, STEPS] - 1
     while True:
         end = log[node, step, END]
         if time > end:
-            blame[node, IN_LATENCY] += time - end
+            blame[first + node, IN_LATENCY] += time - end
             time = end
         late = log[node, step, LATE]
         if late >= 0 and time == end:
-            charge(node, end - nodes[node, TRAIL], end, nodes, blame)
-            time, step = end - nodes[node, TRAIL], log[node, step, LATE_WHEN]
+            since = end - nodes[first + node, TRAIL]
+            charge(first + node, since, end, nodes, blame)
+            time, step = since, log[node, step, LATE_WHEN]
             node = late
             continue
-        charge(node, log[node, step, START], time, nodes, blame)
+        charge(first + node, log[node, step, START], time, nodes, blame)
         while True:
             time = log[node, step, START]
             why, who, when = log[node, step, WHY], log[node, step, WHO], log[node, step, WHEN]
@@ -115,100 +129,169 @@ def walk_back(node: Integer, time: Integer, nodes: Table, log: Cube, blame: Tabl
                 return
             node, step = who, when
             if why == BY_POOL:
-                blame[node, IN_POOL] += time - log[node, step, START]
+                blame[first + node, IN_POOL] += time - log[node, step, START]
             elif why == BY_CHANNEL:
-                blame[node, IN_GRANT] += time - log[node, step, START]
+                blame[first + node, IN_GRANT] += time - log[node, step, START]
             else:
                 break
         if why == BY_LEAD:
-            blame[node, IN_LATENCY] += nodes[node, LATENCY]
-            time -= nodes[node, LATENCY]
+            blame[first + node, IN_LATENCY] += nodes[first + node, LATENCY]
+            time -= nodes[first + node, LATENCY]
 
 
-@compile_part
-def find_next(ready: Words, nodes: Table, channel_free: Words, pool_free: Words,
-              served: Words) -> tuple[Integer, Integer]:
+@compile_inline
+def find_next(first: Integer, count: Integer, turns: Integer, nodes: Table, state: Table,
+              free: Table) -> tuple[Integer, Integer]:
     """Return the node to start next and when: the earliest, then the least recently served."""
-    best, best_start = -1, NEVER
-    for node in range(nodes.shape[0]):
-        start = ready[node]
-        if nodes[node, CHANNEL] >= 0:
-            start = max(start, channel_free[nodes[node, CHANNEL]])
-        if nodes[node, POOL] >= 0:
-            start = max(start, pool_free[nodes[node, POOL]])
-        if start < best_start or (start == best_start and start < NEVER
-                                  and served[node] < served[best]):
-            best, best_start = node, start
-    return best, best_start
+    best, chosen, begun = NEVER, np.uint64(0), 0
+    for node in range(count):
+        start = max(state[node, READY], free[np.uint64(nodes[first + node, CHANNEL] + 1), 0],
+                    free[np.uint64(nodes[first + node, POOL] + 1), 3])
+        key = start * turns + state[node, SERVED]
+        sooner = key < best
+        best = key if sooner else best
+        chosen = node if sooner else chosen
+        begun = start if sooner else begun
+    return chosen, begun
 
 
 @compile_part
-def wake_linked(node: Integer, nodes: Table, links: Table, done: Words, ready: Words,
-                log: Cube) -> None:
-    """Work out the least start of the nodes linked to one that just started, if it is known now.
+def lay_edges(first: Integer, count: Integer, from_link: Integer, to_link: Integer, nodes: Table,
+              links: Table, state: Table, edges: Table) -> Integer:
+    """Set nodes to their beginning, with their constraints in the order of links."""
+    edge, total = 0, 0
+    for node in range(count):
+        row = first + node
+        steps = nodes[row, STEPS]
+        total += steps
+        state[node, DONE], state[node, FROM] = 0, edge
+        state[node, CHANNEL_EACH] = nodes[row, CHANNEL_TICKS] // steps
+        state[node, CHANNEL_REST] = nodes[row, CHANNEL_TICKS] % steps
+        state[node, POOL_EACH] = nodes[row, POOL_TICKS] // steps
+        state[node, POOL_REST] = nodes[row, POOL_TICKS] % steps
+        state[node, OWN_EACH] = nodes[row, OWN_TICKS] // steps
+        state[node, OWN_REST] = nodes[row, OWN_TICKS] % steps
+        state[node, CHANNEL_OVER], state[node, POOL_OVER], state[node, OWN_OVER] = 0, 0, 0
+        for link in range(from_link, to_link):
+            source, sink = links[link, SOURCE], links[link, SINK]
+            if sink == node:
+                edges[edge, OTHER], edges[edge, OFFSET] = source, links[link, AHEAD]
+                edges[edge, MOMENT], edges[edge, PLUS] = START, nodes[first + source, LEAD]
+                edges[edge, REASON] = BY_LEAD
+                edges[edge, TAIL] = nodes[first + source, LATENCY] + nodes[row, TRAIL]
+                edge += 1
+            elif source == node:
+                edges[edge, OTHER], edges[edge, OFFSET] = sink, -links[link, DEPTH]
+                edges[edge, MOMENT], edges[edge, PLUS] = END, 0
+                edges[edge, REASON], edges[edge, TAIL] = BY_SPACE, -1
+                edge += 1
+        state[node, TO] = edge
+    for node in range(count):
+        state[node, SERVED] = node
+    return total
 
-    Once known, a start's constraints are all in the past and stay as they are.
-    """
-    for link in range(links.shape[0]):
-        other = -1
-        if links[link, SOURCE] == node:
-            other = links[link, SINK]
-        elif links[link, SINK] == node:
-            other = links[link, SOURCE]
-        if other >= 0 and ready[other] == NEVER and done[other] < nodes[other, STEPS]:
-            ready[other] = find_ready(other, done[other], nodes, links, done, log)[0]
+
+@compile_inline
+def share(node: Integer, each: Integer, rest: Integer, over: Integer, steps: Integer,
+          state: Table) -> Integer:
+    """Share of a total that falls on the next step; shares add up to the total."""
+    left = state[node, over] + state[node, rest]
+    more = left >= steps
+    state[node, over] = left - steps if more else left
+    return state[node, each] + more
 
 
 @compile_part
-def find_last(nodes: Table, log: Cube) -> tuple[Integer, Integer]:
-    """Return the node whose data come last, and when."""
-    last, until = 0, -1
-    for node in range(nodes.shape[0]):
-        time = log[node, nodes[node, STEPS] - 1, END] + nodes[node, LATENCY]
-        if time > until:
-            last, until = node, time
-    return last, until
+def start_epoch(first: Integer, count: Integer, from_link: Integer, to_link: Integer, nodes: Table,
+                links: Table, state: Table, edges: Table, free: Table, log: Cube) -> None:
+    """Start every step of an epoch."""
+    total = lay_edges(np.int64(first), count, from_link, to_link, nodes, links, state, edges)
+    turns = total + np.int64(count)
+    never = (NEVER - turns) // turns
+    for place in range(len(free)):
+        free[place, 0], free[place, 3] = 0, 0
+    for node in range(count):
+        find_ready(node, nodes[first + node, STEPS], never, state, edges, log)
+    for turn in range(np.int64(count), turns):
+        node, start = find_next(first, count, turns, nodes, state, free)
+        row = first + node
+        step, steps = state[node, DONE], nodes[row, STEPS]
+        time, why = state[node, READY], state[node, BY]
+        who, when = state[node, BY_WHO], state[node, BY_WHEN]
+        pool, channel = np.uint64(nodes[row, POOL] + 1), np.uint64(nodes[row, CHANNEL] + 1)
+        if pool:
+            if start > time and start == free[pool, 3]:
+                why, who, when = BY_POOL, free[pool, 4], free[pool, 5]
+            free[pool, 3] = start + share(node, POOL_EACH, POOL_REST, POOL_OVER, steps, state)
+            free[pool, 4], free[pool, 5] = np.int64(node), step
+        if channel:
+            if start > time and start == free[channel, 0] and why != BY_POOL:
+                why, who, when = BY_CHANNEL, free[channel, 1], free[channel, 2]
+            free[channel, 0] = start + share(node, CHANNEL_EACH, CHANNEL_REST, CHANNEL_OVER,
+                                             steps, state)
+            free[channel, 1], free[channel, 2] = np.int64(node), step
+        own = start + max(share(node, OWN_EACH, OWN_REST, OWN_OVER, steps, state), 1)
+        end, late, late_when = find_end(node, step, steps, own, state, edges, log)
+        at = np.uint64(step)
+        log[node, at, 0], log[node, at, 1] = start, end
+        log[node, at, 2], log[node, at, 3], log[node, at, 4] = why, who, when
+        log[node, at, 5], log[node, at, 6] = late, late_when
+        state[node, DONE], state[node, SERVED] = step + 1, turn
+        state[node, READY] = never
+        if step + 1 < steps:
+            find_ready(node, steps, never, state, edges, log)
+        for edge in range(np.uint64(state[node, FROM]), np.uint64(state[node, TO])):
+            other = np.uint64(edges[edge, OTHER])
+            if state[other, READY] == never and state[other, DONE] < steps:
+                find_ready(other, steps, never, state, edges, log)
 
 
 @compile_kept
-def start_steps(nodes: Table, links: Table, done: Words, ready: Words, served: Words,
-                channel_free: Words, channel_by: Table, pool_free: Words, pool_by: Table,
-                log: Cube, blame: Table) -> Integer:
-    """Start every step and follow what the last waited for; return when all data are there."""
-    for node in range(nodes.shape[0]):
-        ready[node] = find_ready(node, 0, nodes, links, done, log)[0]
-    total = 0
-    for node in range(nodes.shape[0]):
-        total += nodes[node, STEPS]
-    for turn in range(total):
-        node, start = find_next(ready, nodes, channel_free, pool_free, served)
-        step, steps = done[node], nodes[node, STEPS]
-        time, why, who, when = find_ready(node, step, nodes, links, done, log)
-        pool, channel = nodes[node, POOL], nodes[node, CHANNEL]
-        if pool >= 0:
-            if start > time and start == pool_free[pool]:
-                why, who, when = BY_POOL, pool_by[pool, 0], pool_by[pool, 1]
-            pool_free[pool] = start + part(nodes[node, POOL_TICKS], steps, step)
-            pool_by[pool, 0], pool_by[pool, 1] = node, step
-        if channel >= 0:
-            if start > time and start == channel_free[channel] and why != BY_POOL:
-                why, who, when = BY_CHANNEL, channel_by[channel, 0], channel_by[channel, 1]
-            channel_free[channel] = start + part(nodes[node, CHANNEL_TICKS], steps, step)
-            channel_by[channel, 0], channel_by[channel, 1] = node, step
-        end, late, late_when = find_end(node, step, start, nodes, links, log)
-        log[node, step, START], log[node, step, END] = start, end
-        log[node, step, WHY], log[node, step, WHO] = why, who
-        log[node, step, WHEN], log[node, step, LATE] = when, late
-        log[node, step, LATE_WHEN] = late_when
-        done[node] += 1
-        served[node] = turn
-        ready[node] = NEVER
-        if done[node] < steps:
-            ready[node] = find_ready(node, done[node], nodes, links, done, log)[0]
-        wake_linked(node, nodes, links, done, ready, log)
-    last, until = find_last(nodes, log)
-    walk_back(last, until, nodes, log, blame)
-    return until
+def start_steps(spans: Table, nodes: Table, links: Table, state: Table, edges: Table, free: Table,
+                log: Cube, blame: Table, until: Words) -> None:
+    """Run epochs one by one: when all data are there, and what that waited for.
+
+    Parameters
+    ----------
+    spans : ndarray of int64, (epochs + 1, 2)
+        First node and link of each epoch.
+    nodes, links : ndarray of int64
+        By the columns above, those of an epoch counted from its own first.
+    state, edges, free, log : ndarray of int64
+        Room to work in, as large as the largest epoch needs; log is that of the last epoch.
+    blame, until : ndarray of int64, (nodes, 5) and (epochs,)
+        Added to; filled.
+    """
+    for epoch in range(len(until)):
+        first, count = np.uint64(spans[epoch, 0]), np.uint64(spans[epoch + 1, 0] - spans[epoch, 0])
+        if count:
+            start_epoch(first, count, spans[epoch, 1], spans[epoch + 1, 1], nodes, links, state,
+                        edges, free, log)
+            last, latest = np.uint64(0), -1
+            for node in range(count):
+                at = np.uint64(nodes[first + node, STEPS] - 1)
+                time = log[node, at, 1] + nodes[first + node, LATENCY]
+                if time > latest:
+                    last, latest = node, time
+            until[epoch] = latest
+            walk_back(np.int64(last), latest, np.int64(first), nodes, log, blame)
+
+
+def run_epochs(spans: Table, nodes: Table, links: Table,
+               ports: int) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    """Run epochs, one after another.
+
+    Arguments are the columns above and how many channels or pools there are at most. Returns the
+    log of the last epoch, the ticks each took from beginning to end, and blame by node.
+    """
+    most = max(1, int(np.diff(spans[:, 0]).max(initial=0)))
+    longest = max(1, int(nodes[:, STEPS].max(initial=0)))
+    blame, until = np.zeros((len(nodes), 5), np.int64), np.zeros(len(spans) - 1, np.int64)
+    edges = np.zeros((2 * max(1, int(np.diff(spans[:, 1]).max(initial=0))), 6), np.int64)
+    log = np.zeros((most, longest, 7), np.int64)
+    start_steps(spans, nodes, links, np.zeros((most, 17), np.int64), edges,
+                np.zeros((ports + 1, 6), np.int64), log, blame, until)
+    return log, until, blame
 
 
 def run_streams(nodes: Table, links: Table, channels: int,
@@ -218,13 +301,6 @@ def run_streams(nodes: Table, links: Table, channels: int,
     Arguments are the columns above and the number of channels and pools. Returns the log, the
     ticks from beginning to end, and blame by node.
     """
-    count = nodes.shape[0]
-    log = np.zeros((count, max(1, nodes[:, STEPS].max()), 7), dtype=np.int64)
-    blame = np.zeros((count, 5), dtype=np.int64)
-    done, ready = np.zeros(count, dtype=np.int64), np.zeros(count, dtype=np.int64)
-    served = np.arange(-count, 0)
-    channel_free, channel_by = np.zeros(channels, np.int64), np.zeros((channels, 2), np.int64)
-    pool_free, pool_by = np.zeros(pools, np.int64), np.zeros((pools, 2), np.int64)
-    until: int = start_steps(nodes, links, done, ready, served, channel_free, channel_by, pool_free,
-                             pool_by, log, blame)
-    return log, until, blame
+    spans = np.array([[0, 0], [len(nodes), len(links)]])
+    log, until, blame = run_epochs(spans, nodes, links, max(channels, pools))
+    return log, int(until[0]), blame
