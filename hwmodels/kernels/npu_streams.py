@@ -79,6 +79,16 @@ def find_ready(node: Integer, steps: Integer, never: Integer, state: Table, edge
 
 
 @compile_inline
+def wake_linked(node: Integer, steps: Integer, never: Integer, state: Table, edges: Table,
+                log: Cube) -> None:
+    """Work out the least start of the nodes linked to one that just started, if it is known now."""
+    for edge in range(np.uint64(state[node, FROM]), np.uint64(state[node, TO])):
+        other = np.uint64(edges[edge, OTHER])
+        if state[other, READY] == never and state[other, DONE] < steps:
+            find_ready(other, steps, never, state, edges, log)
+
+
+@compile_inline
 def find_end(node: Integer, step: Integer, steps: Integer, end: Integer, state: Table,
              edges: Table, log: Cube) -> tuple[Integer, Integer, Integer]:
     """End of a step, and the node and step whose data it waited for, -1 for its own work."""
@@ -240,10 +250,7 @@ def start_epoch(first: Integer, count: Integer, from_link: Integer, to_link: Int
         state[node, READY] = never
         if step + 1 < steps:
             find_ready(node, steps, never, state, edges, log)
-        for edge in range(np.uint64(state[node, FROM]), np.uint64(state[node, TO])):
-            other = np.uint64(edges[edge, OTHER])
-            if state[other, READY] == never and state[other, DONE] < steps:
-                find_ready(other, steps, never, state, edges, log)
+        wake_linked(node, steps, never, state, edges, log)
 
 
 @compile_kept
