@@ -283,6 +283,14 @@ class Bill:
         return math.fsum(line.cycles for line in self.lines
                          if line.clock == clock and (cause is None or line.cause == cause))
 
+    def clock_cycles(self) -> dict[str, float]:
+        """Cycles of each clock that has any, in one walk over the lines."""
+        cycles: dict[str, list[float]] = {}
+        for line in self.lines:
+            if line.cycles:
+                cycles.setdefault(line.clock, []).append(line.cycles)
+        return {clock: math.fsum(parts) for clock, parts in cycles.items()}
+
     def by_cause(self) -> dict[tuple[str, str], float]:
         """Cycles by clock and cause, clocks in first-seen order."""
         found: dict[str, dict[str, list[float]]] = {}
@@ -346,14 +354,12 @@ def merge_bills(parts: Iterable[Bill]) -> Bill:
         if len(group) == 1:
             merged.append(group[0])
             continue
-        energies = [line.energy_pj for line in group]
-        known = [energy for energy in energies if energy is not None]
         merged.append(BillLine(
             event=event, place=place, operand=operand, clock=clock,
             occurred=math.fsum(line.occurred for line in group),
             exposed=math.fsum(line.exposed for line in group),
             cycles=math.fsum(line.cycles for line in group),
-            energy_pj=math.fsum(known) if len(known) == len(energies) else None,
+            energy_pj=Bill(tuple(group)).energy_pj(),
         ))
     return Bill(tuple(merged))
 

@@ -12,7 +12,6 @@ from calibration.datasets.neural_art import read_compiled_epochs, read_measured_
 from hwmodels.board.file import load_board
 from hwmodels.kernels.npu_streams import run_streams
 from hwmodels.npu.run import forget_epochs
-from hwmodels.npu.streams import form_streams
 from hwmodels.npu.timing import plan_epoch
 from twin.deployment.deployment import deploy
 from twin.prediction.prediction import predict
@@ -38,7 +37,7 @@ def measure() -> Iterator[Row]:
     assert npu is not None
     epochs = [row.epoch for row in read_measured_epochs() if row.epoch.kind == "hw"]
     epochs = (epochs + [row.epoch for row in read_compiled_epochs()])[:EPOCHS]
-    plans = [plan_epoch(epoch, form_streams(epoch.engines, npu), npu) for epoch in epochs]
+    plans = [plan_epoch(epoch, npu) for epoch in epochs]
 
     def run() -> list[int]:
         return [run_streams(plan.nodes, plan.links, len(plan.channels), len(plan.pools))[1]

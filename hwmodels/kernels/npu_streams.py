@@ -61,13 +61,14 @@ def find_ready(node: Integer, steps: Integer, never: Integer, state: Table, edge
     Once known, a start's constraints are all in the past and stay as they are.
     """
     step = state[node, DONE]
-    ready, why, who, when = 0, BY_BEGIN, np.uint64(0), 0
+    ready, why, when = 0, BY_BEGIN, 0
+    who: Integer = node
     if step > 0:
         ready, why, who, when = log[node, np.uint64(step - 1), 1], BY_SELF, node, step - 1
     for edge in range(np.uint64(state[node, FROM]), np.uint64(state[node, TO])):
         at = min(step + edges[edge, OFFSET], steps - 1)
         if at >= 0:
-            other = np.uint64(edges[edge, OTHER])
+            other: Integer = np.uint64(edges[edge, OTHER])
             if state[other, DONE] <= at:
                 state[node, READY] = never
                 return
@@ -160,7 +161,7 @@ def find_next(first: Integer, count: Integer, turns: Integer, nodes: Table, stat
         key = start * turns + state[node, SERVED]
         sooner = key < best
         best = key if sooner else best
-        chosen = node if sooner else chosen
+        chosen = np.uint64(node) if sooner else chosen
         begun = start if sooner else begun
     return chosen, begun
 
@@ -274,7 +275,8 @@ def start_steps(spans: Table, nodes: Table, links: Table, state: Table, edges: T
         if count:
             start_epoch(first, count, spans[epoch, 1], spans[epoch + 1, 1], nodes, links, state,
                         edges, free, log)
-            last, latest = np.uint64(0), -1
+            latest = -1
+            last: Integer = count
             for node in range(count):
                 at = np.uint64(nodes[first + node, STEPS] - 1)
                 time = log[node, at, 1] + nodes[first + node, LATENCY]

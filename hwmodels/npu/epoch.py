@@ -6,7 +6,8 @@ without the host. Cycles are of the NPU's clock unless the name says otherwise.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from typing import Protocol
 
 from hwmodels.counts import Counts
 from hwmodels.errors import KernelError
@@ -258,7 +259,35 @@ class Exposed:
     npu_cycles: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+class EpochDetails(Protocol):
+    """What an epoch did, part by part; made when it is first asked for."""
+
+    @property
+    def engines(self) -> tuple[EngineRun, ...]:
+        """Its stream engines."""
+
+    @property
+    def interfaces(self) -> tuple[InterfaceRun, ...]:
+        """All interfaces of the machine."""
+
+    @property
+    def pools(self) -> tuple[PoolRun, ...]:
+        """The pools its engines walk."""
+
+    @property
+    def cache(self) -> NpuCacheRun:
+        """Counters of the NPU cache."""
+
+    @property
+    def exposed(self) -> tuple[Exposed, ...]:
+        """Resources by cycles."""
+
+    @property
+    def counts(self) -> Counts:
+        """Events."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class EpochRun:
     """What an epoch did.
 
@@ -272,23 +301,59 @@ class EpochRun:
         Of the units with ideal memory.
     max_cycles : int
         The compiler's estimate of the same epoch, by its own rule.
-    exposed : tuple of Exposed
-        Resources by cycles; their sum is `core_npu_cycles` exactly.
     pre_cpu_cycles, post_cpu_cycles : int
         Of the host core.
-    counts : Counts
-        Events of the epoch, NPU and host, to be priced by a board.
+    details : EpochDetails
+        Part by part.
     """
 
     epoch: Epoch
     core_npu_cycles: int
     compute_cycles: int
     max_cycles: int
-    engines: tuple[EngineRun, ...] = ()
-    interfaces: tuple[InterfaceRun, ...] = ()
-    pools: tuple[PoolRun, ...] = ()
-    cache: NpuCacheRun = NpuCacheRun()
-    exposed: tuple[Exposed, ...] = ()
-    pre_cpu_cycles: int = 0
-    post_cpu_cycles: int = 0
-    counts: Counts = field(default_factory=Counts)
+    pre_cpu_cycles: int
+    post_cpu_cycles: int
+    details: EpochDetails
+
+    @property
+    def engines(self) -> tuple[EngineRun, ...]:
+        """Its stream engines."""
+        return self.details.engines
+
+    @property
+    def interfaces(self) -> tuple[InterfaceRun, ...]:
+        """All interfaces of the machine."""
+        return self.details.interfaces
+
+    @property
+    def pools(self) -> tuple[PoolRun, ...]:
+        """The pools its engines walk."""
+        return self.details.pools
+
+    @property
+    def cache(self) -> NpuCacheRun:
+        """Counters of the NPU cache."""
+        return self.details.cache
+
+    @property
+    def exposed(self) -> tuple[Exposed, ...]:
+        """Resources by cycles; their sum is `core_npu_cycles` exactly."""
+        return self.details.exposed
+
+    @property
+    def counts(self) -> Counts:
+        """Events of the epoch, NPU and host, to be priced by a board."""
+        return self.details.counts
+
+    def __eq__(self, other: object) -> bool:
+        """Whether both did the same, wherever that is kept."""
+        return isinstance(other, EpochRun) and self._told() == other._told()
+
+    def __hash__(self) -> int:
+        """Return a hash of what was asked and how long it took."""
+        return hash((self.epoch, self.core_npu_cycles, self.pre_cpu_cycles, self.post_cpu_cycles))
+
+    def _told(self) -> tuple[object, ...]:
+        return (self.epoch, self.core_npu_cycles, self.compute_cycles, self.max_cycles,
+                self.pre_cpu_cycles, self.post_cpu_cycles, self.engines, self.interfaces,
+                self.pools, self.cache, self.exposed, self.counts)

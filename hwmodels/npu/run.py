@@ -1,20 +1,25 @@
-"""Running epochs: core cycles, engines, bursts, pools, and the resources the epoch waited for."""
+"""Running epochs: core cycles, engines, bursts, pools, and the resources the epoch waited for.
+
+Epochs of a network are columns: each step of the model is worked out for all of them at once, and
+what one of them did, part by part, is made when somebody asks.
+"""
 
 from __future__ import annotations
 
-import functools
-import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+
+import numpy as np
 
 from hwmodels.board.npu import HandOver, Npu
-from hwmodels.npu.bill import count_epoch, round_exposed
-from hwmodels.npu.compiler import estimate_compute_cycles, estimate_max_cycles
-from hwmodels.npu.epoch import EngineRun, Epoch, EpochRun, InterfaceRun, PoolRun
-from hwmodels.npu.streams import Bursts, Stream, count_cache, form_streams
-from hwmodels.npu.timing import TICKS, plan_epoch
-
-NO_BURSTS: Bursts = (0, 0, 0, 0)
+from hwmodels.npu.bill import Asked, count_epochs
+from hwmodels.npu.compiler import estimate_compute, estimate_max
+from hwmodels.npu.details import Ran, RunColumns
+from hwmodels.npu.epoch import Epoch, EpochRun
+from hwmodels.npu.machine import Ints, Machine, read_machine
+from hwmodels.npu.streams import form_streams, stream_engines
+from hwmodels.npu.table import read_engines, read_units
+from hwmodels.npu.timing import TICKS, plan_epoch, plan_epochs
 
 KEPT_EPOCHS = 8192
 """Of one machine, in memory; all are dropped when there are more."""
@@ -55,37 +60,50 @@ def run_epochs(epochs: Iterable[Epoch], npu: Npu) -> tuple[EpochRun, ...]:
         and after the last of consecutive hardware epochs: it starts the controller, which sets up
         the engines, and takes its interrupt. Epochs equal but for their names run once, and again
         only after `forget_epochs`.
+
+    Raises
+    ------
+    BoardError, KernelError
+        When the machine lacks a unit, interface or pool, or the dataflow is impossible.
     """
     epochs = tuple(epochs)
     alone = [epoch.kind in ("sw", "hybrid") for epoch in epochs]
-    runs = []
-    known = _kept_runs(npu)
+    known = read_machine(npu).kept
     if len(known) > KEPT_EPOCHS:
         known.clear()
+    slots: list[list[EpochRun]] = []
+    fresh: dict[int, tuple[Epoch, bool, bool]] = {}
     for position, epoch in enumerate(epochs):
         follows = npu.epoch_controller and position > 0 and not (
             alone[position - 1] or alone[position])
         leads = npu.epoch_controller and position + 1 < len(epochs) and not (
             alone[position + 1] or alone[position])
-        key = (epoch.kind, epoch.units, epoch.engines, epoch.links, follows, leads)
-        run = known.get(key)
-        if run is None:
-            run = known[key] = run_epoch(epoch, npu, handed_over=not follows,
-                                         handed_back=not leads)
-        runs.append(run if run.epoch is epoch else replace(run, epoch=epoch))
-    return tuple(runs)
+        slot = known.setdefault(
+            (epoch.kind, epoch.units, epoch.engines, epoch.links, follows, leads), [])
+        if not slot and id(slot) not in fresh:
+            fresh[id(slot)] = epoch, not follows, not leads
+        slots.append(slot)
+    if fresh:
+        made = dict(zip(fresh, _run_fresh([*fresh.values()], npu), strict=True))
+        for slot in slots:
+            if not slot:
+                slot.append(made[id(slot)])
+    return tuple(_rename(slot[0], epoch) for slot, epoch in zip(slots, epochs, strict=True))
+
+
+def _rename(run: EpochRun, epoch: Epoch) -> EpochRun:
+    """Return what an epoch did as of another equal but for its name."""
+    if run.epoch is epoch:
+        return run
+    return EpochRun(
+        epoch=epoch, core_npu_cycles=run.core_npu_cycles, compute_cycles=run.compute_cycles,
+        max_cycles=run.max_cycles, pre_cpu_cycles=run.pre_cpu_cycles,
+        post_cpu_cycles=run.post_cpu_cycles, details=run.details)
 
 
 def forget_epochs() -> None:
     """Drop what is kept of epochs that ran."""
-    _kept_runs.cache_clear()
-
-
-@functools.lru_cache(maxsize=4)
-def _kept_runs(npu: Npu) -> dict[object, EpochRun]:
-    """Return what ran on a machine, by all of an epoch that tells but its name."""
-    del npu
-    return {}
+    read_machine.cache_clear()
 
 
 def run_epoch(epoch: Epoch, npu: Npu, *, handed_over: bool = True,
@@ -111,33 +129,48 @@ def run_epoch(epoch: Epoch, npu: Npu, *, handed_over: bool = True,
     BoardError, KernelError
         When the machine lacks a unit, interface or pool, or the dataflow is impossible.
     """
-    from hwmodels.kernels.npu_streams import run_streams
+    run, = _run_fresh([(epoch, handed_over, handed_back)], npu)
+    return run
 
+
+def _run_fresh(asked: Sequence[tuple[Epoch, bool, bool]], npu: Npu) -> list[EpochRun]:
+    """Run epochs, each with whether the host sets it up and takes it down."""
+    from hwmodels.kernels import npu_streams
+
+    epochs, machine = tuple(epoch for epoch, _, _ in asked), read_machine(npu)
+    engines = read_engines([epoch.engines for epoch in epochs], machine)
+    units = read_units(epochs, machine)
+    streams = stream_engines(engines, machine)
+    plan = plan_epochs(epochs, engines, units, streams, machine)
+    _, ticks, blame = npu_streams.run_epochs(plan.spans, plan.nodes, plan.links, plan.ports)
+    start = _start_cycles([over for _, over, _ in asked], np.diff(engines.first), machine)
+    start = np.where(np.diff(plan.spans[:, 0]) > 0, start, 0)
+    host = np.array([_hand_over(*one, npu) for one in asked], np.int64).reshape(-1, 2).T
+    whole = Asked(engines=engines, units=units, streams=streams, plan=plan, start=start,
+                  core=start - -ticks // TICKS, host=host)
+    compute = estimate_compute(units)
+    table = RunColumns(epochs=epochs, asked=whole, compute=compute, npu=npu,
+                       counts=count_epochs(whole, blame, machine))
+    return [EpochRun(epoch=epoch, core_npu_cycles=core, compute_cycles=ideal, max_cycles=longest,
+                     pre_cpu_cycles=pre, post_cpu_cycles=post, details=Ran(table, place))
+            for place, (epoch, core, ideal, longest, pre, post) in enumerate(zip(
+                epochs, whole.core.tolist(), compute.tolist(),
+                estimate_max(engines, compute, machine).tolist(), *host.tolist(), strict=True))]
+
+
+def _start_cycles(handed_over: Sequence[bool], engines: Ints, machine: Machine) -> Ints:
+    """NPU cycles before the first request, of epochs the host or the controller sets up."""
+    npu = machine.npu
+    controlled = np.rint(npu.controller_engine_cycles * engines).astype(np.int64)
+    return np.where(np.array(handed_over, np.bool_), npu.start_cycles, controlled)
+
+
+def _hand_over(epoch: Epoch, handed_over: bool, handed_back: bool, npu: Npu) -> tuple[int, int]:
+    """Host cycles before and after an epoch."""
     pre, post = hand_over_cycles(epoch, npu)
     if npu.epoch_controller and epoch.kind in ("hw", "copy"):
         pre, post = _controlled(npu.hand_over, pre, post)
-    pre, post = pre if handed_over else 0, post if handed_back else 0
-    if not epoch.engines and not epoch.units:
-        return EpochRun(epoch=epoch, core_npu_cycles=0, compute_cycles=0, max_cycles=0,
-                        pre_cpu_cycles=pre, post_cpu_cycles=post,
-                        counts=count_epoch(epoch, (), (), 0, (pre, post), npu))
-    streams = form_streams(epoch.engines, npu)
-    plan = plan_epoch(epoch, streams, npu)
-    _, ticks, blame = run_streams(plan.nodes, plan.links, len(plan.channels), len(plan.pools))
-    start = (npu.start_cycles if handed_over
-             else round(npu.controller_engine_cycles * len(epoch.engines)))
-    core = start + -(-ticks // TICKS)
-    exposed = round_exposed(blame, epoch, streams, npu, start, core)
-    compute = estimate_compute_cycles(epoch, npu)
-    engines = tuple(_run_engine(stream, core, compute, start) for stream in streams)
-    return EpochRun(
-        epoch=epoch, core_npu_cycles=core, compute_cycles=compute,
-        max_cycles=estimate_max_cycles(epoch, npu), engines=engines,
-        interfaces=tuple(_run_interface(part.name, engines) for part in npu.interfaces),
-        pools=_run_pools(streams, npu, core), cache=count_cache(streams), exposed=exposed,
-        pre_cpu_cycles=pre, post_cpu_cycles=post,
-        counts=count_epoch(epoch, streams, exposed, core, (pre, post), npu),
-    )
+    return pre if handed_over else 0, post if handed_back else 0
 
 
 def hand_over_cycles(epoch: Epoch, npu: Npu) -> tuple[int, int]:
@@ -206,7 +239,7 @@ def trace_epoch(epoch: Epoch, npu: Npu, start_cycles: int | None = None) -> tupl
     if not epoch.engines and not epoch.units:
         return ()
     streams = form_streams(epoch.engines, npu)
-    plan = plan_epoch(epoch, streams, npu)
+    plan = plan_epoch(epoch, npu)
     log, _, _ = run_streams(plan.nodes, plan.links, len(plan.channels), len(plan.pools))
     begin = npu.start_cycles if start_cycles is None else start_cycles
     spans = []
@@ -218,47 +251,3 @@ def trace_epoch(epoch: Epoch, npu: Npu, start_cycles: int | None = None) -> tupl
                        end_npu_cycle=begin + float(end) / TICKS)
                   for start, end in log[node, :steps, :2]]
     return tuple(spans)
-
-
-def _run_engine(stream: Stream, core: int, compute: int, start: int) -> EngineRun:
-    """Return an engine's counters.
-
-    Notes
-    -----
-    An engine in is active while it fetches and while the units take what it fetched, and stalled
-    while its buffer is full; an engine out is active while it is open, as it waits for data:
-
-        in   min(core, start + latency + fetch + max(compute, hand))        out   core
-    """
-    engine, width = stream.engine, stream.interface.width_bytes
-    active = core
-    if engine.direction == "in":
-        own = stream.latency_cycles + stream.fetch_cycles + max(compute, stream.hand_cycles)
-        active = min(core, start + math.ceil(own))
-    return EngineRun(index=engine.index, direction=engine.direction, interface=engine.interface,
-                     pool=engine.pool, buffer_bytes=engine.buffer_bytes, active_cycles=active,
-                     bytes=stream.beats * width, bursts=stream.bursts)
-
-
-def _run_interface(name: str, engines: Sequence[EngineRun]) -> InterfaceRun:
-    bursts = {"in": NO_BURSTS, "out": NO_BURSTS}
-    moved = {"in": 0, "out": 0}
-    for engine in engines:
-        if engine.interface == name:
-            a, b, c, d = bursts[engine.direction]
-            e, f, g, h = engine.bursts
-            bursts[engine.direction] = (a + e, b + f, c + g, d + h)
-            moved[engine.direction] += engine.bytes
-    return InterfaceRun(name=name, read_bytes=moved["in"], write_bytes=moved["out"],
-                        read_bursts=bursts["in"], write_bursts=bursts["out"])
-
-
-def _run_pools(streams: Sequence[Stream], npu: Npu, core: int) -> tuple[PoolRun, ...]:
-    moved: dict[str, list[int]] = {}
-    for stream in streams:
-        sums = moved.setdefault(stream.engine.pool, [0, 0])
-        sums[stream.engine.direction == "out"] += stream.wanted_bytes
-    seconds = core / npu.frequency_hz
-    return tuple(PoolRun(name=name, read_bytes=reads, write_bytes=writes,
-                         mb_per_s=(reads + writes) / seconds / 1e6 if core else 0.0)
-                 for name, (reads, writes) in moved.items())

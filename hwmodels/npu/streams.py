@@ -13,11 +13,15 @@ and 1 beats that fit. Alone, in NPU cycles, with r NPU cycles in one of the pool
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from hwmodels.board.npu import BURST_BEATS, Interface, Npu, NpuCache, Pool
+import numpy as np
+
+from hwmodels.board.npu import BURST_BEATS, Interface, Npu, Pool
 from hwmodels.npu.epoch import NpuCacheRun, StreamEngine
+from hwmodels.npu.machine import Flags, Floats, Ints, Machine, read_machine
+from hwmodels.npu.table import EngineColumns, read_engines
 
 Bursts = tuple[int, int, int, int]
 
@@ -88,6 +92,34 @@ def split_run(run_bytes: int, width_bytes: int, max_beats: int) -> Bursts:
     return counts[0], counts[1], counts[2], counts[3]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class StreamColumns:
+    """The traffic of engines of epochs, as a `Stream` has it of one.
+
+    Parameters
+    ----------
+    bursts : ndarray of int, (4, engines)
+        By length.
+    total, beats, wanted_bytes, pool_bytes, misses, hits : ndarray of int, (engines,)
+        Of bursts, and as of a `Stream`.
+    channel_cycles, pool_cycles, fetch_cycles, hand_cycles, latency_cycles : ndarray of float
+        NPU cycles it takes alone.
+    """
+
+    bursts: Ints
+    total: Ints
+    beats: Ints
+    wanted_bytes: Ints
+    pool_bytes: Ints
+    misses: Ints
+    hits: Ints
+    channel_cycles: Floats
+    pool_cycles: Floats
+    fetch_cycles: Floats
+    hand_cycles: Floats
+    latency_cycles: Floats
+
+
 def form_streams(engines: Iterable[StreamEngine], npu: Npu) -> tuple[Stream, ...]:
     """Return the traffic of engines, the cache shared by all of them.
 
@@ -102,6 +134,40 @@ def form_streams(engines: Iterable[StreamEngine], npu: Npu) -> tuple[Stream, ...
     -------
     tuple of Stream
         In the same order.
+    """
+    engines, machine = tuple(engines), read_machine(npu)
+    columns = read_engines([engines], machine)
+    return show_streams(engines, stream_engines(columns, machine), range(len(engines)), npu)
+
+
+def show_streams(engines: Sequence[StreamEngine], columns: StreamColumns, places: range,
+                 npu: Npu) -> tuple[Stream, ...]:
+    """Return the traffic of engines, which stand at some places of columns."""
+    own = slice(places.start, places.stop)
+    values = [column[own].tolist() for column in (
+        columns.beats, columns.wanted_bytes, columns.pool_bytes, columns.misses, columns.hits,
+        columns.channel_cycles, columns.pool_cycles, columns.fetch_cycles, columns.hand_cycles,
+        columns.latency_cycles)]
+    return tuple(
+        Stream(engine=engine, pool=npu.pool(engine.pool),
+               interface=npu.interface(engine.interface), bursts=(one, two, four, eight),
+               beats=beats, wanted_bytes=wanted, pool_bytes=moved, misses=misses, hits=hits,
+               channel_cycles=channel, pool_cycles=pool, fetch_cycles=fetch, hand_cycles=hand,
+               latency_cycles=latency)
+        for engine, (one, two, four, eight), beats, wanted, moved, misses, hits, channel, pool,
+        fetch, hand, latency in zip(engines, columns.bursts[:, own].T.tolist(), *values,
+                                    strict=True))
+
+
+def stream_engines(engines: EngineColumns, machine: Machine) -> StreamColumns:
+    """Return the traffic of the engines of epochs.
+
+    Parameters
+    ----------
+    engines : EngineColumns
+        Of epochs that run one after another.
+    machine : Machine
+        What they run on.
 
     Notes
     -----
@@ -114,93 +180,111 @@ def form_streams(engines: Iterable[StreamEngine], npu: Npu) -> tuple[Stream, ...
     a line written in parts is fetched before and written back after. Where engines take turns on a
     `shared` memory outside the chip, one's accesses end the other's run: each pays the latency.
     """
-    engines = tuple(engines)
-    pools = {pool.name: pool for pool in npu.pools}
-    interfaces = {interface.name: interface for interface in npu.interfaces}
-    bound = [(engine, pools.get(engine.pool) or npu.pool(engine.pool),
-              interfaces.get(engine.interface) or npu.interface(engine.interface))
-             for engine in engines]
-    cached = [engine for engine, pool, _ in bound if _is_cached(pool, npu)]
-    kept = "nothing"
-    if npu.cache is not None and cached:
-        if sum(engine.bytes for engine in cached) <= npu.cache.size_bytes:
-            kept = "all"
-        elif sum(_window_bytes(engine, npu.cache) for engine in cached) <= npu.cache.size_bytes:
-            kept = "windows"
-    outside = [pool.name for _, pool, _ in bound if pool.external and pool.shared]
-    return tuple(_form_stream(*parts, npu, kept, alone=outside.count(parts[1].name) < 2)
-                 for parts in bound)
+    npu, pool, out = machine.npu, engines.pool, engines.out
+    width, external = machine.width[engines.interface], machine.external[engines.pool]
+    run = np.where(engines.contiguous, engines.bytes, engines.run_bytes)
+    runs, rest = engines.bytes // np.maximum(1, run), engines.bytes % np.maximum(1, run)
+    longest = machine.longest[pool]
+    bursts = engines.repeats * (runs * _split_runs(run, width, longest)
+                                + _split_runs(rest, width, longest))
+    total, beats = bursts.sum(axis=0), np.array(BURST_BEATS) @ bursts
+    runs = runs + (rest > 0)
+    accesses = np.where(engines.contiguous, 0, runs * engines.repeats)
+    pool_bytes, misses, hits, accesses = _look_up(
+        engines, machine, _Walk(run=run, runs=runs, moved=beats * width, accesses=accesses))
+    latency = machine.ratio[pool] * np.where(out, machine.write_latency[pool],
+                                             machine.read_latency[pool])
+    accesses = np.where(_take_turns(engines, machine),
+                        np.maximum(accesses, np.where(misses != 0, misses, total)), accesses)
+    channel = beats + np.where(out, machine.gap[engines.interface] * total, 0.0)
+    taken = machine.ratio[pool] * pool_bytes / np.minimum(width, machine.bytes_per_cycle[pool])
+    taken = np.where(external, taken + latency * accesses, taken)
+    in_flight = np.where(out, 0, np.maximum(0, total - hits))
+    wanted = engines.bytes * engines.repeats
+    return StreamColumns(
+        bursts=bursts, total=total, beats=beats, wanted_bytes=wanted, pool_bytes=pool_bytes,
+        misses=misses, hits=hits, channel_cycles=channel, pool_cycles=taken,
+        fetch_cycles=np.maximum(np.maximum(channel, taken),
+                                in_flight * latency / npu.engine_outstanding),
+        hand_cycles=wanted / _hand_rates(engines, npu), latency_cycles=latency)
 
 
-def _window_bytes(engine: StreamEngine, cache: NpuCache) -> int:
-    """Return what of a walk must stay in the cache for each line to be fetched once a pass."""
-    if engine.pattern == "contiguous":
-        return cache.line_bytes
-    return engine.window_bytes or engine.bytes
+def _split_runs(run_bytes: Ints, width: Ints, longest: Ints) -> Ints:
+    """Bursts of runs by length, as `split_run` has them of one."""
+    left = -(-run_bytes // width)
+    counts = np.zeros((4, len(run_bytes)), np.int64)
+    for position in (3, 2, 1, 0):
+        length = BURST_BEATS[position]
+        counts[position] = np.where(length <= longest, left // length, 0)
+        left = left - counts[position] * length
+    return counts
 
 
-def _is_cached(pool: Pool, npu: Npu) -> bool:
-    return pool.cacheable and npu.cache is not None and npu.cache.enabled
+def _hand_rates(engines: EngineColumns, npu: Npu) -> Floats:
+    """Bytes each engine passes between memory and units in a cycle."""
+    rates = np.full(len(engines.bytes), float(npu.engine_bytes_per_cycle))
+    streamed = engines.weights & (npu.staging is None)
+    if npu.strided_read_bytes_per_cycle:
+        rates[~engines.out & engines.strided] = npu.strided_read_bytes_per_cycle
+    rates[streamed] = min(npu.engine_bytes_per_cycle, npu.weight_bytes_per_cycle)
+    return rates
 
 
-def _form_stream(engine: StreamEngine, pool: Pool, interface: Interface, npu: Npu,
-                 kept: str, *, alone: bool) -> Stream:
-    width, reads = interface.width_bytes, engine.direction == "in"
-    run = engine.bytes if engine.pattern == "contiguous" else engine.run_bytes
-    runs, rest = divmod(engine.bytes, run) if run else (0, 0)
-    bursts = split_run(run, width, pool.burst_max_beats)
-    if runs * engine.repeats != 1 or rest:
-        last = split_run(rest, width, pool.burst_max_beats)
-        one, two, four, eight = (engine.repeats * (runs * n + m)
-                                 for n, m in zip(bursts, last, strict=True))
-        bursts = (one, two, four, eight)
-    beats = bursts[0] + 2 * bursts[1] + 4 * bursts[2] + 8 * bursts[3]
-    runs += 1 if rest else 0
-    pool_bytes, misses, hits = beats * width, 0, 0
-    accesses = 0 if engine.pattern == "contiguous" else runs * engine.repeats
-    if npu.cache is not None and _is_cached(pool, npu):
-        misses, hits, accesses = _look_up(engine, run, runs, npu.cache.line_bytes, kept)
-        pool_bytes = misses * npu.cache.line_bytes
-        if engine.pattern == "contiguous":
-            pool_bytes = min(pool_bytes, beats * width)
-        elif not reads:
-            pool_bytes, accesses = 2 * pool_bytes, 2 * accesses
-    latency = pool.clock_ratio * (pool.read_latency_cycles if reads else
-                                  pool.write_latency_cycles)
-    total = sum(bursts)
-    if not alone:
-        accesses = max(accesses, misses or total)
-    channel_cycles = beats + (0.0 if reads else interface.write_gap_cycles * total)
-    pool_cycles = pool.clock_ratio * pool_bytes / min(width, pool.bytes_per_cycle)
-    if pool.external:
-        pool_cycles += latency * accesses
-    in_flight = max(0, total - hits) if reads else 0
-    rate = npu.engine_bytes_per_cycle
-    if engine.operand == "weights" and npu.staging is None:
-        rate = min(rate, npu.weight_bytes_per_cycle)
-    elif reads and engine.pattern == "strided":
-        rate = npu.strided_read_bytes_per_cycle or rate
-    return Stream(
-        engine=engine, pool=pool, interface=interface, bursts=bursts, beats=beats,
-        wanted_bytes=engine.bytes * engine.repeats, pool_bytes=pool_bytes, misses=misses,
-        hits=hits, channel_cycles=channel_cycles, pool_cycles=pool_cycles,
-        fetch_cycles=max(channel_cycles, pool_cycles,
-                         in_flight * latency / npu.engine_outstanding),
-        hand_cycles=engine.bytes * engine.repeats / rate,
-        latency_cycles=latency)
+def _take_turns(engines: EngineColumns, machine: Machine) -> Flags:
+    """Whether another engine of the epoch walks the same shared memory outside the chip."""
+    apart = machine.external & machine.shared
+    if not apart.any():
+        return np.zeros(len(engines.pool), np.bool_)
+    place = engines.epoch * len(apart) + engines.pool
+    users = np.bincount(place, minlength=1)
+    taken: Flags = apart[engines.pool] & (users[place] > 1)
+    return taken
 
 
-def _look_up(engine: StreamEngine, run_bytes: int, runs: int, line_bytes: int,
-             kept: str) -> tuple[int, int, int]:
-    """Lines missed and hit, and the misses that do not follow the line before."""
-    requests = runs * -(-run_bytes // line_bytes)
-    visits, follows = requests, engine.pattern == "contiguous"
-    if not follows and 0 < engine.stride_bytes <= line_bytes:
-        visits, follows = -(-runs * engine.stride_bytes // line_bytes), True
-    once = visits if engine.pattern == "strided" else min(visits, -(-engine.bytes // line_bytes))
-    misses = {"all": once, "windows": once * engine.repeats,
-              "nothing": visits * engine.repeats}[kept]
-    return misses, requests * engine.repeats - misses, 0 if follows else misses
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Walk:
+    """How engines walk: bytes of a run, runs of a pass, bytes of all beats, accesses."""
+
+    run: Ints
+    runs: Ints
+    moved: Ints
+    accesses: Ints
+
+
+def _look_up(engines: EngineColumns, machine: Machine,
+             walk: _Walk) -> tuple[Ints, Ints, Ints, Ints]:
+    """Bytes the pools move, lines missed and hit, and the misses that do not follow another."""
+    cache, held = machine.npu.cache, machine.cached[engines.pool]
+    none = np.zeros_like(engines.bytes)
+    if cache is None or not held.any():
+        return walk.moved, none, none, walk.accesses
+    line = cache.line_bytes
+    requests = walk.runs * -(-walk.run // line)
+    near = ~engines.contiguous & (engines.stride_bytes > 0) & (engines.stride_bytes <= line)
+    visits = np.where(near, -(-walk.runs * engines.stride_bytes // line), requests)
+    once = np.where(engines.strided, visits, np.minimum(visits, -(-engines.bytes // line)))
+    whole = _sum_epochs(engines, np.where(held, engines.bytes, 0))
+    window = np.where(engines.contiguous, line, np.where(
+        engines.window_bytes != 0, engines.window_bytes, engines.bytes))
+    windows = _sum_epochs(engines, np.where(held, window, 0))
+    misses = np.where(whole <= cache.size_bytes, once, np.where(
+        windows <= cache.size_bytes, once * engines.repeats, visits * engines.repeats))
+    moved = misses * line
+    moved = np.where(engines.contiguous, np.minimum(moved, walk.moved),
+                     np.where(engines.out, 2 * moved, moved))
+    accesses = np.where(engines.contiguous | near, 0, misses)
+    accesses = np.where(engines.out & ~engines.contiguous, 2 * accesses, accesses)
+    return (np.where(held, moved, walk.moved), np.where(held, misses, 0),
+            np.where(held, requests * engines.repeats - misses, 0),
+            np.where(held, accesses, walk.accesses))
+
+
+def _sum_epochs(engines: EngineColumns, values: Ints) -> Ints:
+    """Sum over the engines of an epoch, for each of them."""
+    sums = np.zeros(len(engines.first) - 1, np.int64)
+    np.add.at(sums, engines.epoch, values)
+    found: Ints = sums[engines.epoch]
+    return found
 
 
 def count_cache(streams: Iterable[Stream]) -> NpuCacheRun:

@@ -31,26 +31,29 @@ References
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from hwmodels.board.npu import THROUGH, Npu
-from hwmodels.errors import KernelError
-from hwmodels.npu.compiler import estimate_unit_cycles, multiplies
-from hwmodels.npu.epoch import Epoch, Link
-from hwmodels.npu.streams import Stream
+from hwmodels.board.npu import Npu
+from hwmodels.npu.epoch import Epoch
+from hwmodels.npu.machine import Ints, Machine, read_machine
+from hwmodels.npu.streams import StreamColumns, stream_engines
+from hwmodels.npu.table import (
+    EngineColumns,
+    UnitColumns,
+    name_nodes,
+    read_engines,
+    read_links,
+    read_units,
+)
 
 TICKS = 1024
 """Ticks of an NPU cycle."""
 
 MAX_STEPS = 48
 """Steps work is cut into; fewer where there are fewer bursts."""
-
-Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,15 +77,37 @@ class Plan:
     pools: tuple[str, ...]
 
 
-def plan_epoch(epoch: Epoch, streams: Sequence[Stream], npu: Npu) -> Plan:
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class PlanColumns:
+    """Epochs as the event models read them, one behind the other.
+
+    Parameters
+    ----------
+    spans : ndarray of int64, (epochs + 1, 2)
+        First node and link of each, and how many there are.
+    nodes, links : ndarray of int64
+        As of a `Plan`.
+    ports : int
+        Channels or pools an index may stand for, whichever are more.
+    engines, units : ndarray of int, (engines,) and (works,)
+        Their rows in `nodes`.
+    """
+
+    spans: Ints
+    nodes: Ints
+    links: Ints
+    ports: int
+    engines: Ints
+    units: Ints
+
+
+def plan_epoch(epoch: Epoch, npu: Npu) -> Plan:
     """Return an epoch as nodes and links.
 
     Parameters
     ----------
     epoch : Epoch
         With at least one engine or unit.
-    streams : sequence of Stream
-        Traffic of its engines, in the same order.
     npu : Npu
         The machine.
 
@@ -96,114 +121,100 @@ def plan_epoch(epoch: Epoch, streams: Sequence[Stream], npu: Npu) -> Plan:
     KernelError
         When the dataflow names a node that does not exist, or runs in a circle.
     """
-    names = tuple([f"E{engine.index}" for engine in epoch.engines]
-                  + [f"U{position}" for position in range(len(epoch.units))])
-    channels: dict[str, int] = {}
-    pools: dict[str, int] = {}
-    rows = [_plan_engine(stream, channels, pools) for stream in streams]
-    pieces = [max(1, sum(stream.bursts)) for stream in streams]
-    for work in epoch.units:
-        cycles = estimate_unit_cycles(work, npu)
-        fill = 0 if work.kind == THROUGH else npu.unit(work.kind).fill_cycles
-        rows.append([0, -1, -1, 0, 0, cycles * TICKS, fill * TICKS])
-        pieces.append(max(1, cycles))
-    links = _index_links(epoch, names)
-    steps = _cut(links, pieces)
-    nodes = [_finish_row(row, n, piece)
-             for row, n, piece in zip(rows, steps, pieces, strict=True)]
-    table = [_finish_link(a, b, epoch, streams, nodes, npu) for a, b in links]
-    return Plan(names=names, nodes=np.array(nodes, dtype=np.int64).reshape(-1, 9),
-                links=np.array(table, dtype=np.int64).reshape(-1, 4),
-                channels=tuple(channels), pools=tuple(pools))
+    machine = read_machine(npu)
+    engines = read_engines([epoch.engines], machine)
+    plan = plan_epochs([epoch], engines, read_units([epoch], machine),
+                       stream_engines(engines, machine), machine)
+    lanes = ("read", "write")
+    return Plan(names=name_nodes(epoch), nodes=plan.nodes, links=plan.links,
+                channels=tuple(f"{port.name} {lane}" for port in npu.interfaces for lane in lanes),
+                pools=(*(f"{pool.name} {lane}" for pool in npu.pools for lane in lanes),
+                       *(f"{engine.pool} {engine.index}" for engine in epoch.engines)))
 
 
-def _plan_engine(stream: Stream, channels: dict[str, int], pools: dict[str, int]) -> list[int]:
-    """Columns of an engine up to its latency."""
-    pool, lane = stream.pool, "read" if stream.engine.direction == "in" else "write"
-    port = pool.name if pool.shared else f"{pool.name} {lane}"
-    port = port if pool.serialises else f"{port} {stream.engine.index}"
-    return [0, channels.setdefault(f"{stream.interface.name} {lane}", len(channels)),
-            pools.setdefault(port, len(pools)), round(stream.channel_cycles * TICKS),
-            round(stream.pool_cycles * TICKS),
-            round(max(stream.fetch_cycles, stream.hand_cycles) * TICKS),
-            round(stream.latency_cycles * TICKS)]
+def plan_epochs(epochs: Sequence[Epoch], engines: EngineColumns, units: UnitColumns,
+                streams: StreamColumns, machine: Machine) -> PlanColumns:
+    """Return epochs as nodes and links; `plan_epoch` says what is refused.
+
+    Parameters
+    ----------
+    epochs : sequence of Epoch
+        For their dataflow.
+    engines, units, streams : EngineColumns, UnitColumns, StreamColumns
+        What they ask, and the traffic of that.
+    machine : Machine
+        What they run on.
+    """
+    first_link, pairs = read_links(epochs)
+    spans = np.stack([engines.first + units.first, first_link], axis=1)
+    engine_rows = spans[engines.epoch, 0] + engines.place
+    unit_rows = (spans[units.epoch, 0] + engines.first[units.epoch + 1]
+                 - engines.first[units.epoch] + units.place)
+    nodes, pieces = np.zeros((spans[-1, 0], 9), np.int64), np.ones(spans[-1, 0], np.int64)
+    nodes[engine_rows, 1:7] = _plan_engines(engines, streams, machine).T
+    nodes[unit_rows, 1:3] = -1
+    nodes[unit_rows, 5] = units.cycles * TICKS
+    nodes[unit_rows, 6] = machine.fill[units.kind] * TICKS
+    pieces[engine_rows] = np.maximum(1, streams.total)
+    pieces[unit_rows] = np.maximum(1, units.cycles)
+    rows = np.repeat(spans[:-1, 0], np.diff(first_link))[:, None] + pairs
+    nodes[:, 0] = _cut(rows, pieces)
+    nodes[:, 8] = np.maximum(1, nodes[:, 5] // np.maximum(pieces, nodes[:, 0]))
+    nodes[:, 7] = nodes[:, 8] + nodes[:, 6]
+    moved, ahead = np.zeros(len(nodes), np.int64), np.zeros((2, len(nodes)), np.bool_)
+    moved[engine_rows] = np.maximum(1, streams.wanted_bytes)
+    ahead[0, engine_rows], ahead[1, unit_rows] = engines.weights, units.multiplies
+    links = np.concatenate([pairs, _finish_links(rows, nodes, moved, ahead, machine.npu)], axis=1)
+    return PlanColumns(spans=spans, nodes=nodes, links=links, engines=engine_rows,
+                       units=unit_rows, ports=2 * max(len(machine.interfaces), len(
+                           machine.pools)) + int(engines.place.max(initial=0)) + 1)
 
 
-def _finish_row(row: list[int], steps: int, pieces: int) -> list[int]:
-    """Columns with the number of steps, and the times of a piece."""
-    piece = max(1, row[5] // max(pieces, steps))
-    return [steps, *row[1:], piece + row[6], piece]
+def _plan_engines(engines: EngineColumns, streams: StreamColumns, machine: Machine) -> Ints:
+    """Columns of engines from the channel to the latency."""
+    pool = engines.pool
+    port = np.where(machine.serialises[pool],
+                    2 * pool + np.where(machine.shared[pool], 0, engines.out),
+                    2 * len(machine.pools) + engines.place)
+    ticks = [np.rint(cycles * TICKS).astype(np.int64) for cycles in (
+        streams.channel_cycles, streams.pool_cycles,
+        np.maximum(streams.fetch_cycles, streams.hand_cycles), streams.latency_cycles)]
+    return np.stack([2 * engines.interface + engines.out, port, *ticks])
 
 
-def list_links(epoch: Epoch) -> tuple[Link, ...]:
-    """Return the dataflow of an epoch, the default one where it states none."""
-    if epoch.links:
-        return epoch.links
-    ins = [f"E{engine.index}" for engine in epoch.engines if engine.direction == "in"]
-    outs = [f"E{engine.index}" for engine in epoch.engines if engine.direction == "out"]
-    if not epoch.units:
-        return tuple(Link(a, b) for a, b in zip(ins, outs, strict=False))
-    units = [f"U{position}" for position in range(len(epoch.units))]
-    return (*(Link(name, units[0]) for name in ins),
-            *(Link(a, b) for a, b in itertools.pairwise(units)),
-            *(Link(units[-1], name) for name in outs))
-
-
-def _index_links(epoch: Epoch, names: Sequence[str]) -> list[tuple[int, int]]:
-    where = {name: position for position, name in enumerate(names)}
-    pairs = []
-    for link in list_links(epoch):
-        if link.source not in where or link.sink not in where:
-            raise KernelError(f"epoch {epoch.name}: link {link.source} to {link.sink} names a "
-                              "node that is not there; accepted: " + ", ".join(names))
-        pairs.append((where[link.source], where[link.sink]))
-    if _runs_forward(epoch, pairs):
-        return pairs
-    left = pairs
-    while left:
-        fed = {b for _, b in left}
-        kept = [pair for pair in left if pair[0] in fed]
-        if len(kept) == len(left):
-            raise KernelError(f"epoch {epoch.name}: the dataflow runs in a circle")
-        left = kept
-    return pairs
-
-
-def _runs_forward(epoch: Epoch, pairs: Sequence[tuple[int, int]]) -> bool:
-    """Whether every link goes from engines in to units, to later units, to engines out."""
-    count = len(epoch.engines)
-    order = [0 if engine.direction == "in" else count + len(epoch.units) + 1
-             for engine in epoch.engines]
-    order += range(1, len(epoch.units) + 1)
-    return all(order[a] < order[b] for a, b in pairs)
-
-
-def _cut(links: Sequence[tuple[int, int]], pieces: Sequence[int]) -> list[int]:
+def _cut(rows: Ints, pieces: Ints) -> Ints:
     """Return the steps of each node: the same for nodes that are joined."""
-    group = list(range(len(pieces)))
-    for a, b in links:
-        old, new = group[a], group[b]
-        if old != new:
-            group = [new if g == old else g for g in group]
-    most = {g: max(p for p, other in zip(pieces, group, strict=True) if other == g)
-            for g in set(group)}
-    return [max(2, min(MAX_STEPS, most[g])) for g in group]
+    steps, before = pieces.copy(), np.zeros_like(pieces)
+    while (steps != before).any():
+        before = steps.copy()
+        for node in rows.T:
+            np.maximum.at(steps, node, before[rows].max(axis=1))
+    return np.clip(steps, 2, MAX_STEPS)
 
 
-def _finish_link(source: int, sink: int, epoch: Epoch, streams: Sequence[Stream],
-                 nodes: Sequence[Sequence[int]], npu: Npu) -> tuple[int, int, int, int]:
-    """Return a link with the steps its source may be ahead, and must be."""
-    steps, own, latency = nodes[source][0], nodes[source][5], nodes[source][6]
-    ahead, unit = 0, sink - len(streams)
-    if (source < len(streams) and streams[source].engine.operand == "weights" and unit >= 0
-            and multiplies(epoch.units[unit], npu)):
-        total = max(1, streams[source].wanted_bytes)
-        ahead = min(steps - 1, npu.weight_ahead_bytes * steps // total)
-    depth = 2 + ahead
-    if source >= len(streams):
-        depth += -(-latency * steps // max(own, steps))
+def _finish_links(rows: Ints, nodes: Ints, moved: Ints, ahead: np.ndarray, npu: Npu) -> Ints:
+    """Return the steps sources may be ahead, and must be.
+
+    Parameters
+    ----------
+    rows : ndarray of int, (links, 2)
+        Source and sink among the nodes.
+    nodes : ndarray of int64, (nodes, 9)
+        But for links complete.
+    moved : ndarray of int64, (nodes,)
+        Bytes of engines; 0 for units.
+    ahead : ndarray of bool, (2, nodes)
+        Streams of weights; units that multiply.
+    npu : Npu
+        For its buffers.
+    """
+    source, sink = rows[:, 0], rows[:, 1]
+    steps, own, latency = nodes[source, 0], nodes[source, 5], nodes[source, 6]
+    total = np.maximum(1, moved)
+    lead = np.where(ahead[0, source] & ahead[1, sink], np.minimum(
+        steps - 1, npu.weight_ahead_bytes * steps // total[source]), 0)
+    depth = 2 + lead + np.where(moved[source] == 0,
+                                -(-latency * steps // np.maximum(own, steps)), 0)
     for node in (source, sink):
-        if node < len(streams):
-            total = max(1, streams[node].wanted_bytes)
-            depth += npu.engine_buffer_bytes * steps // total
-    return source, sink, min(depth, steps + ahead), ahead
+        depth += np.where(moved[node] != 0, npu.engine_buffer_bytes * steps // total[node], 0)
+    return np.stack([np.minimum(depth, steps + lead), lead], axis=1)

@@ -9,9 +9,10 @@ from hwmodels.board.file import change_board, load_board
 from hwmodels.counts import CAUSES, EVENTS, make_bill, merge_counts
 from hwmodels.errors import BoardError, KernelError
 from hwmodels.npu import Epoch, Link, StreamEngine, UnitWork
-from hwmodels.npu.compiler import estimate_max_cycles, estimate_unit_cycles
+from hwmodels.npu.compiler import estimate_max_cycles
 from hwmodels.npu.run import forget_epochs, hand_over_cycles, run_epoch, run_epochs, trace_epoch
 from hwmodels.npu.streams import form_streams, split_run
+from hwmodels.npu.units import estimate_unit_cycles
 from hwmodels.prices import derive_prices
 
 BOARD = load_board("stm32n6570_dk")

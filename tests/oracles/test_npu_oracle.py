@@ -6,7 +6,6 @@ import npu_cases
 import pytest
 
 from hwmodels.kernels import npu_streams
-from hwmodels.npu.streams import form_streams
 from hwmodels.npu.timing import plan_epoch
 
 simpy = pytest.importorskip("simpy", reason="the specification needs the extra 'test'")
@@ -15,7 +14,7 @@ simpy = pytest.importorskip("simpy", reason="the specification needs the extra '
 def plan_case(seed):
     rng = random.Random(seed)
     npu, epoch = npu_cases.make_npu(rng), npu_cases.make_epoch(rng)
-    return plan_epoch(epoch, form_streams(epoch.engines, npu), npu)
+    return plan_epoch(epoch, npu)
 
 
 @pytest.mark.parametrize("seeds", [range(n, n + 20) for n in range(0, 120, 20)], ids=str)

@@ -167,16 +167,7 @@ def measure_coverage(epochs: Sequence[EpochPrediction], bill: Bill, board: Board
 
 def bill_us(bill: Bill, board: Board) -> float:
     """Time of a bill across its clocks, in microseconds; cycles of two clocks are never added."""
-    return convert_us(sum_cycles(bill), board)
-
-
-def sum_cycles(bill: Bill) -> dict[str, float]:
-    """Cycles of each clock of a bill that has any, in one walk over its lines."""
-    cycles: dict[str, list[float]] = {}
-    for line in bill.lines:
-        if line.cycles:
-            cycles.setdefault(line.clock, []).append(line.cycles)
-    return {clock: math.fsum(parts) for clock, parts in cycles.items()}
+    return convert_us(bill.clock_cycles(), board)
 
 
 def convert_us(cycles: Mapping[str, float], board: Board) -> float:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from hwmodels.counts import CAUSE_GROUPS, Bill, CountLine, Counts, Prices, make_bill, merge_bills
@@ -13,7 +13,6 @@ from twin.deployment.costs import (
     LayerCost,
     convert_us,
     measure_coverage,
-    sum_cycles,
 )
 from twin.deployment.deployment import Deployment
 from twin.deployment.memories import FLASH_ROLES
@@ -265,8 +264,8 @@ def predict(deployment: Deployment, *, temperature: str = "warm") -> Prediction:
     clocks_hz = tuple((clock.name, clock.frequency_hz) for clock in deployment.board.clocks)
     layers = tuple(_predict_layer(deployment, position, cost, clocks_hz)
                    for position, cost in enumerate(costs))
-    bill = merge_bills(layer.bill for layer in layers)
-    cycles = sum_cycles(bill)
+    bill = _merge_layers(layers)
+    cycles = bill.clock_cycles()
     clock = _main_clock(deployment, cycles)
     energy_pj = bill.energy_pj()
     return Prediction(
@@ -276,6 +275,15 @@ def predict(deployment: Deployment, *, temperature: str = "warm") -> Prediction:
         warnings=_warnings(deployment, layers, temperature),
         energy_uj=None if energy_pj is None else energy_pj * 1e-6,
     )
+
+
+def _merge_layers(layers: Sequence[LayerPrediction]) -> Bill:
+    """Add the bills of layers, those that are columns as columns."""
+    if not any(layer.epochs for layer in layers):
+        return merge_bills(layer.bill for layer in layers)
+    from hwmodels.columns import merge_columns
+
+    return merge_columns(layer.bill for layer in layers)
 
 
 def _main_clock(deployment: Deployment, cycles: Mapping[str, float]) -> str:
@@ -289,7 +297,7 @@ def _predict_layer(deployment: Deployment, position: int, cost: LayerCost,
                    clocks_hz: tuple[tuple[str, float], ...]) -> LayerPrediction:
     graph = deployment.graph
     layer = graph.layers[position]
-    cycles = sum_cycles(cost.bill)
+    cycles = cost.bill.clock_cycles()
     clock = _main_clock(deployment, cycles)
     energy_pj = cost.bill.energy_pj()
     return LayerPrediction(

@@ -15,6 +15,7 @@ from dataclasses import replace
 from functools import cache, partial
 
 from hwmodels.board.facts import Board
+from hwmodels.columns import merge_columns
 from hwmodels.counts import (
     EXACT,
     Bill,
@@ -27,7 +28,7 @@ from hwmodels.counts import (
     merge_counts,
 )
 from hwmodels.kernel import Kernel
-from hwmodels.npu import EpochRun, Npu
+from hwmodels.npu import Epoch, EpochRun, Npu
 from hwmodels.npu.run import run_epochs
 from twin.deployment.accelerator.plan import plan_of
 from twin.deployment.core import lower_network
@@ -36,10 +37,10 @@ from twin.deployment.costs import (
     LayerCost,
     Step,
     convert_us,
-    sum_cycles,
 )
 from twin.deployment.deployment import Deployment, PriceOnCore
 from twin.network.operators import is_alias
+from twin.prediction.accelerator.columns import Part, price_parts
 
 
 def price_offloaded(deployment: Deployment, prices: Prices, price_on_core: PriceOnCore,
@@ -66,39 +67,58 @@ def price_offloaded(deployment: Deployment, prices: Prices, price_on_core: Price
     -----
     The host's operators start with empty caches each time the accelerator ran before them: what
     it wrote must be fetched, and its driver has run meanwhile. An epoch's counts are split by the
-    work of its layers, in 64ths, so that the parts sum exactly. Epochs that ran alike are priced
-    once.
+    work of its layers, in 64ths, so that the parts sum exactly.
     """
-    npu = _npu(deployment)
-    steps = plan_of(deployment).steps
-    runs = iter(run_epochs([step.epoch for step in steps if step.epoch is not None], npu))
-    software = iter(_price_host(deployment, steps, prices, price_on_core))
-    maintained = _cache_lines(deployment, steps)
+    steps = [step for step in plan_of(deployment).steps if step.kind != "alias"]
+    runs = run_epochs([_epoch_of(step) for step in steps], _npu(deployment))
+    priced = _price_steps(deployment, steps, runs, prices, price_on_core)
     costs: dict[int, list[LayerCost]] = {}
     epochs: list[EpochPrediction] = []
-    priced: dict[object, list[LayerCost]] = {}
-    start_us = 0.0
-    for place, step in enumerate(steps):
-        if step.epoch is None:
-            continue
-        run = next(runs)
-        on_host = next(software) if step.kind == "host" else None
-        extra = (*_moved(deployment, step), *maintained[place])
-        key = (id(run.counts), extra, step.shares, id(on_host))
-        if key not in priced:
-            counts = merge_counts([run.counts, Counts(extra)]) if extra else run.counts
-            priced[key] = [_layer_cost(part, on_host, prices, deployment.board, npu)
-                           for part in _split(counts, step.shares)]
-        kernels = tuple(f"{step.epoch.kind}.{name}" for name, _ in step.epoch.operations)
-        bills = [cost.bill for cost in priced[key]]
-        for position, cost in zip(step.layers, priced[key], strict=True):
-            costs.setdefault(position, []).append(replace(
-                cost, epochs=(step.epoch.name,), kernels=cost.kernels or kernels))
-        bill = bills[0] if len(bills) == 1 else merge_bills(bills)
-        epochs.append(_describe(len(epochs), step, run, bill, start_us, deployment.board))
+    board, start_us = deployment.board, 0.0
+    for step, run, parts in zip(steps, runs, priced, strict=True):
+        epoch = run.epoch
+        kernels = tuple([f"{epoch.kind}.{name}" for name, _ in epoch.operations])
+        for position, part in zip(step.layers, parts, strict=True):
+            costs.setdefault(position, []).append(LayerCost(
+                bill=part.bill, counts=part.counts, epochs=(epoch.name,), kernels=kernels)
+                if isinstance(part, Part) else
+                replace(part, epochs=(epoch.name,), kernels=part.kernels or kernels))
+        bill = parts[0].bill if len(parts) == 1 else merge_columns(part.bill for part in parts)
+        epochs.append(_describe(len(epochs), step, run, bill, start_us, board))
         start_us += epochs[-1].time_us
     return tuple(_merge(costs.get(position, []))
                  for position in range(len(deployment.executed.layers))), tuple(epochs)
+
+
+def _price_steps(deployment: Deployment, steps: Sequence[Step], runs: Sequence[EpochRun],
+                 prices: Prices, price_on_core: PriceOnCore) -> list[Sequence[Part | LayerCost]]:
+    """Price steps by layer: all of those the host only sets up at once, the others one by one."""
+    npu, whole = _npu(deployment), plan_of(deployment).steps
+    software = iter(_price_host(deployment, whole, prices, price_on_core))
+    maintained = iter(_cache_lines(deployment, steps))
+    priced: list[Sequence[Part | LayerCost]] = []
+    plain: list[int] = []
+    for place, (step, run) in enumerate(zip(steps, runs, strict=True)):
+        on_host = next(software) if step.kind == "host" else None
+        extra = (*_moved(deployment, step), *next(maintained))
+        if not extra and on_host is None:
+            plain.append(place)
+            priced.append(())
+            continue
+        counts = merge_counts([run.counts, Counts(extra)]) if extra else run.counts
+        priced.append([_layer_cost(part, on_host, prices, deployment.board, npu)
+                       for part in _split(counts, step.shares)])
+    if plain:
+        for place, parts in zip(plain, price_parts(
+                [runs[place] for place in plain], [steps[place].shares for place in plain],
+                prices, deployment.board, npu), strict=True):
+            priced[place] = parts
+    return priced
+
+
+def _epoch_of(step: Step) -> Epoch:
+    assert step.epoch is not None, "all steps but aliases are epochs"
+    return step.epoch
 
 
 def _npu(deployment: Deployment) -> Npu:
@@ -231,7 +251,7 @@ def _part(amount: float, shares: Sequence[float], heir: int) -> list[float]:
 
 def _add_time(bill: Bill, board: Board, prices: Prices, npu: Npu) -> Bill:
     """Add what being powered costs while a bill's time passes: host, its waiting, the idle NPU."""
-    cycles = sum_cycles(bill)
+    cycles = bill.clock_cycles()
     passed_us = convert_us(cycles, board)
     if not passed_us:
         return bill
@@ -260,7 +280,7 @@ def _unhurried(prices: Prices, quantities: Iterable[tuple[str, str, float]]) -> 
 def _describe(index: int, step: Step, run: EpochRun, bill: Bill, start_us: float,
               board: Board) -> EpochPrediction:
     host_hz = board.clock(board.core.clock).frequency_hz
-    cycles = sum_cycles(bill)
+    cycles = bill.clock_cycles()
     passed_us, host_cycles = convert_us(cycles, board), cycles.get(board.core.clock, 0.0)
     core_us = passed_us - host_cycles / host_hz * 1e6
     return EpochPrediction(

@@ -1,0 +1,120 @@
+"""A neural processing unit as arrays: its pools, interfaces and units by number."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hwmodels.board.npu import THROUGH, Npu
+from hwmodels.columns import Keys
+from hwmodels.npu.epoch import EpochRun
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+Flags = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Machine:
+    """Facts of an NPU, one array each.
+
+    Parameters
+    ----------
+    npu : Npu
+        Whose they are.
+    keys : Keys
+        Numbers of its events, the same for all that runs on it.
+    kept : dict
+        What ran on it, by all of an epoch that tells but its name; none yet: [].
+    pools, interfaces, units : mapping of str to int
+        Numbers of its parts by name; what computes nothing is the last of the units.
+    ratio, bytes_per_cycle, read_latency, write_latency, frequency_ratio : ndarray of float
+        Of each pool.
+    external, shared, serialises, cached : ndarray of bool
+        Of each pool; cached: by an NPU cache that is there and on.
+    longest, byte_width : ndarray of int
+        Of each pool: beats of a burst, bytes of the compiler's beat.
+    width, gap : ndarray
+        Of each interface.
+    fill : ndarray of int
+        Of each kind of unit.
+    """
+
+    npu: Npu
+    keys: Keys
+    kept: dict[object, list[EpochRun]]
+    pools: Mapping[str, int]
+    interfaces: Mapping[str, int]
+    units: Mapping[str, int]
+    ratio: Floats
+    bytes_per_cycle: Floats
+    read_latency: Floats
+    write_latency: Floats
+    frequency_ratio: Floats
+    external: Flags
+    shared: Flags
+    serialises: Flags
+    cached: Flags
+    longest: Ints
+    byte_width: Ints
+    width: Ints
+    gap: Floats
+    fill: Ints
+
+    def pool(self, name: str) -> int:
+        """Return the number of a pool; it is asked for by name where it is not known."""
+        found = self.pools.get(name)
+        return self.pools[self.npu.pool(name).name] if found is None else found
+
+    def interface(self, name: str) -> int:
+        """Return the number of an interface."""
+        found = self.interfaces.get(name)
+        return self.interfaces[self.npu.interface(name).name] if found is None else found
+
+    def unit(self, kind: str) -> int:
+        """Return the number of a kind of unit."""
+        found = self.units.get(kind)
+        return self.units[self.npu.unit(kind).kind] if found is None else found
+
+
+@functools.lru_cache(maxsize=8)
+def read_machine(npu: Npu) -> Machine:
+    """Return an NPU as arrays."""
+    pools, ports, units = npu.pools, npu.interfaces, npu.units
+    on = npu.cache is not None and npu.cache.enabled
+    return Machine(
+        npu=npu, keys=Keys(), kept={},
+        pools={pool.name: number for number, pool in reversed([*enumerate(pools)])},
+        interfaces={port.name: number for number, port in reversed([*enumerate(ports)])},
+        units={unit.kind: number for number, unit in reversed([*enumerate(units)])}
+        | {THROUGH: len(units)},
+        ratio=_floats(pool.clock_ratio for pool in pools),
+        bytes_per_cycle=_floats(pool.bytes_per_cycle for pool in pools),
+        read_latency=_floats(pool.read_latency_cycles for pool in pools),
+        write_latency=_floats(pool.write_latency_cycles for pool in pools),
+        frequency_ratio=_floats(pool.frequency_ratio for pool in pools),
+        external=_flags(pool.external for pool in pools),
+        shared=_flags(pool.shared for pool in pools),
+        serialises=_flags(pool.serialises for pool in pools),
+        cached=_flags(pool.cacheable and on for pool in pools),
+        longest=_ints(pool.burst_max_beats for pool in pools),
+        byte_width=_ints(pool.byte_width_bytes for pool in pools),
+        width=_ints(port.width_bytes for port in ports),
+        gap=_floats(port.write_gap_cycles for port in ports),
+        fill=_ints([*(unit.fill_cycles for unit in units), 0]))
+
+
+def _floats(values: Iterable[float]) -> Floats:
+    return np.array([*values], np.float64)
+
+
+def _ints(values: Iterable[int]) -> Ints:
+    return np.array([*values], np.int64)
+
+
+def _flags(values: Iterable[bool]) -> Flags:
+    return np.array([*values], np.bool_)
