@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from hwmodels.core.schedule import schedule
@@ -67,7 +68,7 @@ class Listing:
         if key not in self.texts:
             self.texts[key] = "\n".join(
                 f"{one.mnemonic} {one.op_str}".strip()
-                for one in _disassembler(self.isa).disasm(code, address))
+                for one in disassembler(self.isa).disasm(code, address))
         return self.texts[key]
 
     def cost(self, address: int, code: bytes) -> BlockCost:
@@ -94,13 +95,22 @@ class Listing:
             taken_cycles=self.timing.refills.taken_cycles if timed.closes_loop else 0.0)
 
 
-def _disassembler(isa: str) -> Cs:
+@lru_cache(maxsize=4)
+def disassembler(isa: str, *, detail: bool = False) -> Cs:
+    """Return capstone for "thumb" or "riscv"; `detail` says which registers are written.
+
+    Raises
+    ------
+    ToolMissingError
+        Without the boards extra.
+    """
     try:
         import capstone
     except ImportError as error:
         raise extra_missing("timings of emulated cores", "capstone", "boards") from error
-    if isa == "riscv":
-        return capstone.Cs(capstone.CS_ARCH_RISCV,
-                           capstone.CS_MODE_RISCV32 | capstone.CS_MODE_RISCVC)
-    return capstone.Cs(capstone.CS_ARCH_ARM, capstone.CS_MODE_THUMB | capstone.CS_MODE_MCLASS
-                       | capstone.CS_MODE_V8)
+    made = capstone.Cs(capstone.CS_ARCH_RISCV, capstone.CS_MODE_RISCV32
+                       | capstone.CS_MODE_RISCVC) if isa == "riscv" else capstone.Cs(
+                           capstone.CS_ARCH_ARM, capstone.CS_MODE_THUMB | capstone.CS_MODE_MCLASS
+                           | capstone.CS_MODE_V8)
+    made.detail = detail
+    return made

@@ -112,6 +112,26 @@ def note_use(state: Words, base: Integer, way: Integer, word: Integer, ways: Int
 
 
 @compile_inline
+def move_to_front(line: Integer, write: Integer, entry: Integer, state: Words, base: Integer,
+                  ways: Integer) -> tuple[Integer, Integer]:
+    """Look a line up under LRU, where entries lie in order of use and empty ones last."""
+    carried = state[base]
+    if carried >> 8 == line:
+        if write:
+            state[base] = entry
+        return HIT, EMPTY
+    for way in range(1, ways):
+        held = state[base + way]
+        state[base + way] = carried
+        if held >> 8 == line:
+            state[base] = entry if write else held
+            return HIT, EMPTY
+        carried = held
+    state[base] = entry
+    return WRITE_FILL if write else READ_FILL, carried
+
+
+@compile_inline
 def meet_line(line: Integer, write: Integer, owner: Integer, geometry: Words,
               state: Words) -> tuple[Integer, Integer]:
     """Look a line up; return what it met, and the entry that had to leave (EMPTY for none)."""
@@ -119,6 +139,8 @@ def meet_line(line: Integer, write: Integer, owner: Integer, geometry: Words,
     index = line % sets
     base, word = ENTRIES + index * ways, ENTRIES + sets * ways + index
     entry = line << 8 | owner << 1 | (write & geometry[4])
+    if policy == LRU and (write == 0 or geometry[5]):
+        return move_to_front(line, write, entry, state, base, ways)
     found, left, way = HIT, EMPTY, 0
     while way < ways and state[base + way] >> 8 != line:
         way += 1

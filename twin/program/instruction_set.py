@@ -33,9 +33,6 @@ class InstructionSet(Protocol):
     def REGISTERS(self) -> Mapping[str, str]:
         """Registers a user may set, as the emulator calls them."""
 
-    def has_conditions(self, code: bytes) -> bool:
-        """Whether a block may have instructions that run under a condition."""
-
     def ends_in_call(self, code: bytes) -> bool:
         """Whether a block ends in a call."""
 

@@ -21,11 +21,12 @@ from twin.program.events import listen
 from twin.program.exceptions import SVC, Exceptions
 from twin.program.instruction_set import InstructionSet
 from twin.program.listing import ToolListing
-from twin.program.memory import TRACED_CORES, map_memories, place_pieces
+from twin.program.memory import TRACED_CORES, address_of, map_memories, place_pieces
 from twin.program.newer import Newer
 from twin.program.peripherals import Peripherals
 from twin.program.recorder import Recorder, list_regions
 from twin.program.semihosting import Semihosting
+from twin.program.watching import Watch
 
 CPUS = {"cortex-m0plus": "M0", "cortex-m3": "M3", "cortex-m4": "M4", "cortex-m7": "M7",
         "cortex-m33": "M33", "cortex-m55": "M33", "cortex-m85": "M33"}
@@ -34,7 +35,7 @@ CPUS = {"cortex-m0plus": "M0", "cortex-m3": "M3", "cortex-m4": "M4", "cortex-m7"
 STOP_INSTRUCTIONS = 2000
 """What an interrupt or call of the system counts for, of the instructions a run may take."""
 SWI, BREAKPOINT, RETURN_CODE = 2, 7, 8
-_HOOK_BLOCK, _HOOK_READ, _HOOK_WRITE = 8, 1024, 2048
+_HOOK_BLOCK = 8
 
 
 class Machine:
@@ -58,7 +59,8 @@ class Machine:
         listen(self.on_event)
         self.failure: str | None = None
         self.listing = self._list_blocks()
-        self.spans = map_memories(self.machine, elf, board, files)
+        self.held = map_memories(self.machine, board, files)
+        self.spans = tuple(span for span, _ in self.held)
         place_pieces(self.machine, elf, self.spans, files, board)
         self.on_layer: Callable[[int], None] | None = None
         self.on_return: Callable[[int], None] | None = None
@@ -67,10 +69,12 @@ class Machine:
         self.unknown: set[str] = set()
         self.stack, self.next = self._find_start()
         self.recorder = Recorder(board, list_regions(board, elf, self.stack))
-        self.counters = Counters(elf, self.listing, self.recorder, limit, self.code)
+        self.counters = Counters(elf, self.listing, self.recorder, limit, self.code, [
+            (low, high, address_of(pages)) for (low, high), pages in self.held])
         self.words, self.names = self.counters.words, self.counters.names
         self.peripherals = Peripherals(board.core.model, self.cycles, self._text_at, self._wake)
         self._make_parts()
+        self.watch = Watch(self)
         self._hook()
         self.set("SP", self.stack)
 
@@ -122,29 +126,22 @@ class Machine:
 
     def _hook(self) -> None:
         """Give the emulator its callbacks."""
-        self._add_hook(_HOOK_BLOCK, self.names.on_block)
+        self.add_hook(_HOOK_BLOCK, self.names.on_block)
         for base, size in self.code.DEVICES:
             self.machine.mmio_map(base, size, self._read_device, base, self._write_device, base)
         self.machine.hook_add(self.unicorn.UC_HOOK_INTR, self._on_interrupt)
         self.machine.hook_add(self.unicorn.UC_HOOK_MEM_INVALID, self._on_invalid)
 
-    def _add_hook(self, kind: int, callback: Any) -> None:
+    def add_hook(self, kind: int, callback: Any, begin: int = 1, end: int = 0) -> None:
+        """Have native code called, everywhere or from one address to another."""
         library = import_module("unicorn.unicorn_py3.unicorn").uclib
         status = library.uc_hook_add(
             self.machine._uch, ctypes.byref(ctypes.c_size_t()), kind,
             ctypes.cast(callback.address, ctypes.c_void_p),
-            ctypes.c_void_p(self.words.ctypes.data), 1, 0)
+            ctypes.c_void_p(self.words.ctypes.data), ctypes.c_uint64(begin),
+            ctypes.c_uint64(end))
         if status:
             raise ProgramError(f"Unicorn refuses a hook ({status})")
-
-    watching = False
-
-    def watch(self) -> None:
-        """See loads and stores from here on; up to then the program runs ten times as fast."""
-        if not self.watching:
-            self.watching = True
-            self._add_hook(_HOOK_READ | _HOOK_WRITE, self.names.on_access)
-            self.machine.ctl_flush_tb()
 
     def set(self, name: str, value: int) -> None:
         """Set a register of the core."""
@@ -164,11 +161,10 @@ class Machine:
 
     def where_back(self) -> tuple[int, int]:
         """Return the address the function just entered returns to, and the stack there."""
-        if self.traced:
-            depth = int(self.words[self.names.DEPTH])
-            return (int(self.words[self.words[self.names.CALLS_AT] + depth - 1]) if depth else -2,
-                    -depth)
-        return self.get("LR") & ~1, self.get("SP")
+        if not self.traced:
+            return self.get("LR") & ~1, self.get("SP")
+        depth, calls = (int(self.words[self.names.DEPTH]), self.words[self.names.CALLS_AT])
+        return int(self.words[calls + depth - 1]) if depth else -2, -depth
 
     @property
     def traced(self) -> bool:
@@ -221,6 +217,8 @@ class Machine:
             return self.counters.add_block(address, self.read(address, size))
         if kind == names.FULL:
             self.counters.drain()
+        elif kind in (names.UNREAD, names.DOUBT):
+            return self.watch.read_block(address, size, doubted=kind == names.DOUBT)
         elif kind == names.TIMER:
             return self._look_at_time(address)
         elif kind == names.LAYER and self.on_layer is not None:
@@ -306,9 +304,10 @@ class Machine:
             self.next = place & 0xFFFFFFFE
             if self.failure is not None or self.words[self.names.STOPPING]:
                 break
-            if place & ~1 == until and self._stopped is None:
+            if place & ~1 == until and self._stopped is None and not self.watch.stale:
                 break
-            self._go_on(place)
+            if not self.watch.translate_anew():
+                self._go_on(place)
         self.check()
 
     def check(self) -> None:

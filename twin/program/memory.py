@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from ctypes import addressof, c_char
+import ctypes
+from collections.abc import Mapping
 from mmap import mmap
 from typing import Any
 
@@ -21,9 +21,12 @@ Span = tuple[int, int]
 """First address, and the one behind the last."""
 
 
-def map_memories(machine: Any, elf: Elf, board: Board, files: Mapping[int, bytes]
-                 ) -> tuple[Span, ...]:
-    """Give an emulator the board's memories and room for files; return the spans there are."""
+Held = tuple[tuple[Span, mmap], ...]
+"""Spans of memory, and what of this process holds them."""
+
+
+def map_memories(machine: Any, board: Board, files: Mapping[int, bytes]) -> Held:
+    """Give an emulator the board's memories, some at several addresses, and room for files."""
     shared = [span for one in board.memories if one.windows for span in one.spans]
     spans = [(one.address, one.address + one.size_bytes) for one in board.memories
              if not one.windows and (one.address or one.role != "npu_ram")]
@@ -37,22 +40,20 @@ def map_memories(machine: Any, elf: Elf, board: Board, files: Mapping[int, bytes
             merged.append([low, high])
     if sum(high - low for low, high in merged) > LARGEST_BYTES:
         raise ProgramError(f"{board.name}: more than {LARGEST_BYTES >> 20} MiB of memory")
-    for low, high in merged:
-        machine.mem_map(low, high - low)
-    return (*((low, high) for low, high in merged), *_map_windows(machine, board))
-
-
-def _map_windows(machine: Any, board: Board) -> Iterator[Span]:
-    """Give an emulator memories that answer at several addresses; yield where."""
+    held = [((low, high), mmap(-1, high - low)) for low, high in merged]
     for one in board.memories:
         if one.windows:
             size = -(-one.size_bytes // PAGE) * PAGE
-            content = mmap(-1, size)
-            machine.twin_windows = [*getattr(machine, "twin_windows", ()), content]
-            at = addressof((c_char * size).from_buffer(content))
-            for low, _ in one.spans:
-                machine.mem_map_ptr(low, size, READ_WRITE_RUN, at)
-                yield low, low + size
+            pages = mmap(-1, size)
+            held += [((low, low + size), pages) for low, _ in one.spans]
+    for (low, high), pages in held:
+        machine.mem_map_ptr(low, high - low, READ_WRITE_RUN, address_of(pages))
+    return tuple(held)
+
+
+def address_of(pages: mmap) -> int:
+    """Return where in this process pages lie."""
+    return ctypes.addressof(ctypes.c_char.from_buffer(pages))
 
 
 def place_pieces(machine: Any, elf: Elf, spans: tuple[Span, ...], files: Mapping[int, bytes],

@@ -11,19 +11,14 @@ MODE, RETURN_CODES = 0, 1 << 32
 """Bit 0 of an address to run at; from where on addresses are returns from handlers: never."""
 JUMP, STAND_IN = "j 0x0", "mv a0, a0"
 """A jump, and what an instruction the core's table does not know is scheduled as."""
-_NAMES = ("zero", "ra", "sp", "gp", "tp", "t0", "t1", "t2", "s0", "s1",
+NAMES = ("zero", "ra", "sp", "gp", "tp", "t0", "t1", "t2", "s0", "s1",
           *(f"a{place}" for place in range(8)), *(f"s{place}" for place in range(2, 12)),
           "t3", "t4", "t5", "t6")
-REGISTERS = {name.upper(): f"X{place}" for place, name in enumerate(_NAMES) if place}
+REGISTERS = {name.upper(): f"X{place}" for place, name in enumerate(NAMES) if place}
 """Registers a user may set, as the emulator calls them."""
 
 EBREAK, SEMIHOSTING, SLEEP = 0x00100073, (0x01F01013, 0x40705013), 0x10500073
 """`ebreak`, what stands around one that calls a debugger (RISC-V Semihosting 1.0), `wfi`."""
-
-
-def has_conditions(code: bytes) -> bool:
-    """No instruction of RISC-V runs under a condition."""
-    return False
 
 
 def ends_in_call(code: bytes) -> bool:

@@ -269,7 +269,6 @@ def _measure(machine: Machine, session: _Session, place: _Place, *,
     if machine.traced:
         go_on(machine, place.until, place.back, place.start)
     else:
-        machine.watch()
         machine.run(place.until)
     words[names.RECORDING] = 0
     words[names.RETURN] = -1

@@ -14,11 +14,6 @@ REGISTERS = {**{f"R{place}": f"R{place}" for place in range(13)}, "SP": "SP", "L
 """Registers a user may set, as the emulator calls them."""
 
 
-def has_conditions(code: bytes) -> bool:
-    """Whether a block of T32 may have an IT instruction (0xBFxx with a mask)."""
-    return any(code[place + 1] == 0xBF and code[place] & 15 for place in range(0, len(code), 2))
-
-
 def ends_in_call(code: bytes) -> bool:
     """Whether a block of T32 ends in BL or BLX."""
     *_, last = _halves(code)

@@ -10,37 +10,49 @@ from typing import Any
 
 import numpy as np
 from numba import types
+from numba.extending import intrinsic
 from numba.np.numpy_support import carray
 
 from calibration.virtual_board.kernels.hooks import (
-    IT_STATE,
     WORDS,
-    XPSR,
     compile_callback,
     compile_part,
     uc_reg_read,
-    uc_reg_write,
 )
 from hwmodels.kernels.compiled import Integer, Words
 
 HEAD = 64
 (SCRATCH, SPANS_AT, SPAN_COUNT, BLOCKS_AT, LAST_BLOCK, LAST_END, INSTRUCTIONS, CYCLES, LIMIT, ALARM,
  RETURN, REGIONS_AT, REGION_COUNT, TALLY_AT, ROOM_AT, WRITTEN, ROOM, FETCH_LINE, FETCH_KEEPS,
- RECORDING, CONDITIONAL, OWN_FUNCTION, STOPPING, BEGIN, UNTIL, CALLS_AT, DEPTH,
- TRACED_END, BLOCK_END, START, START_TURNS) = range(31)
+ RECORDING, OWN_FUNCTION, STOPPING, BEGIN, UNTIL, CALLS_AT, DEPTH,
+ TRACED_END, BLOCK_END, START, START_TURNS, VALUES_AT, PENDING_AT, SPACES_AT, SPACE_COUNT,
+ PENDING) = range(35)
 MOST_CALLS = 4096
 
 SPAN = 3
 SPAN_BASE, SPAN_END, SPAN_INDEX = range(SPAN)
 BLOCK = 14
 (ADDRESS, BYTES, COUNT, AGAIN, TAKEN, FUNCTION, MARKED, LENGTH, ONCE, MORE, BRANCHED,
- FETCH_REGION, CONDITIONS, CALLING) = range(BLOCK)
+ FETCH_REGION, CALLING, STRETCHES_AT) = range(BLOCK)
+STRETCH = 3
+BEGINS, STEPS_AT, STEPS = range(STRETCH)
+"""At STRETCHES_AT of a block, 0 before they are known: how many stretches, then each."""
+STEP = 6
+KIND, MADE, FIRST, SECOND, MOVED, CONSTANT = range(STEP)
+(ENTRY, READ_STEP, WRITE_STEP, ADD, SUBTRACT, MULTIPLY, SHIFT_RIGHT, SHIFT_SIGNED, AND, OR, SIGN,
+ LOAD) = range(12)
+"""As `twin.program.addresses` numbers them."""
+SPACE = 3
+SPACE_BASE, SPACE_END, HELD_AT = range(SPACE)
+PLACE = 3
+MASK = 0xFFFFFFFF
 REGION = 5
 BASE, END, KEPT_READS, KEPT_WRITES, FETCH_SHIFT = range(REGION)
 TALLY = 4
 READS, WRITES, READ_BYTES, WRITE_BYTES = range(TALLY)
 
-NEW_BLOCK, ODD_BLOCK, TIMER, LAYER, RETURNED, FULL, OVERRUN, STARTED = range(8)
+(NEW_BLOCK, ODD_BLOCK, TIMER, LAYER, RETURNED, FULL, OVERRUN, STARTED, UNREAD,
+ DOUBT) = range(10)
 """What `twin_program_event` is told."""
 READ, WRITE, FETCH = range(3)
 SCALE = 64
@@ -89,27 +101,34 @@ def fetch(words: Words, block: Integer, address: Integer, size: Integer) -> None
             write_down(words, line << shift, function, region, 1, FETCH)
 
 
-@compile_part()
-def step_block(words: Words, address: Integer, size: Integer) -> None:
-    """Count a block, whether it follows itself, and whether the one before was left by a branch."""
+@compile_part(inline="always")
+def know_block(words: Words, address: Integer, size: Integer) -> Integer:
+    """Offset of a block, which Python is told of when it is new; 0 where it cannot be."""
     index = find_block(words, address)
     if index < 0:
         twin_program_event(ODD_BLOCK, address, size)
-        return
+        return 0
     block = words[index]
     if block == 0 or words[block + BYTES] != size:
         block = twin_program_event(NEW_BLOCK, address, size)
-        if block <= 0:
-            return
+    return max(block, 0)
+
+
+@compile_part()
+def step_block(words: Words, block: Integer, address: Integer, size: Integer) -> Integer:
+    """Count a block, whether it follows itself, and whether the one before was left by a branch.
+
+    Returns 0 where it is not to run now.
+    """
     if words[CYCLES] >= words[ALARM] and twin_program_event(TIMER, address, size):
-        return
+        return 0
     if words[INSTRUCTIONS] >= words[LIMIT]:
         twin_program_event(OVERRUN, address, size)
-        return
+        return 0
     if address == words[RETURN]:
         twin_program_event(RETURNED, address, size)
         if words[STOPPING]:
-            return
+            return 0
     if words[block + MARKED]:
         twin_program_event(LAYER, address, size)
     words[block + COUNT] += 1
@@ -126,9 +145,9 @@ def step_block(words: Words, address: Integer, size: Integer) -> None:
     words[LAST_BLOCK] = block
     words[LAST_END] = address + size
     words[OWN_FUNCTION] = words[block + FUNCTION]
-    words[CONDITIONAL] = words[block + CONDITIONS]
     if words[RECORDING]:
         fetch(words, block, address, size)
+    return 1
 
 
 @compile_part(inline="always")
@@ -147,34 +166,143 @@ def step_access(words: Words, address: Integer, size: Integer, write: Integer) -
         at += REGION
 
 
+def _read_host(context: Any, address: Any, size: Any) -> Any:
+    """Up to 4 bytes at an address of this process, as an unsigned number."""
+    def generate(_: Any, builder: Any, __: Any, given: Any) -> Any:
+        from llvmlite import ir
+
+        whole = ir.IntType(64)
+        found = ir.Constant(whole, 0)
+        for bits in (8, 16, 32):
+            read = builder.load(builder.inttoptr(given[0], ir.IntType(bits).as_pointer()), align=1)
+            taken = builder.icmp_unsigned("==", given[1], ir.Constant(whole, bits // 8))
+            found = builder.select(taken, builder.zext(read, whole), found)
+        return found
+
+    return types.int64(types.int64, types.int64), generate
+
+
+read_host: Any = intrinsic(_read_host)
+
+
+@compile_part(inline="always")
+def read_memory(words: Words, address: Integer, size: Integer) -> Integer:
+    """Read memory; -1 where there is none, or what runs before is to store there."""
+    for place in range(words[PENDING]):
+        at = words[PENDING_AT] + PLACE * place
+        if words[at + 2] and words[at] < address + size and address < words[at] + words[at + 1]:
+            return -1
+    at = words[SPACES_AT]
+    for _ in range(words[SPACE_COUNT]):
+        if words[at + SPACE_BASE] <= address and address + 4 <= words[at + SPACE_END]:
+            return read_host(words[at + HELD_AT] + address - words[at + SPACE_BASE], size)
+        at += SPACE
+    return -1
+
+
+@compile_part(inline="always")
+def make_value(kind: Integer, first: Integer, second: Integer, moved: Integer,
+               constant: Integer) -> Integer:
+    """Make a value of 32 bits of others."""
+    if kind == ADD:
+        return (first + (second << moved) + constant) & MASK
+    if kind == SUBTRACT:
+        return (first - (second << moved) + constant) & MASK
+    if kind == MULTIPLY:
+        return (first * second) & MASK
+    if kind == SHIFT_RIGHT:
+        return first >> moved
+    if kind == SHIFT_SIGNED:
+        return ((first ^ 0x80000000) - 0x80000000 >> moved) & MASK
+    if kind == AND:
+        return first & constant
+    if kind == OR:
+        return first | constant
+    return (((first << moved & MASK) ^ 0x80000000) - 0x80000000 >> moved) & MASK
+
+
+@compile_part()
+def find_addresses(words: Words, machine: Integer, data: Integer, stretch: Integer) -> Integer:
+    """Work out what a stretch accesses; 0 where memory does not tell."""
+    at, values = words[stretch + STEPS_AT], words[VALUES_AT]
+    pending = words[PENDING_AT]
+    words[PENDING] = 0
+    for _ in range(words[stretch + STEPS]):
+        kind, made = words[at + KIND], words[at + MADE]
+        first, second = words[values + words[at + FIRST]], words[values + words[at + SECOND]]
+        moved, constant = words[at + MOVED], words[at + CONSTANT]
+        at += STEP
+        if kind in (READ_STEP, WRITE_STEP):
+            words[pending] = (first + (second << moved) + constant) & MASK
+            words[pending + 1] = made
+            words[pending + 2] = kind == WRITE_STEP
+            pending += PLACE
+            words[PENDING] += 1
+        elif kind == ENTRY:
+            words[SCRATCH] = 0
+            uc_reg_read(machine, moved, data)
+            words[values + made] = words[SCRATCH]
+        elif kind == LOAD:
+            found = read_memory(words, (first + constant) & MASK, moved)
+            if found < 0:
+                return 0
+            if second and moved < 4:
+                found = (found ^ 1 << 8 * moved - 1) - (1 << 8 * moved - 1) & MASK
+            words[values + made] = found
+        else:
+            words[values + made] = make_value(kind, first, second, moved, constant)
+    return 1
+
+
+@compile_part()
+def step_accesses(words: Words) -> None:
+    """Count what was worked out."""
+    at = words[PENDING_AT]
+    for _ in range(words[PENDING]):
+        step_access(words, words[at], words[at + 1], words[at + 2])
+        at += PLACE
+
+
 @compile_callback(types.void(types.voidptr, types.uint64, types.uint32, types.voidptr), cache=True)
-def on_block(_: Integer, begin: Integer, length: Integer, data: Integer) -> None:
-    """Step a block, before Unicorn runs it."""
+def on_block(machine: Integer, begin: Integer, length: Integer, data: Integer) -> None:
+    """Step a block and what it accesses, before Unicorn runs it."""
     words = carray(data, WORDS, np.int64)
-    if not words[STOPPING]:
-        step_block(words, np.int64(begin), np.int64(length))
-
-
-@compile_callback(types.void(types.voidptr, types.int32, types.uint64, types.int32, types.int64,
-                        types.voidptr), cache=True)
-def on_access(machine: Integer, kind: Integer, begin: Integer, length: Integer, _: Integer,
-              data: Integer) -> None:
-    """Step an access, before Unicorn makes it.
-
-    The IT state is cleared for the reason `calibration.virtual_board.kernels.hooks` gives, in
-    blocks that have one.
-    """
-    words = carray(data, WORDS, np.int64)
-    if words[CONDITIONAL]:
-        words[SCRATCH] = 0
-        uc_reg_read(machine, XPSR, data)
-        if words[SCRATCH] & IT_STATE:
-            words[SCRATCH] &= ~IT_STATE
-            uc_reg_write(machine, XPSR, data)
-    if not words[RECORDING]:
+    if words[STOPPING]:
         return
-    # UC_MEM_WRITE is 17, UC_MEM_READ 16
-    step_access(words, np.int64(begin), np.int64(length), np.int64(kind == 17))
+    address, size = np.int64(begin), np.int64(length)
+    block = know_block(words, address, size)
+    if block == 0:
+        return
+    if not words[RECORDING]:
+        step_block(words, block, address, size)
+        return
+    if words[block + STRETCHES_AT] == 0 and (twin_program_event(UNREAD, address, size)
+                                             or words[block + STRETCHES_AT] == 0):
+        return
+    if not find_addresses(words, machine, data, words[block + STRETCHES_AT] + 1):
+        twin_program_event(DOUBT, address, size)
+        return
+    if step_block(words, block, address, size) and words[RECORDING]:
+        step_accesses(words)
+
+
+@compile_callback(types.void(types.voidptr, types.uint64, types.uint32, types.voidptr), cache=True)
+def on_stretch(machine: Integer, begin: Integer, _: Integer, data: Integer) -> None:
+    """Step what a block accesses from one of its instructions on, before Unicorn runs that."""
+    words = carray(data, WORDS, np.int64)
+    block = words[LAST_BLOCK]
+    if words[STOPPING] or not words[RECORDING] or block == 0:
+        return
+    at = words[block + STRETCHES_AT]
+    if at == 0:
+        return
+    stretch = at + 1
+    for _ in range(words[at] - 1):
+        stretch += STRETCH
+        if words[stretch + BEGINS] == np.int64(begin):
+            if find_addresses(words, machine, data, stretch):
+                step_accesses(words)
+            return
 
 
 @compile_part(inline="always")
@@ -236,7 +364,9 @@ def replay(words: Words, ends: Words, events: Words) -> Integer:
                 words[START_TURNS] -= 1
                 if words[START_TURNS] == 0:
                     twin_program_event(STARTED, begin, end - begin)
-            step_block(words, begin, end - begin)
+            block = know_block(words, begin, end - begin)
+            if block:
+                step_block(words, block, begin, end - begin)
             if words[STOPPING]:
                 return place
             words[BLOCK_END] = end
