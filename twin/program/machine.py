@@ -74,7 +74,7 @@ class Machine:
         self.words, self.names = self.counters.words, self.counters.names
         self.peripherals = Peripherals(board.core.model, self.cycles, self._text_at, self._wake)
         self._make_parts()
-        self.watch = Watch(self)
+        self.watch = Watch(self.machine, self.counters, self.add_hook)
         self._hook()
         self.set("SP", self.stack)
 

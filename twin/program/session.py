@@ -169,7 +169,7 @@ def run_program(elf: Elf, board: Board, wanted: Wanted) -> dict[str, Any]:
         "start_up_instructions": start_up, "instructions": measured,
         "polls": [{"register": one.register, "place": elf.name_place(one.block),
                    "value": one.value} for one in peripherals.polls()],
-        "unknown": sorted(machine.unknown),
+        "unknown": sorted(machine.unknown | machine.watch.odd),
         "printed": machine.semihosting.text.decode("ascii", "replace") or peripherals.printed(),
         "exceptions": {str(number): count for number, count in machine.exceptions.taken.items()},
         "peripherals": len(peripherals.touched), "handed_over": machine.traced}

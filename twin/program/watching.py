@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import Any
 
+from twin.program.counters import Counters
 from twin.program.riscv_addresses import RiscvReader
 from twin.program.stretches import BEHIND_STORES, Reader, find_stretches
 from twin.program.thumb_addresses import ThumbReader
-
-if TYPE_CHECKING:
-    from twin.program.machine import Machine
 
 _READERS: dict[str, type[Reader]] = {"thumb": ThumbReader, "riscv": RiscvReader}
 _HOOK_CODE = 4
@@ -29,13 +28,19 @@ class Watch:
 
     Parameters
     ----------
-    machine : Machine
-        What runs the program.
+    core : unicorn.Uc
+        The emulated core.
+    counters : Counters
+        What callbacks count in.
+    hook : callable
+        Has native code called from one address to another.
     """
 
-    def __init__(self, machine: Machine) -> None:
-        self.machine = machine
-        self.reader = _READERS[machine.listing.isa]
+    def __init__(self, core: Any, counters: Counters,
+                 hook: Callable[[int, Any, int, int], None]) -> None:
+        self.core, self.counters, self.hook = core, counters, hook
+        self.reader = _READERS[counters.listing.isa]
+        self.odd: set[str] = set()
         self.numbers = _number(self.reader)
         self.hooked: set[int] = set()
         self.doubts: dict[int, int] = {}
@@ -51,27 +56,27 @@ class Watch:
         doubted : bool
             A pointer it loads is one it has stored itself, or of a peripheral.
         """
-        machine = self.machine
         if doubted:
             self.doubts[address] = min(self.doubts.get(address, 0) + 1, BEHIND_STORES)
-        stretches, odd = find_stretches(self.reader, address, machine.read(address, size),
-                                        BEHIND_STORES - self.doubts.get(address, 0))
-        machine.unknown.update(odd)
-        machine.counters.explain(address, stretches, self.numbers)
+        stretches, odd = find_stretches(
+            self.reader, address, bytes(self.core.mem_read(address, size)),
+            BEHIND_STORES - self.doubts.get(address, 0))
+        self.odd.update(odd)
+        self.counters.explain(address, stretches, self.numbers)
         for one in stretches[1:]:
             if one.address not in self.hooked:
                 self.hooked.add(one.address)
-                machine.add_hook(_HOOK_CODE, machine.names.on_stretch, one.address, one.address)
+                self.hook(_HOOK_CODE, self.counters.names.on_stretch, one.address, one.address)
         if len(stretches) == 1 and not doubted:
             return 0
         self.stale.append((address, size))
-        machine.machine.emu_stop()
+        self.core.emu_stop()
         return 1
 
     def translate_anew(self) -> bool:
         """Drop translations made before their instructions were hooked; whether there were any."""
         for address, size in self.stale:
-            self.machine.machine.ctl_remove_cache(address, address + size)
+            self.core.ctl_remove_cache(address, address + size)
         found = bool(self.stale)
         self.stale.clear()
         return found
