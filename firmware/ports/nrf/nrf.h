@@ -10,8 +10,5 @@ void start_core_clock(void);
 /* By cache.c: the cache in front of the flash, and its counters joined to the core's events. */
 void start_flash_cache(void);
 void empty_flash_cache(void);
-uint32_t cache_events(const struct wire_counter **list);
-uint32_t select_cache_events(const uint16_t *ids, uint32_t count);
-void read_cache_events(uint32_t *values);
 
 #endif

@@ -2,6 +2,7 @@
  * with its counters, and a pin of the Arduino header as mark. What differs is in variant.h.
  * Registers: ports/REGISTERS.md. */
 #include "cortex_m.h"
+#include "monitors.h"
 #include "nrf.h"
 #include "port_nothing.h"
 #include "variant.h"
@@ -126,8 +127,8 @@ static void port_unique_id(uint8_t id[16])
 #define port_empty_caches empty_flash_cache
 #define port_mask mask_interrupts
 #define port_unmask unmask_interrupts
-#define port_events cache_events
-#define port_select select_cache_events
-#define port_read read_cache_events
+#define port_events part_events
+#define port_select select_part_events
+#define port_read read_part_events
 #define PORT_NAME VARIANT_NAME
 #include "port_table.h"

@@ -1,6 +1,7 @@
 /* Caches of the STM32U5 and their hit and miss monitors (RM0456, ICACHE and DCACHE). The instruction
  * cache serves the flash, code and constants alike; the data cache serves external memories, which
  * no image here uses, so that it never holds what only it knows. */
+#include "monitors.h"
 #include "stm32.h"
 
 #define ICACHE 0x40030400u
@@ -28,68 +29,16 @@ static uint32_t sums[MONITORS];
 
 #define EVENT(number, label) \
     {.id = (number), .clock = WIRE_C_EVENTS, .bits = 32, .name = label}
-static struct wire_counter list_of_all[MONITORS + 8] = {
+static const struct wire_counter named[MONITORS] = {
     EVENT(WIRE_N_ICACHE_HIT, "icache hit"), EVENT(WIRE_N_ICACHE_MISS, "icache miss"),
     EVENT(WIRE_N_DCACHE_READ_HIT, "dcache read hit"),
     EVENT(WIRE_N_DCACHE_READ_MISS, "dcache read miss"),
     EVENT(WIRE_N_DCACHE_WRITE_HIT, "dcache write hit"),
     EVENT(WIRE_N_DCACHE_WRITE_MISS, "dcache write miss")};
-static uint32_t core_count;
-
-static uint8_t chosen[WIRE_EVENTS_MAX];  /* place in the list above */
-static uint32_t chosen_count;
 
 static void wait_until_idle(uint32_t cache)
 {
     wait_for(cache + SR, SR_BUSYF, 0);
-}
-
-void start_monitors(void)
-{
-    const struct wire_counter *core;
-    change(RCC_AHB1ENR, 0, DCACHE1EN);
-    wait_until_idle(ICACHE);
-    for (uint32_t i = 0; i < MONITORS; i++)
-        change(monitors[i].cache, 0, CR_EN | monitors[i].enable);
-    core_count = core_events(&core);
-    for (uint32_t i = 0; i < core_count; i++)
-        list_of_all[MONITORS + i] = core[i];
-}
-
-void empty_part_caches(void)
-{
-    change(ICACHE, 0, CR_CACHEINV);
-    change(DCACHE, 0, CR_CACHEINV);
-    wait_until_idle(ICACHE);
-    wait_until_idle(DCACHE);
-    barrier();
-}
-
-uint32_t part_events(const struct wire_counter **list)
-{
-    *list = list_of_all;
-    return MONITORS + core_count;
-}
-
-static uint32_t find(uint16_t id)
-{
-    uint32_t place = 0;
-    while (place < MONITORS + core_count && list_of_all[place].id != id)
-        place++;
-    return place;
-}
-
-uint32_t select_part_events(const uint16_t *ids, uint32_t count)
-{
-    uint16_t core_ids[WIRE_EVENTS_MAX];
-    uint32_t core = 0;
-    for (uint32_t i = 0; i < count; i++) {
-        chosen[i] = (uint8_t)find(ids[i]);
-        if (chosen[i] >= MONITORS)
-            core_ids[core++] = ids[i];
-    }
-    chosen_count = count;
-    return select_core_events(core_ids, core);
 }
 
 static uint32_t read_monitor(uint32_t which)
@@ -104,11 +53,20 @@ static uint32_t read_monitor(uint32_t which)
     return sums[which];
 }
 
-void read_part_events(uint32_t *values)
+void start_monitors(void)
 {
-    uint32_t core_values[WIRE_EVENTS_MAX];
-    uint32_t core = 0;
-    read_core_events(core_values);
-    for (uint32_t i = 0; i < chosen_count; i++)
-        values[i] = chosen[i] < MONITORS ? read_monitor(chosen[i]) : core_values[core++];
+    change(RCC_AHB1ENR, 0, DCACHE1EN);
+    wait_until_idle(ICACHE);
+    for (uint32_t i = 0; i < MONITORS; i++)
+        change(monitors[i].cache, 0, CR_EN | monitors[i].enable);
+    join_monitors(named, MONITORS, read_monitor);
+}
+
+void empty_part_caches(void)
+{
+    change(ICACHE, 0, CR_CACHEINV);
+    change(DCACHE, 0, CR_CACHEINV);
+    wait_until_idle(ICACHE);
+    wait_until_idle(DCACHE);
+    barrier();
 }
