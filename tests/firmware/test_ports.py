@@ -28,6 +28,7 @@ def test_every_port_compiles(name, tmp_path):
     objects = [f"{tmp_path}/objects/{path.name}.o" for folder in folders
                for path in (FIRMWARE / "ports" / folder).glob("*.c")]
     assert any(path.endswith("/port.c.o") for path in objects)
+    assert len(set(objects)) == len(objects)  # two of one name would be one object
     result = subprocess.run(["make", "-s", "-f", str(FIRMWARE / "Makefile"), f"PORT={name}",
                              f"MODEL={tmp_path}", f"OUT={tmp_path}", *objects],
                             capture_output=True, text=True, check=False)
