@@ -8,8 +8,9 @@ A line buffer is a cache of one line: `line_buffer_of(memory)`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
@@ -18,18 +19,16 @@ from hwmodels.board.policies import MOST_TREE_WAYS, POLICIES, policy_of
 from hwmodels.cache.counts import AccessCounts, OperandCounts, OwnerCounts
 from hwmodels.errors import BoardError, KernelError, did_you_mean
 from hwmodels.kernel import Nest, Operand
+from hwmodels.nest.plan import Placed, Plan, find_plan
 from hwmodels.nest.program import (
     CLOCK_WORD,
     MARK_WORD,
     MAX_OWNERS,
     OPERAND_WORD,
     OWNERS_WORD,
-    POLICY_WORD,
     RECORD_WORDS,
-    SET_WORDS,
     WRITE_WORD,
     Program,
-    plan_nests,
 )
 from hwmodels.nest.stream import Traffic
 
@@ -39,6 +38,9 @@ counter serves all sets."""
 
 SEED = 0xACE1
 """Default start of the LFSR; any non-zero 16-bit value."""
+
+MOST_PLACED = 8
+"""Sequences of owners for which a plan is kept with its marks."""
 
 METHODS = ("auto", "accesses", "runs", "phases")
 """Ways to simulate, all exact; "auto" is the fastest, "phases" where LRU allows it."""
@@ -186,20 +188,28 @@ def simulate_nests(cache: Cache, nests: Sequence[Nest], operands: Sequence[Opera
         raise KernelError(f"{len(looked_up)} cached flags for {len(operands)} operands")
     if not cache.enabled:
         looked_up = (False,) * len(operands)
-    plan = plan_nests(tuple(nests), tuple(operands), looked_up, cache,
-                      "phases" if method == "auto" else method)
-    owners, numbers = _number_owners(state.owners, operands, looked_up)
-    front, words = run_memory(plan.program, cache, numbers, len(owners), state.words)
-    misses = front[plan.program.misses].reshape(-1, 3)
-    leaving = front[plan.program.leaving].reshape(-1, 2)
+    plan = find_plan(nests, operands, looked_up, cache,
+                     "phases" if method == "auto" else method)
+    placed = plan.placed.get(state.owners)
+    if placed is None:
+        placed = _place(plan, cache, operands, looked_up, state.owners)
+    words = state.words.copy()
+    misses, leaving, touches = run_program(plan.program, placed.front, words,
+                                           len(placed.owners))
     counts = AccessCounts(
-        operands=tuple(_operand_counts(cache, *row) for row in zip(
-            operands, looked_up, plan.traffic, misses.tolist(), strict=True)),
-        owners=tuple(OwnerCounts(memory=memory, role=role, evictions=evicted, write_backs=written)
-                     for (memory, role), (evicted, written)
-                     in zip(owners, leaving.tolist(), strict=False) if evicted),
-        simulated_touches=int(front[CLOCK_WORD]))
-    return counts, replace(state, words=words, owners=owners)
+        operands=tuple([count(read_misses=read, write_misses=write, write_bypasses=bypass)
+                        if not passed else count(
+                            read_misses=read, write_misses=write, write_bypasses=bypass,
+                            write_throughs=bypass)
+                        for (count, passed), read, write, bypass in zip(
+                            placed.counts, misses[::3], misses[1::3], misses[2::3],
+                            strict=True)]),
+        owners=tuple([OwnerCounts(memory=memory, role=role, evictions=evicted, write_backs=written)
+                      for (memory, role), evicted, written
+                      in zip(placed.owners, leaving[::2], leaving[1::2], strict=False)
+                      if evicted]),
+        simulated_touches=touches)
+    return counts, CacheState(shape=state.shape, words=words, owners=placed.owners)
 
 
 def clean_state(state: CacheState, invalidate: bool = False) -> tuple[AccessCounts, CacheState]:
@@ -258,59 +268,65 @@ def _number_owners(known: tuple[tuple[str, str], ...], operands: Sequence[Operan
     return tuple(owners), numbers
 
 
-def run_memory(program: Program, cache: Cache, owners: np.ndarray, known: int,
-               words: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _place(plan: Plan, cache: Cache, operands: Sequence[Operand], looked_up: Sequence[bool],
+           known: tuple[tuple[str, str], ...]) -> Placed:
+    """Give a plan's lines numbers of owners behind those of earlier kernels."""
+    owners, numbers = _number_owners(known, operands, looked_up)
+    front = plan.program.front.copy()
+    records = front[plan.program.records].reshape(-1, RECORD_WORDS)
+    records[:, MARK_WORD] = numbers[records[:, OPERAND_WORD]] << 1
+    if cache.write == "back":
+        records[:, MARK_WORD] |= records[:, WRITE_WORD]
+    front[OWNERS_WORD] = len(owners)
+    placed = Placed(front=front, owners=owners, counts=tuple(
+        _operand_counts(cache, *row)
+        for row in zip(operands, looked_up, plan.traffic, strict=True)))
+    if len(plan.placed) >= MOST_PLACED:
+        plan.placed.clear()
+    plan.placed[known] = placed
+    return placed
+
+
+def run_program(program: Program, front: np.ndarray,
+                words: np.ndarray, known: int) -> tuple[list[int], list[int], int]:
     """Run a program.
 
     Parameters
     ----------
     program : Program
         Flattened for the cache.
-    cache : Cache
-        Geometry and policies.
-    owners : ndarray of int64, (operands,)
-        Owner number of each operand.
+    front : ndarray of int64
+        The program's, with the marks of lines' owners in its records.
+    words : ndarray of int64
+        State before; the state after, in place.
     known : int
         Owners there are, those of earlier kernels included.
-    words : ndarray of int64
-        State before.
 
     Returns
     -------
-    front, words : ndarray of int64
-        Counters where the program says, and the state after.
+    misses, leaving : list of int
+        Three counters for each operand, two for each owner.
+    touches : int
+        Look-ups made.
     """
     from hwmodels.kernels.compiled import RUN_PROGRAM
 
-    memory = program.take_memory()
-    records = memory[program.records].reshape(-1, RECORD_WORDS)
-    records[:, MARK_WORD] = owners[records[:, OPERAND_WORD]] << 1
-    if cache.write == "back":
-        records[:, MARK_WORD] |= records[:, WRITE_WORD]
-    lines = cache.sets * cache.ways
-    sets = memory[program.sets].reshape(cache.sets, -1)
-    entries = sets[:, SET_WORDS:SET_WORDS + cache.ways]
-    entries[:] = words[STATE_HEAD:STATE_HEAD + lines].reshape(entries.shape)
-    sets[:, POLICY_WORD] = words[STATE_HEAD + lines:]
-    memory[0] = words[0]
-    memory[OWNERS_WORD] = known
-    RUN_PROGRAM(memory)
-    after = np.concatenate([memory[:1], words[1:STATE_HEAD], entries.ravel(),
-                            sets[:, POLICY_WORD]])
-    after.flags.writeable = False
-    front = memory[:len(program.front)].copy()
+    memory = program.take_memory(front)
+    RUN_PROGRAM(memory, words)
+    words.flags.writeable = False
+    found = (memory[program.misses].tolist(), memory[program.leaving][:2 * known].tolist(),
+             int(memory[CLOCK_WORD]))
     program.give_back(memory)
-    return front, after
+    return found
 
 
-def _operand_counts(cache: Cache, operand: Operand, cached: bool, traffic: Traffic,
-                    misses: list[int]) -> OperandCounts:
-    read_misses, write_misses, bypasses = misses
-    through = traffic.write_touches if cache.write == "through" else bypasses
-    return OperandCounts(
-        operand=operand.name, role=operand.role, memory=operand.memory, cached=cached,
-        reads=traffic.reads, writes=traffic.writes, read_bytes=traffic.read_bytes,
+def _operand_counts(cache: Cache, operand: Operand, cached: bool,
+                    traffic: Traffic) -> tuple[Callable[..., OperandCounts], bool]:
+    """Return what makes an operand's counts, and whether it passes on bypasses alone."""
+    passed = cached and cache.write == "back"
+    through = {} if passed else {"write_throughs": traffic.write_touches if cached else 0}
+    return partial(
+        OperandCounts, operand=operand.name, role=operand.role, memory=operand.memory,
+        cached=cached, reads=traffic.reads, writes=traffic.writes, read_bytes=traffic.read_bytes,
         write_bytes=traffic.write_bytes, read_touches=traffic.read_touches if cached else 0,
-        write_touches=traffic.write_touches if cached else 0, read_misses=read_misses,
-        write_misses=write_misses, write_bypasses=bypasses,
-        write_throughs=through if cached else 0)
+        write_touches=traffic.write_touches if cached else 0, **through), passed

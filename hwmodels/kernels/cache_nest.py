@@ -9,7 +9,7 @@ import numpy as np
 from hwmodels.kernels.cache_blocks import clash_of, try_chunk
 from hwmodels.kernels.cache_lines import run_lines, run_rounds, set_ranges, shift_streams
 from hwmodels.kernels.cache_passes import run_passes
-from hwmodels.kernels.cache_policies import order_ways
+from hwmodels.kernels.cache_policies import order_ways, record_of
 from hwmodels.kernels.cache_words import (
     ALLOWED,
     CHUNK,
@@ -19,6 +19,7 @@ from hwmodels.kernels.cache_words import (
     DEPTH,
     END,
     ENTERED,
+    ENTRY,
     EXTENT,
     FIRST,
     FIRST_BLOCK,
@@ -41,15 +42,20 @@ from hwmodels.kernels.cache_words import (
     POLICY,
     POSITION,
     RECORD,
+    REGISTER,
     ROWS,
+    SETS,
     SIZE,
     SPARSE,
     STAMP,
+    STATE_HEAD,
     STOP,
     THREE,
     TRIED,
     TURN,
     TWO,
+    WAYS,
+    WORD,
     WORK,
     ZERO,
 )
@@ -121,8 +127,36 @@ def iterations_of(m: Words, row: Integer, extent: Integer) -> tuple[Integer, Int
     return 0, extent
 
 
+@compile_part
+def load_sets(m: Words, words: Words) -> None:
+    """Put the state of a cache into the sets of a program."""
+    ways, from_ = np.uint64(m[WAYS]), STATE_HEAD
+    m[REGISTER] = words[REGISTER]
+    word = from_ + np.uint64(m[SETS]) * ways
+    for index in range(np.uint64(m[SETS])):
+        s = record_of(m, index)
+        for way in range(ways):
+            m[s + ENTRY + way] = words[from_ + way]
+        m[s + WORD] = words[word + index]
+        from_ += ways
+
+
+@compile_part
+def store_sets(m: Words, words: Words) -> None:
+    """Put the sets of a program into the state of a cache."""
+    ways, to = np.uint64(m[WAYS]), STATE_HEAD
+    words[REGISTER] = m[REGISTER]
+    word = to + np.uint64(m[SETS]) * ways
+    for index in range(np.uint64(m[SETS])):
+        s = record_of(m, index)
+        for way in range(ways):
+            words[to + way] = m[s + ENTRY + way]
+        words[word + index] = m[s + WORD]
+        to += ways
+
+
 @compile_kept
-def run_program(m: Words) -> None:
+def run_program(m: Words, words: Words) -> None:
     """Run a program through a cache.
 
     Parameters
@@ -130,6 +164,8 @@ def run_program(m: Words) -> None:
     m : ndarray of int64
         Header, sets, program and counters, as `hwmodels.nest.program` lays them out; sets and
         counters are changed.
+    words : ndarray of int64
+        State of the cache, as `hwmodels.cache.set_associative` keeps it; changed.
 
     Notes
     -----
@@ -138,6 +174,7 @@ def run_program(m: Words) -> None:
     else comes into the set (`settle_still`). The other sets alone are simulated by the loop's
     body, whose inner loops are tried in turn, and in a leaf by its accesses in program order.
     """
+    load_sets(m, words)
     code = np.uint64(m[CODE])
     op = code
     row = ZERO
@@ -169,3 +206,4 @@ def run_program(m: Words) -> None:
         op = following
     if m[POLICY] == LRU:
         order_ways(m)
+    store_sets(m, words)

@@ -31,6 +31,10 @@ sets."""
 LISTED, MOVED, STILL, STILL_LINE, STILL_BLOCK, KNOWN_WORDS = np.arange(6, dtype=np.uint64)
 SEVERAL, TURNED, MIXED, STORES, ABSENT = 1, 2, 4, 8, 16
 
+STATE_HEAD = np.uint64(8)
+"""Words of a state before its entries, of which the first is REGISTER; a word for each set follows
+them."""
+
 # A stream or block.
 (ADDRESS, STEP, LOG_STEP, REACH, WRITE, MARK, OPERAND, FOLLOWS, B_KIND, B_PART, LOW, HIGH, HERE,
  FIRST_GUARD, LAST_GUARD, NEXT) = np.arange(16, dtype=np.uint64)

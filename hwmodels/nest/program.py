@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import dataclass, field
-from functools import lru_cache
 
 import numpy as np
 
 from hwmodels.board.facts import Cache
 from hwmodels.board.policies import POLICIES
-from hwmodels.kernel import Guard, Nest, Operand
+from hwmodels.kernel import Guard
 from hwmodels.nest.blocks import (
     EVER,
     Block,
@@ -25,10 +24,8 @@ from hwmodels.nest.blocks import (
     merge_blocks,
     moving_lines,
 )
-from hwmodels.nest.passes import MAX_DIMENSIONS, Mover, find_movers, mark_passes
-from hwmodels.nest.phases import cut_tree
-from hwmodels.nest.rewrite import compact_tree, split_guards
-from hwmodels.nest.stream import Stream, Traffic, Tree, check_nests, make_tree, measure_traffic
+from hwmodels.nest.passes import MAX_DIMENSIONS, Mover, find_movers
+from hwmodels.nest.stream import Stream, Tree
 
 LOOP, END, LEAF, PHASE, PHASE_END, PASSES, PASSES_END = range(7)
 """Operations: enter a loop, close it, run a loop that holds nothing but streams, take the next
@@ -82,11 +79,11 @@ class Program:
     passes: bool
     spare: list[np.ndarray] = field(default_factory=list)
 
-    def take_memory(self) -> np.ndarray:
-        """Return the array to run in; its notes are older than any stamp to come."""
+    def take_memory(self, front: np.ndarray) -> np.ndarray:
+        """Return the array to run in, begun as told; its notes are older than stamps to come."""
         memory = self.spare.pop() if self.spare else np.zeros(self.words, dtype=np.int64)
         stamp = memory[STAMP_WORD]
-        memory[:len(self.front)] = self.front
+        memory[:len(front)] = front
         memory[STAMP_WORD] = stamp
         return memory
 
@@ -316,53 +313,3 @@ def _place_blocks(blocks: list[Block], depth: int, flat: _Flat) -> tuple[int, in
 
 def _pad(steps: tuple[int, ...], depths: int) -> list[int]:
     return [*steps, *[0] * (depths - len(steps))]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Plan:
-    """A program to run and what is known without running it."""
-
-    program: Program
-    traffic: tuple[Traffic, ...]
-
-
-@lru_cache(maxsize=4096)
-def plan_nests(nests: tuple[Nest, ...], operands: tuple[Operand, ...],
-               looked_up: tuple[bool, ...], cache: Cache, method: str) -> Plan:
-    """Check nests against their operands and flatten those that are looked up.
-
-    Parameters
-    ----------
-    nests : tuple of Loop or Access
-        In program order.
-    operands : tuple of Operand
-        What they touch.
-    looked_up : tuple of bool
-        Per operand, whether its accesses reach the cache.
-    cache : Cache
-        What they reach.
-    method : str
-        "accesses", "runs" or "phases" (with passes; they need stores that allocate and sets on
-        their own, phases a stack of lines: else "runs").
-
-    Returns
-    -------
-    Plan
-        Shared between calls: nobody writes to its arrays.
-    """
-    check_nests(nests, operands)
-    traffic = measure_traffic(nests, operands, cache.line_bytes)
-    allocates = cache.allocate == "read_write" or not any(
-        operand.write_touches for operand, chosen in zip(traffic, looked_up, strict=True)
-        if chosen)
-    policy = POLICIES[cache.replacement]
-    tree = make_tree(nests, operands, looked_up, cache.line_bytes)
-    if method != "accesses":
-        tree = compact_tree(split_guards(tree), cache.line_bytes, allocates)
-    if method == "phases" and policy.sets_apart and allocates:
-        tree = mark_passes(tree, cache)
-    if method == "phases" and policy.stack and allocates:
-        tree = cut_tree(tree, cache, operands)
-    program = flatten_tree(tree, cache, len(operands), allocates=allocates,
-                           grouped=method != "accesses")
-    return Plan(program=program, traffic=traffic)

@@ -104,12 +104,12 @@ def test_same_at_any_thread_count():
 @pytest.mark.parametrize("policy", ["lru", "plru", "round_robin"])
 def test_passes_agree(policy, monkeypatch):
     """Loops run as passes: the same, also where an iteration repeats nothing."""
-    from hwmodels.nest import passes, program
+    from hwmodels.nest import passes, plan
 
     monkeypatch.setattr(passes, "MIN_EXTENT", 2)
     monkeypatch.setattr(passes, "MAX_LIVE", 99.0)
     monkeypatch.setattr(passes, "SET_NS", -1e9)
-    program.plan_nests.cache_clear()
+    plan.plan_nests.cache_clear()
     marked = touches = accesses = 0
     for case in range(6 * CASES):
         rng = random.Random(f"passes {policy}/{case}")
@@ -125,11 +125,11 @@ def test_passes_agree(policy, monkeypatch):
             found = simulate_nests(cache, nests, operands, state)
             assert found == wanted, case
             state = wanted[1]
-            planned = program.plan_nests(nests, operands, (True,) * len(operands), cache, "phases")
+            planned = plan.plan_nests(nests, operands, (True,) * len(operands), cache, "phases")
             marked += planned.program.passes
             touches += found[0].simulated_touches
             accesses += wanted[0].simulated_touches
-    program.plan_nests.cache_clear()
+    plan.plan_nests.cache_clear()
     assert marked > CASES and touches < accesses
 
 

@@ -1,0 +1,123 @@
+"""Plans: nests checked, rewritten and flattened once, and found again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from hwmodels.board.facts import Cache
+from hwmodels.board.policies import POLICIES
+from hwmodels.kernel import Nest, Operand
+from hwmodels.nest.passes import mark_passes
+from hwmodels.nest.phases import cut_tree
+from hwmodels.nest.program import Program, flatten_tree
+from hwmodels.nest.rewrite import compact_tree, split_guards
+from hwmodels.nest.stream import Traffic, check_nests, make_tree, measure_traffic
+
+MOST_PLANS = 4096
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Placed:
+    """A plan whose lines have owners.
+
+    Parameters
+    ----------
+    front : ndarray of int64
+        The program's, with the marks of its lines.
+    owners : tuple of (str, str)
+        (memory, role) of each owner number, those of earlier kernels first.
+    counts : tuple
+        Per operand, what makes its counts of its misses, and whether stores that bypass the
+        cache are all that it passes on.
+    """
+
+    front: np.ndarray
+    owners: tuple[tuple[str, str], ...]
+    counts: tuple[tuple[Callable[..., Any], bool], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Plan:
+    """A program to run and what is known without running it.
+
+    Parameters
+    ----------
+    program : Program
+        Flattened for a cache.
+    traffic : tuple of Traffic
+        Per operand.
+    placed : dict
+        By the owners of earlier kernels, the program with those of its own lines.
+    """
+
+    program: Program
+    traffic: tuple[Traffic, ...]
+    placed: dict[tuple[tuple[str, str], ...], Placed] = field(default_factory=dict)
+
+
+@lru_cache(maxsize=MOST_PLANS)
+def plan_nests(nests: tuple[Nest, ...], operands: tuple[Operand, ...],
+               looked_up: tuple[bool, ...], cache: Cache, method: str) -> Plan:
+    """Check nests against their operands and flatten those that are looked up.
+
+    Parameters
+    ----------
+    nests : tuple of Loop or Access
+        In program order.
+    operands : tuple of Operand
+        What they touch.
+    looked_up : tuple of bool
+        Per operand, whether its accesses reach the cache.
+    cache : Cache
+        What they reach.
+    method : str
+        "accesses", "runs" or "phases" (with passes; they need stores that allocate and sets on
+        their own, phases a stack of lines: else "runs").
+
+    Returns
+    -------
+    Plan
+        Shared between calls: nobody writes to its arrays.
+    """
+    check_nests(nests, operands)
+    traffic = measure_traffic(nests, operands, cache.line_bytes)
+    allocates = cache.allocate == "read_write" or not any(
+        operand.write_touches for operand, chosen in zip(traffic, looked_up, strict=True)
+        if chosen)
+    policy = POLICIES[cache.replacement]
+    tree = make_tree(nests, operands, looked_up, cache.line_bytes)
+    if method != "accesses":
+        tree = compact_tree(split_guards(tree), cache.line_bytes, allocates)
+    if method == "phases" and policy.sets_apart and allocates:
+        tree = mark_passes(tree, cache)
+    if method == "phases" and policy.stack and allocates:
+        tree = cut_tree(tree, cache, operands)
+    program = flatten_tree(tree, cache, len(operands), allocates=allocates,
+                           grouped=method != "accesses")
+    return Plan(program=program, traffic=traffic)
+
+
+_KNOWN: dict[tuple[object, ...], tuple[Plan, object]] = {}
+
+
+def find_plan(nests: Sequence[Nest], operands: Sequence[Operand], looked_up: tuple[bool, ...],
+              cache: Cache, method: str) -> Plan:
+    """Return `plan_nests` of the same; tuples it was asked for before are known without a look.
+
+    What is known stays alive, so that nothing else takes its identity.
+    """
+    key = id(nests), id(operands), looked_up, id(cache), method
+    known = _KNOWN.get(key)
+    if known is not None:
+        return known[0]
+    plan = plan_nests(tuple(nests), tuple(operands), looked_up, cache, method)
+    if isinstance(nests, tuple) and isinstance(operands, tuple):
+        if len(_KNOWN) >= MOST_PLANS:
+            _KNOWN.clear()
+        _KNOWN[key] = plan, (nests, operands, cache)
+    return plan
