@@ -16,20 +16,27 @@ from hwmodels.kernels.cache_words import (
     LAST_GUARD,
     LOG_STEP,
     LOW,
+    MOST_ACTIVE,
     NEVER,
     NEXT,
+    NEXTS,
     ONE,
     RECORD,
-    ROUND,
     SHIFT,
     STEP,
     STEPS,
-    STIRRED,
     TWO,
+    USERS,
     WORK,
     ZERO,
 )
-from hwmodels.kernels.compiled import Integer, Words, compile_inline, compile_part
+from hwmodels.kernels.compiled import (
+    Integer,
+    Words,
+    compile_inline,
+    compile_part,
+    lowest_bit,
+)
 
 
 @compile_part
@@ -134,48 +141,102 @@ def find_next(m: Words, at: Integer, turn: Integer, stop: Integer, allowed: Inte
 
 
 @compile_inline
+def enter_line(m: Words, at: Integer, bit: Integer, turn: Integer, stop: Integer, allowed: Integer,
+               own: Integer) -> Integer:
+    """Note the next line of a stream and that its set is used; return who uses the set."""
+    find_next(m, at, turn, stop, allowed, own)
+    users = 0
+    if m[at + HERE] >= 0:
+        s = record_of(m, set_of(m, m[at + HERE]))
+        users = m[s + USERS] | bit
+        m[s + USERS] = users
+    return users
+
+
+@compile_inline
+def leave_line(m: Words, at: Integer, bit: Integer) -> Integer:
+    """Note that a stream no longer uses a set; return who still does."""
+    users = 0
+    if m[at + HERE] >= 0:
+        s = record_of(m, set_of(m, m[at + HERE]))
+        users = m[s + USERS] & ~bit
+        m[s + USERS] = users
+    return users
+
+
+@compile_part
 def list_active(m: Words, start: Integer, stop: Integer, at: Integer, end: Integer,
-                allowed: Integer, own: Integer) -> Integer:
-    """List the streams that come into a set stamped `own` in iterations [start, stop)."""
-    active = np.uint64(m[ACTIVE])
+                allowed: Integer, own: Integer) -> tuple[Integer, Integer]:
+    """List streams that come into a set stamped `own` in iterations [start, stop).
+
+    Returns
+    -------
+    count, at : int
+        How many; the first stream not looked at, as the list was full.
+    """
+    active, nexts = np.uint64(m[ACTIVE]), np.uint64(m[NEXTS])
     count = ZERO
-    while at < end:
-        find_next(m, at, start, stop, allowed, own)
+    while at < end and count < MOST_ACTIVE:
+        enter_line(m, at, 1 << np.int64(count), start, stop, allowed, own)
         if m[at + HERE] >= 0 or m[at + NEXT] < stop:
-            m[active + count] = np.int64(at)
+            m[active + count], m[nexts + count] = np.int64(at), m[at + NEXT]
             count += ONE
         at += RECORD
-    return count
+    return count, at
 
 
 @compile_inline
-def stir_sets(m: Words, count: Integer, turn: Integer, start: Integer, stop: Integer,
-              allowed: Integer, own: Integer) -> Integer:
-    """Mark the sets that streams leave or come into; return when that happens next."""
-    active = np.uint64(m[ACTIVE])
-    upcoming = stop
+def move_streams(m: Words, count: Integer, turn: Integer, stop: Integer, allowed: Integer,
+                 own: Integer) -> tuple[Integer, Integer]:
+    """Let streams leave their lines at an iteration.
+
+    Returns
+    -------
+    stirred, upcoming : int
+        Those that left a line, or share a set with where they were or are; when that happens next.
+    """
+    active, nexts = np.uint64(m[ACTIVE]), np.uint64(m[NEXTS])
+    stirred, upcoming = 0, stop
     for place in range(count):
-        at = np.uint64(m[active + place])
-        if m[at + NEXT] <= turn or turn == start:
-            for _ in range(2):
-                if m[at + HERE] >= 0:
-                    m[record_of(m, set_of(m, m[at + HERE])) + STIRRED] = m[ROUND]
-                if m[at + NEXT] <= turn:
-                    find_next(m, at, turn, stop, allowed, own)
-        upcoming = min(upcoming, m[at + NEXT])
-    return upcoming
+        following = m[nexts + place]
+        if following <= turn:
+            at, bit = np.uint64(m[active + place]), 1 << np.int64(place)
+            stirred |= leave_line(m, at, bit)
+            stirred |= enter_line(m, at, bit, turn, stop, allowed, own)
+            following = m[at + NEXT]
+            m[nexts + place] = following
+        upcoming = min(upcoming, following)
+    return stirred, upcoming
 
 
 @compile_inline
-def is_met(m: Words, line: Integer, place: Integer) -> bool:
-    """Whether an active stream before a place is in a line."""
+def touch_stirred(m: Words, stirred: Integer) -> Integer:
+    """Touch the lines of active streams, in order; return those whose round is to be repeated.
+
+    That is where a line was evicted that the round had touched.
+    """
     active = np.uint64(m[ACTIVE])
-    met = False
-    other = ZERO
-    while other < place and not met:
-        met = m[np.uint64(m[active + other]) + HERE] == line
-        other += ONE
-    return met
+    again = 0
+    while stirred:
+        place = lowest_bit(stirred)
+        stirred &= stirred - 1
+        at = np.uint64(m[active + place])
+        line = m[at + HERE]
+        met = line < 0
+        if m[at + FOLLOWS] and place:
+            before = np.uint64(m[active + place - ONE])
+            met = met or (before + RECORD == at and m[before + HERE] == line)
+        if not met:
+            s = record_of(m, set_of(m, line))
+            left = touch(m, line, s, at)
+            if left >= 0:
+                # Most sets have one user: then nothing of the round was there to evict.
+                others = m[s + USERS] & ((1 << np.int64(place)) - 1)
+                while others:
+                    other = np.uint64(m[active + lowest_bit(others)])
+                    others &= others - 1
+                    again |= m[s + USERS] if m[other + HERE] == left >> 8 else 0
+    return again
 
 
 @compile_part
@@ -187,29 +248,35 @@ def run_rounds(m: Words, start: Integer, stop: Integer, at: Integer, end: Intege
     in the same order; after a round that evicts none of them further ones change nothing: what a
     hit does depends on its way only. (Stores allocate here.)
     """
-    active = np.uint64(m[ACTIVE])
-    count = list_active(m, start, stop, at, end, allowed, own)
+    nexts = np.uint64(m[NEXTS])
+    count, rest = list_active(m, start, stop, at, end, allowed, own)
+    if rest < end:
+        clear_users(m, count)
+        for turn in range(start, stop):
+            run_lines(m, turn, turn + 1, at, end, allowed, own)
+        return
     turn = start
-    everything = False
+    stirred = (1 << np.int64(count)) - 1
+    upcoming = stop
+    for place in range(count):
+        upcoming = min(upcoming, m[nexts + place])
     while count and turn < stop:
-        m[ROUND] += 1
-        upcoming = stir_sets(m, count, turn, start, stop, allowed, own)
-        again = False
-        before, line = ZERO, np.int64(-1)
-        for place in range(count):
-            at = np.uint64(m[active + place])
-            last, line = line if before + RECORD == at else -1, m[at + HERE]
-            before = at
-            if line < 0 or (m[at + FOLLOWS] and line == last):
-                continue
-            s = record_of(m, set_of(m, line))
-            if m[s + STIRRED] != m[ROUND] and not everything:
-                continue
-            left = touch(m, line, s, at)
-            if left >= 0 and not again and is_met(m, left >> 8, place):
-                again = True
-        everything = again
+        again = touch_stirred(m, stirred)
         turn = turn + 1 if again else upcoming
+        if turn < stop:
+            stirred, upcoming = move_streams(m, count, turn, stop, allowed, own)
+            stirred |= again
+    clear_users(m, count)
+
+
+@compile_part
+def clear_users(m: Words, count: Integer) -> None:
+    """Forget who uses sets."""
+    active = np.uint64(m[ACTIVE])
+    for place in range(count):
+        at = np.uint64(m[active + place])
+        if m[at + HERE] >= 0:
+            m[record_of(m, set_of(m, m[at + HERE])) + USERS] = 0
 
 
 @compile_part

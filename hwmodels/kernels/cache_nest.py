@@ -9,7 +9,7 @@ import numpy as np
 from hwmodels.kernels.cache_blocks import clash_of, try_chunk
 from hwmodels.kernels.cache_lines import run_lines, run_rounds, set_ranges, shift_streams
 from hwmodels.kernels.cache_passes import run_passes
-from hwmodels.kernels.cache_policies import order_ways, record_of
+from hwmodels.kernels.cache_policies import record_of
 from hwmodels.kernels.cache_words import (
     ALLOWED,
     CHUNK,
@@ -29,7 +29,6 @@ from hwmodels.kernels.cache_words import (
     LEAF,
     LOOP_WORDS,
     LOOPS,
-    LRU,
     MIDDLE,
     ONE,
     OPERATION_WORDS,
@@ -39,7 +38,6 @@ from hwmodels.kernels.cache_words import (
     PASSES_END,
     PHASE,
     PHASE_END,
-    POLICY,
     POSITION,
     RECORD,
     REGISTER,
@@ -204,6 +202,4 @@ def run_program(m: Words, words: Words) -> None:
                 if again == (operation in (END, PASSES_END)):
                     following = partner + OPERATION_WORDS
         op = following
-    if m[POLICY] == LRU:
-        order_ways(m)
     store_sets(m, words)

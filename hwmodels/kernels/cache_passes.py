@@ -4,12 +4,11 @@ import numpy as np
 
 from hwmodels.kernels.cache_blocks import clash_of
 from hwmodels.kernels.cache_lines import shift_streams
-from hwmodels.kernels.cache_policies import order_set, record_of, set_of
+from hwmodels.kernels.cache_policies import record_of, set_of
 from hwmodels.kernels.cache_words import (
     ADDRESS,
     ALLOWED,
     CHANGED,
-    CLOCK,
     COUNTERS,
     ENTRY,
     FEW,
@@ -24,7 +23,6 @@ from hwmodels.kernels.cache_words import (
     LISTS,
     LOOP_WORDS,
     LOOPS,
-    LRU,
     MISSES,
     ONE,
     OWN,
@@ -34,7 +32,6 @@ from hwmodels.kernels.cache_words import (
     PASS_WORDS,
     PASSES_END,
     PERIOD,
-    POLICY,
     POSITION,
     REACH,
     RECORD,
@@ -117,8 +114,6 @@ def settle_passes(m: Words, s: Integer, known: Integer, turn: Integer) -> None:
             old + word]
     for way in range(ways):
         m[s + ENTRY + way] = m[last + way]
-        if m[POLICY] == LRU:
-            m[s + ENTRY + ways + way] = m[CLOCK] - np.int64(way)
     m[s + WORD] = m[last + ways]
     m[s + FILLED] = m[STAMP]
     m[s + PERIOD] = m[known + TAKEN] = 0
@@ -207,8 +202,6 @@ def choose_sets(m: Words, turn: Integer, at: Integer, end: Integer, depth: Integ
     for place in range(ONE, np.uint64(m[listed]) + ONE):
         index = np.uint64(m[listed + place])
         s, known = record_of(m, index), pass_of(m, index)
-        if m[POLICY] == LRU:
-            order_set(m, s + ENTRY)
         m[s + PERIOD], m[known + SINCE] = find_snapshot(m, s, known), turn
         if not m[s + PERIOD]:
             take_snapshot(m, s, known)

@@ -1,7 +1,7 @@
 """Compiled: a touch of a line in a set, by replacement policy.
 
-One function per policy says which way gives way, `choose_way` knows them by number; what a hit
-changes stands in `note_use`. Everything else asks for properties of the policy (HITS_CHANGE,
+One function per policy says which way gives way, `choose_way` knows them by number; under LRU it is
+the last of entries kept in order. Everything else asks for properties of the policy (HITS_CHANGE,
 COUPLED), which `hwmodels.board.policies` states.
 """
 
@@ -39,7 +39,7 @@ from hwmodels.kernels.cache_words import (
     WRITE,
     ZERO,
 )
-from hwmodels.kernels.compiled import Integer, Words, compile_inline, compile_part
+from hwmodels.kernels.compiled import Integer, Words, compile_inline
 
 
 @compile_inline
@@ -70,18 +70,6 @@ def find_way(m: Words, base: Integer, line: Integer) -> Integer:
     way = ZERO
     while way < ways and m[base + way] >> 8 != line:
         way += ONE
-    return way
-
-
-@compile_inline
-def choose_lru(m: Words, base: Integer, ways: Integer) -> Integer:
-    """Way not touched for longest, by the times behind the entries; an empty one was never."""
-    times = base + ways
-    way, oldest = ZERO, m[times]
-    for other in range(ONE, ways):
-        older = m[times + other] < oldest
-        way = np.uint64(other) if older else way
-        oldest = m[times + other] if older else oldest
     return way
 
 
@@ -131,8 +119,6 @@ def choose_victim(m: Words, base: Integer, word: Integer) -> Integer:
     Ways fill from the first, so the last one tells whether there are empty ones.
     """
     ways = np.uint64(m[WAYS])
-    if m[POLICY] == LRU:
-        return choose_lru(m, base, ways)
     if m[base + ways - ONE] < 0:
         way = ZERO
         while m[base + way] >= 0:
@@ -142,35 +128,72 @@ def choose_victim(m: Words, base: Integer, word: Integer) -> Integer:
 
 
 @compile_inline
-def note_use(m: Words, base: Integer, word: Integer, way: Integer) -> None:
-    """Note what a touch of a way does to its set's policy."""
-    if m[POLICY] == LRU:
-        m[base + np.uint64(m[WAYS]) + way] = m[CLOCK]
-    elif m[POLICY] == PLRU:
-        m[word] = (m[word] & m[TREE + TWO * way]) | m[TREE + TWO * way + ONE]
+def look_up_stack(m: Words, base: Integer, line: Integer, mark: Integer,
+                  write: Integer) -> Integer:
+    """Look a line up where the entries of a set stand in order, most recent first (LRU).
+
+    Four ways are moved without a branch: which of them holds the line cannot be predicted.
+    """
+    first = m[base]
+    if first >> 8 == line:
+        if write:
+            m[base] = line << 8 | mark
+        return HIT
+    ways = np.uint64(m[WAYS])
+    entry = line << 8 | mark
+    if ways == FOUR:
+        a, b, c = m[base + ONE], m[base + TWO], m[base + THREE]
+        in_a, in_b, in_c = a >> 8 == line, b >> 8 == line, c >> 8 == line
+        hit = in_a | in_b | in_c
+        if not (hit or m[ALLOCATE] or not write):
+            return BYPASS
+        found = b if in_b else c
+        found = a if in_a else found
+        found = found if hit else entry
+        above = in_a | in_b
+        left = HIT if hit else c
+        m[base] = entry if write else found
+        m[base + ONE] = first
+        m[base + TWO] = b if in_a else a
+        m[base + THREE] = c if above else b
+        return left
+    way = ONE
+    while way < ways and m[base + way] >> 8 != line:
+        way += ONE
+    left = HIT
+    if way >= ways:
+        if write and not m[ALLOCATE]:
+            return BYPASS
+        way = ways - ONE
+        left = m[base + way]
+    elif not write:
+        entry = m[base + way]
+    while way > ZERO:
+        m[base + way] = m[base + way - ONE]
+        way -= ONE
+    m[base] = entry
+    return left
 
 
 @compile_inline
-def look_up(m: Words, base: Integer, word: Integer, entry: Integer, write: Integer) -> Integer:
-    """Look a line up and update its set; `entry` is what a fill or a store leaves.
-
-    Returns HIT, BYPASS (a store that does not allocate), FILL, or the entry evicted.
-    """
+def look_up_ways(m: Words, base: Integer, word: Integer, line: Integer, mark: Integer,
+                 write: Integer) -> Integer:
+    """Look a line up where every line keeps its way (all but LRU)."""
     ways = np.uint64(m[WAYS])
-    m[CLOCK] += 1
-    way = find_way(m, base, entry >> 8)
-    result = HIT
+    way = find_way(m, base, line)
+    left = HIT
     if way < ways:
         if write:
-            m[base + way] = entry
+            m[base + way] = line << 8 | mark
     else:
         if write and not m[ALLOCATE]:
             return BYPASS
         way = choose_victim(m, base, word)
-        result = m[base + way]
-        m[base + way] = entry
-    note_use(m, base, word, way)
-    return result
+        left = m[base + way]
+        m[base + way] = line << 8 | mark
+    if m[POLICY] == PLRU:
+        m[word] = (m[word] & m[TREE + TWO * way]) | m[TREE + TWO * way + ONE]
+    return left
 
 
 @compile_inline
@@ -182,9 +205,12 @@ def touch(m: Words, line: Integer, s: Integer, at: Integer) -> Integer:
     int
         HIT, BYPASS (a store that does not allocate), FILL, or the entry evicted.
     """
+    m[CLOCK] += 1
     write = m[at + WRITE]
-    entry = line << 8 | m[at + MARK]
-    left = look_up(m, s + ENTRY, s + WORD, entry, write)
+    if m[POLICY] == LRU:
+        left = look_up_stack(m, s + ENTRY, line, m[at + MARK], write)
+    else:
+        left = look_up_ways(m, s + ENTRY, s + WORD, line, m[at + MARK], write)
     if left != HIT:
         counts = np.uint64(m[s + TALLY]) + THREE * np.uint64(m[at + OPERAND])
         if left == BYPASS:
@@ -197,25 +223,3 @@ def touch(m: Words, line: Integer, s: Integer, at: Integer) -> Integer:
             m[counts] += 1
             m[counts + ONE] += left & 1
     return left
-
-
-@compile_part
-def order_set(m: Words, base: Integer) -> None:
-    """Order the entries of a set by time of touch, most recent first (LRU)."""
-    ways = np.uint64(m[WAYS])
-    for way in range(ONE, ways):
-        entry, time = m[base + way], m[base + ways + way]
-        at = base + way
-        while at > base and m[at + ways - ONE] < time:
-            m[at], m[at + ways] = m[at - ONE], m[at + ways - ONE]
-            at -= ONE
-        m[at], m[at + ways] = entry, time
-
-
-@compile_part
-def order_ways(m: Words) -> None:
-    """Order the entries of all sets (LRU)."""
-    base = np.uint64(m[SET_0]) + ENTRY
-    for _ in range(m[SETS]):
-        order_set(m, base)
-        base += np.uint64(m[SET_WORDS])

@@ -12,7 +12,7 @@ import numpy as np
 (REGISTER, SETS, MASK, WAYS, SHIFT, POLICY, ALLOCATE, STAMP, SET_WORDS, CODE, CODE_END, WORK,
  STEPS, DEPTHS, GUARDS, GUARD_WORDS, ROWS, CURSORS, LOOPS, LISTS, ACTIVE, MISSES, LEAVING, CLASHES,
  KNOWN, SET_0, CLOCK, NOTES, SPARSE, OWNERS, INNER, PASS_0, PASS_WORDS, TALLY_WORDS,
- SNAPSHOTS, ROUND, HITS_CHANGE, COUPLED) = np.arange(38, dtype=np.uint64)
+ SNAPSHOTS, NEXTS, HITS_CHANGE, COUPLED) = np.arange(38, dtype=np.uint64)
 """MASK is SETS - 1 where that is a mask, else -1; STAMP counts tries, CLOCK touches; LEAVING counts
 from MISSES; SPARSE says that few sets are looked at. Of the policy: HITS_CHANGE that a hit may
 change what leaves next, COUPLED that what one set evicts hangs on the others."""
@@ -22,10 +22,10 @@ LRU, PLRU, ROUND_ROBIN, LFSR, GLOBAL = 0, 1, 2, 3, 4
 """Policies, as `hwmodels.board.policies` lists them; GLOBAL: round robin with one counter for all
 sets."""
 
-# A set: what the try of stamp SEEN noted, when it was last filled, its policy's word, entries,
-# times of last touch (LRU). TALLY is where what leaves and misses it is counted.
-# STIRRED is the round in which a stream last came into it or left a line, PERIOD as below.
-(SEEN, LINE, KIND, PART, FLAGS, FILLED, WORD, STORER, TALLY, STIRRED, PERIOD,
+# A set: what the try of stamp SEEN noted, when it was last filled, its policy's word, entries.
+# TALLY is where what leaves and misses it is counted.
+# USERS has a bit for each active stream of a leaf that is in it, PERIOD is as below.
+(SEEN, LINE, KIND, PART, FLAGS, FILLED, WORD, STORER, TALLY, USERS, PERIOD,
  ENTRY) = np.arange(12, dtype=np.uint64)
 # What a loop knows of a set: stamps of being listed, moved in and used by still blocks, and those.
 LISTED, MOVED, STILL, STILL_LINE, STILL_BLOCK, KNOWN_WORDS = np.arange(6, dtype=np.uint64)
@@ -63,6 +63,8 @@ SPLIT = 8
 """Iterations of a loop that are tried a quarter at a time when many lines clash."""
 PATIENCE = 8
 """Tries without a clash after which twice as many iterations are tried."""
+MOST_ACTIVE = np.uint64(62)
+"""Streams of a leaf whose moves are followed: one bit of a word for each."""
 FEW = 8
 """Share of the sets, inverse, below which a leaf is walked for those few."""
 OWNER_ROOM = 16

@@ -152,6 +152,22 @@ def _machine() -> Any:
     return machine
 
 
+def lowest_bit(value: Integer) -> Integer:
+    """Return the place of the lowest bit that is set, of a number that is not zero.
+
+    Parameters
+    ----------
+    value : int
+        Compiled, one instruction of the processor tells.
+
+    Returns
+    -------
+    int
+        From zero.
+    """
+    return np.uint64((int(value) & -int(value)).bit_length() - 1)
+
+
 def compile_part(function: Loop) -> Loop:
     """Let loops call a function.
 

@@ -368,6 +368,9 @@ class Expressions:
         if name in ("np.int64", "np.uint64"):
             return Value(SIGNED if name == "np.int64" else UNSIGNED,
                          self.whole(values[0], node).text)
+        if name == "lowest_bit":
+            return Value(UNSIGNED, self.emit(
+                f"call i64 @llvm.cttz.i64(i64 {self.whole(values[0], node).text}, i1 true)"))
         if name in ("min", "max", "abs"):
             return self.choose(name, values, node)
         function = self.globals.get(name)

@@ -65,7 +65,7 @@ class Unit:
 
     def __init__(self, parts: dict[Function, bool]) -> None:
         self.parts = parts
-        self.texts: list[str] = []
+        self.texts = ["declare i64 @llvm.cttz.i64(i64, i1)"]
         self.known: dict[tuple[Function, tuple[str, ...]], tuple[str, tuple[str, ...]]] = {}
 
     def translate(self, function: Function, kinds: tuple[str, ...],

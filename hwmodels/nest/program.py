@@ -151,12 +151,10 @@ def flatten_tree(tree: Tree, cache: Cache, operands: int, *, allocates: bool = T
         "cursors": [[row] for row in itertools.accumulate(map(len, flat.phases), initial=0)],
         "loops": [[0] * 9] * (depths + 1),
         "misses": [[0] * 3] * operands, "leaving": [[0] * 2] * (MAX_OWNERS + 1),
-        # Entries come most recent first; the kernel keeps times of touch.
-        "sets": [[0] * (SET_WORDS + cache.ways) + [-way for way in range(cache.ways)]]
-                * cache.sets,
+        "sets": [[0] * (SET_WORDS + cache.ways)] * cache.sets,
     }
     rooms = {
-        "lists": (cache.sets + 1) * depths, "active": len(records),
+        "lists": (cache.sets + 1) * depths, "active": len(records), "nexts": len(records),
         "clashes": cache.sets * (depths + 1), "known": 5 * depths * cache.sets,
         "notes": 3 * (4 * cache.sets + 2 * len(records)),
     }
@@ -202,6 +200,7 @@ def _lay_out(cache: Cache, depths: int, allocates: bool, passes: tuple[int, int,
               start["clashes"], start["known"], start["sets"],
               0, start["notes"], 0, 0, start["inner"],
               start.get("passes", end), *passes]
+    header += [start["nexts"]]
     header += [0] * (HITS_CHANGE_WORD - len(header)) + [policy.hits_change, not policy.sets_apart]
     header += _tree_masks(cache.ways if policy.tree else 1)
     # The outermost loop sees all sets: the first clashes are all stamped zero.
