@@ -33,7 +33,9 @@ from hwmodels.kernels.cache_words import (
     LOOP_WORDS,
     LOOPS,
     LOW,
+    MASK,
     MIXED,
+    MOST_APART,
     MOVED,
     NOTES,
     ONE,
@@ -43,6 +45,8 @@ from hwmodels.kernels.cache_words import (
     REACH,
     RECORD,
     SEEN,
+    SET_0,
+    SET_WORDS,
     SETS,
     SEVERAL,
     SHIFT,
@@ -71,49 +75,39 @@ def clash_of(m: Words, depth: Integer) -> Integer:
     return np.uint64(m[CLASHES]) + (depth + ONE) * np.uint64(m[SETS])
 
 
-@compile_inline
-def note_line(m: Words, line: Integer, index: Integer, at: Integer, single: Integer,
-              depth: Integer) -> Integer:
-    """Note a line a block touches; list its set, and stamp its clash where order tells.
+@compile_part
+def note_again(m: Words, line: Integer, index: Integer, s: Integer, at: Integer,
+               single: Integer, clash: Integer) -> Integer:
+    """Note a further line of a set, or its line touched in another manner.
 
     Order does not tell in a set that sees one line only, touched in one manner or in manners
     that follow each other; nor, where hits change nothing, in one whose lines are all present.
     An LFSR or a counter of all couples the sets: there order tells wherever a line is absent.
+
+    Returns
+    -------
+    int
+        1 where the set clashes and did not yet: it is stamped so.
     """
-    s, stamp = record_of(m, index), m[STAMP]
-    known = np.uint64(m[KNOWN]) + (depth * np.uint64(m[SETS]) + index) * KNOWN_WORDS
+    stamp, flags = m[STAMP], m[s + FLAGS]
     kind, part = m[at + B_KIND], m[at + B_PART]
-    flags = 0
-    if m[s + SEEN] == stamp:
-        flags = m[s + FLAGS]
-        if line != m[s + LINE]:
-            flags |= SEVERAL
-        if kind != m[s + KIND]:
-            flags |= TURNED
-        if flags & TURNED and not (single and (
-                m[s + PART] < part < ANY or (part == m[s + PART] and kind == m[s + KIND]))):
-            flags |= MIXED | (STORES if kind & 1 and m[s + STORER] not in (kind, -1) else 0)
-        part = max(part, m[s + PART])
-    else:
-        m[s + STORER] = -1
-        m[s + SEEN] = stamp
-        if m[known + LISTED] != stamp:
-            m[known + LISTED] = stamp
-            listed = np.uint64(m[LISTS]) + depth * np.uint64(m[SETS] + 1)
-            m[listed] += 1
-            m[listed + np.uint64(m[listed])] = np.int64(index)
+    if line != m[s + LINE]:
+        flags |= SEVERAL
+    if kind != m[s + KIND]:
+        flags |= TURNED
+    if flags & TURNED and not (single and (
+            m[s + PART] < part < ANY or (part == m[s + PART] and kind == m[s + KIND]))):
+        flags |= MIXED | (STORES if kind & 1 and m[s + STORER] not in (kind, -1) else 0)
     told = flags & (SEVERAL | MIXED)
     if not m[HITS_CHANGE]:
         if find_way(m, s + ENTRY, line) == np.uint64(m[WAYS]):
             flags |= ABSENT
         told = flags & STORES or (flags & ABSENT and (m[COUPLED] or told))
-    m[s + LINE], m[s + KIND], m[s + PART], m[s + FLAGS] = line, kind, part, flags
+    m[s + LINE], m[s + KIND], m[s + PART], m[s + FLAGS] = line, kind, max(part, m[s + PART]), flags
     if kind & 1:
         m[s + STORER] = kind
-    m[known + MOVED] = stamp
-    clash = clash_of(m, depth) + index
-    if told and m[clash] != stamp:
-        m[clash] = stamp
+    if told and m[clash + index] != stamp:
+        m[clash + index] = stamp
         return 1
     return 0
 
@@ -182,20 +176,39 @@ def settle_still(m: Words, entered: Integer, depth: Integer,
     return clashed, note
 
 
+@compile_inline
+def note_first(m: Words, line: Integer, index: Integer, s: Integer, clash: Integer) -> Integer:
+    """Note whether the first line of a set is there, where hits change nothing."""
+    if find_way(m, s + ENTRY, line) < np.uint64(m[WAYS]):
+        return 0
+    m[s + FLAGS] = ABSENT
+    if not m[COUPLED] or m[clash + index] == m[STAMP]:
+        return 0
+    m[clash + index] = m[STAMP]
+    return 1
+
+
 @compile_part
 def note_blocks(m: Words, start: Integer, stop: Integer, at: Integer, end: Integer,
                 allowed: Integer, own: Integer, depth: Integer) -> tuple[Integer, Integer]:
     """Note the lines that iterations [start, stop) of blocks touch in sets stamped `own`.
 
+    Their sets are listed; those where order tells are stamped (`note_again`).
+
     Returns how many sets clash, and where the list of (line, set, block) noted ends.
     """
-    shift = m[SHIFT]
+    shift, sets, mask, stamp = m[SHIFT], m[SETS], m[MASK], m[STAMP]
+    records, words, clash = np.uint64(m[SET_0]), np.uint64(m[SET_WORDS]), clash_of(m, depth)
+    knowns = np.uint64(m[KNOWN]) + depth * np.uint64(sets) * KNOWN_WORDS
+    listed = np.uint64(m[LISTS]) + depth * np.uint64(sets + 1)
+    count, quiet = np.uint64(m[listed]), m[HITS_CHANGE]
     single = stop - start == 1
-    clashed = 0
-    note = np.uint64(m[NOTES])
+    clashed, note = 0, np.uint64(m[NOTES])
     while at < end:
         turn, final = max(start, m[at + LOW]), min(stop, m[at + HIGH])
         step, reach = m[at + STEP], m[at + REACH]
+        kind, part = m[at + B_KIND], m[at + B_PART]
+        storer = kind if kind & 1 else -1
         address = m[at + ADDRESS] + turn * step
         if turn < final and -reach - (1 << shift) <= step <= reach + (1 << shift):
             # No line lies between the iterations: they are one.
@@ -206,15 +219,27 @@ def note_blocks(m: Words, start: Integer, stop: Integer, at: Integer, end: Integ
         while turn < final:
             line, high = address >> shift, (address + reach) >> shift
             while line <= high:
-                index = set_of(m, line)
+                index = np.uint64(line & mask if mask >= 0 else line % sets)
                 if m[allowed + index] == own:
-                    clashed += note_line(m, line, index, at, single, depth)
+                    s, known = records + index * words, knowns + index * KNOWN_WORDS
+                    if m[s + SEEN] != stamp:
+                        m[s + SEEN], m[s + STORER], m[s + FLAGS] = stamp, storer, 0
+                        m[s + LINE], m[s + KIND], m[s + PART] = line, kind, part
+                        if m[known + LISTED] != stamp:
+                            count += ONE
+                            m[known + LISTED], m[listed + count] = stamp, np.int64(index)
+                        m[known + MOVED] = stamp
+                        if not quiet:
+                            clashed += note_first(m, line, index, s, clash)
+                    elif line != m[s + LINE] or kind != m[s + KIND] or part != m[s + PART]:
+                        clashed += note_again(m, line, index, s, at, single, clash)
                     m[note], m[note + ONE], m[note + TWO] = line, np.int64(index), np.int64(at)
                     note += THREE
                 line += 1
             address += step
             turn += 1
         at += RECORD
+    m[listed] = np.int64(count)
     return clashed, note
 
 
@@ -234,6 +259,66 @@ def touch_notes(m: Words, end: Integer, depth: Integer) -> None:
 
 
 @compile_part
+def are_apart(m: Words, start: Integer, stop: Integer, at: Integer, end: Integer) -> bool:
+    """Whether no set sees two lines of what iterations [start, stop) of blocks touch.
+
+    Lines between those touched count, too: it is told by the ranges, not by the lines.
+    """
+    sets, shift = m[SETS], m[SHIFT]
+    first = np.uint64(m[NOTES])
+    last = first
+    while at < end:
+        turn, final = max(start, m[at + LOW]), min(stop, m[at + HIGH])
+        if turn < final:
+            travel = m[at + STEP] * (final - turn - 1)
+            low = m[at + ADDRESS] + turn * m[at + STEP] + min(0, travel)
+            line = low >> shift
+            size = ((low + m[at + REACH] + abs(travel)) >> shift) - line + 1
+            place = np.int64(set_of(m, line))
+            if size > sets:
+                return False
+            other = first
+            while other < last:
+                ahead = place - m[other]
+                ahead += sets if ahead < 0 else 0
+                if ahead < m[other + ONE] or sets - ahead < size:
+                    return False
+                other += TWO
+            m[last], m[last + ONE] = place, size
+            last += TWO
+        at += RECORD
+    return True
+
+
+@compile_part
+def touch_blocks(m: Words, start: Integer, stop: Integer, at: Integer, end: Integer,
+                 allowed: Integer, own: Integer) -> None:
+    """Touch the lines of iterations [start, stop) of blocks, one block after the other."""
+    shift, sets, mask = m[SHIFT], m[SETS], m[MASK]
+    records, words = np.uint64(m[SET_0]), np.uint64(m[SET_WORDS])
+    while at < end:
+        turn, final = max(start, m[at + LOW]), min(stop, m[at + HIGH])
+        step, reach = m[at + STEP], m[at + REACH]
+        address = m[at + ADDRESS] + turn * step
+        if turn < final and -reach - (1 << shift) <= step <= reach + (1 << shift):
+            # No line lies between the iterations: they are one.
+            travel = step * (final - turn - 1)
+            address += min(0, travel)
+            reach += abs(travel)
+            turn = final - 1
+        while turn < final:
+            line, high = address >> shift, (address + reach) >> shift
+            while line <= high:
+                index = np.uint64(line & mask if mask >= 0 else line % sets)
+                if m[allowed + index] == own:
+                    touch(m, line, records + index * words, at)
+                line += 1
+            address += step
+            turn += 1
+        at += RECORD
+
+
+@compile_part
 def try_chunk(m: Words, op: Integer, depth: Integer, turn: Integer, extent: Integer, size: Integer,
               entered: Integer, allowed: Integer, own: Integer) -> tuple[Integer, Integer, Integer]:
     """Deal with iterations of a loop in all sets where order does not tell.
@@ -250,6 +335,13 @@ def try_chunk(m: Words, op: Integer, depth: Integer, turn: Integer, extent: Inte
     loop = np.uint64(m[LOOPS]) + (depth + ONE) * LOOP_WORDS
     end = work + (still if entered else first) * RECORD
     begin = work + block * RECORD
+    if first - block <= MOST_APART and not m[COUPLED]:
+        stop = min(extent, turn + size)
+        if are_apart(m, turn, stop, begin, work + first * RECORD):
+            m[STAMP] += 1
+            touch_blocks(m, turn, stop, begin, work + first * RECORD, allowed, own)
+            m[loop + ENTERED] = m[loop + CLEAN] = 0
+            return stop, 0, size
     while True:
         m[STAMP] += 1
         if entered:

@@ -63,6 +63,8 @@ SPLIT = 8
 """Iterations of a loop that are tried a quarter at a time when many lines clash."""
 PATIENCE = 8
 """Tries without a clash after which twice as many iterations are tried."""
+MOST_APART = np.uint64(6)
+"""Blocks of a loop up to which each is compared with each other one."""
 MOST_ACTIVE = np.uint64(62)
 """Streams of a leaf whose moves are followed: one bit of a word for each."""
 FEW = 8
