@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from hwmodels.kernels.cache_policies import record_of, set_of, touch
+from hwmodels.kernels.cache_policies import record_of, set_of, touch, touch_apart
 from hwmodels.kernels.cache_words import (
     ACTIVE,
     ADDRESS,
@@ -228,7 +228,7 @@ def touch_stirred(m: Words, stirred: Integer) -> Integer:
             met = met or (before + RECORD == at and m[before + HERE] == line)
         if not met:
             s = record_of(m, set_of(m, line))
-            left = touch(m, line, s, at)
+            left = touch_apart(m, line, s, at)
             if left >= 0:
                 # Most sets have one user: then nothing of the round was there to evict.
                 others = m[s + USERS] & ((1 << np.int64(place)) - 1)

@@ -7,6 +7,7 @@ The array all of it works in is explained in `cache_words`.
 import numpy as np
 
 from hwmodels.kernels.cache_blocks import clash_of, try_chunk
+from hwmodels.kernels.cache_leaves import run_pieces
 from hwmodels.kernels.cache_lines import run_lines, run_rounds, set_ranges, shift_streams
 from hwmodels.kernels.cache_passes import run_passes
 from hwmodels.kernels.cache_policies import record_of
@@ -29,6 +30,7 @@ from hwmodels.kernels.cache_words import (
     LEAF,
     LOOP_WORDS,
     LOOPS,
+    LRU,
     MIDDLE,
     ONE,
     OPERATION_WORDS,
@@ -38,6 +40,7 @@ from hwmodels.kernels.cache_words import (
     PASSES_END,
     PHASE,
     PHASE_END,
+    POLICY,
     POSITION,
     RECORD,
     REGISTER,
@@ -70,6 +73,9 @@ def run_leaf(m: Words, op: Integer, depth: Integer, turn: Integer, extent: Integ
     chunk = m[op + CHUNK]
     if m[op + PARTNER]:
         set_ranges(m, turn, extent, depth, work + block, work + last)
+    if m[POLICY] == LRU and block != first:
+        run_pieces(m, op, depth, turn, extent, allowed, own)
+        return
     if m[SPARSE] and extent - turn > 1:
         run_rounds(m, turn, extent, work + first, work + last, allowed, own)
         return

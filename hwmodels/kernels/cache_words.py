@@ -12,11 +12,12 @@ import numpy as np
 (REGISTER, SETS, MASK, WAYS, SHIFT, POLICY, ALLOCATE, STAMP, SET_WORDS, CODE, CODE_END, WORK,
  STEPS, DEPTHS, GUARDS, GUARD_WORDS, ROWS, CURSORS, LOOPS, LISTS, ACTIVE, MISSES, LEAVING, CLASHES,
  KNOWN, SET_0, CLOCK, NOTES, SPARSE, OWNERS, INNER, PASS_0, PASS_WORDS, TALLY_WORDS,
- SNAPSHOTS, NEXTS, HITS_CHANGE, COUPLED) = np.arange(38, dtype=np.uint64)
+ SNAPSHOTS, NEXTS, HITS_CHANGE, COUPLED, ROOM) = np.arange(39, dtype=np.uint64)
 """MASK is SETS - 1 where that is a mask, else -1; STAMP counts tries, CLOCK touches; LEAVING counts
 from MISSES; SPARSE says that few sets are looked at. Of the policy: HITS_CHANGE that a hit may
-change what leaves next, COUPLED that what one set evicts hangs on the others."""
-TREE = np.uint64(38)
+change what leaves next, COUPLED that what one set evicts hangs on the others. ROOM: words
+for notes of pieces."""
+TREE = np.uint64(39)
 """Behind it, per way: bits of the tree a touch keeps, bits it sets."""
 LRU, PLRU, ROUND_ROBIN, LFSR, GLOBAL = 0, 1, 2, 3, 4
 """Policies, as `hwmodels.board.policies` lists them; GLOBAL: round robin with one counter for all
@@ -39,6 +40,9 @@ them."""
 (ADDRESS, STEP, LOG_STEP, REACH, WRITE, MARK, OPERAND, FOLLOWS, B_KIND, B_PART, LOW, HIGH, HERE,
  FIRST_GUARD, LAST_GUARD, NEXT) = np.arange(16, dtype=np.uint64)
 RECORD = np.uint64(16)
+
+# A piece of a leaf: place of the first and of the last of its streams that are always in its line.
+FIRST_PLACE, LAST_PLACE = B_KIND, B_PART
 
 # What a loop of passes knows of a set: the pass that saw it change, how many states are kept, and
 # since which pass it goes round the last PERIOD of them; its counters and those states follow.
@@ -63,6 +67,8 @@ SPLIT = 8
 """Iterations of a loop that are tried a quarter at a time when many lines clash."""
 PATIENCE = 8
 """Tries without a clash after which twice as many iterations are tried."""
+MOST_SHARERS = np.uint64(16)
+"""Notes of a set, in some iterations of a leaf, that are put in order."""
 MOST_APART = np.uint64(6)
 """Blocks of a loop up to which each is compared with each other one."""
 MOST_ACTIVE = np.uint64(62)

@@ -17,10 +17,10 @@ import numpy as np
 from hwmodels.board.facts import Cache
 from hwmodels.kernel import Operand
 from hwmodels.nest.rewrite import (
+    class_of_lines,
     compact_tree,
     estimate_cost,
     fix_index,
-    line_unit,
     map_streams,
     start_at,
     walk_streams,
@@ -137,18 +137,9 @@ def _thin(tree: Tree, depth: int, line_bytes: int) -> Tree:
     ends: dict[object, list[int]] = {}
     for place, part in enumerate(parts):
         if isinstance(part, Stream):
-            ends.setdefault(_line_class(part, line_bytes, place), []).append(place)
+            ends.setdefault(class_of_lines(part, line_bytes, place), []).append(place)
     between = {place for places in ends.values() for place in places[1:-1]}
     return tuple(part for place, part in enumerate(parts) if place not in between)
-
-
-def _line_class(stream: Stream, line_bytes: int, place: int) -> object:
-    """Equal for streams that are always in one line; a straddling access is its own."""
-    if stream.follows:
-        return place
-    unit = line_unit(stream, line_bytes)
-    return (stream.operand, stream.write, stream.steps_bytes, stream.guards,
-            stream.address // unit, unit)
 
 
 def _line_rounds(repeat: Repeat, depth: int, line_bytes: int) -> Tree | None:

@@ -18,9 +18,12 @@ from hwmodels.nest.blocks import (
     EVER,
     Block,
     Geometry,
+    Piece,
     block_of,
     choose_chunk,
+    count_iterations,
     find_blocks,
+    find_pieces,
     merge_blocks,
     moving_lines,
 )
@@ -39,10 +42,13 @@ MAX_OWNERS = 127
 MOST_SPARE_WORDS = 1 << 17
 """Size up to which the array of a finished run is kept: a megabyte for each of many programs."""
 
-HEADER_WORDS, TREE_WORDS, RECORD_WORDS, SET_WORDS = 38, 64, 16, 11
+HEADER_WORDS, TREE_WORDS, RECORD_WORDS, SET_WORDS = 39, 64, 16, 11
 MARK_WORD, OPERAND_WORD, WRITE_WORD, POLICY_WORD, TALLY_WORD = 5, 6, 4, 6, 8
 STAMP_WORD, CLOCK_WORD, OWNERS_WORD, HITS_CHANGE_WORD = 7, 26, 29, 36
 """Places in a record and a set, and in the header, as the kernel has them."""
+
+MOST_SHARERS = 16
+"""Notes of a set that the kernel puts in order, twice."""
 
 OWNER_ROOM = 16
 """Owners up to which passes keep counters of every set."""
@@ -100,7 +106,7 @@ class _Flat:
     geometry: Geometry
     grouped: bool
     code: list[list[int]] = field(default_factory=list)
-    places: list[tuple[Stream | Block | Mover, int]] = field(default_factory=list)
+    places: list[tuple[Stream | Block | Piece | Mover, int]] = field(default_factory=list)
     phases: list[np.ndarray] = field(default_factory=list)
     passes: bool = False
 
@@ -128,7 +134,8 @@ def flatten_tree(tree: Tree, cache: Cache, operands: int, *, allocates: bool = T
         Neighbouring streams outside a loop become a leaf of one iteration.
     """
     flat = _Flat(grouped=grouped, geometry=Geometry(
-        line_bytes=cache.line_bytes, sets=cache.sets, allocates=allocates))
+        line_bytes=cache.line_bytes, sets=cache.sets, ways=cache.ways, allocates=allocates,
+        stack=POLICIES[cache.replacement].stack))
     _flatten_body(tree, 0, flat)
     depths = max([len(place.steps_bytes) for place, _ in flat.places], default=0) + 1
     records: list[list[int]] = []
@@ -156,7 +163,8 @@ def flatten_tree(tree: Tree, cache: Cache, operands: int, *, allocates: bool = T
     rooms = {
         "lists": (cache.sets + 1) * depths, "active": len(records), "nexts": len(records),
         "clashes": cache.sets * (depths + 1), "known": 5 * depths * cache.sets,
-        "notes": 3 * (4 * cache.sets + 2 * len(records)),
+        "notes": 4 * (MOST_SHARERS + 4 * cache.sets + cache.sets * cache.ways
+                      + 2 * len(records)),
     }
     tally = 3 * operands + 2 * OWNER_ROOM
     snapshots = 2 if POLICIES[cache.replacement].stack else min(cache.ways, 8) + 1
@@ -167,12 +175,15 @@ def flatten_tree(tree: Tree, cache: Cache, operands: int, *, allocates: bool = T
         name: np.array(rows, dtype=np.int64).ravel() for name, rows in front.items()}, rooms)
 
 
-def _record(place: Stream | Block, step: int, first_guard: int) -> list[int]:
+def _record(place: Stream | Block | Piece, step: int, first_guard: int) -> list[int]:
     log_step = step.bit_length() - 1 if step > 0 and step & (step - 1) == 0 else -1
     reach, part = (place.reach_bytes, place.part) if isinstance(place, Block) else (0, 0)
+    kind = 2 * place.operand + place.write
+    if isinstance(place, Piece):
+        kind, part = place.first_place, place.last_place
     follows = isinstance(place, Stream) and place.follows
     return [place.address, step, log_step, reach, place.write, 0, place.operand, follows,
-            2 * place.operand + place.write, part, 0, EVER, 0, first_guard,
+            kind, part, 0, EVER, 0, first_guard,
             first_guard + len(place.guards), 0]
 
 
@@ -201,7 +212,9 @@ def _lay_out(cache: Cache, depths: int, allocates: bool, passes: tuple[int, int,
               0, start["notes"], 0, 0, start["inner"],
               start.get("passes", end), *passes]
     header += [start["nexts"]]
-    header += [0] * (HITS_CHANGE_WORD - len(header)) + [policy.hits_change, not policy.sets_apart]
+    header += [0] * (HITS_CHANGE_WORD - len(header)) + [
+        policy.hits_change, not policy.sets_apart,
+        places["notes"].stop - start["notes"] - 4 * MOST_SHARERS]
     header += _tree_masks(cache.ways if policy.tree else 1)
     # The outermost loop sees all sets: the first clashes are all stamped zero.
     parts["loops"][5] = start["clashes"]
@@ -285,9 +298,13 @@ def _flatten_leaf(leaf: list[Stream], extent: int, depth: int, flat: _Flat) -> N
     line_bytes = flat.geometry.line_bytes
     settled = flat.grouped and (flat.geometry.allocates or not any(stream.write for stream in leaf))
     blocks: list[Block] = []
+    pieces: list[Piece] = []
     chunk = 1
     if settled and len(leaf) == 1 and steps[0] >= 0:
         chunk = EVER
+    elif settled and extent != 1 and flat.geometry.stack:
+        pieces = find_pieces(leaf, line_bytes)
+        chunk = count_iterations(pieces, depth, flat.geometry)
     elif settled and extent != 1:
         blocks = merge_blocks([block_of(stream, depth) for stream in leaf], line_bytes)
         chunk = choose_chunk(blocks, flat.geometry)
@@ -295,6 +312,7 @@ def _flatten_leaf(leaf: list[Stream], extent: int, depth: int, flat: _Flat) -> N
             # Most accesses are the first of a line anyway.
             blocks, chunk = [], 1
     places = _place_blocks(blocks, depth, flat)
+    flat.places.extend((piece, depth) for piece in pieces)
     first = len(flat.places)
     flat.places.extend((stream, depth) for stream in leaf)
     guarded = any(stream.guards for stream in leaf)

@@ -208,6 +208,15 @@ def line_unit(stream: Stream, line_bytes: int) -> int:
     return unit
 
 
+def class_of_lines(stream: Stream, line_bytes: int, place: int) -> object:
+    """Equal for streams that are always in one line; a straddling access is its own."""
+    if stream.follows:
+        return place
+    unit = line_unit(stream, line_bytes)
+    return (stream.operand, stream.write, stream.steps_bytes, stream.guards,
+            stream.address // unit, unit)
+
+
 MAX_STREAMS = 600
 """Streams a tree may grow to by splitting; beyond, guards are left to the kernel."""
 
