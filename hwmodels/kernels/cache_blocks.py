@@ -335,7 +335,7 @@ def try_chunk(m: Words, op: Integer, depth: Integer, turn: Integer, extent: Inte
     loop = np.uint64(m[LOOPS]) + (depth + ONE) * LOOP_WORDS
     end = work + (still if entered else first) * RECORD
     begin = work + block * RECORD
-    if first - block <= MOST_APART and not m[COUPLED]:
+    if still == first and first - block <= MOST_APART and not m[COUPLED]:
         stop = min(extent, turn + size)
         if are_apart(m, turn, stop, begin, work + first * RECORD):
             m[STAMP] += 1

@@ -29,6 +29,7 @@ from hwmodels.kernels.cache_words import (
     MOST_SHARERS,
     NOTES,
     ONE,
+    OPERAND,
     RECORD,
     ROOM,
     SEEN,
@@ -41,6 +42,7 @@ from hwmodels.kernels.cache_words import (
     TWO,
     WAYS,
     WORK,
+    WRITE,
     ZERO,
 )
 from hwmodels.kernels.compiled import Integer, Words, compile_inline, compile_part
@@ -157,12 +159,14 @@ def touch_sharers(m: Words, s: Integer, index: Integer, scratch: Integer, start:
     if many or distinct > np.uint64(m[WAYS]):
         m[clash + index] = m[STAMP]
         return 1
-    same = distinct == count
+    # Lines that come first in both orders stand where they are to stand.
+    same, kept = distinct == count, ZERO
     for number in range(count):
         note = np.uint64(m[firsts + TWO * number + ONE])
         same = same and m[lasts + TWO * number + ONE] == np.int64(note)
+        kept += ONE if same else ZERO
         touch_apart(m, m[note], s, np.uint64(m[note + ONE]))
-    for number in range(ZERO if same else count):
+    for number in range(kept, count):
         note = np.uint64(m[lasts + TWO * number + ONE])
         touch_apart(m, m[note], s, np.uint64(m[note + ONE]))
     return 0
@@ -175,14 +179,21 @@ def touch_two(m: Words, s: Integer, start: Integer, stop: Integer) -> None:
     two = np.uint64(m[one + TWO])
     line, other = m[one], m[two]
     at, place = np.uint64(m[one + ONE]), np.uint64(m[two + ONE])
+    loads = line == other and not m[at + WRITE] and not m[place + WRITE]
+    if loads and m[at + OPERAND] == m[place + OPERAND]:
+        touch_apart(m, line, s, at)
+        return
     order = first_touch(m, at, line, start) < first_touch(m, place, other, start)
     late = last_touch(m, at, line, stop) < last_touch(m, place, other, stop)
+    if loads:
+        touch_apart(m, line, s, at if order else place)
+        return
     if order:
         touch_apart(m, line, s, at)
     touch_apart(m, other, s, place)
     if not order:
         touch_apart(m, line, s, at)
-    # Two lines touched in the same order at last stand as they do.
+    # Two lines touched in the same order at last stand as they do; a line keeps its last store.
     if late and (not order or line == other):
         touch_apart(m, other, s, place)
     elif not late and (order or line == other):
