@@ -137,9 +137,11 @@ def write_whole(path: str | Path, content: bytes, mode: int = 0o666) -> None:
                 os.fchmod(stream.fileno(), stat.S_IMODE(before))
             os.fsync(stream.fileno())
         os.replace(draft, target)
-    except BaseException:
+    except BaseException as error:
         with contextlib.suppress(OSError):
             draft.unlink()
+        if isinstance(error, OSError) and (error.filename is None or error.filename == str(draft)):
+            error.filename, error.filename2 = str(path), None  # The file, not its draft.
         raise
     _sync_folder(target.parent)
 

@@ -29,7 +29,6 @@ from twin.cli.options import (
     check_outputs,
     deploy,
     parse_limit,
-    parse_quantity,
     parse_settings,
 )
 from twin.cli.output import note_written, open_console, show, show_json, warn
@@ -89,9 +88,8 @@ def check(models: Models, boards: BoardNames, max_ms: MaxMs = None, max_uj: MaxU
     from twin.reports.tables.limits import requirement_table
 
     most_ms, most_uj = parse_limit("max_ms", max_ms), parse_limit("max_uj", max_uj)
-    max_ram_bytes, max_flash_bytes = (
-        None if text is None else parse_quantity(text, "bytes", option)
-        for text, option in ((max_ram, "--max-ram"), (max_flash, "--max-flash")))
+    max_ram_bytes = parse_limit("max_ram", max_ram)
+    max_flash_bytes = parse_limit("max_flash", max_flash)
     console = open_console()
     try:
         deployment = deploy(model, board, runtime=runtime, clock=clock, weights=weights,

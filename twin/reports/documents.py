@@ -120,8 +120,8 @@ def _ranked(ranking: Ranking) -> dict[str, Any]:
 
     before = ranking.certainty.time_us
     return {
-        "kind": "predicted", "time_us": ranking.prediction.time_us, "low_us": before.low,
-        "high_us": before.high, "level": before.level,
+        "schema": 1, "kind": "predicted", "time_us": ranking.prediction.time_us,
+        "low_us": before.low, "high_us": before.high, "level": before.level,
         "best": one(ranking.best.names, ranking.best.time_us.low, ranking.best.time_us.high,
                     ranking.best.narrowing),
         "candidates": [one(c.names, c.time_us.low, c.time_us.high, c.narrowing)
@@ -134,7 +134,7 @@ def _ported(ported: Ported) -> dict[str, Any]:
     assert certainty is not None
     shipped = ported.shipped
     return {
-        "kind": "predicted", "model": prediction.deployment.graph.name,
+        "schema": 1, "kind": "predicted", "model": prediction.deployment.graph.name,
         "board": prediction.deployment.board.name,
         "runtime": prediction.deployment.runtime.identity, "physics_us": ported.physics_us,
         "time_us": prediction.time_us, "time_interval_us": asdict(certainty.time_us),

@@ -20,6 +20,9 @@ UNIT_OF = {"max_ms": ("ns", "ms"), "max_uj": ("pj", "uJ"), "max_ram": ("bytes", 
            "max_flash": ("bytes", "B"), "max_usd": ("", "")}
 """Dimension of each limit, and the unit of a bare number."""
 
+LEAST_PLAIN_BYTES = 1024
+"""A limit of fewer bytes needs its unit: who writes 64 means KiB."""
+
 _STEPS = np.linspace(-8.0, 8.0, 1601)
 _DENSITY = np.exp(-_STEPS**2 / 2) / math.sqrt(2 * math.pi) * (_STEPS[1] - _STEPS[0])
 
@@ -104,6 +107,9 @@ def read_limit(name: str, given: float | str) -> float:
         text = text.strip().removeprefix("$").removesuffix("USD").removesuffix("$")
     number, written = read_quantity(text, dimension) or (0.0, "")
     limit = number / float(UNITS[dimension][unit]) if written else number
+    if dimension == "bytes" and not written and 0 < number < LEAST_PLAIN_BYTES:
+        raise UsageError(f"{option} {text!r} is no limit; accepted: so few bytes with their unit, "
+                         f"{number:g}KiB or {number:g}B")
     if not 0 < limit < math.inf:
         accepted = f"in {unit}, or with one of {', '.join(UNITS[dimension])}" if unit else "in USD"
         raise UsageError(f"{option} {text!r} is no limit; accepted: a number above 0 {accepted}"

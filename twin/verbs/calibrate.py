@@ -22,14 +22,15 @@ if TYPE_CHECKING:
     from calibration.datasets import PublishedRow
 
 
-def calibrate(folders: Sequence[str | PathLike[str]], board: str, *, runtime: str | None = None,
-              output: str | PathLike[str] | None = None, cache: str | PathLike[str] | None = None,
+def calibrate(folders: str | PathLike[str] | Sequence[str | PathLike[str]], board: str, *,
+              runtime: str | None = None, output: str | PathLike[str] | None = None,
+              cache: str | PathLike[str] | None = None,
               on_remark: Callable[[str], None] = lambda remark: None) -> Overlay:
     """Learn prices of one's own board from measurements.
 
     Parameters
     ----------
-    folders : sequence of str or path
+    folders : str, path, or sequence of them
         Measurements of networks, of micro-benchmarks, or of both.
     board : str
         Name or file of the board they were measured on.
@@ -58,7 +59,8 @@ def calibrate(folders: Sequence[str | PathLike[str]], board: str, *, runtime: st
     if output is not None:
         check_place(fspath(output))
     machine = load_board(board)
-    probes, networks = split_folders(warm_of_campaign(fspath(one)) for one in folders)
+    several = [folders] if isinstance(folders, str | PathLike) else folders
+    probes, networks = split_folders(warm_of_campaign(fspath(one)) for one in several)
     probed = learn_probes(probes, machine, runtime) if probes else None
     kept = None if cache is None else Path(cache)
     observations = [one for folder in networks for one in observe_folder(

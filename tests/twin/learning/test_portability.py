@@ -6,6 +6,7 @@ import dataclasses
 import json
 import math
 
+import jsonschema
 import numpy as np
 import pytest
 from typer.testing import CliRunner
@@ -32,6 +33,7 @@ from twin.learning.portability.stated import state_memories
 from twin.learning.repricing import apply_calibration
 from twin.learning.tally import TIME_PRICES
 from twin.prediction.prediction import predict
+from twin.reports.shapes.schemas import make_schema
 
 TFLM = "tflm-cmsis-nn@2023"
 """Not measured on the L4R5, so what is learnt there has something to narrow."""
@@ -166,6 +168,7 @@ def test_networks_can_be_chosen_and_transfer_is_refused_where_it_must(cache):
     document = json.loads(out)
     assert {name for one in document["behind"] for name in one["networks"]} == {"kws", "vww"}
     assert document["kind"] == "predicted" and document["physics_us"] > 0
+    jsonschema.Draft202012Validator(make_schema("port")).validate(document)
 
 
 @pytest.mark.parametrize("arguments, message", [

@@ -29,6 +29,11 @@ def test_every_schema_is_made_of_its_shape_and_no_other_is_published():
     ("explain paths nucleo_l4r5zi", "list", "paths"), ("study list", "list", "studies"),
     ("check ad -b nucleo_l4r5zi --max-ms 90", "check", "check"),
     ("sweep ad -b nucleo_l4r5zi -b nucleo_f401re --max-ms 100", "study", "study"),
+    ("advise ad -b nucleo_l4r5zi --max-ms 90 --effort setting", "advice", "advice"),
+    ("select ad -b nucleo_l4r5zi -b nucleo_f401re --max-ms 90", "selection", "selection"),
+    ("plan ad -b nucleo_l4r5zi", "plan", "predicted"),
+    ("cache ad -b nucleo_l4r5zi", "cache", "cache"),
+    ("scenario run anomaly_detection", "scenario", "scenario"),
     ("predict ad -b nucleo_l4r5zi", "prediction", "predicted"),
     ("whatif ad -b nucleo_l4r5zi --set placement.arena=sram", "comparison", "what-if")])
 def test_what_commands_write_conforms(words, schema, kind):

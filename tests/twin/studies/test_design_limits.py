@@ -33,7 +33,7 @@ def test_limits_are_read_with_and_without_units() -> None:
     assert read_limits(max_ms=100) == Limits(max_time_us=1e5)
     assert not read_limits()
     for wrong in ({"max_ms": "5mJ"}, {"max_uj": "-1"}, {"max_ram": "lots"}, {"max_usd": "0"},
-                  {"max_ms": "nan"}):
+                  {"max_ms": "nan"}, {"max_ram": "64"}, {"max_flash": 512}):
         with pytest.raises(UsageError, match="is no limit; accepted"):
             read_limits(**wrong)
 

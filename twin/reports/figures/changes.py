@@ -53,10 +53,16 @@ def write_change_pictures(before: Prediction, steps: Named, target: str) -> tupl
     whole = draw_before_after_figure(before, steps[-1][1], change)
     if not is_folder(target):
         return (save_figure(whole, target),)
-    named = [("as it is", before), *((name.rpartition(".")[2], one) for name, one in steps)]
+    named = [("as it is", before), *((_shorten(name), one) for name, one in steps)]
     return tuple(save_figure(figure, Path(target) / f"{name}.png") for name, figure in (
         ("before_after", whole), ("configurations", draw_configurations_figure(named)),
         ("steps", draw_steps_figure(named))))
+
+
+def _shorten(change: str) -> str:
+    """Return a change by the last part of its path: frequency_hz=80.5MHz."""
+    path, equals, value = change.partition("=")
+    return path.rpartition(".")[2] + equals + value
 
 
 def draw_before_after_figure(before: Prediction, after: Prediction, change: str) -> Figure:

@@ -18,7 +18,9 @@ FOLDER = Path(__file__).parents[2] / "schema"
 SHAPES: Mapping[str, str] = {
     "prediction": "prediction:Prediction", "comparison": "comparison:Comparison",
     "published": "comparison:Published", "diagnosis": "comparison:Diagnosis",
-    "study": "tables:Study", "check": "tables:Check", "list": "lists:Lists"}
+    "study": "tables:Study", "check": "tables:Check", "list": "lists:Lists",
+    **{name: f"decisions:{name.capitalize()}" for name in (
+        "advice", "selection", "plan", "port", "cache", "series", "scenario")}}
 """Where the shape of each document is, "module:type" of this package."""
 
 

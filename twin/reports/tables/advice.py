@@ -106,8 +106,9 @@ def _chance(change: Change) -> str:
 
 
 def _change_table(changes: Sequence[Change]) -> RenderableType:
-    headers = ("change", "effort", "time", "x", "energy", "x", "meets")
+    headers = ("change", "effort", "time", "ratio", "energy", "ratio", "meets")
     table = new_table(headers, headers[2:])
+    table.caption, table.caption_justify = "ratio = before / after", "left"
     table.padding = (0, 1, 0, 0)
     for one in changes:
         row = one.row
@@ -122,7 +123,8 @@ def _change_table(changes: Sequence[Change]) -> RenderableType:
 
 
 def _ratio(ratio: float | None, gain: Interval | None) -> str:
-    if ratio is None:
+    """Write before / after, as all tables do; a change knows after / before."""
+    if not ratio:
         return ""
-    about = "" if gain is None else f" {gain.low:.2f}-{gain.high:.2f}"
-    return f"{ratio:.2f}{about}"
+    about = "" if gain is None or gain.low <= 0 else f" {1 / gain.high:.2f}-{1 / gain.low:.2f}"
+    return f"{1 / ratio:.2f}{about}"
