@@ -56,7 +56,7 @@ if TYPE_CHECKING:
     from twin.verbs.predict_many import predict_many
     from twin.verbs.program import deploy_elf
     from twin.verbs.report import report, write_report
-    from twin.verbs.runtimes import list_runtimes, show_runtime
+    from twin.verbs.runtimes import learn_runtime, list_runtimes, show_runtime
     from twin.verbs.scenario import list_scenarios, run_scenario
     from twin.verbs.select import select
     from twin.verbs.serve import serve
@@ -119,7 +119,7 @@ _HOMES = {
     "twin.verbs.predict_many": ("predict_many",),
     "twin.verbs.program": ("deploy_elf",),
     "twin.verbs.report": ("report", "write_report"),
-    "twin.verbs.runtimes": ("list_runtimes", "show_runtime"),
+    "twin.verbs.runtimes": ("learn_runtime", "list_runtimes", "show_runtime"),
     "twin.verbs.select": ("select",),
     "twin.verbs.serve": ("serve",),
     "twin.verbs.sessions": ("bundle", "clean_sessions", "compare_sessions", "keep",
@@ -143,7 +143,7 @@ __all__ = [
     "compare_firmware", "compare_published", "compare_sessions", "deploy", "deploy_elf",
     "diagnose", "diff", "diff_series", "diff_studies", "differentiate", "energy", "explain",
     "export_firmware", "export_model", "flash_firmware", "guidelines", "import_log", "keep",
-    "list_boards",
+    "learn_runtime", "list_boards",
     "list_models", "list_paths", "list_runtimes", "list_scenarios", "list_sessions",
     "list_studies", "list_terms", "list_transformations", "list_virtual_boards", "measure",
     "measure_plan", "new_board", "open_study", "plan", "port", "predict", "predict_compiled",

@@ -44,7 +44,7 @@ closed library lie 0.3 to 3 from one another in the logarithm.
 REST_SD = 0.1
 """How well the rest of a network is known that tells of one of its operators; assumed."""
 
-LAYER_SD = {"open": 0.15, "assumed": 0.3}
+LAYER_SD = {"open": 0.15, "read": 0.15, "assumed": 0.3}
 """Of the logarithm of a layer's time beside its operator's, by how well a library's structure is
 known: layers of one operator are priced alike and their shapes are not. Within a published table of
 layers of an open library 0.03 to 0.2 is left; of a closed one twice as much is assumed.

@@ -31,7 +31,7 @@ GROUPS: Mapping[str, Mapping[str, str]] = {
               "diagnose": "diagnose:diagnose", "diff": "diff:diff",
               "calibrate": "calibrate:calibrate"},
     "Share": {"report": "report:report", "serve": "serve:serve", "boards": "boards:app",
-              "runtimes": "runtimes:runtimes", "models": "models:app",
+              "runtimes": "runtimes:app", "models": "models:app",
               "sessions": "sessions:app", "bundle": "sessions:bundle",
               "reproduce": "sessions:reproduce",
               "explain": "explain:explain"},

@@ -1,19 +1,59 @@
-"""`twin runtimes`: the kernel libraries there are, and one in full."""
+"""`twin runtimes`: the kernel libraries there are, one in full, and one learnt from programs."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 import twin
-from twin.cli.options import AsJson
-from twin.cli.output import open_console, show, show_json
+from twin.cli.options import (
+    AUTO,
+    AsJson,
+    Begin,
+    BoardName,
+    Call,
+    End,
+    LayersBy,
+    Limit,
+    MemoryFiles,
+    Nth,
+    Registers,
+)
+from twin.cli.output import note_written, open_console, show, show_json, warn
 
 Name = Annotated[str | None, typer.Argument(
-    metavar="[NAME]", help="A runtime to show in full, as name or name@version.")]
+    metavar="[NAME]", help="A runtime to show in full, as name, name@version or its file.")]
+Elfs = Annotated[list[str], typer.Argument(
+    metavar="ELF...", help="Programs with one build of a library, each run under emulation.")]
+Networks = Annotated[list[str], typer.Option(
+    "--model", metavar="MODEL", help="The network each program runs, in the order of the programs: "
+                                     "a .tflite or .onnx file, or a network of `twin models`.")]
+Base = Annotated[str | None, typer.Option(
+    "--base", metavar="NAME", help="Runtime of operators no program ran; by default by what the "
+                                   "programs were made with.")]
+RuntimeFile = Annotated[str, typer.Option(
+    "--output", "-o", metavar="FILE", help="Runtime file (.yaml) to write; what it was learnt from "
+                                           "before is kept and joined.")]
 
 
+class NamedRuntimes(TyperGroup):
+    """`twin runtimes` and `twin runtimes NAME` show; `twin runtimes learn` makes one."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Take what is no command for what is to be shown."""
+        if not args or (args[0] not in self.commands and args[0] not in ("-h", "--help")):
+            args = ["show", *args]
+        return super().parse_args(ctx, args)
+
+
+app = typer.Typer(cls=NamedRuntimes, add_completion=False, rich_markup_mode=None,
+                  help="List the runtimes, show one (`twin runtimes NAME`) with every number and "
+                       "its source, or learn one from programs.")
+
+
+@app.command("show")
 def runtimes(name: Name = None, as_json: AsJson = False) -> None:
     """List the runtimes, or show one with every number and its source."""
     if as_json:
@@ -25,3 +65,23 @@ def runtimes(name: Name = None, as_json: AsJson = False) -> None:
         show(open_console(), runtimes_table(twin.list_runtimes()))
     else:
         show(open_console(), runtime_report(twin.show_runtime(name)))
+
+
+@app.command("learn")
+def learn(elfs: Elfs, board: BoardName, models: Networks, output: RuntimeFile = "my_runtime.yaml",
+          base: Base = None, begin: Begin = None, end: End = None, call: Call = None,
+          nth: Nth = None, layers_by: LayersBy = AUTO, memory: MemoryFiles = None,
+          registers: Registers = None, limit: Limit = None) -> None:
+    """Learn a kernel library from programs that run networks on it, as a runtime file."""
+    from twin.cli.program import parse_count, parse_memory, parse_registers
+    from twin.reports.tables.learnt import learnt_report
+    from twin.verbs.program import LIMIT
+
+    lesson = twin.learn_runtime(
+        elfs, models, board, output=output, base=base, begin=begin, end=end, call=call,
+        nth=parse_count(nth, "--nth", 1), layers=layers_by, memory=parse_memory(memory or []),
+        registers=parse_registers(registers or []), limit=parse_count(limit, "--limit", LIMIT))
+    console = open_console()
+    show(console, learnt_report(lesson.runtime, console))
+    warn(lesson.notes)
+    note_written(lesson.path)

@@ -161,7 +161,7 @@ def _operands(deployment: Deployment, layer: Layer, position: int,
     graph = deployment.executed
     operands = [
         _tensor_operand(deployment, position, name, role, tensor_id, weight_offsets)
-        for name, role, tensor_id in _named_tensors(graph, layer)
+        for name, role, tensor_id in named_tensors(graph, layer)
     ]
     parameter_bytes = requantisation_bytes(graph, layer)
     if parameter_bytes:
@@ -174,7 +174,7 @@ def _operands(deployment: Deployment, layer: Layer, position: int,
     return tuple(operands)
 
 
-def _named_tensors(graph: Graph, layer: Layer) -> list[tuple[str, str, int]]:
+def named_tensors(graph: Graph, layer: Layer) -> list[tuple[str, str, int]]:
     """(operand name, role, tensor index) of every tensor a layer touches."""
     names = NAMES.get(layer.op) or tuple(
         _numbered("input", place) for place in range(len(layer.inputs)))

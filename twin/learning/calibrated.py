@@ -59,7 +59,8 @@ def _predict_stated(deployment: Deployment, temperature: str,
                     wanted: str | Calibration | None) -> Prediction:
     """Predict at stated prices, and say that no interval stands behind it where one was wanted."""
     made = predict(deployment, temperature=temperature)
-    if deployment.target.executes and wanted not in (None, NONE):
+    counted = deployment.target.executes or deployment.runtime.learnt is not None
+    if counted and wanted not in (None, NONE):
         from twin.learning.executed import assure_program
 
         return dataclasses.replace(made, certainty=assure_program(made))

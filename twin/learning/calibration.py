@@ -117,7 +117,8 @@ def choose_calibration(deployment: Deployment, wanted: str = AUTO, *,
     UsageError
         When a file has no entry for this board and runtime, or other prices.
     """
-    if wanted == NONE or deployment.target.offloads:
+    learnt = deployment.runtime.learnt is not None  # Its instructions need no factor.
+    if wanted == NONE or deployment.target.offloads or (learnt and wanted == AUTO):
         return None
     runtime = runtime or deployment.runtime.identity
     if wanted == AUTO:

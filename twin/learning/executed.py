@@ -1,9 +1,10 @@
 """How sure the bill of a program is: its instructions are counted, its prices are stated.
 
-    sd(log T)^2 = (core's share x CORE_SD)^2 + (memories' share x that of their prices)^2
+    sd(log T) = sqrt((core's share x CORE_SD)^2 + (memories' share x WAITING_SD)^2) + sum w u
 
 What ran is exact for the data it ran with; what is left is how well a core's table and the waits of
-a board's memories are known. No measurement of the program stands behind it.
+a board's memories are known. No measurement of the program stands behind it. Of a network on a
+library learnt from programs, u is what each layer, of share w, leaves open besides.
 """
 
 from __future__ import annotations
@@ -13,8 +14,17 @@ from statistics import NormalDist
 
 import numpy as np
 
-from calibration.fitting.intervals import LAYER_SD, LEVEL, Band, Interval, bound
+from calibration.fitting.intervals import (
+    BORROWED_SD,
+    DRIFT_SD,
+    LAYER_SD,
+    LEVEL,
+    Band,
+    Interval,
+    bound,
+)
 from hwmodels.counts import Bill
+from twin.deployment.placement import layer_dtype
 from twin.learning.repricing import waits_on_memory
 from twin.prediction.certainty import Certainty, Draw, LayerCertainty
 from twin.prediction.prediction import Prediction
@@ -22,6 +32,10 @@ from twin.prediction.prediction import Prediction
 CORE_SD, WAITING_SD, POWER_SD = 0.1, 0.4, 0.3
 """Of the logarithm of a core's own cycles, by its table, where instructions are known; of what
 memories make wait and of stated powers, as overlays take them before any data; assumed."""
+
+GUESSED_SD = 0.1
+"""Of a layer whose kernel was seen in one shape only, another: what its loops turn over is guessed;
+assumed."""
 
 
 def assure_program(prediction: Prediction) -> Certainty:
@@ -36,16 +50,27 @@ def assure_program(prediction: Prediction) -> Certainty:
     -------
     Certainty
         Of the whole and of its layers; what two builds of a program have in common they share.
+
+    Notes
+    -----
+    What a learnt kernel leaves open: the residual of its instructions, `GUESSED_SD` where one shape
+    was seen, and `DRIFT_SD` for each factor e a layer's sizes lie beyond those seen; of a layer
+    nobody saw, `BORROWED_SD`.
     """
+    learnt = prediction.deployment.runtime.learnt is not None
+    left = tell_left(prediction) if learnt else np.zeros(len(prediction.layers))
+    weights = np.array([layer.time_us for layer in prediction.layers]) / (prediction.time_us or 1)
     reach = NormalDist().inv_cdf(0.5 + LEVEL / 2)
     band = Band(down=reach, up=reach, level=LEVEL, basis="model-based", count=1)
     shares = _split(prediction.bill)
     variances = np.array([CORE_SD, WAITING_SD])**2
-    sds = [math.sqrt(float(_split(layer.bill)**2 @ variances) + LAYER_SD["open"]**2)
-           for layer in prediction.layers]
-    sd = math.sqrt(float(shares**2 @ variances))
+    sds = [math.sqrt(float(_split(layer.bill)**2 @ variances) + LAYER_SD["open"]**2) + more
+           for layer, more in zip(prediction.layers, left.tolist(), strict=True)]
+    missing = float(weights @ left)
+    sd = math.sqrt(float(shares**2 @ variances)) + missing
     return Certainty(
-        calibration="instructions as they ran, at stated prices",
+        calibration="instructions as "
+        + ("programs of the library run them" if learnt else "they ran") + ", at stated prices",
         time_us=bound(prediction.time_us, sd, band),
         energy_uj=_bound_energy(prediction.energy_uj, sd, band), basis=band.basis,
         errors=band.count, layers=tuple(LayerCertainty(
@@ -55,7 +80,24 @@ def assure_program(prediction: Prediction) -> Certainty:
         extrapolating=(), unidentified=(),
         draw=Draw(source=("program", prediction.deployment.board.name),
                   covariance=np.diag(variances), time=shares, row_sd=0.0, network_sd=0.0,
+                  untold_sd=missing,
                   network=prediction.deployment.graph.architecture_id))
+
+
+def tell_left(prediction: Prediction) -> np.ndarray:
+    """Return how far learnt kernels leave each layer's cost open, shape (layers,)."""
+    deployment, found = prediction.deployment, []
+    graph, learnt = deployment.executed, deployment.runtime.learnt
+    assert learnt is not None
+    for layer, made in zip(graph.layers, prediction.layers, strict=True):
+        kernel, _ = learnt.choose(graph, layer, layer_dtype(graph, layer))
+        if made.alias or kernel is None or made.assumed:
+            found.append(0.0 if made.alias else BORROWED_SD)
+            continue
+        distance = kernel.distance(graph, layer)
+        guessed = GUESSED_SD if kernel.distinct == 1 and distance else 0.0
+        found.append(math.hypot(kernel.residual, guessed) + DRIFT_SD * distance)
+    return np.array(found)
 
 
 def _split(bill: Bill) -> np.ndarray:

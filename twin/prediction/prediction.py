@@ -342,6 +342,9 @@ def _warnings(deployment: Deployment, layers: tuple[LayerPrediction, ...],
     if runtime.structure == "assumed":
         warnings.append(f"structural assumption: {runtime.identity} is closed; "
                         + deployment.target.borrowed)
+    if runtime.learnt is not None:
+        warnings.append(f"structure read from {', '.join(runtime.learnt.sources)}: instructions "
+                        "and accesses measured on ELF, on other shapes than these fitted")
     assumed = [str(layer.index) for layer in layers if layer.assumed]
     if assumed:
         warnings.append("assumed: no source or data stands behind the cost of layer"

@@ -24,12 +24,14 @@ def main() -> None:
     most = MEMORY_BYTES if most == resource.RLIM_INFINITY else min(most, MEMORY_BYTES)
     resource.setrlimit(resource.RLIMIT_AS, (most, most))
     from twin.program.elf import read_elf
+    from twin.program.observing import observe_program
     from twin.program.session import run_program
 
     answer: dict[str, Any]
     try:
         path, board, wanted = pickle.load(sys.stdin.buffer)
-        answer = {"found": run_program(read_elf(path), board, wanted)}
+        run = observe_program if wanted.observed else run_program
+        answer = {"found": run(read_elf(path), board, wanted)}
     except TwinError as error:
         answer = {"refused": type(error).__name__, "why": tell_in_one_line(str(error))}
     except MemoryError:

@@ -8,10 +8,12 @@ from hwmodels.board.facts import Board
 from twin.errors import ProgramError
 from twin.program.elf import Elf
 from twin.program.machine import Machine
+from twin.program.recorder import Recorder
 from twin.program.riscv_machine import RiscvMachine
 
 
-def open_machine(elf: Elf, board: Board, files: Mapping[int, bytes], limit: int) -> Machine:
+def open_machine(elf: Elf, board: Board, files: Mapping[int, bytes], limit: int,
+                 recorder: type[Recorder] = Recorder) -> Machine:
     """Return the board's core with a program in its memories; parameters as of `Machine`.
 
     Raises
@@ -23,4 +25,4 @@ def open_machine(elf: Elf, board: Board, files: Mapping[int, bytes], limit: int)
     if elf.machine != runs:
         raise ProgramError(f"{elf.path}: machine code of {elf.machine}, and {board.name} has a "
                            f"{board.core.model}; accepted: a program linked for this board")
-    return (Machine if runs == "arm" else RiscvMachine)(elf, board, files, limit)
+    return (Machine if runs == "arm" else RiscvMachine)(elf, board, files, limit, recorder)

@@ -61,14 +61,18 @@ def collect(machine: Machine) -> tuple[FunctionRun, ...]:
     names = {number: symbol for symbol, number in counters.functions.items()}
     found = []
     for number, runs in counters.ran().items():
-        function = machine.elf.function_at(runs[0].address) or Function(
-            symbol=names[number], name=names[number], start=runs[0].address,
-            end=max(run.address + run.size_bytes for run in runs))
-        found.append(_count(machine, number, function, runs))
+        found.append(_count(machine, number, name_function(machine, names[number], runs), runs))
     entries, returns, cycles = machine.exceptions.take(machine.board.core.model)
     if found and (entries or returns):
         found.append(_count_exceptions(max(entries, returns), cycles, found[0].code_memory))
     return tuple(sorted(found, key=lambda one: -one.traffic.instructions))
+
+
+def name_function(machine: Machine, symbol: str, runs: Sequence[BlockRun]) -> Function:
+    """Return the function blocks are of; one of their extent where the file has no symbol."""
+    return machine.elf.function_at(runs[0].address) or Function(
+        symbol=symbol, name=symbol, start=runs[0].address,
+        end=max(run.address + run.size_bytes for run in runs))
 
 
 def _count_exceptions(count: int, cycles: float, memory: str) -> FunctionRun:

@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from calibration.virtual_board.child import end_with_parent
@@ -92,6 +92,31 @@ def find_program(elf: Elf, board: Board, wanted: Wanted) -> Found:
         **{name: document[name] for name in Found.__slots__},
         "cold": _read_layers(document["cold"]), "warm": _read_layers(document["warm"]),
         "polls": tuple(document["polls"]), "unknown": tuple(document["unknown"])})
+
+
+def observe(elf: Elf, board: Board, wanted: Wanted,
+            marks: tuple[tuple[int, int, int], ...]) -> dict[str, Any]:
+    """Return what a program's layers are made of: `twin.program.observing`.
+
+    Parameters
+    ----------
+    elf, board, wanted : Elf, Board, Wanted
+        As for `find_program`.
+    marks : tuple of (int, int, int)
+        Number, first address and end of what is known to lie there.
+
+    Raises
+    ------
+    ProgramError
+        When it cannot be run to the end of what was asked for.
+    """
+    wanted = replace(wanted, observed=True, marks=marks)
+    key = hashlib.sha256(repr((elf.sha256, wanted, read_geometry(board))).encode()).hexdigest()
+    document = kept.load(key)
+    if document is None:
+        document = _emulate(elf, board, wanted)
+        kept.save(key, document)
+    return document
 
 
 def _emulate(elf: Elf, board: Board, wanted: Wanted) -> dict[str, Any]:

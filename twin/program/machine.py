@@ -51,9 +51,12 @@ class Machine:
         Further memory contents, by address.
     limit : int
         Instructions after which a run is given up.
+    recorder : type of Recorder
+        What is made of accesses.
     """
 
-    def __init__(self, elf: Elf, board: Board, files: Mapping[int, bytes], limit: int) -> None:
+    def __init__(self, elf: Elf, board: Board, files: Mapping[int, bytes], limit: int,
+                 recorder: type[Recorder] = Recorder) -> None:
         self.elf, self.board, self.limit = elf, board, limit
         self.machine = self._open()
         listen(self.on_event)
@@ -68,7 +71,7 @@ class Machine:
         self.handed_over, self.turns_left = False, 1
         self.unknown: set[str] = set()
         self.stack, self.next = self._find_start()
-        self.recorder = Recorder(board, list_regions(board, elf, self.stack))
+        self.recorder = recorder(board, list_regions(board, elf, self.stack))
         self.counters = Counters(elf, self.listing, self.recorder, limit, self.code, [
             (low, high, address_of(pages)) for (low, high), pages in self.held])
         self.words, self.names = self.counters.words, self.counters.names

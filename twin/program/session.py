@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -46,6 +46,10 @@ class Wanted:
         Memory contents by address.
     limit : int
         Instructions, start-up included, after which a run is given up.
+    observed : bool
+        Whether blocks and operands are asked for (`twin.program.observing`), not traffic.
+    marks : tuple of (int, int, int)
+        Of what is observed: number, first address and end of what is known to lie there.
     """
 
     begin: str | None
@@ -56,14 +60,27 @@ class Wanted:
     registers: Mapping[str, int]
     files: Mapping[int, bytes]
     limit: int
+    observed: bool = False
+    marks: tuple[tuple[int, int, int], ...] = ()
 
 
-class _Session:
-    """The measured part, cut into layers."""
+class Session:
+    """The measured part, cut into layers.
 
-    def __init__(self, machine: Machine, layers: Mapping[int, str]) -> None:
-        self.machine, self.layers = machine, layers
-        self.found: list[tuple[str, tuple[FunctionRun, ...]]] = []
+    Parameters
+    ----------
+    machine : Machine
+        The program.
+    layers : mapping of int to str
+        Names of functions whose calls are layers, by address.
+    collect : callable
+        (machine) -> what ran since it was asked last.
+    """
+
+    def __init__(self, machine: Machine, layers: Mapping[int, str],
+                 collect: Callable[[Machine], tuple[Any, ...]]) -> None:
+        self.machine, self.layers, self.collect = machine, layers, collect
+        self.found: list[tuple[str, tuple[Any, ...]]] = []
         self.waiting: list[tuple[int, int]] = []
         self.inside: str | None = None
         self.outside: tuple[Any, ...] = ()
@@ -75,12 +92,12 @@ class _Session:
         if back is not None:
             self._await(back)
 
-    def end(self) -> tuple[tuple[str, tuple[FunctionRun, ...]], ...]:
+    def end(self) -> tuple[tuple[str, tuple[Any, ...]], ...]:
         """Return layers in order, and what ran outside of them."""
         if self.inside is not None:
             raise ProgramError(f"{self.machine.elf.path}: --to is reached inside layer "
                                f"{self.inside}; accepted: a --to behind it, or other --layers")
-        rest = collect(self.machine)
+        rest = self.collect(self.machine)
         return (*self.found, *(((OUTSIDE if self.found else self.whole, rest),) if rest else ()))
 
     whole = "program"
@@ -106,7 +123,7 @@ class _Session:
         while self.waiting and self.waiting[-1][0] == address and stack >= self.waiting[-1][1]:
             self.waiting.pop()
             if self.inside is not None:
-                self.found.append((self.inside, collect(self.machine)))
+                self.found.append((self.inside, self.collect(self.machine)))
                 self.machine.restore(self.outside)
                 self.inside = None
         self.machine.words[self.machine.names.RETURN] = self.waiting[-1][0] if self.waiting else -1
@@ -114,6 +131,18 @@ class _Session:
             self.machine.stop()
 
     stops, started = False, 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Place:
+    """Where the measured part ends: before an address, or where a function returns to.
+
+    `start` is where it begins, and which time it is come to, where QEMU has to bring it there.
+    """
+
+    back: int | None
+    until: int
+    start: tuple[int, int] | None
 
 
 def run_program(elf: Elf, board: Board, wanted: Wanted) -> dict[str, Any]:
@@ -139,33 +168,18 @@ def run_program(elf: Elf, board: Board, wanted: Wanted) -> dict[str, Any]:
         When it cannot go on, or does not come to what was asked for.
     """
     machine = open_machine(elf, board, wanted.files, wanted.limit)
-    chosen, functions = choose_layers(elf, wanted.layers)
-    _set_peripherals(machine, wanted)
-    back = _go_to_start(machine, wanted)
-    start = machine.next
-    machine.counters.mark(frozenset(one.start for one in functions))
-    start_up = int(machine.words[machine.names.INSTRUCTIONS])
-    _set_registers(machine, wanted)
-    session = _Session(machine, {one.start: one.name for one in functions})
-    session.whole = wanted.call or wanted.begin or "program"
-    until = elf.address_of(wanted.end, "--to") if wanted.end else _UNREACHED
-    session.stops = back is not None
-    kept = _keep(machine)
-    place = _Place(back=back, until=until, start=None)
-    if machine.handed_over:
-        place = replace(place, start=_find_start(machine, wanted))
-    cold = _measure(machine, session, place, empty=True)
+    opened = open_session(machine, wanted, collect)
+    cold = opened.measure(empty=True)
     warm = cold
-    start_up = max(start_up, session.started)
+    start_up = max(opened.start_up, opened.session.started)
     measured = int(machine.words[machine.names.INSTRUCTIONS]) - start_up
     if any(one is not None for region in board.memories
            for one in (data_cache(board, region), code_cache(board, region))):
-        _bring_back(machine, kept)
-        machine.next = start
-        warm = _measure(machine, session, place, empty=False)
+        opened.bring_back()
+        warm = opened.measure(empty=False)
     peripherals = machine.peripherals
     return {
-        "cold": _plain(cold), "warm": _plain(warm), "layers": chosen,
+        "cold": _plain(cold), "warm": _plain(warm), "layers": opened.layers,
         "start_up_instructions": start_up, "instructions": measured,
         "polls": [{"register": one.register, "place": elf.name_place(one.block),
                    "value": one.value} for one in peripherals.polls()],
@@ -173,6 +187,73 @@ def run_program(elf: Elf, board: Board, wanted: Wanted) -> dict[str, Any]:
         "printed": machine.semihosting.text.decode("ascii", "replace") or peripherals.printed(),
         "exceptions": {str(number): count for number, count in machine.exceptions.taken.items()},
         "peripherals": len(peripherals.touched), "handed_over": machine.traced}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Opened:
+    """A program that stands where its measured part begins.
+
+    Parameters
+    ----------
+    machine, session : Machine, Session
+        It, and what is asked of it.
+    layers : str
+        Patterns that name its layers.
+    start : int
+        Where it stands.
+    start_up : int
+        Instructions up to here.
+    place : _Place
+        Where the part ends.
+    kept : tuple
+        All a program could tell apart.
+    """
+
+    machine: Machine
+    session: Session
+    layers: str
+    start: int
+    start_up: int
+    place: _Place
+    kept: tuple[Any, ...]
+
+    def measure(self, *, empty: bool) -> tuple[tuple[str, tuple[Any, ...]], ...]:
+        """Run the part; caches begin empty, or as they are."""
+        return _measure(self.machine, self.session, self.place, empty=empty)
+
+    def bring_back(self) -> None:
+        """Have it stand where it stood."""
+        _bring_back(self.machine, self.kept)
+        self.machine.next = self.start
+
+
+def open_session(machine: Machine, wanted: Wanted,
+                 collect: Callable[[Machine], tuple[Any, ...]]) -> Opened:
+    """Run a program up to its measured part.
+
+    Raises
+    ------
+    ProgramError
+        When it does not come there.
+    """
+    elf = machine.elf
+    chosen, functions = choose_layers(elf, wanted.layers)
+    _set_peripherals(machine, wanted)
+    back = _go_to_start(machine, wanted)
+    start = machine.next
+    machine.counters.mark(frozenset(one.start for one in functions))
+    start_up = int(machine.words[machine.names.INSTRUCTIONS])
+    _set_registers(machine, wanted)
+    session = Session(machine, {one.start: one.name for one in functions}, collect)
+    session.whole = wanted.call or wanted.begin or "program"
+    until = elf.address_of(wanted.end, "--to") if wanted.end else _UNREACHED
+    session.stops = back is not None
+    kept = _keep(machine)
+    place = _Place(back=back, until=until, start=None)
+    if machine.handed_over:
+        place = replace(place, start=_find_start(machine, wanted))
+    return Opened(machine=machine, session=session, layers=chosen, start=start,
+                  start_up=start_up, place=place, kept=kept)
 
 
 def _go_to_start(machine: Machine, wanted: Wanted) -> int | None:
@@ -226,18 +307,6 @@ def _set_registers(machine: Machine, wanted: Wanted) -> None:
         machine.set(known[name.upper()], value)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Place:
-    """Where the measured part ends: before an address, or where a function returns to.
-
-    `start` is where it begins, and which time it is come to, where QEMU has to bring it there.
-    """
-
-    back: int | None
-    until: int
-    start: tuple[int, int] | None
-
-
 def _find_start(machine: Machine, wanted: Wanted) -> tuple[int, int]:
     """Return where the billed part begins, for a start-up that goes on in QEMU."""
     if wanted.begin is None or any(not name.startswith("0x") for name in wanted.registers):
@@ -248,8 +317,8 @@ def _find_start(machine: Machine, wanted: Wanted) -> tuple[int, int]:
     return machine.elf.address_of(wanted.begin, "--from"), machine.turns_left
 
 
-def _measure(machine: Machine, session: _Session, place: _Place, *,
-             empty: bool) -> tuple[tuple[str, tuple[FunctionRun, ...]], ...]:
+def _measure(machine: Machine, session: Session, place: _Place, *,
+             empty: bool) -> tuple[tuple[str, tuple[Any, ...]], ...]:
     """Run the measured part once."""
     words, names = machine.words, machine.names
 

@@ -33,3 +33,9 @@ def _halves(code: bytes) -> Iterator[int]:
 def count_instructions(code: bytes) -> int:
     """Return how many instructions of T32 there are."""
     return sum(1 for _ in _halves(code))
+
+
+def measure_instructions(code: bytes) -> list[int]:
+    """Return the bytes of each instruction of T32."""
+    places = [*_halves(code), len(code)]
+    return [after - place for place, after in zip(places, places[1:], strict=False)]

@@ -119,8 +119,8 @@ def find_ends(machine: Machine) -> np.ndarray:
     return ends
 
 
-_JUMPS = re.compile(r"^(b|bl|bx|blx|bxns|blxns|cbn?z|tb[bh]|let?p?|wlst?p?)(eq|ne|[cv][cs]|mi|pl|"
-                    r"hi|ls|[gl][et])?(\.|$)")
+_JUMPS = re.compile(r"^(b|bl|bx|blx|bxns|blxns|cbn?z|tb[bh]|let?p?|wlst?p?)(eq|ne|[cv][cs]|hs|"
+                    r"lo|mi|pl|hi|ls|[gl][et])?(\.|$)")
 
 
 def is_jump(one: Listed) -> bool:

@@ -6,22 +6,30 @@ import os
 import re
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hwmodels.board.facts import KINDS, Fact
+from hwmodels.board.facts import Fact
 from hwmodels.errors import did_you_mean
 from hwmodels.extensions import find_folders
 from hwmodels.files import DocumentError
 from hwmodels.kept import read_yaml_once
 from twin.errors import RuntimeRefusedError
+from twin.runtimes.leaves import (
+    check_choices,
+    choose_version,
+    read_counted,
+    read_learnt,
+    read_number,
+)
 from twin.runtimes.library import find_assumed, find_lowering, find_own
 from twin.runtimes.lowering import Lowering, assume
-from twin.runtimes.targets import CORE, check_target
+from twin.runtimes.targets import CORE
 
 if TYPE_CHECKING:
+    from twin.runtimes.counted.learnt import Learnt
     from twin.runtimes.offload import Offload
 
 COPY = "copy"
@@ -50,7 +58,8 @@ class Runtime:
     dtypes : tuple of str
         Activation types it executes.
     structure : str
-        "open" (loop structure read from source) or "assumed" (closed library).
+        "open" (loop structure read from source), "read" (from a program's code) or "assumed"
+        (closed library).
     drops_dead_channels : bool
         Whether channels that are zero for every input are removed when code is generated.
     fuses_padding : bool
@@ -95,6 +104,8 @@ class Runtime:
         Whether convolutions are left to the portable kernels, which copy no windows.
     tile_windows : int
         Windows our own int8 convolution copies before it multiplies them.
+    learnt : Learnt or None
+        What was read of its kernels in programs.
     """
 
     name: str
@@ -128,6 +139,7 @@ class Runtime:
     unpacks_weights: bool = False
     direct_convolutions: bool = False
     tile_windows: int = 2
+    learnt: Learnt | None = None
 
     @property
     def identity(self) -> str:
@@ -162,6 +174,8 @@ class Runtime:
         own = find_own(op, isa)
         if own is not None:
             return own
+        if self.learnt is not None:
+            return self._lower_learnt(self.learnt, op, dtype, isa)
         if self.is_compiled:
             found = find_lowering((self.library,), op, dtype, isa)
             if found is None:
@@ -204,6 +218,15 @@ class Runtime:
             return pass_weights(lowering, self.weight_passes) if op in WEIGHTED else lowering
         return lowering
 
+    def _lower_learnt(self, learnt: Learnt, op: str, dtype: str, isa: str) -> Lowering:
+        """Return what was read of an operator; what was not is assumed to be its base's."""
+        base = assume(replace(self, learnt=None).lowering(op, dtype, isa))
+        if not learnt.knows(op, dtype):
+            return base
+        from twin.runtimes.counted.lower_learnt import lower_learnt
+
+        return lower_learnt(learnt, dtype, base)
+
 
 def runtime_folders() -> tuple[Path, ...]:
     """Folders searched for runtime files: TWIN_RUNTIMES first, then the shipped one."""
@@ -236,17 +259,21 @@ def order_release(identity: str) -> tuple[str, tuple[int, ...], str]:
     return name, tuple(int(part) for part in re.findall(r"\d+", version)), version
 
 
+FILE = ".yaml"
+"""How a runtime's name ends that is a file."""
+
 _STEM = re.compile(r"\w[\w. +-]{0,79}")
 """Names a runtime's file may have: what was typed leads to no other folder."""
 
 
 def load_runtime(name: str) -> Runtime:
-    """Load a runtime by "name@version", or by name for its default version.
+    """Load a runtime by "name@version", by name for its default version, or by its file.
 
     Parameters
     ----------
     name : str
-        For example "cmsis-nn" or "x-cube-ai@9.0"; trailing ".0" of a version may be left out.
+        For example "cmsis-nn", "x-cube-ai@9.0" (trailing ".0" of a version may be left out) or
+        "my_runtime.yaml".
 
     Returns
     -------
@@ -258,6 +285,8 @@ def load_runtime(name: str) -> Runtime:
     RuntimeRefusedError
         When there is no such runtime or version, or its file is refused.
     """
+    if name.endswith(FILE):
+        return _load(Path(name).resolve(), "")
     stem, at, version = name.partition("@")
     if at and not version:
         raise RuntimeRefusedError(f"runtime {name!r} names no version; accepted: {stem} for its "
@@ -295,14 +324,14 @@ _NUMBERS = ("dispatch_cycles", "setup_cycles_per_op", "setup_cycles_per_channel"
 @lru_cache(maxsize=64)
 def _load(path: Path, version: str) -> Runtime:
     document = _read(path)
-    chosen = _choose_version(path, document, version)
+    chosen = choose_version(path, document, version)
     merged = {key: value for key, value in document.items()
               if key not in ("versions", "default_version", "schema", "sources")}
     changes = dict(document["versions"][chosen] or {})
     offload_leaves = {**merged.pop("offload", {}), **changes.pop("offload", {})}
     merged.update(changes)
     known = (*_PLAIN, *_SWITCHES, *_NUMBERS, "efficiency", "target", "counted", "weight_passes",
-             "scalar_on_helium", "vectors_on_helium")
+             "scalar_on_helium", "vectors_on_helium", "learnt", "base")
     unknown = set(merged) - set(known)
     if unknown:
         key = sorted(unknown)[0]
@@ -311,18 +340,18 @@ def _load(path: Path, version: str) -> Runtime:
     missing = [key for key in (*_PLAIN, *_NUMBERS) if key not in merged]
     if missing:
         raise RuntimeRefusedError(f"{path}:{missing[0]}: missing")
-    _check_choices(path, merged)
+    check_choices(path, merged)
     facts: list[Fact] = []
-    numbers = {key: _number(path, document, key, merged[key], facts) for key in _NUMBERS}
+    numbers = {key: read_number(path, document, key, merged[key], facts) for key in _NUMBERS}
     efficiency = {}
     for family, leaf in (merged.get("efficiency") or {}).items():
         if family not in FAMILIES:
             raise RuntimeRefusedError(f"{path}:efficiency.{family}: unknown family; "
                                       + did_you_mean(family, FAMILIES))
-        efficiency[family] = _number(path, document, f"efficiency.{family}", leaf, facts)
+        efficiency[family] = read_number(path, document, f"efficiency.{family}", leaf, facts)
     passes = None
     if "weight_passes" in merged:
-        passes = int(_number(path, document, "weight_passes", merged["weight_passes"], facts))
+        passes = int(read_number(path, document, "weight_passes", merged["weight_passes"], facts))
         if passes < 1:
             raise RuntimeRefusedError(f"{path}:weight_passes: {passes}; accepted: from 1 on")
     offload = None
@@ -330,7 +359,7 @@ def _load(path: Path, version: str) -> Runtime:
         from twin.runtimes.offload import read_offload
 
         offload = read_offload(f"{path}:offload", offload_leaves,
-                               lambda key, leaf: _number(path, document, key, leaf, facts))
+                               lambda key, leaf: read_number(path, document, key, leaf, facts))
     return Runtime(
         name=path.stem, version=chosen, description=str(merged["description"]),
         library=merged["library"], dtypes=tuple(merged["dtypes"]),
@@ -348,59 +377,14 @@ def _load(path: Path, version: str) -> Runtime:
         copies_shapes=bool(merged.get("copies_shapes", False)),
         scalar_on_helium=tuple(merged.get("scalar_on_helium", ())),
         vectors_on_helium=tuple(merged.get("vectors_on_helium", ())),
-        counted=_read_counted(path, merged.get("counted")),
+        counted=read_counted(path, merged.get("counted")),
         weight_passes=passes, splits_memories=bool(merged.get("splits_memories", False)),
         unpacks_weights=bool(merged.get("unpacks_weights", False)),
+        learnt=read_learnt(path, merged.get("learnt")),
     )
 
 
-def _read_counted(path: Path, told: Any) -> tuple[str, str] | None:
-    if told is None:
-        return None
-    if not (isinstance(told, dict) and set(told) == {"kernels", "level"}):
-        raise RuntimeRefusedError(f"{path}:counted: kernels and level are expected")
-    return str(told["kernels"]), str(told["level"])
-
-
-def _choose_version(path: Path, document: dict[str, Any], version: str) -> str:
-    known = [str(name) for name in document["versions"]]
-    version = version or str(document.get("default_version"))
-    for name in known:
-        if _trim(name) == _trim(version):
-            return name
-    raise RuntimeRefusedError(f"{path.stem} has no version {version!r}; "
-                              f"accepted: {', '.join(known)}")
-
-
-def _trim(version: str) -> str:
-    while version.endswith(".0"):
-        version = version[:-2]
-    return version
-
-
-def _check_choices(path: Path, merged: dict[str, Any]) -> None:
-    choices = {"structure": ("open", "assumed"), "parameters_in": ("weights", "arena")}
-    for key, accepted in choices.items():
-        if merged[key] not in accepted:
-            raise RuntimeRefusedError(f"{path}:{key}: {merged[key]!r}; accepted: "
-                                      + ", ".join(accepted))
-    check_target(f"{path}:target", str(merged.get("target", CORE)))
-    if not (_FOLDER / str(merged["library"])).is_dir():
-        raise RuntimeRefusedError(f"{path}:library: no package {merged['library']!r}")
-
-
-def _number(path: Path, document: dict[str, Any], key: str, leaf: Any,
-            facts: list[Fact]) -> float:
-    if not (isinstance(leaf, list) and len(leaf) in (3, 4)):
-        raise RuntimeRefusedError(f"{path}:{key}: [value, kind, source] is expected")
-    value, kind, source = leaf[:3]
-    sources = document.get("sources") or {}
-    if kind not in KINDS:
-        raise RuntimeRefusedError(f"{path}:{key}: kind {kind!r}; accepted: {', '.join(KINDS)}")
-    if source not in sources:
-        raise RuntimeRefusedError(f"{path}:{key}: source {source!r} is not in 'sources'")
-    if not isinstance(value, int | float) or isinstance(value, bool) or value < 0:
-        raise RuntimeRefusedError(f"{path}:{key}: a number >= 0 is expected, not {value!r}")
-    facts.append(Fact(path=key, value=value, kind=kind, source=sources[source],
-                      rel_sd=leaf[3] if len(leaf) == 4 else None))
-    return float(value)
+def forget_runtimes() -> None:
+    """Read files anew: one was written."""
+    _read.cache_clear()
+    _load.cache_clear()

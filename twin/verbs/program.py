@@ -75,6 +75,25 @@ def deploy_elf(elf: str | Path, board: str | Path | Board, *, begin: str | None 
     ProgramError
         When it cannot be run to the end of what was asked for.
     """
+    wanted = ask_program(begin=begin, end=end, call=call, nth=nth, layers=layers, memory=memory,
+                         registers=registers, limit=limit)
+    machine = board if isinstance(board, Board) else load_board(board)
+    if clock_hz is not None:
+        machine = change_board(machine, {f"clocks.{machine.core.clock}.frequency_hz": clock_hz},
+                               follow_clock=True)
+    return deploy_program(read_elf(elf), machine, wanted)
+
+
+def ask_program(*, begin: str | None, end: str | None, call: str | None, nth: int, layers: str,
+                memory: Mapping[int, bytes] | None, registers: Mapping[str, int] | None,
+                limit: int) -> Wanted:
+    """Return which part of a program is asked about; parameters as of `deploy_elf`.
+
+    Raises
+    ------
+    UsageError
+        When it is none, or two.
+    """
     if (begin is None) == (call is None):
         raise UsageError("a program: which part of it? accepted: --from SYMBOL (with --to SYMBOL "
                          "or up to its return), or --call SYMBOL")
@@ -82,13 +101,8 @@ def deploy_elf(elf: str | Path, board: str | Path | Board, *, begin: str | None 
         raise UsageError("--call: not with --to or --nth; accepted: --call SYMBOL alone")
     if nth < 1 or limit < 1:
         raise UsageError("--nth and --limit: accepted: whole numbers from 1 on")
-    machine = board if isinstance(board, Board) else load_board(board)
-    if clock_hz is not None:
-        machine = change_board(machine, {f"clocks.{machine.core.clock}.frequency_hz": clock_hz},
-                               follow_clock=True)
-    return deploy_program(read_elf(elf), machine, Wanted(
-        begin=begin, end=end, call=call, nth=nth, layers=layers, registers=dict(registers or {}),
-        files=dict(memory or {}), limit=limit))
+    return Wanted(begin=begin, end=end, call=call, nth=nth, layers=layers,
+                  registers=dict(registers or {}), files=dict(memory or {}), limit=limit)
 
 
 def list_registers() -> frozenset[str]:

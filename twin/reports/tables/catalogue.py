@@ -83,14 +83,26 @@ def runtime_report(runtime: Runtime) -> RenderableType:
             ("runtime", runtime.identity),
             ("", runtime.description),
             ("kernels", f"{runtime.library}, loop structure {runtime.structure}"),
+            *(() if runtime.learnt is None else tuple(
+                ("" if place else "measured on ELF", source)
+                for place, source in enumerate(runtime.learnt.sources))),
             ("types", ", ".join(runtime.dtypes)),
             ("in place", ", ".join(runtime.in_place) or "nothing"),
             ("dead channels", "dropped" if runtime.drops_dead_channels else "computed"),
             ("padding", "by the convolution" if runtime.fuses_padding else "a layer of its own"),
             ("outputs", "may overlap inputs" if runtime.overlaps else "apart from inputs"),
         ]),
+        *_list_learnt(runtime),
         facts_table(runtime.facts),
     ])
+
+
+def _list_learnt(runtime: Runtime) -> list[RenderableType]:
+    if runtime.learnt is None:
+        return []
+    from twin.reports.tables.learnt import NARROW, kernels_table
+
+    return [kernels_table(runtime.learnt, NARROW)]
 
 
 def models_table(graphs: Mapping[str, Graph]) -> Table:

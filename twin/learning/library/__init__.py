@@ -1,0 +1,1 @@
+"""A kernel library learnt from programs: what their layers did, as coefficients of shapes."""

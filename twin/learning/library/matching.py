@@ -1,0 +1,166 @@
+"""Which layer of a program is which layer of the network it runs: in order, by operator and work.
+
+What a program runs inside another layer, or not at all, has no layer of its own: activations,
+padding, reshapes. Products of weights are never left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from twin.errors import NotTheSameError
+from twin.network.graph import Graph, Layer
+from twin.network.operators import is_alias, layer_macs
+from twin.runtimes.choice import WEIGHTED
+from twin.runtimes.counted.shapes import count_terms
+
+KINDS: Mapping[str, tuple[str, ...]] = {
+    "conv_2d": ("conv", "matmul", "mat_mul", "dense", "gemm"),
+    "depthwise_conv_2d": ("depthwise", "dw"), "fully_connected": (
+        "fully", "dense", "vec_mat", "matmul", "mat_mul", "gemm"),
+    "softmax": ("softmax",), "average_pool_2d": ("pool", "mean"), "max_pool_2d": ("pool",),
+    "mean": ("mean", "reduce", "pool"), "add": ("add",), "sub": ("sub",), "mul": ("mul",),
+    "logistic": ("logistic", "sigmoid"), "tanh": ("tanh",), "pad": ("pad",),
+    "concatenation": ("concat",), "quantize": ("quant",), "dequantize": ("quant",),
+    "reshape": ("reshape",), "reshape_copy": ("reshape",), "transpose": ("transpose",), "svdf": ("svdf",), "lstm": ("lstm",),
+    "relu": ("relu",), "relu6": ("relu",), "hard_swish": ("swish",),
+    "batch_matmul": ("matmul", "mat_mul"), "transpose_conv_2d": ("transpose", "conv"),
+}
+"""What names of functions that run an operator have in them, in small letters."""
+
+LEAST, MOST = 0.4, 3.0
+"""Products a layer's code computes over those of the network, inside the border and with it: zero
+points are multiplied, too, and taps outside (assumed)."""
+
+_ALIKE, _POSSIBLE, _LEFT_OUT = 3.0, 1.0, -1.0
+_NEVER = -1e9
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ran:
+    """A layer of a program.
+
+    Parameters
+    ----------
+    name : str
+        The function it is a call of.
+    functions : tuple of str
+        All that ran, most instructions first.
+    macs : int
+        Products computed.
+    """
+
+    name: str
+    functions: tuple[str, ...]
+    macs: int
+
+
+def match_layers(graph: Graph, ran: Sequence[Ran], where: str) -> list[tuple[int, int]]:
+    """Return which layers of a network are which of a program.
+
+    Parameters
+    ----------
+    graph : Graph
+        The network, as its library runs it.
+    ran : sequence of Ran
+        Layers of the program.
+    where : str
+        File of the program.
+
+    Returns
+    -------
+    list of (int, int)
+        Positions in the network and in the program.
+
+    Raises
+    ------
+    NotTheSameError
+        Naming the first layer of products that has no counterpart.
+    """
+    counting = any(one.macs for one in ran)
+    table = [[0.0] * (len(ran) + 1) for _ in range(len(graph.layers) + 1)]
+    moves: dict[tuple[int, int], str] = {}
+    for i in range(len(graph.layers), -1, -1):
+        for j in range(len(ran), -1, -1):
+            found = []
+            if i < len(graph.layers):
+                found.append((table[i + 1][j] + _drop(graph, graph.layers[i]), "network"))
+            if j < len(ran):
+                found.append((table[i][j + 1] + _leave(ran[j], graph), "program"))
+            if i < len(graph.layers) and j < len(ran):
+                found.append((table[i + 1][j + 1] + _agree(graph, graph.layers[i], ran[j],
+                                                           counting), "both"))
+            if found:
+                table[i][j], moves[i, j] = max(found, key=lambda one: one[0])
+    pairs, place = _follow(moves, len(graph.layers), len(ran))
+    if table[0][0] <= _NEVER / 2:
+        raise NotTheSameError(_say(graph, ran, counting, where))
+    return pairs
+
+
+def _follow(moves: Mapping[tuple[int, int], str], layers: int,
+            ran: int) -> tuple[list[tuple[int, int]], tuple[int, int]]:
+    pairs, i, j = [], 0, 0
+    while (i, j) != (layers, ran):
+        move = moves[i, j]
+        if move == "both":
+            pairs.append((i, j))
+        i, j = i + (move != "program"), j + (move != "network")
+    return pairs, (i, j)
+
+
+def _drop(graph: Graph, layer: Layer) -> float:
+    if layer.op in WEIGHTED:
+        return _NEVER
+    return 0.0 if is_alias(layer) else _LEFT_OUT
+
+
+def _leave(ran: Ran, graph: Graph) -> float:
+    """Return what leaving out a layer of the program counts: one of many products is none to."""
+    least = min((count_terms(graph, layer).get("mac", layer_macs(graph, layer))
+                 for layer in graph.layers if layer.op in WEIGHTED), default=0)
+    return _NEVER if least and ran.macs > least else _LEFT_OUT
+
+
+def _agree(graph: Graph, layer: Layer, ran: Ran, counting: bool) -> float:
+    if is_alias(layer) and layer.op not in KINDS:
+        return _NEVER
+    text = " ".join((ran.name, *ran.functions)).lower()
+    named = any(word in text for word in KINDS.get(layer.op, (layer.op,)))
+    score = _ALIKE if named else _POSSIBLE / 2
+    others = {word for op, words in KINDS.items() if op != layer.op for word in words}
+    if not named and any(word in ran.name.lower() for word in others):
+        score = 2 * _LEFT_OUT - 1
+    if layer.op not in WEIGHTED:
+        return score
+    if not counting:
+        return score if named or score > 0 else _NEVER
+    terms = count_terms(graph, layer)
+    every = max(terms.get("every mac", 0.0), layer_macs(graph, layer), 1.0)
+    inside = terms.get("mac", every)
+    return score + _ALIKE if LEAST * inside <= ran.macs <= MOST * every else _NEVER
+
+
+def _say(graph: Graph, ran: Sequence[Ran], counting: bool, where: str) -> str:
+    """Name the first layer of products that has no counterpart in what is left."""
+    products = [one for one in ran if any(
+        _agree(graph, layer, one, counting) > _NEVER / 2
+        for layer in graph.layers if layer.op in WEIGHTED)]
+    left = list(products)
+    for layer in graph.layers:
+        if layer.op not in WEIGHTED:
+            continue
+        place = next((at for at, one in enumerate(left)
+                      if _agree(graph, layer, one, counting) > _NEVER / 2), None)
+        if place is None:
+            beside = left[0] if left else (ran[-1] if ran else None)
+            found = (f"next there is {beside.name} with {beside.macs:,} products" if beside
+                     else "the program has no layers")
+            return (f"{where}: not of network {graph.name}: layer {layer.index} {layer.op} "
+                    f"{layer.name!r} of {layer_macs(graph, layer):,} MACs has no counterpart; "
+                    f"{found}; accepted: the network it runs, or other --layers")
+        del left[:place + 1]
+    extra = next((one for one in ran if _leave(one, graph) <= _NEVER), ran[-1])
+    return (f"{where}: not of network {graph.name}: {extra.name} computes {extra.macs:,} products "
+            "and no layer is left for it; accepted: the network it runs, or other --layers")

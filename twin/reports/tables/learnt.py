@@ -1,0 +1,83 @@
+"""What was read of a library in programs: its kernels, and how far their coefficients carry."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from rich.console import Console, RenderableType
+from rich.table import Table
+
+from twin.reports.tables.layout import add_row, natural_width, new_pairs, new_table, spaced
+from twin.runtimes import Runtime
+from twin.runtimes.counted.learnt import Learnt, LearntKernel, Series
+
+NARROW = 20
+"""Characters of a function's name where the terminal is narrow."""
+
+
+def learnt_report(runtime: Runtime, console: Console) -> RenderableType:
+    """Return what a runtime's file has of programs.
+
+    Parameters
+    ----------
+    runtime : Runtime
+        Learnt from programs.
+    console : Console
+        Its width decides how long names may be.
+    """
+    learnt = runtime.learnt
+    assert learnt is not None
+    pairs = [("runtime", runtime.identity), ("code of", f"{learnt.core}, {learnt.isa}"),
+             *(("measured on ELF" if not place else "", source)
+               for place, source in enumerate(learnt.sources))]
+    table = kernels_table(learnt, 200)
+    if natural_width(table, console) > console.width:
+        table = kernels_table(learnt, NARROW)
+    return spaced([new_pairs(pairs), table])
+
+
+def kernels_table(learnt: Learnt, longest: int) -> Table:
+    """Return one row per kernel.
+
+    Parameters
+    ----------
+    learnt : Learnt
+        What was read.
+    longest : int
+        Characters of a function's name.
+    """
+    table = new_table(("operator", "function", "layers", "shapes", "instructions", "error",
+                       "weights again"), ("layers", "shapes", "instructions", "error"),
+                      drops=("weights again", "layers"))
+    for one in learnt.kernels:
+        name = one.name if len(one.name) <= longest else f"{one.name[:longest - 1]}…"
+        add_row(table, (one.op, name, str(one.layers), str(one.distinct), _per_work(learnt, one),
+                        f"{one.residual:.1%}", _describe_turns(one)))
+    return table
+
+
+def _per_work(learnt: Learnt, kernel: LearntKernel) -> str:
+    """Return instructions for each product, or each output where there are none."""
+    terms = [one["terms"] for one in learnt.observed["layers"]
+             if one["op"] == kernel.op and one["features"] in kernel.seen]
+    unit = "MAC" if terms and all("mac" in one for one in terms) else "output"
+    work = sum(_unit(one, unit) for one in terms)
+    count = sum(kernel.instructions(one) for one in terms)
+    return f"{count / work:.3g} a {unit}" if work else ""
+
+
+def _unit(terms: Mapping[str, float], unit: str) -> float:
+    return terms.get("mac" if unit == "MAC" else "output", 0.0)
+
+
+def _describe_turns(kernel: LearntKernel) -> str:
+    weights = kernel.operand("weights")
+    if weights is None:
+        return ""
+    if kernel.along == "channels" or not _is_swept(kernel.turns):
+        return "once"
+    return "each " + ", ".join(f"{name} x {often:.3g}" for name, often in kernel.turns)
+
+
+def _is_swept(turns: Series) -> bool:
+    return any(name != "call" for name, _ in turns)

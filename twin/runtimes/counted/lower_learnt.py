@@ -1,0 +1,87 @@
+"""A kernel read from a program, as a lowering."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from hwmodels.kernel import Block, Kernel
+from twin.network.graph import Graph, Layer
+from twin.network.operators import layer_macs
+from twin.runtimes.counted.describe import family_of, is_described
+from twin.runtimes.counted.learnt import ISAS, Learnt, LearntBlock, LearntKernel, total
+from twin.runtimes.counted.mixture import CLASSES, mix
+from twin.runtimes.counted.shapes import count_terms
+from twin.runtimes.counted.walks import walk
+from twin.runtimes.lowering import Lowering, Site
+from twin.runtimes.lowering.blocks import build_kernel, choose_dialect, plain
+
+_ALIGNMENT_BYTES = 16
+_FAMILIES = {"conv_2d": "conv", "depthwise_conv_2d": "depthwise",
+             "fully_connected": "fully_connected", "softmax": "softmax"}
+
+
+def lower_learnt(learnt: Learnt, dtype: str, base: Lowering) -> Lowering:
+    """Return how an operator runs that was seen in a program.
+
+    Parameters
+    ----------
+    learnt : Learnt
+        What was read.
+    dtype : str
+        Of the activations.
+    base : Lowering
+        What runs where the code is not the core's: of the library it is taken to be like, assumed.
+    """
+    def lower(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
+        kernel, stands_in = learnt.choose(graph, layer, dtype)
+        if kernel is None or learnt.isa not in ISAS.get(site.isa, ()):
+            return tuple(replace(one, assumed=True) for one in base.lower(graph, layer, site))
+        return (_make(kernel, graph, layer, site, assumed=stands_in or learnt.isa != site.isa),)
+
+    def scratch_bytes(graph: Graph, layer: Layer, isa: str) -> int:
+        kernel, _ = learnt.choose(graph, layer, dtype)
+        if kernel is None or learnt.isa not in ISAS.get(isa, ()):
+            return base.scratch_bytes(graph, layer, isa)
+        told = kernel.operand("scratch")
+        size = 0.0 if told is None else total(told.size, count_terms(graph, layer))
+        return -(-round(size) // _ALIGNMENT_BYTES) * _ALIGNMENT_BYTES
+
+    return Lowering(lower=lower, scratch_bytes=scratch_bytes)
+
+
+def _make(kernel: LearntKernel, graph: Graph, layer: Layer, site: Site, *,
+          assumed: bool) -> Kernel:
+    terms = count_terms(graph, layer)
+    blocks = [one for block in kernel.blocks for one in _run(block, terms)]
+    rest = total(kernel.rest, terms)
+    amounts = {name: round(rest * kernel.classes.get(name, 0.0)) for name in CLASSES}
+    blocks += mix(plain(choose_dialect(site.isa)), amounts)
+    made = build_kernel(
+        kernel.name, family(layer), site, tuple(one for one in blocks if one.trips),
+        walk(kernel, graph, layer, site, terms), macs=layer_macs(graph, layer), assumed=assumed)
+    return replace(made, code_bytes=kernel.code_bytes)
+
+
+def _run(block: LearntBlock, terms: dict[str, float]) -> Iterator[Block]:
+    """Yield a loop, or a block whose closing branch falls through and is taken."""
+    trips = round(total(block.trips, terms))
+    through = min(trips, round(total(block.entries, terms)))
+    if block.loops:
+        yield Block(name=block.name, code=block.code, trips=trips, cause=block.cause,
+                    entries=max(through, 1 if trips else 0))
+        return
+    yield Block(name=block.name, code=block.code, trips=through, entries=through,
+                cause=block.cause)
+    taken = trips - through
+    yield Block(name=f"{block.name}, branching", trips=taken, entries=taken, cause=block.cause,
+                code="\n".join([*block.code.splitlines()[:-1], "b #0x0"]))
+
+
+def family(layer: Layer) -> str:
+    """Return the family of operators a layer is of."""
+    if layer.op == "conv_2d" and layer.window is not None and layer.window.kernel == (1, 1):
+        return "pointwise"
+    if layer.op in _FAMILIES:
+        return _FAMILIES[layer.op]
+    return family_of(layer.op) if is_described(layer.op) else "elementwise"

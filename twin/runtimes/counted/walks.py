@@ -1,0 +1,144 @@
+"""Accesses of a kernel that was read from a program: turns of one loop, and what each turn reads.
+
+In each turn an operand is read from its start to its end, or as much of it as lies along the turn:
+its share of the weights, the windows of its pixels, its outputs. That is enough to tell how often
+lines leave a cache: how often what is re-read, and what was read in between.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from hwmodels.kernel import Nest, Operand
+from twin.network.graph import Graph, Layer
+from twin.runtimes.counted.learnt import LearntKernel, LearntOperand, total
+from twin.runtimes.lowering import Site
+from twin.runtimes.lowering.nests import Move, bound, guarded, load, repeat, resolve, store
+
+PIXELS, CHANNELS = "pixels", "channels"
+WHOLE = 0.4
+"""Sweeps of a turn from which an operand is read whole in each (assumed)."""
+
+_WIDTHS = (1, 2, 4, 8, 16)
+_CHUNK_BYTES = 32
+_ROLES = ("weights", "bias", "parameters", "input", "scratch", "output")
+
+
+def walk(kernel: LearntKernel, graph: Graph, layer: Layer, site: Site,
+         terms: Mapping[str, float]) -> tuple[Nest, ...]:
+    """Return the accesses of a layer.
+
+    Parameters
+    ----------
+    kernel : LearntKernel
+        What was read of the kernel that runs it.
+    graph, layer : Graph, Layer
+        What runs.
+    site : Site
+        Its operands.
+    terms : mapping of str to float
+        Of its shape.
+    """
+    turns = max(1, round(total(kernel.turns, terms)))
+    window = layer.window is not None and len(graph.tensors[layer.outputs[0]].shape) == 4
+    pixels = _Turns(graph, layer, turns) if window and kernel.along == PIXELS else None
+    largest = max((one.size_bytes for one in site.operands), default=1)
+    if pixels is None and kernel.along == PIXELS:
+        turns = max(turns, min(4096, largest // _CHUNK_BYTES))
+    body: list[Any] = []
+    for operand in sorted(site.operands, key=lambda one: _order(one.name)):
+        told = kernel.operand(operand.name) or kernel.operand(operand.name.rstrip("0123456789"))
+        if told is None:
+            continue
+        times = pixels.turns if pixels else turns
+        reads = told.each * operand.size_bytes * times or total(told.reads, terms)
+        for write, accesses in ((False, reads), (True, total(told.writes, terms))):
+            if accesses >= 1:
+                body += _access(operand, told, accesses, times, pixels, write)
+    loops = pixels.loops if pixels is not None else (("turn", turns),)
+    for name, extent in reversed(loops):
+        body = [repeat(name, extent, *body)]
+    return resolve(*body)
+
+
+def _order(name: str) -> int:
+    """Inputs and weights are read before outputs are written."""
+    stem = name.rstrip("0123456789")
+    return _ROLES.index(stem) if stem in _ROLES else 0
+
+
+class _Turns:
+    """Turns over the pixels of an output, several at a time."""
+
+    def __init__(self, graph: Graph, layer: Layer, turns: int) -> None:
+        source, target = graph.tensors[layer.inputs[0]], graph.tensors[layer.outputs[0]]
+        assert layer.window is not None
+        self.window, self.source, self.target = layer.window, source.shape, target.shape
+        lines, width = target.shape[1], target.shape[2]
+        at_once = max(1, round(lines * width / turns))
+        self.across = min(width, at_once)
+        self.down = max(1, min(lines, at_once // width))
+        self.loops = (("y", -(-lines // self.down)), ("x", -(-width // self.across)))
+        self.turns = math.prod(extent for _, extent in self.loops)
+
+    def read_window(self, operand: Operand, accesses: float, width: int, offset: int) -> list[Any]:
+        """Return the reads of one turn's windows, rows and columns outside of the input left out.
+
+        Parameters
+        ----------
+        accesses : float
+            Of one turn.
+        """
+        window, (_, rows, columns, depth) = self.window, self.source
+        size = max(1, operand.size_bytes // max(1, rows * columns * depth))
+        high = (self.down - 1) * window.stride[0] + window.kernel[0]
+        wide = (self.across - 1) * window.stride[1] + window.kernel[1]
+        high, wide = min(high, rows), min(wide, columns)
+        pixel = depth * size
+        sweeps = max(1, round(accesses * width / (high * wide * pixel)))
+        each = max(1, round(accesses / (sweeps * high * wide)))
+        step = max(1, pixel // each)
+        each, width = min(each, pixel // step), min(width, step)
+        y_step, x_step = self.down * window.stride[0], self.across * window.stride[1]
+        move = load(operand.name, _fit(width), offset * step
+                    - (window.padding[0] * columns + window.padding[2]) * pixel,
+                    y=y_step * columns * pixel, x=x_step * pixel, ky=columns * pixel, kx=pixel,
+                    element=step)
+        move = guarded(
+            move, bound(-window.padding[0], rows, y=y_step, ky=1),
+            bound(-window.padding[2], columns, x=x_step, kx=1))
+        return [repeat("again", sweeps, repeat("ky", high, repeat(
+            "kx", wide, repeat("element", each, move))))]
+
+
+def _access(operand: Operand, told: LearntOperand, accesses: float, turns: int,
+            pixels: _Turns | None, write: bool) -> list[Any]:
+    """Return one operand's reads or writes of one turn."""
+    width = _fit(told.write_bytes if write else told.read_bytes)
+    each = accesses / turns
+    stem = operand.name.rstrip("0123456789")
+    whole = turns == 1 or stem == "scratch" or (not write and told.sweeps >= WHOLE)
+    if pixels is not None and stem == "input" and not write and not whole:
+        return pixels.read_window(operand, each, width, 0)
+    extent = operand.size_bytes if whole else max(1, operand.size_bytes // turns)
+    sweeps = max(1, round(told.sweeps)) if whole and not write and stem != "scratch" else 1
+    count = max(1, min(round(each / sweeps), extent // min(width, extent)))
+    step = max(1, extent // count)
+    width = _fit(min(width, step, operand.size_bytes))
+    count = min(count, max(1, (extent - width) // step + 1))
+    steps = {"element": step}
+    if not whole and pixels is not None:
+        steps |= {"y": extent * pixels.loops[1][1], "x": extent}
+    elif not whole:
+        steps["turn"] = extent
+    make = store if write else load
+    move: Move = make(operand.name, width, 0, **steps)
+    again = max(1, round(each / (sweeps * count)))  # At one place: registers are few.
+    return [repeat("sweep", sweeps, repeat("element", count, repeat("again", again, move)))]
+
+
+def _fit(width: float) -> int:
+    """Return the width of an access: the largest there is up to it."""
+    return max((one for one in _WIDTHS if one <= width + 0.5), default=1)

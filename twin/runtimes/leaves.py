@@ -1,0 +1,84 @@
+"""What a runtime's file says, key by key: read, checked, refused by file and key."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from hwmodels.board.facts import KINDS, Fact
+from twin.errors import RuntimeRefusedError
+from twin.runtimes.targets import CORE, check_target
+
+if TYPE_CHECKING:
+    from twin.runtimes.counted.learnt import Learnt
+
+_FOLDER = Path(__file__).parent
+
+
+def read_learnt(path: Path, told: Any) -> Learnt | None:
+    """Return what a file says was read in programs; None where it says nothing."""
+    if told is None:
+        return None
+    from twin.runtimes.counted.learnt import from_plain
+
+    try:
+        return from_plain(told, str(told["sha256"]))
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise RuntimeRefusedError(f"{path}:learnt: {type(error).__name__} {error}; accepted: as "
+                                  "`twin runtimes learn` wrote it") from error
+
+
+def read_counted(path: Path, told: Any) -> tuple[str, str] | None:
+    """Return kernels and compiler level that were counted; None where none were."""
+    if told is None:
+        return None
+    if not (isinstance(told, dict) and set(told) == {"kernels", "level"}):
+        raise RuntimeRefusedError(f"{path}:counted: kernels and level are expected")
+    return str(told["kernels"]), str(told["level"])
+
+
+def choose_version(path: Path, document: dict[str, Any], version: str) -> str:
+    """Return the version meant, trailing ".0" or not; the default for none."""
+    known = [str(name) for name in document["versions"]]
+    version = version or str(document.get("default_version"))
+    for name in known:
+        if _trim(name) == _trim(version):
+            return name
+    raise RuntimeRefusedError(f"{path.stem} has no version {version!r}; "
+                              f"accepted: {', '.join(known)}")
+
+
+def _trim(version: str) -> str:
+    while version.endswith(".0"):
+        version = version[:-2]
+    return version
+
+
+def check_choices(path: Path, merged: dict[str, Any]) -> None:
+    """Refuse words that are none of those accepted."""
+    choices = {"structure": ("open", "read", "assumed"), "parameters_in": ("weights", "arena")}
+    for key, accepted in choices.items():
+        if merged[key] not in accepted:
+            raise RuntimeRefusedError(f"{path}:{key}: {merged[key]!r}; accepted: "
+                                      + ", ".join(accepted))
+    check_target(f"{path}:target", str(merged.get("target", CORE)))
+    if not (_FOLDER / str(merged["library"])).is_dir():
+        raise RuntimeRefusedError(f"{path}:library: no package {merged['library']!r}")
+
+
+def read_number(path: Path, document: dict[str, Any], key: str, leaf: Any,
+            facts: list[Fact]) -> float:
+    """Return a number, and keep it with its source as a fact."""
+    if not (isinstance(leaf, list) and len(leaf) in (3, 4)):
+        raise RuntimeRefusedError(f"{path}:{key}: [value, kind, source] is expected")
+    value, kind, source = leaf[:3]
+    sources = document.get("sources") or {}
+    if kind not in KINDS:
+        raise RuntimeRefusedError(f"{path}:{key}: kind {kind!r}; accepted: {', '.join(KINDS)}")
+    if source not in sources:
+        raise RuntimeRefusedError(f"{path}:{key}: source {source!r} is not in 'sources'")
+    if not isinstance(value, int | float) or isinstance(value, bool) or value < 0:
+        raise RuntimeRefusedError(f"{path}:{key}: a number >= 0 is expected, not {value!r}")
+    facts.append(Fact(path=key, value=value, kind=kind, source=sources[source],
+                      rel_sd=leaf[3] if len(leaf) == 4 else None))
+    return float(value)
