@@ -113,6 +113,8 @@ class Watcher(Recorder):
 
     def _stream(self, accesses: np.ndarray, places: np.ndarray, classes: np.ndarray) -> None:
         """Count accesses by operand, and how often each is swept from its start."""
+        if not len(places):
+            return
         address, packed = accesses[:, 0], accesses[:, 1]
         at = np.searchsorted(places, address >> 2)
         at[at == len(places)] = 0
@@ -189,7 +191,7 @@ def classify(layers: Sequence[Words], regions: Sequence[Region],
     stack = np.array([one.role == "stack" for one in regions])
     flash = np.array([one.memory.role in FLASH_ROLES for one in regions])
     writer: dict[int, int] = {}
-    classes = []
+    classes: list[np.ndarray] = []
     for number, layer in enumerate(layers):
         found = np.where(layer.read, SCRATCH, OUTPUT)
         coming = ~layer.written_first
@@ -240,7 +242,6 @@ def observe_program(elf: Elf, board: Board, wanted: Wanted) -> dict[str, Any]:
     watcher = machine.recorder
     assert isinstance(watcher, Watcher)
     seen: list[Words] = []
-    classes: list[np.ndarray] = []
     turn = iter(range(1 << 30))
 
     def collect(machine: Machine) -> tuple[Any, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 
 DEVICES = ((0x40000000, 0x20000000), (0xE0000000, 0x100000))
 """Address and bytes of what is no memory: a part's peripherals, and the core's own."""
@@ -38,4 +39,4 @@ def count_instructions(code: bytes) -> int:
 def measure_instructions(code: bytes) -> list[int]:
     """Return the bytes of each instruction of T32."""
     places = [*_halves(code), len(code)]
-    return [after - place for place, after in zip(places, places[1:], strict=False)]
+    return [after - place for place, after in pairwise(places)]

@@ -17,7 +17,8 @@ from twin.prediction.document import dump_document
 
 CLI = Path(__file__).parents[3] / "twin" / "cli"
 NAMES = {
-    "import": ["import_log"], "whatif": ["what_if"], "runtimes": ["list_runtimes", "show_runtime"],
+    "import": ["import_log"], "whatif": ["what_if"], "runtimes show": [
+        "list_runtimes", "show_runtime"], "runtimes learn": ["learn_runtime"],
     "boards show": ["list_boards", "show_board", "list_virtual_boards"],
     "boards new": ["new_board"], "models": ["list_models"], "models export": ["export_model"],
     "firmware build": ["build_firmware"], "firmware flash": ["flash_firmware"],

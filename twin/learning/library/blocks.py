@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 
 from hwmodels.isa.instruction import parse_code
 
@@ -129,7 +130,7 @@ def _cut(run: Run, entered: Iterable[int], codes: dict[str, Code]) -> Iterable[s
     lines = run.code.splitlines()
     cuts = [0, *sorted(places.index(one) for one in entered
                        if run.start < one < run.end and one in places), len(places)]
-    for first, after in zip(cuts, cuts[1:], strict=False):
+    for first, after in pairwise(cuts):
         name = f"{run.function}+0x{places[first]:x}"
         last = after == len(places)
         codes[name] = Code(

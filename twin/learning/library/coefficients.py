@@ -61,6 +61,9 @@ def fit_series(terms: Sequence[Mapping[str, float]], counts: Sequence[float]) ->
     names = [name for name in dict.fromkeys(name for one in terms for name in one)
              if any(one.get(name, 0.0) for one in terms)]
     every = np.array([[one.get(name, 0.0) for name in names] for one in terms])
+    _, first = np.unique(every, axis=1, return_index=True)  # Of equal terms the plainest.
+    first.sort()
+    names, every = [names[one] for one in first], every[:, first]
     shapes, place = np.unique(every, axis=0, return_inverse=True)
     often = np.bincount(place.ravel(), minlength=len(shapes))
     target = np.bincount(place.ravel(), weights=target, minlength=len(shapes)) / often
@@ -80,7 +83,7 @@ def fit_series(terms: Sequence[Mapping[str, float]], counts: Sequence[float]) ->
     return tuple((names[one], value) for one, value in chosen[1])
 
 
-Found = tuple[tuple[int, float], tuple[tuple[int, float], ...]]
+Found = tuple[tuple[float, float], tuple[tuple[int, float], ...]]
 """(how bad and strange, how strange), (term, coefficient) of each."""
 
 _NOTHING: Found = ((math.inf, math.inf), ())
@@ -161,8 +164,8 @@ def _add_one(columns: np.ndarray, aim: np.ndarray, names: Sequence[str],
 
 def _round(value: float) -> float:
     """Return a coefficient that differs from a whole number or a part by rounding as that."""
-    for whole, back in ((value, lambda one: one), (1 / value, lambda one: 1 / one)):
-        near = round(whole)
-        if 1 <= near <= _WHOLE and abs(whole - near) <= 1e-4 * near:
-            return float(back(near))
+    for power in (1, -1):
+        near = round(value**power)
+        if 1 <= near <= _WHOLE and abs(value**power - near) <= 1e-4 * near:
+            return float(near)**power
     return value

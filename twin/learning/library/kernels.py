@@ -201,17 +201,13 @@ def _find_turns(variant: Sequence[Seen]) -> tuple[str, Series]:
     that is swept again is read once a turn of some channels.
     """
     for along, name in ((PIXELS, "weights"), (CHANNELS, "input")):
-        if all(_is_swept(one.operands.get(name)) for one in variant):
-            # How often all of it was read; sweeps count what jumps back.
-            return along, _fit_turns(along, variant, [_count_turns(one.operands[name])
-                                                      for one in variant])
+        told = [one for one in variant if name in one.operands]
+        if any(one.operands[name].sweeps >= _AGAIN for one in told):
+            return along, _fit_turns(along, told, [_count_turns(one.operands[name])
+                                                   for one in told])
     if any("tap" in one.terms for one in variant):
         return PIXELS, (("pixel", 1.0),)
     return PIXELS, (("call", 1.0),)
-
-
-def _is_swept(touched: Touched | None) -> bool:
-    return touched is not None and touched.sweeps >= _AGAIN
 
 
 def _count_turns(touched: Touched) -> float:

@@ -23,7 +23,8 @@ KINDS: Mapping[str, tuple[str, ...]] = {
     "mean": ("mean", "reduce", "pool"), "add": ("add",), "sub": ("sub",), "mul": ("mul",),
     "logistic": ("logistic", "sigmoid"), "tanh": ("tanh",), "pad": ("pad",),
     "concatenation": ("concat",), "quantize": ("quant",), "dequantize": ("quant",),
-    "reshape": ("reshape",), "reshape_copy": ("reshape",), "transpose": ("transpose",), "svdf": ("svdf",), "lstm": ("lstm",),
+    "reshape": ("reshape",), "reshape_copy": ("reshape",), "transpose": ("transpose",),
+    "svdf": ("svdf",), "lstm": ("lstm",),
     "relu": ("relu",), "relu6": ("relu",), "hard_swish": ("swish",),
     "batch_matmul": ("matmul", "mat_mul"), "transpose_conv_2d": ("transpose", "conv"),
 }
@@ -93,21 +94,20 @@ def match_layers(graph: Graph, ran: Sequence[Ran], where: str) -> list[tuple[int
                                                            counting), "both"))
             if found:
                 table[i][j], moves[i, j] = max(found, key=lambda one: one[0])
-    pairs, place = _follow(moves, len(graph.layers), len(ran))
     if table[0][0] <= _NEVER / 2:
         raise NotTheSameError(_say(graph, ran, counting, where))
-    return pairs
+    return _follow(moves, len(graph.layers), len(ran))
 
 
 def _follow(moves: Mapping[tuple[int, int], str], layers: int,
-            ran: int) -> tuple[list[tuple[int, int]], tuple[int, int]]:
+            ran: int) -> list[tuple[int, int]]:
     pairs, i, j = [], 0, 0
     while (i, j) != (layers, ran):
         move = moves[i, j]
         if move == "both":
             pairs.append((i, j))
         i, j = i + (move != "program"), j + (move != "network")
-    return pairs, (i, j)
+    return pairs
 
 
 def _drop(graph: Graph, layer: Layer) -> float:

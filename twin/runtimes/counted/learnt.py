@@ -237,7 +237,8 @@ def _read_kernel(told: Mapping[str, Any]) -> LearntKernel:
         turns=_read_series(told["turns"]),
         operands=tuple(LearntOperand(
             name=str(one["name"]), reads=_read_series(one["reads"]),
-            writes=_read_series(one["writes"]), each=float(one["each"]), read_bytes=float(one["read_bytes"]),
+            writes=_read_series(one["writes"]), each=float(one["each"]),
+            read_bytes=float(one["read_bytes"]),
             write_bytes=float(one["write_bytes"]), sweeps=float(one["sweeps"]),
             size=_read_series(one["size"])) for one in told["operands"]))
 

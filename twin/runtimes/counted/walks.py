@@ -64,7 +64,7 @@ def walk(kernel: LearntKernel, graph: Graph, layer: Layer, site: Site,
 
 
 def _order(name: str) -> int:
-    """Inputs and weights are read before outputs are written."""
+    """Return an operand's turn: inputs and weights are read before outputs are written."""
     stem = name.rstrip("0123456789")
     return _ROLES.index(stem) if stem in _ROLES else 0
 
@@ -129,10 +129,11 @@ def _access(operand: Operand, told: LearntOperand, accesses: float, turns: int,
     width = _fit(min(width, step, operand.size_bytes))
     count = min(count, max(1, (extent - width) // step + 1))
     steps = {"element": step}
+    along = operand.size_bytes // turns
     if not whole and pixels is not None:
-        steps |= {"y": extent * pixels.loops[1][1], "x": extent}
+        steps |= {"y": along * pixels.loops[1][1], "x": along}
     elif not whole:
-        steps["turn"] = extent
+        steps["turn"] = along
     make = store if write else load
     move: Move = make(operand.name, width, 0, **steps)
     again = max(1, round(each / (sweeps * count)))  # At one place: registers are few.
