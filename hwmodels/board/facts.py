@@ -93,7 +93,7 @@ class Core:
     name: str
     isa: Annotated[str, Key(Choice((
         "armv6-m", "armv7-m", "armv7e-m", "armv8-m", "armv8-m-dsp", "armv8.1-m-mve", "rv32imac",
-        "x86-64")), "Instruction set.")]
+        "xtensa-lx7", "x86-64")), "Instruction set.")]
     model: Annotated[str, Key(TEXT, "A timing table of `hwmodels/cores`: cortex-m4, ...")]
     clock: Annotated[str, Key(Reference("clock"), "What it runs on.")]
     fpu: Annotated[str | None, Key(

@@ -176,8 +176,14 @@ VECTOR = _table(
      " vrintm vrintp vrintx vrintz"),
     ("alu", "v_move", "vmov", 0, "vmov"),
     ("alu", "v_predicate", "predicate", 0, "vctp vpst vpnot"),
+    ("mac", "v_mac", "read", 16, "ee.vmulas.s8.accx ee.vmulas.s8.qacc"),
+    ("mac", "v_mac", "read", 8, "ee.vmulas.s16.qacc ee.vsmulas.s16.qacc"),
+    ("mul", "v_mul", "binary", 0, "ee.vmul"),
+    ("alu", "v_alu", "binary", 0, "ee.vadds ee.vmax ee.vmin ee.vcmp.lt ee.vzip ee.vunzip ee.src.q"
+     " ee.vsl ee.vsr"),
+    ("alu", "v_move", "read", 0, "ee.zero.q ee.movi.32.a ee.movi.32.q ee.srs.accx"),
 )
-"""Armv8.1-M vector (MVE) mnemonics."""
+"""Vector mnemonics: Armv8.1-M's (MVE), and those of the ESP32-S3 (PIE) that kernels are made of."""
 
 
 def _access(kind: str, timing: str, names: str, width_bytes: int) -> dict[str, Mnemonic]:
@@ -210,8 +216,9 @@ VECTOR_MEMORY = {
               + _pairs("vld4", "0|1|2|3"), 16),
     **_access("store", "v_interleave_store", _pairs("vst2", "0|1") + " "
               + _pairs("vst4", "0|1|2|3"), 16),
+    **_access("load", "v_load", "ee.vld.128", 16), **_access("store", "v_store", "ee.vst.128", 16),
 }
-"""MVE loads and stores; the width is of one element in memory."""
+"""MVE loads and stores; the width is of one element in memory. The ESP32-S3's, of a vector."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

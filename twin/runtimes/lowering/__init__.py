@@ -72,13 +72,15 @@ def assume(lowering: Lowering) -> Lowering:
     return replace(lowering, lower=lower)
 
 
-Extension = Literal["c", "dsp", "mve"]
-"""Code a library has of an operator: plain C, packed 16-bit multiplies, Helium vectors."""
+Extension = Literal["c", "dsp", "mve", "pie"]
+"""Code a library has of an operator: plain C, packed 16-bit multiplies, Helium vectors, vectors of
+the ESP32-S3."""
 
 EXTENSIONS: Mapping[str, tuple[Extension, ...]] = {
     "armv7e-m": ("dsp", "c"),
     "armv8-m-dsp": ("dsp", "c"),
     "armv8.1-m-mve": ("mve", "dsp", "c"),
+    "xtensa-lx7": ("pie", "c"),
 }
 """Code a core can run, best first, by instruction set; plain C on all others."""
 

@@ -119,7 +119,7 @@ def _lower_conv(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
     return (make_kernel(
         name, family, machine, site,
         *_window_blocks(machine, _CONV, shape, shape.output_channels, group, inner),
-        *_conv_drafts(machine, shape, layer.groups), macs=inside * depth),)
+        *conv_accesses(machine, shape, layer.groups), macs=inside * depth),)
 
 
 def _lower_depthwise(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
@@ -134,7 +134,7 @@ def _lower_depthwise(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ..
     return (make_kernel(
         name, "depthwise", machine, site,
         *_window_blocks(machine, _DEPTHWISE, shape, shape.output_channels, "", inner),
-        *_depthwise_drafts(machine, shape), macs=inside),)
+        *depthwise_accesses(machine, shape), macs=inside),)
 
 
 def multiply_loop(machine: Machine) -> str:
@@ -237,7 +237,18 @@ def output_moves(machine: Machine, has_bias: bool, channels: int, store_steps: d
                           **{name: size * step for name, step in store_steps.items()})]
 
 
-def _conv_drafts(machine: Machine, shape: Geometry, groups: int) -> Any:
+def conv_accesses(machine: Machine, shape: Geometry, groups: int) -> Any:
+    """Return the accesses of a convolution that takes one output at a time.
+
+    Parameters
+    ----------
+    machine : Machine
+        Widths.
+    shape : Geometry
+        Extents.
+    groups : int
+        Of the channels.
+    """
     depth, per_group = shape.input_channels // groups, shape.output_channels // groups
     wide = machine.weight_bytes
     size = shape.kernel_rows * shape.kernel_columns * depth * wide
@@ -255,7 +266,8 @@ def _conv_drafts(machine: Machine, shape: Geometry, groups: int) -> Any:
             **output_steps(shape), "group": per_group, "out": 1}, group=per_group, out=1))))
 
 
-def _depthwise_drafts(machine: Machine, shape: Geometry) -> Any:
+def depthwise_accesses(machine: Machine, shape: Geometry) -> Any:
+    """Return the accesses of a depthwise convolution; parameters as of `conv_accesses`."""
     channels, wide = shape.output_channels, machine.weight_bytes
     multiplier = channels // shape.input_channels
     weights = load("weights", wide, 0, channel=multiplier * wide, copy=wide,

@@ -1,0 +1,250 @@
+"""ESP-NN in plain C: one output at a time, positions outside the input left out by the loops' ends.
+
+References
+----------
+espressif/esp-nn 1.2.3, src/*/esp_nn_*_ansi.c.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from hwmodels.kernel import Block, Kernel
+from twin.network.graph import Graph, Layer
+from twin.runtimes.esp_nn_ansi.sequences import (
+    INT8,
+    Level,
+    call_level,
+    check_core,
+    innermost,
+    looped,
+)
+from twin.runtimes.lowering import Kernels, Lowering, Site
+from twin.runtimes.lowering.blocks import build_kernel
+from twin.runtimes.lowering.geometry import (
+    Geometry,
+    has_bias,
+    output_steps,
+    over_pixels,
+    over_window,
+    read_geometry,
+    window_bounds,
+    window_load,
+)
+from twin.runtimes.lowering.nests import count_blocks, load, repeat, resolve, store
+from twin.runtimes.reference.windows import conv_accesses, depthwise_accesses, output_moves
+
+_MAC = ("lb a3, 0(t2); lb s7, 0(a2); addi a2, a2, 1; add a3, a3, s10; mul a3, a3, s7;"
+        "addi t2, t2, 1; add a0, a0, a3")
+_DENSE = ("lb a5, 0(a2); lb a3, 0(a4); addi a4, a4, 1; add a5, a5, s7; add a3, a3, s9;"
+          "mul a5, a5, a3; addi a2, a2, 1; add a0, a0, a5")
+_TAP = ("lb a3, 0(t2); lb s7, 0(a2); add a2, a2, s8; add a3, a3, s10; mul a3, a3, s7;"
+        "add t2, t2, s9; addi a4, a4, 1; add a0, a0, a3")
+_SUM = "lb a3, 0(t2); add t2, t2, s9; addi a4, a4, 1; add a0, a0, a3"
+_LARGEST = ("lb a3, 0(t2); add t2, t2, s9; addi a4, a4, 1; slli a3, a3, 24; srai a3, a3, 24;"
+            "slt a5, a0, a3; sub a0, a0, a5; add a0, a0, a3")
+
+_CONV = {"tap": Level(alu=6, load=1, store=1, mul=1), "row": Level(alu=9, load=1, store=1, mul=1),
+         "output": Level(alu=55, load=20, store=6, high=1, mul=4, div=1),
+         "pixel": Level(alu=18, load=10, store=11, mul=1), "line": Level(alu=25, load=7, store=6),
+         "call": Level(alu=66, load=58, store=52)}
+_DEPTHWISE = {"row": Level(alu=5, mul=2), "output": Level(alu=57, load=7, store=2, high=1, mul=1),
+              "channel": Level(alu=17, load=11, store=9), "pixel": Level(alu=27, load=8, store=7),
+              "line": Level(alu=27, load=9, store=7), "call": Level(alu=70, load=58, store=51)}
+_POOL = {"row": (Level(alu=5, mul=1), Level(alu=4, load=1, store=1, mul=1)),
+         "output": (Level(alu=16, load=2, store=2, div=1), Level(alu=14, load=2, store=2)),
+         "pixel": (Level(alu=24, load=5, store=5), Level(alu=22, load=6, store=5)),
+         "line": (Level(alu=23, load=4, store=5), Level(alu=25, load=4, store=4)),
+         "call": (Level(alu=41, load=20, store=20), Level(alu=39, load=20, store=21))}
+_DENSE_OUTPUT, _DENSE_CALL = Level(alu=37, load=2, store=1, high=1), Level(alu=50, load=18, store=19)
+_ADD, _ADD_CALL = Level(alu=81, load=5, store=1, high=3), Level(alu=70, load=19, store=27)
+_MUL, _MUL_CALL = Level(alu=33, load=2, store=1, high=1, mul=1), Level(alu=55, load=13, store=13)
+_RELU, _RELU_CALL = Level(alu=5, load=1, store=1), Level(alu=8)
+SOFTMAX = {"element": Level(alu=530, load=35, store=6, high=20),
+           "row": Level(alu=214, load=15, store=22, high=19),
+           "call": Level(alu=28, load=14, store=23)}
+"""Instructions of one turn of each loop besides its branch, on RV32IMC."""
+
+
+def _lower_conv(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
+    """Lower a convolution: channels of the input innermost."""
+    check_core(graph, layer, site)
+    shape = read_geometry(graph, layer)
+    depth = shape.input_channels // layer.groups
+    outputs = shape.pixels * shape.batches * shape.output_channels
+    taps = shape.taps_inside * shape.batches * shape.output_channels
+    inner = (innermost("multiply-accumulate", _MAC, taps * depth, taps, site, 2),
+             looped("window position", _CONV["tap"], taps, _rows(shape, shape.output_channels)))
+    return (build_kernel(
+        "esp_nn_conv_s8_ansi", "pointwise" if shape.is_pointwise else "conv", site,
+        (*inner, *window_blocks(shape, _CONV, shape.output_channels, outputs)),
+        resolve(*conv_accesses(INT8, shape, layer.groups)), taps * depth),)
+
+
+def _lower_depthwise(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
+    """Lower a depthwise convolution: the window innermost."""
+    check_core(graph, layer, site)
+    shape = read_geometry(graph, layer)
+    outputs = shape.pixels * shape.batches * shape.output_channels
+    taps = shape.taps_inside * shape.batches * shape.output_channels
+    rows = _rows(shape, shape.output_channels)
+    turns = shape.pixels * shape.batches * shape.input_channels
+    return (build_kernel(
+        "esp_nn_depthwise_conv_s8_ansi", "depthwise", site,
+        (innermost("multiply-accumulate", _TAP, taps, rows, site, 2),
+         *window_blocks(shape, _DEPTHWISE, shape.output_channels, outputs),
+         looped("channel", _DEPTHWISE["channel"], turns, shape.pixels * shape.batches)),
+        resolve(*depthwise_accesses(INT8, shape)), taps),)
+
+
+def _rows(shape: Geometry, channels: int) -> int:
+    return shape.window_rows * shape.batches * channels
+
+
+def window_blocks(shape: Geometry, levels: dict[str, Level], channels: int,
+                  outputs: int) -> tuple[Block, ...]:
+    """Return the levels around a window: its rows, outputs, pixels, lines, the call.
+
+    Parameters
+    ----------
+    shape : Geometry
+        Extents.
+    levels : dict
+        By name; no "row" where a kernel has no such loop.
+    channels, outputs : int
+        Turns of the loop over channels in a pixel, and in all.
+    """
+    pixels, lines = shape.pixels * shape.batches, shape.output_rows * shape.batches
+    rows = () if "row" not in levels else (
+        looped("window row", levels["row"], _rows(shape, channels), outputs),)
+    return (call_level(levels["call"]), *rows, looped("output", levels["output"], outputs, pixels),
+            looped("pixel", levels["pixel"], pixels, lines),
+            looped("row", levels["line"], lines, shape.batches))
+
+
+def _lower_dense(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
+    """Lower a fully connected layer."""
+    check_core(graph, layer, site)
+    rows, columns = graph.tensors[layer.inputs[1]].shape[-2:]
+    vectors = graph.tensors[layer.inputs[0]].elements // columns
+    outputs = vectors * rows
+    return (build_kernel(
+        "esp_nn_fully_connected_s8_ansi", "fully_connected", site,
+        (call_level(_DENSE_CALL),
+         innermost("multiply-accumulate", _DENSE, outputs * columns, outputs, site, 2),
+         looped("output", _DENSE_OUTPUT, outputs, vectors)),
+        resolve(*dense_accesses(layer, vectors, rows, columns, 1)), outputs * columns),)
+
+
+def dense_accesses(layer: Layer, vectors: int, rows: int, columns: int, width: int) -> list[Any]:
+    """Return the accesses of a matrix product, `width` bytes at a time."""
+    return [repeat("vector", vectors, repeat(
+        "out", rows,
+        repeat("depth", -(-columns // width), load("input", width, 0, vector=columns, depth=width),
+               load("weights", width, 0, out=columns, depth=width)),
+        *[move for move in output_moves(INT8, has_bias(layer), rows, {"vector": rows, "out": 1},
+                                        out=1) if move.operand != "parameters"]))]
+
+
+def _lower_average(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
+    """Lower average pooling."""
+    return _lower_pool("esp_nn_avg_pool_s8_ansi", 0, _SUM, graph, layer, site)
+
+
+def _lower_max(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
+    """Lower maximum pooling."""
+    return _lower_pool("esp_nn_max_pool_s8_ansi", 1, _LARGEST, graph, layer, site)
+
+
+def _lower_pool(name: str, which: int, text: str, graph: Graph, layer: Layer,
+                site: Site) -> tuple[Kernel, ...]:
+    check_core(graph, layer, site)
+    shape = read_geometry(graph, layer)
+    channels = shape.input_channels
+    taps = shape.taps_inside * shape.batches * channels
+    levels = {level: both[which] for level, both in _POOL.items()}
+    outputs = shape.pixels * shape.batches * channels
+    return (build_kernel(
+        name, "pool", site,
+        (innermost("window position", text, taps, _rows(shape, channels), site, 1),
+         *window_blocks(shape, levels, channels, outputs)),
+        resolve(*pool_accesses(shape, 1))),)
+
+
+def pool_accesses(shape: Geometry, width: int) -> Any:
+    """Return the accesses of pooling, `width` channels at a time."""
+    return over_pixels(shape, repeat(
+        "channel", -(-shape.input_channels // width),
+        over_window(shape, window_load(shape, window_bounds(shape), width, 1, channel=width)),
+        store("output", width, 0, channel=width, **output_steps(shape, 1))))
+
+
+def _lower_add(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
+    """Lower an addition."""
+    return _lower_elements("esp_nn_add_elementwise_s8_ansi", _ADD, _ADD_CALL, graph, layer, site)
+
+
+def _lower_mul(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
+    """Lower a multiplication."""
+    return _lower_elements("esp_nn_mul_elementwise_s8_ansi", _MUL, _MUL_CALL, graph, layer, site)
+
+
+def _lower_relu(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
+    """Lower relu6."""
+    return _lower_elements("esp_nn_relu6_s8_ansi", _RELU, _RELU_CALL, graph, layer, site)
+
+
+def _lower_elements(name: str, level: Level, call: Level, graph: Graph, layer: Layer,
+                    site: Site) -> tuple[Kernel, ...]:
+    check_core(graph, layer, site)
+    count = math.prod(graph.tensors[layer.outputs[0]].shape)
+    return (build_kernel(
+        name, "activation" if "relu" in name else "elementwise", site,
+        (call_level(call), looped("element", level, count, 1)),
+        resolve(repeat("element", count, *element_moves(graph, layer, site, 1)))),)
+
+
+def element_moves(graph: Graph, layer: Layer, site: Site, width: int) -> list[Any]:
+    """Return loads of the operands and the store of a result, `width` elements at a time."""
+    count = math.prod(graph.tensors[layer.outputs[0]].shape)
+    names = [one.name for one in site.operands if one.name in ("input", "input2", "weights")]
+    sizes = dict(zip(names, (math.prod(graph.tensors[place].shape) for place in layer.inputs),
+                     strict=False))
+    return [*(load(name, width, 0, element=width if sizes.get(name, 0) >= count else 0)
+              for name in names), store("output", width, 0, element=width)]
+
+
+def _lower_softmax(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
+    """Lower a softmax over the last axis."""
+    return lower_softmax("esp_nn_softmax_s8_ansi", SOFTMAX, graph, layer, site)
+
+
+def lower_softmax(name: str, levels: dict[str, Level], graph: Graph, layer: Layer,
+                  site: Site) -> tuple[Kernel, ...]:
+    """Return a softmax: three passes over a row (largest, sum, results)."""
+    check_core(graph, layer, site)
+    tensor = graph.tensors[layer.inputs[0]]
+    width = tensor.shape[-1]
+    rows = tensor.elements // width
+    steps = {"row": width, "element": 1}
+    read = load("input", 1, 0, **steps)
+    return (build_kernel(
+        name, "softmax", site,
+        count_blocks(call_level(levels["call"]), looped("row", levels["row"], rows, 1),
+                     looped("element", levels["element"], rows * width, rows)),
+        resolve(repeat("row", rows, repeat("element", width, read), repeat("element", width, read),
+                       repeat("element", width, read, store("output", 1, 0, **steps))))),)
+
+
+KERNELS: Kernels = {
+    "add": {"c": Lowering(lower=_lower_add)},
+    "average_pool_2d": {"c": Lowering(lower=_lower_average)},
+    "conv_2d": {"c": Lowering(lower=_lower_conv)},
+    "depthwise_conv_2d": {"c": Lowering(lower=_lower_depthwise)},
+    "fully_connected": {"c": Lowering(lower=_lower_dense)},
+    "max_pool_2d": {"c": Lowering(lower=_lower_max)},
+    "mul": {"c": Lowering(lower=_lower_mul)},
+    "relu6": {"c": Lowering(lower=_lower_relu)},
+    "softmax": {"c": Lowering(lower=_lower_softmax)},
+}

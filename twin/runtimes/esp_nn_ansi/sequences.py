@@ -1,0 +1,114 @@
+"""Instructions of a loop level of ESP-NN, by kind."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import NamedTuple
+
+from hwmodels.kernel import Block
+from twin.errors import RuntimeRefusedError
+from twin.network.graph import Graph, Layer
+from twin.runtimes.lowering import Site
+from twin.runtimes.lowering.blocks import BRANCH, CALL, RETURN, block, join
+from twin.runtimes.reference.sequences import Machine
+
+ESP = ("rv32imac", "xtensa-lx7")
+"""Instruction sets of Espressif's parts."""
+INT8 = Machine("rv32", "int8")
+"""What the accesses of the int8 kernels are: bytes, parameters of four."""
+
+
+class Level(NamedTuple):
+    """Instructions of one turn of a loop besides its branch.
+
+    `vload`, `vstore`, `vmac`, `valu` are of 128-bit vectors, `high` products whose both words are
+    taken.
+    """
+
+    alu: int = 0
+    load: int = 0
+    store: int = 0
+    high: int = 0
+    mul: int = 0
+    div: int = 0
+    vload: int = 0
+    vstore: int = 0
+    vmac: int = 0
+    valu: int = 0
+
+    def plus(self, other: Level, times: int = 1) -> Level:
+        """Return both, the other one so many times."""
+        return Level(*(one + times * two for one, two in zip(self, other, strict=True)))
+
+
+_TEXTS = Level(  # type: ignore[arg-type]
+    alu=("add a2, a2, a3", "addi a1, a1, 1", "mv a5, a2", "slli a4, a0, 1"),
+    load=("lw a3, 28(sp)", "lw a0, 44(sp)"), store=("sw a1, 36(sp)",),
+    high=("mulh a5, a0, a1; mul a0, a0, a1",), mul=("mul a4, a4, a3",), div=("div a4, a4, a3",),
+    vload=("ee.vld.128 q0, 0(a1)", "ee.vld.128 q1, 0(a2)"), vstore=("ee.vst.128 q2, 0(a6)",),
+    vmac=("ee.vmulas.s16.qacc q3, q4",), valu=("ee.vadds.s32 q5, q6, q7", "ee.vzip.8 q6, q7"))
+
+
+@cache
+def level_text(level: Level) -> str:
+    """Return instructions of a level, kinds evenly mixed: a compiler and a pipeline like that."""
+    total, done, lines = sum(level), [0] * len(level), []
+    for place in range(1, total + 1):  # the kind most behind its share is next
+        kind = max(range(len(level)), key=lambda one: level[one] * place - done[one] * total)
+        texts: tuple[str, ...] = _TEXTS[kind]  # type: ignore[assignment]
+        lines.append(texts[done[kind] % len(texts)])
+        done[kind] += 1
+    return "; ".join(lines)
+
+
+def looped(name: str, level: Level, trips: int, entries: int) -> Block:
+    """Return a level whose branch closes its loop."""
+    return block(name, join(level_text(level), BRANCH["rv32"]), trips, entries)
+
+
+def run_through(name: str, level: Level, trips: int, entries: int | None = None) -> Block:
+    """Return a level without a branch: straight, or a loop that closes without instructions."""
+    return block(name, level_text(level), trips, trips if entries is None else entries)
+
+
+def call_level(level: Level) -> Block:
+    """Return prologue, reading of the arguments and epilogue of a kernel."""
+    return block("call", join(CALL["rv32"], level_text(level), RETURN["rv32"]), 1,
+                 cause="kernel_call")
+
+
+def innermost(name: str, text: str, trips: int, entries: int, site: Site, signed: int) -> Block:
+    """Return an innermost loop of RV32 as the core of a site has it.
+
+    Parameters
+    ----------
+    name, text : str
+        What it does, and its instructions up to the branch.
+    trips, entries : int
+        How often it runs, and is entered.
+    site : Site
+        Where it runs.
+    signed : int
+        Signed bytes it loads.
+    """
+    if is_xtensa(site):
+        return block(name, join(text, *["slli a7, a3, 24"] * signed), trips, entries)
+    return block(name, join(text, "bne s5, a2, 0b"), trips, entries)
+
+
+def is_xtensa(site: Site) -> bool:
+    """Whether a core is an Xtensa."""
+    return site.isa.startswith("xtensa")
+
+
+def check_core(graph: Graph, layer: Layer, site: Site) -> None:
+    """Refuse a core that ESP-NN is not written for.
+
+    Raises
+    ------
+    RuntimeRefusedError
+        Naming those it is.
+    """
+    if site.isa not in ESP:
+        raise RuntimeRefusedError(f"layer {layer.name}: ESP-NN runs on {' and '.join(ESP)}, not on "
+                                  f"{site.isa}; accepted: a board of Espressif's")
