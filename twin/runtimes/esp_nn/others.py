@@ -17,15 +17,21 @@ from twin.network.graph import Graph, Layer
 from twin.runtimes.esp_nn_ansi.kernels import KERNELS as ANSI
 from twin.runtimes.esp_nn_ansi.kernels import (
     dense_accesses,
-    element_moves,
+    element_accesses,
     lower_softmax,
     pool_accesses,
 )
-from twin.runtimes.esp_nn_ansi.sequences import Level, call_level, looped, run_through
+from twin.runtimes.esp_nn_ansi.sequences import (
+    Level,
+    call_level,
+    has_offset,
+    looped,
+    run_through,
+)
 from twin.runtimes.lowering import Kernels, Lowering, Site
 from twin.runtimes.lowering.blocks import build_kernel
 from twin.runtimes.lowering.geometry import read_geometry
-from twin.runtimes.lowering.nests import repeat, resolve
+from twin.runtimes.lowering.nests import resolve
 
 _SOFTMAX = {"element": Level(alu=276, load=20, store=7, high=21),
             "row": Level(alu=128, load=11, store=12, high=15),
@@ -55,13 +61,12 @@ def _lower_elements_pie(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel,
     turn, single, lanes = _ELEMENTS[layer.op]
     count = math.prod(graph.tensors[layer.outputs[0]].shape)
     turns, left = divmod(count, lanes)
-    moves = element_moves(graph, layer, site, lanes)
     steady = run_through if layer.op == "relu6" else looped
     return (build_kernel(
         f"esp_nn_{layer.op}_s8_esp32s3", "activation" if layer.op == "relu6" else "elementwise",
         site, (call_level(Level(alu=30, load=8, store=10)),
                steady("elements", turn, turns, 1), run_through("left over", single, left, 1)),
-        resolve(repeat("element", -(-count // lanes), *moves))),)
+        resolve(*element_accesses(graph, layer, site, lanes))),)
 
 
 def _lower_average_pie(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
@@ -101,7 +106,7 @@ def _lower_dense_pie(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ..
     return (build_kernel(
         "esp_nn_fully_connected_s8_esp32s3", "fully_connected", site,
         (call_level(Level(alu=40, load=12, store=10)),
-         run_through("sums of weights", _SUM, outputs * columns, outputs),
+         run_through("sums of weights", _SUM, outputs * columns * has_offset(graph, layer), outputs),
          run_through("multiply-accumulate, 32", _PAIR, outputs * (whole // 2), outputs),
          run_through("multiply-accumulate", Level(vload=2, vmac=1, valu=1), outputs * (whole % 2)),
          run_through("left over", _LEFT, outputs * left, outputs),

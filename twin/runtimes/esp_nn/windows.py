@@ -21,6 +21,7 @@ from twin.runtimes.esp_nn_ansi.sequences import (
     Level,
     call_level,
     check_core,
+    has_offset,
     innermost,
     looped,
     run_through,
@@ -42,20 +43,32 @@ _ONE = "lb a3, 0(t2); lb s7, 0(a2); add a3, a3, s10; mul a3, a3, s7; add a0, a0,
 _QUAD = join(*[_ONE] * 4, "addi t2, t2, 4; addi a2, a2, 4; addi a4, a4, 4")
 _LEFT = join(_ONE, "addi t2, t2, 1; addi a2, a2, 1")
 
-_CONV = {"tap": Level(alu=8, mul=2), "row": Level(alu=14, load=3, store=1, mul=1),
-         "output": Level(alu=70, load=29, store=15, high=1, mul=2), "pixel": Level(),
-         "line": Level(), "call": Level(alu=300, load=190, store=170)}
-_POINTWISE = {"output": Level(alu=62, load=6, store=4, high=1),
+_FIVE = join("lb a3, 0(t2); add a3, a3, s10", *["lb s7, 0(a2); mul s6, a3, s7; add a0, a0, s6"] * 4,
+             "addi a4, a4, 1")
+
+_CONV = {"tap": Level(alu=8, mul=1), "row": Level(alu=12, load=3, store=2, mul=1),
+         "output": Level(alu=59, load=21, store=8, high=1, mul=2),
+         "pixel": Level(alu=28, load=17, store=12), "line": Level(),
+         "call": Level(alu=121, load=64, store=62)}
+_QUADS_ENTERED = {True: Level(alu=14, load=4, store=2), False: Level(alu=4, load=3, store=3)}
+_LEFT_ENTERED = Level(alu=2)
+_POINTWISE = {"output": Level(alu=46, load=3, store=2, high=1),
               "pixel": Level(alu=12, load=12, store=4, mul=1), "line": Level(),
               "call": Level(alu=103, load=69, store=61)}
-_DEPTHWISE = {"quad row": Level(alu=12, load=3, mul=1), "left row": Level(alu=8, load=1, mul=1),
-              "quad output": Level(alu=190, load=23, store=11, high=4, mul=4),
-              "left output": Level(alu=55, load=6, store=2, high=1, mul=1),
-              "channel": Level(alu=16, load=12, store=5, mul=1),
-              "pixel": Level(alu=31, load=18, store=18, mul=1), "line": Level(alu=1),
-              "call": Level(alu=140, load=77, store=54)}
-"""Instructions of one turn of each loop besides its branch, on RV32IMC; off by at most 7 % of a call
-of small convolutions, 2 % of depthwise ones, in 76 shapes."""
+_DEPTHWISE = {
+    True: {"quad row": Level(alu=7, load=3, mul=1), "left row": Level(alu=8, load=1, mul=1),
+           "quad output": Level(alu=188, load=19, store=14, high=4, mul=4),
+           "left output": Level(alu=60, load=2, store=2, high=1, mul=1),
+           "pixel": Level(alu=55, load=30, store=5), "line": Level(),
+           "call": Level(alu=100, load=50, store=50)},
+    False: {"quad row": Level(alu=15, load=5, mul=1), "left row": Level(alu=8, load=1, mul=1),
+            "quad output": Level(alu=190, load=24, store=11, high=4, mul=4),
+            "left output": Level(alu=60, load=8, store=2, high=1, mul=1),
+            "channel": Level(alu=10, load=6, store=4),
+            "pixel": Level(alu=31, load=20, store=20, mul=1), "line": Level(),
+            "call": Level(alu=200, load=130, store=57)}}
+"""Instructions of one turn of each loop besides its branch, on RV32IMC; of depthwise convolutions
+with one filter a channel, and with several."""
 
 _QUANTISE_ONE = Level(alu=32, load=13, store=3, mul=2)
 """Requantising one output of the S3's convolution, and closing its loop."""
@@ -103,7 +116,10 @@ def _lower_conv(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
     rows = shape.window_rows * shape.batches * shape.output_channels
     inner = (innermost("multiply-accumulate, four", _QUAD, taps * quads, taps, site, 8),
              innermost("multiply-accumulate", _LEFT, taps * left, taps, site, 2))
-    around = () if one else (looped("window position", _CONV["tap"], taps, rows),)
+    around = (run_through("fours entered", _QUADS_ENTERED[one], taps if quads else 0),)
+    around += () if one else (
+        run_through("left over entered", _LEFT_ENTERED, taps if left else 0),
+        looped("window position", _CONV["tap"], taps, rows))
     return (build_kernel(
         "esp_nn_conv_s8_opt", "pointwise" if shape.is_pointwise else "conv", site,
         (*inner, *around, *window_blocks(shape, _POINTWISE if one else _CONV,
@@ -120,16 +136,18 @@ def _lower_depthwise(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ..
     quads, left = divmod(shape.input_channels if single else multiplier, 4)
     turns = 1 if single else shape.input_channels
     pixels, blocks = shape.pixels * shape.batches, []
-    for name, count, text, signed in (("quad", quads * turns, _QUAD, 8),
+    levels = _DEPTHWISE[single]
+    for name, count, text, signed in (("quad", quads * turns, *((_QUAD, 8) if single
+                                                                else (_FIVE, 5))),
                                       ("left", left * turns, _LEFT, 2)):
         taps, rows = (extent * shape.batches * count
                       for extent in (shape.taps_inside, shape.window_rows))
         blocks += [innermost(f"multiply-accumulate, {name}", text, taps, rows, site, signed),
-                   looped(f"window row, {name}", _DEPTHWISE[f"{name} row"], rows, pixels * count),
-                   looped(f"output, {name}", _DEPTHWISE[f"{name} output"], pixels * count, pixels)]
+                   looped(f"window row, {name}", levels[f"{name} row"], rows, pixels * count),
+                   looped(f"output, {name}", levels[f"{name} output"], pixels * count, pixels)]
     if not single:
-        blocks.append(looped("channel", _DEPTHWISE["channel"], pixels * turns, pixels))
-    blocks += window_blocks(shape, {**_DEPTHWISE, "output": Level()}, 0, 0)
+        blocks.append(looped("channel", levels["channel"], pixels * turns, pixels))
+    blocks += window_blocks(shape, {**levels, "output": Level()}, 0, 0)
     return (build_kernel(
         "esp_nn_depthwise_conv_s8_opt", "depthwise", site, tuple(blocks),
         resolve(*depthwise_accesses(INT8, shape)),
@@ -150,7 +168,7 @@ def _lower_conv_pie(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...
     elif row < 16 <= window:
         blocks = _column_blocks(shape, outputs, row, window)
     else:
-        blocks = _row_blocks(shape, outputs, row)
+        blocks = _row_blocks(shape, outputs, row, has_offset(graph, layer))
     wide = widest(depth)
     accesses = over_pixels(shape, repeat(
         "out", shape.output_channels,
@@ -203,7 +221,7 @@ def _column_blocks(shape: Geometry, outputs: int, row: int, window: int) -> tupl
         looped("pixel", _PIXEL, pixels, shape.batches))
 
 
-def _row_blocks(shape: Geometry, outputs: int, row: int) -> tuple[Block, ...]:
+def _row_blocks(shape: Geometry, outputs: int, row: int, summed: bool) -> tuple[Block, ...]:
     """Window rows multiplied sixteen at a time, of an input padded before."""
     vectors, rows = -(-row // 16), outputs * shape.kernel_rows
     filters = shape.output_channels * shape.kernel_rows * row
@@ -214,7 +232,7 @@ def _row_blocks(shape: Geometry, outputs: int, row: int) -> tuple[Block, ...]:
         call_level(Level(alu=60, load=30, store=20)),
         run_through("filters aligned", _COPY, filters // 4 if row % 16 else 0, 1),
         run_through("input padded", Level(vload=1, vstore=1), inputs // 16 if padded else 0, 1),
-        run_through("sums of filters", _SUM, filters, shape.output_channels),
+        run_through("sums of filters", _SUM, filters * summed, shape.output_channels),
         run_through("multiply-accumulate, pairs", _PAIR, rows * ((vectors - 1) // 2), rows),
         run_through("multiply-accumulate", Level(vload=1, vmac=1, valu=1),
                     rows * ((vectors - 1) % 2)),

@@ -141,8 +141,10 @@ def dense_accesses(layer: Layer, vectors: int, rows: int, columns: int, width: i
     """Return the accesses of a matrix product, `width` bytes at a time."""
     return [repeat("vector", vectors, repeat(
         "out", rows,
-        repeat("depth", -(-columns // width), load("input", width, 0, vector=columns, depth=width),
-               load("weights", width, 0, out=columns, depth=width)),
+        *(repeat("depth", extent, load("input", wide, first, vector=columns, depth=wide),
+                 load("weights", wide, first, out=columns, depth=wide))
+          for extent, first, wide in ((columns // width, 0, width),
+                                      (columns % width, columns - columns % width, 1))),
         *[move for move in output_moves(INT8, has_bias(layer), rows, {"vector": rows, "out": 1},
                                         out=1) if move.operand != "parameters"]))]
 
@@ -202,17 +204,23 @@ def _lower_elements(name: str, level: Level, call: Level, graph: Graph, layer: L
     return (build_kernel(
         name, "activation" if "relu" in name else "elementwise", site,
         (call_level(call), looped("element", level, count, 1)),
-        resolve(repeat("element", count, *element_moves(graph, layer, site, 1)))),)
+        resolve(*element_accesses(graph, layer, site, 1))),)
 
 
-def element_moves(graph: Graph, layer: Layer, site: Site, width: int) -> list[Any]:
+def element_accesses(graph: Graph, layer: Layer, site: Site, width: int) -> list[Any]:
     """Return loads of the operands and the store of a result, `width` elements at a time."""
     count = math.prod(graph.tensors[layer.outputs[0]].shape)
     names = [one.name for one in site.operands if one.name in ("input", "input2", "weights")]
     sizes = dict(zip(names, (math.prod(graph.tensors[place].shape) for place in layer.inputs),
                      strict=False))
-    return [*(load(name, width, 0, element=width if sizes.get(name, 0) >= count else 0)
-              for name in names), store("output", width, 0, element=width)]
+    found, (turns, left) = [], divmod(count, width)
+    for extent, first, wide in ((turns, 0, width), (left, turns * width, 1)):
+        moves = []
+        for name in names:
+            same = sizes.get(name, 0) >= count
+            moves.append(load(name, wide if same else 1, first * same, element=wide * same))
+        found.append(repeat("element", extent, *moves, store("output", wide, first, element=wide)))
+    return found
 
 
 def _lower_softmax(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:

@@ -96,6 +96,12 @@ def innermost(name: str, text: str, trips: int, entries: int, site: Site, signed
     return block(name, join(text, "bne s5, a2, 0b"), trips, entries)
 
 
+def has_offset(graph: Graph, layer: Layer) -> bool:
+    """Whether the zero of a layer's input is no 0, so that sums of weights are needed."""
+    quantization = graph.tensors[layer.inputs[0]].quantization
+    return quantization is None or any(quantization.zero_points)
+
+
 def is_xtensa(site: Site) -> bool:
     """Whether a core is an Xtensa."""
     return site.isa.startswith("xtensa")
