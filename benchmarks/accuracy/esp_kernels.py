@@ -1,10 +1,10 @@
 """Kernels ESP-NN publishes of the ESP32-S3, as networks of one layer.
 
 Shapes are those the library's own test program runs and prints (espressif/esp-nn 79d59ae,
-test_app/main/main.c, tests/src), where the table's text says another: it prints the last case of a
-test (relu6 of 100 elements, softmax of 8 rows of 3, pooling without padding), and the convolution of
-3 to 64 channels has an input of 10x10. In an instruction each, 1,615 elements of relu6 in plain C
-would take more than the 1,125 cycles published.
+test_app/main/main.c, tests/src), where the table's text says another: it prints the last case of
+a test (relu6 of 100 elements, softmax of 8 rows of 3, pooling without padding), and the
+convolution of 3 to 64 channels has an input of 10x10. At an instruction each, 1,615 elements of
+relu6 in plain C would take more than the 1,125 cycles published.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ def kernel_graphs() -> Iterator[tuple[str, str, Graph]]:
     for size, depth, channels, kernel in ((10, 64, 64, 1), (8, 16, 16, 1), (10, 3, 64, 3)):
         net = Builder("esp_nn", 0)
         yield f"conv {kernel}x{kernel}, {depth} to {channels}", "psram", net.finish(net.conv(
-            net.input((1, size, size, depth), quantization=OFFSET), channels, kernel, padding="valid",
-            activation=None))
+            net.input((1, size, size, depth), quantization=OFFSET), channels, kernel,
+            padding="valid", activation=None))
     net = Builder("esp_nn", 0)
     yield "depthwise 3x3, 16", "psram", net.finish(net.depthwise(
         net.input((1, 18, 18, 16), quantization=OFFSET), 3, padding="valid", activation=None))

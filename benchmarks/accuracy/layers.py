@@ -161,8 +161,8 @@ def _esp32s3_kernels() -> Iterator[Judged]:
         yield Judged(table=f"esp_nn_kernels, {name} build, esp32s3_devkitc, {runtime}",
                      assumed="nothing of the table is learnt from; operands of `External` rows in "
                              "PSRAM, and in the data cache after the test wrote them; the code in "
-                             "the instruction cache; quad PSRAM at 80 MHz; shapes as the test program "
-                             "runs them", pairs=tuple(pairs))
+                             "the instruction cache; quad PSRAM at 80 MHz; shapes as the test "
+                             "program runs them", pairs=tuple(pairs))
 
 
 def _kernel_graphs() -> Iterator[tuple[str, Graph]]:

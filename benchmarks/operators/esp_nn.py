@@ -1,9 +1,10 @@
 """Counts what ESP-NN's C kernels execute: `python -m benchmarks.operators.esp_nn SOURCES`.
 
 SOURCES is a checkout of espressif/esp-nn, of which nothing is kept here. Its ANSI C and generic
-kernels are compiled for RV32IMC by riscv64-unknown-elf-gcc -O2 with calls in many shapes, and run by
-`twin predict --elf`; instructions, loads and stores of each call go to results/esp_nn_rv32imc.csv,
-which `twin.runtimes.esp_nn_ansi` and `esp_nn` were written by and tests hold them to.
+kernels are compiled for RV32IMC by riscv64-unknown-elf-gcc -O2 with calls in many shapes, and run
+by `twin predict --elf`; instructions, loads and stores of each call go to
+results/esp_nn_rv32imc.csv, which `twin.runtimes.esp_nn_ansi` and `esp_nn` were written by and
+tests hold them to.
 """
 
 from __future__ import annotations
@@ -57,7 +58,8 @@ _FILL = """void fill(void)
     }
     for (int i = 0; i < 1024; i++) {
         s = s * 1664525u + 1013904223u;
-        bias[i] = (int16_t)(s >> 16); mult[i] = 0x7eb0e200 + (s >> 26); shift[i] = -8 - (int)(s >> 30);
+        bias[i] = (int16_t)(s >> 16); mult[i] = 0x7eb0e200 + (s >> 26);
+        shift[i] = -8 - (int)(s >> 30);
     }
 }
 """
@@ -108,24 +110,25 @@ def write_call(case: Case) -> str:
             f"o = {{{columns}, {rows}, {case['outputs']}, 1}}, f = {{{case['kernel_columns']}, "
             f"{case['kernel_rows']}, {count if one else 0}, 0}}; {'' if one else 'dw_'}"
             f"conv_params_t p = {{5, 3, {'' if one else f'{multiplier}, '}{{{stride}, {stride}}}, "
-            f"{{{padding}, {padding}}}, {{0, 0}}, {{-125, 122}}}}; quant_data_t q = {{shift, mult}}; "
+            f"{{{padding}, {padding}}}, {{0, 0}}, {{-125, 122}}}}; "
+            "quant_data_t q = {shift, mult}; "
             f"esp_nn_{'' if one else 'depthwise_'}conv_s8_{build}(&i, in1, &f, in2, bias, &o, out, "
             "&p, &q);")
     if op in ("max_pool_2d", "average_pool_2d"):
         rows, columns = size_of_output(case)
         stride, padding = case["stride"], case["padding"]
-        return (f"esp_nn_{str(op)[:3] if op[0] == 'm' else 'avg'}_pool_s8_ansi(in1, {case['width']}, "
-                f"{case['height']}, out, {columns}, {rows}, {stride}, {stride}, "
-                f"{case['kernel_columns']}, {case['kernel_rows']}, {padding}, {padding}, -128, 127, "
-                f"{count});")
+        return (f"esp_nn_{'max' if op == 'max_pool_2d' else 'avg'}_pool_s8_ansi(in1, "
+                f"{case['width']}, {case['height']}, out, {columns}, {rows}, {stride}, {stride}, "
+                f"{case['kernel_columns']}, {case['kernel_rows']}, {padding}, {padding}, -128, "
+                f"127, {count});")
     if op == "softmax":
         return (f"esp_nn_set_softmax_scratch_buf_{build}(scratch); esp_nn_softmax_s8_{build}(in1, "
                 f"{case['height']}, {count}, INT32_MAX / 2, 7, -128, out);")
     return {
-        "add": f"esp_nn_add_elementwise_s8_ansi(in1, in2, 34, 35, 0x7eb0e200, 0x7eb0e201, -8, -9, 15, "
-               f"out, 36, 0x7eb0e202, -10, -125, 120, {count});",
-        "mul": f"esp_nn_mul_elementwise_s8_ansi(in1, in2, 34, 35, out, 36, 0x7eb0e202, -7, -125, 120, "
-               f"{count});",
+        "add": "esp_nn_add_elementwise_s8_ansi(in1, in2, 34, 35, 0x7eb0e200, 0x7eb0e201, -8, -9, "
+               f"15, out, 36, 0x7eb0e202, -10, -125, 120, {count});",
+        "mul": "esp_nn_mul_elementwise_s8_ansi(in1, in2, 34, 35, out, 36, 0x7eb0e202, -7, -125, "
+               f"120, {count});",
         "relu6": f"esp_nn_relu6_s8_ansi(in1, {count});",
         "fully_connected": f"esp_nn_fully_connected_s8_ansi(in1, 12, {count}, in2, 0, bias, out, "
                            f"{case.get('outputs')}, 7, -10, 0x59e492c4, -128, 127);"}[str(op)]

@@ -1,4 +1,4 @@
-"""ESP-NN's kernels: C beside what was counted of it, vectors of the ESP32-S3, and what is refused."""
+"""ESP-NN's kernels: C beside what was counted of it, the ESP32-S3's vectors, what is refused."""
 
 from __future__ import annotations
 

@@ -106,7 +106,8 @@ def _lower_dense_pie(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ..
     return (build_kernel(
         "esp_nn_fully_connected_s8_esp32s3", "fully_connected", site,
         (call_level(Level(alu=40, load=12, store=10)),
-         run_through("sums of weights", _SUM, outputs * columns * has_offset(graph, layer), outputs),
+         run_through("sums of weights", _SUM,
+                     outputs * columns * has_offset(graph, layer), outputs),
          run_through("multiply-accumulate, 32", _PAIR, outputs * (whole // 2), outputs),
          run_through("multiply-accumulate", Level(vload=2, vmac=1, valu=1), outputs * (whole % 2)),
          run_through("left over", _LEFT, outputs * left, outputs),

@@ -50,9 +50,9 @@ _CONV = {"tap": Level(alu=8, mul=1), "row": Level(alu=12, load=3, store=2, mul=1
          "output": Level(alu=59, load=21, store=8, high=1, mul=2),
          "pixel": Level(alu=28, load=17, store=12), "line": Level(),
          "call": Level(alu=121, load=64, store=62)}
-_QUADS_ENTERED = {True: Level(alu=14, load=4, store=2), False: Level(alu=4, load=3, store=3)}
+_QUADS_ENTERED = {True: Level(alu=3, load=4, store=2), False: Level(alu=4, load=3, store=3)}
 _LEFT_ENTERED = Level(alu=2)
-_POINTWISE = {"output": Level(alu=46, load=3, store=2, high=1),
+_POINTWISE = {"output": Level(alu=58, load=3, store=2, high=1),
               "pixel": Level(alu=12, load=12, store=4, mul=1), "line": Level(),
               "call": Level(alu=103, load=69, store=61)}
 _DEPTHWISE = {
@@ -116,7 +116,8 @@ def _lower_conv(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel, ...]:
     rows = shape.window_rows * shape.batches * shape.output_channels
     inner = (innermost("multiply-accumulate, four", _QUAD, taps * quads, taps, site, 8),
              innermost("multiply-accumulate", _LEFT, taps * left, taps, site, 2))
-    around = (run_through("fours entered", _QUADS_ENTERED[one], taps if quads else 0),)
+    around: tuple[Block, ...] = (
+        run_through("fours entered", _QUADS_ENTERED[one], taps if quads else 0),)
     around += () if one else (
         run_through("left over entered", _LEFT_ENTERED, taps if left else 0),
         looped("window position", _CONV["tap"], taps, rows))
@@ -252,6 +253,7 @@ def _lower_depthwise_pie(graph: Graph, layer: Layer, site: Site) -> tuple[Kernel
     groups, pixels = -(-shape.output_channels // lanes), shape.pixels * shape.batches
     outputs, inputs = pixels * groups, graph.tensors[layer.inputs[0]].elements
     filters = shape.output_channels * shape.kernel_rows * shape.kernel_columns
+    blocks: tuple[Block, ...]
     if lanes == 16:
         padded = any(shape.window.padding) or shape.input_channels % 16
         blocks = (

@@ -57,7 +57,8 @@ _POOL = {"row": (Level(alu=5, mul=1), Level(alu=4, load=1, store=1, mul=1)),
          "pixel": (Level(alu=24, load=5, store=5), Level(alu=22, load=6, store=5)),
          "line": (Level(alu=23, load=4, store=5), Level(alu=25, load=4, store=4)),
          "call": (Level(alu=41, load=20, store=20), Level(alu=39, load=20, store=21))}
-_DENSE_OUTPUT, _DENSE_CALL = Level(alu=37, load=2, store=1, high=1), Level(alu=50, load=18, store=19)
+_DENSE_OUTPUT = Level(alu=37, load=2, store=1, high=1)
+_DENSE_CALL = Level(alu=50, load=18, store=19)
 _ADD, _ADD_CALL = Level(alu=81, load=5, store=1, high=3), Level(alu=70, load=19, store=27)
 _MUL, _MUL_CALL = Level(alu=33, load=2, store=1, high=1, mul=1), Level(alu=55, load=13, store=13)
 _RELU, _RELU_CALL = Level(alu=5, load=1, store=1), Level(alu=8)

@@ -41,12 +41,13 @@ class Level(NamedTuple):
         return Level(*(one + times * two for one, two in zip(self, other, strict=True)))
 
 
-_TEXTS = Level(  # type: ignore[arg-type]
-    alu=("add a2, a2, a3", "addi a1, a1, 1", "mv a5, a2", "slli a4, a0, 1"),
-    load=("lw a3, 28(sp)", "lw a0, 44(sp)"), store=("sw a1, 36(sp)",),
-    high=("mulh a5, a0, a1; mul a0, a0, a1",), mul=("mul a4, a4, a3",), div=("div a4, a4, a3",),
-    vload=("ee.vld.128 q0, 0(a1)", "ee.vld.128 q1, 0(a2)"), vstore=("ee.vst.128 q2, 0(a6)",),
-    vmac=("ee.vmulas.s16.qacc q3, q4",), valu=("ee.vadds.s32 q5, q6, q7", "ee.vzip.8 q6, q7"))
+_TEXTS: tuple[tuple[str, ...], ...] = (
+    ("add a2, a2, a3", "addi a1, a1, 1", "mv a5, a2", "slli a4, a0, 1"),
+    ("lw a3, 28(sp)", "lw a0, 44(sp)"), ("sw a1, 36(sp)",), ("mulh a5, a0, a1; mul a0, a0, a1",),
+    ("mul a4, a4, a3",), ("div a4, a4, a3",), ("ee.vld.128 q0, 0(a1)", "ee.vld.128 q1, 0(a2)"),
+    ("ee.vst.128 q2, 0(a6)",), ("ee.vmulas.s16.qacc q3, q4",),
+    ("ee.vadds.s32 q5, q6, q7", "ee.vzip.8 q6, q7"))
+"""Instructions of each kind, in the order of `Level`."""
 
 
 @cache
@@ -55,7 +56,7 @@ def level_text(level: Level) -> str:
     total, done, lines = sum(level), [0] * len(level), []
     for place in range(1, total + 1):  # the kind most behind its share is next
         kind = max(range(len(level)), key=lambda one: level[one] * place - done[one] * total)
-        texts: tuple[str, ...] = _TEXTS[kind]  # type: ignore[assignment]
+        texts = _TEXTS[kind]
         lines.append(texts[done[kind] % len(texts)])
         done[kind] += 1
     return "; ".join(lines)

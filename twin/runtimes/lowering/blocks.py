@@ -29,8 +29,8 @@ DIALECTS = {
     "x86-64": "thumb2",
 }
 """Dialect by instruction set: the vector core for kernels that have no vector path, and the host
-as if it ran the plain C with a 32-bit load-store instruction set (assumed); Xtensa as if its plain C
-were RV32's (assumed: the table of the core says what each kind of instruction takes)."""
+as if it ran the plain C with a 32-bit load-store instruction set (assumed); Xtensa as if its
+plain C were RV32's (assumed: the table of the core says what each kind of instruction takes)."""
 
 _BYTES_PER_INSTRUCTION = {"dsp": 2.73, "thumb2": 2.66, "thumb1": 2.05, "rv32": 2.87}
 """Mean length of an instruction, measured on the compiled kernels (gcc 12.2 -O2)."""
