@@ -16,7 +16,7 @@ import numpy as np
 from twin.network.graph import Graph, Quantization, Window
 from twin.network.zoo.builder import Builder
 
-BUILDS = {"ANSI C": ("esp-nn@1.2.3-ansi", "ansi_c_cycles_ticks"),
+BUILDS = {"ANSI C": ("esp-nn-ansi@1.2.3", "ansi_c_cycles_ticks"),
           "optimised": ("esp-nn@1.2.3", "optimized_cycles_ticks")}
 """Runtime and column of each build."""
 ELEMENTS = 1615

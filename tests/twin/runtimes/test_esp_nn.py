@@ -59,7 +59,7 @@ def test_c_kernels_execute_what_was_counted_of_them():
         rows = list(csv.DictReader(stream))
     errors: dict[tuple[str, str], list[float]] = {}
     for row in rows:
-        runtime = "esp-nn@1.2.3-ansi" if row["build"] == "ansi" else "esp-nn"
+        runtime = "esp-nn-ansi@1.2.3" if row["build"] == "ansi" else "esp-nn"
         found = count(network(row), "esp32c3_devkitm", runtime)
         errors.setdefault((row["op"], row["build"]), []).append(
             found / int(row["instructions"]) - 1)
