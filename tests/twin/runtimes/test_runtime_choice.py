@@ -175,7 +175,8 @@ def test_a_library_nobody_described_is_one_and_said_so(kws, name):
 
 
 @pytest.mark.parametrize("name, near", [
-    ("unkown", "unknown"), ("tflm", "tflm-cmsis-nn or tflm-esp-nn or tflm-reference"), ("CMSIS-NN", "cmsis-nn"),
+    ("unkown", "unknown"), ("tflm", "tflm-cmsis-nn or tflm-esp-nn or tflm-reference"),
+    ("CMSIS-NN", "cmsis-nn"),
     ("x-cube", "x-cube-ai"), ("x-cube-ai@1", "accepted: 7.1.0")])
 def test_a_known_name_mistyped_is_refused(kws, name, near):
     with pytest.raises(RuntimeRefusedError, match=near):
