@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 from typing import Any
 
-from twin.program.peripherals import SYSTICK, Peripherals
+from twin.program.peripherals import SYSTICK, VTOR, Peripherals
 
 SVC = 11
 _FRAME = ("R0", "R1", "R2", "R3", "R12", "LR")
@@ -100,7 +100,7 @@ class Exceptions:
         elif floats:
             self._set("CONTROL", control & ~_USES_FLOATS)
         self._set("LR", 0xFFFFFFE1 | (not floats) << 4 | (not nested) << 3 | process << 2)
-        vectors = self.peripherals.registers.get(0xE000ED08, self.vectors)
+        vectors = self.peripherals.registers.get(VTOR, self.vectors)
         return int(struct.unpack("<I", self.machine.mem_read(vectors + 4 * number, 4))[0])
 
     def leave(self, code: int) -> int:

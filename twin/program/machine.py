@@ -23,7 +23,7 @@ from twin.program.instruction_set import InstructionSet
 from twin.program.listing import ToolListing
 from twin.program.memory import TRACED_CORES, address_of, map_memories, place_pieces
 from twin.program.newer import Newer
-from twin.program.peripherals import Peripherals
+from twin.program.peripherals import VTOR, Peripherals
 from twin.program.recorder import Recorder, list_regions
 from twin.program.semihosting import Semihosting
 from twin.program.watching import Watch
@@ -107,6 +107,7 @@ class Machine:
         """Make what the core does that the emulator leaves out."""
         self.exceptions = Exceptions(self.machine, self.arm, self.peripherals)
         self.exceptions.vectors = self.vectors
+        self.peripherals.registers[VTOR] = self.vectors  # as a loader leaves it
         self.semihosting = Semihosting(self.machine, self.arm.UC_ARM_REG_R0,
                                        self.arm.UC_ARM_REG_R1)
         if isinstance(self.listing, ToolListing):
@@ -143,8 +144,7 @@ class Machine:
             ctypes.cast(callback.address, ctypes.c_void_p),
             ctypes.c_void_p(self.words.ctypes.data), ctypes.c_uint64(begin),
             ctypes.c_uint64(end))
-        if status:
-            raise ProgramError(f"Unicorn refuses a hook ({status})")
+        assert not status, f"Unicorn refuses a hook ({status})"
 
     def set(self, name: str, value: int) -> None:
         """Set a register of the core."""
@@ -295,6 +295,7 @@ class Machine:
             When the program cannot go on.
         """
         self.words[self.names.STOPPING] = 0
+        self.watch.stop_at(until)
         while self.failure is None and not self.words[self.names.STOPPING]:
             self._stopped = None
             try:

@@ -14,9 +14,15 @@ MOST_TEXT = 1 << 16
 
 SYSTICK_CTRL, SYSTICK_LOAD, SYSTICK_VAL = 0xE000E010, 0xE000E014, 0xE000E018
 CYCCNT, CPUID, ICSR = 0xE0001004, 0xE000ED00, 0xE000ED04
+VTOR = 0xE000ED08
 PENDING_SET, PENDING_CLEAR, SOFTWARE = 0xE000E200, 0xE000E280, 0xE000EF00
 SYSTICK, PENDSV, EXTERNAL = 15, 14, 16
 _ENABLED, _INTERRUPTS, _WRAPPED = 1, 2, 1 << 16
+
+_PRIORITIES = (0xE000E400, 0xE000E7F0), (0xE000ED18, 0xE000ED24)
+PRIORITY_BITS = {"cortex-m0plus": 2}
+"""Of a byte of priority, those a part has: two of an Armv6-M core (DDI 0419, B3.4); of any other
+four, as most vendors' parts have, which is assumed."""
 
 CPUIDS = {"cortex-m0plus": 0x410CC601, "cortex-m3": 0x412FC231, "cortex-m4": 0x410FC241,
           "cortex-m7": 0x411FC272, "cortex-m33": 0x410FD213, "cortex-m55": 0x410FD221,
@@ -75,6 +81,7 @@ class Peripherals:
                  wake: Callable[[], None]) -> None:
         self.cycles, self.text_of, self.wake = cycles, text_of, wake
         self.registers: dict[int, int] = {CPUID: CPUIDS.get(core, 0)}
+        self.priority_mask = (0xFF00 >> PRIORITY_BITS.get(core, 4) & 0xFF) * 0x01010101
         self.waits: dict[tuple[int, int], _Wait] = {}
         self.text: dict[int, bytearray] = {}
         self.pending: set[int] = set()
@@ -151,6 +158,8 @@ class Peripherals:
         if word in (ICSR, SYSTICK_VAL, CYCCNT, SYSTICK_CTRL, SYSTICK_LOAD, SOFTWARE) \
                 or PENDING_SET <= word < PENDING_CLEAR + 0x40:
             self._write_core(word, new)
+        if any(low <= word < high for low, high in _PRIORITIES):
+            new &= self.priority_mask
         if word not in (CPUID, ICSR) and not PENDING_SET <= word < PENDING_CLEAR + 0x40:
             self.registers[word] = new
 

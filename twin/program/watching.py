@@ -40,6 +40,7 @@ class Watch:
                  hook: Callable[[int, Any, int, int], None]) -> None:
         self.core, self.counters, self.hook = core, counters, hook
         self.reader = _READERS[counters.listing.isa]
+        self.until = -1
         self.odd: set[str] = set()
         self.numbers = _number(self.reader)
         self.hooked: set[int] = set()
@@ -72,6 +73,12 @@ class Watch:
         self.stale.append((address, size))
         self.core.emu_stop()
         return 1
+
+    def stop_at(self, until: int) -> None:
+        """Drop translations made before it was known where to stop: that is part of them."""
+        if until != self.until:
+            self.core.ctl_flush_tb()
+            self.until = until
 
     def translate_anew(self) -> bool:
         """Drop translations made before their instructions were hooked; whether there were any."""

@@ -9,7 +9,7 @@ import pytest
 pytest.importorskip("unicorn", reason="needs the boards extra")
 pytest.importorskip("capstone", reason="needs the boards extra")
 
-from made_program import build_program
+from made_program import SOURCE, build_program
 
 import twin
 from hwmodels.board.file import load_board
@@ -107,6 +107,34 @@ def test_interrupts_and_tasks_run(program):
     assert handlers[0].traffic.core_cycles == 2 * 12 + 2 * 10
     third = twin.deploy_elf(program, BOARD, begin="SysTick_Handler", nth=3)
     assert 0 < third.found.instructions < 20
+
+
+def test_an_inference_is_billed_with_what_interrupts_it(tmp_path):
+    source = SOURCE.replace("worked[number]++;", "worked[number]++; if (!number) infer();")
+    made = twin.deploy_elf(build_program(tmp_path, source=source), BOARD, begin="infer", nth=5,
+                           layers="layer_*")
+    prediction = twin.predict(made)
+    assert [layer.name for layer in prediction.layers] == [
+        "layer_dense", "layer_fast", "between layers"]
+    assert prediction.layers[0].macs == 4 * 64
+    runs = [run for _, layer in made.found.warm for run in layer]
+    # Every 1000 cycles a tick, then a switch: the other task ran in between.
+    assert sum(run.calls for run in runs if run.name == EXCEPTIONS) >= 4
+    assert {"SysTick_Handler", "PendSV_Handler", "task"} <= {run.name for run in runs}
+    assert sum(layer.instructions for layer in prediction.layers) == made.found.instructions
+
+
+@pytest.mark.parametrize("core,kept", [("cortex-m4", 0xF0), ("cortex-m0plus", 0xC0)])
+def test_priorities_have_the_bits_a_kernel_asks_for(core, kept):
+    device = Peripherals(core, lambda: 0, lambda at: "", lambda: None)
+    device.write(0xE000E401, 1, 0xFF, 0)
+    assert device.read(0xE000E401, 1, 0) == kept
+
+
+def test_what_ran_before_can_be_where_it_ends(program):
+    whole = twin.deploy_elf(program, BOARD, begin="infer", nth=2, layers="none").found
+    made = twin.deploy_elf(program, BOARD, begin="infer", end="layer_fast", nth=2, layers="none")
+    assert 0 < made.found.instructions < whole.instructions
 
 
 def test_a_changed_board_changes_the_bill_and_not_the_program(program):
