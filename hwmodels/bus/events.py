@@ -143,7 +143,9 @@ def run_bursts(bursts: Bursts) -> BusRun:
     """Run merged bursts; see `simulate_bus`."""
     from hwmodels.kernels import bus_events
 
-    times = np.full((len(bursts.bursts), 4), -1, np.int64)
+    times = np.empty((len(bursts.bursts), 4), np.int64)
+    if len(bursts.after):
+        times[:] = -1
     busy = np.zeros(len(bursts.page_ticks), np.int64)
     granted = bus_events.run_bursts(
         bursts.ports, bursts.bursts, bursts.transfer, bursts.pages, bursts.page_ticks,

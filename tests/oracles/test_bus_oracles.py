@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -61,3 +62,36 @@ def test_compiled_equals_interpreted(monkeypatch):
                     bursts.after, bursts.bus_period, number, times, busy)
             assert np.array_equal(run.times, times)
             assert np.array_equal(run.busy, busy)
+
+
+def plain_cases(arbitration):
+    """Cases of ports with one burst in flight, without pages and links, which go another way."""
+    for case in range(CASES):
+        rng = random.Random(f"plain {arbitration}{case}")
+        drawn = random_interconnect(rng, arbitration)
+        interconnect = replace(drawn, masters=tuple(replace(one, outstanding=1)
+                                                    for one in drawn.masters))
+        yield case, interconnect, [replace(one, page=-1, after=None, after_master=None)
+                                   for one in random_streams(rng, interconnect)]
+
+
+@pytest.mark.parametrize("arbitration", ["fixed", "round_robin"])
+def test_the_plain_way_equals_the_specifications(arbitration, monkeypatch):
+    pytest.importorskip("simpy", reason="the specification needs the extra 'test'")
+    from benchmarks.oracles.bus import ReferenceBus
+
+    gone = 0
+    for case, interconnect, streams in plain_cases(arbitration):
+        bursts = merge_streams(interconnect, streams)
+        run = run_bursts(bursts)
+        gone += len(interconnect.masters) > 1
+        assert np.array_equal(run.times, ReferenceBus(interconnect, streams).run()), case
+        with monkeypatch.context() as patched:
+            patched.setattr(bus_events, "RANKS", 0)  # no room for ranks: the way of all others
+            other = run_bursts(bursts)
+        assert np.array_equal(run.times, other.times) and np.array_equal(run.busy, other.busy)
+        if case < 5:
+            with monkeypatch.context() as patched:
+                patched.setattr(bus_events, "grant_bursts", bus_events.grant_bursts.py_func)
+                assert np.array_equal(run_bursts(bursts).times, run.times)
+    assert gone > 20
