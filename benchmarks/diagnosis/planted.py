@@ -77,7 +77,8 @@ class Plant:
         """Name of the image that really ran."""
         return "-".join(filter(None, (
             self.optimisation.strip("-"), *self.defines, "reference" if self.reference else "",
-            self.weights or "", self.arena or "")))
+            f"weights-{self.weights}" if self.weights else "",
+            f"arena-{self.arena}" if self.arena else "")))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

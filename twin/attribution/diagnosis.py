@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
@@ -32,7 +32,7 @@ from twin.attribution.error_model import (
     STAND_IN,
     ErrorModel,
 )
-from twin.attribution.fault_effects import Effect, Forecasts, join_effects
+from twin.attribution.fault_effects import Effect, Forecasts
 from twin.attribution.fault_list import list_faults
 from twin.attribution.faults import DECLARED, UNKNOWN, Fault, join_faults, prior_of
 from twin.attribution.finding import Diagnosis, Finding
@@ -40,8 +40,11 @@ from twin.attribution.likelihood import (
     FULL_EFFECT,
     effect_errors,
     kernel_errors,
+    log_direction,
     log_pattern,
+    log_shape,
     log_student,
+    log_total,
     price_errors,
 )
 from twin.attribution.marks import (
@@ -58,7 +61,9 @@ from twin.attribution.measured import side_of_measurement
 from twin.attribution.pattern import Pattern, make_pattern
 from twin.attribution.predicted import side_of_prediction
 from twin.attribution.sameness import require_network
+from twin.attribution.setup import read_build
 from twin.attribution.side import Side
+from twin.attribution.telling import choose_rivals, tell_apart
 from twin.attribution.temper import choose_temper
 from twin.deployment.deployment import Deployment
 from twin.errors import UsageError
@@ -66,6 +71,11 @@ from twin.learning.calibration import AUTO, Calibration, choose_calibration
 
 LEAST = 0.0
 """Percentile of the runs the pattern is of."""
+
+SETTLED = 0.95
+"""A verdict this probable needs no further measurement."""
+
+Progress = Callable[[int, int, str], None]
 
 NO_EFFECT = 0.01
 """A fault that changes no layer by more, as a logarithm, cannot be told from its absence."""
@@ -86,9 +96,10 @@ class _Evidence:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Weight:
-    """Log likelihood of a fault by pattern and counts, and by what runs show; what it leaves."""
+    """Log likelihood of a fault: by shape and counts, total, what runs show; what it leaves."""
 
-    log_likelihood: float
+    shape: float
+    total: float
     marks: float
     residual: np.ndarray
     moved: np.ndarray
@@ -99,7 +110,8 @@ class _Weight:
 def diagnose(deployment: Deployment, measurement: Measurement, *,
              healthy: Measurement | None = None, stands_in: bool = False,
              calibration: str | Calibration | None = AUTO,
-             forecasts: Forecasts | None = None) -> Diagnosis:
+             forecasts: Forecasts | None = None,
+             on_progress: Progress | None = None) -> Diagnosis:
     """Rank the faults that could explain a measurement.
 
     Parameters
@@ -117,6 +129,8 @@ def diagnose(deployment: Deployment, measurement: Measurement, *,
         the runtime that was measured, also where another stands in for it.
     forecasts : Forecasts, optional
         Of an earlier diagnosis of the same deployment at the same calibration, used again.
+    on_progress : callable, optional
+        Told before each fault is predicted: how many were, how many there are, and its name.
 
     Returns
     -------
@@ -131,6 +145,8 @@ def diagnose(deployment: Deployment, measurement: Measurement, *,
     side = side_of_measurement(measurement, percent=LEAST)
     prices = _choose_prices(deployment, measurement, stands_in, calibration)
     forecasts = forecasts if forecasts is not None else Forecasts()
+    tell = on_progress or _tell_nobody
+    tell(0, 1, DECLARED)
     temperature = side.temperature or "warm"
     base = forecasts.predict((DECLARED, temperature), deployment, prices, temperature)
     ours = side_of_prediction(base)
@@ -140,9 +156,13 @@ def diagnose(deployment: Deployment, measurement: Measurement, *,
     observed = _observe_clock(marks, deployment)
     if observed not in forecasts.faults:
         forecasts.faults[observed] = list_faults(deployment, observed)
-    out = ruled_out(measurement)
+    out = ruled_out(measurement) | read_build(deployment, measurement)
     faults = tuple(fault for fault in forecasts.faults[observed] if fault.kind not in out)
-    effects = [forecasts.foresee(fault, base, prices, pattern) for fault in faults]
+    effects = []
+    for number, fault in enumerate(faults):
+        tell(number, len(faults), fault.name)
+        effects.append(forecasts.foresee(fault, base, prices, pattern))
+    tell(len(faults), len(faults), "")
     declared = effects[0]
     evidence = _Evidence(
         pattern=pattern, marks=marks, declared=declared,
@@ -154,10 +174,19 @@ def diagnose(deployment: Deployment, measurement: Measurement, *,
         errors=choose_errors(deployment, stands_in))
     weighed = [_weigh(fault, evidence, effect)
                for fault, effect in zip(faults, effects, strict=True)]
-    pairs = _pair(faults, effects, weighed, evidence)
+    pairs = _pair(faults, effects, weighed, evidence, forecasts)
     weighed += [_weigh(pair, evidence, effect, parts) for pair, effect, parts in pairs]
-    return _rank((*faults, *(pair for pair, _, _ in pairs)), weighed, evidence,
-                 repeats_within(measurement))
+    found = _rank((*faults, *(pair for pair, _, _ in pairs)), weighed, evidence,
+                  repeats_within(measurement))
+    if found.healthy or found.verdict.probability > SETTLED:
+        return found
+    rivals = choose_rivals(found)
+    return dataclasses.replace(found, telling=tell_apart(
+        rivals, deployment, forecasts, prices, base, pattern))
+
+
+def _tell_nobody(done: int, total: int, name: str) -> None:
+    """Show no progress."""
 
 
 def _refer(healthy: Measurement, ours: Side, side: Side, pattern: Pattern,
@@ -206,6 +235,7 @@ def _weigh(fault: Fault, evidence: _Evidence, effect: Effect,
     moves = [part.logs - declared.logs for part in parts or (effect,)]
     spread, own = effect_errors(fault, effect, moves, pattern.families, evidence.marks,
                                 declared.density, evidence.errors)
+    doing = spread + np.diag(own)
     # prices, kernels, and how much a prefetch hides, are unsure alike under each fault
     spread = (spread + price_errors(effect.shares, effect.shares)
               + _hiding(evidence, fault, fault)
@@ -217,12 +247,18 @@ def _weigh(fault: Fault, evidence: _Evidence, effect: Effect,
         expected, spread = _set_beside(fault, effect, spread, evidence)
         residual = np.log(pattern.measured) - expected
         own = own + REPEATED**2 + min(evidence.marks.scatter or 0.0, 0.02)**2
-    log_likelihood = log_pattern(residual, spread, own)[0]
+    whole = spread + np.diag(own)
+    total = log_total(residual, whole, pattern.measured,
+                      1.0 if reference is not None or fault.kind == UNKNOWN
+                      else evidence.errors.faster)
+    shape = log_shape(residual, spread, own, pattern.measured)
     marks = weigh_marks(fault, evidence.marks, evidence.right)
+    if float(np.abs(moved).max()) >= NO_EFFECT:
+        marks += log_direction(residual, moved, doing, whole, pattern.measured)
     for off, sd in _compare_counts(fault, effect, evidence):
-        log_likelihood += log_student(np.array([off]), np.array([[sd**2]]))
+        shape += log_student(np.array([off]), np.array([[sd**2]]))
     return _Weight(
-        log_likelihood=log_likelihood,
+        shape=shape, total=total,
         marks=marks,
         moved=moved, residual=residual, predicted=np.exp(expected),
         counted=_describe_counts(effect, evidence))
@@ -306,7 +342,7 @@ def _describe_counts(effect: Effect, evidence: _Evidence) -> tuple[str, ...]:
 
 
 def _pair(faults: tuple[Fault, ...], effects: Sequence[Effect],
-          weighed: Sequence[_Weight], evidence: _Evidence,
+          weighed: Sequence[_Weight], evidence: _Evidence, forecasts: Forecasts,
           ) -> list[tuple[Fault, Effect, tuple[Effect, Effect]]]:
     """Return two faults at once, of each two kinds those that come closest together.
 
@@ -323,7 +359,8 @@ def _pair(faults: tuple[Fault, ...], effects: Sequence[Effect],
             continue
         if second.rebuilds:
             first, second, effect, other = second, first, other, effect
-        joined = join_effects(effect, other, evidence.declared, rebuilt=first.rebuilds)
+        joined = forecasts.join(first, second, (effect, other, evidence.declared),
+                                evidence.pattern)
         off = _expected_logs(evidence) + joined.logs - np.log(evidence.pattern.measured)
         distance = float(off @ metric @ off)
         kept = best.get((first.kind, second.kind))
@@ -356,7 +393,8 @@ def _rank(faults: tuple[Fault, ...], weighed: Sequence[_Weight], evidence: _Evid
     pattern = evidence.pattern
     priors = prior_of(faults)
     chances = choose_temper(evidence.errors, healthy=evidence.reference is not None).chances(
-        priors, [one.log_likelihood for one in weighed], [one.marks for one in weighed])
+        priors, [one.shape for one in weighed], [one.total for one in weighed],
+        [one.marks for one in weighed])
     total = float(pattern.measured.sum())
     found = [Finding(
         fault=fault, prior=prior, probability=float(chance),
@@ -377,7 +415,8 @@ def _rank(faults: tuple[Fault, ...], weighed: Sequence[_Weight], evidence: _Evid
 def _is_indistinct(fault: Fault, weight: _Weight, declared: _Weight) -> bool:
     """Whether neither the fault's effect nor the evidence tells it from what was declared."""
     small = float(np.abs(weight.moved).max()) < NO_EFFECT
-    apart = abs(weight.log_likelihood + weight.marks - declared.log_likelihood - declared.marks)
+    apart = abs(weight.shape + weight.total + weight.marks
+                - declared.shape - declared.total - declared.marks)
     return fault.deployment is not None and not fault.shifts_clock and small and apart < 1.0
 
 

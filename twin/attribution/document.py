@@ -134,7 +134,7 @@ def diagnosis_document(diagnosis: Diagnosis) -> dict[str, Any]:
         "schema": DIAGNOSIS_SCHEMA, "kind": "diagnosis", "quantity": diagnosis.quantity,
         "layers": list(diagnosis.layers), "verdict": verdict.fault.name,
         "verdict_kind": verdict.fault.kind, "remedy": diagnosis.remedy,
-        "ratio": diagnosis.declared_ratio, "repeats_within": diagnosis.repeats,
+        "telling": diagnosis.telling, "ratio": diagnosis.declared_ratio, "repeats_within": diagnosis.repeats,
         "counters": list(diagnosis.counters), "kinds": dict(diagnosis.kinds),
         "errors": {name: getattr(diagnosis.errors, name) for name in diagnosis.errors.__slots__},
         "observations": list(diagnosis.observations), "indistinct": list(diagnosis.indistinct),

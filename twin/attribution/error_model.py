@@ -24,6 +24,8 @@ class ErrorModel:
     effect : float
         Of the size of a fault's effect, as a share of its logarithm: over all layers, and over
         those of a family.
+    faster : float
+        Share of the whole's deviation that holds toward less time than predicted.
     """
 
     common: float
@@ -34,22 +36,23 @@ class ErrorModel:
     source: str
     slope: float = 0.0
     effect: float = 0.15
+    faster: float = 1.0
 
 
 STAND_IN = ErrorModel(common=0.4, family=0.5, layer=0.5, instructions=0.35, misses=0.8, effect=0.4,
-                      source="another kernel library stands in for what ran")
+                      faster=0.5, source="another kernel library stands in for what ran")
 
 LIBRARY = ErrorModel(common=0.2, family=0.12, layer=0.04, instructions=0.25, misses=0.5,
                      effect=0.12, source="unsure prices, the library's structure known or assumed")
 
-BINARY = ErrorModel(common=0.043, family=0.04, layer=0.048, instructions=0.03, misses=0.2,
+BINARY = ErrorModel(common=0.07, family=0.04, layer=0.048, instructions=0.03, misses=0.2,
                     effect=0.09, source="kernels read from the binary, prices of instructions and "
                                         "memories unsure")
 
 MOVED = ErrorModel(common=0.016, family=0.024, layer=0.01, instructions=0.02, misses=0.5,
                    source="effect of other memories, caches or clocks")
 
-COMPILED = ErrorModel(common=0.05, family=0.03, layer=0.012, instructions=0.05, misses=0.3,
+COMPILED = ErrorModel(common=0.085, family=0.03, layer=0.012, instructions=0.05, misses=0.3,
                       slope=0.05, source="effect of kernels read from their own image")
 
 RELINKED = ErrorModel(common=0.0, family=0.005, layer=0.01, instructions=0.01, misses=0.5,
@@ -57,6 +60,9 @@ RELINKED = ErrorModel(common=0.0, family=0.005, layer=0.01, instructions=0.01, m
 
 REBUILT = ErrorModel(common=0.15, family=0.35, layer=0.03, instructions=0.25, misses=0.8,
                      slope=0.35, source="effect of other kernels")
+
+KEPT_IN_MEMORY = ErrorModel(common=0.0, family=0.15, layer=0.05, instructions=0.1, misses=0.8,
+                            slope=0.3, source="effect of code that keeps all in memory")
 
 SLOWED = ErrorModel(common=0.0, family=0.3, layer=0.03, instructions=0.25, misses=0.8,
                     slope=0.3, source="effect of code that is slower alike")
@@ -67,6 +73,8 @@ REPEATED = 0.004
 assumed."""
 
 NOTHING_KNOWN = (
+    ErrorModel(common=1.0, family=0.1, layer=0.05, instructions=0.5, misses=1.0,
+               source="everything alike, as on another board or clock"),
     ErrorModel(common=0.06, family=0.05, layer=0.05, instructions=0.05, misses=0.5,
                source="something small"),
     ErrorModel(common=0.25, family=0.2, layer=0.2, instructions=0.25, misses=1.0,

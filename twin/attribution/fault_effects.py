@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -98,6 +97,14 @@ class Forecasts:
             self.effects[key] = self._foresee(fault, base, prices, pattern)
         return self.effects[key]
 
+    def join(self, first: Fault, second: Fault, effects: tuple[Effect, Effect, Effect],
+             pattern: Pattern) -> Effect:
+        """Foresee two faults at once, from what the first, the second and neither does."""
+        key = (first.name, second.name, pattern.quantity, pattern.layers)
+        if key not in self.effects:
+            self.effects[key] = join_effects(*effects, rebuilt=first.rebuilds)
+        return self.effects[key]
+
     def _foresee(self, fault: Fault, base: Prediction, prices: Calibration | None,
                  pattern: Pattern) -> Effect:
         changed = base if fault.deployment is None else self.predict(
@@ -117,7 +124,9 @@ class Forecasts:
             misses=float(sum(layer.misses for layer in changed.layers)),
             lookups=float(sum(layer.accesses for layer in changed.layers)))
         if fault.slowdown:
-            effect = _slow(effect, math.exp(fault.slowdown))
+            of_family = dict(fault.slowdown_of)
+            effect = _slow(effect, np.exp([of_family.get(family, fault.slowdown)
+                                           for family in pattern.families]))
         if fault.wait_cycles:
             effect = _wait(effect, fault.wait_cycles * _accesses(changed, pattern) / amounts)
         return dataclasses.replace(effect, logs=effect.logs + fault.stretch)
@@ -200,14 +209,14 @@ def _accesses(prediction: Prediction, pattern: Pattern) -> np.ndarray:
                          if line.event in BUS_EVENTS) for layers in _layers(prediction, pattern)])
 
 
-def _slow(effect: Effect, factor: float) -> Effect:
-    """Make the core's own work take a factor longer; what waits for memories does not."""
-    weights = np.where(_MEMORY, 1.0, factor)
-    grown = effect.shares @ weights
+def _slow(effect: Effect, factors: np.ndarray) -> Effect:
+    """Make the core's own work take factors longer; what waits for memories does not."""
+    weights = np.where(_MEMORY, 1.0, factors[:, None])
+    grown = (effect.shares * weights).sum(axis=1)
     core = 1 - effect.shares[:, _MEMORY].sum(axis=1)
     return dataclasses.replace(
         effect, logs=effect.logs + np.log(grown), shares=effect.shares * weights / grown[:, None],
-        core=core * factor / grown, instructions=effect.instructions * factor)
+        core=core * factors / grown, instructions=effect.instructions * float(np.mean(factors)))
 
 
 def _wait(effect: Effect, extra: np.ndarray) -> Effect:

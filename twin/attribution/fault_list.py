@@ -9,6 +9,7 @@ from hwmodels.board.facts import Memory
 from hwmodels.errors import TwinError
 from twin.attribution.error_model import (
     COMPILED,
+    KEPT_IN_MEMORY,
     NOTHING_KNOWN,
     REBUILT,
     RELINKED,
@@ -33,6 +34,13 @@ UNOPTIMISED = math.log(11.0)
 UNOPTIMISED_SD = 0.2
 """Logarithm of what -O0 costs the core over -O2, and its spread: assumed; kernels of this firmware
 take 8 to 14 times the cycles by layer (gcc 12.2, kws on an emulated Cortex-M4)."""
+
+OUR_UNOPTIMISED = (("conv_2d 1x1", 2.4), ("fully_connected", 2.55), ("conv_2d", 2.1),
+                   ("depthwise_conv_2d", 1.85), ("softmax", 1.15))
+OUR_UNOPTIMISED_SD = 0.1
+"""The same of our own firmware by family of kernels: instructions of -O0 over -O2 (gcc 12.2, kws
+and mobilenet_v1_0.25_32, counted in an emulator), and a tenth for loads and stores of the stack,
+which take longer than others: assumed."""
 
 OTHER_KERNELS, OTHER_KERNELS_SD = math.log(2.5), 0.5
 """The same of kernels that are not the optimised ones, whoever wrote them: assumed."""
@@ -64,8 +72,7 @@ def list_faults(deployment: Deployment, clock_hz: float | None = None) -> tuple[
         *_misplaced(deployment), *_uncached(deployment), *_slow_flash(deployment),
         *_other_clocks(deployment, clock_hz), *_weaker(deployment), *_other_levels(deployment),
         *_reference(deployment),
-        Fault(kind="-O0", name="built without optimisation", rebuilds=True, errors=SLOWED,
-              slowdown=UNOPTIMISED, slowdown_sd=UNOPTIMISED_SD, remedy="build with -O2 or -O3"),
+        _unoptimised(deployment),
         Fault(kind="throttling", name="the clock slows down during the runs", drifts=True,
               remedy="look at temperature, supply and clock source; pause between blocks"),
         *(Fault(kind="interrupts", name=f"interrupts take about {100 * share:.0f} %" if share else
@@ -202,6 +209,16 @@ def _other_levels(deployment: Deployment) -> Iterator[Fault]:
                         rebuilds=True, errors=COMPILED,
                         remedy=f"build with -{present}, or say what it was built with: "
                                f"--runtime {identity}")
+
+
+def _unoptimised(deployment: Deployment) -> Fault:
+    """Return -O0, whose images cannot be read: by what it costs our kernels, or any."""
+    ours = deployment.runtime.is_compiled
+    return Fault(kind="-O0", name="built without optimisation", rebuilds=True,
+                 errors=KEPT_IN_MEMORY if ours else SLOWED, slowdown=UNOPTIMISED,
+                 slowdown_of=OUR_UNOPTIMISED if ours else (),
+                 slowdown_sd=OUR_UNOPTIMISED_SD if ours else UNOPTIMISED_SD,
+                 remedy="build with -O2 or -O3")
 
 
 def _reference(deployment: Deployment) -> Iterator[Fault]:

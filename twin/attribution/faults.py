@@ -36,6 +36,8 @@ class Fault:
         other form to lower, so another library's two forms stand for the change.
     slowdown, slowdown_sd : float
         Logarithm of what the core's own work takes besides, and its spread.
+    slowdown_of : tuple of (str, float)
+        The same by family of kernels, where it is known.
     stretch : float
         Logarithm of what everything takes besides, give or take half of it.
     wait_cycles : float
@@ -57,6 +59,7 @@ class Fault:
     versus: Deployment | None = None
     slowdown: float = 0.0
     slowdown_sd: float = 0.0
+    slowdown_of: tuple[tuple[str, float], ...] = ()
     stretch: float = 0.0
     wait_cycles: float = 0.0
     rebuilds: bool = False
@@ -106,6 +109,7 @@ def join_faults(first: Fault, second: Fault) -> Fault:
         deployment=first.deployment or second.deployment, versus=first.versus or second.versus,
         slowdown=first.slowdown + second.slowdown,
         slowdown_sd=math.hypot(first.slowdown_sd, second.slowdown_sd),
+        slowdown_of=first.slowdown_of or second.slowdown_of,
         stretch=first.stretch + second.stretch,
         wait_cycles=first.wait_cycles + second.wait_cycles,
         rebuilds=first.rebuilds or second.rebuilds,

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from twin.attribution.error_model import ErrorModel
-from twin.attribution.faults import DECLARED, Fault
+from twin.attribution.faults import DECLARED, UNKNOWN, Fault
 
 SURE = 0.5
 """A verdict below this probability is only the likeliest of several."""
@@ -66,6 +66,8 @@ class Diagnosis:
         What to warn of.
     healthy : bool
         Whether it was set against a measurement known to be right.
+    telling : str
+        Which further measurement would tell the two likeliest explanations apart; "" without.
     """
 
     findings: tuple[Finding, ...]
@@ -79,6 +81,7 @@ class Diagnosis:
     indistinct: tuple[str, ...]
     remarks: tuple[str, ...] = ()
     healthy: bool = False
+    telling: str = ""
 
     @property
     def kinds(self) -> dict[str, float]:
@@ -110,6 +113,8 @@ class Diagnosis:
     def remedy(self) -> str:
         """What to do next; "none needed" only where what was expected was measured."""
         verdict = self.verdict
+        if verdict.fault.kind == UNKNOWN:
+            return _advise(self.declared_ratio)
         if verdict.fault.kind != DECLARED:
             return verdict.fault.remedy
         if self.repeats_as_declared:
@@ -121,6 +126,16 @@ class Diagnosis:
         return said + ("" if self.healthy else
                        "; give a measurement known to be right (--healthy DIR), or learn the "
                        "board's prices (twin calibrate)")
+
+
+def _advise(ratio: float) -> str:
+    """Say what to look at where nothing listed explains a ratio of measured to predicted."""
+    if ratio < 1:
+        return (f"measured is {ratio:.3f} x what is predicted, and no listed fault makes it so "
+                "fast: look for another board, a higher clock (--clock), another kernel library "
+                "or level of optimisation (--runtime), or layers that were not run")
+    return (f"measured is {ratio:.3f} x what is predicted, and no listed fault fits: look for "
+            "another board, clock or library, and compare cause by cause: twin attribute")
 
 
 def explain_rows(diagnosis: Diagnosis, finding: Finding) -> dict[int | None, float]:

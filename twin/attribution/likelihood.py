@@ -51,6 +51,9 @@ LARGE_EFFECT = 0.3
 LITTLE_WORK = math.log(1e-2)
 """A layer of fewer multiply-accumulates a cycle, as a logarithm, does something else."""
 
+LEAST_CHANCE = 1e-9
+"""No direction is less probable: a logarithm stays finite."""
+
 LEFT_OVER = 0.2
 """Of the scatter interrupts make, what is left in the least of a layer's runs."""
 
@@ -118,7 +121,8 @@ def effect_errors(fault: Fault, effect: Effect, moves: Sequence[np.ndarray],
     for part, scale in parts:
         matrix += scale**2 * kernel_errors(part, families, density)
         own += (scale * part.layer) ** 2
-    if fault.slowdown:  # a mathematical library comes compiled: what has no multiplies may stay
+    if fault.slowdown and not fault.slowdown_of:
+        # a mathematical library comes compiled: what has no multiplies may stay
         own += np.where(density < LITTLE_WORK, (fault.slowdown / 2) ** 2, 0.0)
     matrix += fault.slowdown_sd**2 * np.outer(effect.core, effect.core)
     matrix += (STEP * fault.stretch) ** 2 + STEP**2 * np.outer(effect.waits, effect.waits)
@@ -159,6 +163,74 @@ def log_pattern(residual: np.ndarray, covariance: np.ndarray,
     half = LAYER_FREEDOM / 2
     weight = float(np.sum(-half * np.log(grown) - half / grown)) + half * len(residual)
     return -0.5 * (determinant + distance + len(residual) * math.log(2 * math.pi)) + weight, grown
+
+
+def log_shape(residual: np.ndarray, covariance: np.ndarray, own: np.ndarray,
+              measured: np.ndarray) -> float:
+    """Logarithm of the density of a pattern, given the whole network's residual.
+
+    Parameters
+    ----------
+    residual, covariance, own
+        As for `log_pattern`.
+    measured : numpy.ndarray
+        Shape (layers,): amounts the whole is weighed by, the same under every fault.
+    """
+    pattern, grown = log_pattern(residual, covariance, own)
+    weights = measured / measured.sum()
+    variance = float(weights @ (covariance + np.diag(own * grown)) @ weights)
+    whole = -0.5 * (float(weights @ residual) ** 2 / variance + math.log(2 * math.pi * variance))
+    return pattern - whole
+
+
+def log_total(residual: np.ndarray, covariance: np.ndarray, measured: np.ndarray,
+              faster: float = 1.0) -> float:
+    """Logarithm of the density of the whole network's residual, layers weighed as measured.
+
+    Normal: what is farther off than a listed state allows is for "none of these" to explain.
+
+    Parameters
+    ----------
+    residual : numpy.ndarray
+        Shape (layers,).
+    covariance : numpy.ndarray
+        Shape (layers, layers): of all errors.
+    measured : numpy.ndarray
+        Shape (layers,): amounts, the same under every fault.
+    faster : float
+        Share of the standard deviation that holds where measured is below what is expected.
+    """
+    weights = measured / measured.sum()
+    off, sd = float(weights @ residual), math.sqrt(weights @ covariance @ weights)
+    away = off / (sd * (faster if off < 0 else 1.0))
+    return -0.5 * away**2 - math.log(sd * (1 + faster) * math.sqrt(math.pi / 2))
+
+
+def log_direction(residual: np.ndarray, moved: np.ndarray, effect: np.ndarray,
+                  covariance: np.ndarray, measured: np.ndarray) -> float:
+    """Logarithm of the probability that a fault did what it does in the direction it does it in.
+
+    Parameters
+    ----------
+    residual, moved : numpy.ndarray
+        Shape (layers,): what is left under the fault, and what it is predicted to change.
+    effect, covariance : numpy.ndarray
+        Shape (layers, layers): of errors of the effect, and of all errors.
+    measured : numpy.ndarray
+        Shape (layers,): weights.
+
+    Notes
+    -----
+    Errors of an effect are normal, but one that makes a network slower never makes it faster: its
+    density is cut off at no effect, which multiplies the likelihood by P(same sign | measured).
+    """
+    weights = measured / measured.sum()
+    predicted = float(weights @ moved)
+    gain = np.linalg.solve(covariance, effect @ weights)
+    middle = predicted + float(gain @ residual)
+    variance = float(weights @ effect @ weights - (effect @ weights) @ gain)
+    away = math.copysign(1.0, predicted) * middle / math.sqrt(max(variance, 1e-12))
+    return math.log(max(0.5 * math.erfc(-away / math.sqrt(2)), LEAST_CHANCE))
 
 
 def log_student(residual: np.ndarray, covariance: np.ndarray) -> float:

@@ -86,6 +86,14 @@ def unread_build(deployment: Deployment, measurement: Measurement) -> str:
         f"{deployment.runtime.identity} is what it is set beside")
 
 
+def read_build(deployment: Deployment, measurement: Measurement) -> frozenset[str]:
+    """Return kinds of faults the header rules out: another build than the one it names."""
+    told = dict(measurement.header.environment).get("compiler", "")
+    named = name_runtime(measurement.header.runtime, told)
+    same = named != measurement.header.runtime and named == deployment.runtime.identity
+    return frozenset({"optimisation", "-O0"}) if same else frozenset()
+
+
 def _build(deployment: Deployment) -> None:
     """Find out whether the image can be built and read."""
     from twin.prediction.prediction import predict

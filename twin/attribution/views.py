@@ -16,7 +16,7 @@ from hwmodels.board.facts import Board
 from hwmodels.board.file import change_board, load_board
 from hwmodels.errors import TwinError
 from twin.attribution.accounts import compare_sides
-from twin.attribution.diagnosis import choose_errors, diagnose
+from twin.attribution.diagnosis import Progress, choose_errors, diagnose
 from twin.attribution.difference import Difference
 from twin.attribution.effects import list_effects
 from twin.attribution.epochs import EpochReport, find_gaps, report_epochs
@@ -197,8 +197,8 @@ def attribute(predicted: Side, measured: Side, *, anyway: bool = False) -> Diffe
 
 def attribute_measured(predicted: str | Prediction, folder: str, *, options: Mapping[str, Any],
                        calibration: str = AUTO, healthy: str | None = None,
-                       verdicts: bool = True, shapley: bool = False,
-                       anyway: bool = False) -> View:
+                       verdicts: bool = True, shapley: bool = False, anyway: bool = False,
+                       on_progress: Progress | None = None) -> View:
     """Attribute what a measurement folder holds, and say which fault explains the gap.
 
     Parameters
@@ -215,6 +215,8 @@ def attribute_measured(predicted: str | Prediction, folder: str, *, options: Map
         Folder of the same kernels known to be right.
     verdicts, shapley : bool
         Whether to weigh faults; whether to share the time over idealised resources.
+    on_progress : callable, optional
+        As `diagnose` tells it.
     """
     if isinstance(predicted, str):
         _refuse_swapped(predicted, folder)
@@ -228,7 +230,7 @@ def attribute_measured(predicted: str | Prediction, folder: str, *, options: Map
         diagnosis = diagnose(deployment, measurement,
                              healthy=read_folder(healthy)[0] if healthy else None,
                              stands_in=is_stand_in(deployment, measurement),
-                             calibration=calibration)
+                             calibration=calibration, on_progress=on_progress)
     return View(kind="attribution", difference=difference, diagnosis=diagnosis,
                 possible=_explain(difference, deployment, measurement, calibration),
                 splits=_split(deployment, diagnosis, ours, calibration) if shapley else {},

@@ -58,7 +58,10 @@ def attribute(predicted: Predicted, measured: Measured, board: MeasuredBoard = N
              "clock_hz": parse_clock(clock), "weights": weights, "arena": arena,
              "calibration": calibration, "healthy": healthy, "verdicts": verdicts,
              "shapley": shapley, "anyway": anyway}
-    view = run_kept("attribute", asked, keep)
+    from twin.cli.progress import Steps
+
+    with Steps("faults predicted") as steps:
+        view = run_kept("attribute", asked, keep, on_progress=steps.tell)
     if as_json:
         show_json(view)
     else:

@@ -33,10 +33,13 @@ def diagnose(measured: Measured, model: ModelFile = None, board: MeasuredBoard =
              keep: Keep = None) -> None:
     """Rank misconfigurations by how well they explain the whole pattern over layers."""
     check_page(page)
-    found = run_kept("diagnose", {
-        "folder": measured, "model": model, "board": board, "runtime": runtime,
-        "clock_hz": parse_clock(clock), "weights": weights, "arena": arena, "healthy": healthy,
-        "calibration": calibration}, keep)
+    from twin.cli.progress import Steps
+
+    with Steps("faults predicted") as steps:
+        found = run_kept("diagnose", {
+            "folder": measured, "model": model, "board": board, "runtime": runtime,
+            "clock_hz": parse_clock(clock), "weights": weights, "arena": arena,
+            "healthy": healthy, "calibration": calibration}, keep, on_progress=steps.tell)
     if as_json:
         show_json(found)
     else:

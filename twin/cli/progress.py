@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from calibration.measurement.measurement import Measurement
     from twin.attribution.measured_layers import MeasuredNetwork
 
+PATIENCE_S = 1.0
+"""Without a terminal, before the first line that names a step, in seconds."""
+
 QUIET_S = 30.0
 """Between two lines of progress where there is no terminal, in seconds."""
 
@@ -130,3 +133,42 @@ class Rate:
             self._task = self._bars.add_task("", total=total, said="")
             self._bars.start()
         self._bars.update(self._task, completed=done, said=said)
+
+
+class Steps:
+    """Steps of unequal length as they come, each by its name.
+
+    A bar where stderr is a terminal; else a line after a second, then every half minute.
+    """
+
+    def __init__(self, doing: str) -> None:
+        self._doing = doing
+        self._bars: Bars | None = None
+        self._task: Any = None
+        self._due_s = time.monotonic() + PATIENCE_S
+
+    def __enter__(self) -> Steps:
+        """Show nothing until there is something to show."""
+        return self
+
+    def __exit__(self, *how: object) -> None:
+        """Take the bar away."""
+        if self._bars is not None:
+            self._bars.stop()
+
+    def tell(self, done: int, total: int, name: str) -> None:
+        """Say which step begins."""
+        if not sys.stderr.isatty():
+            now = time.monotonic()
+            if now >= self._due_s and done < total:
+                self._due_s = now + QUIET_S
+                print(f"{self._doing}: {done} of {total}, {name}", file=sys.stderr)
+            return
+        if self._bars is None:
+            self._bars = Bars(TextColumn(self._doing), BarColumn(bar_width=20),
+                              MofNCompleteColumn(), TextColumn("{task.fields[name]}",
+                                                               markup=False),
+                              console=Console(file=sys.stderr), transient=True)
+            self._task = self._bars.add_task("", total=total, name="")
+            self._bars.start()
+        self._bars.update(self._task, completed=done, total=total, name=name)

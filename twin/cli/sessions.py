@@ -25,11 +25,11 @@ DIFFERS = 1
 """Exit code where a report is not what it was."""
 
 
-def run_kept(verb: str, asked: Mapping[str, Any], root: str | None) -> Any:
-    """Run a verb, and keep the run where a folder is given for it."""
+def run_kept(verb: str, asked: Mapping[str, Any], root: str | None, **aside: Any) -> Any:
+    """Run a verb, and keep the run where a folder is given for it; what is aside is not kept."""
     if root is None:
-        return getattr(twin, verb)(**asked)
-    result, session = twin.keep(verb, asked, root, command=["twin", *sys.argv[1:]])
+        return getattr(twin, verb)(**asked, **aside)
+    result, session = twin.keep(verb, asked, root, command=["twin", *sys.argv[1:]], aside=aside)
     note_written(session.folder)
     return result
 

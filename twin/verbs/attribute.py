@@ -5,6 +5,7 @@ from __future__ import annotations
 from os import PathLike, fspath
 
 from twin.attribution import views
+from twin.attribution.diagnosis import Progress
 from twin.attribution.views import View
 from twin.learning.calibration import AUTO
 from twin.prediction.prediction import Prediction
@@ -14,7 +15,8 @@ def attribute(predicted: Prediction | str | PathLike[str], measured: str | PathL
               board: str | None = None, runtime: str | None = None,
               clock_hz: float | None = None, weights: str | None = None, arena: str | None = None,
               calibration: str | PathLike[str] = AUTO, healthy: str | PathLike[str] | None = None,
-              verdicts: bool = True, shapley: bool = False, anyway: bool = False) -> View:
+              verdicts: bool = True, shapley: bool = False, anyway: bool = False,
+              on_progress: Progress | None = None) -> View:
     """Set a prediction beside a measurement: gaps per layer, by cause, and what explains them.
 
     Parameters
@@ -36,6 +38,8 @@ def attribute(predicted: Prediction | str | PathLike[str], measured: str | PathL
         Whether to weigh faults; whether to share the time over idealised resources.
     anyway : bool
         Also where it is of another network, board or clock.
+    on_progress : callable, optional
+        Told before each fault is predicted: how many were, how many there are, and its name.
 
     Returns
     -------
@@ -45,6 +49,6 @@ def attribute(predicted: Prediction | str | PathLike[str], measured: str | PathL
     return views.attribute_measured(
         predicted if isinstance(predicted, Prediction) else fspath(predicted), fspath(measured),
         calibration=fspath(calibration), healthy=None if healthy is None else fspath(healthy),
-        verdicts=verdicts, shapley=shapley, anyway=anyway, options={
+        verdicts=verdicts, shapley=shapley, anyway=anyway, on_progress=on_progress, options={
             "board": board, "runtime": runtime, "clock_hz": clock_hz, "weights": weights,
             "arena": arena})

@@ -21,7 +21,8 @@ def diagnose(folder: str | PathLike[str], *, model: str | None = None, board: st
              runtime: str | None = None, clock_hz: float | None = None,
              weights: str | None = None, arena: str | None = None,
              healthy: str | PathLike[str] | None = None,
-             calibration: str | PathLike[str] = AUTO) -> Diagnosis:
+             calibration: str | PathLike[str] = AUTO,
+             on_progress: diagnosis.Progress | None = None) -> Diagnosis:
     """Weigh which fault of the set-up explains a measurement.
 
     Parameters
@@ -36,6 +37,8 @@ def diagnose(folder: str | PathLike[str], *, model: str | None = None, board: st
         A measurement of the same kernels known to be right.
     calibration : str or path
         As for `predict`; learnt prices are those of the runtime that was measured.
+    on_progress : callable, optional
+        Told before each fault is predicted: how many were, how many there are, and its name.
 
     Returns
     -------
@@ -60,7 +63,8 @@ def diagnose(folder: str | PathLike[str], *, model: str | None = None, board: st
     chosen = choose_calibration(deployment, fspath(calibration),
                                 runtime=measurement.header.runtime if stands_in else None)
     found = diagnosis.diagnose(deployment, measurement, stands_in=stands_in, calibration=chosen,
-                               healthy=read_folder(fspath(healthy))[0] if healthy else None)
+                               healthy=read_folder(fspath(healthy))[0] if healthy else None,
+                               on_progress=on_progress)
     findings = agree(side_of_prediction(predict(deployment)),
                      side_of_measurement(measurement, str(where)))
     other = unread_build(deployment, measurement)

@@ -43,7 +43,8 @@ NO_BUILD = ("a run of the bundle needs a firmware image, which a compiler builds
 
 
 def keep(verb: str, arguments: Mapping[str, Any], root: str | PathLike[str], *,
-         command: Sequence[str] = ()) -> tuple[Any, Session]:
+         command: Sequence[str] = (),
+         aside: Mapping[str, Any] | None = None) -> tuple[Any, Session]:
     """Run a verb and keep all it read, what stood between, and its result, in a new folder.
 
     Parameters
@@ -56,6 +57,8 @@ def keep(verb: str, arguments: Mapping[str, Any], root: str | PathLike[str], *,
         Folder of sessions; the run gets one of its own in it.
     command : sequence of str
         Noted with the result.
+    aside : mapping of str to value, optional
+        Arguments that change nothing, such as "on_progress"; they are not kept.
 
     Returns
     -------
@@ -69,11 +72,11 @@ def keep(verb: str, arguments: Mapping[str, Any], root: str | PathLike[str], *,
     """
     request = make_request(verb, arguments)
     session = begin_session(fspath(root), request, command)
-    result = perform(session)
+    result = perform(session, aside or {})
     return result, end_session(session, _document(result), _artefacts(result))
 
 
-def perform(session: Session) -> Any:
+def perform(session: Session, aside: Mapping[str, Any] | None = None) -> Any:
     """Ask a kept run again, of the files in its folder, and return the verb's result."""
     import twin
 
@@ -84,7 +87,7 @@ def perform(session: Session) -> Any:
         with tempfile.TemporaryDirectory() as folder:
             done = twin.run_study(Path(told["study"]) / STUDY_FILE, folder)
             return done.load_results()
-    return getattr(twin, session.request.verb)(**told)
+    return getattr(twin, session.request.verb)(**told, **(aside or {}))
 
 
 def list_sessions(root: str | PathLike[str]) -> tuple[Session, ...]:

@@ -35,6 +35,8 @@ def describe_diagnosis(diagnosis: Diagnosis, command: str = "") -> Page:
              ("runs repeat within", f"{100 * diagnosis.repeats:.2g} %"),
              ("counters", ", ".join(diagnosis.counters)
               or f"{diagnosis.quantity} alone, as any core with a cycle counter sends")]
+    if diagnosis.telling:
+        pairs.append(("to tell", diagnosis.telling))
     if diagnosis.indistinct:
         pairs.append(("not told apart", f"{', '.join(diagnosis.indistinct)}: would change less "
                                         "than 1 % of any layer here"))

@@ -15,6 +15,12 @@ from twin.attribution.possible import Possible
 from twin.reports.tables.layout import add_row, new_pairs, new_table, spaced
 
 MOST_FAULTS = 6
+SETTLED = 0.9
+"""Below this probability other kinds are named beside the verdict's."""
+
+LEAST_OR = 0.02
+"""Of another kind, the least probability that is worth a word."""
+
 LEAST_SHOWN = 0.01
 """Of a cause, the least probability that is worth a row."""
 
@@ -39,9 +45,11 @@ def diagnosis_report(diagnosis: Diagnosis) -> RenderableType:
     if diagnosis.errors == STAND_IN:
         lines.append(("caution", "other kernels stand in for those that ran: faults of kernels and "
                                  "small faults may be accused or missed; give --healthy DIR"))
-    if kinds[0][1] < SURE:
-        lines.insert(1, ("or", ", ".join(f"{kind} {100 * chance:.0f} %" for kind, chance in
-                                         kinds[1:4])))
+    if diagnosis.telling:
+        lines.insert(2, ("to tell", diagnosis.telling))
+    others = [f"{kind} {100 * chance:.0f} %" for kind, chance in kinds[1:4] if chance >= LEAST_OR]
+    if others and kinds[0][1] < SETTLED:
+        lines.insert(1, ("or", ", ".join(others)))
     if diagnosis.indistinct:
         lines.append(("not told apart", f"{', '.join(diagnosis.indistinct)}: would change less "
                                         "than 1 % of any layer here"))
