@@ -45,7 +45,7 @@ STAND_IN = ErrorModel(common=0.4, family=0.5, layer=0.5, instructions=0.35, miss
 LIBRARY = ErrorModel(common=0.2, family=0.12, layer=0.04, instructions=0.25, misses=0.5,
                      effect=0.12, source="unsure prices, the library's structure known or assumed")
 
-BINARY = ErrorModel(common=0.07, family=0.04, layer=0.048, instructions=0.03, misses=0.2,
+BINARY = ErrorModel(common=0.13, family=0.04, layer=0.048, instructions=0.03, misses=0.2,
                     effect=0.09, source="kernels read from the binary, prices of instructions and "
                                         "memories unsure")
 

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from hwmodels.errors import TwinError
 from twin.attribution.error_model import REPEATED
 from twin.attribution.fault_effects import Effect, Forecasts
 from twin.attribution.faults import DECLARED, JOINED, UNKNOWN, Fault
@@ -22,7 +23,6 @@ from twin.attribution.likelihood import price_errors
 from twin.attribution.marks import clock_hz_of
 from twin.attribution.pattern import Pattern
 from twin.deployment.deployment import Deployment
-from twin.errors import TwinError
 from twin.learning.calibration import Calibration
 from twin.prediction.prediction import Prediction
 

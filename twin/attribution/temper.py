@@ -48,7 +48,7 @@ class Temper:
         return np.asarray(chances / chances.sum())
 
 
-ALONE, BESIDE_HEALTHY = Temper(shape=0.5), Temper(shape=0.35, total=0.7)
+ALONE, BESIDE_HEALTHY = Temper(shape=0.7), Temper(shape=0.35, total=0.7)
 """Learnt from planted faults (`benchmarks.diagnosis`, hidden boards of seeds 1 to 9): what makes
 their true kinds most probable."""
 
