@@ -18,11 +18,19 @@ from twin.attribution.error_model import BINARY
 from twin.attribution.fault_effects import Forecasts
 from twin.attribution.fault_list import list_faults
 from twin.attribution.faults import DECLARED, JOINED, UNKNOWN, join_faults, prior_of
-from twin.attribution.likelihood import FREEDOM, log_pattern, log_student
+from twin.attribution.likelihood import (
+    FREEDOM,
+    log_direction,
+    log_pattern,
+    log_shape,
+    log_student,
+    log_total,
+)
 from twin.attribution.setup import (
     deploy_measured,
     find_model,
     measured_runtime,
+    read_build,
     unread_build,
 )
 from twin.attribution.temper import Temper, choose_temper
@@ -138,15 +146,81 @@ def test_the_size_of_a_fault_is_chosen_beside_the_other():
 def test_a_tempered_pattern_says_less_and_marks_say_what_they_did():
     odds = {}
     for share in (1.0, 0.35):
-        for name, patterns, marks in (("pattern", (0, 4), (0, 0)), ("marks", (0, 0), (0, 4))):
-            first, second = Temper(trusted=share).chances((0.5, 0.5), patterns, marks)
+        for name, shapes, totals, marks in (("shape", (0, 4), (0, 0), (0, 0)),
+                                            ("total", (0, 0), (0, 4), (0, 0)),
+                                            ("marks", (0, 0), (0, 0), (0, 4))):
+            first, second = Temper(shape=share).chances((0.5, 0.5), shapes, totals, marks)
             odds[name, share] = math.log(second / first)
-    assert odds == pytest.approx({("pattern", 1.0): 4, ("pattern", 0.35): 1.4,
+    assert odds == pytest.approx({("shape", 1.0): 4, ("shape", 0.35): 1.4,
+                                  ("total", 1.0): 4, ("total", 0.35): 4,
                                   ("marks", 1.0): 4, ("marks", 0.35): 4})
-    doubted = Temper(trusted=1.0, doubt=0.1, doubted=0.0).chances((0.5, 0.5), (0, 40), (0, 0))
-    assert doubted == pytest.approx([0.05, 0.95])  # errors nobody modelled leave the prior
-    assert choose_temper(BINARY, healthy=True).doubt > 0 == choose_temper(
-        BINARY, healthy=False).doubt
+    # the total is one figure: without a healthy measurement it is told in full
+    assert choose_temper(BINARY, healthy=False).total == 1 > choose_temper(
+        BINARY, healthy=False).shape
+
+
+def test_shape_and_total_are_the_pattern_where_nothing_is_far_off():
+    """By the chain rule: p(pattern) = p(total) p(pattern given total), for normal errors."""
+    random = np.random.default_rng(2)
+    half = random.normal(size=(5, 5))
+    covariance, own = half @ half.T, np.full(5, 1e-12)
+    residual, measured = random.normal(size=5), random.uniform(1, 9, 5)
+    whole = covariance + np.diag(own)
+    assert log_shape(residual, covariance, own, measured) + log_total(
+        residual, whole, measured) == pytest.approx(log_pattern(residual, covariance, own)[0])
+
+
+def test_an_effect_of_the_other_sign_is_no_explanation():
+    measured, moved = np.ones(4), np.full(4, 0.3)
+    effect = np.full((4, 4), 0.1**2)
+    covariance = effect + 0.02**2 * np.eye(4)
+    as_foreseen = log_direction(np.zeros(4), moved, effect, covariance, measured)
+    faster = log_direction(np.full(4, -1.5), moved, effect, covariance, measured)
+    assert as_foreseen > -0.01 and faster < -15
+    assert log_direction(np.full(4, 1.5), -moved, effect, covariance, measured) == faster
+
+
+@pytest.mark.parametrize("stands_in", [False, True])
+def test_faster_than_any_listed_state_is_none_of_these(deployment, stands_in):
+    fast = measure_fault(deployment, list_faults(deployment)[0], bias=math.log(0.25))
+    cycles = dataclasses.replace(fast, samples=tuple(
+        one for one in fast.samples if one.counter == "cpu_cycles"))
+    found = diagnose(deployment, cycles, stands_in=stands_in)
+    assert found.verdict.fault.kind == UNKNOWN and found.kinds[UNKNOWN] > 0.9
+    assert "no listed fault makes it so fast" in found.remedy and "library" in found.remedy
+    slower = {"SIMD", "-O0", "reference kernels", "cache off"}
+    assert sum(chance for kind, chance in found.kinds.items()
+               if slower & set(kind.split(JOINED))) < 0.01
+
+
+def test_weights_in_sram_name_the_measurement_that_tells():
+    """Not waited for, flash costs nothing: at a clock without wait states both take the same."""
+    deployment = deploy("kws", "nucleo_l4r5zi", runtime="cmsis-nn")
+    faults = {fault.name: fault for fault in list_faults(deployment)}
+    steps = []
+    found = diagnose(deployment, measure_fault(deployment, faults["weights in sram"], seed=5),
+                     on_progress=lambda *step: steps.append(step))
+    assert found.kinds[DECLARED] + found.kinds["placement"] > 0.5
+    assert found.kinds["placement"] > 0.04  # as likely as before, at least
+    assert "MHz" in found.telling or "--healthy" in found.telling
+    done, total, names = zip(*steps, strict=True)
+    assert names[0] == DECLARED and "weights in sram" in names and done[-1] == total[-1] > 20
+
+
+def test_levels_the_header_rules_out_are_no_faults(deployment):
+    own = deploy("kws", "nucleo_h7a3zi_q", runtime="firmware@Os")
+    right = list_faults(deployment)[0]
+    for level, out in (("-Os", {"optimisation", "-O0"}), ("-O2", set()), ("-O0", set())):
+        told = measure_fault(deployment, right, runtime="firmware",
+                             environment=(("compiler", f"gcc 12.2.1 {level}"),))
+        assert read_build(own, told) == out
+
+
+def test_images_of_the_benchmark_have_names_of_their_own(tmp_path):
+    plants = list_plants(Bench(network="kws", board="nucleo_h7a3zi_q", folder=tmp_path))
+    built = {(one.optimisation, one.defines, one.reference, one.weights, one.arena): one.image
+             for one in plants}
+    assert len(set(built.values())) == len(built)
 
 
 def test_layers_far_off_grow_and_the_others_stay():
