@@ -27,17 +27,16 @@ from twin.attribution.error_model import (
     HEALTHY_SOURCE,
     HIDING_SD,
     LIBRARY,
-    MOVED,
     REPEATED,
     STAND_IN,
     ErrorModel,
 )
+from twin.attribution.evidence import Evidence, compare_counts, describe_counts
 from twin.attribution.fault_effects import Effect, Forecasts
 from twin.attribution.fault_list import list_faults
 from twin.attribution.faults import DECLARED, UNKNOWN, Fault, join_faults, prior_of
 from twin.attribution.finding import Diagnosis, Finding
 from twin.attribution.likelihood import (
-    FULL_EFFECT,
     effect_errors,
     kernel_errors,
     log_direction,
@@ -68,6 +67,7 @@ from twin.attribution.temper import choose_temper
 from twin.deployment.deployment import Deployment
 from twin.errors import UsageError
 from twin.learning.calibration import AUTO, Calibration, choose_calibration
+from twin.prediction.prediction import Prediction
 
 LEAST = 0.0
 """Percentile of the runs the pattern is of."""
@@ -79,19 +79,6 @@ Progress = Callable[[int, int, str], None]
 
 NO_EFFECT = 0.01
 """A fault that changes no layer by more, as a logarithm, cannot be told from its absence."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _Evidence:
-    """What faults are weighed by."""
-
-    pattern: Pattern
-    declared: Effect
-    hidden: np.ndarray
-    reference: Pattern | None
-    errors: ErrorModel
-    marks: Marks
-    right: Marks | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -153,22 +140,10 @@ def diagnose(deployment: Deployment, measurement: Measurement, *,
     require_network(ours, side)
     pattern = make_pattern(ours, side, deployment)
     marks = read_marks(measurement, deployment)
-    observed = _observe_clock(marks, deployment)
-    if observed not in forecasts.faults:
-        forecasts.faults[observed] = list_faults(deployment, observed)
-    out = ruled_out(measurement) | read_build(deployment, measurement)
-    faults = tuple(fault for fault in forecasts.faults[observed] if fault.kind not in out)
-    effects = []
-    for number, fault in enumerate(faults):
-        tell(number, len(faults), fault.name)
-        effects.append(forecasts.foresee(fault, base, prices, pattern))
-    tell(len(faults), len(faults), "")
-    declared = effects[0]
-    evidence = _Evidence(
-        pattern=pattern, marks=marks, declared=declared,
-        hidden=sum((effect.logs - declared.logs for fault, effect in zip(
-            faults, effects, strict=True) if fault.kind == "prefetch"),
-            np.zeros(len(declared.logs))),
+    faults = _list(deployment, measurement, marks, forecasts)
+    effects = _foresee(faults, forecasts, base, prices, pattern, tell)
+    evidence = Evidence(
+        pattern=pattern, marks=marks, declared=effects[0], hidden=_sum_hidden(faults, effects),
         reference=None if healthy is None else _refer(healthy, ours, side, pattern, deployment),
         right=None if healthy is None else read_marks(healthy, deployment),
         errors=choose_errors(deployment, stands_in))
@@ -180,9 +155,36 @@ def diagnose(deployment: Deployment, measurement: Measurement, *,
                   repeats_within(measurement))
     if found.healthy or found.verdict.probability > SETTLED:
         return found
-    rivals = choose_rivals(found)
     return dataclasses.replace(found, telling=tell_apart(
-        rivals, deployment, forecasts, prices, base, pattern))
+        choose_rivals(found), deployment, forecasts, prices, base, pattern))
+
+
+def _list(deployment: Deployment, measurement: Measurement, marks: Marks,
+          forecasts: Forecasts) -> tuple[Fault, ...]:
+    """Return the faults a measurement leaves possible."""
+    observed = _observe_clock(marks, deployment)
+    if observed not in forecasts.faults:
+        forecasts.faults[observed] = list_faults(deployment, observed)
+    out = ruled_out(measurement) | read_build(deployment, measurement)
+    return tuple(fault for fault in forecasts.faults[observed] if fault.kind not in out)
+
+
+def _foresee(faults: Sequence[Fault], forecasts: Forecasts, base: Prediction,
+             prices: Calibration | None, pattern: Pattern, tell: Progress) -> list[Effect]:
+    """Predict what each fault would do."""
+    effects = []
+    for number, fault in enumerate(faults):
+        tell(number, len(faults), fault.name)
+        effects.append(forecasts.foresee(fault, base, prices, pattern))
+    tell(len(faults), len(faults), "")
+    return effects
+
+
+def _sum_hidden(faults: Sequence[Fault], effects: Sequence[Effect]) -> np.ndarray:
+    """Logarithm of what a prefetch may hide of each layer."""
+    declared = effects[0].logs
+    return sum((effect.logs - declared for fault, effect in zip(faults, effects, strict=True)
+                if fault.kind == "prefetch"), np.zeros(len(declared)))
 
 
 def _tell_nobody(done: int, total: int, name: str) -> None:
@@ -226,7 +228,7 @@ def choose_errors(deployment: Deployment, stands_in: bool) -> ErrorModel:
     return STAND_IN if stands_in else LIBRARY
 
 
-def _weigh(fault: Fault, evidence: _Evidence, effect: Effect,
+def _weigh(fault: Fault, evidence: Evidence, effect: Effect,
            parts: Sequence[Effect] = ()) -> _Weight:
     """Return how likely the pattern, the counts and the marks are under a fault, or two."""
     pattern, reference, declared = evidence.pattern, evidence.reference, evidence.declared
@@ -255,22 +257,22 @@ def _weigh(fault: Fault, evidence: _Evidence, effect: Effect,
     marks = weigh_marks(fault, evidence.marks, evidence.right)
     if float(np.abs(moved).max()) >= NO_EFFECT:
         marks += log_direction(residual, moved, doing, whole, pattern.measured)
-    for off, sd in _compare_counts(fault, effect, evidence):
+    for off, sd in compare_counts(fault, effect, evidence):
         shape += log_student(np.array([off]), np.array([[sd**2]]))
     return _Weight(
         shape=shape, total=total,
         marks=marks,
         moved=moved, residual=residual, predicted=np.exp(expected),
-        counted=_describe_counts(effect, evidence))
+        counted=describe_counts(effect, evidence))
 
 
-def _hiding(evidence: _Evidence, first: Fault | None, second: Fault | None) -> np.ndarray:
+def _hiding(evidence: Evidence, first: Fault | None, second: Fault | None) -> np.ndarray:
     """Covariance of what a prefetch may hide, under both of two; None is as declared."""
     hides = not any(fault is not None and fault.unhides for fault in (first, second))
     return hides * HIDING_SD**2 * np.outer(evidence.hidden, evidence.hidden)
 
 
-def _set_beside(fault: Fault, effect: Effect, spread: np.ndarray, evidence: _Evidence,
+def _set_beside(fault: Fault, effect: Effect, spread: np.ndarray, evidence: Evidence,
                 ) -> tuple[np.ndarray, np.ndarray]:
     """Return what is expected, and how surely, beside a measurement known to be right.
 
@@ -292,57 +294,8 @@ def _set_beside(fault: Fault, effect: Effect, spread: np.ndarray, evidence: _Evi
     return effect.logs + gain.T @ known, spread - across.T @ gain + (REPEATED / 2) ** 2
 
 
-def _compare_counts(fault: Fault, effect: Effect,
-                    evidence: _Evidence) -> tuple[tuple[float, float], ...]:
-    """How far counts of the whole network are off, as logarithms, and how far they may be."""
-    pattern, reference, declared = evidence.pattern, evidence.reference, evidence.declared
-    own = evidence.errors if reference is None else None
-    moved = min(1.0, float(np.abs(effect.logs - declared.logs).max()) / FULL_EFFECT)
-    parts = [(fault.errors, 1.0)] if fault.errors else []
-    parts += [(MOVED, moved)] if fault.deployment else []
-    found = []
-    if pattern.instructions and effect.instructions and declared.instructions:
-        known = declared.instructions if reference is None else reference.instructions
-        if known:
-            off = math.log(pattern.instructions / known) - math.log(
-                effect.instructions / declared.instructions)
-            found.append((off, math.hypot(own.instructions if own else 0.01, fault.slowdown_sd,
-                                          *(part.instructions * by for part, by in parts))))
-    looked = max(effect.lookups, declared.lookups)
-    if pattern.misses is not None and looked:
-        off = math.log(pattern.misses + 1e-3 * looked) - math.log(_misses(effect, evidence)
-                                                                  + 1e-3 * looked)
-        found.append((off, math.hypot(own.misses if own else 0.05,
-                                      *(part.misses * by for part, by in parts))))
-    return tuple(found)
-
-
-def _misses(effect: Effect, evidence: _Evidence) -> float:
-    """Lines a fault lets the cache fill; by what is known to be right, where there is such."""
-    declared, reference = evidence.declared, evidence.reference
-    if reference is None or reference.misses is None:
-        return effect.misses
-    least = 1e-3 * max(effect.lookups, declared.lookups, 1e3)
-    return max((effect.misses + least) / (declared.misses + least) * (reference.misses + least)
-               - least, 0.0)
-
-
-def _describe_counts(effect: Effect, evidence: _Evidence) -> tuple[str, ...]:
-    pattern, reference, declared = evidence.pattern, evidence.reference, evidence.declared
-    names = []
-    known = declared.instructions if reference is None else reference.instructions
-    if pattern.instructions and known and declared.instructions:
-        names.append(f"instructions {pattern.instructions / known:.2f} x those "
-                     f"{'predicted' if reference is None else 'known'}, "
-                     f"{effect.instructions / declared.instructions:.2f} x expected")
-    if pattern.misses is not None and max(effect.lookups, declared.lookups):
-        names.append(f"{pattern.misses:,.0f} cache lines filled, "
-                     f"{_misses(effect, evidence):,.0f} expected")
-    return tuple(names)
-
-
 def _pair(faults: tuple[Fault, ...], effects: Sequence[Effect],
-          weighed: Sequence[_Weight], evidence: _Evidence, forecasts: Forecasts,
+          weighed: Sequence[_Weight], evidence: Evidence, forecasts: Forecasts,
           ) -> list[tuple[Fault, Effect, tuple[Effect, Effect]]]:
     """Return two faults at once, of each two kinds those that come closest together.
 
@@ -370,14 +323,14 @@ def _pair(faults: tuple[Fault, ...], effects: Sequence[Effect],
     return [(pair, joined, parts) for _, pair, joined, parts in best.values()]
 
 
-def _expected_logs(evidence: _Evidence) -> np.ndarray:
+def _expected_logs(evidence: Evidence) -> np.ndarray:
     """How far each layer was off where it is known to be right; 0 where nothing is."""
     if evidence.reference is None:
         return np.zeros(len(evidence.declared.logs))
     return np.asarray(np.log(evidence.reference.measured) - evidence.declared.logs)
 
 
-def _metric(evidence: _Evidence) -> np.ndarray:
+def _metric(evidence: Evidence) -> np.ndarray:
     """Inverse covariance that pairs of one kind are compared by: errors as declared."""
     declared, errors = evidence.declared, evidence.errors
     families = evidence.pattern.families
@@ -387,7 +340,7 @@ def _metric(evidence: _Evidence) -> np.ndarray:
     return np.linalg.inv(spread)
 
 
-def _rank(faults: tuple[Fault, ...], weighed: Sequence[_Weight], evidence: _Evidence,
+def _rank(faults: tuple[Fault, ...], weighed: Sequence[_Weight], evidence: Evidence,
           repeats: float) -> Diagnosis:
     """Apply Bayes' rule and say what speaks for each."""
     pattern = evidence.pattern
