@@ -12,12 +12,13 @@ of a group is listed: reading the list of installed packages takes longer than a
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hwmodels.errors import ExtensionError
+from hwmodels.errors import ExtensionError, TwinError
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -39,8 +40,10 @@ def find_entries(group: str) -> Mapping[str, EntryPoint]:
     found: dict[str, EntryPoint] = {}
     for entry in sorted(entry_points(group=group), key=lambda one: (one.name, one.value)):
         if entry.name in found and found[entry.name].value != entry.value:
-            raise ExtensionError(f"{group}: {entry.name} is claimed by {found[entry.name].value} "
-                                 f"and by {entry.value}; uninstall one")
+            first = found[entry.name]
+            raise ExtensionError(f"{group}: {entry.name} is claimed by {first.value} of "
+                                 f"{_owner(first)} and by {entry.value} of {_owner(entry)}; "
+                                 "uninstall one")
         found[entry.name] = entry
     return found
 
@@ -59,7 +62,7 @@ def load_entry(group: str, name: str) -> Any:
         raise ExtensionError(f"{group}: no installed package has {name!r}")
     try:
         return entry.load()
-    except Exception as error:  # whatever code of others does
+    except (Exception, SystemExit) as error:  # whatever code of others does
         raise ExtensionError(f"{_owner(entry)}: {group}: {name} = {entry.value} cannot be "
                              f"imported: {type(error).__name__}: {error}") from error
 
@@ -90,11 +93,26 @@ def find_folders(group: str) -> tuple[Path, ...]:
     return tuple(found)
 
 
-def take(module: Any, name: str, entry: str) -> Any:
-    """Return what a module of an extension has to have; raises `ExtensionError` without it."""
-    if not hasattr(module, name):
-        raise ExtensionError(f"{entry} = {module.__name__}: has no {name}")
-    return getattr(module, name)
+def take(group: str, name: str, what: str) -> Any:
+    """Return what a module of an entry point has to have; raises `ExtensionError` without it."""
+    module = load_entry(group, name)
+    if not hasattr(module, what):
+        entry = find_entries(group)[name]
+        raise ExtensionError(f"{_owner(entry)}: {group}: {name} = {entry.value}: has no {what}")
+    return getattr(module, what)
+
+
+@contextmanager
+def blamed(group: str, name: str) -> Iterator[None]:
+    """Blame an extension for what its code does within: raises `ExtensionError` naming it."""
+    try:
+        yield
+    except TwinError:
+        raise
+    except (Exception, SystemExit) as error:
+        entry = find_entries(group)[name]
+        raise ExtensionError(f"{_owner(entry)}: {group}: {name} = {entry.value}: "
+                             f"{type(error).__name__}: {error}") from error
 
 
 def _owner(entry: EntryPoint) -> str:

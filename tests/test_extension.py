@@ -102,6 +102,12 @@ def _install(place: Path, entries: str, **modules: str) -> Path:
      lambda: extensions.load_entry("twin.operators", "odd"), "cannot be imported: SystemError"),
     ("[twin.importers]\nodd = wrong", "EXPECTED = ''",
      lambda: import_log("odd", "x"), "odd = wrong: has no recognise"),
+    ("[twin.importers]\nodd = wrong", "raise SystemExit(9)",
+     lambda: import_log("odd", "x"), "cannot be imported: SystemExit: 9"),
+    ("[twin.importers]\nodd = wrong", "EXPECTED = ''\nrecognise = bool\nread_log = len",
+     lambda: import_log("odd", __file__), "odd = wrong: TypeError: object of type 'Log'"),
+    ("[twin.importers]\nodd = wrong", "EXPECTED = ''\nrecognise = bool\nread_log = type",
+     lambda: import_log("odd", __file__), "read_log returned type; accepted: Measurement"),
 ])
 def test_a_wrong_extension_is_named(tmp_path, find, gated, monkeypatch, entries, module, act,
                                     told) -> None:

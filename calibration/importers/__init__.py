@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from importlib import import_module
 from pathlib import Path
@@ -20,7 +21,7 @@ from calibration.measurement.measurement import Measurement
 from calibration.measurement.sample import Header, Sample
 from hwmodels.board.file import list_boards, load_board
 from hwmodels.errors import TwinError, did_you_mean
-from hwmodels.extensions import find_entries, load_entry, take
+from hwmodels.extensions import blamed, find_entries, load_entry, take
 from hwmodels.files import read_regular
 
 FORMATS: Mapping[str, str] = {
@@ -126,8 +127,12 @@ def import_log(form: str, path: str | Path, *, board: str | None = None, model: 
         except UnicodeDecodeError as error:
             raise MeasurementError(f"{path}: no readable log (byte {error.start} is not UTF-8)"
                                    ) from error
-        _check_format(form, reader, log)
-    found = reader.read_log(log)
+        with _blamed(form):
+            _check_format(form, reader, log)
+    with _blamed(form):
+        found = reader.read_log(log)
+        if not isinstance(found, Measurement):
+            raise TypeError(f"read_log returned {type(found).__name__}; accepted: Measurement")
     before = len(log.remarks)
     log.check_end()
     _check_ticks(log, found, clock_hz, anyway)
@@ -153,10 +158,15 @@ def _reader(form: str) -> ModuleType:
         return import_module(f"calibration.importers.{FORMATS[form]}")
     if form not in find_entries("twin.importers"):
         raise MeasurementError(f"no importer for {form!r}; " + did_you_mean(form, list_formats()))
-    module: ModuleType = load_entry("twin.importers", form)
     for name in ("recognise", "EXPECTED", "read_log"):
-        take(module, name, form)
+        take("twin.importers", form, name)
+    module: ModuleType = load_entry("twin.importers", form)
     return module
+
+
+def _blamed(form: str) -> AbstractContextManager[None]:
+    """Blame an extension for what its reader does; our own are not caught."""
+    return nullcontext() if form in FORMATS else blamed("twin.importers", form)
 
 
 def _read_bytes(path: Path) -> bytes:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from hwmodels.errors import ExtensionError
-from hwmodels.extensions import find_entries, load_entry, take
+from hwmodels.extensions import find_entries, take
 from twin.network.graph import Graph, Layer, Tensor
 
 
@@ -181,7 +181,7 @@ class Operators(dict[str, Operator]):
         """Return the operator of an extension."""
         if name not in find_entries("twin.operators"):
             raise KeyError(name)
-        found = take(load_entry("twin.operators", name), "OPERATOR", name)
+        found = take("twin.operators", name, "OPERATOR")
         if not isinstance(found, Operator) or found.name != name:
             raise ExtensionError(f"twin.operators: OPERATOR of {name} is no Operator of that name")
         return found

@@ -14,7 +14,7 @@ from importlib import import_module
 from pathlib import Path
 
 from hwmodels.errors import ExtensionError
-from hwmodels.extensions import load_entry, take
+from hwmodels.extensions import take
 from twin.network.operators import OPERATORS
 from twin.runtimes.lowering import EXTENSIONS, Kernels, Lowering
 
@@ -95,7 +95,7 @@ def find_own(op: str, isa: str) -> Lowering | None:
     """
     if OPERATORS.is_ours(op):
         return None
-    kernels: Kernels = take(load_entry("twin.operators", op), "KERNELS", op)
+    kernels: Kernels = take("twin.operators", op, "KERNELS")
     for best in EXTENSIONS.get(isa, ("c",)):
         if best in kernels.get(op, {}):
             return kernels[op][best]

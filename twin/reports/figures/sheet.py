@@ -8,8 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hwmodels.errors import ExtensionError
-from hwmodels.extensions import find_entries, load_entry
+from hwmodels.extensions import blamed, find_entries, load_entry
 from hwmodels.quantities import format_energy, format_time
 from twin.reports.export import check_place
 from twin.reports.figures.arena import draw_arena_figure
@@ -109,13 +108,11 @@ def draw_own(prediction: Prediction, *, name: str) -> Figure:
     from matplotlib.figure import Figure
 
     draw = load_entry("twin.figures", name)
-    try:
+    with blamed("twin.figures", name):
         figure = draw(prediction)
-    except Exception as error:  # whatever code of others does
-        raise ExtensionError(f"twin.figures: {name}: {type(error).__name__}: {error}") from error
-    if not isinstance(figure, Figure):
-        raise ExtensionError(f"twin.figures: {name}: returned {type(figure).__name__}; accepted: "
-                             "matplotlib.figure.Figure")
+        if not isinstance(figure, Figure):
+            raise TypeError(f"returned {type(figure).__name__}; accepted: "
+                            "matplotlib.figure.Figure")
     return figure
 
 
