@@ -65,13 +65,19 @@ def test_an_image_is_built_once_and_again_when_its_memories_move(images):
 
 
 @needs_compiler
-@pytest.mark.parametrize("damage", ["cut", "swapped", "swapped with its seal", "seal"])
+@pytest.mark.parametrize("damage", ["cut", "swapped", "swapped with its seal", "seal", "links"])
 def test_a_damaged_or_swapped_image_is_built_again(images, damage):
     kept = keep_image(deploy("ad", "nucleo_l4r5zi", runtime="firmware")).path
     other = keep_image(deploy("ad", "nucleo_l4r5zi", runtime="firmware@O3")).path
     content, seal = kept.read_bytes(), kept.with_suffix(".sha256")
     if damage == "seal":
         seal.unlink()
+    elif damage == "links":  # A folder in the place of one, a link in that of the other.
+        kept.unlink()
+        kept.mkdir()
+        (kept / "x").touch()
+        seal.unlink()
+        seal.symlink_to(images / "victim")
     else:
         kept.write_bytes(other.read_bytes() if "swapped" in damage else content[:5000])
     if damage == "swapped with its seal":
@@ -79,6 +85,7 @@ def test_a_damaged_or_swapped_image_is_built_again(images, damage):
     again = keep_image(deploy("ad", "nucleo_l4r5zi", runtime="firmware")).path
     # A build names its folder, so that its bytes differ, and not its size.
     assert again == kept and len(again.read_bytes()) == len(content) != other.stat().st_size
+    assert not (images / "victim").exists()
     assert seal.read_text().startswith(hashlib.sha256(again.read_bytes()).hexdigest())
 
 

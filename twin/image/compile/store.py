@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
+import shutil
+import stat
 import tempfile
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -114,14 +118,27 @@ def keep_image(deployment: Deployment, *, port: Port | None = None) -> KeptImage
                            deployment=None if port.fixed_map else deployment,
                            defines=defines)
             content = (Path(made) / "firmware.elf").read_bytes()
+        _clear(folder, stat.S_ISDIR)
         folder.mkdir(exist_ok=True)
         # Two that build the same at a time leave the same files.
-        write_whole(image, content)
-        write_whole(image.with_suffix(SEAL), _seal(content, key).encode())
+        for path, kept in ((image, content), (image.with_suffix(SEAL),
+                                              _seal(content, key).encode())):
+            _clear(path, stat.S_ISREG)
+            write_whole(path, kept)
     except OSError as error:
         raise UsageError(f"{store_folder()}: images cannot be kept there ({error.strerror}); set "
                          "TWIN_IMAGES to a folder that can be written") from error
     return KeptImage(path=image, source=source)
+
+
+def _clear(path: Path, is_right: Callable[[int], bool]) -> None:
+    """Remove what is in the place of a file or folder and is none: no link is followed."""
+    with contextlib.suppress(FileNotFoundError):
+        found = path.lstat().st_mode
+        if stat.S_ISDIR(found) and not is_right(found):
+            shutil.rmtree(path)
+        elif not is_right(found):
+            path.unlink()
 
 
 def _is_whole(image: Path, key: str) -> bool:
