@@ -192,6 +192,8 @@ def describe(subject: Any, *, measured: str | PathLike[str] | None = None,
             return describe_variants(made, chain=chain, limits=asked, command=command)
         found = open_result(subject) if isinstance(subject, str | PathLike) else subject
         return describe_result(found, command)
+    if subject.target.executes:  # Nothing of a program can be rebuilt here.
+        changes = False
     checked = check(subject, temperature=temperature, calibration=chosen, **held)
     prediction = checked.prediction
     beside = None if measured is None else views.attribute_measured(

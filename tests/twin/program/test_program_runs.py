@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -217,3 +218,27 @@ def test_a_register_nobody_answers_for_is_given_up():
         device.read(0x40000000, 4, 0x08000000)
     assert device.stuck == (0x40000000, 0x08000000)
     assert load_board(BOARD).core.model == "cortex-m4"
+
+
+def test_what_leaves_a_cache_is_looked_up_in_the_one_below_it(program, tmp_path):
+    board = load_board(BOARD)
+    upper = board.cache("art_d")
+    lower = replace(upper, name="l2", size_bytes=65536, ways=8, replacement="lru", below=None)
+    two = replace(board, caches=(*(replace(one, below="l2") if one is upper else one
+                                   for one in board.caches), lower))
+    made = twin.deploy_elf(program, two, begin="infer")
+    warm, cold = (_sum_refills(twin.predict(made, temperature=one)) for one in ("warm", "cold"))
+    alone = _sum_refills(twin.predict(twin.deploy_elf(program, board, begin="infer")))
+    # All of it fits the lower one: what misses the upper one is there, but for the first time.
+    assert warm.get("l2", 0) == alone["flash"] and not warm.get("flash", 0)
+    assert 0 < cold["flash"] <= cold["l2"]
+    assert twin.write_report(made, tmp_path / "program.md").stat().st_size > 1000
+
+
+def _sum_refills(prediction):
+    found = {}
+    for layer in prediction.layers:
+        for line in layer.counts.lines:
+            if line.event == "dcache_read_refill":
+                found[line.place] = found.get(line.place, 0) + line.occurred
+    return found

@@ -64,7 +64,8 @@ def draw_arena(prediction: Prediction) -> Plot:
 
 def find_locality(prediction: Prediction) -> Locality | None:
     """Return how accesses fare in the caches; None where there are none to look up."""
-    if prediction.deployment.target.offloads:
+    target = prediction.deployment.target
+    if target.offloads or target.executes:  # A program's accesses are of no loops.
         return None
     try:
         return measure_locality(prediction.deployment, cold=prediction.temperature == "cold")

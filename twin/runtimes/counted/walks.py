@@ -21,6 +21,9 @@ PIXELS, CHANNELS = "pixels", "channels"
 WHOLE = 0.4
 """Sweeps of a turn from which an operand is read whole in each (assumed)."""
 
+AGAIN = 1.5
+"""Sweeps of a turn from which it has parts, each of some of the channels (assumed)."""
+
 _WIDTHS = (1, 2, 4, 8, 16)
 _CHUNK_BYTES = 32
 _ROLES = ("weights", "bias", "parameters", "input", "scratch", "output")
@@ -47,6 +50,10 @@ def walk(kernel: LearntKernel, graph: Graph, layer: Layer, site: Site,
     largest = max((one.size_bytes for one in site.operands), default=1)
     if pixels is None and kernel.along == PIXELS:
         turns = max(turns, min(4096, largest // _CHUNK_BYTES))
+    parts = 1
+    weights = kernel.operand("weights")
+    if pixels is not None and weights is not None and weights.sweeps >= AGAIN:
+        parts = max(1, round(weights.sweeps * turns / pixels.turns))
     body: list[Any] = []
     for operand in sorted(site.operands, key=lambda one: _order(one.name)):
         told = kernel.operand(operand.name) or kernel.operand(operand.name.rstrip("0123456789"))
@@ -56,7 +63,8 @@ def walk(kernel: LearntKernel, graph: Graph, layer: Layer, site: Site,
         reads = told.each * operand.size_bytes * times or total(told.reads, terms)
         for write, accesses in ((False, reads), (True, total(told.writes, terms))):
             if accesses >= 1:
-                body += _access(operand, told, accesses, times, pixels, write)
+                body += _access(operand, told, accesses / times, times, parts, pixels, write)
+    body = [repeat("part", parts, *body)]
     loops = pixels.loops if pixels is not None else (("turn", turns),)
     for name, extent in reversed(loops):
         body = [repeat(name, extent, *body)]
@@ -83,13 +91,16 @@ class _Turns:
         self.loops = (("y", -(-lines // self.down)), ("x", -(-width // self.across)))
         self.turns = math.prod(extent for _, extent in self.loops)
 
-    def read_window(self, operand: Operand, accesses: float, width: int, offset: int) -> list[Any]:
+    def read_window(self, operand: Operand, accesses: float, width: int,
+                    parts: int) -> list[Any]:
         """Return the reads of one turn's windows, rows and columns outside of the input left out.
 
         Parameters
         ----------
         accesses : float
             Of one turn.
+        parts : int
+            Of a turn, each of some of the channels.
         """
         window, (_, rows, columns, depth) = self.window, self.source
         size = max(1, operand.size_bytes // max(1, rows * columns * depth))
@@ -98,14 +109,15 @@ class _Turns:
         high, wide = min(high, rows), min(wide, columns)
         pixel = depth * size
         sweeps = max(1, round(accesses * width / (high * wide * pixel)))
-        each = max(1, round(accesses / (sweeps * high * wide)))
-        step = max(1, pixel // each)
-        each, width = min(each, pixel // step), min(width, step)
+        each = max(1, round(accesses / (sweeps * high * wide * parts)))
+        share = max(1, pixel // parts)
+        step = max(1, share // each)
+        each, width = min(each, share // step), min(width, step)
         y_step, x_step = self.down * window.stride[0], self.across * window.stride[1]
-        move = load(operand.name, _fit(width), offset * step
-                    - (window.padding[0] * columns + window.padding[2]) * pixel,
+        first = -(window.padding[0] * columns + window.padding[2]) * pixel
+        move = load(operand.name, _fit(width), first,
                     y=y_step * columns * pixel, x=x_step * pixel, ky=columns * pixel, kx=pixel,
-                    element=step)
+                    element=step, part=share if share * parts <= pixel else 0)
         move = guarded(
             move, bound(-window.padding[0], rows, y=y_step, ky=1),
             bound(-window.padding[2], columns, x=x_step, kx=1))
@@ -113,23 +125,32 @@ class _Turns:
             "kx", wide, repeat("element", each, move))))]
 
 
-def _access(operand: Operand, told: LearntOperand, accesses: float, turns: int,
+def _access(operand: Operand, told: LearntOperand, each: float, turns: int, parts: int,
             pixels: _Turns | None, write: bool) -> list[Any]:
-    """Return one operand's reads or writes of one turn."""
+    """Return one operand's reads or writes of one turn, `each` in all of its parts."""
     width = _fit(told.write_bytes if write else told.read_bytes)
-    each = accesses / turns
     stem = operand.name.rstrip("0123456789")
     whole = turns == 1 or stem == "scratch" or (not write and told.sweeps >= WHOLE)
     if pixels is not None and stem == "input" and not write and not whole:
-        return pixels.read_window(operand, each, width, 0)
+        return pixels.read_window(operand, each, width, parts)
     extent = operand.size_bytes if whole else max(1, operand.size_bytes // turns)
-    sweeps = max(1, round(told.sweeps)) if whole and not write and stem != "scratch" else 1
+    strided = whole and parts > 1 and stem == "weights"
+    sweeps, each = 1, each / parts
+    if not strided:
+        extent = max(1, extent // parts)
+        if whole and parts == 1 and not write and stem != "scratch":
+            sweeps = max(1, round(told.sweeps))
     count = max(1, min(round(each / sweeps), extent // min(width, extent)))
     step = max(1, extent // count)
     width = _fit(min(width, step, operand.size_bytes))
     count = min(count, max(1, (extent - width) // step + 1))
-    steps = {"element": step}
+    # A part of weights is some channels of every tap, of all else a piece of its own.
+    steps = {"element": step, "part": (step - width) // max(1, parts - 1) if strided else extent}
+    if extent * parts > operand.size_bytes and not strided:
+        steps["part"] = 0
     along = operand.size_bytes // turns
+    if not whole and along < extent * parts:
+        steps["part"] = 0
     if not whole and pixels is not None:
         steps |= {"y": along * pixels.loops[1][1], "x": along}
     elif not whole:
