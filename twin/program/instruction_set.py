@@ -30,6 +30,10 @@ class InstructionSet(Protocol):
         """What an instruction the core's table does not know is scheduled as."""
 
     @property
+    def ENDLESS(self) -> bytes:
+        """A jump to itself."""
+
+    @property
     def REGISTERS(self) -> Mapping[str, str]:
         """Registers a user may set, as the emulator calls them."""
 

@@ -81,8 +81,6 @@ class Machine:
         self._hook()
         self.set("SP", self.stack)
 
-    # ---- set-up ----
-
     code: InstructionSet = thumb
 
     def _open(self) -> Any:
@@ -217,6 +215,10 @@ class Machine:
     def _answer(self, kind: int, address: int, size: int) -> int:
         names = self.names
         if kind == names.NEW_BLOCK:
+            if self.read(address, size) == self.code.ENDLESS and not self.peripherals.pending \
+                    and self.peripherals.next_tick() is None:
+                self.fail(f"stays in {self.elf.name_place(address)} for ever, come from "
+                          f"{self.elf.name_place(self._here())}")
             return self.counters.add_block(address, self.read(address, size))
         if kind == names.FULL:
             self.counters.drain()
@@ -254,8 +256,6 @@ class Machine:
         return "" if size is None else self.listing.text(
             address, self.read(address, size))
 
-    # ---- time ----
-
     def cycles(self) -> int:
         """Modelled cycles so far, waiting on memories left out."""
         return int(self.words[self.names.CYCLES]) // self.names.SCALE
@@ -280,8 +280,6 @@ class Machine:
             return 0
         self.machine.emu_stop()
         return 1
-
-    # ---- running ----
 
     _stopped: int | None = None
     stops = 0
@@ -385,8 +383,6 @@ class Machine:
         except self.unicorn.UcError:
             pass
         self.fail(f"cannot go on in {self.elf.name_place(place)}: {why}{text}")
-
-    # ---- counts ----
 
     def take(self) -> tuple[Any, ...]:
         """Return what was counted, for `restore`, and begin anew; caches keep their contents."""

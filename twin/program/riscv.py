@@ -9,8 +9,8 @@ DEVICES = ((0x02000000, 0x02000000), (0x0C000000, 0x14000000), (0x60000000, 0x10
 peripherals as SiFive's parts and QEMU's `virt` have them; peripherals of Espressif's."""
 MODE, RETURN_CODES = 0, 1 << 32
 """Bit 0 of an address to run at; from where on addresses are returns from handlers: never."""
-JUMP, STAND_IN = "j 0x0", "mv a0, a0"
-"""A jump, and what an instruction the core's table does not know is scheduled as."""
+JUMP, STAND_IN, ENDLESS = "j 0x0", "mv a0, a0", b"\x01\xa0"
+"""A jump, what an instruction the core's table does not know is scheduled as, a jump to itself."""
 NAMES = ("zero", "ra", "sp", "gp", "tp", "t0", "t1", "t2", "s0", "s1",
           *(f"a{place}" for place in range(8)), *(f"s{place}" for place in range(2, 12)),
           "t3", "t4", "t5", "t6")

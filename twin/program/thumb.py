@@ -9,8 +9,8 @@ DEVICES = ((0x40000000, 0x20000000), (0xE0000000, 0x100000))
 """Address and bytes of what is no memory: a part's peripherals, and the core's own."""
 MODE, RETURN_CODES = 1, 0xFFFFFF00
 """Bit 0 of an address to run at; from where on addresses are returns from handlers."""
-JUMP, STAND_IN = "b 0x0", "mov r0, r0"
-"""A jump, and what an instruction the core's table does not know is scheduled as."""
+JUMP, STAND_IN, ENDLESS = "b 0x0", "mov r0, r0", b"\xfe\xe7"
+"""A jump, what an instruction the core's table does not know is scheduled as, a jump to itself."""
 REGISTERS = {**{f"R{place}": f"R{place}" for place in range(13)}, "SP": "SP", "LR": "LR"}
 """Registers a user may set, as the emulator calls them."""
 

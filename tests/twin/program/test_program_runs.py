@@ -132,6 +132,13 @@ def test_priorities_have_the_bits_a_kernel_asks_for(core, kept):
     assert device.read(0xE000E401, 1, 0) == kept
 
 
+def test_a_program_that_hangs_is_told_from_where(tmp_path):
+    source = SOURCE.replace("infer(); infer();", "hang();", 1)
+    with pytest.raises(ProgramError, match=r"stays in hang for ever, come from main"):
+        twin.deploy_elf(build_program(tmp_path, source=source, options=("-fno-inline",)), BOARD,
+                        begin="infer")
+
+
 def test_what_ran_before_can_be_where_it_ends(program):
     whole = twin.deploy_elf(program, BOARD, begin="infer", nth=2, layers="none").found
     made = twin.deploy_elf(program, BOARD, begin="infer", end="layer_fast", nth=2, layers="none")
