@@ -148,12 +148,13 @@ class _Maker:
     def _predict_each(self, group: Group) -> None:
         """Predict rows one by one, and once where several set the same."""
         known: dict[tuple[Any, ...], Prediction | TwinError] = {}
+        made_for_it = len(group.rows) == 1
         for row in group.rows.tolist():
             settings = {name: values[row] for name, values in self.variation.paths.items()}
             key = (*map(repr, settings.values()), *(float(values[row]) for factors in (
                 self.variation.time, self.variation.energy) for values in factors.values()))
             if key not in known:
-                known[key] = self._predict(group.deployment, settings, row)
+                known[key] = self._predict(group.deployment, {} if made_for_it else settings, row)
             made = known[key]
             if isinstance(made, TwinError):
                 self.failures.append(Failure(row=row, error=made))
