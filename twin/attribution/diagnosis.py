@@ -35,7 +35,7 @@ from twin.attribution.evidence import Evidence, compare_counts, describe_counts
 from twin.attribution.fault_effects import Effect, Forecasts
 from twin.attribution.fault_list import list_faults
 from twin.attribution.faults import DECLARED, UNKNOWN, Fault, join_faults, prior_of
-from twin.attribution.finding import Diagnosis, Finding
+from twin.attribution.finding import NONE_NEEDED, Diagnosis, Finding
 from twin.attribution.likelihood import (
     effect_errors,
     kernel_errors,
@@ -153,7 +153,7 @@ def diagnose(deployment: Deployment, measurement: Measurement, *,
     weighed += [_weigh(pair, evidence, effect, parts) for pair, effect, parts in pairs]
     found = _rank((*faults, *(pair for pair, _, _ in pairs)), weighed, evidence,
                   repeats_within(measurement))
-    if found.healthy or found.verdict.probability > SETTLED:
+    if found.healthy or found.remedy == NONE_NEEDED or found.verdict.probability > SETTLED:
         return found
     return dataclasses.replace(found, telling=tell_apart(
         choose_rivals(found), deployment, forecasts, prices, base, pattern))

@@ -11,6 +11,9 @@ from twin.attribution.faults import DECLARED, UNKNOWN, Fault
 SURE = 0.5
 """A verdict below this probability is only the likeliest of several."""
 
+NONE_NEEDED = "none needed"
+"""What to do where what was expected was measured."""
+
 REPEATS_FLOOR = 0.002
 """Runs of one image repeat within this at best, as a share: an image linked again moves by it."""
 
@@ -118,7 +121,7 @@ class Diagnosis:
         if verdict.fault.kind != DECLARED:
             return verdict.fault.remedy
         if self.repeats_as_declared:
-            return "none needed"
+            return NONE_NEEDED
         said = (f"measured is {self.declared_ratio:.3f} x what "
                 f"{'is known to be right' if self.healthy else 'is predicted'}, and runs repeat "
                 f"within {100 * max(self.repeats, 1e-4):.2g} %: no listed fault is likelier than "

@@ -42,7 +42,8 @@ def choose_rivals(found: Diagnosis) -> list[Fault]:
             if chance >= LEAST and kind != UNKNOWN and JOINED not in kind]
     best = [next(one.fault for one in found.findings if one.fault.kind == kind) for kind in told]
     return [fault for fault in best if fault.kind == DECLARED or (
-        fault.deployment is not None and not fault.shifts_clock)][:2]
+        fault.deployment is not None and not fault.shifts_clock
+        and fault.name not in found.indistinct)][:2]
 
 
 def tell_apart(rivals: Sequence[Fault], deployment: Deployment, forecasts: Forecasts,
