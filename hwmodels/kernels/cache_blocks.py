@@ -33,6 +33,7 @@ from hwmodels.kernels.cache_words import (
     LOOP_WORDS,
     LOOPS,
     LOW,
+    LRU,
     MASK,
     MIXED,
     MOST_APART,
@@ -42,6 +43,7 @@ from hwmodels.kernels.cache_words import (
     OWN,
     PART,
     PATIENCE,
+    POLICY,
     REACH,
     RECORD,
     SEEN,
@@ -335,7 +337,7 @@ def try_chunk(m: Words, op: Integer, depth: Integer, turn: Integer, extent: Inte
     loop = np.uint64(m[LOOPS]) + (depth + ONE) * LOOP_WORDS
     end = work + (still if entered else first) * RECORD
     begin = work + block * RECORD
-    if still == first and first - block <= MOST_APART and not m[COUPLED]:
+    if m[POLICY] == LRU and still == first and first - block <= MOST_APART:
         stop = min(extent, turn + size)
         if are_apart(m, turn, stop, begin, work + first * RECORD):
             m[STAMP] += 1
