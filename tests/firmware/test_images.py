@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import subprocess
 from pathlib import Path
 
 import numpy as np
@@ -118,6 +119,11 @@ def test_kernels_of_cmsis_nn_behind_ours(port, tmp_path, monkeypatch):
     check(port, graph, tmp_path, kernels="cmsis-nn")
     text = (tmp_path / "firmware.elf").read_bytes()
     assert b"arm_convolve_wrapper_s8" in text and b"multiply_pair" not in text  # ours
+    code = subprocess.run(["arm-none-eabi-objdump", "-d", tmp_path / "firmware.elf"], text=True,
+                          capture_output=True, check=True).stdout
+    theirs = [one for one in code.split("\n\n")
+              if any(name in one.split(">:")[0] for name in ("<arm_", "<use_scratch"))]
+    assert theirs and not any("<memcpy>" in one for one in theirs)  # four bytes are one load
 
 
 @needs_tools(*ARM, "qemu-system-arm")
