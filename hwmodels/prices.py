@@ -104,11 +104,14 @@ def derive_prices(board: Board) -> Prices:
 
 
 def _state(board: Board, stated: EventPrice, place: str, derived: Price | None) -> Price:
-    """Return a price of the board file for one place, completed by the derived one."""
+    """Return a price of the board file for one place, completed by the derived one.
+
+    Its cycles become those of the clock the derived price is of: an accelerator keeps its own.
+    """
     key = f"prices.{stated.event}" + (f"@{stated.place}" if stated.place else "")
+    clock = board.core.clock if derived is None else derived.clock
     if stated.cycles is not None:
-        ratio = (board.clock(board.core.clock).frequency_hz
-                 / board.clock(stated.clock).frequency_hz)
+        ratio = board.clock(clock).frequency_hz / board.clock(stated.clock).frequency_hz
         cycles = stated.cycles * ratio
     elif derived is not None:
         cycles = derived.cycles
@@ -116,7 +119,7 @@ def _state(board: Board, stated: EventPrice, place: str, derived: Price | None) 
         raise BoardError(f"{board.name}:{key}.cycles: nothing to derive it from here; accepted: "
                          "[cycles, kind, source]")
     pj = stated.pj if stated.pj is not None else derived.pj if derived is not None else None
-    return Price(event=stated.event, place=place, cycles=cycles, clock=board.core.clock, pj=pj,
+    return Price(event=stated.event, place=place, cycles=cycles, clock=clock, pj=pj,
                  kind="assumed", source=f"{key} of the board file")
 
 

@@ -104,3 +104,29 @@ def test_every_row_is_its_prediction(case) -> None:
             continue
         check_row(batch, row, made)
     assert not refused
+
+
+@pytest.mark.parametrize("network", ["ic", "sww"])
+def test_every_row_on_an_accelerator_is_its_prediction(network) -> None:
+    """Clocks, supply voltages and learnt factors; what the clock forbids is told of each row."""
+    rng, rows = random.Random(network), 6
+    base = twin.deploy(network, "stm32n6570_dk", runtime="neural-art")
+    clocks = {"clocks.cpu.frequency_hz": [rng.choice((4e8, 8e8, 9e8)) for _ in range(rows)],
+              "clocks.npu.frequency_hz": [rng.choice((5e8, 7.3e8, 1e9)) for _ in range(rows)]}
+    factors = {f"learnt.{kind}.{price}": [rng.uniform(0.3, 3) for _ in range(rows)]
+               for kind, prices in (("time", TIME_PRICES), ("energy", ENERGY_PRICES))
+               for price in prices}
+    for paths in (clocks, clocks | factors, {"supply.voltage_v": [1.75, 3.3] * 3} | factors):
+        batch = twin.predict_many(base, vary=paths, layers=True, errors="keep")
+        refused = {one.row: str(one.error) for one in batch.failures}
+        for row in range(rows):
+            try:
+                made = (twin.predict(base.replace({name: one[row] for name, one in paths.items()}))
+                        if paths is clocks else predict_row(base, paths, row, "auto", "warm"))
+            except twin.TwinError as error:
+                assert refused.pop(row) == str(error)
+                continue
+            check_row(batch, row, made)
+        assert not refused
+    alone = twin.predict_many(base, vary={"learnt.time.memory": [1.0]})
+    assert alone.energy_uj[0] == pytest.approx(twin.predict(base).energy_uj, rel=1e-12)

@@ -1,14 +1,14 @@
 """Many predictions at once: of many deployments, or of one with values varied.
 
 Rows of one structure and timing are one product of matrices (`rows`). Beside other masters a
-structure is of one clock, as what they ask for in a cycle follows it. On an accelerator a bill is
-more than counts times prices: there each row is predicted, rows that differ in nothing once.
+structure is of one clock, as what they ask for in a cycle follows it. On an accelerator what rows
+set alike is predicted once, and their learnt factors are a product too (`offloaded`).
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -32,7 +32,6 @@ from twin.learning.calibrated import predict_calibrated
 from twin.learning.calibration import AUTO, Calibration, choose_calibration
 from twin.learning.configurations import Group, list_groups
 from twin.learning.itemised import itemise
-from twin.learning.repricing import apply_factors
 from twin.learning.rows import doubt, fill_rows
 from twin.learning.tally import ENERGY_PRICES, TIME_PRICES
 from twin.prediction.prediction import TEMPERATURES, Prediction, predict
@@ -146,46 +145,64 @@ class _Maker:
         return factors
 
     def _predict_each(self, group: Group) -> None:
-        """Predict rows one by one, and once where several set the same."""
-        known: dict[tuple[Any, ...], Prediction | TwinError] = {}
-        made_for_it = len(group.rows) == 1
+        """Predict rows one by one, and once where several set the same but learnt factors."""
+        alike: dict[tuple[str, ...], list[int]] = {}
         for row in group.rows.tolist():
-            settings = {name: values[row] for name, values in self.variation.paths.items()}
-            key = (*map(repr, settings.values()), *(float(values[row]) for factors in (
-                self.variation.time, self.variation.energy) for values in factors.values()))
-            if key not in known:
-                known[key] = self._predict(group.deployment, {} if made_for_it else settings, row)
-            made = known[key]
+            alike.setdefault(tuple([repr(values[row]) for values in self.variation.paths.values()]),
+                             []).append(row)
+        for rows in alike.values():
+            settings = {name: values[rows[0]] for name, values in self.variation.paths.items()}
+            made = self._predict(group.deployment, {} if len(alike) == 1 else settings, rows)
             if isinstance(made, TwinError):
-                self.failures.append(Failure(row=row, error=made))
-                continue
-            fill_row(self.batch, row, made)
-            if made.certainty is not None:
-                self.level = made.certainty.time_us.level
+                self.failures += [Failure(row=row, error=made) for row in rows]
 
     def _predict(self, deployment: Deployment, settings: Mapping[str, Any],
-                 row: int) -> Prediction | TwinError:
+                 rows: Sequence[int]) -> TwinError | None:
+        """Fill rows that set the same, and return what there is against it."""
         try:
-            return _predict_row(self.base.replace(settings) if settings else deployment,
-                                self.calibration, self.variation, row, self.temperature)
+            changed = self.base.replace(settings) if settings else deployment
+            # what another voltage scale would save is said of a prediction, and costs one more
+            changed = dataclasses.replace(changed, own_scale=None)
+            chosen = self._choose(changed)
+            if not self.variation.time and not self.variation.energy:
+                self._repeat(changed, rows)
+            elif chosen is None:
+                self._multiply_offloaded(changed, np.array(rows))
+            else:
+                for row in rows:
+                    self._fill(row, _predict_row(changed, chosen, self.variation, row,
+                                                 self.temperature))
         except TwinError as error:
             return error
+        return None
+
+    def _repeat(self, deployment: Deployment, rows: Sequence[int]) -> None:
+        made = predict_calibrated(deployment, temperature=self.temperature,
+                                  calibration=self.calibration)
+        for row in rows:
+            self._fill(row, made)
+
+    def _multiply_offloaded(self, deployment: Deployment, rows: np.ndarray) -> None:
+        from twin.learning.offloaded import fill_offloaded, itemise_offloaded
+
+        item = itemise_offloaded(predict(deployment, temperature=self.temperature))
+        fill_offloaded(self.batch, rows, item,
+                       time=self._factors(rows, TIME_PRICES, self.variation.time, None),
+                       power=self._factors(rows, ENERGY_PRICES, self.variation.energy, None))
+        self.batch.ram_bytes[rows] = deployment.ram_bytes
+        self.batch.flash_bytes[rows] = deployment.flash_bytes
+
+    def _fill(self, row: int, made: Prediction) -> None:
+        fill_row(self.batch, row, made)
+        if made.certainty is not None:
+            self.level = made.certainty.time_us.level
 
 
-def _predict_row(deployment: Deployment, calibration: str | Calibration | None,
-                 variation: Variation, row: int, temperature: str) -> Prediction:
-    """Predict one configuration, at its own factors where they are varied."""
-    # what another voltage scale would save is said of a prediction, and costs one more
-    deployment = dataclasses.replace(deployment, own_scale=None)
-    if not variation.time and not variation.energy:
-        return predict_calibrated(deployment, temperature=temperature, calibration=calibration)
-    chosen = (choose_calibration(deployment, calibration) if isinstance(calibration, str)
-              else calibration)
+def _predict_row(deployment: Deployment, chosen: Calibration, variation: Variation, row: int,
+                 temperature: str) -> Prediction:
+    """Predict one configuration, at its own factors."""
     time = {name: float(values[row]) for name, values in variation.time.items()}
     energy = {name: float(values[row]) for name, values in variation.energy.items()}
-    if chosen is None:
-        return predict_calibrated(apply_factors(deployment, time, energy),
-                                  temperature=temperature, calibration=None)
     return predict_calibrated(deployment, temperature=temperature, calibration=dataclasses.replace(
         chosen, time=set_factors(chosen.time, TIME_PRICES, time),
         energy=set_factors(chosen.energy, ENERGY_PRICES, energy)))

@@ -122,7 +122,7 @@ def _price(counts: CountColumns, prices: Prices, board: Board, npu: Npu) -> Bill
     owner, cycles = counts.owners(), counts.exposed * rates.cycles[counts.key]
     passed = np.stack([np.array(_sum_clock(cycles, owner, parts, rates.clock[counts.key] == clock))
                        for clock in range(len(clocks))], axis=1)
-    amounts = _pass_time(passed, clocks, board, npu)
+    amounts = pass_time(passed, clocks, board)
     place, which = np.nonzero(amounts)
     own = np.array(powered)[which]
     more = amounts[place, which]
@@ -145,13 +145,28 @@ def _sum_clock(cycles: Floats, owner: Ints, parts: int, own: np.ndarray) -> list
     return sum_exactly(cycles[own], np.searchsorted(owner[own], np.arange(parts + 1)))
 
 
-def _pass_time(passed: Floats, clocks: Sequence[str], board: Board, npu: Npu) -> Floats:
-    """Return what is paid for while cycles pass: host waits, host clocks, ns, idle NPU."""
+def pass_time(passed: Floats, clocks: Sequence[str], board: Board) -> Floats:
+    """Return what is paid for while cycles pass, in the order of `POWERED`.
+
+    Parameters
+    ----------
+    passed : ndarray of float, (n, clocks)
+        Cycles of each clock.
+    clocks : sequence of str
+        The accelerator's, the host's, then any others.
+    board : Board
+        Whose clocks they are.
+
+    Returns
+    -------
+    ndarray of float, (n, 4)
+        Host cycles waited, host cycles, nanoseconds, idle cycles of the accelerator.
+    """
     hertz = [board.clock(clock).frequency_hz for clock in clocks]
     times = [passed[:, place] / own * 1e6 for place, own in enumerate(hertz)]
-    host_hz, passed_us = hertz[1], times[0] + times[1]
+    npu_hz, host_hz, passed_us = hertz[0], hertz[1], times[0] + times[1]
     if len(times) > 2:
         passed_us = np.array([math.fsum(row) for row in zip(*times, strict=True)])
-    npu_us = passed[:, 0] / npu.frequency_hz * 1e6
+    npu_us = times[0]
     return np.stack([npu_us * 1e-6 * host_hz, passed_us * 1e-6 * host_hz, passed_us * 1e3,
-                     (passed_us - npu_us) * 1e-6 * npu.frequency_hz], axis=1)
+                     (passed_us - npu_us) * 1e-6 * npu_hz], axis=1)

@@ -131,6 +131,12 @@ def _price_host(deployment: Deployment, steps: Sequence[Step], prices: Prices,
                 price_on_core: PriceOnCore) -> list[LayerCost]:
     """Price the host's operators, group by group of those that follow one another."""
     lower = cache(partial(lower_network, deployment))
+    return [cost for group in list_host_groups(steps) for cost in price_on_core(
+        deployment, partial(pick_layers, lower, group), prices, cold=True, part=tuple(group))]
+
+
+def list_host_groups(steps: Sequence[Step]) -> list[list[int]]:
+    """Return the layers on the host, those in one group that follow one another."""
     groups: list[list[int]] = []
     follows = False
     for step in steps:
@@ -139,12 +145,11 @@ def _price_host(deployment: Deployment, steps: Sequence[Step], prices: Prices,
                 groups.append([])
             groups[-1] += step.layers
         follows = step.kind == "host" or (follows and step.kind == "alias")
-    return [cost for group in groups for cost in price_on_core(
-        deployment, partial(_pick, lower, group), prices, cold=True, part=tuple(group))]
+    return groups
 
 
-def _pick(lower: Callable[[], Sequence[tuple[Kernel, ...]]],
-          group: Sequence[int]) -> list[tuple[Kernel, ...]]:
+def pick_layers(lower: Callable[[], Sequence[tuple[Kernel, ...]]],
+                group: Sequence[int]) -> list[tuple[Kernel, ...]]:
     """Lower, and return the kernels of some layers."""
     kernels = lower()
     return [kernels[position] for position in group]
