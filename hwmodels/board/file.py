@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -103,7 +104,7 @@ def change_board(board: Board, overrides: Mapping[str, object], *,
     if not overrides:
         return board
     try:
-        document = parse_json(board.document)
+        document = _read_section(board.document, board.name)
     except DocumentError as error:  # a number of the file in another unit has too many digits
         raise BoardError(f"{board.name}: {error}") from error
     return _make(document, board.name, overrides,
@@ -128,9 +129,8 @@ def spread_clock(board: Board, name: str, hertz: np.ndarray) -> dict[str, np.nda
         By clock, what a board changed to each frequency has.
     """
     from hwmodels.board.rules import frequencies_of
-    from hwmodels.board.schema import validate
 
-    section = validate(parse_json(board.document), board.name)
+    section = _read_section(board.document, board.name)
     return {clock.name: frequencies_of(section, clock.name, name, hertz)
             for clock in board.clocks}
 
@@ -146,31 +146,36 @@ def spread_supply(board: Board, voltage_v: np.ndarray) -> Power:
         Of the supply; nothing is checked.
     """
     from hwmodels.board.assembly import supplied
-    from hwmodels.board.schema import validate
 
-    section = validate(parse_json(board.document), board.name)
+    section = _read_section(board.document, board.name)
     return replace(board.power, **supplied(section, voltage_v))
 
 
 def bounds_of_supply(board: Board) -> tuple[float, ...]:
     """Return supply voltages between which a rule of the board is kept, or broken, throughout."""
-    from hwmodels.board.schema import validate
-
-    section = validate(parse_json(board.document), board.name)
+    section = _read_section(board.document, board.name)
     span = section.supply.voltage_range_v
     lowest = (memory.wait_states_min_supply_v for memory in section.memories.values())
     return (*(() if span is None else span.value),
             *(one.value for one in lowest if one is not None))
 
 
-def _make(document: dict[str, Any], file: str, overrides: Mapping[str, object], *,
+@lru_cache(maxsize=8)
+def _read_section(document: str, name: str) -> Section:
+    """Return a board's file again; it is only read."""
+    from hwmodels.board.schema import validate
+
+    return validate(parse_json(document), name)
+
+
+def _make(document: dict[str, Any] | Section, file: str, overrides: Mapping[str, object], *,
           follow_clock: bool = False) -> Board:
     from hwmodels.board.assembly import assemble, to_plain
     from hwmodels.board.declaration import WHAT_IF
     from hwmodels.board.rules import find_broken
     from hwmodels.board.schema import validate
 
-    section = validate(document, file)
+    section = validate(document, file) if isinstance(document, dict) else document
     if overrides:
         plain = to_plain(section)
         plain["sources"][WHAT_IF] = WHAT_IF_SOURCE

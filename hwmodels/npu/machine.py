@@ -81,7 +81,7 @@ class Machine:
         return self.units[self.npu.unit(kind).kind] if found is None else found
 
 
-@functools.lru_cache(maxsize=8)
+@functools.lru_cache(maxsize=32)
 def read_machine(npu: Npu) -> Machine:
     """Return an NPU as arrays."""
     pools, ports, units = npu.pools, npu.interfaces, npu.units

@@ -8,7 +8,7 @@ set alike is predicted once, and their learnt factors are a product too (`offloa
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -30,7 +30,7 @@ from twin.learning.batch import (
 )
 from twin.learning.calibrated import predict_calibrated
 from twin.learning.calibration import AUTO, Calibration, choose_calibration
-from twin.learning.configurations import Group, list_groups
+from twin.learning.configurations import Group, Remaker, gather_rows, list_groups
 from twin.learning.itemised import itemise
 from twin.learning.rows import doubt, fill_rows
 from twin.learning.tally import ENERGY_PRICES, TIME_PRICES
@@ -63,10 +63,11 @@ def predict_batch(deployments: Deployment | Iterable[Deployment], *,
             raise UsageError("vary: accepted with one deployment, the one that is varied")
         listed = _check(deployments)
         variation, most = Variation(rows=len(listed), paths={}), count_layers(listed)
-        groups = (_alone(row, one) for row, one in enumerate(listed))
+        groups = (gather_rows(one, np.array([row])) for row, one in enumerate(listed))
     batch = empty_batch(variation.rows, most if layers else None)
     maker = _Maker(batch=batch, variation=variation, temperature=temperature,
-                   calibration=calibration, base=deployments)
+                   calibration=calibration, stops=errors == "raise", remaker=Remaker(
+                       deployments) if isinstance(deployments, Deployment) else None)
     listed_groups = list(groups)
     maker.failures += [one for one in listed_groups if isinstance(one, Failure)]
     for group in listed_groups:
@@ -89,18 +90,13 @@ def _check(deployments: Iterable[Deployment]) -> list[Deployment]:
     return listed
 
 
-def _alone(row: int, deployment: Deployment) -> Group:
-    board = deployment.board
-    return Group(rows=np.array([row]), deployment=deployment,
-                 hertz=np.array([board.clock(board.core.clock).frequency_hz]))
-
-
 class _Maker:
     """Fills a batch group by group."""
 
     def __init__(self, *, batch: Batch, variation: Variation, temperature: str,
-                 calibration: str | Calibration | None, base: Any) -> None:
-        self.batch, self.variation, self.base = batch, variation, base
+                 calibration: str | Calibration | None, stops: bool,
+                 remaker: Remaker | None) -> None:
+        self.batch, self.variation, self.remaker, self.stops = batch, variation, remaker, stops
         self.temperature, self.calibration = temperature, calibration
         self.failures: list[Failure] = []
         self.level = np.nan
@@ -151,35 +147,35 @@ class _Maker:
             alike.setdefault(tuple([repr(values[row]) for values in self.variation.paths.values()]),
                              []).append(row)
         for rows in alike.values():
+            if self.failures and self.stops:
+                break
             settings = {name: values[rows[0]] for name, values in self.variation.paths.items()}
-            made = self._predict(group.deployment, {} if len(alike) == 1 else settings, rows)
-            if isinstance(made, TwinError):
-                self.failures += [Failure(row=row, error=made) for row in rows]
+            self._predict(group.deployment, settings, np.array(rows))
 
     def _predict(self, deployment: Deployment, settings: Mapping[str, Any],
-                 rows: Sequence[int]) -> TwinError | None:
-        """Fill rows that set the same, and return what there is against it."""
+                 rows: np.ndarray) -> None:
+        """Predict rows that set the same."""
         try:
-            changed = self.base.replace(settings) if settings else deployment
-            # what another voltage scale would save is said of a prediction, and costs one more
-            changed = dataclasses.replace(changed, own_scale=None)
+            changed = (self.remaker.make(settings) if self.remaker and settings
+                       else dataclasses.replace(deployment, own_scale=None))
             chosen = self._choose(changed)
-            if not self.variation.time and not self.variation.energy:
+            if not changed.target.offloads:
+                self._multiply(gather_rows(changed, rows))
+            elif not self.variation.time and not self.variation.energy:
                 self._repeat(changed, rows)
             elif chosen is None:
-                self._multiply_offloaded(changed, np.array(rows))
+                self._multiply_offloaded(changed, rows)
             else:
-                for row in rows:
+                for row in rows.tolist():
                     self._fill(row, _predict_row(changed, chosen, self.variation, row,
                                                  self.temperature))
         except TwinError as error:
-            return error
-        return None
+            self.failures += [Failure(row=row, error=error) for row in rows.tolist()]
 
-    def _repeat(self, deployment: Deployment, rows: Sequence[int]) -> None:
+    def _repeat(self, deployment: Deployment, rows: np.ndarray) -> None:
         made = predict_calibrated(deployment, temperature=self.temperature,
                                   calibration=self.calibration)
-        for row in rows:
+        for row in rows.tolist():
             self._fill(row, made)
 
     def _multiply_offloaded(self, deployment: Deployment, rows: np.ndarray) -> None:

@@ -10,7 +10,8 @@ proportion to.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -29,6 +30,9 @@ from twin.learning.batch import Failure, Variation
 _CLOCK = re.compile(r"clocks\.(\w+)\.frequency_hz")
 _SUPPLY = "supply.voltage_v"
 _BOUNDS = re.compile(r"supply\.voltage_range_v|memories\.\w+\.wait_states_min_supply_v")
+
+MOST_PLACED = 32
+"""Deployments a `Remaker` keeps."""
 
 Made = Deployment | TwinError
 
@@ -67,7 +71,14 @@ def list_groups(base: Deployment, variation: Variation) -> Iterator[Group | Fail
         What is varied.
     variation : Variation
         Of `read_variation`.
+
+    Notes
+    -----
+    On an accelerator all are one group: each clock is a timing of its own, made by a `Remaker`.
     """
+    if base.target.offloads and "runtime" not in variation.paths:
+        yield from _whole(base, np.arange(variation.rows))
+        return
     clocks = [name for name, values in variation.paths.items()
               if _CLOCK.fullmatch(name) and _are_numbers(values)]
     shared = base.loads or any(name.startswith("load.") for name in variation.paths)
@@ -86,6 +97,42 @@ def list_groups(base: Deployment, variation: Variation) -> Iterator[Group | Fail
     for settings, rows in _split(others, variation.rows):
         yield from (list_timings(settings, rows) if supply is None else _list_supplies(
             base, settings, variation.paths[supply], rows, list_timings))
+
+
+class Remaker:
+    """Changes one deployment over and over, and places it only where more than a clock changes.
+
+    Parameters
+    ----------
+    base : Deployment
+        What is changed.
+
+    Notes
+    -----
+    Nothing lies elsewhere at another clock or supply voltage, so what is worked out of a placed
+    deployment is carried to the next. Whether the board allows it is asked each time. What another
+    voltage scale would save is not asked: it is said of a prediction, and costs one more.
+    """
+
+    def __init__(self, base: Deployment) -> None:
+        self._base = base
+        self._kept: dict[str, tuple[Deployment, Callable[[Mapping[str, object]], Board]]] = {}
+
+    def make(self, settings: Mapping[str, Any]) -> Deployment:
+        """Return the changed deployment; `Deployment.replace` says what is refused."""
+        own = {name: value for name, value in settings.items() if _are_numbers([value])
+               and (_CLOCK.fullmatch(name) or name == _SUPPLY)}
+        others = {name: value for name, value in settings.items() if name not in own}
+        known = self._kept.get(repr(others))
+        if known is not None and own:
+            placed, change = known
+            return placed.repriced(board=change(own), runtime=placed.runtime)
+        made = replace(self._base.replace(settings), own_scale=None)
+        if len(self._kept) >= MOST_PLACED:
+            self._kept.clear()
+        with suppress(TwinError):
+            self._kept[repr(others)] = made, boards_of(self._base, others)
+        return made
 
 
 def _are_numbers(values: Sequence[Any]) -> bool:
@@ -157,9 +204,14 @@ def _whole(made: Made, rows: np.ndarray) -> Iterator[Group | Failure]:
     if isinstance(made, TwinError):
         yield from (Failure(row=row, error=made) for row in rows.tolist())
         return
-    board = made.board
-    yield Group(rows=rows, deployment=made,
-                hertz=np.full(len(rows), board.clock(board.core.clock).frequency_hz))
+    yield gather_rows(made, rows)
+
+
+def gather_rows(deployment: Deployment, rows: np.ndarray) -> Group:
+    """Return rows that are all one deployment."""
+    board = deployment.board
+    return Group(rows=rows, deployment=deployment,
+                 hertz=np.full(len(rows), board.clock(board.core.clock).frequency_hz))
 
 
 def _cut(base: Deployment, settings: dict[str, Any], clock: str, values: Floats,

@@ -2,8 +2,9 @@
 
 Looked for in memory, then in the user's cache on disk, else lowered and simulated. What is kept
 depends on the network, the library, where everything lies, the geometry of caches and memories and
-this code. Clocks, waits, bandwidths and prices are left out, but where another master shares the
-bus, a cache stops allocating for streams, or an accelerator plans by them.
+this code; and of an accelerator on all but its clocks and the latency of its pools. Clocks, waits,
+bandwidths and prices are left out, but where another master shares the bus or a cache stops
+allocating for streams.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from hwmodels.board.facts import Board, Cache, Memory
+from hwmodels.board.npu import Npu
 from hwmodels.errors import TwinError
 from hwmodels.kernel import Kernel
 from hwmodels.paths.exposure import Sheet
@@ -157,12 +159,13 @@ def structure_key(deployment: Deployment, content: str, *, cold: bool,
         As for `find_structure`.
     """
     board = deployment.board
-    timed = (bool(deployment.loads) or deployment.target.offloads
+    timed = (bool(deployment.loads)
              or any(cache.streaming_lines and cache.enabled for cache in board.caches))
     placed = tuple(getattr(deployment, name) for name in _DEPLOYMENT_FIELDS)
     digest = hashlib.sha256()
     for one in (deployment.graph.content_id, _library(deployment.runtime), placed,
-                _timed(board) if timed else read_geometry(board), content, cold, part):
+                _timed(board) if timed else read_geometry(board), content, cold, part,
+                _plan_facts(board) if deployment.target.offloads else None):
         digest.update(repr(one).encode())
         digest.update(b"\n")
     return digest.hexdigest()
@@ -183,6 +186,14 @@ def read_geometry(board: Board) -> tuple[object, ...]:
 def _timed(board: Board) -> tuple[object, ...]:
     return (board.clocks, board.cores, board.caches, board.memories, board.buses, board.dma,
             board.npu)
+
+
+def _plan_facts(board: Board) -> Npu | None:
+    """Return what an accelerator's schedule may follow of it: all but what its clocks change."""
+    npu = board.npu
+    return None if npu is None else replace(npu, frequency_hz=0.0, pools=tuple(
+        replace(pool, clock_ratio=0.0, read_latency_cycles=0.0, write_latency_cycles=0.0)
+        for pool in npu.pools))
 
 
 def _shape(cache: Cache) -> tuple[object, ...]:

@@ -74,8 +74,13 @@ def test_other_masters_and_weights_by_dma_are_products_too() -> None:
 
 
 def test_layers_of_an_accelerator_are_predicted_once_where_rows_set_the_same() -> None:
-    check_varied(twin.deploy("ad", "stm32n6570_dk", runtime="neural-art"),
-                 {"clocks.cpu.frequency_hz": [400e6, 800e6, 400e6]})
+    base = twin.deploy("ad", "stm32n6570_dk", runtime="neural-art")
+    check_varied(base, {"clocks.cpu.frequency_hz": [400e6, 800e6, 400e6]})
+    check_varied(base, {"clocks.npu.frequency_hz": [500e6, 700e6, 1e9, 2e9, 900e6],
+                        "supply.voltage_v": [3.0, 1.8, 3.3, 3.3, 9.0],
+                        "placement.weight_bits": [8, 4, 8, 4, 8]})
+    with pytest.raises(twin.TwinError, match=r"2 GHz|2000 MHz"):
+        twin.predict_many(base, vary={"clocks.npu.frequency_hz": [500e6, 2e9, 3e9]})
 
 
 @pytest.mark.parametrize("calibration", ["auto", "none"])
