@@ -83,7 +83,8 @@ class Learnt:
 
     `log` are logarithms of the factors; `covariance` is the lower triangle, row by row;
     `prior_sd` what was stated before; `network_sd` and `row_sd` what no price explains, of a
-    network and of a row; `tied` prices fitted as one, as no row asks for one of their own.
+    network and of a row; `tied` prices fitted as one, as no row asks for one of their own;
+    `between_sd` the least a network is known to that was not among the rows, `fitting.between`.
     """
 
     __pydantic_config__: ClassVar[Any] = STRICT
@@ -101,6 +102,7 @@ class Learnt:
     confused: tuple[tuple[str, str], ...] = ()
     tied: tuple[str, ...] = ()
     residuals: Mapping[str, float] = field(default_factory=dict)
+    between_sd: NotNegative = 0.0
 
     def __post_init__(self) -> None:
         """Check what one field says of another."""

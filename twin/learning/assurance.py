@@ -23,7 +23,7 @@ from calibration.fitting.intervals import (
 from calibration.fitting.overlay import Learnt
 from hwmodels.counts import Bill
 from twin.learning.calibration import Calibration
-from twin.learning.distance import far_sd, find_extrapolation
+from twin.learning.distance import between_sd, far_sd, find_extrapolation
 from twin.learning.repricing import power_of, waits_on_memory
 from twin.learning.tally import (
     ENERGY_PRICES,
@@ -78,7 +78,8 @@ def assure(prediction: Prediction, calibration: Calibration, temperature: str) -
 
         sqrt(s' C s + network_sd^2 sum w^2 / TYPICAL + row_sd^2) + sum w u + d
 
-    with d = `far_sd`, of a network or a clock beyond those measured.
+    with d = `far_sd`, of a network or a clock beyond those measured. It is never less than
+    networks were found to lie apart, unless this one is among the rows: `between_sd`.
 
     A layer is a network of one, to which `LAYER_SD` is added under the root.
     """
@@ -91,12 +92,15 @@ def assure(prediction: Prediction, calibration: Calibration, temperature: str) -
     away = far_sd(prediction.cycles, board.clock(board.core.clock).frequency_hz, entry.support,
                   measured=entry.board is not None)
     missing = float(weights @ untold) + away
-    sds = [_sd(time, shares, entry.time, concentrate(totals)) + missing]
+    priced = _sd(time, shares, entry.time, concentrate(totals))
+    band = _name_kind(entry.time.band.band(), priced + missing, missing)
+    network = prediction.deployment.graph.architecture_id
+    missing += max(0.0, between_sd(network, entry, time=True) - (priced + missing))
+    sds = [priced + missing]
     one, layer_sd = concentrate(np.ones(1)), LAYER_SD[prediction.deployment.runtime.structure]
     sds += [math.hypot(_sd(time, line / total, entry.time, one), layer_sd) + more + away
             if total else 0.0
             for line, total, more in zip(cycles, totals, untold, strict=True)]
-    band = _name_kind(entry.time.band.band(), sds[0], missing)
     energies = _energy_intervals(prediction, calibration, sds, [
         concentrate(totals), *(one for _ in totals)])
     unclear = {name: share for name, share in zip(TIME_PRICES, shares, strict=True)
@@ -117,7 +121,7 @@ def assure(prediction: Prediction, calibration: Calibration, temperature: str) -
                           str(entry.runtime)),
                   covariance=time.covariance, time=shares, row_sd=entry.time.row_sd,
                   network_sd=entry.time.network_sd * concentrate(totals), untold_sd=missing,
-                  network=prediction.deployment.graph.architecture_id))
+                  network=network))
 
 
 def _name_doubtful(time: Learnt) -> tuple[str, ...]:
@@ -198,13 +202,15 @@ def _energy_intervals(prediction: Prediction, calibration: Calibration, time_sds
     factors = None if calibration.entry.powers_are_own else estimate.factors
     parts: list[tuple[Bill, float | None]] = [(prediction.bill, prediction.energy_uj)]
     parts += [(layer.bill, layer.energy_uj) for layer in prediction.layers]
-    for (bill, energy_uj), time_sd, concentration in zip(parts, time_sds, concentrations,
-                                                         strict=True):
+    least = between_sd(prediction.deployment.graph.architecture_id, calibration.entry, time=False)
+    leasts = [least, *(0.0 for _ in prediction.layers)]
+    for (bill, energy_uj), time_sd, concentration, least in zip(
+            parts, time_sds, concentrations, leasts, strict=True):
         terms = power_terms(bill)
         if not energy_uj or not terms.sum():
             intervals.append(None)
             continue
-        sd = _sd(estimate, terms / terms.sum(), learnt, concentration)
+        sd = max(_sd(estimate, terms / terms.sum(), learnt, concentration), least)
         interval = bound(energy_uj, math.hypot(time_sd, sd),
                          join_bands(time_band, time_sd, power_band, sd))
         if factors is not None:

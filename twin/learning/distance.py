@@ -32,6 +32,33 @@ def far_sd(cycles: Amounts, clock_hz: Amounts, support: Support, *, measured: bo
             + drift_sd(clock_hz, support.clocks_hz if measured else ()))
 
 
+def between_sd(network: str, entry: Entry, *, time: bool) -> float:
+    """Return the least a network's total is known to, for how far networks lie apart.
+
+    Parameters
+    ----------
+    network : str
+        `Graph.architecture_id` of what is predicted.
+    entry : Entry
+        Of an overlay.
+    time : bool
+        Of its time, else of its power.
+
+    Returns
+    -------
+    float
+        Standard deviation of the logarithm; 0 for a network that is among the rows, and where
+        rows of many networks say it themselves, as those shipped do.
+
+    Notes
+    -----
+    The greater of the two is taken, not their sum: errors on networks left out hold what prices
+    and operators leave open as well.
+    """
+    learnt = entry.time if time else entry.energy
+    return 0.0 if learnt is None or network in entry.support.networks else learnt.between_sd
+
+
 def find_extrapolation(prediction: Prediction, entry: Entry, temperature: str) -> tuple[str, ...]:
     """Return why the rows behind an entry do not support a prediction; empty when they do.
 

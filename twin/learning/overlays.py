@@ -11,6 +11,7 @@ import numpy as np
 
 from calibration.errors import FitError
 from calibration.fitting.bands import choose_band
+from calibration.fitting.between import Between, learn_between
 from calibration.fitting.cell import STRANGER, Cell, list_releases
 from calibration.fitting.identification import identify
 from calibration.fitting.intervals import Band
@@ -263,6 +264,17 @@ def make_entry(learning: Learning, cell: Cell, runtime: str) -> Entry:
         support=find_support(learning.observations, cell))
 
 
+def learn_between_networks(learning: Learning) -> dict[str, Between]:
+    """Return how far whole networks left out were off, in time and in power where measured."""
+    found = {}
+    for quantity, rows, left_out in (
+            ("time", learning.observations, learning.left_out),
+            ("energy", with_energy(learning.observations), learning.energy_left_out)):
+        if left_out is not None:
+            found[quantity] = learn_between(left_out.log_errors[[one.whole for one in rows]])
+    return found
+
+
 def network_cycles(rows: Sequence[Observation]) -> list[float]:
     """Return what whole networks took; where only layers were seen, the sum of each network's."""
     whole = [row.cycles for row in rows if row.whole]
@@ -298,8 +310,11 @@ def find_support(observations: Sequence[Observation], cell: Cell) -> Support:
 
 
 def make_learnt(fit: Fit, left_out: HeldOut | None, cell: Cell, boards: int,
-                tied: Tied | None = None) -> Learnt:
-    """Return the learnt prices of a cell as an overlay's file keeps them, with their intervals."""
+                tied: Tied | None = None, between: Between | None = None) -> Learnt:
+    """Return the learnt prices of a cell as an overlay's file keeps them, with their intervals.
+
+    With `between`, those are of how far networks lie apart that were published.
+    """
     estimate, told = (tied or fit).estimate(cell), identify(fit, cell)
     residuals = (tied or fit).residuals
     own = [row for row, other in enumerate(fit.evidence.cells) if other == cell]
@@ -310,7 +325,8 @@ def make_learnt(fit: Fit, left_out: HeldOut | None, cell: Cell, boards: int,
         prior_sd=tuple(float(f"{math.sqrt(_six(value)):.9g}")
                        for value in np.diag(estimate.prior_covariance)),
         network_sd=_six(fit.noise.network_sd), row_sd=_six(fit.noise.row_sd),
-        band=_to_model(choose_band(fit, left_out, cell, boards)),
+        band=_to_model(between.band if between else choose_band(fit, left_out, cell, boards)),
+        between_sd=_six(between.sd) if between else 0.0,
         rows=told.rows, effective_parameters=round(told.effective_parameters, 3), rank=told.rank,
         condition=round(told.condition, 1), unidentified=told.unidentified,
         confused=told.confused, tied=() if tied is None else tied.names,

@@ -6,11 +6,14 @@ import math
 from collections.abc import Mapping, Sequence
 from functools import partial
 from importlib.metadata import version
+from typing import Literal
 
 import numpy as np
 
 from calibration.errors import FitError
+from calibration.fitting.between import Between, read_between
 from calibration.fitting.cell import Cell, Estimate
+from calibration.fitting.intervals import CONFORMAL_ROWS
 from calibration.fitting.overlay import Data, Entry, Overlay, Support
 from calibration.fitting.prices import Noise
 from calibration.fitting.prior import Prior, Spread, known_prior, pool_prior
@@ -73,9 +76,11 @@ def learn_own(observations: Sequence[Observation], board: Board,
     The shipped entry's prices and covariance are the prior, wider by what two releases have apart:
     one's own build may be as different. Without one, stated prices with their stated deviations.
     Errors of network and row, and of what no layer's counts hold, are learnt from the data; prices
-    they cannot tell apart are fitted as one: `calibration.fitting.ties`. With too few rows for
-    quantiles of errors, intervals take Student t with rows - 1 degrees. Where no row's energy was
-    measured, powers are those shipped, and the entry says whose.
+    they cannot tell apart are fitted as one: `calibration.fitting.ties`. Layers of one network
+    agree better with one another than another network will: with too few networks for quantiles
+    of errors on those left out, intervals take the quantiles of published ones, and no network
+    that is not among the rows is known better than those were: `calibration.fitting.between`.
+    Where no row's energy was measured, powers are those shipped, and the entry says whose.
     """
     if not observations:
         raise FitError("nothing to learn from: no measured total has counts behind it")
@@ -138,7 +143,7 @@ def _learn_one(rows: Sequence[Observation], board: Board, start: Calibration | N
                   _cousin_prior(shipped.energy, energy_sd, shipped.energy_spread))
         fit = tie_prices(joules, before, learn_noise(joules, before))
         energy = make_learnt(fit.free, leave_out_closely(fit.free, joules.networks), cell,
-                             len(powered), fit)
+                             len(powered), fit, _between(powered, "energy"))
     elif shipped is not None:
         energy = shipped.entry.energy
     totals = network_cycles(rows)
@@ -146,13 +151,24 @@ def _learn_one(rows: Sequence[Observation], board: Board, start: Calibration | N
         board=cell.board, core=cell.core, runtime=rows[0].runtime, energy=energy,
         powers_of="" if powered or energy is None or shipped is None else shipped.powers_of,
         time=make_learnt(time.free, leave_out_closely(time.free, evidence.networks), cell,
-                         len(rows), time),
+                         len(rows), time, _between(rows, "time")),
         support=Support(
-            networks=tuple(sorted({o.network for o in rows if o.whole})),
+            networks=tuple(sorted({_whole_network(o) for o in rows})),
             clocks_hz=tuple(sorted({o.clock_hz for o in rows})),
             supplies_v=tuple(sorted({o.supply_v for o in rows if o.supply_v is not None})),
             arenas=tuple(sorted({o.arena for o in rows})),
             cycles=(min(totals), max(totals)), boards=(cell.board,)))
+
+
+def _between(rows: Sequence[Observation], quantity: Literal["time", "energy"]) -> Between | None:
+    """Return how far published networks lie apart; None where the rows have enough of their own."""
+    networks = {o.network for o in rows if o.whole}
+    return None if len(networks) >= CONFORMAL_ROWS else read_between(quantity)
+
+
+def _whole_network(row: Observation) -> str:
+    """Return which network a row is of; that of a layer names the layer, too."""
+    return row.network if row.whole else row.network.partition(" ")[0]
 
 
 def _cousin_prior(estimate: Estimate, stated_sd: np.ndarray, spread: Mapping[str, float],

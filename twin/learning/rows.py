@@ -24,7 +24,7 @@ from hwmodels.paths.timing import Floats
 from twin.deployment.transfers import expect_waits
 from twin.learning.batch import Batch, LayerArrays
 from twin.learning.calibration import Calibration
-from twin.learning.distance import far_sd
+from twin.learning.distance import between_sd, far_sd
 from twin.learning.itemised import POWERS, Itemised
 from twin.learning.tally import ENERGY_PRICES, EXTERNAL, TIME_PRICES, name_operators
 from twin.prediction.prediction import Prediction
@@ -50,12 +50,16 @@ class Doubt:
         How far waiting outside the chip is.
     layer_sd : float
         Of a layer beside its operator.
+    least_time, least_power : float
+        The least a total is known to: `between_sd`.
     """
 
     calibration: Calibration
     untold: Floats
     beyond: float
     layer_sd: float
+    least_time: float
+    least_power: float
 
 
 def doubt(prediction: Prediction, calibration: Calibration) -> Doubt:
@@ -65,6 +69,8 @@ def doubt(prediction: Prediction, calibration: Calibration) -> Doubt:
     return Doubt(
         calibration=calibration, beyond=left_untold(told.get(EXTERNAL, 0.0), BORROWED_SD),
         layer_sd=LAYER_SD[deployment.runtime.structure],
+        least_time=between_sd(deployment.graph.architecture_id, calibration.entry, time=True),
+        least_power=between_sd(deployment.graph.architecture_id, calibration.entry, time=False),
         untold=np.array([left_untold(told.get(name, 0.0), BORROWED_SD if closed or layer.assumed
                                      else OPERATOR_SD)
                          for layer, name in zip(prediction.layers, name_operators(deployment),
@@ -217,15 +223,15 @@ def _bound(batch: Batch, at: np.ndarray, item: Itemised, doubted: Doubt, made: W
     away = far_sd(totals.sum(axis=1), made.hertz, calibration.entry.support,
                   measured=calibration.entry.board is not None)
     spread = np.sqrt((weights**2).sum(axis=1) / TYPICAL)
-    sd = (deviation(calibration.time, learnt, made.shares, spread)
-          + ((weights * untold).sum(axis=1) + away))
+    sd = np.maximum(deviation(calibration.time, learnt, made.shares, spread)
+                    + ((weights * untold).sum(axis=1) + away), doubted.least_time)
     band, rivals = learnt.band.band(), _rival_cycles(item, time)
     low, high = (fold(rivals, axis=1) / rivals[:, 0] for fold in (np.min, np.max))
     batch.time_low_us[at] = batch.time_us[at] * np.exp(-band.down * sd) * low
     batch.time_high_us[at] = batch.time_us[at] * np.exp(band.up * sd) * high
     if calibration.entry.energy is not None and calibration.energy is not None:
         batch.energy_low_uj[at], batch.energy_high_uj[at] = _energy_ends(
-            calibration, terms, sd, spread, power)
+            calibration, terms, sd, spread, power, doubted.least_power)
     if batch.layers is not None:
         _bound_layers(batch.layers, at, item, doubted, made, untold + away[:, None], time, power)
 
@@ -261,13 +267,13 @@ def _join(time: Band, time_sd: Floats, power: Band, sd: Floats) -> tuple[Floats,
 
 
 def _energy_ends(calibration: Calibration, terms: Floats, time_sd: Floats, spread: Floats,
-                 power: Floats) -> tuple[Floats, Floats]:
+                 power: Floats, least: float = 0.0) -> tuple[Floats, Floats]:
     """Return ends of intervals of energies in microjoules, from what draws them."""
     learnt, estimate = calibration.entry.energy, calibration.energy
     assert learnt is not None and estimate is not None
     whole = terms.sum(axis=-1)
     with np.errstate(divide="ignore", invalid="ignore"):
-        sd = deviation(estimate, learnt, terms / whole[..., None], spread)
+        sd = np.maximum(deviation(estimate, learnt, terms / whole[..., None], spread), least)
     down, up = _join(calibration.entry.time.band.band(), time_sd, learnt.band.band(), sd)
     low, high = whole * 1e-6 * np.exp(-down), whole * 1e-6 * np.exp(up)
     if not calibration.entry.powers_are_own:

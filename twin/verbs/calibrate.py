@@ -100,15 +100,16 @@ def calibrate_published(output: str | PathLike[str] | None = None, *,
         By name as shipped; those of a library on no known board are named by the library alone.
     """
     from calibration.datasets import published_rows
+    from calibration.fitting.between import LEFT_OUT_FILE, write_between
     from calibration.fitting.cell import MEASURED_FILE, SHIPPED
     from calibration.fitting.overlay import shipped_path
     from twin.learning.observations import observe_pmu_layers, observe_rows
-    from twin.learning.overlays import learn, make_overlays
+    from twin.learning.overlays import learn, learn_between_networks, make_overlays
 
     kept = None if cache is None else Path(cache)
     observations = (*observe_rows(published_rows(), cache=kept), *observe_pmu_layers(cache=kept))
-    found = {}
-    for (library, board), overlay in make_overlays(learn(observations)).items():
+    found, learning = {}, learn(observations)
+    for (library, board), overlay in make_overlays(learning).items():
         name = shipped_path(library, board).relative_to(SHIPPED)
         path = None if output is None else Path(fspath(output)) / name
         if path is not None:
@@ -117,6 +118,7 @@ def calibrate_published(output: str | PathLike[str] | None = None, *,
         on_overlay(overlay, board, path)
         found[str(name)] = overlay
     if output is not None:
+        write_between(Path(fspath(output)) / LEFT_OUT_FILE.name, learn_between_networks(learning))
         _write_measured(Path(fspath(output)) / MEASURED_FILE.name, found.values(),
                         published_rows())
     return found
