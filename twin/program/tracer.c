@@ -28,6 +28,7 @@ size_t qemu_plugin_tb_n_insns(const struct qemu_plugin_tb *);
 struct qemu_plugin_insn *qemu_plugin_tb_get_insn(const struct qemu_plugin_tb *, size_t);
 uint64_t qemu_plugin_tb_vaddr(const struct qemu_plugin_tb *);
 size_t qemu_plugin_insn_size(const struct qemu_plugin_insn *);
+uint64_t qemu_plugin_insn_vaddr(const struct qemu_plugin_insn *);
 unsigned qemu_plugin_mem_size_shift(mem_info);
 bool qemu_plugin_mem_is_store(mem_info);
 #if PLUGIN_VERSION >= 3
@@ -86,33 +87,35 @@ static void on_access(unsigned cpu, mem_info info, uint64_t address, void *kind)
     before = kind == (void *)VECTOR ? used : 0;
 }
 
-/* Loads and stores of coprocessors 14 and 15: Helium's (DDI 0553, C2.3). */
-static bool is_vector(const struct qemu_plugin_insn *insn)
+/* Its halfwords. QEMU's own size of an instruction is two bytes more where it looked at the next
+ * one to see whether that crosses a page. */
+static size_t read_code(const struct qemu_plugin_insn *insn, uint16_t code[2])
 {
-    uint16_t code[2];
-    if (qemu_plugin_insn_size(insn) < 4)
-        return false;
+    size_t held = qemu_plugin_insn_size(insn);
+    code[0] = code[1] = 0;
 #if PLUGIN_VERSION >= 3
-    if (qemu_plugin_insn_data(insn, code, 4) < 4)
-        return false;
+    qemu_plugin_insn_data(insn, code, held < 4 ? held : 4);
 #else
-    memcpy(code, qemu_plugin_insn_data(insn), 4);
+    memcpy(code, qemu_plugin_insn_data(insn), held < 4 ? held : 4);
 #endif
-    return (code[0] & 0xee00) == 0xec00 && (code[1] & 0x0e00) == 0x0e00;
+    return code[0] >= 0xe800 ? 4 : 2; /* DDI 0553, C2.2 */
 }
 
 static void translate(plugin_id id, struct qemu_plugin_tb *tb)
 {
-    uint64_t bytes = 0;
+    uint64_t start = qemu_plugin_tb_vaddr(tb), end = start;
+    uint16_t code[2];
     for (size_t n = 0; n < qemu_plugin_tb_n_insns(tb); n++) {
         struct qemu_plugin_insn *insn = qemu_plugin_tb_get_insn(tb, n);
-        bytes += qemu_plugin_insn_size(insn);
+        end = qemu_plugin_insn_vaddr(insn) + read_code(insn, code);
+        /* Loads and stores of coprocessors 14 and 15: Helium's (DDI 0553, C2.3). */
+        bool vector = (code[0] & 0xee00) == 0xec00 && (code[1] & 0x0e00) == 0x0e00;
         qemu_plugin_register_vcpu_mem_cb(insn, on_access, 0, 3,
-                                         (void *)(uintptr_t)(is_vector(insn) ? VECTOR : SCALAR));
+                                         (void *)(uintptr_t)(vector ? VECTOR : SCALAR));
     }
     qemu_plugin_register_vcpu_tb_exec_cb(
         tb, on_block, 0,
-        (void *)(uintptr_t)(BLOCK | (qemu_plugin_tb_vaddr(tb) & 0xffffffff) << 2 | bytes << 34));
+        (void *)(uintptr_t)(BLOCK | (start & 0xffffffff) << 2 | (end - start) << 34));
 }
 
 /* ADDRESS:BYTES:FILE, numbers in hexadecimal; an empty FILE is zeroes. */
