@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 import twin
-from twin.cli.options import parse_settings
+from twin.cli.options import check_outputs, parse_settings
 from twin.cli.output import note_written, open_console, show, show_json
 from twin.cli.progress import Rate
 
@@ -43,6 +43,7 @@ def check_places(output: str | None, plot: str | None) -> None:
         from twin.verbs.sweep import check_output
 
         check_output(output)
+    check_outputs(output, plot)
     if plot is not None:
         from twin.reports.figures.sheet import check_target
 

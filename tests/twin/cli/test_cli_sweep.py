@@ -134,3 +134,13 @@ def test_the_help_lists_every_verb_once_in_its_group() -> None:
     text = run("--help").stdout
     assert [f"{group}:" in text for group in GROUPS] == [True] * len(GROUPS)
     assert all(len(re.findall(rf"^  {verb}  ", text, re.MULTILINE)) == 1 for verb in VERBS)
+
+
+@pytest.mark.parametrize("place", ["-o", "--plot"])
+def test_a_place_nothing_can_be_written_to_is_refused_before_anything_is_predicted(
+        place: str, tmp_path) -> None:
+    (tmp_path / "folder.csv").write_text("a file, not a folder")
+    suffix = "csv" if place == "-o" else "png"
+    ended = run("sweep", "ad", *BOARDS, place, str(tmp_path / "folder.csv" / f"x.{suffix}"))
+    assert (ended.exit_code, ended.stdout) == (2, "")
+    assert "cannot be written" in ended.stderr
