@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 
 from twin.attribution.side import Part, Side
 
 Pair = tuple[Part | None, Part | None]
+
+KINDS: Mapping[str, tuple[str, ...]] = {
+    "depthwise": ("depthwise",), "pointwise": ("conv",), "softmax": ("softmax",),
+    "conv": ("conv",), "fully_connected": ("conv", "fully", "dense", "matmul", "gemm"),
+    "pool": ("pool", "mean"), "recurrent": ("lstm", "svdf", "gru", "rnn")}
+"""What an operator's name has in it, by what a program's layer is called; others may be any. A
+convolution of 1x1 is a matrix product in many libraries."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,7 +57,9 @@ def pair_parts(first: Side, second: Side) -> Pairing:
         Layers of one architecture by number, as of two builds of a program that has as many; of two
         by operator and name in order; epochs by the
         number in their name where both come from one compilation, else in order. A log that
-        leaves out layers which only rename their input is paired in order without them.
+        leaves out layers which only rename their input is paired in order without them. Layers of
+        a program beside a measurement by the number in the function's name, else in order where
+        there are as many; never where an operator contradicts.
     """
     alike = first.counted == second.counted
     if first.part == second.part == "epoch":
@@ -92,6 +102,8 @@ def _pair_measured(first: Side, second: Side) -> Pairing:
             "network: only the inference is compared")
     if first.part != second.part:
         return Pairing(pairs=(), by="", note=note)
+    if first.is_program:
+        return _pair_program(ours, second)
     if second.numbered and {part.index for part in theirs} <= known:
         return Pairing(pairs=tuple(pair for pair in _by_index(ours, theirs) if pair[1]),
                        by="index")
@@ -99,6 +111,42 @@ def _pair_measured(first: Side, second: Side) -> Pairing:
         if len(chosen) == len(theirs):
             return Pairing(pairs=tuple(zip(chosen, theirs, strict=True)), by="index")
     return Pairing(pairs=(), by="", note=note)
+
+
+def _pair_program(ours: Sequence[Part], second: Side) -> Pairing:
+    """Pair calls of functions with measured layers; what ran outside of calls is none of them."""
+    calls = [part for part in ours if not part.name.startswith("between ")]
+    theirs = second.parts
+    numbers = [re.search(r"\d+$", part.name) for part in calls]
+    by_number = {int(number[0]): part for number, part in zip(numbers, calls, strict=True)
+                 if number}
+    found: list[tuple[Part, Part]] = []
+    if second.numbered and len(by_number) == len(calls) \
+            and all(part.index in by_number for part in theirs):
+        found = [(by_number[part.index], part) for part in theirs if part.index is not None]
+    elif len(calls) == len(theirs):
+        found = list(zip(calls, theirs, strict=True))
+    named = second.work.operators
+    ops = [part.op or (named[place] if len(named) == len(theirs) else "")
+           for place, part in enumerate(theirs)]
+    other = next(((call, layer, op) for (call, layer), op in zip(found, ops, strict=False)
+                  if not _may_be(call.op, op)), None)
+    if found and other is None:
+        return Pairing(pairs=tuple(found), by="index")
+    told = (f"{other[0].name} is {other[0].op}, measured layer {other[1].index} {other[2]}"
+            if other else f"{len(calls)} calls of functions, {len(theirs)} measured layers")
+    return Pairing(pairs=(), by="", note=f"layers of the program are not those measured ({told}): "
+                   "only the inference is compared; --layers of `predict` chooses the functions")
+
+
+def _may_be(call: str, layer: str) -> bool:
+    """Whether a call of one kind may run an operator; what is not known may."""
+    words, op = KINDS.get(call), re.sub(r"[^a-z0-9]", "", layer.lower())
+    if words is None or not op:
+        return True
+    if "depthwise" in op:
+        return call in ("depthwise", "conv")
+    return any(word in op for word in words)
 
 
 def _by_index(ours: Sequence[Part], theirs: Sequence[Part]) -> tuple[Pair, ...]:

@@ -124,7 +124,7 @@ def _agree_network(first: Side, second: Side) -> Iterator[Finding]:
     if any(programs) and ids[0] != ids[1]:
         yield Finding(level=NOTE if all(programs) else WARN, what="network", text=(
             f"{first.model} -> {second.model}: a program is told by no network; its layers are "
-            "functions, paired in order"))
+            "functions, paired by number or in order"))
     elif None not in ids and ids[0] != ids[1]:
         yield Finding(level=REFUSE, what="network", text=(
             f"{first.model} (architecture {ids[0]}) -> {second.model} ({ids[1]}): other "

@@ -141,10 +141,13 @@ def redeploy(document: Mapping[str, Any]) -> Deployment:
     Raises
     ------
     TwinError
-        When its model is not of the zoo, or the board has changed since.
+        When it is of a program, its model is not of the zoo, or the board has changed since.
     """
     model = document["model"]
     board = document["board"]
+    if str(document["runtime"]).startswith("program@"):
+        raise UsageError(f"{model['name']} is a program, and faults are told by predicting a "
+                         "network again; accepted: the network it runs as the first argument")
     deployment = deploy(find_model(model["name"], model["sha256"]), board,
                         runtime=document["runtime"], weights=document["placement"]["weights"],
                         arena=document["placement"]["arena"])

@@ -10,7 +10,7 @@ from calibration.fitting.cell import Measured, list_measured, locate
 from hwmodels.board.facts import Board
 from twin.errors import RuntimeRefusedError
 from twin.network.graph import Graph, Layer
-from twin.runtimes.runtime import Runtime, list_runtimes, load_runtime
+from twin.runtimes.runtime import Runtime, is_file, list_runtimes, load_runtime
 
 WEIGHTED = ("conv_2d", "depthwise_conv_2d", "transpose_conv_2d", "fully_connected",
             "batch_matmul", "svdf", "lstm", "gru", "rnn")
@@ -54,14 +54,15 @@ def find_runtime(name: str) -> tuple[Runtime, tuple[str, ...]]:
     Raises
     ------
     RuntimeRefusedError
-        For a version a known one lacks, and for a name close to a known one.
+        For a version a known one lacks, for a name close to a known one, and for a file that
+        is none of a runtime.
     """
     try:
         return load_runtime(name), ()
     except RuntimeRefusedError:
         stem = name.partition("@")[0]
         known = sorted({identity.partition("@")[0] for identity in list_runtimes()})
-        if stem in known:
+        if stem in known or is_file(name):
             raise
         near = ([one for one in known if one.startswith(stem.lower())]
                 or difflib.get_close_matches(stem.lower(), known, cutoff=ALIKE))

@@ -259,11 +259,16 @@ def order_release(identity: str) -> tuple[str, tuple[int, ...], str]:
     return name, tuple(int(part) for part in re.findall(r"\d+", version)), version
 
 
-FILE = ".yaml"
+FILES = (".yaml", ".yml")
 """How a runtime's name ends that is a file."""
 
 _STEM = re.compile(r"\w[\w. +-]{0,79}")
 """Names a runtime's file may have: what was typed leads to no other folder."""
+
+
+def is_file(name: str) -> bool:
+    """Whether a runtime is named by a file: by how it ends, or for it leads into a folder."""
+    return name.lower().endswith(FILES) or "/" in name or os.sep in name
 
 
 def load_runtime(name: str) -> Runtime:
@@ -285,7 +290,7 @@ def load_runtime(name: str) -> Runtime:
     RuntimeRefusedError
         When there is no such runtime or version, or its file is refused.
     """
-    if name.endswith(FILE):
+    if is_file(name):
         return _load(Path(name).resolve(), "")
     stem, at, version = name.partition("@")
     if at and not version:

@@ -170,6 +170,23 @@ def test_a_measurement_is_paired_with_a_prediction(ours, theirs, by, pairs):
     assert bool(found.note) == (by == "" and bool(theirs.get("parts", side().parts)))
 
 
+def test_layers_of_a_program_are_paired_by_number_or_refused():
+    """A program of a network whose layer 1, a reshape, has no call."""
+    calls = (part(0, "run_0", "fully_connected"), part(1, "run_2", "softmax"),
+             part(2, "between layers", "data_movement"))
+    program = {"runtime": "program@elf", "architecture_id": None, "model_sha256": None}
+    ours = side(parts=calls, **program)
+    firmware = side("measured", runtime="firmware", parts=(part(0), part(2)))
+    assert places(ours, firmware) == ("index", [(0, 0), (1, 2)])
+    log = {"runtime": "tflm", "parts": (part(0, op="CONV_2D"), part(1, op="SOFTMAX"))}
+    assert places(ours, side("measured", **log)) == ("index", [(0, 0), (1, 1)])
+    for parts, told in (((part(0, op="CONV_2D"), part(1, op="FULLY_CONNECTED")),
+                         "run_2 is softmax, measured layer 1 FULLY_CONNECTED"),
+                        ((part(0), part(1), part(2)), "2 calls of functions, 3 measured layers")):
+        found = pair_parts(ours, side("measured", runtime="tflm", parts=parts))
+        assert found.pairs == () and told in found.note
+
+
 def test_figures_of_a_row():
     """100 -> 130: 20 and -5 are told, 15 are left."""
     row = Row(index=3, name="", op="add", unit="cycles", first=100, second=130, lines=(

@@ -18,7 +18,7 @@ from twin.prediction.document import to_document
 from twin.prediction.prediction import predict
 from twin.reports.tables.report import header_pairs
 from twin.runtimes import list_runtimes, load_runtime
-from twin.runtimes.choice import default_runtime
+from twin.runtimes.choice import default_runtime, find_runtime
 from twin.runtimes.runtime import order_release
 
 BOARD = "nucleo_l4r5zi"
@@ -207,3 +207,17 @@ def test_the_note_of_a_default_stays_with_a_changed_board(kws):
     assert said in changed.notes and len(changed.notes) == len(set(changed.notes))
     other = noted.replace({"runtime": "cmsis-nn"})
     assert said not in other.notes
+
+
+@pytest.mark.parametrize(("name", "content", "told"), [
+    ("gone.yaml", None, "gone.yaml: cannot be read: No such file"),
+    ("cut.yml", "versions: [", "cut.yml: cannot be read: not YAML"),
+    ("other.yaml", "a: b\n", "other.yaml: a mapping with a 'versions' mapping"),
+    ("folder/mine", None, "mine: cannot be read")])
+def test_what_names_a_file_is_one_or_refused(tmp_path, name, content, told):
+    """Never a library nobody described: that is for names."""
+    if content is not None:
+        (tmp_path / name).write_text(content)
+    with pytest.raises(RuntimeRefusedError, match=told):
+        find_runtime(str(tmp_path / name))
+    assert find_runtime("nobodys-library")[1]
