@@ -35,6 +35,14 @@ BASES: Mapping[Basis, str] = {
 }
 """What an interval may rest on, and how many errors."""
 
+
+def describe_basis(basis: Basis, errors: int) -> str:
+    """Return what an interval rests on, as one reads it."""
+    told = BASES[basis].format(f"{errors:,}")
+    return told.replace(" errors", " error", 1).replace("worth 1 independent error",
+                                                        "worth one independent error") \
+        if errors == 1 else told
+
 OPERATOR_SD, BORROWED_SD = 0.4, 0.7
 """Of the logarithm of what an operator costs beside others of its family, where its loops were
 read or counted, and where they were borrowed or are assumed; both assumed. Factors learnt for a

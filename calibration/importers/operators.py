@@ -40,8 +40,10 @@ def check_operators(log: Log, tags: Sequence[str], what: str = "it") -> None:
     for place, tag in enumerate(tags[:len(listing.operators)]):
         if not listing.accepts(place, tag):
             raise MeasurementError(f"{log.where}: {what} has {tag} as operator {place}, that of "
-                                   f"{listing.network} is {listing.operators[place]}; is it of "
-                                   "another network?")
+                                   f"{listing.network} is {listing.operators[place]}; accepted: "
+                                   "its operators' names in order ("
+                                   f"{', '.join(listing.operators[:3])} ...), or names that are no "
+                                   "operator's; is it of another network?")
     if len(tags) > len(listing.operators):
         raise MeasurementError(f"{log.where}: {what} lists {len(tags)} operators, "
                                f"{listing.network} has {len(listing.operators)}")

@@ -47,9 +47,14 @@ def import_log(form: Form, file: LogFile, output: Folder = None, board: OnBoard 
                             cpu_hz=parse_clock(cpu_clock, "--cpu-clock"), partial=partial,
                             anyway=anyway)
     measurement = found.measurement
-    runs = len(measurement.runs)
-    show(open_console(), f"{measurement.header.kind}: {runs} run{'' if runs == 1 else 's'}, "
-                         f"{len(measurement.layers)} layers, {len(measurement.counters)} counters, "
-                         f"{len(measurement.samples)} values")
+    show(open_console(), f"{measurement.header.kind}: {count(len(measurement.runs), 'run')}, "
+                         f"{count(len(measurement.layers), 'layer')}, "
+                         f"{count(len(measurement.counters), 'counter')}, "
+                         f"{count(len(measurement.samples), 'value')}")
     warn(found.remarks)
     note_written(found.folder)
+
+
+def count(number: int, what: str) -> str:
+    """Return "1 run", "2 runs"."""
+    return f"{number} {what}{'' if number == 1 else 's'}"

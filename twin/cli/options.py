@@ -65,8 +65,8 @@ Anyway = Annotated[bool, typer.Option(
     "--anyway", help="Compare even what is of another network, board or clock.")]
 
 ElfFile = Annotated[str | None, typer.Option(
-    "--elf", metavar="FILE", help="Instead of MODEL: a linked Cortex-M program, run under "
-                                  "emulation and billed as it is.")]
+    "--elf", metavar="FILE", help="Instead of MODEL: a linked program of a Cortex-M or of "
+                                  "RISC-V, run under emulation and billed as it is.")]
 Begin = Annotated[str | None, typer.Option(
     "--from", metavar="SYMBOL", help="With --elf: where the billed part begins; ends where that "
                                      "function returns.")]

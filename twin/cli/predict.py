@@ -87,14 +87,11 @@ def predict(boards: BoardNames, models: ModelsOrNone = None, runtime: RuntimeNam
             memory: MemoryFiles = None, registers: Registers = None, limit: Limit = None,
             flames: Flames = None, keep: Keep = None) -> None:
     """Predict cycles, time and energy per layer, and say why; of several a row each."""
-    if elf is not None or not models:
-        refuse_beside("--elf", {
+    if elf is not None:
+        refuse_beside("--elf", accepted="--elf bills the program alone; leave this out", options={
             "MODEL": models, "--runtime": runtime, "--weights": weights, "--arena": arena,
             "--assume-unsupported": assume_unsupported, "--trace": trace, "--epochs": epochs,
             "--export": exports, "--roofs": roofs, "--keep": keep, "a second --board": boards[1:]})
-        if elf is None:
-            raise UsageError("MODEL is missing; accepted: a .tflite or .onnx file, a network of "
-                             "`twin models`, or --elf FILE")
         from twin.cli.program import change_program, deploy_from_options
 
         program = deploy_from_options(
@@ -103,7 +100,10 @@ def predict(boards: BoardNames, models: ModelsOrNone = None, runtime: RuntimeNam
         predict_program(change_program(program, settings), cold=cold, as_json=as_json,
                         csv_folder=csv_folder, plot=plot, per_operand=per_operand, flames=flames)
         return
-    refuse_beside("a network", {
+    if not models:
+        raise UsageError("MODEL is missing; accepted: a .tflite or .onnx file, a network of "
+                         "`twin models`, or --elf FILE")
+    refuse_beside("a network", accepted="beside --elf FILE", options={
         "--from": begin, "--to": end, "--call": call, "--memory": memory,
         "--set-register": registers, "--flamegraph": flames, "--nth": nth, "--limit": limit})
     chosen: dict[str, Any] = {
@@ -242,11 +242,12 @@ def is_compiled(path: str) -> bool:
     return compiled.is_compiled(path)
 
 
-def refuse_beside(shown: str, options: Mapping[str, object]) -> None:
-    """Refuse options that mean nothing beside a compiler's output, or several networks."""
+def refuse_beside(shown: str, options: Mapping[str, object],
+                  accepted: str = "a network on a board") -> None:
+    """Refuse options that mean nothing beside a program, a compiler's output, several networks."""
     given = [name for name, value in options.items() if value]
     if given:
-        raise UsageError(f"{given[0]}: not with {shown}; accepted: a network on a board")
+        raise UsageError(f"{given[0]}: not with {shown}; accepted: {accepted}")
 
 
 def read_roofline(folder: str, board: str, plot: str | None) -> Machine:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from twin.cli.options import parse_clock, parse_settings
@@ -67,6 +68,9 @@ def parse_registers(texts: list[str]) -> dict[str, int]:
     for text in texts:
         name, _, value = text.partition("=")
         number, name = parse_number(value), name.strip().lower()
+        if number is None and is_integer(value):
+            raise UsageError(f"--set-register {text!r}: {value.strip()} is not of 32 bits "
+                             "unsigned; accepted: 0 to 0xffffffff")
         if number is None or not (name in cores or (parse_number(name) is not None
                                   and name.startswith("0x"))):
             raise UsageError(f"--set-register {text!r}: r0=VALUE to r12, sp, lr, on "
@@ -96,6 +100,14 @@ def parse_number(text: str) -> int | None:
     except ValueError:
         return None
     return number if 0 <= number < 1 << 32 else None
+
+
+def is_integer(text: str) -> bool:
+    """Whether a text is a whole number of any size."""
+    with suppress(ValueError):
+        int(text.strip(), 0)
+        return True
+    return False
 
 
 def show_functions(prediction: Prediction) -> None:

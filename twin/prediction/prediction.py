@@ -343,8 +343,12 @@ def _warnings(deployment: Deployment, layers: tuple[LayerPrediction, ...],
         warnings.append(f"structural assumption: {runtime.identity} is closed; "
                         + deployment.target.borrowed)
     if runtime.learnt is not None:
-        warnings.append(f"structure read from {', '.join(runtime.learnt.sources)}: instructions "
-                        "and accesses measured on ELF, on other shapes than these fitted")
+        sources = runtime.learnt.sources
+        own = any(f" running {deployment.graph.name}," in source for source in sources)
+        warnings.append(f"structure read from {', '.join(sources)}: instructions and accesses "
+                        "simulated, counted by running ELF" + (
+                            "; this network is one of those learnt from" if own
+                            else "; shapes other than those seen are fitted"))
     assumed = [str(layer.index) for layer in layers if layer.assumed]
     if assumed:
         warnings.append("assumed: no source or data stands behind the cost of layer"

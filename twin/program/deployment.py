@@ -150,7 +150,9 @@ class ProgramTarget(Core):
                    + ", ".join(found.unknown))
         taken = sum(found.exceptions.values())
         if taken:
-            yield f"{taken:,} interrupts and calls of the system were taken, start-up included"
+            yield (f"{taken:,} interrupts or calls of the system were taken, start-up included"
+                   if taken > 1 else
+                   "1 interrupt or call of the system was taken, start-up included")
         if found.handed_over:
             yield ("Helium ran in QEMU, where peripherals answer what was last written, no "
                    "interrupt comes and cycle counters stand still")

@@ -22,6 +22,10 @@ MOST_COMPARED = 20_000
 """Names among which near ones are looked for: it takes a second."""
 
 _ALLOCATED, _WRITABLE, _CODE = 2, 1, 4
+_KINDS = {1: "a relocatable object file: link it first",
+          3: "a shared or position-independent file: link it at fixed addresses",
+          4: "a core dump"}
+"""Types of files that are no programs of a microcontroller."""
 _MACHINES = {ARM: "arm", RISCV: "riscv"}
 _VECTORS = ("__Vectors", "g_pfnVectors", "vectors", "_vector_table", "__vector_table",
             "__isr_vector", "_vectors", "__VECTOR_TABLE", "vector_table", "__vectors")
@@ -158,7 +162,9 @@ def read_elf(path: str | Path) -> Elf:
     try:
         return _read(Path(path), read_tables(content))
     except struct.error as error:
-        raise ProgramError(f"{path}: a damaged ELF file ({error})") from error
+        raise ProgramError(f"{path}: a damaged ELF file: it has {len(content):,} bytes, and its "
+                           "tables lie behind them; accepted: the linker's output, whole"
+                           ) from error
     except ProgramError as error:
         raise ProgramError(f"{path}: {error}") from error
 
@@ -168,7 +174,8 @@ def _read(path: Path, file: Tables) -> Elf:
         raise ProgramError(f"of machine {file.machine}; accepted: {ARM}, a program of an Arm "
                            f"Cortex-M, or {RISCV}, of RISC-V with 32 bits")
     if file.kind != EXECUTABLE:
-        raise ProgramError(f"of type {file.kind}; accepted: {EXECUTABLE}, a linked program")
+        what = _KINDS.get(file.kind, f"of type {file.kind}")
+        raise ProgramError(f"{what}; accepted: a linked program (type {EXECUTABLE}, EXEC)")
     loads = [one for one in file.segments if one.kind == LOAD]
     if sum(max(one.file_bytes, one.memory_bytes) for one in loads) > LARGEST_LOAD_BYTES:
         raise ProgramError(f"loads more than {LARGEST_LOAD_BYTES >> 20} MiB; accepted: a "

@@ -236,8 +236,8 @@ def observe_program(elf: Elf, board: Board, wanted: Wanted) -> dict[str, Any]:
         When it does not come to what was asked for, or has no layers.
     """
     if elf.machine != "arm":
-        raise ProgramError(f"{elf.path}: machine code of {elf.machine}; accepted: programs of an "
-                           "Arm Cortex-M are learnt from")
+        raise ProgramError(f"{elf.path}: machine code of {elf.machine} can be run and billed, not "
+                           "learnt from; accepted: programs of an Arm Cortex-M")
     machine = open_machine(elf, board, wanted.files, wanted.limit, Watcher)
     watcher = machine.recorder
     assert isinstance(watcher, Watcher)

@@ -65,6 +65,10 @@ def list_layer_stacks(prediction: Prediction) -> Iterator[tuple[tuple[str, ...],
 def make_speedscope(prediction: Prediction) -> dict[str, Any]:
     """Return the stacks as speedscope reads them: cycles of a program, nanoseconds of a network.
 
+    Notes
+    -----
+    The format has no unit for cycles: the profile's name says it.
+
     References
     ----------
     https://www.speedscope.app/file-format-schema.json: a profile of type "sampled".
@@ -78,7 +82,8 @@ def make_speedscope(prediction: Prediction) -> dict[str, Any]:
     return {
         "$schema": "https://www.speedscope.app/file-format-schema.json",
         "shared": {"frames": [{"name": name} for name in frames]},
-        "profiles": [{"type": "sampled", "name": prediction.deployment.graph.name,
+        "profiles": [{"type": "sampled", "name": prediction.deployment.graph.name + (
+                          ", cycles" if program else ""),
                       "unit": "none" if program else "nanoseconds",
                       "startValue": 0, "endValue": sum(weights), "samples": samples,
                       "weights": weights}],

@@ -8,9 +8,9 @@ from pathlib import Path
 from hwmodels.board.facts import Board
 from hwmodels.board.file import change_board, load_board
 from hwmodels.files import read_regular
-from twin.errors import UsageError
+from twin.errors import ProgramError, UsageError
 from twin.program.deployment import Program, deploy_program
-from twin.program.elf import read_elf
+from twin.program.elf import Elf, read_elf
 from twin.program.patterns import AUTO
 from twin.program.session import Wanted
 
@@ -44,7 +44,7 @@ def deploy_elf(elf: str | Path, board: str | Path | Board, *, begin: str | None 
     Parameters
     ----------
     elf : str or Path
-        Linked program of an Arm Cortex-M, with symbols.
+        Linked program of an Arm Cortex-M or a RISC-V core, with symbols.
     board : str, Path or Board
         A board's name, a board file, or a board.
     begin, end : str, optional
@@ -81,7 +81,30 @@ def deploy_elf(elf: str | Path, board: str | Path | Board, *, begin: str | None 
     if clock_hz is not None:
         machine = change_board(machine, {f"clocks.{machine.core.clock}.frequency_hz": clock_hz},
                                follow_clock=True)
-    return deploy_program(read_elf(elf), machine, wanted)
+    return deploy_program(read_program(elf, wanted), machine, wanted)
+
+
+def read_program(path: str | Path, wanted: Wanted) -> Elf:
+    """Read a program, and look that what is asked about lies in it.
+
+    Raises
+    ------
+    ProgramError
+        When it is none, or an address is neither of it nor of a file given with it.
+    """
+    elf = read_elf(path)
+    places = [*elf.sections.values(),
+              *((at, at + len(content)) for at, content in wanted.files.items())]
+    for option, symbol in (("--from", wanted.begin), ("--call", wanted.call)):
+        if symbol is None or symbol in elf.symbols or not symbol.lower().startswith("0x"):
+            continue
+        address = elf.address_of(symbol, option)
+        if not any(low <= address < high for low, high in places):
+            first, last = min(elf.code)[0], max(high for _, high in elf.code)
+            raise ProgramError(f"{path}: {option} {symbol}: nothing of the program lies there; "
+                               f"accepted: a function, or an address of its code, 0x{first:08x} "
+                               f"to 0x{last:08x}")
+    return elf
 
 
 def ask_program(*, begin: str | None, end: str | None, call: str | None, nth: int, layers: str,
@@ -94,11 +117,17 @@ def ask_program(*, begin: str | None, end: str | None, call: str | None, nth: in
     UsageError
         When it is none, or two.
     """
-    if (begin is None) == (call is None):
+    if call is not None and begin is not None:
+        raise UsageError("--call and --from exclude each other; accepted: --call SYMBOL, or --from "
+                         "SYMBOL with or without --to")
+    if end is not None and begin is None and call is None:
+        raise UsageError("--to needs --from; accepted: --from SYMBOL --to SYMBOL")
+    if begin is None and call is None:
         raise UsageError("a program: which part of it? accepted: --from SYMBOL (with --to SYMBOL "
                          "or up to its return), or --call SYMBOL")
     if call is not None and (end is not None or nth != 1):
-        raise UsageError("--call: not with --to or --nth; accepted: --call SYMBOL alone")
+        raise UsageError("--call: not with --to or --nth, which go with --from; accepted: --call "
+                         "SYMBOL alone")
     if nth < 1 or limit < 1:
         raise UsageError("--nth and --limit: accepted: whole numbers from 1 on")
     return Wanted(begin=begin, end=end, call=call, nth=nth, layers=layers,

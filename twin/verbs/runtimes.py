@@ -75,8 +75,7 @@ def learn_runtime(elfs: Sequence[str | Path], models: Sequence[str | Path | Grap
     from hwmodels.board.file import load_board
     from twin.learning.library.learning import learn_library
     from twin.network.readers import read_model
-    from twin.program.elf import read_elf
-    from twin.verbs.program import LIMIT, ask_program
+    from twin.verbs.program import LIMIT, ask_program, read_program
 
     path = Path(output)
     if len(elfs) != len(models) or not elfs:
@@ -92,5 +91,6 @@ def learn_runtime(elfs: Sequence[str | Path], models: Sequence[str | Path | Grap
                          registers=registers, limit=LIMIT if limit is None else limit)
     machine = board if isinstance(board, Board) else load_board(board)
     return learn_library(
-        [(read_elf(elf), model if not isinstance(model, str | Path) else read_model(model), wanted)
+        [(read_program(elf, wanted),
+          model if not isinstance(model, str | Path) else read_model(model), wanted)
          for elf, model in zip(elfs, models, strict=True)], machine, path=path, base=base)

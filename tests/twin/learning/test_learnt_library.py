@@ -99,7 +99,7 @@ def test_what_is_no_runtime_of_ours_is_refused_by_key(lesson, images, tmp_path):
     with pytest.raises(RuntimeRefusedError, match="learnt: KeyError 'turns'"):
         load_runtime(str(tmp_path / "c.yaml"))
     shown = CliRunner().invoke(app, ["runtimes", str(lesson.path)], terminal_width=80)
-    assert shown.exit_code == 0 and "measured on ELF" in shown.stdout
+    assert shown.exit_code == 0 and "counted by running ELF" in shown.stdout
 
 
 def test_coefficients_are_the_plainest_that_give_the_counts():

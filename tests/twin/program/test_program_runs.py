@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -26,6 +27,8 @@ from twin.program.elf import demangle, read_elf
 from twin.program.patterns import name_kind
 from twin.program.peripherals import Peripherals
 from twin.program.thumb import count_instructions
+from twin.reports.figures.arena import draw_arena_figure
+from twin.reports.figures.memory_map import draw_memory_figure
 
 BOARD = "nucleo_l4r5zi"
 
@@ -158,6 +161,9 @@ def test_a_changed_board_changes_the_bill_and_not_the_program(program):
     ({"begin": "infer", "layers": "conv_*"}, "no function matches"),
     ({"begin": "both_worked", "nth": 2, "limit": 20_000}, "20,000 instructions and no end"),
     ({"call": "layer_dense", "end": "main"}, "not with --to"),
+    ({"call": "infer", "begin": "infer"}, "exclude each other"),
+    ({"end": "main"}, "--to needs --from"),
+    ({"call": "0xffffffff"}, "--call 0xffffffff: nothing of the program lies there"),
     ({}, "which part of it"),
 ])
 def test_what_cannot_be_run_is_refused_in_one_line(program, asked, why):
@@ -189,6 +195,23 @@ def test_a_file_that_is_no_program_is_refused(tmp_path, content, why):
         read_elf(path)
     with pytest.raises(ProgramError, match="cannot be read"):
         read_elf(tmp_path / "none.elf")
+
+
+def test_a_cut_program_and_an_object_file_are_told_so(program, tmp_path):
+    content = Path(program).read_bytes()
+    for changed, why in ((content[:3000], "it has 3,000 bytes, and its tables lie behind"),
+                         (content[:16] + b"\1\0" + content[18:], "object file: link it first")):
+        (tmp_path / "bad.elf").write_bytes(changed)
+        with pytest.raises(ProgramError, match=why):
+            read_elf(tmp_path / "bad.elf")
+
+
+def test_pictures_of_a_program_show_what_its_file_tells(program):
+    prediction = twin.predict(twin.deploy_elf(program, BOARD, begin="infer"))
+    assert draw_arena_figure(prediction) is None
+    named = [text.get_text() for one in draw_memory_figure(prediction).legends
+             for text in one.get_texts()]
+    assert "code, weights and tables" in named and "weights" not in named
 
 
 def test_a_program_for_another_board_is_refused(program):

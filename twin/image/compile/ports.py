@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from hwmodels.board.facts import Board
+from hwmodels.board.file import list_boards
 from hwmodels.errors import ToolMissingError, did_you_mean
 from twin.errors import UsageError
 
@@ -128,8 +129,13 @@ def choose_port(board: Board, name: str | None) -> Port:
     """
     if name is None and board.name not in list_ports():
         fitting = [port for port in list_ports() if load_port(port).core == board.core.model]
-        raise UsageError(f"{board.name} has no port of its own; give --port; for its core there "
-                         f"are: {', '.join(fitting) or 'none'}")
+        if not fitting:
+            boards = [port for port in list_ports() if port in list_boards()]
+            raise UsageError(f"{board.name} has no port, and there is none for its core, a "
+                             f"{board.core.model}: no image can be built for it; accepted: a board "
+                             f"with a port, {', '.join(boards)}")
+        raise UsageError(f"{board.name} has no port of its own; accepted: --port of its core: "
+                         + ", ".join(fitting))
     port = load_port(name or board.name)
     if not port.fixed_map and port.isa != board.core.isa:
         raise UsageError(f"port {port.name} runs {port.isa}, {board.name} {board.core.isa}")

@@ -23,8 +23,10 @@ TENSOR = fill(SKY) | {"alpha": 0.75}
 SCRATCH = fill(ORANGE, "////") | {"alpha": 0.75}
 
 
-def draw_arena_figure(prediction: Prediction) -> Figure:
-    """Return the sheet of the arena map."""
+def draw_arena_figure(prediction: Prediction) -> Figure | None:
+    """Return the sheet of the arena map; None for a program, whose buffers are its own."""
+    if not prediction.placement.arena:
+        return None
     width_in = min(24.0, 6.0 + 0.16 * len(prediction.layers))
     with new_sheet(width_in, 4.6, f"The arena: {prediction.placement.arena_bytes:,} bytes",
                    describe_deployment(prediction)) as figure:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from calibration.fitting.intervals import BASES
+from calibration.fitting.intervals import describe_basis
 from twin.reports.figures.canvas import (
     describe_deployment,
     label_plainly,
@@ -31,7 +31,7 @@ def draw_interval_figure(prediction: Prediction) -> Figure | None:
     energy = sure.energy_uj is not None
     with new_sheet(11.0 if energy else 7.0, 1.3 + ROW_IN * max(6, len(prediction.layers) + 1),
                    f"How sure: {100 * sure.time_us.level:.0f} % intervals, {sure.basis}",
-                   describe_deployment(prediction, BASES[sure.basis].format(sure.errors)),
+                   describe_deployment(prediction, describe_basis(sure.basis, sure.errors)),
                    ) as figure:
         panels = figure.subplots(1, 2 if energy else 1, squeeze=False)[0]
         draw_intervals(prediction, panels[0])

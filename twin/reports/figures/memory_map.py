@@ -46,6 +46,8 @@ def draw_memories(prediction: Prediction, axes: Axes) -> None:
     weights = deployment.placement.weights_bytes
     in_flash = 0 if "weights" in ram else min(weights, prediction.flash_bytes)
     flash = {"weights": in_flash, "code and tables": prediction.flash_bytes - in_flash}
+    if deployment.target.executes:  # a file does not tell them apart
+        flash = {"code, weights and tables": prediction.flash_bytes}
     rows = (("RAM", ram, prediction.ram_available_bytes),
             ("flash", flash, prediction.flash_available_bytes))
     names = list(dict.fromkeys(name for _, parts, _ in rows for name in parts))

@@ -6,7 +6,7 @@ import platform
 from collections import Counter
 from importlib.metadata import PackageNotFoundError, version
 
-from calibration.fitting.intervals import BASES
+from calibration.fitting.intervals import describe_basis
 from hwmodels.quantities import NOT_KNOWN, format_time, significant
 from twin.attribution.views import PublishedView, View
 from twin.prediction.document import SCHEMA
@@ -37,7 +37,7 @@ def describe_certainty(prediction: Prediction, measured: View | None = None,
     lead = ("Stated prices: nothing was learnt for this board and runtime, so there are no "
             "intervals.") if sure is None else (
         f"Nine in ten measurements are meant to lie inside; the intervals are {sure.basis}: "
-        f"{BASES[sure.basis].format(sure.errors)}. How often they held where it could be "
+        f"{describe_basis(sure.basis, sure.errors)}. How often they held where it could be "
         "checked is in the project's tables of accuracy.")
     plot = draw_intervals(prediction)
     return Section(name="calibration", title="Certainty", lead=lead, items=(

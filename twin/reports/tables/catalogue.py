@@ -84,7 +84,7 @@ def runtime_report(runtime: Runtime) -> RenderableType:
             ("", runtime.description),
             ("kernels", f"{runtime.library}, loop structure {runtime.structure}"),
             *(() if runtime.learnt is None else tuple(
-                ("" if place else "measured on ELF", source)
+                ("" if place else "counted by running ELF", source)
                 for place, source in enumerate(runtime.learnt.sources))),
             ("types", ", ".join(runtime.dtypes)),
             ("in place", ", ".join(runtime.in_place) or "nothing"),

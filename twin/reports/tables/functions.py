@@ -48,8 +48,9 @@ def functions_table(prediction: Prediction, console: Console) -> Table:
         rows.append((f"{len(rest)} more", "", f"{sum(sums[name][1] for name in rest):,}",
                      f"{sum(cycles[name] for name in rest):,}",
                      f"{sum(shares[name] for name in rest):.1f}", ""))
-    table = _table(rows, 200)
-    return table if natural_width(table, console) <= console.width else _table(rows, NARROW)
+    longest = max((len(row[0]) for row in rows), default=NARROW)
+    over = natural_width(_table(rows, longest), console) - console.width
+    return _table(rows, longest if over <= 0 else max(NARROW, longest - over))
 
 
 def _largest(bill: Bill, clock: str) -> str:

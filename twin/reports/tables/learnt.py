@@ -28,7 +28,7 @@ def learnt_report(runtime: Runtime, console: Console) -> RenderableType:
     learnt = runtime.learnt
     assert learnt is not None
     pairs = [("runtime", runtime.identity), ("code of", f"{learnt.core}, {learnt.isa}"),
-             *(("measured on ELF" if not place else "", source)
+             *(("counted by running ELF" if not place else "", source)
                for place, source in enumerate(learnt.sources))]
     table = kernels_table(learnt, 200)
     if natural_width(table, console) > console.width:

@@ -11,7 +11,7 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from calibration.fitting.intervals import BASES
+from calibration.fitting.intervals import describe_basis
 from hwmodels.counts import CAUSE_GROUPS
 from hwmodels.quantities import (
     NOT_KNOWN,
@@ -153,7 +153,7 @@ def interval_pairs(prediction: Prediction) -> list[tuple[str, str]]:
         text += (f", energy {format_energy(sure.energy_uj.low)} to "
                  f"{format_energy(sure.energy_uj.high)}")
     pairs = [(f"{100 * time.level:.0f} % interval", f"{text}, {sure.basis}"),
-             ("rests on", BASES[sure.basis].format(sure.errors))]
+             ("rests on", describe_basis(sure.basis, sure.errors))]
     pairs += [("extrapolating", reason) for reason in sure.extrapolating]
     if sure.unidentified:
         pairs.append(("not identified", ", ".join(sure.unidentified)
