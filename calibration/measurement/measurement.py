@@ -13,7 +13,6 @@ import json
 import math
 import os
 import secrets
-import shutil
 import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
@@ -30,6 +29,7 @@ from calibration.measurement.sample import (
     check_header,
     parse_object,
 )
+from hwmodels.drafts import draft_folder
 from hwmodels.errors import did_you_mean
 from hwmodels.files import (
     read_regular,
@@ -226,16 +226,13 @@ def write_measurement(folder: str | Path, measurement: Measurement) -> Path:
 def _write_new(folder: Path, measurement: Measurement) -> None:
     """Write a folder that appears whole or not at all."""
     folder.parent.mkdir(parents=True, exist_ok=True)
-    draft = folder.with_name(f".{folder.name}.{os.getpid()}")
-    draft.mkdir()
-    try:
-        _write_header(draft, measurement.header)
-        append_samples(draft, measurement.samples)
-        os.rename(draft, folder)
-    except MeasurementError as error:
-        raise MeasurementError(str(error).replace(str(draft), str(folder))) from error
-    finally:
-        shutil.rmtree(draft, ignore_errors=True)
+    with draft_folder(folder.parent, f".{folder.name[:200]}.") as draft:
+        try:
+            _write_header(draft, measurement.header)
+            append_samples(draft, measurement.samples)
+            os.rename(draft, folder)
+        except MeasurementError as error:
+            raise MeasurementError(str(error).replace(str(draft), str(folder))) from error
 
 
 def _refuse_repeated(folder: Path, measurement: Measurement) -> None:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 import twin
-from twin.cli.options import check_outputs
-from twin.cli.output import note_written, open_console, show, warn
+from twin.cli.options import AsJson, check_outputs
+from twin.cli.output import note_written, open_console, show, show_json, warn
 from twin.errors import UsageError
 
 if TYPE_CHECKING:
@@ -35,28 +35,41 @@ CacheFolder = Annotated[str | None, typer.Option(
 
 
 def calibrate(data: DataNames, board: OfBoard = None, output: Output = None,
-              cache: CacheFolder = None, runtime: ForRuntime = None) -> None:
+              cache: CacheFolder = None, runtime: ForRuntime = None,
+              as_json: AsJson = False) -> None:
     """Learn prices from measurements and write them as an overlay."""
     if PUBLISHED in data:
         if len(data) > 1 or board is not None:
             raise UsageError("`published` is calibrated on its own, without --board")
         check_outputs(folder=output)
-        twin.calibrate_published(output, cache=cache, on_overlay=show_published)
+        found = twin.calibrate_published(output, cache=cache,
+                                         on_overlay=note_published if as_json else show_published)
+        if as_json:
+            show_json(found)
         return
     if board is None:
         raise UsageError("--board is needed: which board was measured?")
     target = output or f"{twin.show_board(board).name}.overlay.yaml"
-    show_overlay(twin.calibrate(data, board, runtime=runtime, output=target, cache=cache,
-                                on_remark=lambda remark: warn([remark])))
+    overlay = twin.calibrate(data, board, runtime=runtime, output=target, cache=cache,
+                             on_remark=lambda remark: warn([remark]))
+    if as_json:
+        show_json(overlay)
+    else:
+        show_overlay(overlay)
     note_written(Path(target))
+
+
+def note_published(overlay: Overlay, board: str | None, path: Path | None) -> None:
+    """Say where an overlay was written."""
+    if path is not None:
+        note_written(path)
 
 
 def show_published(overlay: Overlay, board: str | None, path: Path | None) -> None:
     """Print an overlay of a board, and where it was written."""
     if board is not None:
         show_overlay(overlay)
-    if path is not None:
-        note_written(path)
+    note_published(overlay, board, path)
 
 
 def show_overlay(overlay: Overlay) -> None:

@@ -7,7 +7,8 @@ from typing import Annotated
 import typer
 
 import twin
-from twin.cli.output import note_written, open_console, show, warn
+from twin.cli.options import AsJson
+from twin.cli.output import note_written, open_console, show, show_json, warn
 
 Folder = Annotated[str, typer.Argument(
     metavar="FOLDER", help="A measurement of the same image: its times.")]
@@ -40,7 +41,8 @@ Output = Annotated[str | None, typer.Option(
 def energy(folder: Folder, trace: TraceFile, meter: MeterName, supply: Supply = None,
            shunt: Shunt = None, mark_bit: MarkBit = None, runs: WindowRuns = None,
            by_shape: ByShape = False, rate: Rate = None, column: ChannelName = None,
-           mark_column: MarkName = None, output: Output = None) -> None:
+           mark_column: MarkName = None, output: Output = None,
+           as_json: AsJson = False) -> None:
     """Integrate a recording over the marks of the board; intervals say what the meter can tell."""
     from twin.reports.tables.measured import energy_table
 
@@ -48,9 +50,12 @@ def energy(folder: Folder, trace: TraceFile, meter: MeterName, supply: Supply = 
                         runs=runs, by_shape=by_shape, sample_hz=rate, column=column,
                         mark_column=mark_column, output=output)
     console = open_console()
-    show(console, energy_table(found.measurement))
+    if as_json:
+        show_json(found)
+    else:
+        show(console, energy_table(found.measurement))
     warn([*([found.doubt] if found.doubt else []), *found.remarks])
-    if found.steps is not None:
+    if found.steps is not None and not as_json:
         from twin.reports.tables.microbench import power_table
 
         show(console, power_table(found.steps, found.idle_mw))

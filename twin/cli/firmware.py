@@ -7,8 +7,8 @@ from typing import Annotated
 import typer
 
 import twin
-from twin.cli.options import ArenaRole, BoardName, Model, WeightsRole, check_outputs
-from twin.cli.output import note_written, open_console, show, warn
+from twin.cli.options import ArenaRole, AsJson, BoardName, Model, WeightsRole, check_outputs
+from twin.cli.output import note_files, note_written, open_console, show, show_json, warn
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode=None,
                   help="Build the image of a network, flash it, run it, compare compilers.")
@@ -40,14 +40,18 @@ Levels = Annotated[str, typer.Option(metavar="LEVELS")]
 @app.command()
 def build(model: Model, board: BoardName, output: Output = None, port: PortName = None,
           compiler: Compiler = None, opt: Optimisation = "-O2", kernels: Kernels = "",
-          weights: WeightsRole = None, arena: ArenaRole = None) -> None:
+          weights: WeightsRole = None, arena: ArenaRole = None,
+          as_json: AsJson = False) -> None:
     """Turn a model into a C program for a board, and compile it."""
     from twin.reports.tables.firmware import build_report
 
     check_outputs(folder=output)
     built = twin.build_firmware(model, board, output=output, port=port, compiler=compiler,
                                 optimisation=opt, kernels=kernels, weights=weights, arena=arena)
-    show(open_console(), build_report(built))
+    if as_json:
+        show_json(built)
+    else:
+        show(open_console(), build_report(built))
     note_written(built.image)
 
 
@@ -56,26 +60,33 @@ def export(model: Model, output: Annotated[str, typer.Option(
         "--output", "-o", metavar="DIR", help="Folder for twin_network.c and twin_network.h.")],
         isa: Annotated[str, typer.Option(
             metavar="NAME", help="Instruction set the project is compiled for, as in `twin "
-                                 "boards`.")] = "armv7e-m") -> None:
+                                 "boards`.")] = "armv7e-m", as_json: AsJson = False) -> None:
     """Write two files to put into a project of your own: vendor IDE, Zephyr, Arduino."""
     check_outputs(folder=output)
-    for path in twin.export_firmware(model, output=output, isa=isa):
-        note_written(path)
+    note_files(twin.export_firmware(model, output=output, isa=isa), as_json)
 
 
 @app.command()
 def flash(model: Model, board: BoardName, output: Output = None, port: PortName = None,
-          compiler: Compiler = None, opt: Optimisation = "-O2", image: Image = None) -> None:
+          compiler: Compiler = None, opt: Optimisation = "-O2", image: Image = None,
+          as_json: AsJson = False) -> None:
     """Write an image into a board's flash, by pyocd, openocd, esptool or ST's programmer."""
     check_outputs(folder=output)
-    show(open_console(), twin.flash_firmware(model, board, image=image, output=output, port=port,
-                                             compiler=compiler, optimisation=opt))
+    message = twin.flash_firmware(model, board, image=image, output=output, port=port,
+                                  compiler=compiler, optimisation=opt)
+    if as_json:
+        from twin.reports.outcomes import Flashed
+
+        show_json(Flashed(message=message))
+    else:
+        show(open_console(), message)
 
 
 @app.command()
 def run(model: Model, board: BoardName, virtual: Virtual = None, device: Device = None,
         port: PortName = None, compiler: Compiler = None, opt: Optimisation = "-O2",
-        kernels: Kernels = "", image: Image = None, runs: Runs = 1) -> None:
+        kernels: Kernels = "", image: Image = None, runs: Runs = 1,
+        as_json: AsJson = False) -> None:
     """Run a network on a board and check every layer's output."""
     from twin.reports.tables.firmware import run_report
     from twin.verbs.firmware import require_right
@@ -83,20 +94,26 @@ def run(model: Model, board: BoardName, virtual: Virtual = None, device: Device 
     result = twin.run_firmware(model, board, virtual=virtual, device=device, image=image,
                                port=port, compiler=compiler, optimisation=opt, kernels=kernels,
                                runs=runs)
-    show(open_console(), run_report(result))
+    if as_json:
+        show_json(result)
+    else:
+        show(open_console(), run_report(result))
     require_right(result)
 
 
 @app.command()
 def compare(model: Model, board: BoardName, virtual: Virtual = None, compilers: Compilers = None,
-            opts: Levels = "-Os,-O2,-O3") -> None:
+            opts: Levels = "-Os,-O2,-O3", as_json: AsJson = False) -> None:
     """Build with several compilers and optimisation levels, and set their counts side by side."""
     from twin.reports.tables.firmware import comparison_report
 
     built = twin.compare_firmware(
         model, board, virtual=virtual, compilers=_split(compilers) if compilers else None,
         optimisations=_split(opts), on_remark=lambda remark: warn([remark]))
-    show(open_console(), comparison_report(built.builds, built.runs))
+    if as_json:
+        show_json(built)
+    else:
+        show(open_console(), comparison_report(built.builds, built.runs))
 
 
 def _split(names: str) -> list[str]:

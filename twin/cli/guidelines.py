@@ -6,7 +6,8 @@ from typing import Annotated
 
 import typer
 
-from twin.cli.output import note_written
+from twin.cli.options import AsJson
+from twin.cli.output import note_files
 
 Folders = Annotated[list[str], typer.Argument(
     metavar="FOLDER...", help="Of finished studies: `twin study run hardware -o FOLDER` first.")]
@@ -14,8 +15,9 @@ GuideFile = Annotated[str, typer.Option("-o", "--output", metavar="FILE",
                                         help="The document, Markdown.")]
 
 
-def guidelines(folders: Folders, output: GuideFile = "guide.md") -> None:
+def guidelines(folders: Folders, output: GuideFile = "guide.md",
+               as_json: AsJson = False) -> None:
     """Learn a decision tree, classes of hardware and a checklist from finished studies."""
     from twin.verbs.guidelines import write_guidelines
 
-    note_written(write_guidelines(folders, output))
+    note_files([write_guidelines(folders, output)], as_json)

@@ -7,8 +7,8 @@ from typing import Annotated
 import typer
 
 import twin
-from twin.cli.options import parse_clock
-from twin.cli.output import note_written, open_console, show, warn
+from twin.cli.options import AsJson, parse_clock
+from twin.cli.output import note_written, open_console, show, show_json, warn
 
 Form = Annotated[str, typer.Argument(
     metavar="FORMAT", help="What wrote the log: itm, mlperf-tiny, neuralspot, npu-profiler, "
@@ -40,17 +40,20 @@ Anyway = Annotated[bool, typer.Option(
 def import_log(form: Form, file: LogFile, output: Folder = None, board: OnBoard = None,
                model: OfModel = None, runtime: OfRuntime = None, clock: AtClock = None,
                cpu_clock: CoreClock = None, partial: Partial = False,
-               anyway: Anyway = False) -> None:
+               anyway: Anyway = False, as_json: AsJson = False) -> None:
     """Read a log of a public tool into a measurement folder."""
     found = twin.import_log(form, file, output=output, board=board, model=model,
                             runtime=runtime, clock_hz=parse_clock(clock),
                             cpu_hz=parse_clock(cpu_clock, "--cpu-clock"), partial=partial,
                             anyway=anyway)
     measurement = found.measurement
-    show(open_console(), f"{measurement.header.kind}: {count(len(measurement.runs), 'run')}, "
-                         f"{count(len(measurement.layers), 'layer')}, "
-                         f"{count(len(measurement.counters), 'counter')}, "
-                         f"{count(len(measurement.samples), 'value')}")
+    if as_json:
+        show_json(found)
+    else:
+        show(open_console(), f"{measurement.header.kind}: {count(len(measurement.runs), 'run')}, "
+                             f"{count(len(measurement.layers), 'layer')}, "
+                             f"{count(len(measurement.counters), 'counter')}, "
+                             f"{count(len(measurement.samples), 'value')}")
     warn(found.remarks)
     note_written(found.folder)
 

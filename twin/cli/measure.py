@@ -8,8 +8,8 @@ import typer
 
 import twin
 from twin.cli.ending import note_ignored_interrupt
-from twin.cli.options import BoardName, ClockText, check_outputs, parse_clock
-from twin.cli.output import note_written, open_console, show, warn
+from twin.cli.options import AsJson, BoardName, ClockText, check_outputs, parse_clock
+from twin.cli.output import note_written, open_console, show, show_json, warn
 from twin.errors import UsageError
 
 if TYPE_CHECKING:
@@ -78,11 +78,13 @@ def measure(board: BoardName, model: OptionalModel = None, port: Port = None,
             power_layers: PowerLayers = False, power_repeat: PowerRepeat = False,
             ina226: MonitorBus = None, shunt: Shunt = None, plan: PlanText = None,
             resume: Resume = False, probe: Probe = False,
-            advice: Suggest = None) -> None:
+            advice: Suggest = None, as_json: AsJson = False) -> None:
     """Measure a network on a board, or on this machine (-b host): raw samples and what they say."""
     note_ignored_interrupt()
     if probe and plan is not None:
         raise UsageError("--probe and --plan exclude each other")
+    if as_json and advice:
+        raise UsageError("--json and --advice exclude each other: `twin advise --json` writes it")
     if (model is None) == (plan is None):
         raise UsageError("either a MODEL or --plan is needed, to say what is measured")
     from twin.verbs.measuring import MeasureOptions, PowerRuns, check_power
@@ -96,13 +98,13 @@ def measure(board: BoardName, model: OptionalModel = None, port: Port = None,
         output=output, resume=resume, probe=probe, power=None if power is None else PowerRuns(
             runs=power, layers=power_layers, repeat=power_repeat, bus=ina226, shunt_ohm=shunt))
     if plan is not None:
-        show_machine(plan, board, options)
+        show_machine(plan, board, options, as_json)
     elif model is not None:
-        show_network(model, board, options, flamegraph, advice)
+        show_network(model, board, options, flamegraph, advice, as_json)
 
 
 def show_network(model: str, board: str, options: MeasureOptions, flamegraph: str | None,
-                 advice: bool | None = False) -> None:
+                 advice: bool | None = False, as_json: bool = False) -> None:
     """Measure a network and print what its samples say."""
     from twin.cli.progress import Terminal
     from twin.reports.tables.measured import measured_report
@@ -110,8 +112,11 @@ def show_network(model: str, board: str, options: MeasureOptions, flamegraph: st
     with Terminal() as watcher:
         measured = twin.measure(model, board, options, watcher=watcher)
     console = open_console()
-    show(console, measured_report(measured.networks))
-    if board != "host" and not options.probe and (
+    if as_json:
+        show_json(measured)
+    else:
+        show(console, measured_report(measured.networks))
+    if not as_json and board != "host" and not options.probe and (
             advice or (advice is None and console.is_terminal)):
         show(console, describe_suggestion(measured, board))
     note_written(measured.folder)
@@ -129,14 +134,17 @@ def describe_suggestion(measured: Measured, board: str) -> str:
                              else say_suggestion(found))
 
 
-def show_machine(plan: str, board: str, options: MeasureOptions) -> None:
+def show_machine(plan: str, board: str, options: MeasureOptions, as_json: bool = False) -> None:
     """Run micro-benchmarks and print what they found."""
     from twin.cli.progress import Terminal
     from twin.reports.tables.microbench import machine_report
 
     with Terminal() as watcher:
         found = twin.measure_plan(plan, board, options, watcher=watcher)
-    show(open_console(), machine_report(found.machine, found.name, found.stated))
+    if as_json:
+        show_json(found)
+    else:
+        show(open_console(), machine_report(found.machine, found.name, found.stated))
     note_written(found.folder)
 
 

@@ -8,7 +8,7 @@ import typer
 
 import twin
 from twin.cli.options import AsJson
-from twin.cli.output import note_written, open_console, show, show_json
+from twin.cli.output import note_files, open_console, show, show_json
 
 app = typer.Typer(help="List the networks of the zoo, or export one.", rich_markup_mode=None)
 
@@ -30,6 +30,7 @@ def models(context: typer.Context, as_json: AsJson = False) -> None:
 def export(
     name: Annotated[str, typer.Argument(metavar="NAME", help="A network of `twin models`.")],
     file: Annotated[str, typer.Argument(metavar="FILE", help="Where to: .tflite or .onnx.")],
+    as_json: AsJson = False,
 ) -> None:
     """Write a network of the zoo as a real .tflite or .onnx file."""
-    note_written(twin.export_model(name, file))
+    note_files([twin.export_model(name, file)], as_json)

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 from hwmodels.errors import escape
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from rich.console import Console, ConsoleOptions, RenderableType
 
 PIPED_COLUMNS = 1000
@@ -70,6 +72,17 @@ def warn(warnings: Iterable[str]) -> None:
     """Write warnings to stderr."""
     for warning in warnings:
         print(f"warning: {escape(warning)}", file=sys.stderr)
+
+
+def note_files(paths: Iterable[Path], as_json: bool, met: bool | None = None) -> None:
+    """Say which files were written: on stderr, with --json as a document too."""
+    files = tuple(paths)
+    if as_json:
+        from twin.reports.outcomes import Written
+
+        show_json(Written(files=files, met=met))
+    for path in files:
+        note_written(path)
 
 
 def note_written(path: object) -> None:

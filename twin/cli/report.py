@@ -13,6 +13,7 @@ from twin.cli.options import (
     AUTO,
     Anyway,
     ArenaRole,
+    AsJson,
     AssumeUnsupported,
     CalibrationChoice,
     ClockText,
@@ -27,7 +28,7 @@ from twin.cli.options import (
     parse_limit,
     parse_settings,
 )
-from twin.cli.output import note_written
+from twin.cli.output import note_files
 from twin.cli.paging import say_command
 from twin.cli.progress import Rate
 from twin.errors import (
@@ -85,7 +86,7 @@ def report(model: Subject, boards: Boards = None, output: Output = "report.html"
            stage: Stage = None, stages: Stages = None, cold: Cold = False,
            assume_unsupported: AssumeUnsupported = None,
            calibration: CalibrationChoice = AUTO, anyway: Anyway = False,
-           length: Length = "full") -> None:
+           length: Length = "full", as_json: AsJson = False) -> None:
     """Write all that is known of a deployment on one page that opens offline.
 
     Several boards or libraries, or stages of optimisation, stand beside each other.
@@ -100,7 +101,7 @@ def report(model: Subject, boards: Boards = None, output: Output = "report.html"
         "max_flash_bytes": parse_limit("max_flash", max_flash)}
     command, temperature = say_command(), "cold" if cold else "warm"
     if not boards:
-        note_written(twin.write_report(model, output, length=length, command=command))
+        note_files([twin.write_report(model, output, length=length, command=command)], as_json)
         return
 
     def put(board: str, runtime: str | None) -> Deployment:
@@ -122,7 +123,7 @@ def report(model: Subject, boards: Boards = None, output: Output = "report.html"
             try:
                 subject = put(*which)
             except DoesNotFitError as error:
-                refuse(output, model, which[0], error, command)
+                refuse(output, model, which[0], error, command, as_json)
             if chain:
                 subject = list_stages(subject, stage or [], stages, temperature, calibration,
                                       rate.tell)
@@ -130,10 +131,11 @@ def report(model: Subject, boards: Boards = None, output: Output = "report.html"
             subject, output, length=length, measured=measured, published=published, power=power,
             limits=limits, changes=changes, chain=chain, anyway=anyway, temperature=temperature,
             calibration=calibration, command=command, on_progress=rate.tell)
-    note_written(written)
     held: dict[str, Any] = {name: one for name, one in limits.items() if one is not None}
-    if held and not (len(several) > 1 or chain) and not twin.check(
-            subject, temperature=temperature, calibration=calibration, **held).met:
+    met = None if not held or len(several) > 1 or chain else twin.check(
+        subject, temperature=temperature, calibration=calibration, **held).met
+    note_files([written], as_json, met)
+    if met is False:
         raise typer.Exit(NOT_MET)
 
 
@@ -172,11 +174,13 @@ def list_stages(deployment: Deployment, texts: list[str], most: int | None, temp
     return chain_stages(deployment, given)
 
 
-def refuse(output: str, model: str, board: str, error: DoesNotFitError, command: str) -> NoReturn:
+def refuse(output: str, model: str, board: str, error: DoesNotFitError, command: str,
+           as_json: bool = False) -> NoReturn:
     """Write the page of what does not fit, and end."""
     from twin.reports.page.deployment import describe_refusal
     from twin.verbs.report import write_page
 
     title = f"{Path(model).name} on {Path(board).name}"
-    note_written(write_page(describe_refusal(title, f"{error}.", command), output))
+    written = write_page(describe_refusal(title, f"{error}.", command), output)
+    note_files([written], as_json, met=False)
     raise typer.Exit(NOT_MET) from error

@@ -10,7 +10,7 @@ import typer
 
 import twin
 from twin.cli.options import AsJson
-from twin.cli.output import note_written, open_console, show
+from twin.cli.output import note_files, note_written, open_console, show, show_json
 from twin.errors import UsageError
 
 app = typer.Typer(help="List, compare and clean the runs that --keep kept in a folder.",
@@ -75,14 +75,15 @@ def clean(root: Root,
 
 def bundle(folders: Folders,
            output: Annotated[str, typer.Option("-o", "--output", metavar="FILE",
-                                               help="The .zip file to write.")]) -> None:
+                                               help="The .zip file to write.")],
+           as_json: AsJson = False) -> None:
     """Pack kept runs and studies with all they rest on into one file that travels."""
     if not output.lower().endswith(".zip"):
         raise UsageError(f"-o {output}: accepted: a name ending in .zip")
     from twin.cli.options import check_outputs
 
     check_outputs(output)
-    note_written(twin.bundle(folders, output))
+    note_files([twin.bundle(folders, output)], as_json)
 
 
 def reproduce(file: BundleFile,
@@ -90,12 +91,15 @@ def reproduce(file: BundleFile,
                   "--in", metavar="DIR", help="Unpack into this new folder, and leave it there.")
               ] = None,
               build: Annotated[bool, typer.Option(
-                  "--build", help="Let runs of a compiled runtime call the compiler.")] = False
-              ) -> None:
+                  "--build", help="Let runs of a compiled runtime call the compiler.")] = False,
+              as_json: AsJson = False) -> None:
     """Ask everything in a bundle again; exit 1 where a report is not the same to nine digits."""
     from twin.reports.tables.sessions import agreement_report
 
     found = twin.reproduce(file, keep_in=folder, build=build)
-    show(open_console(), agreement_report(found))
+    if as_json:
+        show_json(found)
+    else:
+        show(open_console(), agreement_report(found))
     if not all(one.is_same for one in found):
         raise typer.Exit(DIFFERS)

@@ -24,7 +24,8 @@ def to_document(result: Any, **more: Any) -> Mapping[str, Any]:
     Parameters
     ----------
     result : Prediction, WhatIf, View, PublishedView, Diagnosis, Difference, Series, CacheReport, \
-Ranking, Ported, Table, Check, Advice, Selection, Outcome, Boards, Board, Runtime or Entry
+Ranking, Ported, Table, Check, Advice, Selection, Outcome, Boards, Board, Runtime, Entry, Overlay, \
+Energy, ImportedLog, Measured, MeasuredMachine, Build, BoardRun or Built
         As a verb returned it, or a list of such, or what a list of boards, runtimes, models,
         terms, paths or studies returned.
     more
@@ -86,6 +87,16 @@ def _listed(name: str) -> Callable[..., Mapping[str, Any]]:
         from twin.reports import lists
 
         return getattr(lists, name)(result)
+
+    return write
+
+
+def _done(name: str) -> Callable[..., Mapping[str, Any]]:
+    """Return a writer of what a command did by name, loaded when it is needed."""
+    def write(result: Any) -> Mapping[str, Any]:
+        from twin.reports import outcomes
+
+        return getattr(outcomes, name)(result)
 
     return write
 
@@ -216,5 +227,10 @@ _WRITERS: Mapping[str, Callable[..., Mapping[str, Any]]] = {
     "Ranking": _ranked, "Ported": _ported, "Table": _swept,
     "Check": _checked, "Advice": _advised, "Selection": _selected, "Outcome": _outlived,
     "Boards": _listed("boards_document"), "Board": _listed("board_document"),
-    "Runtime": _listed("runtime_document"), "Entry": _listed("term_document")}
+    "Runtime": _listed("runtime_document"), "Entry": _listed("term_document"),
+    **{kind: _done(f"{name}_document") for kind, name in (
+        ("Overlay", "calibration"), ("Energy", "energy"), ("ImportedLog", "imported"),
+        ("Measured", "measured"), ("MeasuredMachine", "machine"), ("Build", "built"),
+        ("BoardRun", "run"), ("Built", "builds"), ("Written", "written"),
+        ("Flashed", "flashed"))}}
 """By class, whose modules are loaded only where one was used."""

@@ -125,7 +125,20 @@ def _study(study: Study) -> dict[str, Any]:
     return {"name": study.name, "question": study.question}
 
 
+def _overlay(overlay: Any) -> dict[str, Any]:
+    from twin.reports.outcomes import learning_row
+
+    return learning_row(overlay)
+
+
+def _agreement(found: Any) -> dict[str, Any]:
+    from twin.reports.outcomes import agreement_row
+
+    return agreement_row(found)
+
+
 _ROWS: Mapping[str, tuple[str, Any]] = {
     "Runtime": ("runtimes", _runtime), "Graph": ("models", _model), "Entry": ("terms", _term),
     "VirtualBoard": ("virtual_boards", _virtual), "tuple": ("paths", _path),
-    "Study": ("studies", _study)}
+    "Study": ("studies", _study), "Overlay": ("calibrations", _overlay),
+    "Agreement": ("agreements", _agreement)}

@@ -103,8 +103,9 @@ def _check_folder(folder: Path, resume: bool) -> None:
     if begun and not resume:
         raise UsageError(f"{folder} holds a measurement, and none is written over; give another "
                          "-o, or --resume to go on with it")
-    if resume and not begun:
-        raise UsageError(f"{folder}: holds no measurement to go on with")
+    if resume and not begun and not (folder / "firmware").is_dir():  # ended before its first run
+        raise UsageError(f"{folder}: holds no measurement to go on with; accepted: the folder of "
+                         "one that was interrupted, or no --resume to begin one")
 
 
 def _read_input(path: Path, graph: Graph) -> bytes:

@@ -11,6 +11,7 @@ from os import PathLike, fspath
 from pathlib import Path
 from typing import Any
 
+from hwmodels.drafts import draft_folder
 from twin.errors import SessionError, UsageError
 from twin.image.compile.permission import building_refused
 from twin.learning.calibration import AUTO
@@ -212,8 +213,8 @@ def _staged(folder: Path) -> Iterator[Path]:
         if folder not in made or folder.is_symlink():
             raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST))
         folder.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".unpacked-") as scratch:
-            whole = Path(scratch) / folder.name
+        with draft_folder(folder.parent, ".unpacked-") as scratch:
+            whole = scratch / folder.name
             whole.mkdir()
             yield whole
             whole.rename(folder)

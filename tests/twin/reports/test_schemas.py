@@ -5,11 +5,23 @@ from pathlib import Path
 
 import jsonschema
 import pytest
+from made_logs import TFLM_TEXT
 from typer.testing import CliRunner
 
+from calibration.fitting.overlay import read_shipped
+from calibration.measurement.counters import Bottleneck, Metric
+from calibration.measurement.measurement import Measurement
+from calibration.measurement.sample import Header, Sample
+from twin.attribution.measured_layers import MeasuredLayer, MeasuredNetwork
 from twin.cli import app
+from twin.image.compile.verification import BoardRun, LayerRun
+from twin.network.zoo import build
 from twin.prediction.document import dump_document
+from twin.reports.documents import write_json
+from twin.reports.outcomes import Flashed
 from twin.reports.shapes.schemas import FOLDER, SHAPES, make_schema
+from twin.sessions.agreement import Agreement
+from twin.verbs.measure import Measured
 
 
 def test_every_schema_is_made_of_its_shape_and_no_other_is_published():
@@ -42,6 +54,45 @@ def test_what_commands_write_conforms(words, schema, kind):
     document = json.loads(ended.stdout)
     assert document["kind"] == kind
     jsonschema.Draft202012Validator(make_schema(schema)).validate(document)
+
+
+@pytest.mark.parametrize(("words", "kind"), [
+    ("firmware export ad -o {}/source", "written"), ("models export ad {}/ad.onnx", "written"),
+    ("report ad -b nucleo_l4r5zi --no-changes --max-ms 1 -o {}/report.md", "written"),
+    ("import tflm {}/log.txt --clock 80MHz -o {}/m", "imported")])
+def test_what_commands_did_is_a_document_too(words, kind, tmp_path):
+    (tmp_path / "log.txt").write_text(TFLM_TEXT)
+    ended = CliRunner().invoke(app, [*words.replace("{}", str(tmp_path)).split(), "--json"])
+    document = json.loads(ended.stdout)
+    assert document["kind"] == kind
+    if "--max-ms" in words:
+        assert ended.exit_code == 1 and document["met"] is False
+    assert all(Path(one).exists() for one in document.get("files", ()))
+    jsonschema.Draft202012Validator(make_schema("outcome")).validate(document)
+
+
+def test_every_outcome_of_a_board_conforms():
+    layer = MeasuredLayer(
+        index=None, name="", op="", p50=2.0, p95=3.0, time_us=None, share=1.0,
+        metrics={"macs": Metric(name="macs", value=1.0, unit="MAC", origin="modelled",
+                                formula="")},
+        bottleneck=Bottleneck(kind="", severity=0.0, evidence="", origin="modelled"))
+    header = Header(kind="simulated", model="x", board="b", runtime="r", source="s",
+                    temperature="warm")
+    network = MeasuredNetwork(
+        measurement=Measurement(header=header, samples=(
+            Sample(run=0, counter="instructions", value=2.0, unit="events"),)),
+        counter="instructions", layers=(), whole=layer, overhead_share=0.0)
+    run = BoardRun(counter="instructions", simulated=True, total=2.0, setup=1.0, layers=(
+        LayerRun(index=0, op="conv_2d", name="", count=1.0, equal=None),))
+    overlay = read_shipped("cmsis-nn", "nucleo_l4r5zi")
+    assert overlay is not None
+    agreement = Agreement(name="x", verb="predict", kept="a", again="b", count=1,
+                          differences=(("total", "1", "2"),))
+    for result in (Measured(folder=Path("m"), networks=(network,), graph=build("ad"), virtual=None),
+                   run, overlay, (agreement,), {"x": overlay}, Flashed(message="done")):
+        document = json.loads(write_json(result))
+        jsonschema.Draft202012Validator(make_schema("outcome")).validate(document)
 
 
 def test_the_page_names_every_schema():

@@ -19,6 +19,7 @@ SHAPES: Mapping[str, str] = {
     "prediction": "prediction:Prediction", "comparison": "comparison:Comparison",
     "published": "comparison:Published", "diagnosis": "comparison:Diagnosis",
     "study": "tables:Study", "check": "tables:Check", "list": "lists:Lists",
+    "outcome": "outcomes:Outcomes",
     **{name: f"decisions:{name.capitalize()}" for name in (
         "advice", "selection", "plan", "port", "cache", "series", "scenario")}}
 """Where the shape of each document is, "module:type" of this package."""
