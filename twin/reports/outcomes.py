@@ -15,11 +15,6 @@ if TYPE_CHECKING:
     from twin.image.compile.build import Build
     from twin.image.compile.verification import BoardRun
     from twin.sessions.agreement import Agreement
-    from twin.verbs.energy import Energy
-    from twin.verbs.firmware import Built
-    from twin.verbs.importing import ImportedLog
-    from twin.verbs.measure import Measured
-    from twin.verbs.microbench import MeasuredMachine
 
 SCHEMA = 1
 NORMAL_95 = 1.96
@@ -72,7 +67,7 @@ def learning_row(overlay: Overlay) -> dict[str, Any]:
                 for one in overlay.entries if one.time.rows or one.time.residuals]}
 
 
-def energy_document(found: Energy) -> dict[str, Any]:
+def energy_document(found: Any) -> dict[str, Any]:
     """Write energy per layer and inference as a meter saw it."""
     measured = found.measurement
     return {
@@ -88,7 +83,7 @@ def energy_document(found: Energy) -> dict[str, Any]:
                   for one in found.steps or ()]}
 
 
-def imported_document(found: ImportedLog) -> dict[str, Any]:
+def imported_document(found: Any) -> dict[str, Any]:
     """Write what a log held."""
     measurement, header = found.measurement, found.measurement.header
     return {"schema": SCHEMA, "kind": "imported", "folder": str(found.folder),
@@ -98,14 +93,14 @@ def imported_document(found: ImportedLog) -> dict[str, Any]:
             "values": len(measurement.samples), "remarks": list(found.remarks)}
 
 
-def measured_document(found: Measured) -> dict[str, Any]:
+def measured_document(found: Any) -> dict[str, Any]:
     """Write what a board did, layer by layer."""
     return {"schema": SCHEMA, "kind": "measured", "folder": str(found.folder),
             "virtual": found.virtual, "model": found.graph.name,
             "networks": [_network(one) for one in found.networks]}
 
 
-def machine_document(found: MeasuredMachine) -> dict[str, Any]:
+def machine_document(found: Any) -> dict[str, Any]:
     """Write what micro-benchmarks found, beside what the board file states."""
     machine = asdict(found.machine)
     kind = machine.pop("kind")
@@ -125,7 +120,7 @@ def run_document(run: BoardRun) -> dict[str, Any]:
     return {"schema": SCHEMA, "kind": "run", **_run(run)}
 
 
-def builds_document(built: Built) -> dict[str, Any]:
+def builds_document(built: Any) -> dict[str, Any]:
     """Write builds of one network, each with its run."""
     return {"schema": SCHEMA, "kind": "builds", "builds": [
         {"built": _build(build), "run": _run(run)}
