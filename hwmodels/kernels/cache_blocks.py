@@ -178,18 +178,6 @@ def settle_still(m: Words, entered: Integer, depth: Integer,
     return clashed, note
 
 
-@compile_inline
-def note_first(m: Words, line: Integer, index: Integer, s: Integer, clash: Integer) -> Integer:
-    """Note whether the first line of a set is there, where hits change nothing."""
-    if find_way(m, s + ENTRY, line) < np.uint64(m[WAYS]):
-        return 0
-    m[s + FLAGS] = ABSENT
-    if not m[COUPLED] or m[clash + index] == m[STAMP]:
-        return 0
-    m[clash + index] = m[STAMP]
-    return 1
-
-
 @compile_part
 def note_blocks(m: Words, start: Integer, stop: Integer, at: Integer, end: Integer,
                 allowed: Integer, own: Integer, depth: Integer) -> tuple[Integer, Integer]:
@@ -203,14 +191,15 @@ def note_blocks(m: Words, start: Integer, stop: Integer, at: Integer, end: Integ
     records, words, clash = np.uint64(m[SET_0]), np.uint64(m[SET_WORDS]), clash_of(m, depth)
     knowns = np.uint64(m[KNOWN]) + depth * np.uint64(sets) * KNOWN_WORDS
     listed = np.uint64(m[LISTS]) + depth * np.uint64(sets + 1)
-    count, quiet = np.uint64(m[listed]), m[HITS_CHANGE]
+    count, ways = np.uint64(m[listed]), np.uint64(m[WAYS])
+    busy, coupled = m[HITS_CHANGE] != 0, m[COUPLED] != 0
     single = stop - start == 1
     clashed, note = 0, np.uint64(m[NOTES])
     while at < end:
         turn, final = max(start, m[at + LOW]), min(stop, m[at + HIGH])
         step, reach = m[at + STEP], m[at + REACH]
         kind, part = m[at + B_KIND], m[at + B_PART]
-        storer = kind if kind & 1 else -1
+        storer, writes = kind if kind & 1 else -1, m[at + WRITE] != 0
         address = m[at + ADDRESS] + turn * step
         if turn < final and -reach - (1 << shift) <= step <= reach + (1 << shift):
             # No line lies between the iterations: they are one.
@@ -231,12 +220,21 @@ def note_blocks(m: Words, start: Integer, stop: Integer, at: Integer, end: Integ
                             count += ONE
                             m[known + LISTED], m[listed + count] = stamp, np.int64(index)
                         m[known + MOVED] = stamp
-                        if not quiet:
-                            clashed += note_first(m, line, index, s, clash)
+                        told = busy
+                        if not busy:
+                            # Loads of what is there change nothing.
+                            absent = find_way(m, s + ENTRY, line) == ways
+                            m[s + FLAGS] = ABSENT if absent else 0
+                            told = absent or writes
+                            if absent and coupled:
+                                m[clash + index] = stamp
+                                clashed += 1
+                        m[note], m[note + ONE], m[note + TWO] = line, np.int64(index), np.int64(at)
+                        note += THREE if told else ZERO
                     elif line != m[s + LINE] or kind != m[s + KIND] or part != m[s + PART]:
                         clashed += note_again(m, line, index, s, at, single, clash)
-                    m[note], m[note + ONE], m[note + TWO] = line, np.int64(index), np.int64(at)
-                    note += THREE
+                        m[note], m[note + ONE], m[note + TWO] = line, np.int64(index), np.int64(at)
+                        note += THREE
                 line += 1
             address += step
             turn += 1
