@@ -155,7 +155,8 @@ def settle_still(m: Words, entered: Integer, depth: Integer,
     """Deal with the listed sets that still blocks use, too: some clash, in others a line is noted.
 
     In a set that no block moved in, neither now nor in the iterations before, and that was not
-    filled in those, all touches were hits and are made again: they change nothing.
+    filled in those, all touches were hits and are made again: they change nothing. So are all
+    where hits change nothing and all lines are there, moved or not.
     """
     clashed = 0
     stamp, clash = m[STAMP], clash_of(m, depth)
@@ -164,18 +165,37 @@ def settle_still(m: Words, entered: Integer, depth: Integer,
         index = np.uint64(m[listed + place])
         known = np.uint64(m[KNOWN]) + (depth * np.uint64(m[SETS]) + index) * KNOWN_WORDS
         if m[known + STILL] == entered and m[clash + index] != stamp:
-            line, s = m[known + STILL_LINE], record_of(m, index)
-            if m[s + SEEN] == stamp or line < 0 or (
-                    m[COUPLED]
-                    and find_way(m, s + ENTRY, line) == np.uint64(m[WAYS])):
+            line, s, at = m[known + STILL_LINE], record_of(m, index), m[known + STILL_BLOCK]
+            seen, kind = m[s + SEEN] == stamp, m[np.uint64(at) + B_KIND]
+            absent = m[HITS_CHANGE] or find_way(m, s + ENTRY, line) == np.uint64(m[WAYS])
+            if line < 0 or (absent and m[COUPLED]) or (seen and (
+                    absent or m[s + FLAGS] & ABSENT
+                    or (kind & 1 and m[s + STORER] not in (kind, -1)))):
                 m[clash + index] = stamp
                 clashed += 1
-            else:
-                m[note], m[note + ONE], m[note + TWO] = line, np.int64(index), m[
-                    known + STILL_BLOCK]
+            elif absent or kind & 1:
+                m[note], m[note + ONE], m[note + TWO] = line, np.int64(index), at
                 m[s + FLAGS] = ABSENT
                 note += THREE
     return clashed, note
+
+
+@compile_part
+def find_alone(m: Words, end: Integer, depth: Integer, entered: Integer) -> Integer:
+    """Return the one set that clashes, plus one, if it sees one line alone; else zero.
+
+    Where what sets evict hangs on the others, one line that is absent is in order with itself.
+    """
+    clash, note = clash_of(m, depth), np.uint64(m[NOTES])
+    while note < end:
+        index = np.uint64(m[note + ONE])
+        if m[clash + index] == m[STAMP]:
+            known = np.uint64(m[KNOWN]) + (depth * np.uint64(m[SETS]) + index) * KNOWN_WORDS
+            told = m[record_of(m, index) + FLAGS] & (SEVERAL | MIXED | STORES)
+            still = entered and m[known + STILL] == entered
+            return ZERO if told or still else index + ONE
+        note += THREE
+    return ZERO
 
 
 @compile_part
@@ -350,7 +370,10 @@ def try_chunk(m: Words, op: Integer, depth: Integer, turn: Integer, extent: Inte
             m[np.uint64(m[LISTS]) + depth * np.uint64(m[SETS] + 1)] = 0
         stop = min(extent, turn + size)
         clashed, note = note_blocks(m, turn, stop, begin, end, allowed, own, depth)
-        if not clashed or stop - turn == 1 or (m[op] == LEAF and (
+        alone = ZERO
+        if clashed == 1 and m[COUPLED]:
+            alone = find_alone(m, note, depth, entered)
+        if not clashed or alone or stop - turn == 1 or (m[op] == LEAF and (
                 clashed * 8 <= m[SETS] or stop - turn < SPLIT)):
             break
         # Too many sets see several lines: fewer iterations reach fewer.
@@ -359,6 +382,9 @@ def try_chunk(m: Words, op: Integer, depth: Integer, turn: Integer, extent: Inte
     if entered:
         further, note = settle_still(m, entered, depth, note)
         clashed += further
+    if alone and clashed == 1:
+        m[clash_of(m, depth) + alone - ONE] = 0
+        clashed = 0
     touch_notes(m, note, depth)
     m[loop + OWN], m[loop + ALLOWED] = m[STAMP], np.int64(clash_of(m, depth))
     if not entered:
