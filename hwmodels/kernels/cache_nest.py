@@ -174,7 +174,7 @@ def run_program(m: Words, words: Words) -> None:
     Notes
     -----
     Every loop is tried some iterations at a time. In the sets where order does not tell
-    (`note_line`) each line is touched once, and not again while the loop goes on and nothing
+    (`note_again`) each line is touched once, and not again while the loop goes on and nothing
     else comes into the set (`settle_still`). The other sets alone are simulated by the loop's
     body, whose inner loops are tried in turn, and in a leaf by its accesses in program order.
     """
