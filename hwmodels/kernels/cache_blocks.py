@@ -246,9 +246,8 @@ def note_blocks(m: Words, start: Integer, stop: Integer, at: Integer, end: Integ
                             absent = find_way(m, s + ENTRY, line) == ways
                             m[s + FLAGS] = ABSENT if absent else 0
                             told = absent or writes
-                            if absent and coupled:
-                                m[clash + index] = stamp
-                                clashed += 1
+                            m[clash + index] = stamp if absent and coupled else m[clash + index]
+                            clashed += 1 if absent and coupled else 0
                         m[note], m[note + ONE], m[note + TWO] = line, np.int64(index), np.int64(at)
                         note += THREE if told else ZERO
                     elif line != m[s + LINE] or kind != m[s + KIND] or part != m[s + PART]:
@@ -370,9 +369,7 @@ def try_chunk(m: Words, op: Integer, depth: Integer, turn: Integer, extent: Inte
             m[np.uint64(m[LISTS]) + depth * np.uint64(m[SETS] + 1)] = 0
         stop = min(extent, turn + size)
         clashed, note = note_blocks(m, turn, stop, begin, end, allowed, own, depth)
-        alone = ZERO
-        if clashed == 1 and m[COUPLED]:
-            alone = find_alone(m, note, depth, entered)
+        alone = find_alone(m, note, depth, entered) if clashed == 1 and m[COUPLED] else ZERO
         if not clashed or alone or stop - turn == 1 or (m[op] == LEAF and (
                 clashed * 8 <= m[SETS] or stop - turn < SPLIT)):
             break
