@@ -95,7 +95,7 @@ def find_change(residuals: Values) -> Change | None:
 
 
 def judge_interval(calibration: str, interval: tuple[float, float], measured: float,
-                   level: float = 0.9) -> Finding | None:
+                   level: float = 0.9, *, unit: str = "") -> Finding | None:
     """Say when a measured total is too far outside the interval of a calibrated prediction.
 
     Parameters
@@ -108,6 +108,8 @@ def judge_interval(calibration: str, interval: tuple[float, float], measured: fl
         New total.
     level : float
         Only 0.9 is stated by overlays.
+    unit : str
+        Of `measured`, for people.
 
     Returns
     -------
@@ -125,7 +127,7 @@ def judge_interval(calibration: str, interval: tuple[float, float], measured: fl
         return None
     return Finding(
         name="stale", serious=True,
-        evidence=f"{calibration} gives {low:.6g} to {high:.6g}, measured is {measured:.6g}: "
-                 f"{z:+.1f} standard deviations",
+        evidence=f"{calibration} gives {low:.6g} to {high:.6g}{unit and ' '}{unit}, measured is "
+                 f"{measured:.6g}{unit and ' '}{unit}: {z:+.1f} standard deviations",
         remedy="The overlay does not hold for this set-up any more, or the set-up is another one "
                "(twin diagnose): learn it again from new measurements (twin calibrate)")

@@ -36,6 +36,7 @@ from twin.attribution.fault_effects import Effect, Forecasts
 from twin.attribution.fault_list import list_faults
 from twin.attribution.faults import DECLARED, UNKNOWN, Fault, join_faults, prior_of
 from twin.attribution.finding import NONE_NEEDED, Diagnosis, Finding
+from twin.attribution.known_right import BUILT_KINDS, SAME_IMAGE, is_one_image
 from twin.attribution.likelihood import (
     effect_errors,
     kernel_errors,
@@ -140,7 +141,9 @@ def diagnose(deployment: Deployment, measurement: Measurement, *,
     require_network(ours, side)
     pattern = make_pattern(ours, side, deployment)
     marks = read_marks(measurement, deployment)
-    faults = _list(deployment, measurement, marks, forecasts)
+    one_image = is_one_image(healthy, measurement)
+    faults = tuple(fault for fault in _list(deployment, measurement, marks, forecasts)
+                   if not (one_image and fault.kind in BUILT_KINDS))
     effects = _foresee(faults, forecasts, base, prices, pattern, tell)
     evidence = Evidence(
         pattern=pattern, marks=marks, declared=effects[0], hidden=_sum_hidden(faults, effects),
@@ -153,6 +156,8 @@ def diagnose(deployment: Deployment, measurement: Measurement, *,
     weighed += [_weigh(pair, evidence, effect, parts) for pair, effect, parts in pairs]
     found = _rank((*faults, *(pair for pair, _, _ in pairs)), weighed, evidence,
                   repeats_within(measurement))
+    if one_image:
+        found = dataclasses.replace(found, observations=(*found.observations, SAME_IMAGE))
     if found.healthy or found.remedy == NONE_NEEDED or found.verdict.probability > SETTLED:
         return found
     return dataclasses.replace(found, telling=tell_apart(
@@ -166,7 +171,8 @@ def _list(deployment: Deployment, measurement: Measurement, marks: Marks,
     if observed not in forecasts.faults:
         forecasts.faults[observed] = list_faults(deployment, observed)
     out = ruled_out(measurement) | read_build(deployment, measurement)
-    return tuple(fault for fault in forecasts.faults[observed] if fault.kind not in out)
+    return tuple(fault for fault in forecasts.faults[observed]
+                 if fault.kind not in out and fault.name not in out)
 
 
 def _foresee(faults: Sequence[Fault], forecasts: Forecasts, base: Prediction,
@@ -341,7 +347,7 @@ def _metric(evidence: Evidence) -> np.ndarray:
 
 
 def _rank(faults: tuple[Fault, ...], weighed: Sequence[_Weight], evidence: Evidence,
-          repeats: float) -> Diagnosis:
+          repeats: float | None) -> Diagnosis:
     """Apply Bayes' rule and say what speaks for each."""
     pattern = evidence.pattern
     priors = prior_of(faults)

@@ -57,8 +57,8 @@ class Diagnosis:
         Under which it was weighed.
     measured : float
         Of the pattern's layers together.
-    repeats : float
-        Within which runs repeat, as a share of the whole.
+    repeats : float or None
+        Within which runs repeat, as a share of the whole; None of a single run: not known.
     counters : tuple of str
         Counts besides the pattern that it rests on; most Cortex-M have none of them.
     observations : tuple of str
@@ -78,7 +78,7 @@ class Diagnosis:
     layers: tuple[int | None, ...]
     errors: ErrorModel
     measured: float
-    repeats: float
+    repeats: float | None
     counters: tuple[str, ...]
     observations: tuple[str, ...]
     indistinct: tuple[str, ...]
@@ -110,7 +110,7 @@ class Diagnosis:
     @property
     def repeats_as_declared(self) -> bool:
         """Whether what was measured is what was expected, as well as runs repeat."""
-        return abs(self.declared_ratio - 1) <= max(3 * self.repeats, REPEATS_FLOOR)
+        return abs(self.declared_ratio - 1) <= max(3 * (self.repeats or 0.0), REPEATS_FLOOR)
 
     @property
     def remedy(self) -> str:
@@ -122,23 +122,32 @@ class Diagnosis:
             return verdict.fault.remedy
         if self.repeats_as_declared:
             return NONE_NEEDED
-        said = (f"measured is {self.declared_ratio:.3f} x what "
-                f"{'is known to be right' if self.healthy else 'is predicted'}, and runs repeat "
-                f"within {100 * max(self.repeats, 1e-4):.2g} %: no listed fault is likelier than "
+        runs = (f"runs repeat within {100 * max(self.repeats, 1e-4):.2g} %"
+                if self.repeats is not None else
+                "how well runs repeat is not known from a single one (assumed: within "
+                f"{100 * REPEATS_FLOOR:.2g} %)")
+        said = (f"measured is {say_ratio(self.declared_ratio)} x what "
+                f"{'is known to be right' if self.healthy else 'is predicted'}, and {runs}: "
+                "no listed fault is likelier than "
                 f"{'chance' if self.healthy else 'prices that are off'}")
         return said + ("" if self.healthy else
                        "; give a measurement known to be right (--healthy DIR), or learn the "
                        "board's prices (twin calibrate)")
 
 
+def say_ratio(ratio: float) -> str:
+    """Write a ratio with three decimals, a small one with three significant digits."""
+    return f"{ratio:.3f}" if ratio >= 0.1 else f"{ratio:.3g}"
+
+
 def _advise(ratio: float) -> str:
     """Say what to look at where nothing listed explains a ratio of measured to predicted."""
     if ratio < 1:
-        return (f"measured is {ratio:.3f} x what is predicted, and no listed fault makes it so "
-                "fast: look for another board, a higher clock (--clock), another kernel library "
-                "or level of optimisation (--runtime), or layers that were not run")
-    return (f"measured is {ratio:.3f} x what is predicted, and no listed fault fits: look for "
-            "another board, clock or library, and compare cause by cause: twin attribute")
+        return (f"measured is {say_ratio(ratio)} x what is predicted, and no listed fault makes "
+                "it so fast: look for another board, a higher clock (--clock), another kernel "
+                "library or level of optimisation (--runtime), or layers that were not run")
+    return (f"measured is {say_ratio(ratio)} x what is predicted, and no listed fault fits: look "
+            "for another board, clock or library, and compare cause by cause: twin attribute")
 
 
 def explain_rows(diagnosis: Diagnosis, finding: Finding) -> dict[int | None, float]:

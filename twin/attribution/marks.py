@@ -117,10 +117,10 @@ def _scatter(measurement: Measurement, whole: np.ndarray, slope: float) -> float
     return math.sqrt(sum(float(np.var(row)) * len(row) for row in kept) / degrees)
 
 
-def repeats_within(measurement: Measurement) -> float:
-    """Return the standard deviation of the whole network's runs, as a share."""
+def repeats_within(measurement: Measurement) -> float | None:
+    """Return the standard deviation of the whole network's runs, as a share; None of one run."""
     values = _whole_runs(measurement)
-    return 0.0 if values is None else float(np.std(values) / np.median(values))
+    return None if values is None else float(np.std(values) / np.median(values))
 
 
 def weigh_marks(fault: Fault, marks: Marks, right: Marks | None = None) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from twin.learning.observations import name_runtime
 from twin.network.readers import read_model
 from twin.network.zoo import is_known
 from twin.runtimes import load_runtime
+from twin.runtimes.runtime import list_runtimes
 
 STAND_IN = "cmsis-nn"
 """Library that stands in for one that cannot be predicted."""
@@ -87,11 +89,18 @@ def unread_build(deployment: Deployment, measurement: Measurement) -> str:
 
 
 def read_build(deployment: Deployment, measurement: Measurement) -> frozenset[str]:
-    """Return kinds of faults the header rules out: another build than the one it names."""
+    """Return kinds and names of faults the header rules out: another build than it names."""
     told = dict(measurement.header.environment).get("compiler", "")
-    named = name_runtime(measurement.header.runtime, told)
-    same = named != measurement.header.runtime and named == deployment.runtime.identity
-    return frozenset({"optimisation", "-O0"}) if same else frozenset()
+    level = re.search(r"-(O\w+)", told)
+    if measurement.header.runtime != "firmware" or level is None:
+        return frozenset()
+    if level[1] == "O0":
+        return frozenset({"optimisation"})
+    if name_runtime("firmware", told) == deployment.runtime.identity:
+        return frozenset({"optimisation", "-O0"})
+    others = {name.rpartition("-")[2].rpartition("@")[2] for name in list_runtimes()
+              if name.startswith("firmware@")} - {level[1]}
+    return frozenset({"-O0", *(f"built with -{other}" for other in others)})
 
 
 def _build(deployment: Deployment) -> None:

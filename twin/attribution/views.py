@@ -22,6 +22,7 @@ from twin.attribution.effects import list_effects
 from twin.attribution.epochs import EpochReport, find_gaps, report_epochs
 from twin.attribution.finding import Diagnosis
 from twin.attribution.idealisation import Split, split_time
+from twin.attribution.known_right import read_healthy
 from twin.attribution.measured import (
     read_folder,
     read_side,
@@ -225,16 +226,18 @@ def attribute_measured(predicted: str | Prediction, folder: str, *, options: Map
     ours, deployment, remarks = _predict_beside(predicted, measurement, options, calibration)
     difference = attribute(ours, theirs, anyway=anyway)
     diagnosis = None
+    right, other_image = read_healthy(healthy, measurement, where)
     same = not any(one.what == "network" and one.level == REFUSE for one in difference.findings)
     if same and deployment is not None and verdicts and deployment.runtime.offload is None:
         diagnosis = diagnose(deployment, measurement,
-                             healthy=read_folder(healthy)[0] if healthy else None,
+                             healthy=right,
                              stands_in=is_stand_in(deployment, measurement),
                              calibration=calibration, on_progress=on_progress)
     return View(kind="attribution", difference=difference, diagnosis=diagnosis,
                 possible=_explain(difference, deployment, measurement, calibration),
                 splits=_split(deployment, diagnosis, ours, calibration) if shapley else {},
-                remarks=(*difference.warnings, *remarks, *_judge_overlay(ours, theirs)))
+                remarks=(*difference.warnings, *remarks, *([other_image] if other_image else []),
+                         *_judge_overlay(ours, theirs)))
 
 
 def _explain(difference: Difference, deployment: Deployment | None, measurement: Measurement,
@@ -301,7 +304,7 @@ def _judge_overlay(ours: Side, theirs: Side) -> list[str]:
     measured = theirs.whole.amounts.get("time")
     if ours.interval_us is None or measured is None:
         return []
-    finding = judge_interval(ours.calibration, ours.interval_us, measured / 1e3)
+    finding = judge_interval(ours.calibration, ours.interval_us, measured / 1e3, unit="us")
     return [str(finding)] if finding is not None else []
 
 

@@ -7,6 +7,7 @@ from os import PathLike, fspath
 
 from twin.attribution import diagnosis
 from twin.attribution.finding import Diagnosis
+from twin.attribution.known_right import read_healthy
 from twin.attribution.marks import notes_of
 from twin.attribution.measured import read_folder, side_of_measurement
 from twin.attribution.predicted import side_of_prediction
@@ -53,6 +54,7 @@ def diagnose(folder: str | PathLike[str], *, model: str | None = None, board: st
     measurement, where = read_folder(fspath(folder))
     if measurement.header.kind == "predicted":
         raise UsageError(f"{where} holds a prediction; a measurement is diagnosed")
+    right, other_image = read_healthy(healthy, measurement, where)
     deployment, stand_in = deploy_measured(
         measurement, model=model, board=board, runtime=runtime, weights=weights, arena=arena,
         clock_hz=clock_hz)
@@ -63,12 +65,13 @@ def diagnose(folder: str | PathLike[str], *, model: str | None = None, board: st
     chosen = choose_calibration(deployment, fspath(calibration),
                                 runtime=measurement.header.runtime if stands_in else None)
     found = diagnosis.diagnose(deployment, measurement, stands_in=stands_in, calibration=chosen,
-                               healthy=read_folder(fspath(healthy))[0] if healthy else None,
+                               healthy=right,
                                on_progress=on_progress)
     findings = agree(side_of_prediction(predict(deployment)),
                      side_of_measurement(measurement, str(where)))
     other = unread_build(deployment, measurement)
     return replace(found, remarks=(
         *([stand_in] if stand_in else []), *([other] if other else []),
+        *([other_image] if other_image else []),
         *([f"calibrated: {chosen.description}"] if chosen else []), *notes_of(measurement),
         *map(str, findings)))

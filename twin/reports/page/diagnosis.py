@@ -32,7 +32,8 @@ def describe_diagnosis(diagnosis: Diagnosis, command: str = "") -> Page:
         cautions.insert(0, "other kernels stand in for those that ran: faults of kernels and small "
                            "faults may be accused or missed; give --healthy DIR")
     pairs = [("weighed under", diagnosis.errors.source),
-             ("runs repeat within", f"{100 * diagnosis.repeats:.2g} %"),
+             ("runs repeat within", "not known from one run" if diagnosis.repeats is None
+              else f"{100 * diagnosis.repeats:.2g} %"),
              ("counters", ", ".join(diagnosis.counters)
               or f"{diagnosis.quantity} alone, as any core with a cycle counter sends")]
     if diagnosis.telling:

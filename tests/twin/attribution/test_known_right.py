@@ -1,0 +1,84 @@
+"""A measurement known to be right: refused where it was taken otherwise; one image, one build."""
+
+import dataclasses
+from pathlib import Path
+
+import pytest
+from made_measurements import measure
+
+from twin.attribution.diagnosis import diagnose
+from twin.attribution.fault_list import list_faults
+from twin.attribution.known_right import BUILT_KINDS, SAME_IMAGE, require_alike
+from twin.attribution.setup import read_build
+from twin.deployment.deployment import deploy
+from twin.errors import NotTheSameError
+from twin.prediction.prediction import predict
+
+ALIKE = {"compiler": "gcc 12.2.1 -O2", "firmware_sha256": "a" * 64}
+
+
+@pytest.fixture(scope="module")
+def deployment():
+    return deploy("kws", "nucleo_l4r5zi", runtime="cmsis-nn")
+
+
+@pytest.fixture(scope="module")
+def measured(deployment):
+    return measure(predict(deployment), model="kws", runtime="firmware",
+                   environment=tuple(ALIKE.items()))
+
+
+def tell(measurement, environment=None, **header):
+    told = header | ({} if environment is None else {
+        "environment": tuple((ALIKE | environment).items())})
+    return dataclasses.replace(measurement, header=dataclasses.replace(
+        measurement.header, **told))
+
+
+@pytest.mark.parametrize(("other", "said"), [
+    ({"environment": {"compiler": "gcc 12.2.1 -Os"}},
+     "compiler is gcc 12.2.1 -Os, of the measurement to diagnose gcc 12.2.1 -O2"),
+    ({"runtime": "tflm"}, "runtime is tflm, of the measurement to diagnose firmware"),
+    ({"clocks_hz": (("cpu", 48e6),)},
+     "clocks_hz cpu is 48 MHz, of the measurement to diagnose 120 MHz")])
+def test_another_set_up_is_refused_by_key_and_both_values(measured, other, said):
+    with pytest.raises(NotTheSameError, match=said):
+        require_alike(tell(measured, **other), measured, Path("bad"), Path("good"))
+
+
+def test_the_folder_itself_is_refused_and_another_image_warned_of(measured):
+    with pytest.raises(NotTheSameError, match="is the measurement to diagnose itself"):
+        require_alike(measured, measured, Path("bad"), Path("x/../bad"))
+    moved = tell(measured, {"firmware_sha256": "b" * 64})
+    assert "another image" in require_alike(moved, measured, Path("bad"), Path("good"))
+    assert require_alike(measured, measured, Path("bad"), Path("good")) == ""
+
+
+def test_one_image_rules_out_what_is_built_in(deployment, measured):
+    slow = dataclasses.replace(measured, samples=tuple(
+        dataclasses.replace(one, value=one.value * 2) for one in measured.samples))
+    found = diagnose(deployment, slow, healthy=measured, calibration="none")
+    assert not {part for kind in found.kinds for part in kind.split(" and ")} & BUILT_KINDS
+    assert SAME_IMAGE in found.observations
+    linked = tell(measured, {"firmware_sha256": "b" * 64})
+    assert BUILT_KINDS & set(
+        diagnose(deployment, slow, healthy=linked, calibration="none").kinds)
+
+
+def test_one_run_does_not_tell_how_well_runs_repeat(deployment, measured):
+    fast = dataclasses.replace(measured, samples=tuple(
+        dataclasses.replace(one, value=round(one.value * 1.02)) for one in measured.samples))
+    found = diagnose(deployment, fast, healthy=measured, calibration="none")
+    assert found.repeats is None
+    assert "within 0.01 %" not in found.remedy
+    if found.verdict.fault.kind == "as declared":
+        assert "not known from a single one" in found.remedy
+
+
+def test_a_level_the_header_names_rules_out_the_others(measured):
+    own = deploy("kws", "nucleo_l4r5zi", runtime="firmware@O2")
+    faults = [one for one in list_faults(own) if one.kind in ("-O0", "optimisation")]
+    for level, left in (("O0", {"built without optimisation"}), ("O2", set()),
+                        ("O3", {"built with -O3"})):
+        out = read_build(own, tell(measured, {"compiler": f"gcc 12.2.1 -{level}"}))
+        assert {one.name for one in faults if not {one.kind, one.name} & out} == left
