@@ -82,8 +82,11 @@ class Service:
     def predict(self, asked: Asked) -> dict[str, Any]:
         """Predict a state."""
         check_names(asked.state)
-        return self._ask({"do": "predict", "state": asked.state.model_dump(),
-                          "controls": asked.controls}, asked.state)
+        found = self._ask({"do": "predict", "state": asked.state.model_dump(),
+                           "controls": asked.controls}, asked.state)
+        names = self.uploads.names()
+        files = {one: names[one] for one in (asked.state.model, asked.state.board) if one in names}
+        return {**found, "files": files} if files else found
 
     def reprice(self, slid: Slid) -> dict[str, Any]:
         """Price a state again from kept counts."""

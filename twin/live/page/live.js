@@ -204,8 +204,11 @@ const change = (changes) => {
 
 const turn = (changes) => { change(changes); predict(); };
 
+// A path that was typed and is refused is taken back: no control shows it.
+const turnPath = (changes) => { const { set } = state; change(changes); predict(false, set); };
+
 // Simulate what is chosen now; an answer that is overtaken by a later question is dropped.
-const predict = async (fresh = false) => {
+const predict = async (fresh = false, back = null) => {
   const mine = ++asked, moved = moves;
   waiting = null;
   moving = false;
@@ -216,7 +219,9 @@ const predict = async (fresh = false) => {
   if (mine !== asked || moved !== moves) return;
   if (found.controls) known = { for: `${state.model} ${state.board} ${state.runtime}`, controls: found.controls, paths: found.paths };
   failed = Boolean(found.error);
+  for (const [key, file] of Object.entries(found.files ?? {})) nameFile(key, file);
   if (found.error) {
+    if (back) state = { ...state, set: back };
     complain(answer ? `${found.error}. The figures below are of the state before.` : found.error);
     tell("refused", "refused");
   } else {
@@ -310,6 +315,12 @@ const choose = (changes) => {
   predict(true);
 };
 
+// An upload that is opened by its address is known by name once the server says it.
+const nameFile = (key, file) => {
+  files.set(key, file);
+  for (const one of document.querySelectorAll("#model option, #board option")) if (one.value === key) one.textContent = `${file} (uploaded)`;
+};
+
 const listChoices = () => {
   const pick = (id, names, label) => {
     at(id).replaceChildren(...names.map((one) => element("option", { value: one.name, text: label(one) })));
@@ -335,7 +346,7 @@ const connect = () => {
     const path = at("path").value.trim(), value = at("value").value.trim();
     if (!path || !value) { at("path-help").textContent = "a path and its value are needed"; return; }
     at("path").value = at("value").value = at("path-help").textContent = "";
-    turn({ [path]: value });
+    turnPath({ [path]: value });
   };
   at("set").addEventListener("click", setPath);
   for (const id of ["path", "value"]) at(id).addEventListener("keydown", (event) => { if (event.key === "Enter") { event.preventDefault(); setPath(); } });
