@@ -46,6 +46,11 @@ _QUANTITIES = {"time": ("time", "timestamp", "t", "second", "seconds", "x-axis")
                "power": ("power", "p", "watts", "main power", "arc main power",
                          "ace main power"),
                "shunt": ("shunt", "shunt voltage", "vshunt")}
+_OTHERS = {
+    "ppk2": (re.compile(r"^timestamp\s*\(ms\)", re.I), re.compile(r"\bcurrent\s*\(ua\)", re.I)),
+    "otii": (re.compile(r"^timestamp\b(?!\s*\()", re.I), re.compile(r"\bmain current\b", re.I)),
+    "joulescope": (re.compile(r"^#time\s*,", re.I), re.compile(r"\bcurrent\s*,\s*voltage\b", re.I))}
+"""How headers of meters with columns of their own begin, and what else stands in them."""
 _NAME = re.compile(r"^[#\s\"]*([^(\[\"]+?)\s*(?:[(\[]\s*([^)\]]*?)\s*[)\]])?[\"\s]*$")
 _MARKS = re.compile(r"^(d\d(-d?\d)?|bits|gpio\d*|trigger|mark|logic|gpi\d*)$", re.IGNORECASE)
 _ASCII_DEC = re.compile(rb"^\s*(\d+)([+-]\d+)\s*$")
@@ -132,6 +137,7 @@ def _read_table(text: str, path: Path, meter: str, supply_v: float | None,
                 facts: Meter | None) -> PowerTrace:
     lines = text.splitlines()
     start, columns, marks, separator = _find_header(lines, path)
+    _check_meter(lines[start - 1], meter, path, start)
     rows = _read_rows(lines, start, separator, path)
     si = meter in _SI_METERS
     wanted = {quantity: rows.numbers(column.place) * _scale(quantity, column, si, path, start)
@@ -154,11 +160,22 @@ def _read_table(text: str, path: Path, meter: str, supply_v: float | None,
     return _trace(wanted["time"], watts, meter, volts, facts, edges)
 
 
+def _check_meter(header: str, meter: str, path: Path, line: int) -> None:
+    """Refuse columns that are those of another meter: its accuracy is another one."""
+    if meter.startswith("ina") and "d0" not in header.lower():
+        return  # a log of one's own may call its columns anything
+    for name, patterns in _OTHERS.items():
+        if name != meter and all(one.search(header.strip()) for one in patterns):
+            raise MeasurementError(f"{path}:{line}: the columns are those of {name}, not of "
+                                   f"{meter}; accepted: --meter {name}")
+
+
 def _read_scope(text: str, path: Path, supply_v: float | None, shunt_ohm: float | None,
                 mark_bit: int | None, names: tuple[str | None, str | None],
                 facts: Meter | None) -> PowerTrace:
     lines = text.splitlines()
     header = read_header(lines, path)
+    _check_meter(lines[header.line - 1], "scope", path, header.line)
     channel = header.find(names[0], ("V", "A"), path)
     if not channel.symbol or channel.symbol == "s":
         raise MeasurementError(f"{path}:{header.line}: column {channel.name!r} has no unit; write "

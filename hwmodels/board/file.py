@@ -160,6 +160,15 @@ def bounds_of_supply(board: Board) -> tuple[float, ...]:
             *(one.value for one in lowest if one is not None))
 
 
+def range_of_supply(board: Board) -> tuple[float, float, str] | None:
+    """Return the lowest and highest supply voltage of the part, and where that is stated."""
+    section = _read_section(board.document, board.name)
+    span = section.supply.voltage_range_v
+    if span is None:
+        return None
+    return *span.value, f"{span.kind}: {section.sources.get(span.source, span.source)}"
+
+
 @lru_cache(maxsize=8)
 def _read_section(document: str, name: str) -> Section:
     """Return a board's file again; it is only read."""

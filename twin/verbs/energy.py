@@ -88,7 +88,8 @@ def energy(folder: str | PathLike[str], trace: str | PathLike[str], meter: str, 
     Raises
     ------
     UsageError
-        When runs are given without a window, or the measurement has no times of layers.
+        When runs are given without a window, the measurement has no times of layers, or the supply
+        is none the board's part runs at.
     """
     if by_shape and runs is not None:
         raise UsageError("--by-shape finds one inference; --runs is for a window between two marks")
@@ -96,6 +97,8 @@ def energy(folder: str | PathLike[str], trace: str | PathLike[str], meter: str, 
     target = Path(output) if output else source.parent / f"energy-{Path(trace).stem}"
     _check_folder(target)
     measured = read_measurement(source)
+    if supply_v is not None:
+        _check_supply(supply_v, measured.header.board)
     recording = read_meter_file(trace, meter, supply_v=supply_v, shunt_ohm=shunt_ohm,
                                 mark_bit=mark_bit, sample_hz=sample_hz, column=column,
                                 mark_column=mark_column)
@@ -126,6 +129,20 @@ def _check_folder(folder: Path) -> None:
     check_place(folder, folder=True)
     if (folder / HEADER_FILE).exists():
         raise UsageError(f"{folder}: holds a measurement already; accepted: another folder (-o)")
+
+
+def _check_supply(supply_v: float, board: str) -> None:
+    """Refuse a supply outside of what the board's file states; an unknown board has no range."""
+    from hwmodels.board.file import load_board, range_of_supply
+    from hwmodels.errors import BoardError
+
+    try:
+        span = range_of_supply(load_board(board))
+    except BoardError:
+        return
+    if span is not None and not span[0] <= supply_v <= span[1]:
+        raise UsageError(f"--supply {supply_v:g} V: the part of {board} runs at {span[0]:g} to "
+                         f"{span[1]:g} V ({span[2]}); accepted: volts at the metered rail, within")
 
 
 def _layer_times(measured: Measurement) -> tuple[list[int], list[float]]:

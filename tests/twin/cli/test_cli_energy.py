@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import jsonschema
 import numpy as np
@@ -177,3 +178,21 @@ def test_refusals(folder, tmp_path):
             (["--meter", "ppk3", "--supply", "3"], 3, "did you mean ppk2")):
         result = CliRunner().invoke(app, ["energy", str(folder), str(trace), *arguments])
         assert result.exit_code == code and message in result.stderr
+
+
+@pytest.mark.parametrize(("board", "meter", "supply", "said"), [
+    ("b_u585i_iot02a", "ppk2", "5", "runs at 1.71 to 3.6 V (datasheet: STM32U585xx datasheet"),
+    ("b_u585i_iot02a", "ppk2", "1800", "runs at 1.71 to 3.6 V"),
+    ("b_u585i_iot02a", "ppk2", "3.3", None), ("b", "ppk2", "5", None),
+    ("b", "joulescope", "3", "columns are those of ppk2, not of joulescope"),
+    ("b", "scope", "3", "columns are those of ppk2, not of scope"),
+    ("b", "ina226", "3", "columns are those of ppk2, not of ina226")])
+def test_a_supply_and_a_meter_that_cannot_be(folder, tmp_path, board, meter, supply, said):
+    measured = read_measurement(folder)
+    write_measurement(tmp_path / "of", replace(
+        measured, header=replace(measured.header, board=board)))
+    write_ppk2(tmp_path / "r.csv", 1)
+    result = CliRunner().invoke(app, ["energy", str(tmp_path / "of"), str(tmp_path / "r.csv"),
+                                      "--meter", meter, "--supply", supply])
+    assert (result.exit_code == 0) is (said is None), result.stderr
+    assert said is None or said in " ".join(result.stderr.split())
