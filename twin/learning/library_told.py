@@ -24,7 +24,8 @@ class LibraryTold:
     Parameters
     ----------
     runtime : str or None
-        The only one that explains it; None where none does, or several.
+        The only one that explains it, of its releases the closest; None where none does, or
+        several do.
     ratios : tuple of (str, float)
         Measured over predicted time, by runtime.
     """
@@ -75,7 +76,8 @@ def tell_library(measurement: Measurement, graph: Graph, board: str,
     ranked = sorted(ratios, key=lambda name: abs(math.log(ratios[name])))
     away = [abs(math.log(ratios[name])) for name in ranked]
     clear = away[0] <= math.log(NEAR) and all(
-        one >= away[0] + math.log(NEAR) for one in away[1:])
+        one >= away[0] + math.log(NEAR) for name, one in zip(ranked, away, strict=True)
+        if name.partition("@")[0] != ranked[0].partition("@")[0])
     return LibraryTold(runtime=ranked[0] if clear else None, ratios=tuple(
         (name, ratios[name]) for name in ranked))
 

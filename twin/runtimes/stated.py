@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from calibration.errors import MeasurementError
 from hwmodels.errors import TwinError
 from twin.runtimes.runtime import list_runtimes, load_runtime
+
+if TYPE_CHECKING:
+    from hwmodels.board.facts import Board
 
 ONE_MAKER = (("x-cube-ai", "st-edge-ai", "neural-art"),)
 """Families one tool writes reports of, by names that changed with its versions."""
@@ -13,8 +18,13 @@ ARM_ONLY = "cmsis-nn"
 """In the name of a library: kernels for Arm cores, elsewhere its portable ones run."""
 
 
-def list_candidates(stated: str, isa: str | None = None) -> tuple[str, ...]:
-    """Return the runtimes a log may be of, each family at its default version.
+ESPRESSIF_ONLY = "-esp-nn"
+"""Kernels of one maker's cores: candidates on a board of its parts only."""
+
+
+def list_candidates(stated: str, isa: str | None = None,
+                    board: Board | None = None) -> tuple[str, ...]:
+    """Return the runtimes a log may be of: each family's default version and measured releases.
 
     Parameters
     ----------
@@ -22,13 +32,34 @@ def list_candidates(stated: str, isa: str | None = None) -> tuple[str, ...]:
         As the log says it: "tflm" is every family whose name begins so.
     isa : str, optional
         Of the board's core: families that do not run on it are left out.
+    board : Board, optional
+        Adds what was measured on it, else on its core; tells the core, and its maker's kernels.
     """
     stem = stated.partition("@")[0]
     families = sorted({identity.partition("@")[0] for identity in list_runtimes()})
     if stem in families:
-        return (load_runtime(stem).identity,)
-    return tuple(load_runtime(name).identity for name in families if name.startswith(f"{stem}-")
-                 and (isa is None or isa.startswith("arm") or ARM_ONLY not in name))
+        chosen = [stem]
+    else:
+        isa = isa if board is None else board.core.isa
+        espressif = board is not None and board.soc.startswith("esp")
+        chosen = [name for name in families if name.startswith(f"{stem}-")
+                  and (isa is None or isa.startswith("arm") or ARM_ONLY not in name)
+                  and (espressif or ESPRESSIF_ONLY not in name)]
+    releases = dict.fromkeys(one for name in chosen for one in (
+        load_runtime(name).identity, *_measured_releases(name, board)))
+    return tuple(releases)
+
+
+def _measured_releases(name: str, board: Board | None) -> tuple[str, ...]:
+    """Return the releases of a family measured on a board, else on its core."""
+    if board is None:
+        return ()
+    from calibration.fitting.cell import list_measured
+
+    rows = [row for row in list_measured() if row.runtime.partition("@")[0] == name]
+    near = [row for row in rows if row.board == board.name] or [
+        row for row in rows if row.core == board.core.model and load_runtime(name).offload is None]
+    return tuple(load_runtime(row.runtime).identity for row in near)
 
 
 def settle_runtime(stated: str, given: str | None, where: str) -> str:
@@ -67,11 +98,11 @@ def settle_runtime(stated: str, given: str | None, where: str) -> str:
     return identity
 
 
-def describe_open(stated: str) -> str:
+def describe_open(stated: str, board: Board | None = None) -> str:
     """Return a hint which runtimes a measurement may be of; "" where it names one of ours."""
     if _load(without_tools(stated)) is not None:
         return ""
-    candidates = list_candidates(stated)
+    candidates = list_candidates(stated, board=board)
     known = f": {' or '.join(candidates)}" if candidates else " NAME, of `twin runtimes`"
     return f"--runtime{known}"
 

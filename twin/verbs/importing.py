@@ -17,6 +17,7 @@ from twin.reports.export import check_place
 from twin.runtimes import load_runtime
 
 if TYPE_CHECKING:
+    from hwmodels.board.facts import Board
     from twin.network.graph import Graph
 
 MAC_SLACK = 0.1
@@ -156,9 +157,10 @@ def _settle_runtime(measurement: Measurement, given: str | None, graph: Graph | 
     header = measurement.header
     remark: tuple[str, ...] = ()
     name = settle_runtime(header.runtime, given, where)
-    hint = describe_open(name) if header.kind == "measured" else ""
+    board = None if header.board == UNKNOWN else _find_board(header.board)
+    hint = describe_open(name, board) if header.kind == "measured" else ""
     if hint and graph is not None and header.board != UNKNOWN:
-        candidates = list_candidates(name, _find_isa(header.board))
+        candidates = list_candidates(name, board=board)
         told = tell_library(measurement, graph, header.board, candidates)
         if told is not None and told.runtime is not None:
             name, remark = told.runtime, (f"runtime: taken as {told.runtime}, told by its time: "
@@ -170,12 +172,12 @@ def _settle_runtime(measurement: Measurement, given: str | None, graph: Graph | 
     return replace(measurement, header=replace(header, runtime=name)), remark
 
 
-def _find_isa(board: str) -> str | None:
+def _find_board(board: str) -> Board | None:
     from hwmodels.board.file import load_board
     from hwmodels.errors import BoardError
 
     try:
-        return load_board(board).core.isa
+        return load_board(board)
     except BoardError:
         return None
 

@@ -9,6 +9,7 @@ import pytest
 import twin
 from calibration.errors import MeasurementError
 from calibration.importers.log import UNKNOWN
+from hwmodels.board.file import load_board
 from twin.errors import RuntimeRefusedError
 from twin.runtimes.stated import describe_open, list_candidates, settle_runtime
 
@@ -56,6 +57,13 @@ def test_a_library_is_told_only_where_one_alone_explains_the_time(tmp_path, kws)
     assert {entry.runtime for entry in said.entries} == {RUNTIME}
 
 
+def test_a_release_measured_on_the_board_is_considered(tmp_path, kws):
+    """TFLite Micro 2.3.1 takes twice as long there: the log is of it, not of nothing known."""
+    old = twin.import_log("tflm", write_log(tmp_path, kws, 2.3), board=BOARD, model="kws",
+                          clock_hz=TICKS_HZ, output=tmp_path / "old")
+    assert old.measurement.header.runtime == "tflm-cmsis-nn@2.3.1"
+
+
 def test_what_a_log_does_not_say_is_asked_for(tmp_path, kws):
     log = write_log(tmp_path, kws, 1.0)
     twin.import_log("tflm", log, clock_hz=TICKS_HZ, runtime=RUNTIME, output=tmp_path / "m")
@@ -80,6 +88,10 @@ def test_a_log_of_other_layers_is_refused_before_anything_is_written(tmp_path, k
 def test_what_runtimes_a_log_may_be_of():
     assert list_candidates("tflm") == ("tflm-cmsis-nn@2023", "tflm-reference@2023")
     assert list_candidates("tflm", "rv32imc") == ("tflm-reference@2023",)
+    assert list_candidates("tflm", board=load_board(BOARD)) == (
+        "tflm-cmsis-nn@2023", "tflm-cmsis-nn@2.3.1", "tflm-reference@2023")
+    assert list_candidates("tflm", board=load_board("esp32c3_devkitm")) == (
+        "tflm-esp-nn@2026", "tflm-reference@2023")
     assert list_candidates(UNKNOWN) == () and list_candidates("firmware") == ("firmware@O2",)
     assert describe_open("neural-art, atonn-v1.0.0") == ""
     assert describe_open("x-cube-ai") == "" and describe_open(UNKNOWN).startswith("--runtime NAME")
@@ -89,7 +101,7 @@ def test_what_runtimes_a_log_may_be_of():
     ("tflm", "tflm-reference", "tflm-reference@2023"),
     (UNKNOWN, "x-cube-ai@9.0", "x-cube-ai@9.0.0"),
     ("x-cube-ai", "x-cube-ai@9.0", "x-cube-ai@9.0.0"), ("tflm", None, "tflm"),
-    ("st-edge-ai@2.2.0", "x-cube-ai@10.2", "x-cube-ai@10.2.0"), ("esp-nn", "tflm-reference",
+    ("st-edge-ai@2.2.0", "x-cube-ai@10.2", "x-cube-ai@10.2.0"), ("emlearn", "tflm-reference",
                                                                  "tflm-reference@2023")])
 def test_a_runtime_is_settled_where_a_log_leaves_it_open(stated, given, found):
     assert settle_runtime(stated, given, "log") == found
@@ -97,7 +109,7 @@ def test_a_runtime_is_settled_where_a_log_leaves_it_open(stated, given, found):
 
 @pytest.mark.parametrize(("stated", "given"), [
     ("x-cube-ai@9.0.0", "x-cube-ai@8.1.0"), ("st-edge-ai@2.2.0", "tflm-reference"),
-    ("firmware@O2", "tflm-reference")])
+    ("firmware@O2", "tflm-reference"), ("esp-nn", "tflm-reference")])
 def test_a_runtime_a_log_contradicts_is_refused(stated, given):
     with pytest.raises(MeasurementError, match="leave the runtime out"):
         settle_runtime(stated, given, "log")
