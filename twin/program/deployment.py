@@ -88,16 +88,18 @@ class Program(Deployment):
 
     @property
     def ram_parts(self) -> dict[str, int]:
-        """Bytes of variables the file places in RAM; stack and heap are not told apart."""
-        ram = [one for one in self.board.memories if one.role not in FLASH_ROLES]
-        held = [end - start for name, (start, end) in self.elf.sections.items()
-                if any(one.address <= start < one.address + one.size_bytes for one in ram)]
-        return {"arena": sum(held)}
+        """Bytes the file takes of the RAM its variables are in; stack and heap are among them."""
+        ram = self.board.memory(self.arena)
+        return {"arena": sum(end - start for start, end in self.elf.sections.values()
+                             if ram.address <= start < ram.address + ram.size_bytes)}
 
     @property
     def flash_bytes(self) -> int:
-        """Bytes the file loads."""
-        return sum(len(content) for _, _, content in self.elf.pieces)
+        """Bytes the file loads into flash; none of a program that is loaded into RAM."""
+        flash = [span for one in self.board.memories if one.role in FLASH_ROLES
+                 for span in one.spans]
+        return sum(len(content) for loaded, _, content in self.elf.pieces
+                   if any(low <= loaded < high for low, high in flash))
 
     def replace(self, overrides: Mapping[str, object] | None = None, /,
                 **fields: object) -> Program:
@@ -215,8 +217,9 @@ def deploy_program(elf: Elf, board: Board, wanted: Wanted) -> Program:
     places = dict(board.placement)
     return Program(
         graph=_make_graph(elf, found), board=board, runtime=RUNTIME, elf=elf, wanted=wanted,
-        found=found, code=_most_used(found), weights=_by_role(board, places["weights"]),
-        arena=_by_role(board, places["arena"]))
+        found=found, code=_most_used(found),
+        weights=_most_held(elf, board, constant=True) or _by_role(board, places["weights"]),
+        arena=_most_held(elf, board, constant=False) or _by_role(board, places["arena"]))
 
 
 def _most_used(found: Found) -> str:
@@ -226,6 +229,19 @@ def _most_used(found: Found) -> str:
         for run in runs:
             counts[run.code_memory] = counts.get(run.code_memory, 0) + run.traffic.instructions
     return max(counts, key=lambda name: counts[name])
+
+
+def _most_held(elf: Elf, board: Board, *, constant: bool) -> str:
+    """Memory that holds most bytes of what is never written, or of variables; "" for none."""
+    held: dict[str, int] = {}
+    for low, high in elf.sections.values():
+        if ((low, high) in elf.constants) != constant:
+            continue
+        for one in board.memories:
+            if (constant or one.role not in FLASH_ROLES) and any(
+                    start <= low < end for start, end in one.spans):
+                held[one.name] = held.get(one.name, 0) + high - low
+    return max(held, key=lambda name: held[name], default="")
 
 
 def _by_role(board: Board, role: str) -> str:

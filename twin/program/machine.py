@@ -68,7 +68,7 @@ class Machine:
         self.on_layer: Callable[[int], None] | None = None
         self.on_return: Callable[[int], None] | None = None
         self.on_start: Callable[[], None] | None = None
-        self.handed_over, self.turns_left = False, 1
+        self.handed_over, self.turns_left, self.sought = False, 1, ""
         self.unknown: set[str] = set()
         self.stack, self.next = self._find_start()
         self.recorder = recorder(board, list_regions(board, elf, self.stack))
@@ -218,7 +218,7 @@ class Machine:
             if self.read(address, size) == self.code.ENDLESS and not self.peripherals.pending \
                     and self.peripherals.next_tick() is None:
                 self.fail(f"stays in {self.elf.name_place(address)} for ever, come from "
-                          f"{self.elf.name_place(self._here())}")
+                          f"{self.elf.name_place(self._here())}{self.sought and '; '}{self.sought}")
             return self.counters.add_block(address, self.read(address, size))
         if kind == names.FULL:
             self.counters.drain()
@@ -233,9 +233,9 @@ class Machine:
         elif kind == names.STARTED and self.on_start is not None:
             self.on_start()
         elif kind == names.OVERRUN:
-            self.fail(f"{self.limit:,} instructions and no end, last in "
-                      f"{self.elf.name_place(address)}; accepted: another --to, or more with "
-                      "--limit")
+            self.fail(f"{self.sought}{self.sought and ' in '}{self.limit:,} instructions and no "
+                      f"end, last in {self.elf.name_place(address)}; accepted: another --from or "
+                      "--to, or more with --limit")
         elif kind == names.ODD_BLOCK:
             self.fail(f"runs at 0x{address:08x}, where the program has no code; came from "
                       f"{self.elf.name_place(self._here())}")

@@ -100,7 +100,7 @@ class Session:
         rest = self.collect(self.machine)
         return (*self.found, *(((OUTSIDE if self.found else self.whole, rest),) if rest else ()))
 
-    whole = "program"
+    whole, sought = "program", ""
 
     def _await(self, back: int) -> None:
         self.waiting.append((back & ~1, self.machine.where_back()[1]))
@@ -111,8 +111,11 @@ class Session:
                 or not self.machine.words[self.machine.names.RECORDING]:
             return
         if len(self.found) >= MOST_LAYERS:
-            raise ProgramError(f"more than {MOST_LAYERS:,} layers; accepted: --layers of fewer "
-                               "functions, or none")
+            sought = self.machine.sought
+            raise ProgramError(
+                f"more than {MOST_LAYERS:,} layers{f', and {sought}' if sought else ''}; "
+                f"accepted: {'another --to, ' if sought else ''}--layers of fewer functions, or "
+                "none")
         self.outside = self.machine.take()
         self.inside = self.layers[address]
         self._await(self.machine.where_back()[0])
@@ -245,6 +248,7 @@ def open_session(machine: Machine, wanted: Wanted,
     start_up = int(machine.words[machine.names.INSTRUCTIONS])
     _set_registers(machine, wanted)
     session = Session(machine, {one.start: one.name for one in functions}, collect)
+    session.sought = f"--to {wanted.end} was not reached" if wanted.end else ""
     session.whole = wanted.call or wanted.begin or "program"
     until = elf.address_of(wanted.end, "--to") if wanted.end else _UNREACHED
     session.stops = back is not None
@@ -265,7 +269,9 @@ def _go_to_start(machine: Machine, wanted: Wanted) -> int | None:
             raise ProgramError(f"{elf.path}: --call needs a function main, at which start-up is "
                                "over; accepted: --from")
         target = elf.address_of(wanted.call, "--call")
+        machine.sought = f"{main} was not reached"
         machine.run(elf.symbols[main])
+        machine.sought = ""
         back = machine.next
         machine.set("LR", back | machine.code.MODE)
         machine.next = target
@@ -275,6 +281,8 @@ def _go_to_start(machine: Machine, wanted: Wanted) -> int | None:
     if wanted.end is not None:
         elf.address_of(wanted.end, "--to")
     for turn in range(wanted.nth):
+        machine.sought = f"--from {wanted.begin} was " + (
+            f"reached {turn} of {wanted.nth} times" if turn else "not reached")
         if turn:
             _step(machine)
         machine.run(begin)
@@ -330,6 +338,7 @@ def _measure(machine: Machine, session: Session, place: _Place, *,
             machine.recorder.empty()
         back = machine.where_back()[0] if place.start and session.stops else place.back
         session.begin(back)
+        machine.sought = session.sought
 
     words[[names.DEPTH, names.RECORDING]] = 0
     if place.start is None:
