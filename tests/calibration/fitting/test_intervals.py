@@ -12,6 +12,7 @@ from calibration.fitting.intervals import (
     Interval,
     bound,
     conformal_quantile,
+    describe_basis,
     make_band,
     probability_less,
     student_band,
@@ -64,3 +65,9 @@ def test_probability_of_being_less() -> None:
     assert probability_less(0.0, 0.1) == 0.5
     assert probability_less(-0.1, 0.1) == pytest.approx(0.8413, abs=1e-4)  # normal, one sd
     assert probability_less(-0.1, 0.0) == 1.0
+
+
+def test_what_an_interval_rests_on_is_told_of_one_and_of_many() -> None:
+    assert describe_basis("model-based", 1).startswith("a spread worth one independent error ")
+    assert "worth 12 independent errors" in describe_basis("model-based", 12)
+    assert "of 1 error on networks" in describe_basis("conformal", 1)

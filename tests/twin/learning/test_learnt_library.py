@@ -60,7 +60,11 @@ def test_another_network_is_predicted_as_its_own_program_runs(lesson, images):
         assert one.cycles == pytest.approx(layer.cycles, rel=0.1)
         if one.op == "conv_2d":  # Weights of the depthwise ones lie in as many lines as there are.
             assert one.misses == pytest.approx(layer.misses, rel=0.3)
-    assert any("structure read from" in one for one in learnt.warnings)
+    assert any("structure read from" in one and one.endswith(
+        "counted by running ELF; shapes other than those seen are fitted")
+        for one in learnt.warnings)
+    own = twin.predict(twin.deploy("kws", BOARD, runtime=str(lesson.path)))
+    assert any("this network is one of those learnt from" in one for one in own.warnings)
     assert not any("structural assumption" in one for one in learnt.warnings)
 
 
