@@ -125,6 +125,25 @@ def idle_power(trace: PowerTrace) -> float | None:
     return float(np.mean(np.asarray(trace.power_mw)[outside])) if outside.any() else None
 
 
+def judge_window(trace: PowerTrace) -> str | None:
+    """Return at which end a window holds a board that waits, by its power; None: at neither."""
+    if len(trace.marks_us) != 2:
+        return None
+    begin, end = trace.marks_us
+    time_us, power = np.asarray(trace.time_us), np.asarray(trace.power_mw)
+    inside = power[(time_us > begin) & (time_us <= end)]
+    outside = power[(time_us < begin) | (time_us > end)]
+    part = len(inside) // 20
+    if part < 3 or len(outside) < 3:
+        return None
+    idle_mw, work_mw = float(np.percentile(outside, 10)), float(np.median(inside))
+    for name, piece in (("first", inside[:part]), ("last", inside[-part:])):
+        if work_mw > 2 * idle_mw and np.median(piece) < idle_mw + 0.1 * (work_mw - idle_mw):
+            return (f"the window's {name} twentieth is at idle power ({np.median(piece):.3g} mW, "
+                    f"{work_mw:.3g} within): do its marks bound the work, or are they late?")
+    return None
+
+
 def _describe_marks(trace: PowerTrace, layers: Sequence[int], times_us: Sequence[float],
                     runs: int | None) -> str:
     """Return why edges of the mark cannot be told apart, and what would be accepted."""

@@ -14,7 +14,12 @@ from calibration.measurement.measurement import (
 )
 from calibration.microbench.probes import PowerStep, is_microbench, read_power
 from calibration.power_trace import energy_samples, read_meter_file
-from calibration.power_trace.board_energy import describe_merged, idle_power, judge_power
+from calibration.power_trace.board_energy import (
+    describe_merged,
+    idle_power,
+    judge_power,
+    judge_window,
+)
 from calibration.power_trace.excerpt import cut_excerpt, write_excerpt
 from twin.errors import UsageError
 from twin.learning.folders import find_folder
@@ -105,8 +110,10 @@ def energy(folder: str | PathLike[str], trace: str | PathLike[str], meter: str, 
     layers, times_us = _layer_times(measured)
     samples = energy_samples(recording, layers, times_us, runs=runs, by_shape=by_shape)
     merged = () if runs is not None else describe_merged(layers, times_us, recording.period_us)
+    late = None if by_shape else judge_window(recording)
     environment = {**dict(measured.header.environment), "meter": meter, "trace": trace,
                    "alignment": "shape" if by_shape else f"{len(recording.marks_us)} marks"}
+    remarks = (*merged, *([late] if late else []))
     if merged:
         environment["merged"] = merged[0]
     found = Measurement(samples=tuple(samples), header=replace(
@@ -117,9 +124,9 @@ def energy(folder: str | PathLike[str], trace: str | PathLike[str], meter: str, 
     cpu_hz = dict(measured.header.clocks_hz).get("cpu")
     doubt = judge_power(found.percentile("power_mean", 50), cpu_hz) if cpu_hz else None
     if not is_microbench(measured):
-        return Energy(measurement=found, folder=target, doubt=doubt, remarks=merged)
+        return Energy(measurement=found, folder=target, doubt=doubt, remarks=remarks)
     return Energy(
-        measurement=found, folder=target, doubt=doubt, remarks=merged,
+        measurement=found, folder=target, doubt=doubt, remarks=remarks,
         steps=tuple(read_power(measured, found, str(source))),
         idle_mw=None if by_shape or not recording.marks_us else idle_power(recording))
 

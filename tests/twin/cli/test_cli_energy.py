@@ -196,3 +196,14 @@ def test_a_supply_and_a_meter_that_cannot_be(folder, tmp_path, board, meter, sup
                                       "--meter", meter, "--supply", supply])
     assert (result.exit_code == 0) is (said is None), result.stderr
     assert said is None or said in " ".join(result.stderr.split())
+
+
+@pytest.mark.parametrize("late_ms", [0, 20])
+def test_marks_that_come_late_are_doubted(folder, tmp_path, late_ms):
+    rows = [f"{i / 10:.1f},{20e3 if 300 <= i < 1100 else 2e3:.1f},"
+            f"{int(300 <= i - late_ms * 10 < 1100)}0000000" for i in range(1500)]
+    (tmp_path / "w.csv").write_text("Timestamp(ms),Current(uA),D0-D7\n" + "\n".join(rows) + "\n")
+    result = CliRunner().invoke(app, ["energy", str(folder), str(tmp_path / "w.csv"), "--meter",
+                                      "ppk2", "--supply", "3", "--runs", "10"])
+    assert result.exit_code == 0, result.stderr
+    assert ("last twentieth is at idle power" in " ".join(result.stderr.split())) is bool(late_ms)
