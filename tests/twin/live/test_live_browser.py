@@ -177,9 +177,12 @@ def test_what_cannot_be_leaves_the_figures_before_it_dimmed(visit) -> None:
     page.wait_for_selector("#problem:visible")
     assert "the arena cannot be in flash" in page.inner_text("#problem")
     assert page.inner_text("#strip-time") == before and page.locator(".stale").count() == 1
-    page.click("#changed button")
+    assert page.locator("#changed button").count() == 0  # what is refused is no change
+    page.fill("#path", "clocks.cpu.frequency_hz")
+    page.fill("#value", "80MHz")
+    page.keyboard.press("Enter")
     page.wait_for_selector(DONE)
-    assert page.locator(".stale").count() == 0
+    assert page.locator(".stale").count() == 0 and page.inner_text("#strip-time") != before
 
 
 def test_a_file_is_uploaded_and_its_name_is_text(visit, tmp_path) -> None:
