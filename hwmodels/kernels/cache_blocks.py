@@ -77,6 +77,16 @@ def clash_of(m: Words, depth: Integer) -> Integer:
     return np.uint64(m[CLASHES]) + (depth + ONE) * np.uint64(m[SETS])
 
 
+@compile_inline
+def draws(m: Words, s: Integer) -> bool:
+    """Whether what a set evicts next hangs on the others: it is full, and the sets are coupled.
+
+    A line that fills an empty way draws nothing from a state all sets share.
+    """
+    drawn: bool = m[COUPLED] != 0 and m[s + ENTRY + np.uint64(m[WAYS]) - ONE] >= 0
+    return drawn
+
+
 @compile_part
 def note_again(m: Words, line: Integer, index: Integer, s: Integer, at: Integer,
                single: Integer, clash: Integer) -> Integer:
@@ -84,7 +94,8 @@ def note_again(m: Words, line: Integer, index: Integer, s: Integer, at: Integer,
 
     Order does not tell in a set that sees one line only, touched in one manner or in manners
     that follow each other; nor, where hits change nothing, in one whose lines are all present.
-    An LFSR or a counter of all couples the sets: there order tells wherever a line is absent.
+    An LFSR or a counter of all couples the sets: there order tells wherever a line is absent
+    and the set is full.
 
     Returns
     -------
@@ -104,7 +115,7 @@ def note_again(m: Words, line: Integer, index: Integer, s: Integer, at: Integer,
     if not m[HITS_CHANGE]:
         if find_way(m, s + ENTRY, line) == np.uint64(m[WAYS]):
             flags |= ABSENT
-        told = flags & STORES or (flags & ABSENT and (m[COUPLED] or told))
+        told = flags & STORES or (flags & ABSENT and (told or draws(m, s)))
     m[s + LINE], m[s + KIND], m[s + PART], m[s + FLAGS] = line, kind, max(part, m[s + PART]), flags
     if kind & 1:
         m[s + STORER] = kind
@@ -168,7 +179,7 @@ def settle_still(m: Words, entered: Integer, depth: Integer,
             line, s, at = m[known + STILL_LINE], record_of(m, index), m[known + STILL_BLOCK]
             seen, kind = m[s + SEEN] == stamp, m[np.uint64(at) + B_KIND]
             absent = m[HITS_CHANGE] or find_way(m, s + ENTRY, line) == np.uint64(m[WAYS])
-            if line < 0 or (absent and m[COUPLED]) or (seen and (
+            if line < 0 or (absent and draws(m, s)) or (seen and (
                     absent or m[s + FLAGS] & ABSENT
                     or (kind & 1 and m[s + STORER] not in (kind, -1)))):
                 m[clash + index] = stamp
@@ -184,7 +195,7 @@ def settle_still(m: Words, entered: Integer, depth: Integer,
 def find_alone(m: Words, end: Integer, depth: Integer, entered: Integer) -> Integer:
     """Return the one set that clashes, plus one, if it sees one line alone; else zero.
 
-    Where what sets evict hangs on the others, one line that is absent is in order with itself.
+    Where what sets evict hangs on the others, one eviction is in order with itself.
     """
     clash, note = clash_of(m, depth), np.uint64(m[NOTES])
     while note < end:
@@ -212,7 +223,7 @@ def note_blocks(m: Words, start: Integer, stop: Integer, at: Integer, end: Integ
     knowns = np.uint64(m[KNOWN]) + depth * np.uint64(sets) * KNOWN_WORDS
     listed = np.uint64(m[LISTS]) + depth * np.uint64(sets + 1)
     count, ways = np.uint64(m[listed]), np.uint64(m[WAYS])
-    busy, coupled = m[HITS_CHANGE] != 0, m[COUPLED] != 0
+    busy = m[HITS_CHANGE] != 0
     single = stop - start == 1
     clashed, note = 0, np.uint64(m[NOTES])
     while at < end:
@@ -246,8 +257,9 @@ def note_blocks(m: Words, start: Integer, stop: Integer, at: Integer, end: Integ
                             absent = find_way(m, s + ENTRY, line) == ways
                             m[s + FLAGS] = ABSENT if absent else 0
                             told = absent or writes
-                            m[clash + index] = stamp if absent and coupled else m[clash + index]
-                            clashed += 1 if absent and coupled else 0
+                            drawn = absent and draws(m, s)
+                            m[clash + index] = stamp if drawn else m[clash + index]
+                            clashed += 1 if drawn else 0
                         m[note], m[note + ONE], m[note + TWO] = line, np.int64(index), np.int64(at)
                         note += THREE if told else ZERO
                     elif line != m[s + LINE] or kind != m[s + KIND] or part != m[s + PART]:
