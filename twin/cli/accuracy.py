@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Annotated
 
 import typer
 
 import twin
 from twin.cli.options import AsJson, Model, SetPaths, parse_settings
-from twin.cli.output import open_console, show, warn
+from twin.cli.output import open_console, show, show_json, warn
 
 DataFile = Annotated[str, typer.Option(
     "--data", metavar="FILE", help="An .npz file of inputs (x) and right classes (y).")]
@@ -21,13 +20,9 @@ def accuracy(model: Model, data: DataFile, settings: SetPaths = None,
     changes = parse_settings(settings) if settings else None
     before, after = twin.accuracy(model, data, changes)
     if as_json:
-        import json
-        from dataclasses import asdict
+        from twin.reports.outcomes import Accuracies
 
-        document = {"schema": 1, "kind": "accuracy", "model": model,
-                    "before": asdict(before) | {"share": before.share},
-                    "after": None if after is None else asdict(after) | {"share": after.share}}
-        sys.stdout.write(json.dumps(document, indent=1) + "\n")
+        show_json(Accuracies(model=model, before=before, after=after))
     else:
         from twin.reports.tables.accuracy import accuracy_table
 

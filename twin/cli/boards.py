@@ -75,9 +75,8 @@ def new(name: NewName, like: Like = None, core: CoreName = None, clock: Clock = 
         flash: Flash = None, sram: Sram = None, wait_states: WaitStates = None,
         flash_read: ReadSize = None, cache: CacheSize = None, supply: Volts = None,
         regulator: Regulator = None, run_current: RunCurrent = None,
-        output: BoardFile = None) -> None:
+        output: BoardFile = None, as_json: AsJson = False) -> None:
     """Write a board file from what a datasheet's first page says; guesses are marked as such."""
-    from twin.reports.tables.catalogue import board_report
     from twin.verbs.boards import check_new
 
     check_new(name)
@@ -95,7 +94,14 @@ def new(name: NewName, like: Like = None, core: CoreName = None, clock: Clock = 
         _size(cache, "--cache"),
         run_ma_per_mhz=None if run_current is None else run_current / 1e3)
     path, board = twin.new_board(_ask_guesses(wanted), output)
-    show(open_console(), board_report(board, sources=True))
+    if as_json:
+        from twin.reports.outcomes import NewBoard
+
+        show_json(NewBoard(path=path, board=board))
+    else:
+        from twin.reports.tables.catalogue import board_report
+
+        show(open_console(), board_report(board, sources=True))
     assumed = [fact.path for fact in board.facts if fact.kind == "assumed"]
     warn([f"{len(assumed)} facts are assumed: {', '.join(assumed)}"])
     if run_current is not None:

@@ -72,17 +72,21 @@ def runtimes(name: Name = None, as_json: AsJson = False) -> None:
 def learn(elfs: Elfs, board: BoardName, models: Networks, output: RuntimeFile = "my_runtime.yaml",
           base: Base = None, begin: Begin = None, end: End = None, call: Call = None,
           nth: Nth = None, layers_by: LayersBy = AUTO, memory: MemoryFiles = None,
-          registers: Registers = None, limit: Limit = None) -> None:
+          registers: Registers = None, limit: Limit = None, as_json: AsJson = False) -> None:
     """Learn a kernel library from programs that run networks on it, as a runtime file."""
     from twin.cli.program import parse_count, parse_memory, parse_registers
-    from twin.reports.tables.learnt import learnt_report
     from twin.verbs.program import LIMIT
 
     lesson = twin.learn_runtime(
         elfs, models, board, output=output, base=base, begin=begin, end=end, call=call,
         nth=parse_count(nth, "--nth", 1), layers=layers_by, memory=parse_memory(memory or []),
         registers=parse_registers(registers or []), limit=parse_count(limit, "--limit", LIMIT))
-    console = open_console()
-    show(console, learnt_report(lesson.runtime, console))
+    if as_json:
+        show_json(lesson)
+    else:
+        from twin.reports.tables.learnt import learnt_report
+
+        console = open_console()
+        show(console, learnt_report(lesson.runtime, console))
     warn(lesson.notes)
     note_written(lesson.path)

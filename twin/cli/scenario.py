@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Annotated
 
 import typer
@@ -29,11 +28,7 @@ BoardChoice = Annotated[str | None, typer.Option(
 def list_all(as_json: AsJson = False) -> None:
     """List the scenarios that are shipped."""
     if as_json:
-        import json
-
-        from twin.verbs.scenario import list_document
-
-        sys.stdout.write(json.dumps(list_document(twin.list_scenarios()), indent=2) + "\n")
+        show_json(twin.list_scenarios())
         return
     from twin.reports.tables.scenario import scenarios_table
 

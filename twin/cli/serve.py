@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Annotated
 
 import typer
 
 import twin
 from twin.cli.ending import complain
-from twin.cli.options import RuntimeName, SetPaths, parse_settings
+from twin.cli.options import AsJson, RuntimeName, SetPaths, parse_settings
+from twin.cli.output import show_json
 from twin.errors import UsageError
 from twin.verbs.serve import HOST, PORT, is_loopback
 
@@ -25,13 +27,20 @@ Port = Annotated[str, typer.Option(
 
 
 def serve(model: FirstModel = None, board: FirstBoard = None, runtime: RuntimeName = None,
-          settings: SetPaths = None, host: Host = HOST, port: Port = str(PORT)) -> None:
+          settings: SetPaths = None, host: Host = HOST, port: Port = str(PORT),
+          as_json: AsJson = False) -> None:
     """Open the live what-if: turn clock, caches, places, library, and see the bill at once."""
     if not port.isdecimal():
         raise UsageError(f"--port {port!r}; accepted: a number from 0 to 65,535")
 
     def tell(address: str) -> None:
-        typer.echo(f"serving at {address}")
+        if as_json:
+            from twin.reports.outcomes import Serving
+
+            show_json(Serving(address=address, open_wide=open_wide))
+            sys.stdout.flush()
+        else:
+            typer.echo(f"serving at {address}")
         complain("Ctrl-C ends it")
         if open_wide:
             complain(f"warning: listening at {host}: whoever reaches this machine may predict "

@@ -39,24 +39,25 @@ def list_all(root: Root, as_json: AsJson = False) -> None:
     """List kept runs, oldest first."""
     found = twin.list_sessions(root)
     if as_json:
-        import json
-
-        sys.stdout.write(json.dumps([{"folder": str(one.folder), **one.head} for one in found],
-                                    indent=2) + "\n")
+        show_json(found, kind="sessions")
         return
     from twin.reports.tables.sessions import sessions_table
 
-    show(open_console(), sessions_table(found))
+    show(open_console(), sessions_table(found) if found else f"no kept runs in {root}")
 
 
 @app.command("compare")
 def compare(before: Annotated[str, typer.Argument(metavar="BEFORE", help="Folder of a run.")],
-            after: Annotated[str, typer.Argument(metavar="AFTER", help="Folder of another.")]
-            ) -> None:
+            after: Annotated[str, typer.Argument(metavar="AFTER", help="Folder of another.")],
+            as_json: AsJson = False) -> None:
     """Say what two runs were asked, by which versions, and where their results differ."""
+    found = twin.compare_sessions(before, after)
+    if as_json:
+        show_json(found)
+        return
     from twin.reports.tables.sessions import comparison_report
 
-    show(open_console(), comparison_report(twin.compare_sessions(before, after)))
+    show(open_console(), comparison_report(found))
 
 
 @app.command("clean")
@@ -64,9 +65,15 @@ def clean(root: Root,
           newest: Annotated[int, typer.Option("--keep", min=0, metavar="N",
                                               help="How many of the newest stay.")] = 0,
           really: Annotated[bool, typer.Option("--yes", help="Delete them; without it they are "
-                                                             "only named.")] = False) -> None:
+                                                             "only named.")] = False,
+          as_json: AsJson = False) -> None:
     """Delete kept runs but the newest; nothing else in the folder is touched."""
     gone = twin.clean_sessions(root, keep_newest=newest, really=really)
+    if as_json:
+        from twin.reports.outcomes import Removed
+
+        show_json(Removed(folders=gone, really=really))
+        return
     for folder in gone:
         show(open_console(), f"{'removed' if really else 'would remove'} {folder}")
     if not gone:

@@ -53,12 +53,15 @@ def list_all(as_json: AsJson = False) -> None:
 
 @app.command("run")
 def run(study: StudyFile, output: Output, jobs: Jobs = 1, cluster: Cluster = None,
-        rows: RowCount = 10) -> None:
+        rows: RowCount = 10, as_json: AsJson = False) -> None:
     """Run a study, or go on with one that was interrupted; nothing is lost or done twice."""
     with Rate() as rate:
         done = twin.run_study(study, output, jobs=jobs, cluster=cluster,
                               command=["twin", *sys.argv[1:]], on_progress=rate.tell)
-    _show(done, rows)
+    if as_json:
+        show_table(done.load_results(), as_json=True)
+    else:
+        _show(done, rows)
     for path in sorted(done.folder.iterdir()):
         if path.suffix in (".parquet", ".md", ".png"):
             note_written(path)
@@ -89,25 +92,33 @@ def pareto(folder: Folder, over: Over = None, rows: RowCount = 40, plot: PlotFil
 @app.command("diff")
 def diff(before: Annotated[str, typer.Argument(metavar="BEFORE", help="Folder of a study.")],
          after: Annotated[str, typer.Argument(metavar="AFTER", help="Folder of the same study, "
-                                              "such as of another version.")]) -> None:
+                                              "such as of another version.")],
+         as_json: AsJson = False) -> None:
     """Show which configurations moved between two folders."""
+    pairs = twin.diff_studies(before, after)
+    if as_json:
+        show_json(pairs)
+        return
     from twin.reports.tables.study import study_diff_report
 
-    show(open_console(), study_diff_report(twin.diff_studies(before, after)))
+    show(open_console(), study_diff_report(pairs))
 
 
 @app.command("sensitivity")
 def sensitivity(study: StudyFile, figure: Figure = "time", method: Method = "morris",
                 count: Count = 8, jobs: Jobs = 1, cluster: Cluster = None,
-                plot: PlotFile = None) -> None:
+                plot: PlotFile = None, as_json: AsJson = False) -> None:
     """Tell which axes of a study a figure depends on; --plot draws the tornado."""
     check_picture(plot)
     with Rate() as rate:
         found = twin.study_sensitivity(study, figure=figure, method=method, count=count, jobs=jobs,
                                        cluster=cluster, on_progress=rate.tell)
-    from twin.reports.tables.study import sensitivity_report
+    if as_json:
+        show_json(found)
+    else:
+        from twin.reports.tables.study import sensitivity_report
 
-    show(open_console(), sensitivity_report(found))
+        show(open_console(), sensitivity_report(found))
     if plot is not None:
         from twin.reports.figures.canvas import save_figure
         from twin.reports.figures.study import draw_tornado

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Annotated
 
 import typer
 
 import twin
 from twin.cli.options import AsJson, AssumeUnsupported, Model, RuntimeName, SetPaths, parse_settings
-from twin.cli.output import note_written, open_console, show, warn
+from twin.cli.output import note_files, open_console, show, show_json, warn
 from twin.errors import UsageError
 
 Board = Annotated[str | None, typer.Option(
@@ -26,7 +25,7 @@ def transform(model: Model, board: Board = None, runtime: RuntimeName = None,
     if settings and output and board is None:
         graph = twin.transform(
             twin.read_model(model, assume_unsupported=assume_unsupported), parse_settings(settings))
-        note_written(twin.export_model(graph, output))
+        note_files([twin.export_model(graph, output)], as_json)
         warn(graph.notes)
         return
     if board is None or output:
@@ -37,13 +36,8 @@ def transform(model: Model, board: Board = None, runtime: RuntimeName = None,
         deployment = deployment.replace(parse_settings(settings))
     found = twin.list_transformations(deployment)
     if as_json:
-        import json
-        from dataclasses import asdict
-
-        document = {"schema": 1, "kind": "transformations", "model": deployment.graph.name,
-                    "board": deployment.board.name, "runtime": deployment.runtime.identity,
-                    "transformations": [asdict(one) for one in found]}
-        sys.stdout.write(json.dumps(document, indent=1) + "\n")
+        show_json(found, model=deployment.graph.name, board=deployment.board.name,
+                  runtime=deployment.runtime.identity)
         return
     from twin.reports.tables.transformations import transformations_table
 

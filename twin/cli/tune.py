@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Annotated
 
 import typer
 
 import twin
 from twin.cli.options import AsJson, BoardName, Model
-from twin.cli.output import open_console, show
+from twin.cli.output import open_console, show, show_json
 from twin.errors import UsageError
 
 Tiles = Annotated[str, typer.Option(
@@ -32,17 +31,7 @@ def tune(model: Model, board: BoardName, tiles: Tiles = "1,2,4,8,16", levels: Le
     tuned = twin.tune(model, board, virtual=virtual, tiles=wanted, best=best,
                       levels=[one.strip() for one in levels.split(",") if one.strip()])
     if as_json:
-        import json
-
-        sys.stdout.write(json.dumps({
-            "schema": 1, "kind": "tuning", "model": model, "board": board,
-            "virtual": tuned.virtual, "best_was_best": tuned.best_was_best,
-            "layers_right": tuned.layers, "pairs_right": tuned.pairs,
-            "kept": {"tile": tuned.kept.tile, "level": tuned.kept.level},
-            "candidates": [{"tile": one.tile, "level": one.level, "predicted_cycles": one.cycles,
-                            "ram_bytes": one.ram_bytes,
-                            "counted": None if one.run is None else one.run.total}
-                           for one in tuned.candidates]}, indent=1) + "\n")
+        show_json(tuned)
         return
     from twin.reports.tables.tuning import tuning_report
 

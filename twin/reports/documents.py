@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from twin.learning.portability.port import Ported
     from twin.prediction.prediction import Prediction
     from twin.studies.scenario.outcome import Outcome
+    from twin.studies.study.findings import RowPair
+    from twin.studies.study.sensitivity import Sensitivity
 
 
 def to_document(result: Any, **more: Any) -> Mapping[str, Any]:
@@ -25,12 +27,14 @@ def to_document(result: Any, **more: Any) -> Mapping[str, Any]:
     ----------
     result : Prediction, WhatIf, View, PublishedView, Diagnosis, Difference, Series, CacheReport, \
 Ranking, Ported, Table, Check, Advice, Selection, Outcome, Boards, Board, Runtime, Entry, Overlay, \
-Energy, ImportedLog, Measured, MeasuredMachine, Build, BoardRun or Built
+Energy, ImportedLog, Measured, MeasuredMachine, Build, BoardRun, Built, Lesson, Tuning or Comparison
         As a verb returned it, or a list of such, or what a list of boards, runtimes, models,
-        terms, paths or studies returned.
+        terms, paths, studies, scenarios, kept runs or transformations returned, `diff_studies` or
+        `study_sensitivity`.
     more
         Of a prediction, `per_operand`: split its bill; of a difference, `limit`: the share
-        nothing may grow by, and `with_parts`: no layer either.
+        nothing may grow by, and `with_parts`: no layer either; of a list, `kind`: which it is
+        where it is empty, and further keys.
 
     Returns
     -------
@@ -42,12 +46,16 @@ Energy, ImportedLog, Measured, MeasuredMachine, Build, BoardRun or Built
     TwinError
         For what has no document.
     """
-    if isinstance(result, list) and not (result and isinstance(result[0], tuple)):
-        return {"schema": 1, "kind": "several", "results": [to_document(one) for one in result]}
     if isinstance(result, list | tuple | Mapping):
+        first = type(next(iter(result), None)).__name__
+        if first in _LISTS:
+            return _LISTS[first](result)
+        if isinstance(result, list) and not (result and isinstance(result[0], tuple)):
+            return {"schema": 1, "kind": "several",
+                    "results": [to_document(one) for one in result]}
         from twin.reports.lists import list_document
 
-        return list_document(result)
+        return list_document(result, **more)
     write = _WRITERS.get(type(result).__name__)
     if write is None:
         raise TwinError(f"{type(result).__name__}: has no JSON document; accepted: "
@@ -168,6 +176,31 @@ def _swept(table: Any) -> dict[str, Any]:
             "rows": [list_columns(row) for row in table.rows]}
 
 
+def _studied(session: Any) -> dict[str, Any]:
+    from twin.studies.study.session import Session
+
+    if not isinstance(session, Session):
+        raise TwinError("a kept run: has no JSON document; its result is one, `read_result()`")
+    return _swept(session.load_results())
+
+
+def _moved(pairs: Sequence[RowPair]) -> dict[str, Any]:
+    from twin.studies.results import list_columns
+
+    def one(pair: RowPair) -> dict[str, Any]:
+        inputs = next(row.inputs for row in pair if row is not None)
+        before, after = (None if row is None else list_columns(row) for row in pair)
+        return {"inputs": dict(inputs), "moved": pair.has_moved, "time_ratio": pair.time_ratio,
+                "energy_ratio": pair.energy_ratio, "before": before, "after": after}
+
+    return {"schema": 1, "kind": "study_diff", "moved": sum(pair.has_moved for pair in pairs),
+            "rows": [one(pair) for pair in pairs]}
+
+
+def _ranked_axes(found: Sequence[Sensitivity]) -> dict[str, Any]:
+    return {"schema": 1, "kind": "sensitivities", "sensitivities": [asdict(one) for one in found]}
+
+
 def _checked(found: Any) -> dict[str, Any]:
     deployment = found.prediction.deployment
     return {"schema": 1, "kind": "check", "model": deployment.graph.name,
@@ -220,17 +253,24 @@ def _outlived(outcome: Outcome) -> Mapping[str, Any]:
     return scenario.to_document(outcome)
 
 
+_LISTS: Mapping[str, Callable[[Any], Mapping[str, Any]]] = {
+    "RowPair": _moved, "Sensitivity": _ranked_axes}
+"""Of what a verb returns several of, by their class."""
+
 _WRITERS: Mapping[str, Callable[..., Mapping[str, Any]]] = {
     "Prediction": _predicted, "WhatIf": _compared("what_if_document"), "View": _viewed,
     "PublishedView": _compared("published_document"), "Difference": _differing,
     "Diagnosis": _compared("diagnosis_document"), "Series": _followed, "CacheReport": _cached,
-    "Ranking": _ranked, "Ported": _ported, "Table": _swept,
+    "Ranking": _ranked, "Ported": _ported, "Table": _swept, "Session": _studied,
     "Check": _checked, "Advice": _advised, "Selection": _selected, "Outcome": _outlived,
-    "Boards": _listed("boards_document"), "Board": _listed("board_document"),
-    "Runtime": _listed("runtime_document"), "Entry": _listed("term_document"),
+    "NewBoard": _listed("new_board_document"), "Boards": _listed("boards_document"),
+    "Board": _listed("board_document"), "Runtime": _listed("runtime_document"),
+    "Entry": _listed("term_document"),
     **{kind: _done(f"{name}_document") for kind, name in (
         ("Overlay", "calibration"), ("Energy", "energy"), ("ImportedLog", "imported"),
         ("Measured", "measured"), ("MeasuredMachine", "machine"), ("Build", "built"),
         ("BoardRun", "run"), ("Built", "builds"), ("Written", "written"),
-        ("Flashed", "flashed"))}}
+        ("Flashed", "flashed"), ("Lesson", "learnt"),
+        ("Tuning", "tuning"), ("Comparison", "compared"), ("Removed", "removed"),
+        ("Serving", "serving"), ("Accuracies", "accuracy"))}}
 """By class, whose modules are loaded only where one was used."""

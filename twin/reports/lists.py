@@ -14,14 +14,16 @@ if TYPE_CHECKING:
     from hwmodels.board.facts import Board, Fact
     from twin.network.graph import Graph
     from twin.reports.glossary import Entry
+    from twin.reports.outcomes import NewBoard
     from twin.runtimes import Runtime
     from twin.studies.study.study import Study
 
 SCHEMA = 1
 
 
-def list_document(found: Iterable[Any] | Mapping[str, Any]) -> dict[str, Any]:
-    """Write a list of what there is, by what is in it.
+def list_document(found: Iterable[Any] | Mapping[str, Any], kind: str = "",
+                  **beside: Any) -> dict[str, Any]:
+    """Write a list of what there is, by what is in it or, where it is empty, its kind.
 
     Raises
     ------
@@ -29,14 +31,16 @@ def list_document(found: Iterable[Any] | Mapping[str, Any]) -> dict[str, Any]:
         For a list of something else.
     """
     rows = list(found.values() if isinstance(found, Mapping) else found)
-    kind = type(rows[0]).__name__ if rows else ""
-    if kind not in _ROWS:
-        raise TwinError(f"a list of {kind or 'nothing'}: has no JSON document; accepted: of "
+    if not rows and kind:
+        return {"schema": SCHEMA, "kind": kind, **beside, kind: []}
+    of = type(rows[0]).__name__ if rows else ""
+    if of not in _ROWS:
+        raise TwinError(f"a list of {of or 'nothing'}: has no JSON document; accepted: of "
                         f"{', '.join(_ROWS)}")
-    name, write = _ROWS[kind]
+    name, write = _ROWS[of]
     named = found.items() if isinstance(found, Mapping) else [("", row) for row in rows]
-    return {"schema": SCHEMA, "kind": name, name: [
-        ({"name": key} if kind == "Graph" else {}) | write(row) for key, row in named]}
+    return {"schema": SCHEMA, "kind": name, **beside, name: [
+        ({"name": key} if of == "Graph" else {}) | write(row) for key, row in named]}
 
 
 def boards_document(boards: Any) -> dict[str, Any]:
@@ -58,6 +62,13 @@ def board_document(board: Board) -> dict[str, Any]:
                 "read_bytes": one.read_bytes, "cacheable": one.cacheable}
                 for one in board.memories],
             "facts": [_fact(one) for one in board.facts]}
+
+
+def new_board_document(made: NewBoard) -> dict[str, Any]:
+    """Write where the file is, the board, and which of its facts are guesses."""
+    return {"schema": SCHEMA, "kind": "new_board", "file": str(made.path),
+            "assumed": [fact.path for fact in made.board.facts if fact.kind == "assumed"],
+            "board": board_document(made.board)}
 
 
 def runtime_document(runtime: Runtime) -> dict[str, Any]:
@@ -125,6 +136,13 @@ def _study(study: Study) -> dict[str, Any]:
     return {"name": study.name, "question": study.question}
 
 
+def _kept(session: Any) -> dict[str, Any]:
+    return {"folder": str(session.folder), "finished": session.is_finished,
+            **{name: session.head.get(name) for name in (
+                "verb", "arguments", "command", "began", "report_hash", "twin", "python",
+                "machine", "packages", "inputs")}}
+
+
 def _overlay(overlay: Any) -> dict[str, Any]:
     from twin.reports.outcomes import learning_row
 
@@ -141,4 +159,5 @@ _ROWS: Mapping[str, tuple[str, Any]] = {
     "Runtime": ("runtimes", _runtime), "Graph": ("models", _model), "Entry": ("terms", _term),
     "VirtualBoard": ("virtual_boards", _virtual), "tuple": ("paths", _path),
     "Study": ("studies", _study), "Overlay": ("calibrations", _overlay),
-    "Agreement": ("agreements", _agreement)}
+    "Agreement": ("agreements", _agreement), "Session": ("sessions", _kept),
+    "Transformation": ("transformations", asdict), "Scenario": ("scenarios", asdict)}

@@ -11,10 +11,13 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from calibration.fitting.overlay import Learnt, Overlay
     from calibration.measurement.measurement import Measurement
+    from hwmodels.board.facts import Board
     from twin.attribution.measured_layers import MeasuredLayer, MeasuredNetwork
     from twin.image.compile.build import Build
     from twin.image.compile.verification import BoardRun
-    from twin.sessions.agreement import Agreement
+    from twin.network.accuracy import Accuracy
+    from twin.sessions.agreement import Agreement, Comparison
+    from twin.studies.tune import Tuning
 
 SCHEMA = 1
 NORMAL_95 = 1.96
@@ -36,6 +39,39 @@ class Flashed:
     message: str
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewBoard:
+    """A board file that was written, and the board it describes."""
+
+    path: Path
+    board: Board
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Removed:
+    """Folders of kept runs that are gone; `really`: False where they would be."""
+
+    folders: tuple[Path, ...]
+    really: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Serving:
+    """Where the live what-if answers, and whether others than this machine may ask."""
+
+    address: str
+    open_wide: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Accuracies:
+    """How often a network is right before and after changes; None: nothing was changed."""
+
+    model: str
+    before: Accuracy
+    after: Accuracy | None
+
+
 def written_document(written: Written) -> dict[str, Any]:
     """Write which files there are now."""
     return {"schema": SCHEMA, "kind": "written", "files": [str(one) for one in written.files],
@@ -45,6 +81,65 @@ def written_document(written: Written) -> dict[str, Any]:
 def flashed_document(flashed: Flashed) -> dict[str, Any]:
     """Write what is where, and by which programmer."""
     return {"schema": SCHEMA, "kind": "flashed", "message": flashed.message}
+
+
+def learnt_document(lesson: Any) -> dict[str, Any]:
+    """Write what was read of a library in programs, kernel by kernel."""
+    learnt = lesson.runtime.learnt
+    return {"schema": SCHEMA, "kind": "learnt", "file": str(lesson.path),
+            "runtime": lesson.runtime.identity, "core": learnt.core, "isa": learnt.isa,
+            "sources": list(learnt.sources), "kernels": [{
+                "op": one.op, "dtype": one.dtype, "function": one.name, "layers": one.layers,
+                "shapes": one.distinct, "code_bytes": one.code_bytes, "error": one.residual}
+                for one in learnt.kernels],
+            "notes": list(lesson.notes)}
+
+
+def tuning_document(tuned: Tuning) -> dict[str, Any]:
+    """Write every build that was predicted, and what the best few came to."""
+    return {"schema": SCHEMA, "kind": "tuning", "model": tuned.deployment.graph.name,
+            "board": tuned.deployment.board.name, "virtual": tuned.virtual,
+            "counter": tuned.kept.run.counter if tuned.kept.run else None,
+            "best_was_best": tuned.best_was_best,
+            **{f"{name}_right": dict(zip(("right", "judged"), getattr(tuned, name), strict=True))
+               for name in ("layers", "pairs")},
+            "kept": {"tile": tuned.kept.tile, "level": tuned.kept.level},
+            "candidates": [{"tile": one.tile, "level": one.level, "predicted_cycles": one.cycles,
+                            "ram_bytes": one.ram_bytes,
+                            "counted": None if one.run is None else one.run.total}
+                           for one in tuned.candidates]}
+
+
+def compared_document(found: Comparison) -> dict[str, Any]:
+    """Write how two kept runs differ: in what was asked, in what came out, and by cause."""
+    from twin.attribution.document import difference_document
+
+    return {"schema": SCHEMA, "kind": "sessions_compared", "asked": _changes(found.asked),
+            "agreement": agreement_row(found.agreement),
+            "difference": None if found.difference is None else difference_document(
+                found.difference, None)}
+
+
+def removed_document(gone: Removed) -> dict[str, Any]:
+    """Write which folders are gone, or would be."""
+    return {"schema": SCHEMA, "kind": "removed", "removed": gone.really,
+            "folders": [str(one) for one in gone.folders]}
+
+
+def serving_document(serving: Serving) -> dict[str, Any]:
+    """Write where the page is."""
+    return {"schema": SCHEMA, "kind": "serving", "address": serving.address,
+            "open_wide": serving.open_wide}
+
+
+def accuracy_document(found: Accuracies) -> dict[str, Any]:
+    """Write how many answers were right."""
+    def one(told: Accuracy) -> dict[str, Any]:
+        return {**asdict(told), "share": told.share}
+
+    return {"schema": SCHEMA, "kind": "accuracy", "model": found.model,
+            "before": one(found.before),
+            "after": None if found.after is None else one(found.after)}
 
 
 def calibration_document(overlay: Overlay) -> dict[str, Any]:
@@ -129,12 +224,13 @@ def builds_document(built: Any) -> dict[str, Any]:
 
 def agreement_row(found: Agreement) -> dict[str, Any]:
     """Write how a result asked for again agrees with the one that was kept."""
-    def changes(rows: tuple[tuple[str, str, str], ...]) -> list[dict[str, str]]:
-        return [dict(zip(("name", "before", "now"), one, strict=True)) for one in rows]
-
     return {"run": found.name, "verb": found.verb, "same": found.is_same,
-            "differences": changes(found.differences), "differing": found.count,
-            "versions": changes(found.versions)}
+            "differences": _changes(found.differences), "differing": found.count,
+            "versions": _changes(found.versions)}
+
+
+def _changes(rows: tuple[tuple[str, str, str], ...]) -> list[dict[str, str]]:
+    return [dict(zip(("name", "before", "now"), one, strict=True)) for one in rows]
 
 
 def _factors(names: tuple[str, ...], learnt: Learnt, what: str) -> list[dict[str, Any]]:

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from os import PathLike, fspath
 
 from twin.studies.scenario import file, outcome
-from twin.studies.scenario.outcome import Outcome, list_document
+from twin.studies.scenario.outcome import Outcome
 from twin.studies.scenario.scenario import Scenario
 
-__all__ = ["list_document", "list_scenarios", "run_scenario"]
+__all__ = ["list_scenarios", "run_scenario"]
 
 
 def run_scenario(scenario: str | PathLike[str], overrides: Mapping[str, object] | None = None, *,

@@ -12,11 +12,10 @@ from hwmodels.errors import TwinError
 from hwmodels.files import write_whole
 from twin.studies.results import Table, read_objectives
 from twin.studies.study import file, run, session
-from twin.studies.study.findings import diff_tables, tell
+from twin.studies.study.findings import RowPair, diff_tables, tell
 from twin.studies.study.study import Study
 
 if TYPE_CHECKING:
-    from twin.studies.results import Row
     from twin.studies.study.sensitivity import Sensitivity
     from twin.studies.study.session import Session
 
@@ -105,7 +104,7 @@ def study_front(folder: str | PathLike[str], objectives: Sequence[str] = ()) -> 
 
 
 def diff_studies(before: str | PathLike[str], after: str | PathLike[str],
-                 ) -> Sequence[tuple[Row | None, Row | None]]:
+                 ) -> Sequence[RowPair]:
     """Return the rows of two finished studies by what was asked; None where one has none."""
     return diff_tables(open_study(before).load_results(), open_study(after).load_results())
 

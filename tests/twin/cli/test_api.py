@@ -7,6 +7,7 @@ import inspect
 import json
 from pathlib import Path
 
+import click
 import pytest
 import typer
 from typer.testing import CliRunner
@@ -50,6 +51,13 @@ def list_commands() -> list[str]:
     return found
 
 
+def find_command(name: str) -> click.Command:
+    """A command of the command line, by "verb" or "group command"."""
+    verb, _, inner = name.partition(" ")
+    command = typer.main.get_command(app).get_command(None, verb)
+    return command if not inner else command.commands[inner]
+
+
 @pytest.mark.parametrize("command", list_commands())
 def test_every_command_is_a_documented_typed_function(command) -> None:
     for name in NAMES.get(command, [command]):
@@ -60,6 +68,12 @@ def test_every_command_is_a_documented_typed_function(command) -> None:
         assert signature.return_annotation is not inspect.Signature.empty
         assert all(one.annotation is not inspect.Parameter.empty
                    for one in signature.parameters.values())
+
+
+def test_every_command_writes_json_where_it_is_asked_to() -> None:
+    without = [command for command in list_commands() if not any(
+        "--json" in option.opts for option in find_command(command).params)]
+    assert not without
 
 
 @pytest.mark.parametrize(("words", "call"), [

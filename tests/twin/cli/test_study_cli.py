@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
+import jsonschema
 import pytest
 from typer.testing import CliRunner
 
+import twin
 from twin.cli import app
+from twin.reports.shapes.schemas import make_schema
+from twin.studies.study.sensitivity import Influence, Sensitivity
 
 FILE = """
 schema: 1
@@ -45,6 +50,23 @@ def test_a_study_runs_and_tells_what_it_found(folder) -> None:
     front = call("pareto", folder / "out", "--over", "time")
     assert front.exit_code == 0 and "280" in front.output
     assert "0 of 4 configurations moved" in call("diff", folder / "out", folder / "out").output
+
+
+@pytest.mark.parametrize(("words", "kind"), [
+    (("run", "small.yaml", "-o", "out"), "study"), (("diff", "out", "out"), "study_diff"),
+    (("sensitivity", "small.yaml"), "sensitivities")])
+def test_what_studies_tell_is_a_document_too(words, kind, folder, monkeypatch) -> None:
+    axis = Influence(axis="a", low_value="1", high_value="2", low=3.0, high=4.0, index=1.0,
+                     spread=0.1)
+    monkeypatch.setattr(twin, "study_sensitivity", lambda *_, **__: (Sensitivity(
+        study="s", model="m", board="b", quantity="time_us", method="morris", middle=3.5, points=9,
+        influences=(axis,)),))
+    ended = call(*(folder / word if word in ("small.yaml", "out") else word for word in words),
+                 "--json")
+    document = json.loads(ended.stdout)
+    assert document["kind"] == kind
+    jsonschema.Draft202012Validator(make_schema("study")).validate(document)
+    assert kind != "study_diff" or (document["moved"], len(document["rows"])) == (0, 4)
 
 
 def test_sensitivity_ranks_axes_and_draws_a_tornado(folder) -> None:

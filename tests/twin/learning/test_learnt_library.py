@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+
+import jsonschema
 import pytest
 
 pytest.importorskip("unicorn", reason="needs the boards extra")
@@ -19,6 +22,8 @@ from twin.learning.library.blocks import Run, cut_runs
 from twin.learning.library.coefficients import fit_series
 from twin.learning.library.matching import Ran, match_layers
 from twin.network.operators import layer_macs
+from twin.reports.documents import write_json
+from twin.reports.shapes.schemas import make_schema
 from twin.runtimes import load_runtime
 
 BOARD = "nucleo_l4r5zi"
@@ -37,6 +42,13 @@ def images(tmp_path_factory):
 def lesson(images, tmp_path_factory):
     path = tmp_path_factory.mktemp("learnt") / "ours.yaml"
     return twin.learn_runtime([images["kws"]], ["kws"], BOARD, output=path, call="infer_once")
+
+
+def test_what_was_learnt_is_a_document(lesson):
+    document = json.loads(write_json(lesson))
+    jsonschema.Draft202012Validator(make_schema("outcome")).validate(document)
+    assert document["kind"] == "learnt" and document["file"] == str(lesson.path)
+    assert {one["op"] for one in document["kernels"]} == {one.op for one in lesson.kernels}
 
 
 def test_another_network_is_predicted_as_its_own_program_runs(lesson, images):

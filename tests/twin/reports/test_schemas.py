@@ -8,6 +8,7 @@ import pytest
 from made_logs import TFLM_TEXT
 from typer.testing import CliRunner
 
+import twin
 from calibration.fitting.overlay import read_shipped
 from calibration.measurement.counters import Bottleneck, Metric
 from calibration.measurement.measurement import Measurement
@@ -15,12 +16,14 @@ from calibration.measurement.sample import Header, Sample
 from twin.attribution.measured_layers import MeasuredLayer, MeasuredNetwork
 from twin.cli import app
 from twin.image.compile.verification import BoardRun, LayerRun
+from twin.network.accuracy import Accuracy
 from twin.network.zoo import build
 from twin.prediction.document import dump_document
 from twin.reports.documents import write_json
-from twin.reports.outcomes import Flashed
+from twin.reports.outcomes import Accuracies, Flashed, Removed
 from twin.reports.shapes.schemas import FOLDER, SHAPES, make_schema
-from twin.sessions.agreement import Agreement
+from twin.sessions.agreement import Agreement, Comparison
+from twin.studies.tune import Candidate, Tuning
 from twin.verbs.measure import Measured
 
 
@@ -39,6 +42,9 @@ def test_every_schema_is_made_of_its_shape_and_no_other_is_published():
     ("runtimes tflm-cmsis-nn@2.3.1", "list", "runtime"), ("models", "list", "models"),
     ("explain", "list", "terms"), ("explain IPC", "list", "term"),
     ("explain paths nucleo_l4r5zi", "list", "paths"), ("study list", "list", "studies"),
+    ("scenario list", "list", "scenarios"),
+    ("transform ad -b nucleo_l4r5zi", "list", "transformations"),
+    ("compare ad -b nucleo_h723zg -b nucleo_f401re --published", "published", "several"),
     ("check ad -b nucleo_l4r5zi --max-ms 90", "check", "check"),
     ("sweep ad -b nucleo_l4r5zi -b nucleo_f401re --max-ms 100", "study", "study"),
     ("advise ad -b nucleo_l4r5zi --max-ms 90 --effort setting", "advice", "advice"),
@@ -59,7 +65,11 @@ def test_what_commands_write_conforms(words, schema, kind):
 @pytest.mark.parametrize(("words", "kind"), [
     ("firmware export ad -o {}/source", "written"), ("models export ad {}/ad.onnx", "written"),
     ("report ad -b nucleo_l4r5zi --no-changes --max-ms 1 -o {}/report.md", "written"),
-    ("import tflm {}/log.txt -o {}/m", "imported")])
+    ("import tflm {}/log.txt -o {}/m", "imported"),
+    ("transform ad --set network.width=0.5 -o {}/half.tflite", "written"),
+    ("sessions clean {}", "removed"),
+    ("boards new mine --like nucleo_l4r5zi --clock 80MHz --flash 1MiB --sram 64KiB "
+     "-o {}/mine.yaml", "new_board")])
 def test_what_commands_did_is_a_document_too(words, kind, tmp_path):
     (tmp_path / "log.txt").write_text(TFLM_TEXT)
     ended = CliRunner().invoke(app, [*words.replace("{}", str(tmp_path)).split(), "--json"])
@@ -87,12 +97,27 @@ def test_every_outcome_of_a_board_conforms():
         LayerRun(index=0, op="conv_2d", name="", count=1.0, equal=None),))
     overlay = read_shipped("cmsis-nn", "nucleo_l4r5zi")
     assert overlay is not None
+    right = Accuracy(right=1, samples=2, low=0.1, high=0.9, by="x")
     agreement = Agreement(name="x", verb="predict", kept="a", again="b", count=1,
                           differences=(("total", "1", "2"),))
     for result in (Measured(folder=Path("m"), networks=(network,), graph=build("ad"), virtual=None),
-                   run, overlay, (agreement,), {"x": overlay}, Flashed(message="done")):
+                   run, overlay, (agreement,), {"x": overlay}, Flashed(message="done"),
+                   Comparison(asked=(("verb", "a", "b"),), agreement=agreement, difference=None),
+                   Removed(folders=(Path("m"),), really=True),
+                   Accuracies(model="x", before=right, after=None),
+                   Tuning(deployment=twin.deploy("ad", "nucleo_l4r5zi"), virtual="v", candidates=(
+                       Candidate(tile=2, level="O2", cycles=1.0, layer_cycles=(1.0,), ram_bytes=1,
+                                 run=run),))):
         document = json.loads(write_json(result))
         jsonschema.Draft202012Validator(make_schema("outcome")).validate(document)
+
+
+def test_what_serve_says_first_is_a_line_to_read(monkeypatch):
+    monkeypatch.setattr(twin, "serve", lambda *_, on_ready, **__: on_ready("http://127.0.0.1:1/"))
+    ended = CliRunner().invoke(app, ["serve", "--port", "0", "--json"])
+    document = json.loads(ended.stdout)
+    assert document["address"] == "http://127.0.0.1:1/" and document["open_wide"] is False
+    jsonschema.Draft202012Validator(make_schema("outcome")).validate(document)
 
 
 def test_the_page_names_every_schema():

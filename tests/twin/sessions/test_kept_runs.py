@@ -9,14 +9,18 @@ import struct
 import zipfile
 from pathlib import Path
 
+import jsonschema
 import pytest
 import yaml
 from made_measurements import measure
+from typer.testing import CliRunner
 
 import twin
 from calibration.measurement.measurement import write_measurement
 from hwmodels.board.file import SHIPPED
+from twin.cli import app
 from twin.errors import SessionError, UsageError
+from twin.reports.shapes.schemas import make_schema
 from twin.sessions.agreement import agree
 from twin.sessions.bundle import MANIFEST, check_name
 from twin.sessions.session import find_sessions, hash_report
@@ -84,6 +88,21 @@ def test_two_runs_are_compared_by_what_was_asked_and_by_cause(root) -> None:
     found = twin.compare_sessions(first.folder, second.folder)
     assert found.asked == (("changes", "absent", "{'clocks.cpu.frequency_hz': '80MHz'}"),)
     assert not found.agreement.is_same and found.difference is not None
+
+
+@pytest.mark.parametrize(("schema", "words"), [
+    ("list", ("list", "runs")), ("outcome", ("compare", 0, 1)), ("outcome", ("clean", "runs"))])
+def test_what_is_said_of_kept_runs_is_a_document_too(root, schema, words) -> None:
+    kept = twin.list_sessions(root / "runs")
+    ended = CliRunner().invoke(app, ["sessions", words[0], *(
+        str(kept[word].folder if isinstance(word, int) else root / word) for word in words[1:]),
+        "--json"])
+    document = json.loads(ended.stdout)
+    jsonschema.Draft202012Validator(make_schema(schema)).validate(document)
+    if words[0] == "compare":
+        jsonschema.Draft202012Validator(make_schema("comparison")).validate(document["difference"])
+    else:
+        assert len(document.get("sessions") or document["folders"]) == len(kept)
 
 
 def test_a_bundle_is_asked_again_elsewhere(root, tmp_path) -> None:

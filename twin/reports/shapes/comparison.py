@@ -193,3 +193,15 @@ class Published(TypedDict):
     board: str
     rows: list[PublishedRow]
     sealed: list[str]
+
+
+class SeveralPublished(TypedDict):
+    """Of `twin compare --published` of several networks or boards."""
+
+    schema: Literal[1]
+    kind: Literal["several"]
+    results: list[Published]
+
+
+PublishedOnes = Published | SeveralPublished
+"""Of one network on one board, or of several; told apart by `kind`."""

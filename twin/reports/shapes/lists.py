@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, Literal, NotRequired
 
 from typing_extensions import TypedDict
 
@@ -206,6 +206,73 @@ class Studies(TypedDict):
     studies: list[StudyRow]
 
 
+class ScenarioRow(TypedDict):
+    """A scenario as its file says; more keys are those of docs/scenario.md."""
+
+    name: str
+    model: str
+    board: str
+    duration_us: Positive
+    sensor: dict[str, Any]
+    deadline_us: float | None
+
+
+class Scenarios(TypedDict):
+    """Of `twin scenario list`."""
+
+    schema: Literal[1]
+    kind: Literal["scenarios"]
+    scenarios: list[ScenarioRow]
+
+
+class KeptRun(TypedDict):
+    """A run of --keep: what was asked, of what, by what; no `report_hash`: it has no result."""
+
+    folder: str
+    finished: bool
+    verb: str
+    arguments: dict[str, Any]
+    command: list[str]
+    began: str
+    report_hash: str | None
+    twin: str
+    python: str
+    machine: str
+    packages: dict[str, str]
+    inputs: dict[str, str]
+
+
+class KeptRuns(TypedDict):
+    """Of `twin sessions list`, oldest first."""
+
+    schema: Literal[1]
+    kind: Literal["sessions"]
+    sessions: list[KeptRun]
+
+
+class Transformation(TypedDict):
+    """A change one could make; without `values` it does not apply, and `reason` says why."""
+
+    path: str
+    accepted: str
+    does: str
+    effort: Literal["setting", "rebuild", "conversion", "retraining"]
+    costs: str
+    values: list[str]
+    reason: str
+
+
+class Transformations(TypedDict):
+    """Of `twin transform -b BOARD`, which says of what."""
+
+    schema: Literal[1]
+    kind: Literal["transformations"]
+    model: NotRequired[str]
+    board: NotRequired[str]
+    runtime: NotRequired[str]
+    transformations: list[Transformation]
+
+
 Lists = (Boards | Board | VirtualBoards | Runtimes | Runtime | Models | Terms | Term | Paths
-         | Studies)
+         | Studies | Scenarios | KeptRuns | Transformations)
 """What there is, told apart by `kind`."""

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
+from pydantic import Field
 from typing_extensions import TypedDict
 
-from twin.reports.shapes.common import Amount, Count, Positive
+from twin.reports.shapes.common import Amount, Count, Positive, Share
+from twin.reports.shapes.images import Builds, Built, Flashed, Ran, Tuning
+from twin.reports.shapes.lists import Board
 
 
 class Factor(TypedDict):
@@ -196,87 +199,8 @@ class Machine(TypedDict):
     stated: dict[str, dict[str, Any]] | None
 
 
-class ImageSizes(TypedDict):
-    """What an image takes."""
-
-    code_bytes: Count
-    weights_bytes: Count
-    flash_bytes: Count
-    arena_bytes: Count
-    ram_bytes: Count
-
-
-class ImageBuilt(TypedDict):
-    """An image with its sizes beside the predicted ones."""
-
-    image: str
-    port: str
-    compiler: str
-    sizes: ImageSizes
-    predicted: ImageSizes
-
-
-class Built(ImageBuilt):
-    """Of `twin firmware build`."""
-
-    schema: Literal[1]
-    kind: Literal["built"]
-
-
-class LayerRun(TypedDict):
-    """A layer of a run; `equal`: its output is bit for bit the arithmetic's, null: float."""
-
-    layer: Count
-    op: str
-    name: str
-    count: Amount
-    equal: bool | None
-
-
-class ImageRun(TypedDict):
-    """A run: counts of `counter`, least over the runs."""
-
-    counter: str
-    simulated: bool
-    right: bool
-    total: Amount
-    outside: float
-    setup: Amount
-    layers: list[LayerRun]
-
-
-class Ran(ImageRun):
-    """Of `twin firmware run`."""
-
-    schema: Literal[1]
-    kind: Literal["run"]
-
-
-class BuildRun(TypedDict):
-    """An image and its run."""
-
-    built: ImageBuilt
-    run: ImageRun
-
-
-class Builds(TypedDict):
-    """Of `twin firmware compare`."""
-
-    schema: Literal[1]
-    kind: Literal["builds"]
-    builds: list[BuildRun]
-
-
-class Flashed(TypedDict):
-    """Of `twin firmware flash`."""
-
-    schema: Literal[1]
-    kind: Literal["flashed"]
-    message: str
-
-
 class Written(TypedDict):
-    """Of `twin report`, `guidelines`, `bundle` and exports: the files.
+    """Of `twin report`, `guidelines`, `bundle`, `transform -o` and exports: the files.
 
     `met` of a report says whether the limits hold; null where none was asked about.
     """
@@ -314,6 +238,93 @@ class Agreements(TypedDict):
     agreements: list[AgreementRow]
 
 
+class SessionsCompared(TypedDict):
+    """Of `twin sessions compare`; `difference`: of two predictions, as `twin diff` writes it."""
+
+    schema: Literal[1]
+    kind: Literal["sessions_compared"]
+    asked: list[Change]
+    agreement: AgreementRow
+    difference: Annotated[dict[str, Any] | None, Field(description="of comparison.schema.json")]
+
+
+class Removed(TypedDict):
+    """Of `twin sessions clean`; `removed` is false without --yes: they would be."""
+
+    schema: Literal[1]
+    kind: Literal["removed"]
+    removed: bool
+    folders: list[str]
+
+
+class NewBoard(TypedDict):
+    """Of `twin boards new`; `assumed` are paths of facts that are guesses."""
+
+    schema: Literal[1]
+    kind: Literal["new_board"]
+    file: str
+    assumed: list[str]
+    board: Board
+
+
+class LearntKernel(TypedDict):
+    """A kernel read in programs; `error`: of a layer's instructions, root mean square share."""
+
+    op: str
+    dtype: str
+    function: str
+    layers: Count
+    shapes: Count
+    code_bytes: Count
+    error: Amount
+
+
+class LearntRuntime(TypedDict):
+    """Of `twin runtimes learn`."""
+
+    schema: Literal[1]
+    kind: Literal["learnt"]
+    file: str
+    runtime: str
+    core: str
+    isa: str
+    sources: list[str]
+    kernels: list[LearntKernel]
+    notes: list[str]
+
+
+class Serving(TypedDict):
+    """The first line of `twin serve`; `open_wide`: other machines are answered, too."""
+
+    schema: Literal[1]
+    kind: Literal["serving"]
+    address: str
+    open_wide: bool
+
+
+class Right(TypedDict):
+    """Right answers of a network; `low` and `high`: 90 % interval of their share."""
+
+    right: Count
+    samples: Count
+    share: Share
+    low: Share
+    high: Share
+    by: str
+    notes: list[str]
+
+
+class Accuracy(TypedDict):
+    """Of `twin accuracy`; `after` changes, null: none were asked for."""
+
+    schema: Literal[1]
+    kind: Literal["accuracy"]
+    model: str
+    before: Right
+    after: Right | None
+
+
 Outcomes = (Calibration | Calibrations | Energy | Imported | Measured | Machine | Built | Ran
-            | Builds | Flashed | Written | Agreements)
+            | Builds | Flashed | Written | Agreements | SessionsCompared | Removed | NewBoard
+            | LearntRuntime | Serving | Accuracy | Tuning)
 """What commands did, told apart by `kind`."""

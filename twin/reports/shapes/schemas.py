@@ -17,8 +17,8 @@ FOLDER = Path(__file__).parents[2] / "schema"
 
 SHAPES: Mapping[str, str] = {
     "prediction": "prediction:Prediction", "comparison": "comparison:Comparison",
-    "published": "comparison:Published", "diagnosis": "comparison:Diagnosis",
-    "study": "tables:Study", "check": "tables:Check", "list": "lists:Lists",
+    "published": "comparison:PublishedOnes", "diagnosis": "comparison:Diagnosis",
+    "study": "tables:Studies", "check": "tables:Check", "list": "lists:Lists",
     "outcome": "outcomes:Outcomes",
     **{name: f"decisions:{name.capitalize()}" for name in (
         "advice", "selection", "plan", "port", "cache", "series", "scenario")}}

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 from typing_extensions import TypedDict
 
-from twin.reports.shapes.common import Count, Interval, Share
+from twin.reports.shapes.common import Amount, Count, Interval, Positive, Share
 
 
 class Limits(TypedDict):
@@ -57,7 +57,7 @@ class TableRow(TypedDict):
 
 
 class Study(TypedDict):
-    """Of `twin sweep`, `predict` of several, `study show`: one row per configuration."""
+    """Of `twin sweep`, `predict` of several, `study run`, `show`: one row per configuration."""
 
     schema: Literal[1]
     kind: Literal["study"]
@@ -65,6 +65,67 @@ class Study(TypedDict):
     objectives: list[str]
     axes: list[str]
     rows: list[TableRow]
+
+
+class StudyPair(TypedDict):
+    """A configuration in two studies, null where one does not have it; ratios: after / before."""
+
+    inputs: dict[str, str]
+    moved: bool
+    time_ratio: Positive | None
+    energy_ratio: Positive | None
+    before: TableRow | None
+    after: TableRow | None
+
+
+class StudyDiff(TypedDict):
+    """Of `twin study diff`."""
+
+    schema: Literal[1]
+    kind: Literal["study_diff"]
+    moved: Count
+    rows: list[StudyPair]
+
+
+class Influence(TypedDict):
+    """What an axis does to a figure; `low` and `high` are the figure at the ends of its range.
+
+    `index` is Morris' mean absolute effect, or Sobol's total index; `alone` Sobol's first-order.
+    """
+
+    axis: str
+    low_value: str
+    high_value: str
+    low: float
+    high: float
+    index: Amount
+    spread: Amount
+    alone: float | None
+
+
+class Sensitivity(TypedDict):
+    """Of a model on a board, the axis that matters most first."""
+
+    study: str
+    model: str
+    board: str
+    quantity: str
+    method: Literal["morris", "sobol"]
+    middle: float
+    points: Count
+    influences: list[Influence]
+
+
+class Sensitivities(TypedDict):
+    """Of `twin study sensitivity`."""
+
+    schema: Literal[1]
+    kind: Literal["sensitivities"]
+    sensitivities: list[Sensitivity]
+
+
+Studies = Study | StudyDiff | Sensitivities
+"""Tables of studies and what is told of them, told apart by `kind`."""
 
 
 class Requirement(TypedDict):

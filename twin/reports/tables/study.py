@@ -11,16 +11,13 @@ from rich.text import Text
 
 from twin.reports.tables.layout import add_row, new_pairs, new_table, spaced
 from twin.reports.tables.studies import sweep_report
-from twin.studies.results import Row, Table
-from twin.studies.study.findings import WORDS, tell
+from twin.studies.results import Table
+from twin.studies.study.findings import WORDS, RowPair, tell
 from twin.studies.study.study import Study
 
 if TYPE_CHECKING:
     from twin.studies.study.sensitivity import Sensitivity
     from twin.studies.study.session import Session
-
-LITTLE = 5e-4
-"""A ratio this near 1 is not listed among what moved."""
 
 
 def studies_table(studies: Mapping[str, Study]) -> Sheet:
@@ -47,36 +44,27 @@ def finding_text(study: Study, table: Table) -> Group:
     return Group(*(Text(line) for line in tell(study, table)))
 
 
-def study_diff_report(pairs: Sequence[tuple[Row | None, Row | None]]) -> RenderableType:
+def study_diff_report(pairs: Sequence[RowPair]) -> RenderableType:
     """Return rows that moved between two tables of the same study."""
     table = new_table(("configuration", "time", "energy", "now"), numbers=("time", "energy"))
-    moved = 0
-    for before, after in pairs:
-        told = _moved(before, after)
-        if told is not None:
-            moved += 1
-            row = after or before
-            assert row is not None
-            add_row(table, (" ".join(value for _, value in row.inputs), *told))
-    head = Text(f"{moved} of {len(pairs)} configurations moved or are in one of them only")
+    moved = [pair for pair in pairs if pair.has_moved]
+    for pair in moved:
+        row = pair.after or pair.before
+        assert row is not None
+        add_row(table, (" ".join(value for _, value in row.inputs), *_tell_pair(pair)))
+    head = Text(f"{len(moved)} of {len(pairs)} configurations moved or are in one of them only; "
+                "time and energy: after / before")
     return spaced([head, table]) if moved else head
 
 
-def _moved(before: Row | None, after: Row | None) -> tuple[str, str, str] | None:
+def _tell_pair(pair: RowPair) -> tuple[str, str, str]:
+    before, after = pair
     if before is None or after is None:
         return "", "", "new" if before is None else "gone"
-    ratios = [_ratio(getattr(before, name), getattr(after, name))
-              for name in ("time_us", "energy_uj")]
-    same = all(ratio is None or abs(ratio - 1) < LITTLE for ratio in ratios)
-    if same and before.reason == after.reason:
-        return None
     said = after.reason if after.failure else "was refused" if before.failure else ""
-    time, energy = ("" if ratio is None else f"x{ratio:.4g}" for ratio in ratios)
+    time, energy = ("" if ratio is None else f"x{ratio:.4g}"
+                    for ratio in (pair.time_ratio, pair.energy_ratio))
     return time, energy, said
-
-
-def _ratio(before: float | None, after: float | None) -> float | None:
-    return None if not before or after is None else after / before
 
 
 def sensitivity_report(found: Sequence[Sensitivity]) -> RenderableType:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 from hwmodels.quantities import format_time
@@ -125,12 +125,6 @@ def life_days(battery: Battery | None, mean_mw: float) -> float | None:
     lost_mw = (battery.capacity_mah * battery.voltage_v * battery.self_discharge_per_year
                / (DAYS_A_YEAR * 24))
     return energy_mwh / (mean_mw / battery.regulator_efficiency + lost_mw) / 24
-
-
-def list_document(scenarios: Mapping[str, Scenario]) -> dict[str, Any]:
-    """Return everything the files of scenarios say as plain JSON types."""
-    return {"schema": 1, "kind": "scenarios",
-            "scenarios": [asdict(scenario) for scenario in scenarios.values()]}
 
 
 def to_document(outcome: Outcome) -> dict[str, Any]:

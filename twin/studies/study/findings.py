@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
+from typing import NamedTuple
 
 from twin.studies.results import Row, Table, read_objectives
 from twin.studies.study.study import Finding, Study
@@ -25,6 +26,9 @@ FIGURE_OF = {"overhead": "overhead_us"}
 
 LITTLE = 0.005
 """A ratio this near 1 is told as no change."""
+
+UNMOVED = 5e-4
+"""The same between two tables of one study."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -236,8 +240,38 @@ def _times(ratio: float) -> str:
     return f"{ratio:.3g}" if ratio < 100 else f"{ratio:.0f}"
 
 
-def diff_tables(before: Table, after: Table) -> Sequence[tuple[Row | None, Row | None]]:
+class RowPair(NamedTuple):
+    """A configuration in two tables; None where one does not have it."""
+
+    before: Row | None
+    after: Row | None
+
+    @property
+    def time_ratio(self) -> float | None:
+        """After / before; None where one is not known."""
+        return self._ratio("time_us")
+
+    @property
+    def energy_ratio(self) -> float | None:
+        """After / before; None where one is not known."""
+        return self._ratio("energy_uj")
+
+    @property
+    def has_moved(self) -> bool:
+        """Whether it is in one table only, its figures differ by `UNMOVED` or its fate does."""
+        if self.before is None or self.after is None:
+            return True
+        return self.before.reason != self.after.reason or any(
+            ratio is not None and abs(ratio - 1) >= UNMOVED
+            for ratio in (self.time_ratio, self.energy_ratio))
+
+    def _ratio(self, name: str) -> float | None:
+        before, after = (getattr(row, name, None) for row in self)
+        return None if not before or after is None else after / before
+
+
+def diff_tables(before: Table, after: Table) -> Sequence[RowPair]:
     """Return rows of two tables by what was asked, those of only one beside None."""
     first = {row.inputs: row for row in before.rows}
     second = {row.inputs: row for row in after.rows}
-    return [(first.get(inputs), second.get(inputs)) for inputs in {**first, **second}]
+    return [RowPair(first.get(inputs), second.get(inputs)) for inputs in {**first, **second}]
