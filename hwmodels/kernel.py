@@ -84,12 +84,27 @@ class Access:
     guards: tuple[Guard, ...] = ()
 
 
+class _HashOnce:
+    """Where a loop keeps its hash: of a nest of thousands of accesses it is asked for often."""
+
+    __slots__ = ("_hash",)
+    _hash: int
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Loop:
+class Loop(_HashOnce):
     """A counted loop over accesses and inner loops, in program order."""
 
     extent: int
     body: tuple[Loop | Access, ...]
+
+    def __hash__(self) -> int:
+        """Hash what equality compares, once."""
+        try:
+            return self._hash
+        except AttributeError:
+            object.__setattr__(self, "_hash", hash((self.extent, self.body)))
+            return self._hash
 
 
 Nest = Loop | Access

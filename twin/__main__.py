@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import importlib.util
 import sys
 
@@ -9,6 +10,10 @@ from twin.interruption import end_interrupted, note_interrupts, was_interrupted
 
 PACKAGES = ("hwmodels", "calibration")
 BROKEN_INSTALLATION = 2
+
+COLLECTION = (100_000, 20, 50)
+"""Objects made before a look for cycles, and looks before a longer one: nouns are tuples without
+cycles, and looking for some among them took a third of a command's time."""
 
 
 def main() -> None:
@@ -19,6 +24,7 @@ def main() -> None:
               "and found before them; remove it and install again", file=sys.stderr)
         sys.exit(BROKEN_INSTALLATION)
     note_interrupts()
+    gc.set_threshold(*COLLECTION)
     try:
         from twin.cli import VERBS, app
 

@@ -16,7 +16,7 @@ from hwmodels.nest.passes import mark_passes
 from hwmodels.nest.phases import cut_tree
 from hwmodels.nest.program import Program, flatten_tree
 from hwmodels.nest.rewrite import compact_tree, split_guards
-from hwmodels.nest.stream import Traffic, check_nests, make_tree, measure_traffic
+from hwmodels.nest.stream import Traffic, check_names, make_tree, measure_traffic
 
 MOST_PLANS = 4096
 
@@ -84,8 +84,7 @@ def plan_nests(nests: tuple[Nest, ...], operands: tuple[Operand, ...],
     Plan
         Shared between calls: nobody writes to its arrays.
     """
-    check_nests(nests, operands)
-    traffic = measure_traffic(nests, operands, cache.line_bytes)
+    traffic = _measure(nests, operands, cache.line_bytes)
     allocates = cache.allocate == "read_write" or not any(
         operand.write_touches for operand, chosen in zip(traffic, looked_up, strict=True)
         if chosen)
@@ -100,6 +99,20 @@ def plan_nests(nests: tuple[Nest, ...], operands: tuple[Operand, ...],
     program = flatten_tree(tree, cache, len(operands), allocates=allocates,
                            grouped=method != "accesses")
     return Plan(program=program, traffic=traffic)
+
+
+@lru_cache(maxsize=MOST_PLANS)
+def _measure(nests: tuple[Nest, ...], operands: tuple[Operand, ...],
+             line_bytes: int) -> tuple[Traffic, ...]:
+    """Check nests and count their accesses, whatever is looked up of them."""
+    _check(nests, tuple([operand.name for operand in operands]))
+    return measure_traffic(nests, operands, line_bytes)
+
+
+@lru_cache(maxsize=MOST_PLANS)
+def _check(nests: tuple[Nest, ...], names: tuple[str, ...]) -> None:
+    """Check nests, wherever their operands are."""
+    check_names(nests, names)
 
 
 _KNOWN: dict[tuple[object, ...], tuple[Plan, object]] = {}

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
@@ -17,6 +18,9 @@ from hwmodels.kernel import Access, Guard, Nest, Operand, walk_accesses
 
 WIDTHS_BYTES = (1, 2, 4, 8, 16)
 """Bytes one load or store can move."""
+
+MOST_REACHES = 512
+"""Nests whose accesses are kept followed: those of a network or two."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,22 +119,36 @@ def check_nests(nests: Sequence[Nest], operands: Sequence[Operand]) -> None:
     KernelError
         Naming the access and what would be accepted.
     """
-    names = [operand.name for operand in operands]
-    if len(set(names)) != len(names):
+    check_names(nests, [operand.name for operand in operands])
+
+
+def check_names(nests: Sequence[Nest], names: Sequence[str]) -> None:
+    """Refuse nests that are malformed, or name other operands; errors as of `check_nests`."""
+    known = set(names)
+    if len(known) != len(names):
         raise KernelError(f"operand names must be unique; given: {', '.join(names)}")
     for extents, access in walk_accesses(tuple(nests)):
-        where = f"access to {access.operand!r}"
-        if access.operand not in names:
-            raise KernelError(f"{where}: no such operand; {did_you_mean(access.operand, names)}")
-        if access.width_bytes not in WIDTHS_BYTES:
-            raise KernelError(f"{where}: width {access.width_bytes} bytes; accepted: "
-                              + ", ".join(map(str, WIDTHS_BYTES)))
-        if len(access.steps_bytes) != len(extents):
-            raise KernelError(f"{where}: {len(access.steps_bytes)} steps in {len(extents)} loops")
-        if any(len(guard.steps) != len(extents) for guard in access.guards):
-            raise KernelError(f"{where}: a guard needs {len(extents)} steps, one per loop")
-        if any(extent < 0 for extent in extents):
-            raise KernelError(f"{where}: a loop extent is negative")
+        depth = len(extents)
+        if (access.operand not in known or access.width_bytes not in WIDTHS_BYTES
+                or len(access.steps_bytes) != depth or access.guards
+                or (extents and min(extents) < 0)):
+            _check_access(access, extents, names)
+
+
+def _check_access(access: Access, extents: tuple[int, ...], names: Sequence[str]) -> None:
+    """Refuse an access that is malformed."""
+    where = f"access to {access.operand!r}"
+    if access.operand not in names:
+        raise KernelError(f"{where}: no such operand; {did_you_mean(access.operand, names)}")
+    if access.width_bytes not in WIDTHS_BYTES:
+        raise KernelError(f"{where}: width {access.width_bytes} bytes; accepted: "
+                          + ", ".join(map(str, WIDTHS_BYTES)))
+    if len(access.steps_bytes) != len(extents):
+        raise KernelError(f"{where}: {len(access.steps_bytes)} steps in {len(extents)} loops")
+    if any(len(guard.steps) != len(extents) for guard in access.guards):
+        raise KernelError(f"{where}: a guard needs {len(extents)} steps, one per loop")
+    if any(extent < 0 for extent in extents):
+        raise KernelError(f"{where}: a loop extent is negative")
 
 
 def measure_traffic(nests: Sequence[Nest], operands: Sequence[Operand],
@@ -156,23 +174,95 @@ def measure_traffic(nests: Sequence[Nest], operands: Sequence[Operand],
     KernelError
         When an access leaves its operand.
     """
-    position = {operand.name: index for index, operand in enumerate(operands)}
+    place = {operand.name: index for index, operand in enumerate(operands)}
+    reached = _reach_accesses(tuple(nests))
     sums = np.zeros((len(operands), 6), dtype=np.int64)
-    for extents, access in walk_accesses(tuple(nests)):
-        index = position[access.operand]
-        operand = operands[index]
-        span = measure_access(access, extents, operand.address, line_bytes)
-        if not span.accesses:
-            continue
-        low, end = span.low_address - operand.address, span.end_address - operand.address
-        if low < 0 or end > operand.size_bytes:
-            raise KernelError(f"access to {access.operand!r} reaches bytes {low} to {end} of an "
+    low = np.full(len(operands), 1 << 62, dtype=np.int64)
+    end = np.full(len(operands), -(1 << 62), dtype=np.int64)
+
+    def add(index: np.ndarray, write: np.ndarray, columns: np.ndarray,
+            touches: np.ndarray) -> None:
+        width, count, first, last = columns
+        for column, amount in enumerate((count, count * width, touches)):
+            np.add.at(sums, (index, 2 * column + write), amount)
+        np.minimum.at(low, index, first)
+        np.maximum.at(end, index, last)
+
+    index = np.array([place[name] for name in reached.names], dtype=np.int64)[reached.operands]
+    bases = np.array([operand.address for operand in operands], dtype=np.int64)
+    offset, width = reached.columns[:2]
+    plain = reached.plain & ((bases[index] + offset) % width == 0)
+    add(index[plain], reached.writes[plain], reached.columns[1:, plain],
+        reached.columns[2, plain] * np.maximum(width[plain] // line_bytes, 1))
+    for one in np.flatnonzero(~plain).tolist():
+        access, extents = reached.accesses[one]
+        base = int(bases[index[one]])
+        span = measure_access(access, extents, base, line_bytes)
+        if span.accesses:
+            add(index[[one]], reached.writes[[one]], np.array([
+                [access.width_bytes], [span.accesses], [span.low_address - base],
+                [span.end_address - base]]), np.array([span.touches]))
+    for operand, first, last in zip(operands, low.tolist(), end.tolist(), strict=True):
+        if first < 0 or last > operand.size_bytes:
+            raise KernelError(f"access to {operand.name!r} reaches bytes {first} to {last} of an "
                               f"operand of {operand.size_bytes} bytes; accepted: 0 to "
                               f"{operand.size_bytes}")
-        sums[index, [access.write, 2 + access.write, 4 + access.write]] += (
-            span.accesses, span.accesses * access.width_bytes, span.touches)
     return tuple(Traffic(reads=row[0], writes=row[1], read_bytes=row[2], write_bytes=row[3],
                          read_touches=row[4], write_touches=row[5]) for row in sums.tolist())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Reached:
+    """Accesses of nests, wherever their operands are: most stand in independent loops.
+
+    Parameters
+    ----------
+    accesses : tuple of (Access, tuple of int)
+        With the extents around each, in program order.
+    names : tuple of str
+        Of the operands.
+    operands, writes, plain : ndarray
+        Per access: position of its operand's name, whether it stores, and whether loops and steps
+        alone say what it reaches.
+    columns : ndarray of int64, (5, accesses)
+        Offset and width in bytes, times it is made, and from which byte to which.
+    """
+
+    accesses: tuple[tuple[Access, tuple[int, ...]], ...]
+    names: tuple[str, ...]
+    operands: np.ndarray
+    writes: np.ndarray
+    plain: np.ndarray
+    columns: np.ndarray
+
+
+@lru_cache(maxsize=MOST_REACHES)
+def _reach_accesses(nests: tuple[Nest, ...]) -> _Reached:
+    """Follow nests once."""
+    names: dict[str, int] = {}
+    accesses, rows = [], []
+    for extents, access in walk_accesses(nests):
+        accesses.append((access, extents))
+        rows.append((names.setdefault(access.operand, len(names)), access.write,
+                     *_reach(access, extents)))
+    table = np.array(rows, dtype=np.int64).reshape(len(rows), 8).T
+    return _Reached(accesses=tuple(accesses), names=tuple(names), operands=table[0],
+                    writes=table[1], plain=table[2] == 1, columns=table[3:])
+
+
+def _reach(access: Access, extents: tuple[int, ...]) -> tuple[int, int, int, int, int, int]:
+    """Whether an access is plain, its offset and width, how often, from where, and to where."""
+    width, count, low = access.width_bytes, 1, access.offset_bytes
+    end = low + width
+    for extent, step in zip(extents, access.steps_bytes, strict=True):
+        if step % width or not extent:
+            return 0, access.offset_bytes, width, 0, 0, 0
+        count *= extent
+        if step > 0:
+            end += step * (extent - 1)
+        else:
+            low += step * (extent - 1)
+    return int(not access.guards), access.offset_bytes, width, count, low, end
 
 
 def measure_access(access: Access, extents: tuple[int, ...], base_address: int,
@@ -204,8 +294,6 @@ def measure_access(access: Access, extents: tuple[int, ...], base_address: int,
     width, count = access.width_bytes, 1
     low = end = base_address + access.offset_bytes
     aligned = low % width == 0 and all(step % width == 0 for step in access.steps_bytes)
-    if aligned and not access.guards:
-        return _measure_plain(access, extents, low, line_bytes)
     residues = np.zeros(line_bytes, dtype=np.int64)
     residues[low % line_bytes] = 1
     if not _meets_constants(access):
@@ -225,23 +313,6 @@ def measure_access(access: Access, extents: tuple[int, ...], base_address: int,
     else:
         touches = int(residues @ ((np.arange(line_bytes) + width - 1) // line_bytes + 1))
     return Span(accesses=count, touches=touches, low_address=low, end_address=end + width)
-
-
-def _measure_plain(access: Access, extents: tuple[int, ...], low: int, line_bytes: int) -> Span:
-    """Count an aligned access without guards, as most are: loops are independent."""
-    count, start, end = 1, low, low
-    for extent, step in zip(extents, access.steps_bytes, strict=True):
-        if extent == 0:
-            return Span(accesses=0, touches=0, low_address=low, end_address=low)
-        count *= extent
-        reach = step * (extent - 1)
-        if reach < 0:
-            start += reach
-        else:
-            end += reach
-    width = access.width_bytes
-    return Span(accesses=count, touches=count * max(1, width // line_bytes), low_address=start,
-                end_address=end + width)
 
 
 def _join_loops(access: Access, depth: int) -> list[list[int]]:
@@ -331,17 +402,20 @@ def make_tree(nests: Sequence[Nest], operands: Sequence[Operand], chosen: Sequen
             index = position[nest.operand]
             return (_split_access(nest, index, operands[index].address, line_bytes)
                     if chosen[index] else ())
-        body = tuple(part for inner in nest.body for part in convert(inner))
+        body = tuple([part for inner in nest.body for part in convert(inner)])
         return (Repeat(extent=nest.extent, body=body),) if body and nest.extent else ()
 
-    return tuple(part for nest in nests for part in convert(nest))
+    return tuple([part for nest in nests for part in convert(nest)])
 
 
 def _split_access(access: Access, operand: int, base_address: int, line_bytes: int) -> Tree:
     """Make one stream per line an access can touch in one go."""
     address = base_address + access.offset_bytes
     width = access.width_bytes
-    aligned = all(offset % width == 0 for offset in (address, *access.steps_bytes))
+    aligned = width == 1 or not any([step % width for step in (address, *access.steps_bytes)])
+    if aligned and width <= line_bytes:
+        return (Stream(operand=operand, write=access.write, address=address,
+                       steps_bytes=access.steps_bytes, guards=access.guards),)
     offsets = list(range(0, width, line_bytes))
     if not aligned and width > 1:
         offsets.append(width - 1)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-from hwmodels.kernel import Access, Block, Kernel, Loop, Nest, Operand, walk_accesses
+from hwmodels.kernel import Access, Block, Kernel, Loop, Nest, Operand
 from twin.deployment.placement import Placement
 from twin.image.compile.plan import Image
 from twin.image.read.flow import CodeBlock
@@ -190,14 +190,7 @@ def place_accesses(events: Sequence[Event], extents: Sequence[Extent],
     taken to lie on the stack.
     """
     placer = _Placer(extents)
-    nests = placer.place(events, ())
-    spans: dict[str, list[int]] = {}
-    for loops, access in walk_accesses(nests):
-        reach = [step * (count - 1) for step, count in zip(access.steps_bytes, loops, strict=True)]
-        low = access.offset_bytes + sum(min(0, one) for one in reach)
-        end = access.offset_bytes + sum(max(0, one) for one in reach) + access.width_bytes
-        span = spans.setdefault(access.operand, [low, end])
-        span[:] = min(span[0], low), max(span[1], end)
+    nests, spans = placer.place(events, ()), placer.spans
     operands = tuple(
         Operand(name=one.name, role=one.role, memory=memory_of(one.start + spans[one.name][0]),
                 address=one.start + spans[one.name][0],
@@ -208,17 +201,20 @@ def place_accesses(events: Sequence[Event], extents: Sequence[Extent],
 
 def _rebase(nests: Sequence[Nest], lows: dict[str, int]) -> tuple[Nest, ...]:
     """Offsets from an operand's first byte that is touched."""
-    return tuple(
-        replace(nest, body=_rebase(nest.body, lows)) if isinstance(nest, Loop)
-        else replace(nest, offset_bytes=nest.offset_bytes - lows[nest.operand]) for nest in nests)
+    return tuple([
+        Loop(extent=nest.extent, body=_rebase(nest.body, lows)) if isinstance(nest, Loop)
+        else Access(operand=nest.operand, write=nest.write, width_bytes=nest.width_bytes,
+                    offset_bytes=nest.offset_bytes - lows[nest.operand],
+                    steps_bytes=nest.steps_bytes) for nest in nests])
 
 
 class _Placer:
-    """Events as nests over named pieces of memory."""
+    """Events as nests over named pieces of memory; from which byte to which each is touched."""
 
     def __init__(self, extents: Sequence[Extent]) -> None:
         self.extents = extents
         self.starts = [one.start for one in extents]
+        self.spans: dict[str, list[int]] = {}
 
     def place(self, events: Sequence[Event], around: tuple[tuple[int, int], ...]
               ) -> tuple[Nest, ...]:
@@ -244,8 +240,25 @@ class _Placer:
         extent = self.extents[place]
         if touch.scattered and around:
             steps[-1] = _scattered_step(touch.size_bytes, around[-1][1])
+        offset = address - extent.start
+        self._widen(extent.name, offset, touch.size_bytes, steps, around)
         return Access(operand=extent.name, write=touch.write, width_bytes=touch.size_bytes,
-                      offset_bytes=address - extent.start, steps_bytes=tuple(steps))
+                      offset_bytes=offset, steps_bytes=tuple(steps))
+
+    def _widen(self, name: str, low: int, size_bytes: int, steps: Sequence[int],
+               around: tuple[tuple[int, int], ...]) -> None:
+        """Let an operand reach as far as an access does over its loops."""
+        end = low + size_bytes
+        for step, (_, turns) in zip(steps, around, strict=True):
+            if step > 0:
+                end += step * (turns - 1)
+            elif step:
+                low += step * (turns - 1)
+        span = self.spans.setdefault(name, [low, end])
+        if low < span[0]:
+            span[0] = low
+        if end > span[1]:
+            span[1] = end
 
 
 def _scattered_step(size_bytes: int, turns: int) -> int:
@@ -260,5 +273,5 @@ def _line_of(value: Value, around: Sequence[tuple[int, int]]) -> tuple[int | Non
     """Address in the first turn of every loop, and step of each loop."""
     if type(value) is tuple:
         terms = dict(value[1])
-        return value[0], [terms.get(index, 0) for index, _ in around]
+        return value[0], [terms.get(one[0], 0) for one in around]
     return (value if type(value) is int else None), [0] * len(around)

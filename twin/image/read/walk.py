@@ -271,9 +271,9 @@ class Walker:
         marks = self.scope.mark()
         for _ in range(_TRIES):
             index = self.scope.enter()
-            entry = {place: self._guess(value, gains.get(place, 0), index)
-                     for place, value in before.items()}
-            self.state, self.log, self.flags = dict(entry), [], (STALE, STALE, False)
+            entry = before | {place: self._guess(before[place], gain, index)
+                              for place, gain in gains.items() if gain and place in before}
+            self.state, self.log, self.flags = entry.copy(), [], (STALE, STALE, False)
             try:
                 start = self._walk(loop.header, loop)
             except StaleError:
@@ -301,9 +301,11 @@ class Walker:
 
     def _confirm(self, entry: dict[int, Value], gains: dict[int, Value]) -> bool:
         """Whether a turn gained what was guessed; else guess again."""
-        right = True
+        right, state = True, self.state
         for place, old in entry.items():
-            new, gain = self.state.get(place, DATA), gains.get(place, 0)
+            new, gain = state.get(place, DATA), gains.get(place, 0)
+            if new is old and gain == 0:
+                continue
             if gain == STALE:
                 if new == STALE:
                     del gains[place]
@@ -360,7 +362,8 @@ class Walker:
 
     def _fix(self, index: int, turn: int) -> None:
         """Return the state in one turn of a loop."""
-        self.state = {place: at(value, index, turn) for place, value in self.state.items()}
+        self.state = {place: at(value, index, turn) if type(value) is tuple else value
+                      for place, value in self.state.items()}
         left, right, carries = self.flags
         self.flags = at(left, index, turn), at(right, index, turn), carries
         condition, (left, right, carries) = self._test
