@@ -2,7 +2,14 @@
 
 import numpy as np
 
-from hwmodels.kernels.cache_policies import find_way, record_of, set_of, touch
+from hwmodels.kernels.cache_policies import (
+    find_way,
+    geometry_of,
+    record_of,
+    set_among,
+    set_of,
+    touch,
+)
 from hwmodels.kernels.cache_words import (
     ABSENT,
     ADDRESS,
@@ -34,7 +41,6 @@ from hwmodels.kernels.cache_words import (
     LOOPS,
     LOW,
     LRU,
-    MASK,
     MIXED,
     MOST_APART,
     MOVED,
@@ -47,8 +53,6 @@ from hwmodels.kernels.cache_words import (
     REACH,
     RECORD,
     SEEN,
-    SET_0,
-    SET_WORDS,
     SETS,
     SEVERAL,
     SHIFT,
@@ -75,6 +79,27 @@ from hwmodels.kernels.compiled import Integer, Words, compile_inline, compile_pa
 def clash_of(m: Words, depth: Integer) -> Integer:
     """Where the stamps of the sets that the loop at a depth leaves to its body begin."""
     return np.uint64(m[CLASHES]) + (depth + ONE) * np.uint64(m[SETS])
+
+
+@compile_inline
+def span_of(m: Words, at: Integer, start: Integer, stop: Integer,
+            shift: Integer) -> tuple[Integer, Integer, Integer, Integer, Integer]:
+    """Where iterations [start, stop) of a block begin: those no line lies between are one.
+
+    Returns
+    -------
+    turn, final, address, reach, step : int
+        Iterations [turn, final) remain, the first at an address; bytes each reaches from there.
+    """
+    turn, final = max(start, m[at + LOW]), min(stop, m[at + HIGH])
+    step, reach = m[at + STEP], m[at + REACH]
+    address = m[at + ADDRESS] + turn * step
+    if turn < final and -reach - (1 << shift) <= step <= reach + (1 << shift):
+        travel = step * (final - turn - 1)
+        address += min(0, travel)
+        reach += abs(travel)
+        turn = final - 1
+    return turn, final, address, reach, step
 
 
 @compile_inline
@@ -218,8 +243,8 @@ def note_blocks(m: Words, start: Integer, stop: Integer, at: Integer, end: Integ
 
     Returns how many sets clash, and where the list of (line, set, block) noted ends.
     """
-    shift, sets, mask, stamp = m[SHIFT], m[SETS], m[MASK], m[STAMP]
-    records, words, clash = np.uint64(m[SET_0]), np.uint64(m[SET_WORDS]), clash_of(m, depth)
+    shift, sets, mask, records, words = geometry_of(m)
+    stamp, clash = m[STAMP], clash_of(m, depth)
     knowns = np.uint64(m[KNOWN]) + depth * np.uint64(sets) * KNOWN_WORDS
     listed = np.uint64(m[LISTS]) + depth * np.uint64(sets + 1)
     count, ways = np.uint64(m[listed]), np.uint64(m[WAYS])
@@ -227,21 +252,13 @@ def note_blocks(m: Words, start: Integer, stop: Integer, at: Integer, end: Integ
     single = stop - start == 1
     clashed, note = 0, np.uint64(m[NOTES])
     while at < end:
-        turn, final = max(start, m[at + LOW]), min(stop, m[at + HIGH])
-        step, reach = m[at + STEP], m[at + REACH]
+        turn, final, address, reach, step = span_of(m, at, start, stop, shift)
         kind, part = m[at + B_KIND], m[at + B_PART]
         storer, writes = kind if kind & 1 else -1, m[at + WRITE] != 0
-        address = m[at + ADDRESS] + turn * step
-        if turn < final and -reach - (1 << shift) <= step <= reach + (1 << shift):
-            # No line lies between the iterations: they are one.
-            travel = step * (final - turn - 1)
-            address += min(0, travel)
-            reach += abs(travel)
-            turn = final - 1
         while turn < final:
             line, high = address >> shift, (address + reach) >> shift
             while line <= high:
-                index = np.uint64(line & mask if mask >= 0 else line % sets)
+                index = set_among(sets, mask, line)
                 if m[allowed + index] == own:
                     s, known = records + index * words, knowns + index * KNOWN_WORDS
                     if m[s + SEEN] != stamp:
@@ -325,22 +342,13 @@ def are_apart(m: Words, start: Integer, stop: Integer, at: Integer, end: Integer
 def touch_blocks(m: Words, start: Integer, stop: Integer, at: Integer, end: Integer,
                  allowed: Integer, own: Integer) -> None:
     """Touch the lines of iterations [start, stop) of blocks, one block after the other."""
-    shift, sets, mask = m[SHIFT], m[SETS], m[MASK]
-    records, words = np.uint64(m[SET_0]), np.uint64(m[SET_WORDS])
+    shift, sets, mask, records, words = geometry_of(m)
     while at < end:
-        turn, final = max(start, m[at + LOW]), min(stop, m[at + HIGH])
-        step, reach = m[at + STEP], m[at + REACH]
-        address = m[at + ADDRESS] + turn * step
-        if turn < final and -reach - (1 << shift) <= step <= reach + (1 << shift):
-            # No line lies between the iterations: they are one.
-            travel = step * (final - turn - 1)
-            address += min(0, travel)
-            reach += abs(travel)
-            turn = final - 1
+        turn, final, address, reach, step = span_of(m, at, start, stop, shift)
         while turn < final:
             line, high = address >> shift, (address + reach) >> shift
             while line <= high:
-                index = np.uint64(line & mask if mask >= 0 else line % sets)
+                index = set_among(sets, mask, line)
                 if m[allowed + index] == own:
                     touch(m, line, records + index * words, at)
                 line += 1

@@ -6,9 +6,16 @@ the order of their first touches, what is kept from that of their last ones, wha
 
 import numpy as np
 
-from hwmodels.kernels.cache_blocks import are_apart, clash_of, touch_blocks
+from hwmodels.kernels.cache_blocks import are_apart, clash_of, span_of, touch_blocks
 from hwmodels.kernels.cache_lines import run_rounds
-from hwmodels.kernels.cache_policies import record_of, set_of, touch, touch_apart
+from hwmodels.kernels.cache_policies import (
+    geometry_of,
+    record_of,
+    set_among,
+    set_of,
+    touch,
+    touch_apart,
+)
 from hwmodels.kernels.cache_words import (
     ADDRESS,
     CHUNK,
@@ -24,7 +31,6 @@ from hwmodels.kernels.cache_words import (
     LINE,
     LOG_STEP,
     LOW,
-    MASK,
     MOST_APART,
     MOST_SHARERS,
     NOTES,
@@ -33,9 +39,6 @@ from hwmodels.kernels.cache_words import (
     RECORD,
     ROOM,
     SEEN,
-    SET_0,
-    SET_WORDS,
-    SETS,
     SHIFT,
     STAMP,
     STEP,
@@ -90,27 +93,18 @@ def note_pieces(m: Words, start: Integer, stop: Integer, at: Integer, end: Integ
     int
         Where the notes end; zero when there is no room for them.
     """
-    shift, sets, mask, stamp = m[SHIFT], m[SETS], m[MASK], m[STAMP]
-    records, words = np.uint64(m[SET_0]), np.uint64(m[SET_WORDS])
+    shift, sets, mask, records, words = geometry_of(m)
+    stamp = m[STAMP]
     note = np.uint64(m[NOTES])
     limit = note + np.uint64(m[ROOM])
     while at < end:
-        turn, final = max(start, m[at + LOW]), min(stop, m[at + HIGH])
-        step = m[at + STEP]
-        address = m[at + ADDRESS] + turn * step
-        reach = 0
-        if turn < final and -(1 << shift) <= step <= 1 << shift:
-            # No line lies between the iterations: they are one.
-            reach = step * (final - turn - 1)
-            address += min(0, reach)
-            reach = abs(reach)
-            turn = final - 1
+        turn, final, address, reach, step = span_of(m, at, start, stop, shift)
         while turn < final:
             line, high = address >> shift, (address + reach) >> shift
             if note + FOUR * np.uint64(high - line + 1) > limit:
                 return ZERO
             while line <= high:
-                index = np.uint64(line & mask if mask >= 0 else line % sets)
+                index = set_among(sets, mask, line)
                 if m[allowed + index] == own:
                     s = records + index * words
                     m[note], m[note + ONE] = line, np.int64(at)

@@ -131,32 +131,27 @@ def iterations_of(m: Words, row: Integer, extent: Integer) -> tuple[Integer, Int
     return 0, extent
 
 
-@compile_part
-def load_sets(m: Words, words: Words) -> None:
-    """Put the state of a cache into the sets of a program."""
-    ways, from_ = np.uint64(m[WAYS]), STATE_HEAD
-    m[REGISTER] = words[REGISTER]
-    word = from_ + np.uint64(m[SETS]) * ways
-    for index in range(np.uint64(m[SETS])):
+@compile_inline
+def move_sets(m: Words, words: Words, stored: Integer) -> None:
+    """Put the state of a cache into the sets of a program, or those into the state: `stored`."""
+    sets, ways = np.uint64(m[SETS]), np.uint64(m[WAYS])
+    entry, word = STATE_HEAD, STATE_HEAD + sets * ways
+    if stored:
+        words[REGISTER] = m[REGISTER]
+    else:
+        m[REGISTER] = words[REGISTER]
+    for index in range(sets):
         s = record_of(m, index)
         for way in range(ways):
-            m[s + ENTRY + way] = words[from_ + way]
-        m[s + WORD] = words[word + index]
-        from_ += ways
-
-
-@compile_part
-def store_sets(m: Words, words: Words) -> None:
-    """Put the sets of a program into the state of a cache."""
-    ways, to = np.uint64(m[WAYS]), STATE_HEAD
-    words[REGISTER] = m[REGISTER]
-    word = to + np.uint64(m[SETS]) * ways
-    for index in range(np.uint64(m[SETS])):
-        s = record_of(m, index)
-        for way in range(ways):
-            words[to + way] = m[s + ENTRY + way]
-        words[word + index] = m[s + WORD]
-        to += ways
+            if stored:
+                words[entry] = m[s + ENTRY + way]
+            else:
+                m[s + ENTRY + way] = words[entry]
+            entry += ONE
+        if stored:
+            words[word + index] = m[s + WORD]
+        else:
+            m[s + WORD] = words[word + index]
 
 
 @compile_kept
@@ -178,7 +173,7 @@ def run_program(m: Words, words: Words) -> None:
     else comes into the set (`settle_still`). The other sets alone are simulated by the loop's
     body, whose inner loops are tried in turn, and in a leaf by its accesses in program order.
     """
-    load_sets(m, words)
+    move_sets(m, words, 0)
     code = np.uint64(m[CODE])
     op = code
     row = ZERO
@@ -208,4 +203,4 @@ def run_program(m: Words, words: Words) -> None:
                 if again == (operation in (END, PASSES_END)):
                     following = partner + OPERATION_WORDS
         op = following
-    store_sets(m, words)
+    move_sets(m, words, 1)

@@ -29,6 +29,7 @@ from hwmodels.kernels.cache_words import (
     SET_0,
     SET_WORDS,
     SETS,
+    SHIFT,
     STAMP,
     TALLY,
     THREE,
@@ -43,9 +44,24 @@ from hwmodels.kernels.compiled import Integer, Words, compile_inline, compile_pa
 
 
 @compile_inline
+def geometry_of(m: Words) -> tuple[Integer, Integer, Integer, Integer, Integer]:
+    """Return the shift of lines, sets, their mask, where sets begin and their words.
+
+    Loops that write to the array read them once.
+    """
+    return m[SHIFT], m[SETS], m[MASK], np.uint64(m[SET_0]), np.uint64(m[SET_WORDS])
+
+
+@compile_inline
+def set_among(sets: Integer, mask: Integer, line: Integer) -> Integer:
+    """Set a line maps to, of a geometry at hand."""
+    return np.uint64(line & mask if mask >= 0 else line % sets)
+
+
+@compile_inline
 def set_of(m: Words, line: Integer) -> Integer:
     """Set a line maps to."""
-    return np.uint64(line & m[MASK] if m[MASK] >= 0 else line % m[SETS])
+    return set_among(m[SETS], m[MASK], line)
 
 
 @compile_inline
