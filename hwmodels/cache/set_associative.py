@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import lru_cache, partial
 
 import numpy as np
 
@@ -38,6 +38,9 @@ counter serves all sets."""
 
 SEED = 0xACE1
 """Default start of the LFSR; any non-zero 16-bit value."""
+
+MOST_KEPT = 1 << 12
+"""Counts of owners kept, for most runs are made again."""
 
 MOST_PLACED = 8
 """Sequences of owners for which a plan is kept with its marks."""
@@ -178,16 +181,7 @@ def simulate_nests(cache: Cache, nests: Sequence[Nest], operands: Sequence[Opera
     marks its line dirty under write-back and makes its operand the line's owner; a load owns
     only the line it fills. A store that does not allocate changes nothing.
     """
-    if state.shape != _shape(cache):
-        raise BoardError(f"cache {cache.name!r}: the state is of a cache of (sets, ways, line "
-                         f"bytes, replacement) {state.shape}; accepted: {_shape(cache)}")
-    if method not in METHODS:
-        raise KernelError(f"method {method!r}; {did_you_mean(method, METHODS)}")
-    looked_up = tuple(cached) if cached is not None else (True,) * len(operands)
-    if len(looked_up) != len(operands):
-        raise KernelError(f"{len(looked_up)} cached flags for {len(operands)} operands")
-    if not cache.enabled:
-        looked_up = (False,) * len(operands)
+    looked_up = _check_call(cache, operands, state, cached, method)
     plan = find_plan(nests, operands, looked_up, cache,
                      "phases" if method == "auto" else method)
     placed = plan.placed.get(state.owners)
@@ -197,19 +191,27 @@ def simulate_nests(cache: Cache, nests: Sequence[Nest], operands: Sequence[Opera
     misses, leaving, touches = run_program(plan.program, placed.front, words,
                                            len(placed.owners))
     counts = AccessCounts(
-        operands=tuple([count(read_misses=read, write_misses=write, write_bypasses=bypass)
-                        if not passed else count(
-                            read_misses=read, write_misses=write, write_bypasses=bypass,
-                            write_throughs=bypass)
-                        for (count, passed), read, write, bypass in zip(
-                            placed.counts, misses[::3], misses[1::3], misses[2::3],
-                            strict=True)]),
-        owners=tuple([OwnerCounts(memory=memory, role=role, evictions=evicted, write_backs=written)
-                      for (memory, role), evicted, written
+        operands=tuple([count(*found) for count, *found in zip(
+            placed.counts, misses[::3], misses[1::3], misses[2::3], strict=True)]),
+        owners=tuple([_count_owner(*owner, evicted, written) for owner, evicted, written
                       in zip(placed.owners, leaving[::2], leaving[1::2], strict=False)
                       if evicted]),
         simulated_touches=touches)
     return counts, CacheState(shape=state.shape, words=words, owners=placed.owners)
+
+
+def _check_call(cache: Cache, operands: Sequence[Operand], state: CacheState,
+                cached: Sequence[bool] | None, method: str) -> tuple[bool, ...]:
+    """Return which operands are looked up; refuse what does not fit."""
+    if state.shape != _shape(cache):
+        raise BoardError(f"cache {cache.name!r}: the state is of a cache of (sets, ways, line "
+                         f"bytes, replacement) {state.shape}; accepted: {_shape(cache)}")
+    if method not in METHODS:
+        raise KernelError(f"method {method!r}; {did_you_mean(method, METHODS)}")
+    looked_up = tuple(cached) if cached is not None else (True,) * len(operands)
+    if len(looked_up) != len(operands):
+        raise KernelError(f"{len(looked_up)} cached flags for {len(operands)} operands")
+    return looked_up if cache.enabled else (False,) * len(operands)
 
 
 def clean_state(state: CacheState, invalidate: bool = False) -> tuple[AccessCounts, CacheState]:
@@ -320,13 +322,25 @@ def run_program(program: Program, front: np.ndarray,
     return found
 
 
+@lru_cache(maxsize=MOST_KEPT)
+def _count_owner(memory: str, role: str, evicted: int, written: int) -> OwnerCounts:
+    return OwnerCounts(memory=memory, role=role, evictions=evicted, write_backs=written)
+
+
 def _operand_counts(cache: Cache, operand: Operand, cached: bool,
-                    traffic: Traffic) -> tuple[Callable[..., OperandCounts], bool]:
-    """Return what makes an operand's counts, and whether it passes on bypasses alone."""
-    passed = cached and cache.write == "back"
-    through = {} if passed else {"write_throughs": traffic.write_touches if cached else 0}
-    return partial(
+                    traffic: Traffic) -> Callable[[int, int, int], OperandCounts]:
+    """Return what makes an operand's counts of its misses; the last ones made are kept."""
+    make = partial(
         OperandCounts, operand=operand.name, role=operand.role, memory=operand.memory,
         cached=cached, reads=traffic.reads, writes=traffic.writes, read_bytes=traffic.read_bytes,
         write_bytes=traffic.write_bytes, read_touches=traffic.read_touches if cached else 0,
-        write_touches=traffic.write_touches if cached else 0, **through), passed
+        write_touches=traffic.write_touches if cached else 0)
+    # Under write-back bypasses alone are passed on.
+    passed = None if cached and cache.write == "back" else traffic.write_touches * cached
+
+    @lru_cache(maxsize=2)
+    def count(read: int, write: int, bypass: int) -> OperandCounts:
+        return make(read_misses=read, write_misses=write, write_bypasses=bypass,
+                    write_throughs=bypass if passed is None else passed)
+
+    return count

@@ -102,8 +102,7 @@ class Kernel:
                             or not given.flags.c_contiguous:
                         raise TypeError(f"{self.name}: {given.dtype} array of {given.ndim} "
                                         "dimensions, not in one piece or of another type")
-                    flat.append(given.__array_interface__["data"][0])
-                    flat += given.shape
+                    flat += (_address_of(given), *given.shape)
                 else:
                     flat.append(int(given))
             return native(*flat)
@@ -134,6 +133,15 @@ class Kernel:
             if store:
                 store.save(key, made)
         return made
+
+
+def _address_of(array: NDArray[Any]) -> int:
+    """Return where an array in one piece begins; its buffer tells faster than its interface."""
+    try:
+        return ctypes.addressof(ctypes.c_char.from_buffer(cast(Any, array)))
+    except (TypeError, ValueError):  # read-only, or empty
+        address: int = array.__array_interface__["data"][0]
+        return address
 
 
 _DTYPES = {"i": np.dtype(np.int64), "u": np.dtype(np.uint64)}

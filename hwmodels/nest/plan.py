@@ -32,13 +32,12 @@ class Placed:
     owners : tuple of (str, str)
         (memory, role) of each owner number, those of earlier kernels first.
     counts : tuple
-        Per operand, what makes its counts of its misses, and whether stores that bypass the
-        cache are all that it passes on.
+        Per operand, what makes its counts of its misses: of loads, of stores, and bypasses.
     """
 
     front: np.ndarray
     owners: tuple[tuple[str, str], ...]
-    counts: tuple[tuple[Callable[..., Any], bool], ...]
+    counts: tuple[Callable[[int, int, int], Any], ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

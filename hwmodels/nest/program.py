@@ -66,6 +66,8 @@ class Program:
     words : int
         Size of the array; what follows the front is room for notes, told from stale ones by
         their stamps.
+    changing : int
+        Words at the beginning of the front that a run changes and does not put back.
     records : slice
         The records, `RECORD_WORDS` each.
     misses, leaving, sets : slice
@@ -78,6 +80,7 @@ class Program:
 
     front: np.ndarray
     words: int
+    changing: int
     records: slice
     misses: slice
     leaving: slice
@@ -87,9 +90,13 @@ class Program:
 
     def take_memory(self, front: np.ndarray) -> np.ndarray:
         """Return the array to run in, begun as told; its notes are older than stamps to come."""
-        memory = self.spare.pop() if self.spare else np.zeros(self.words, dtype=np.int64)
+        if not self.spare:
+            memory = np.zeros(self.words, dtype=np.int64)
+            memory[:len(front)] = front
+            return memory
+        memory = self.spare.pop()
         stamp = memory[STAMP_WORD]
-        memory[:len(front)] = front
+        memory[:self.changing] = front[:self.changing]
         memory[STAMP_WORD] = stamp
         return memory
 
@@ -151,13 +158,14 @@ def flatten_tree(tree: Tree, cache: Cache, operands: int, *, allocates: bool = T
             guards += place.guards
     front = {
         "code": flat.code, "work": records,
-        "steps": [_pad(place.steps_bytes, depths) for place, _ in flat.places],
         "guards": [[guard.offset, guard.limit, *_pad(guard.steps, depths)] for guard in guards],
-        "rows": [row for rows in flat.phases for row in rows.tolist()],
-        "inner": inner,
         "cursors": [[row] for row in itertools.accumulate(map(len, flat.phases), initial=0)],
         "loops": [[0] * 9] * (depths + 1),
         "misses": [[0] * 3] * operands, "leaving": [[0] * 2] * (MAX_OWNERS + 1),
+        # From here on a run leaves all as it was, or stamped.
+        "steps": [_pad(place.steps_bytes, depths) for place, _ in flat.places],
+        "rows": [row for rows in flat.phases for row in rows.tolist()],
+        "inner": inner,
         "sets": [[0] * (SET_WORDS + cache.ways)] * cache.sets,
     }
     rooms = {
@@ -221,8 +229,8 @@ def _lay_out(cache: Cache, depths: int, allocates: bool, passes: tuple[int, int,
     sets = parts["sets"].reshape(cache.sets, -1)
     sets[:, TALLY_WORD] = start["misses"]
     return Program(front=np.concatenate([np.array(header, dtype=np.int64), *parts.values()]),
-                   words=end, records=places["work"], misses=places["misses"],
-                   leaving=places["leaving"], sets=places["sets"],
+                   words=end, changing=start["steps"], records=places["work"],
+                   misses=places["misses"], leaving=places["leaving"], sets=places["sets"],
                    passes="passes" in rooms)
 
 

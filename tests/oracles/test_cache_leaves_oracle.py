@@ -38,10 +38,10 @@ def random_leaf(rng, streams, extent):
 
 
 def check(cache, nests, operands, state, oracle):
-    """Every method against the time stamps; the state after."""
+    """Every method against the time stamps, one in the memory of a run before; the state after."""
     oracle.counts.clear()
     oracle.run(nests, operands)
-    for method in ("accesses", "runs", "auto"):
+    for method in ("accesses", "runs", "auto", "auto"):
         counts, after = simulate_nests(cache, nests, operands, state, method=method)
         compare(counts, oracle, method)
         assert contents(after) == oracle.contents(), method
