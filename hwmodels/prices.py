@@ -232,7 +232,8 @@ def _core_prices(board: Board) -> Iterator[Price]:
 
 def _memory_prices(board: Board, memory: Memory) -> Iterator[Price]:
     stall, clock = stall_pj(board.power), board.core.clock
-    read = (rail_mw_per_ma(board.power) or 0.0) * (memory.read_charge_pc or 0.0)
+    rail = rail_mw_per_ma(board.power)
+    read = (0.0 if rail is None else rail) * (memory.read_charge_pc or 0.0)
 
     def price(event: str, cycles: float, line_bytes: int = 0) -> Price:
         reads = math.ceil(line_bytes / memory.read_bytes)

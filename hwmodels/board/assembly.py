@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import Any, TypeVar
 
 import numpy as np
@@ -49,6 +50,9 @@ EXTERNAL_ROLES = ("external_ram", "external_flash")
 
 Noun = TypeVar("Noun")
 
+Hertz = Callable[[str], Any]
+"""Frequency of a clock by name: a number, or an array of them."""
+
 
 def assemble(section: Section) -> Board:
     """Return the machine a board file describes.
@@ -66,17 +70,37 @@ def assemble(section: Section) -> Board:
     """
     scale = section.supply.voltage_scale
     return read(
-        Board, section, clocks=_clocks(section, scale),
+        Board, section, **follow_hertz(section, partial(frequency_of, section)),
         cores=tuple(read(Core, core, name=name) for name, core in section.cores.items()),
-        caches=_caches(section), memories=_memories(section, scale),
+        caches=_caches(section),
         buses=tuple(read(Bus, bus, name=name) for name, bus in section.buses.items()),
         dma=tuple(read(Dma, dma, name=name) for name, dma in section.dma.items()),
-        npu=_npu(section), power=_power(section, scale), prices=_prices(section),
+        power=_power(section, scale), prices=_prices(section),
         placement=section.placement.items(), counters=_counters(section),
         sleep=tuple(read(SleepState, state, name=name) for name, state in section.sleep.items()),
         virtual=tuple(section.virtual.items()), facts=tuple(_facts(section, section.sources)),
         document=json.dumps(to_plain(section), separators=(",", ":")),
     )
+
+
+def follow_hertz(section: Section, hertz: Hertz) -> dict[str, Any]:
+    """Return what of a board follows the frequencies of its clocks.
+
+    Parameters
+    ----------
+    section : Section
+        Validated; wait states are those of its own frequencies.
+    hertz : callable
+        Frequency of a clock by name: a number, or as many as boards are wanted, shape (n,).
+
+    Returns
+    -------
+    dict of str to object
+        Fields of `Board`; where frequencies are several, numbers in them are of shape (n,).
+    """
+    return {"clocks": _clocks(section, section.supply.voltage_scale, hertz),
+            "memories": _memories(section, section.supply.voltage_scale, hertz),
+            "npu": _npu(section, hertz)}
 
 
 def read(noun: type[Noun], section: Section, scale: str = "", **worked_out: Any) -> Noun:
@@ -139,8 +163,8 @@ def _value(leaf: Leaf | None, default: Any = None) -> Any:
     return default if leaf is None else leaf.value
 
 
-def _clocks(section: Section, scale: str) -> tuple[Clock, ...]:
-    return tuple(read(Clock, clock, scale, name=name, frequency_hz=frequency_of(section, name))
+def _clocks(section: Section, scale: str, hertz: Hertz) -> tuple[Clock, ...]:
+    return tuple(read(Clock, clock, scale, name=name, frequency_hz=hertz(name))
                  for name, clock in section.clocks.items())
 
 
@@ -155,12 +179,12 @@ def _caches(section: Section) -> tuple[Cache, ...]:
     return tuple(caches)
 
 
-def _memories(section: Section, scale: str) -> tuple[Memory, ...]:
+def _memories(section: Section, scale: str, hertz: Hertz) -> tuple[Memory, ...]:
     served = {name for cache in section.caches.values() for name in cache.serves}
     memories = []
     for name, memory in section.memories.items():
         clock = clock_of(section, memory)
-        latency_cycles = _latency_cycles(section, memory, clock)
+        latency_cycles = _latency_cycles(section, memory, clock, hertz)
         wait_states = _value(memory.wait_states, demanded_wait_states(section, memory))
         if memory.role not in ARRAY_ROLES:
             # Not an array behind a buffer: every access pays, so it is latency.
@@ -173,13 +197,13 @@ def _memories(section: Section, scale: str) -> tuple[Memory, ...]:
     return tuple(memories)
 
 
-def _latency_cycles(section: Section, memory: Section, clock: str) -> float:
+def _latency_cycles(section: Section, memory: Section, clock: str, hertz: Hertz) -> Any:
     """Return cycles of a clock that an access takes beyond one."""
     if memory.latency is None:
         return 0.0
     own = memory.latency.clock or clock_of(section, memory)
-    ratio = frequency_of(section, clock) / frequency_of(section, own)
-    return float((memory.latency.cycles.value - 1) * ratio)
+    ratio = 1.0 if own == clock else hertz(clock) / hertz(own)
+    return (memory.latency.cycles.value - 1) * ratio
 
 
 def _bus_bytes(section: Section, memory: Section, without: int) -> int:
@@ -240,16 +264,16 @@ def _counters(section: Section) -> Counters | None:
                 source=section.sources[counters.source])
 
 
-def _npu(section: Section) -> Npu | None:
+def _npu(section: Section, hertz: Hertz) -> Npu | None:
     npu = section.npu
     if npu is None:
         return None
     return read(
-        Npu, npu, name=section.board.name, frequency_hz=frequency_of(section, npu.clock),
+        Npu, npu, name=section.board.name, frequency_hz=hertz(npu.clock),
         units=tuple(read(UnitKind, unit, kind=kind) for kind, unit in npu.units.items()),
         interfaces=tuple(read(Interface, part, name=name)
                          for name, part in npu.interfaces.items()),
-        pools=tuple(_pool(section, name, pool) for name, pool in npu.pools.items()),
+        pools=tuple(_pool(section, name, pool, hertz) for name, pool in npu.pools.items()),
         cache=None if npu.cache is None else read(NpuCache, npu.cache),
         hand_over=read(HandOver, npu.hand_over),
         energy=read(NpuEnergy, npu.energy, byte_pj=tuple(
@@ -257,10 +281,10 @@ def _npu(section: Section) -> Npu | None:
             if pool.byte_pj is not None and pool.byte_pj.value is not None)))
 
 
-def _pool(section: Section, name: str, pool: Section) -> Pool:
+def _pool(section: Section, name: str, pool: Section, hertz: Hertz) -> Pool:
     memory = section.memories[pool.memory]
     clock = pool.clock or clock_of(section, memory)
-    clock_ratio = frequency_of(section, section.npu.clock) / frequency_of(section, clock)
+    clock_ratio = hertz(section.npu.clock) / hertz(clock)
     width = _bus_bytes(section, memory, 8)
     return read(
         Pool, pool, name=name, clock=clock, clock_ratio=clock_ratio,
@@ -268,4 +292,4 @@ def _pool(section: Section, name: str, pool: Section) -> Pool:
         external=memory.role in EXTERNAL_ROLES,
         bytes_per_cycle=_value(pool.bytes_per_cycle, _value(memory.bytes_per_cycle, width)),
         read_latency_cycles=_value(pool.read_latency_cycles,
-                                   _latency_cycles(section, memory, clock)))
+                                   _latency_cycles(section, memory, clock, hertz)))

@@ -128,11 +128,38 @@ def spread_clock(board: Board, name: str, hertz: np.ndarray) -> dict[str, np.nda
     dict of str to ndarray of float, (n,)
         By clock, what a board changed to each frequency has.
     """
+    import numpy as np
+
     from hwmodels.board.rules import frequencies_of
 
     section = _read_section(board.document, board.name)
-    return {clock.name: frequencies_of(section, clock.name, name, hertz)
+    return {clock.name: np.broadcast_to(frequencies_of(section, clock.name, {name: hertz}),
+                                        np.shape(hertz))
             for clock in board.clocks}
+
+
+def spread_clocks(board: Board, hertz: Mapping[str, np.ndarray]) -> Board:
+    """Return many boards in one that differ in clocks: what follows those are arrays.
+
+    Parameters
+    ----------
+    board : Board
+        One of them, whose wait states and voltage scale are those of all.
+    hertz : mapping of str to ndarray of float, (n,)
+        Frequency by clock with one of its own; nothing is checked.
+
+    Returns
+    -------
+    Board
+        Whose clocks, latencies and ratios are numbers, or of shape (n,). It is only fit for what
+        says that it takes such; it has no hash.
+    """
+    from hwmodels.board.assembly import follow_hertz
+    from hwmodels.board.rules import frequencies_of
+
+    section = _read_section(board.document, board.name)
+    return replace(board, **follow_hertz(
+        section, lambda name: frequencies_of(section, name, hertz)))
 
 
 def spread_supply(board: Board, voltage_v: np.ndarray) -> Power:

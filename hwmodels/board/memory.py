@@ -16,6 +16,8 @@ References: RM0090 and RM0367 (flash interface, buffers and prefetch).
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from hwmodels.board.facts import Memory
@@ -51,7 +53,7 @@ def burst_cycles(memory: Memory, size_bytes: np.ndarray | int, moved_bytes: floa
     return cycles
 
 
-def sequential_wait_cycles(memory: Memory, consume_cycles: float, accesses: int = 1) -> float:
+def sequential_wait_cycles(memory: Memory, consume_cycles: Any, accesses: int = 1) -> Any:
     """Return wait cycles of one array line in the middle of a long sequential read.
 
     Parameters
@@ -74,7 +76,12 @@ def sequential_wait_cycles(memory: Memory, consume_cycles: float, accesses: int 
         return float(memory.wait_states * accesses)
     if not memory.prefetch:
         return float(memory.wait_states)
-    return max(0.0, 1 + memory.wait_states - consume_cycles)
+    return at_least(0.0, 1 + memory.wait_states - consume_cycles)
+
+
+def at_least(low: float, value: Any) -> Any:
+    """Return the larger of two numbers; of an array, with each of it."""
+    return np.maximum(low, value) if isinstance(value, np.ndarray) else max(low, value)
 
 
 def bank_numbers(addresses: np.ndarray, banks: int, interleave_bytes: int) -> np.ndarray:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
 import numpy as np
 
@@ -57,15 +57,16 @@ def frequency_of(section: Section, name: str) -> float:
     return frequency_of(section, clock.of) / float(clock.divide_by.value)
 
 
-def frequencies_of(section: Section, name: str, changed: str, hertz: np.ndarray) -> np.ndarray:
-    """Return `frequency_of` a clock at every frequency of another, or of itself."""
+def frequencies_of(section: Section, name: str, changed: Mapping[str, np.ndarray],
+                   ) -> np.ndarray | float:
+    """Return `frequency_of` a clock at every frequency of others, or of itself."""
     clock = section.clocks[name]
-    if name == changed:
-        return hertz
+    if name in changed:
+        return changed[name]
     if clock.frequency_hz is not None:
-        return np.full(len(hertz), float(clock.frequency_hz.value))
-    divided: np.ndarray = (frequencies_of(section, clock.of, changed, hertz)
-                           / float(clock.divide_by.value))
+        return float(clock.frequency_hz.value)
+    divided: np.ndarray | float = (frequencies_of(section, clock.of, changed)
+                                   / float(clock.divide_by.value))
     return divided
 
 

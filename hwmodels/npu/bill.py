@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from hwmodels.columns import CountColumns
 from hwmodels.counts import EVENTS
 from hwmodels.npu.epoch import Exposed
-from hwmodels.npu.machine import Ints, Machine
+from hwmodels.npu.machine import Flags, Ints, Machine
 from hwmodels.npu.streams import StreamColumns
-from hwmodels.npu.table import EngineColumns, UnitColumns
+from hwmodels.npu.table import EngineColumns, UnitColumns, count_first
 from hwmodels.npu.timing import TICKS, PlanColumns
 from hwmodels.npu.units import name_bits
 
@@ -43,7 +44,7 @@ class Asked:
         Of the same epochs.
     start : ndarray of int, (epochs,)
         NPU cycles before the first request and after the last beat.
-    core : ndarray of int, (epochs,)
+    core : ndarray of int, (epochs,) or (machines, epochs)
         NPU cycles in all.
     host : ndarray of int, (2, epochs)
         Host cycles before and after.
@@ -58,20 +59,84 @@ class Asked:
     host: Ints
 
 
-class _Lines:
-    """Amounts by epoch and key, and where among the lines of its epoch each is first met."""
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class EventColumns:
+    """Events of epochs on one machine, or on many that differ in clocks, epoch by epoch.
 
-    def __init__(self, epochs: int, keys: int) -> None:
-        self.amounts = np.zeros((epochs, keys), np.int64)
-        self.places = np.full((epochs, keys), _LAST)
+    Parameters
+    ----------
+    epoch, key : ndarray of int, (lines,)
+        Whose, and which of the machine's keys.
+    amounts : ndarray of int, (lines,) or (machines, lines)
+        How often; may be nought.
+    places : ndarray of int, as `amounts`
+        Where among the lines of its epoch each is first met.
+    """
 
-    def add(self, epoch: Ints, key: Ints, place: Ints | int, amount: Ints) -> None:
-        """Add amounts; nothing is done with noughts."""
-        epoch, key, place, amount = np.broadcast_arrays(epoch, key, place, amount)
-        some = amount != 0
-        at = epoch[some], key[some]
-        np.add.at(self.amounts, at, amount[some])
-        np.minimum.at(self.places, at, place[some])
+    epoch: Ints
+    key: Ints
+    amounts: Ints
+    places: Ints
+
+
+_Parts = tuple[Ints, Ints, Ints, Ints]
+"""Epoch, key, place and amounts of what is to be added up."""
+
+
+def _gather(parts: Sequence[_Parts], many: tuple[int, ...]) -> EventColumns:
+    """Add amounts of one epoch and key; noughts are met nowhere."""
+    columns: list[list[Ints]] = [[], [], [], []]
+    for part in parts:
+        shape = np.broadcast_shapes(*(one.shape for one in part[:3]))
+        for column, one in zip(columns, part[:3], strict=False):
+            column.append(np.broadcast_to(one, shape).ravel())
+        columns[3].append(np.broadcast_to(part[3], (*many, *shape)).reshape(*many, -1))
+    epoch, key, place = (np.concatenate(column) for column in columns[:3])
+    order = np.lexsort((key, epoch))
+    epoch, key = epoch[order], key[order]
+    first = np.flatnonzero(np.append(True, (np.diff(epoch) != 0) | (np.diff(key) != 0)))
+    amounts = np.concatenate(columns[3], axis=-1)[..., order]
+    return EventColumns(
+        epoch=epoch[first], key=key[first], amounts=np.add.reduceat(amounts, first, axis=-1),
+        places=np.minimum.reduceat(np.where(amounts != 0, place[order], _LAST), first, axis=-1))
+
+
+def list_events(asked: Asked, blame: Ints, machine: Machine) -> tuple[EventColumns, EventColumns]:
+    """Return the events of epochs, on one machine or on many; `count_epochs` says which.
+
+    Parameters
+    ----------
+    asked : Asked
+        What ran, and for how long.
+    blame : ndarray of int64, (..., nodes, 5)
+        Ticks by node.
+    machine : Machine
+        What it ran on.
+
+    Returns
+    -------
+    tuple of EventColumns
+        Cycles waited, and work; of that only host cycles stretch the run.
+    """
+    engines, units = asked.engines, asked.units
+    engine_keys, unit_keys = _key_engines(machine), _key_units(machine)
+    macs, ops, moved = _key_work(asked, machine)
+    epochs, number = np.arange(asked.core.shape[-1]), machine.keys.number
+    launch, *others = (np.array(number(event, place)) for event, place in (
+        (EVENT_OF_CAUSE["launch"], START), ("npu_active", ""), ("epoch_host_cycle", "pre"),
+        ("epoch_host_cycle", "post")))
+    many, nought = blame.shape[:-2], np.zeros(1, np.int64)
+    waited = _gather([(epochs, launch, nought, asked.start * TICKS),
+                      *_blame_nodes(asked, blame, engine_keys, unit_keys)], many)
+    # Places among the lines of an epoch: waits, then units, engines, and what is of the whole.
+    last = _COLUMNS * (len(engines.epoch) + len(units.epoch)) + 1
+    unit_place = last + 2 * units.place
+    worked = _gather([
+        (units.epoch, macs, unit_place, units.macs), (units.epoch, ops, unit_place + 1, units.ops),
+        (engines.epoch, moved, 2 * last + engines.place, asked.streams.pool_bytes),
+        *((epochs, key, np.array([4 * last + later]), amount) for later, (key, amount) in enumerate(
+            zip(others, (asked.core, *asked.host), strict=True)))], many)
+    return replace(waited, amounts=_round_cycles(waited, asked.core)), worked
 
 
 def count_epochs(asked: Asked, blame: Ints, machine: Machine) -> CountColumns:
@@ -99,56 +164,53 @@ def count_epochs(asked: Asked, blame: Ints, machine: Machine) -> CountColumns:
     on the chip are `dma_wait`. A convolution's cycles are `mac` for the share of its lanes that
     compute and `mac_waste` for the rest and for filling. Ticks become cycles by largest remainder.
     """
-    engine_keys, unit_keys = _key_engines(machine), _key_units(machine)
-    work_keys = _key_work(asked, machine)
-    number = machine.keys.number
-    others = [number(event, place) for event, place in (
-        (EVENT_OF_CAUSE["launch"], START), ("npu_active", ""), ("epoch_host_cycle", "pre"),
-        ("epoch_host_cycle", "post"))]
-    epochs, count = np.arange(len(asked.core)), len(machine.keys.known)
-    waited, worked = _Lines(len(epochs), count), _Lines(len(epochs), count)
-    waited.add(epochs, np.array(others[0]), 0, asked.start * TICKS)
-    _blame_nodes(waited, asked, blame, engine_keys, unit_keys)
-    waited.amounts = _round_cycles(waited, asked.core)
-    last = _COLUMNS * (len(asked.engines.epoch) + len(asked.units.epoch)) + 1
-    _add_work(worked, asked, work_keys, last)
-    for later, (number_of, amount) in enumerate(zip(others[1:], (asked.core, *asked.host),
-                                                    strict=True)):
-        worked.add(epochs, np.array(number_of), 4 * last + later, amount)
-    host = np.isin(np.arange(count), others[2:])
-    exposed = waited.amounts + np.where(host, worked.amounts, 0)
-    occurred = waited.amounts + worked.amounts
-    epoch, key = np.nonzero(occurred)
-    order = np.lexsort((np.minimum(waited.places, worked.places)[epoch, key], epoch))
-    epoch, key = epoch[order], key[order]
-    first = np.searchsorted(epoch, np.arange(len(epochs) + 1))
-    return CountColumns(keys=machine.keys, first=first, key=key,
-                        occurred=occurred[epoch, key].astype(np.float64),
-                        exposed=exposed[epoch, key].astype(np.float64))
+    waited, worked = list_events(asked, blame, machine)
+    shown = np.concatenate([np.ones(len(waited.key), np.bool_),
+                            stretches_run(machine, worked.key)])
+    epoch, key, amounts, places = (np.concatenate(both) for both in (
+        (waited.epoch, worked.epoch), (waited.key, worked.key),
+        (waited.amounts, worked.amounts), (waited.places, worked.places)))
+    some = np.flatnonzero(amounts)
+    order = some[np.lexsort((places[some], epoch[some]))]
+    occurred = amounts[order].astype(np.float64)
+    return CountColumns(
+        keys=machine.keys, key=key[order], occurred=occurred,
+        first=np.searchsorted(epoch[order], np.arange(len(asked.core) + 1)),
+        exposed=np.where(shown[order], occurred, 0.0))
 
 
-def _blame_nodes(waited: _Lines, asked: Asked, blame: Ints, engine_keys: Ints,
-                 unit_keys: Ints) -> None:
-    """Add the ticks of engines by column, and of units by whether their lanes compute."""
+def stretches_run(machine: Machine, key: Ints) -> Flags:
+    """Return which keys of work are host cycles, which take time of their own."""
+    own = [machine.keys.known[number][0] == "epoch_host_cycle" for number in key.tolist()]
+    return np.array(own, np.bool_)
+
+
+def _blame_nodes(asked: Asked, blame: Ints, engine_keys: Ints,
+                 unit_keys: Ints) -> Iterator[_Parts]:
+    """Yield the ticks of engines by column, and of units by whether their lanes compute."""
     engines, units = asked.engines, asked.units
     place = 1 + _COLUMNS * engines.place[:, None] + np.arange(_COLUMNS)
-    waited.add(engines.epoch[:, None], engine_keys[engines.pool, engines.interface], place,
-               blame[asked.plan.engines])
-    own, filling = blame[asked.plan.units, 0], blame[asked.plan.units, 4]
+    yield (engines.epoch[:, None], engine_keys[engines.pool, engines.interface], place,
+           blame[..., asked.plan.engines, :])
+    own, filling = (blame[..., asked.plan.units, column] for column in (0, 4))
     useful = (own * units.useful).astype(np.int64)
     count = np.diff(engines.first)[units.epoch]
     place = 1 + _COLUMNS * count[:, None] + 2 * units.place[:, None] + np.arange(2)
-    keys = unit_keys[units.kind, np.where(units.multiplies, 1, 0)]
-    waited.add(units.epoch[:, None], keys, place, np.stack([useful, own - useful + filling], 1))
+    yield (units.epoch[:, None], unit_keys[units.kind, np.where(units.multiplies, 1, 0)], place,
+           np.stack([useful, own - useful + filling], axis=-1))
 
 
-def _round_cycles(waited: _Lines, core: Ints) -> Ints:
+def _round_cycles(waited: EventColumns, core: Ints) -> Ints:
     """Return ticks as whole cycles that sum to those in all, by largest remainder."""
     whole, left = np.divmod(waited.amounts, TICKS)
-    order = np.argsort((TICKS - left) * (2 * _LAST) + waited.places, axis=1, kind="stable")
+    first, epoch, slot = count_first(np.bincount(waited.epoch).tolist())
+    score = np.full((*core.shape, int(slot.max()) + 1), np.iinfo(np.int64).max)
+    score[..., epoch, slot] = (TICKS - left) * (2 * _LAST) + waited.places
+    order = np.argsort(score, axis=-1)
     rank = np.empty_like(order)
-    np.put_along_axis(rank, order, np.arange(order.shape[1])[None], axis=1)
-    cycles: Ints = whole + (rank < (core - whole.sum(axis=1))[:, None])
+    np.put_along_axis(rank, order, np.broadcast_to(np.arange(order.shape[-1]), order.shape), -1)
+    short = core - np.add.reduceat(whole, first[:-1], axis=-1)
+    cycles: Ints = whole + (rank[..., epoch, slot] < short[..., epoch])
     return cycles
 
 
@@ -192,14 +254,6 @@ def _key_work(asked: Asked, machine: Machine) -> tuple[Ints, Ints, Ints]:
                  asked.engines.pool.tolist(), machine.external[asked.engines.pool].tolist(),
                  asked.engines.operands, strict=True)]
     return macs, np.array(number("npu_op")), np.array(moved, int)
-
-
-def _add_work(worked: _Lines, asked: Asked, keys: tuple[Ints, Ints, Ints], first: int) -> None:
-    """Add MACs and operations of units, then bytes of pools, from a place among the lines on."""
-    units, engines = asked.units, asked.engines
-    worked.add(units.epoch, keys[0], first + 2 * units.place, units.macs)
-    worked.add(units.epoch, keys[1], first + 2 * units.place + 1, units.ops)
-    worked.add(engines.epoch, keys[2], 2 * first + engines.place, asked.streams.pool_bytes)
 
 
 def show_exposed(counts: CountColumns, epoch: int) -> tuple[Exposed, ...]:

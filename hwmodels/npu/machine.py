@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from hwmodels.board.npu import THROUGH, Npu
 from hwmodels.columns import Keys
 from hwmodels.npu.epoch import EpochRun
+from hwmodels.paths.timing import stack_columns
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -33,7 +34,7 @@ class Machine:
     pools, interfaces, units : mapping of str to int
         Numbers of its parts by name; what computes nothing is the last of the units.
     ratio, bytes_per_cycle, read_latency, write_latency, frequency_ratio : ndarray of float
-        Of each pool.
+        Of each pool; of many machines that differ in clocks, shape (n, pools).
     external, shared, serialises, cached : ndarray of bool
         Of each pool; cached: by an NPU cache that is there and on.
     longest, byte_width : ndarray of int
@@ -84,6 +85,11 @@ class Machine:
 @functools.lru_cache(maxsize=32)
 def read_machine(npu: Npu) -> Machine:
     """Return an NPU as arrays."""
+    return lay_out(npu)
+
+
+def lay_out(npu: Npu) -> Machine:
+    """Return an NPU, or many in one that differ in clocks, as arrays."""
     pools, ports, units = npu.pools, npu.interfaces, npu.units
     on = npu.cache is not None and npu.cache.enabled
     return Machine(
@@ -109,7 +115,7 @@ def read_machine(npu: Npu) -> Machine:
 
 
 def _floats(values: Iterable[float]) -> Floats:
-    return np.array([*values], np.float64)
+    return stack_columns([*values])
 
 
 def _ints(values: Iterable[int]) -> Ints:

@@ -6,23 +6,55 @@ what one of them did, part by part, is made when somebody asks.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from hwmodels.board.npu import HandOver, Npu
-from hwmodels.npu.bill import Asked, count_epochs
+from hwmodels.columns import Keys
+from hwmodels.npu.bill import Asked, EventColumns, count_epochs, list_events, stretches_run
 from hwmodels.npu.compiler import estimate_compute, estimate_max
 from hwmodels.npu.details import Ran, RunColumns
 from hwmodels.npu.epoch import Epoch, EpochRun
-from hwmodels.npu.machine import Ints, Machine, read_machine
+from hwmodels.npu.machine import Flags, Floats, Ints, Machine, lay_out, read_machine
 from hwmodels.npu.streams import form_streams, stream_engines
 from hwmodels.npu.table import read_engines, read_units
 from hwmodels.npu.timing import TICKS, plan_epoch, plan_epochs
 
 KEPT_EPOCHS = 8192
 """Of one machine, in memory; all are dropped when there are more."""
+
+
+_Handed = tuple[Epoch, bool, bool]
+"""An epoch, and whether the host sets it up and takes it down."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class ManyColumns:
+    """Events of epochs on many machines.
+
+    Parameters
+    ----------
+    keys : Keys
+        What `key` numbers.
+    epoch, key : ndarray of int, (lines,)
+        Whose, and which event at which place.
+    shown : ndarray of bool, (lines,)
+        Whether it stretches the run.
+    occurred : ndarray of float, (paces, lines)
+        How often, on machines as fast as each other in NPU cycles.
+    machines : ndarray of int, (machines,)
+        Row of `occurred` of each.
+    """
+
+    keys: Keys
+    epoch: Ints
+    key: Ints
+    shown: Flags
+    occurred: Floats
+    machines: Ints
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,21 +99,15 @@ def run_epochs(epochs: Iterable[Epoch], npu: Npu) -> tuple[EpochRun, ...]:
         When the machine lacks a unit, interface or pool, or the dataflow is impossible.
     """
     epochs = tuple(epochs)
-    alone = [epoch.kind in ("sw", "hybrid") for epoch in epochs]
     known = read_machine(npu).kept
     if len(known) > KEPT_EPOCHS:
         known.clear()
     slots: list[list[EpochRun]] = []
-    fresh: dict[int, tuple[Epoch, bool, bool]] = {}
-    for position, epoch in enumerate(epochs):
-        follows = npu.epoch_controller and position > 0 and not (
-            alone[position - 1] or alone[position])
-        leads = npu.epoch_controller and position + 1 < len(epochs) and not (
-            alone[position + 1] or alone[position])
-        slot = known.setdefault(
-            (epoch.kind, epoch.units, epoch.engines, epoch.links, follows, leads), [])
+    fresh: dict[int, _Handed] = {}
+    for key, one in _tell_apart(epochs, npu):
+        slot = known.setdefault(key, [])
         if not slot and id(slot) not in fresh:
-            fresh[id(slot)] = epoch, not follows, not leads
+            fresh[id(slot)] = one
         slots.append(slot)
     if fresh:
         made = dict(zip(fresh, _run_fresh([*fresh.values()], npu), strict=True))
@@ -89,6 +115,18 @@ def run_epochs(epochs: Iterable[Epoch], npu: Npu) -> tuple[EpochRun, ...]:
             if not slot:
                 slot.append(made[id(slot)])
     return tuple(_rename(slot[0], epoch) for slot, epoch in zip(slots, epochs, strict=True))
+
+
+def _tell_apart(epochs: Sequence[Epoch], npu: Npu) -> Iterator[tuple[object, _Handed]]:
+    """Yield all of each epoch that tells but its name, and whether the host begins and ends it."""
+    alone = [epoch.kind in ("sw", "hybrid") for epoch in epochs]
+    for position, epoch in enumerate(epochs):
+        follows = npu.epoch_controller and position > 0 and not (
+            alone[position - 1] or alone[position])
+        leads = npu.epoch_controller and position + 1 < len(epochs) and not (
+            alone[position + 1] or alone[position])
+        yield ((epoch.kind, epoch.units, epoch.engines, epoch.links, follows, leads),
+               (epoch, not follows, not leads))
 
 
 def _rename(run: EpochRun, epoch: Epoch) -> EpochRun:
@@ -133,29 +171,98 @@ def run_epoch(epoch: Epoch, npu: Npu, *, handed_over: bool = True,
     return run
 
 
-def _run_fresh(asked: Sequence[tuple[Epoch, bool, bool]], npu: Npu) -> list[EpochRun]:
+def _run_fresh(asked: Sequence[_Handed], npu: Npu) -> list[EpochRun]:
     """Run epochs, each with whether the host sets it up and takes it down."""
-    from hwmodels.kernels import npu_streams
-
-    epochs, machine = tuple(epoch for epoch, _, _ in asked), read_machine(npu)
-    engines = read_engines([epoch.engines for epoch in epochs], machine)
-    units = read_units(epochs, machine)
-    streams = stream_engines(engines, machine)
-    plan = plan_epochs(epochs, engines, units, streams, machine)
-    _, ticks, blame = npu_streams.run_epochs(plan.spans, plan.nodes, plan.links, plan.ports)
-    start = _start_cycles([over for _, over, _ in asked], np.diff(engines.first), machine)
-    start = np.where(np.diff(plan.spans[:, 0]) > 0, start, 0)
-    host = np.array([_hand_over(*one, npu) for one in asked], np.int64).reshape(-1, 2).T
-    whole = Asked(engines=engines, units=units, streams=streams, plan=plan, start=start,
-                  core=start - -ticks // TICKS, host=host)
-    compute = estimate_compute(units)
+    machine = read_machine(npu)
+    whole, blame = _ask(asked, machine)
+    epochs, compute, engines = tuple(one[0] for one in asked), estimate_compute(
+        whole.units), whole.engines
     table = RunColumns(epochs=epochs, asked=whole, compute=compute, npu=npu,
                        counts=count_epochs(whole, blame, machine))
     return [EpochRun(epoch=epoch, core_npu_cycles=core, compute_cycles=ideal, max_cycles=longest,
                      pre_cpu_cycles=pre, post_cpu_cycles=post, details=Ran(table, place))
             for place, (epoch, core, ideal, longest, pre, post) in enumerate(zip(
                 epochs, whole.core.tolist(), compute.tolist(),
-                estimate_max(engines, compute, machine).tolist(), *host.tolist(), strict=True))]
+                estimate_max(engines, compute, machine).tolist(), *whole.host.tolist(),
+                strict=True))]
+
+
+def _ask(asked: Sequence[_Handed], machine: Machine) -> tuple[Asked, Ints]:
+    """Run epochs on a machine, or on many that differ in clocks; also return blame by node."""
+    from hwmodels.kernels import npu_streams
+
+    epochs, npu = [epoch for epoch, _, _ in asked], machine.npu
+    engines = read_engines([epoch.engines for epoch in epochs], machine)
+    units = read_units(epochs, machine)
+    streams = stream_engines(engines, machine)
+    plan = plan_epochs(epochs, engines, units, streams, machine)
+    many = plan.nodes.shape[:-2]
+    each = np.arange(math.prod(many))[:, None, None]
+    spans = np.append((plan.spans[:-1] + each * plan.spans[-1]).reshape(-1, 2),
+                      [len(each) * plan.spans[-1]], axis=0)
+    _, ticks, blame = npu_streams.run_epochs(
+        spans, plan.nodes.reshape(-1, plan.nodes.shape[-1]),
+        plan.links.reshape(-1, plan.links.shape[-1]), plan.ports)
+    start = _start_cycles([over for _, over, _ in asked], np.diff(engines.first), machine)
+    start = np.where(np.diff(plan.spans[:, 0]) > 0, start, 0)
+    host = np.array([_hand_over(*one, npu) for one in asked], np.int64).reshape(-1, 2).T
+    return Asked(
+        engines=engines, units=units, streams=streams, plan=plan, start=start, host=host,
+        core=start - -ticks.reshape(*many, len(epochs)) // TICKS), blame.reshape(
+            *many, int(plan.spans[-1, 0]), blame.shape[-1])
+
+
+def count_many(epochs: Iterable[Epoch], npu: Npu) -> ManyColumns:
+    """Count the events of epochs on many machines that differ in clocks.
+
+    Parameters
+    ----------
+    epochs : iterable of Epoch
+        In order, as for `run_epochs`.
+    npu : Npu
+        Of a board of `hwmodels.board.file.spread_clocks`.
+
+    Returns
+    -------
+    ManyColumns
+        On each machine what `run_epochs` counts there. Machines whose pools are as fast in NPU
+        cycles run once.
+    """
+    epochs = tuple(epochs)
+    numbers: dict[object, int] = {}
+    fresh: list[_Handed] = []
+    which = []
+    for key, one in _tell_apart(epochs, npu):
+        if key not in numbers:
+            numbers[key] = len(fresh)
+            fresh.append(one)
+        which.append(numbers[key])
+    machine = lay_out(npu)
+    ratio, read, write = np.broadcast_arrays(*(np.atleast_2d(column) for column in (
+        machine.ratio, machine.read_latency, machine.write_latency)))
+    used = sorted({machine.pool(engine.pool) for epoch in epochs for engine in epoch.engines})
+    paces = np.concatenate([ratio[:, used], read[:, used], write[:, used]], axis=1)
+    _, first, machines = np.unique(paces, axis=0, return_index=True, return_inverse=True)
+    machine = replace(machine, ratio=ratio[first], read_latency=read[first],
+                      write_latency=write[first])
+    parts = list_events(*_ask(fresh, machine), machine)
+    return _repeat(parts, np.array(which), machine, machines.ravel())
+
+
+def _repeat(parts: tuple[EventColumns, EventColumns], which: Ints, machine: Machine,
+            machines: Ints) -> ManyColumns:
+    """Return the events of all epochs, from those that ran."""
+    epoch, key, amounts = (np.concatenate([getattr(part, name) for part in parts], axis=-1)
+                           for name in ("epoch", "key", "amounts"))
+    shown = np.append(np.ones(len(parts[0].key), np.bool_),
+                      stretches_run(machine, parts[1].key))
+    some = amounts.any(axis=0)
+    lines = [np.flatnonzero(some & (epoch == one)) for one in which.tolist()]
+    line = np.concatenate(lines)
+    return ManyColumns(
+        keys=machine.keys, key=key[line], shown=shown[line], machines=machines,
+        epoch=np.repeat(np.arange(len(lines)), [len(own) for own in lines]),
+        occurred=amounts[:, line].astype(np.float64))
 
 
 def _start_cycles(handed_over: Sequence[bool], engines: Ints, machine: Machine) -> Ints:

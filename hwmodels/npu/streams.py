@@ -103,7 +103,8 @@ class StreamColumns:
     total, beats, wanted_bytes, pool_bytes, misses, hits : ndarray of int, (engines,)
         Of bursts, and as of a `Stream`.
     channel_cycles, pool_cycles, fetch_cycles, hand_cycles, latency_cycles : ndarray of float
-        NPU cycles it takes alone.
+        NPU cycles it takes alone. Of many machines those of pool, fetch and latency are of shape
+        (n, engines).
     """
 
     bursts: Ints
@@ -192,12 +193,13 @@ def stream_engines(engines: EngineColumns, machine: Machine) -> StreamColumns:
     accesses = np.where(engines.contiguous, 0, runs * engines.repeats)
     pool_bytes, misses, hits, accesses = _look_up(
         engines, machine, _Walk(run=run, runs=runs, moved=beats * width, accesses=accesses))
-    latency = machine.ratio[pool] * np.where(out, machine.write_latency[pool],
-                                             machine.read_latency[pool])
+    ratio = machine.ratio[..., pool]
+    latency = ratio * np.where(out, machine.write_latency[..., pool],
+                               machine.read_latency[..., pool])
     accesses = np.where(_take_turns(engines, machine),
                         np.maximum(accesses, np.where(misses != 0, misses, total)), accesses)
     channel = beats + np.where(out, machine.gap[engines.interface] * total, 0.0)
-    taken = machine.ratio[pool] * pool_bytes / np.minimum(width, machine.bytes_per_cycle[pool])
+    taken = ratio * pool_bytes / np.minimum(width, machine.bytes_per_cycle[pool])
     taken = np.where(external, taken + latency * accesses, taken)
     in_flight = np.where(out, 0, np.maximum(0, total - hits))
     wanted = engines.bytes * engines.repeats

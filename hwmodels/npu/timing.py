@@ -86,7 +86,7 @@ class PlanColumns:
     spans : ndarray of int64, (epochs + 1, 2)
         First node and link of each, and how many there are.
     nodes, links : ndarray of int64
-        As of a `Plan`.
+        As of a `Plan`; of many machines, shapes (n, nodes, 9) and (n, links, 4).
     ports : int
         Channels or pools an index may stand for, whichever are more.
     engines, units : ndarray of int, (engines,) and (works,)
@@ -150,21 +150,23 @@ def plan_epochs(epochs: Sequence[Epoch], engines: EngineColumns, units: UnitColu
     engine_rows = spans[engines.epoch, 0] + engines.place
     unit_rows = (spans[units.epoch, 0] + engines.first[units.epoch + 1]
                  - engines.first[units.epoch] + units.place)
-    nodes, pieces = np.zeros((spans[-1, 0], 9), np.int64), np.ones(spans[-1, 0], np.int64)
-    nodes[engine_rows, 1:7] = _plan_engines(engines, streams, machine).T
-    nodes[unit_rows, 1:3] = -1
-    nodes[unit_rows, 5] = units.cycles * TICKS
-    nodes[unit_rows, 6] = machine.fill[units.kind] * TICKS
+    many, pieces = streams.latency_cycles.shape[:-1], np.ones(spans[-1, 0], np.int64)
+    nodes = np.zeros((*many, spans[-1, 0], 9), np.int64)
+    nodes[..., engine_rows, 1:7] = _plan_engines(engines, streams, machine)
+    nodes[..., unit_rows, 1:3] = -1
+    nodes[..., unit_rows, 5] = units.cycles * TICKS
+    nodes[..., unit_rows, 6] = machine.fill[units.kind] * TICKS
     pieces[engine_rows] = np.maximum(1, streams.total)
     pieces[unit_rows] = np.maximum(1, units.cycles)
     rows = np.repeat(spans[:-1, 0], np.diff(first_link))[:, None] + pairs
-    nodes[:, 0] = _cut(rows, pieces)
-    nodes[:, 8] = np.maximum(1, nodes[:, 5] // np.maximum(pieces, nodes[:, 0]))
-    nodes[:, 7] = nodes[:, 8] + nodes[:, 6]
-    moved, ahead = np.zeros(len(nodes), np.int64), np.zeros((2, len(nodes)), np.bool_)
+    nodes[..., 0] = _cut(rows, pieces)
+    nodes[..., 8] = np.maximum(1, nodes[..., 5] // np.maximum(pieces, nodes[..., 0]))
+    nodes[..., 7] = nodes[..., 8] + nodes[..., 6]
+    moved, ahead = np.zeros(len(pieces), np.int64), np.zeros((2, len(pieces)), np.bool_)
     moved[engine_rows] = np.maximum(1, streams.wanted_bytes)
     ahead[0, engine_rows], ahead[1, unit_rows] = engines.weights, units.multiplies
-    links = np.concatenate([pairs, _finish_links(rows, nodes, moved, ahead, machine.npu)], axis=1)
+    links = np.concatenate([np.broadcast_to(pairs, (*many, *pairs.shape)), _finish_links(
+        rows, nodes, moved, ahead, machine.npu)], axis=-1)
     return PlanColumns(spans=spans, nodes=nodes, links=links, engines=engine_rows,
                        units=unit_rows, ports=2 * max(len(machine.interfaces), len(
                            machine.pools)) + int(engines.place.max(initial=0)) + 1)
@@ -179,7 +181,8 @@ def _plan_engines(engines: EngineColumns, streams: StreamColumns, machine: Machi
     ticks = [np.rint(cycles * TICKS).astype(np.int64) for cycles in (
         streams.channel_cycles, streams.pool_cycles,
         np.maximum(streams.fetch_cycles, streams.hand_cycles), streams.latency_cycles)]
-    return np.stack([2 * engines.interface + engines.out, port, *ticks])
+    return np.stack(np.broadcast_arrays(2 * engines.interface + engines.out, port, *ticks),
+                    axis=-1)
 
 
 def _cut(rows: Ints, pieces: Ints) -> Ints:
@@ -199,7 +202,7 @@ def _finish_links(rows: Ints, nodes: Ints, moved: Ints, ahead: np.ndarray, npu: 
     ----------
     rows : ndarray of int, (links, 2)
         Source and sink among the nodes.
-    nodes : ndarray of int64, (nodes, 9)
+    nodes : ndarray of int64, (..., nodes, 9)
         But for links complete.
     moved : ndarray of int64, (nodes,)
         Bytes of engines; 0 for units.
@@ -209,7 +212,7 @@ def _finish_links(rows: Ints, nodes: Ints, moved: Ints, ahead: np.ndarray, npu: 
         For its buffers.
     """
     source, sink = rows[:, 0], rows[:, 1]
-    steps, own, latency = nodes[source, 0], nodes[source, 5], nodes[source, 6]
+    steps, own, latency = (nodes[..., source, column] for column in (0, 5, 6))
     total = np.maximum(1, moved)
     lead = np.where(ahead[0, source] & ahead[1, sink], np.minimum(
         steps - 1, npu.weight_ahead_bytes * steps // total[source]), 0)
@@ -217,4 +220,4 @@ def _finish_links(rows: Ints, nodes: Ints, moved: Ints, ahead: np.ndarray, npu: 
                                 -(-latency * steps // np.maximum(own, steps)), 0)
     for node in (source, sink):
         depth += np.where(moved[node] != 0, npu.engine_buffer_bytes * steps // total[node], 0)
-    return np.stack([np.minimum(depth, steps + lead), lead], axis=1)
+    return np.stack([np.minimum(depth, steps + lead), lead], axis=-1)

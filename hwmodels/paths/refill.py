@@ -1,25 +1,27 @@
 """What moving a line between a cache and a memory takes, in cycles.
 
-The equations `refill` and `write_back` of `hwmodels.prices`.
+The equations `refill` and `write_back` of `hwmodels.prices`. All take boards whose clocks are
+arrays (`hwmodels.board.file.spread_clocks`), and return as many cycles.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
 from hwmodels.board.external import sdram_cycles, serial_cycles
 from hwmodels.board.facts import Board, Memory
-from hwmodels.board.memory import burst_cycles
+from hwmodels.board.memory import at_least, burst_cycles
 
 WORD_BYTES = 4
 """Of the core: the least that is waited for."""
 
 
 def line_cycles(memory: Memory, size_bytes: int, moved_bytes: float, *,
-                write: bool = False) -> float:
+                write: bool = False) -> Any:
     """Return cycles of one line read or written whole, by what the memory states of itself.
 
     Parameters
@@ -45,19 +47,20 @@ def line_cycles(memory: Memory, size_bytes: int, moved_bytes: float, *,
     the controller. Else the first equation of the module.
     """
     if memory.serial is not None:
-        path = max(0.0, memory.latency_cycles - memory.serial.lead_cycles()
-                   - memory.serial.select_cycles)
+        path = at_least(0.0, memory.latency_cycles - memory.serial.lead_cycles()
+                        - memory.serial.select_cycles)
         return path + float(serial_cycles(memory.serial, size_bytes, write=write))
     if memory.sdram is not None:
         part = memory.sdram
-        path = max(0.0, memory.latency_cycles - part.cas_cycles)
+        path = at_least(0.0, memory.latency_cycles - part.cas_cycles)
         run = sdram_cycles(part, np.arange(0, max(part.row_bytes, size_bytes), size_bytes),
                            size_bytes, write)
         return path + float(run.mean()) / (1 - part.refresh_share)
-    return float(burst_cycles(memory, size_bytes, moved_bytes))
+    cycles = burst_cycles(memory, size_bytes, moved_bytes)
+    return cycles if cycles.ndim else float(cycles)
 
 
-def refill_cycles(board: Board, memory: Memory, line_bytes: int) -> float:
+def refill_cycles(board: Board, memory: Memory, line_bytes: int) -> Any:
     """Return core cycles from a miss to the whole line, beyond the access's own cycle.
 
     Parameters
@@ -83,7 +86,7 @@ def refill_cycles(board: Board, memory: Memory, line_bytes: int) -> float:
     return clock_ratio(board, memory) * (line - 1)
 
 
-def line_wait_cycles(board: Board, memory: Memory, line_bytes: int) -> float:
+def line_wait_cycles(board: Board, memory: Memory, line_bytes: int) -> Any:
     """Return the part of a refill that is wait states: the rest is latency and beats.
 
     Parameters
@@ -100,7 +103,7 @@ def line_wait_cycles(board: Board, memory: Memory, line_bytes: int) -> float:
     return refill_cycles(board, memory, line_bytes) - refill_cycles(board, eager, line_bytes)
 
 
-def write_back_cycles(board: Board, memory: Memory, line_bytes: int) -> float:
+def write_back_cycles(board: Board, memory: Memory, line_bytes: int) -> Any:
     """Return core cycles to write a line to a memory: no wait states, a buffer takes the line."""
     moved = beat_bytes(board, memory)
     if memory.serial is not None or memory.sdram is not None:

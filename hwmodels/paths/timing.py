@@ -6,13 +6,15 @@ Two boards that give the same numbers expose the same counts.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hwmodels.board.facts import Board, Cache, Memory
-from hwmodels.board.memory import sequential_wait_cycles
+from hwmodels.board.memory import at_least, sequential_wait_cycles
 from hwmodels.paths.refill import (
     beat_bytes,
     clock_ratio,
@@ -86,17 +88,17 @@ class Places:
 
 
 def read_timing(board: Board, places: Places) -> Floats:
-    """Return the numbers of a board, shape (places.width,).
+    """Return the numbers of a board, shape (places.width,), or of many, shape (n, places.width).
 
     Parameters
     ----------
     board : Board
-        That has these places.
+        That has these places; of `spread_clocks` where there are many.
     places : Places
         In use.
     """
     memories = [board.memory(name) for name in places.memories]
-    columns: list[float] = [clock_ratio(board, memory) for memory in memories]
+    columns: list[Any] = [clock_ratio(board, memory) for memory in memories]
     columns += [memory.wait_states for memory in memories]
     columns += [memory.latency_cycles for memory in memories]
     fills = [_fill(board, _cache(board, cache), board.memory(memory))
@@ -105,7 +107,24 @@ def read_timing(board: Board, places: Places) -> Floats:
     columns += [write_back_cycles(board, board.memory(memory), _cache(board, cache).line_bytes)
                 for cache, memory in places.write_backs]
     columns += [_cache(board, name).hit_cycles for name in places.caches]
-    return np.array([*columns, *_code(board, board.memory(places.code))], dtype=np.float64)
+    return stack_columns([*columns, *_code(board, board.memory(places.code))])
+
+
+def stack_columns(values: Sequence[Any]) -> Floats:
+    """Return numbers as one array, or as rows of it where some stand for many boards.
+
+    Parameters
+    ----------
+    values : sequence of float or ndarray of float, (n,)
+        Columns.
+
+    Returns
+    -------
+    ndarray of float, (columns,) or (n, columns)
+    """
+    if any(isinstance(value, np.ndarray) for value in values):
+        return np.stack(np.broadcast_arrays(*values), axis=-1)
+    return np.array([*values], np.float64)
 
 
 def _cache(board: Board, name: str) -> Cache:
@@ -114,10 +133,10 @@ def _cache(board: Board, name: str) -> Cache:
     return cache
 
 
-def _fill(board: Board, cache: Cache, memory: Memory) -> tuple[float, float, float, float]:
+def _fill(board: Board, cache: Cache, memory: Memory) -> tuple[Any, Any, Any, float]:
     whole = refill_cycles(board, memory, cache.line_bytes)
     waits = line_wait_cycles(board, memory, cache.line_bytes)
-    first = math.inf
+    first: Any = math.inf
     if cache.critical_word_first:
         first = refill_cycles(board, memory, min(cache.line_bytes, first_bytes(board, memory)))
     ahead = 0.0
@@ -126,11 +145,11 @@ def _fill(board: Board, cache: Cache, memory: Memory) -> tuple[float, float, flo
     return whole, waits, first, ahead
 
 
-def _code(board: Board, memory: Memory) -> tuple[float, ...]:
+def _code(board: Board, memory: Memory) -> tuple[Any, ...]:
     cache, ratio = code_cache(board, memory), clock_ratio(board, memory)
     if cache is not None:
         whole = refill_cycles(board, memory, cache.line_bytes)
-        saved = _read_ahead_cycles(board, memory, cache) / whole if whole else 0.0
+        saved = _read_ahead_cycles(board, memory, cache) / whole if np.any(whole) else 0.0
         return saved, ratio, 0.0, 0.0, float(cache.line_bytes), 0.0
     unused = board.cache(board.core.icache)
     line_bytes = unused.line_bytes if unused is not None else memory.read_bytes
@@ -139,7 +158,7 @@ def _code(board: Board, memory: Memory) -> tuple[float, ...]:
     return 0.0, ratio, first, last, float(line_bytes), beat_bytes(board, memory)
 
 
-def _read_ahead_cycles(board: Board, memory: Memory, cache: Cache) -> float:
+def _read_ahead_cycles(board: Board, memory: Memory, cache: Cache) -> Any:
     """Core cycles of wait states that reading ahead saves a line of straight code."""
     if not memory.prefetch:
         return 0.0
@@ -147,4 +166,4 @@ def _read_ahead_cycles(board: Board, memory: Memory, cache: Cache) -> float:
     waits = line_wait_cycles(board, memory, cache.line_bytes)
     # An instruction is at most a word and takes a cycle at least.
     run = cache.line_bytes / 4 / ratio
-    return waits - min(waits, ratio * sequential_wait_cycles(memory, run))
+    return at_least(0.0, waits - ratio * sequential_wait_cycles(memory, run))

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from hwmodels.counts import COPYING, ISSUE_EVENTS, Prices
 from hwmodels.paths.exposure import expose_once
-from hwmodels.paths.timing import Floats
+from hwmodels.paths.timing import Floats, stack_columns
 from twin.prediction.structure import Structure
 from twin.runtimes import Runtime
 from twin.runtimes.runtime import COPY
@@ -100,16 +100,16 @@ def rate_lines(structure: Structure, prices: Prices, efficiency: Mapping[str, fl
     Returns
     -------
     tuple of ndarray, (lines,)
-        NaN for energy that is not known.
+        NaN for energy that is not known. Where prices are of many boards, (n, lines).
     """
     lines = list_lines(structure)
-    known = np.empty((2, len(lines.keys)))
-    for number, (event, place, family) in enumerate(lines.keys):
+    cycles, energies = [], []
+    for event, place, family in lines.keys:
         price, factor = prices.price(event, place), efficiency.get(family, 1.0)
-        known[:, number] = (price.cycles * factor,
-                            math.nan if price.pj is None else price.pj * factor)
-    rates = known[:, lines.number]
-    return rates[0], rates[1]
+        cycles.append(price.cycles * factor)
+        energies.append(math.nan if price.pj is None else price.pj * factor)
+    return (stack_columns(cycles)[..., lines.number],
+            stack_columns(energies)[..., lines.number])
 
 
 def time_us(structure: Structure, timing: Floats, prices: Prices, runtime: Runtime,
