@@ -69,7 +69,8 @@ def predict_row(base, paths, row, calibration, temperature):
                     for kind, prices in (("time", TIME_PRICES), ("energy", ENERGY_PRICES)))
     chosen = choose_calibration(deployment, calibration)
     if chosen is None:
-        return predict_calibrated(apply_factors(deployment, time, energy), calibration=None,
+        wanted = calibration if deployment.target.offloads else None  # it has intervals of its own
+        return predict_calibrated(apply_factors(deployment, time, energy), calibration=wanted,
                                   temperature=temperature)
     estimates = {}
     for name, factors, estimate in (("time", time, chosen.time), ("energy", energy,

@@ -1,8 +1,8 @@
 """Many predictions at once: of many deployments, or of one with values varied.
 
 Rows of one structure and timing are one product of matrices (`rows`). Beside other masters a
-structure is of one clock, as what they ask for in a cycle follows it. On an accelerator what rows
-set alike is predicted once, and their learnt factors are a product too (`offloaded`).
+structure is of one clock, as what they ask for in a cycle follows it. On an accelerator rows of
+one placement are columns, whatever their clocks (`spans`, `offloaded`).
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from calibration.fitting.cell import Estimate
+from calibration.fitting.intervals import LEVEL
 from hwmodels.errors import TwinError
 from twin.deployment.deployment import Deployment
 from twin.errors import UsageError
@@ -29,12 +30,14 @@ from twin.learning.batch import (
     read_variation,
 )
 from twin.learning.calibrated import predict_calibrated
-from twin.learning.calibration import AUTO, Calibration, choose_calibration
-from twin.learning.configurations import Group, Remaker, gather_rows, list_groups
+from twin.learning.calibration import AUTO, NONE, Calibration, choose_calibration
+from twin.learning.configurations import Group, gather_rows, list_groups
 from twin.learning.itemised import itemise
+from twin.learning.repricing import apply_factors
 from twin.learning.rows import doubt, fill_rows
+from twin.learning.spans import Span, list_spans
 from twin.learning.tally import ENERGY_PRICES, TIME_PRICES
-from twin.prediction.prediction import TEMPERATURES, Prediction, predict
+from twin.prediction.prediction import TEMPERATURES, predict
 
 ERRORS = ("raise", "keep")
 """What becomes of a configuration that cannot be: the first is raised, or all are kept as rows."""
@@ -66,8 +69,8 @@ def predict_batch(deployments: Deployment | Iterable[Deployment], *,
         groups = (gather_rows(one, np.array([row])) for row, one in enumerate(listed))
     batch = empty_batch(variation.rows, most if layers else None)
     maker = _Maker(batch=batch, variation=variation, temperature=temperature,
-                   calibration=calibration, stops=errors == "raise", remaker=Remaker(
-                       deployments) if isinstance(deployments, Deployment) else None)
+                   calibration=calibration, stops=errors == "raise",
+                   base=deployments if isinstance(deployments, Deployment) else None)
     listed_groups = list(groups)
     maker.failures += [one for one in listed_groups if isinstance(one, Failure)]
     for group in listed_groups:
@@ -95,8 +98,8 @@ class _Maker:
 
     def __init__(self, *, batch: Batch, variation: Variation, temperature: str,
                  calibration: str | Calibration | None, stops: bool,
-                 remaker: Remaker | None) -> None:
-        self.batch, self.variation, self.remaker, self.stops = batch, variation, remaker, stops
+                 base: Deployment | None) -> None:
+        self.batch, self.variation, self.base, self.stops = batch, variation, base, stops
         self.temperature, self.calibration = temperature, calibration
         self.failures: list[Failure] = []
         self.level = np.nan
@@ -104,7 +107,7 @@ class _Maker:
     def make(self, group: Group) -> None:
         """Fill the rows of a group, by product where its bill is counts times prices."""
         if group.deployment.target.offloads:
-            self._predict_each(group)
+            self._offload(group)
             return
         try:
             self._multiply(group)
@@ -140,68 +143,62 @@ class _Maker:
             factors[:, names.index(name)] = values[rows]
         return factors
 
-    def _predict_each(self, group: Group) -> None:
-        """Predict rows one by one, and once where several set the same but learnt factors."""
-        alike: dict[tuple[str, ...], list[int]] = {}
-        for row in group.rows.tolist():
-            alike.setdefault(tuple([repr(values[row]) for values in self.variation.paths.values()]),
-                             []).append(row)
-        for rows in alike.values():
-            if self.failures and self.stops:
-                break
-            settings = {name: values[rows[0]] for name, values in self.variation.paths.items()}
-            self._predict(group.deployment, settings, np.array(rows))
-
-    def _predict(self, deployment: Deployment, settings: Mapping[str, Any],
-                 rows: np.ndarray) -> None:
-        """Predict rows that set the same."""
-        try:
-            changed = (self.remaker.make(settings) if self.remaker and settings
-                       else dataclasses.replace(deployment, own_scale=None))
-            chosen = self._choose(changed)
-            if not changed.target.offloads:
-                self._multiply(gather_rows(changed, rows))
-            elif not self.variation.time and not self.variation.energy:
-                self._repeat(changed, rows)
-            elif chosen is None:
-                self._multiply_offloaded(changed, rows)
+    def _offload(self, group: Group) -> None:
+        """Fill rows on an accelerator: spans of clocks and voltages as columns."""
+        base = self.base or group.deployment
+        shared = any(name.startswith("load.") for name in self.variation.paths)
+        for span in list_spans(base, self.variation, group.rows):
+            if isinstance(span, Failure):
+                self.failures.append(span)
+            elif self.failures and self.stops:
+                continue
+            elif shared or _runs_by_time(span.deployment):
+                for row in span.rows.tolist():
+                    self._predict_row(base, row)
             else:
-                for row in rows.tolist():
-                    self._fill(row, _predict_row(changed, chosen, self.variation, row,
-                                                 self.temperature))
+                try:
+                    self._fill_span(span)
+                except TwinError as error:
+                    self.failures += [Failure(row=row, error=error) for row in span.rows.tolist()]
+
+    def _fill_span(self, span: Span) -> None:
+        from twin.learning.offloaded import Offloaded
+        from twin.learning.offloaded_rows import Asked, fill_offloaded
+
+        varied = bool(self.variation.time or self.variation.energy)
+        unsure = self.calibration not in (None, NONE)
+        fill_offloaded(self.batch, Offloaded(span.deployment), Asked(
+            rows=span.rows, hertz=dict(span.hertz), volts=span.volts,
+            time=self._factors(span.rows, TIME_PRICES, self.variation.time, None)
+            if varied else None,
+            power=self._factors(span.rows, ENERGY_PRICES, self.variation.energy, None)
+            if varied else None), unsure=unsure)
+        if unsure:
+            self.level = LEVEL
+
+    def _predict_row(self, base: Deployment, row: int) -> None:
+        """Predict one configuration by itself."""
+        variation = self.variation
+        try:
+            changed = base.replace({name: values[row] for name, values in variation.paths.items()})
+            time, energy = ({name: float(values[row]) for name, values in varied.items()}
+                            for varied in (variation.time, variation.energy))
+            if time or energy:
+                changed = apply_factors(changed, time, energy)
+            made = predict_calibrated(dataclasses.replace(changed, own_scale=None),
+                                      temperature=self.temperature, calibration=self.calibration)
         except TwinError as error:
-            self.failures += [Failure(row=row, error=error) for row in rows.tolist()]
-
-    def _repeat(self, deployment: Deployment, rows: np.ndarray) -> None:
-        made = predict_calibrated(deployment, temperature=self.temperature,
-                                  calibration=self.calibration)
-        for row in rows.tolist():
-            self._fill(row, made)
-
-    def _multiply_offloaded(self, deployment: Deployment, rows: np.ndarray) -> None:
-        from twin.learning.offloaded import fill_offloaded, itemise_offloaded
-
-        item = itemise_offloaded(predict(deployment, temperature=self.temperature))
-        fill_offloaded(self.batch, rows, item,
-                       time=self._factors(rows, TIME_PRICES, self.variation.time, None),
-                       power=self._factors(rows, ENERGY_PRICES, self.variation.energy, None))
-        self.batch.ram_bytes[rows] = deployment.ram_bytes
-        self.batch.flash_bytes[rows] = deployment.flash_bytes
-
-    def _fill(self, row: int, made: Prediction) -> None:
+            self.failures.append(Failure(row=row, error=error))
+            return
         fill_row(self.batch, row, made)
         if made.certainty is not None:
             self.level = made.certainty.time_us.level
 
 
-def _predict_row(deployment: Deployment, chosen: Calibration, variation: Variation, row: int,
-                 temperature: str) -> Prediction:
-    """Predict one configuration, at its own factors."""
-    time = {name: float(values[row]) for name, values in variation.time.items()}
-    energy = {name: float(values[row]) for name, values in variation.energy.items()}
-    return predict_calibrated(deployment, temperature=temperature, calibration=dataclasses.replace(
-        chosen, time=set_factors(chosen.time, TIME_PRICES, time),
-        energy=set_factors(chosen.energy, ENERGY_PRICES, energy)))
+def _runs_by_time(deployment: Deployment) -> bool:
+    """Whether what caches and buses meet follows clocks, so that no row tells of another."""
+    return bool(deployment.loads or deployment.transfers or any(
+        cache.streaming_lines and cache.enabled for cache in deployment.board.caches))
 
 
 def set_factors(estimate: Estimate | None, names: tuple[str, ...],

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -28,11 +27,8 @@ from twin.deployment.deployment import Deployment, boards_of
 from twin.learning.batch import Failure, Variation
 
 _CLOCK = re.compile(r"clocks\.(\w+)\.frequency_hz")
-_SUPPLY = "supply.voltage_v"
+SUPPLY = "supply.voltage_v"
 _BOUNDS = re.compile(r"supply\.voltage_range_v|memories\.\w+\.wait_states_min_supply_v")
-
-MOST_PLACED = 32
-"""Deployments a `Remaker` keeps."""
 
 Made = Deployment | TwinError
 
@@ -74,72 +70,45 @@ def list_groups(base: Deployment, variation: Variation) -> Iterator[Group | Fail
 
     Notes
     -----
-    On an accelerator all are one group: each clock is a timing of its own, made by a `Remaker`.
+    On an accelerator all are one group: `twin.learning.spans` cuts them.
     """
     if base.target.offloads and "runtime" not in variation.paths:
         yield from _whole(base, np.arange(variation.rows))
         return
-    clocks = [name for name, values in variation.paths.items()
-              if _CLOCK.fullmatch(name) and _are_numbers(values)]
+    clocks = [name for name in variation.paths if is_varied_clock(name, variation)]
     shared = base.loads or any(name.startswith("load.") for name in variation.paths)
     clock = clocks[0] if clocks and not shared else None  # others ask by time, not by cycle
-    supply = None if any(map(_BOUNDS.fullmatch, variation.paths)) else _SUPPLY
-    if supply is not None and not _are_numbers(variation.paths.get(supply, ("",))):
-        supply = None
+    supply = SUPPLY if is_varied_supply(variation) else None
 
     def list_timings(settings: dict[str, Any], rows: np.ndarray) -> Iterator[Group | Failure]:
         if clock is None:
             return _whole(_make(base, settings), rows)
-        return _cut(base, settings, clock, _values(variation, clock, rows), rows)
+        return _cut(base, settings, clock, values_of(variation, clock, rows), rows)
 
     others = {name: values for name, values in variation.paths.items()
               if name not in (clock, supply)}
-    for settings, rows in _split(others, variation.rows):
+    for settings, rows in split_alike(others, np.arange(variation.rows)):
         yield from (list_timings(settings, rows) if supply is None else _list_supplies(
             base, settings, variation.paths[supply], rows, list_timings))
 
 
-class Remaker:
-    """Changes one deployment over and over, and places it only where more than a clock changes.
+def is_varied_clock(name: str, variation: Variation) -> bool:
+    """Whether a path is a clock's frequency and is set to numbers."""
+    return bool(_CLOCK.fullmatch(name)) and _are_numbers(variation.paths[name])
 
-    Parameters
-    ----------
-    base : Deployment
-        What is changed.
 
-    Notes
-    -----
-    Nothing lies elsewhere at another clock or supply voltage, so what is worked out of a placed
-    deployment is carried to the next. Whether the board allows it is asked each time. What another
-    voltage scale would save is not asked: it is said of a prediction, and costs one more.
-    """
-
-    def __init__(self, base: Deployment) -> None:
-        self._base = base
-        self._kept: dict[str, tuple[Deployment, Callable[[Mapping[str, object]], Board]]] = {}
-
-    def make(self, settings: Mapping[str, Any]) -> Deployment:
-        """Return the changed deployment; `Deployment.replace` says what is refused."""
-        own = {name: value for name, value in settings.items() if _are_numbers([value])
-               and (_CLOCK.fullmatch(name) or name == _SUPPLY)}
-        others = {name: value for name, value in settings.items() if name not in own}
-        known = self._kept.get(repr(others))
-        if known is not None and own:
-            placed, change = known
-            return placed.repriced(board=change(own), runtime=placed.runtime)
-        made = replace(self._base.replace(settings), own_scale=None)
-        if len(self._kept) >= MOST_PLACED:
-            self._kept.clear()
-        with suppress(TwinError):
-            self._kept[repr(others)] = made, boards_of(self._base, others)
-        return made
+def is_varied_supply(variation: Variation) -> bool:
+    """Whether the supply voltage is set to numbers, and none of its bounds is."""
+    return not any(map(_BOUNDS.fullmatch, variation.paths)) and _are_numbers(
+        variation.paths.get(SUPPLY, ("",)))
 
 
 def _are_numbers(values: Sequence[Any]) -> bool:
     return all(isinstance(one, (int, float)) and not isinstance(one, bool) for one in values)
 
 
-def _values(variation: Variation, name: str, rows: np.ndarray) -> Floats:
+def values_of(variation: Variation, name: str, rows: np.ndarray) -> Floats:
+    """Return the numbers a path is set to in some rows."""
     return np.array([variation.paths[name][row] for row in rows.tolist()], np.float64)
 
 
@@ -150,21 +119,34 @@ def _list_supplies(base: Deployment, settings: dict[str, Any], given: Sequence[A
                    ) -> Iterator[Group | Failure]:
     """Yield groups of rows whose supply voltages keep or break the same rules."""
     volts = np.array([given[row] for row in rows.tolist()], np.float64)
-    able = (volts > (VOLTAGE.above or 0.0)) & (volts <= (VOLTAGE.high or np.inf))
+    able, spans = cut_supplies(base.board, volts)
     for row in rows[~able].tolist():
-        yield from _whole(_make(base, {**settings, _SUPPLY: given[row]}), np.array([row]))
-    bounds = np.array(sorted(set(bounds_of_supply(base.board))))
-    spans = np.searchsorted(bounds, volts) + np.searchsorted(bounds, volts, side="right")
+        yield from _whole(_make(base, {**settings, SUPPLY: given[row]}), np.array([row]))
     for span in np.unique(spans[able]).tolist():
         inside = np.flatnonzero(able & (spans == span))
         lowest = float(volts[inside].min())
         of_row = dict(zip(rows[inside].tolist(), volts[inside].tolist(), strict=True))
-        for one in list_timings({**settings, _SUPPLY: lowest}, rows[inside]):
+        for one in list_timings({**settings, SUPPLY: lowest}, rows[inside]):
             if isinstance(one, Failure):
                 said = str(one.error).replace(f"{lowest:g} V is", f"{of_row[one.row]:g} V is", 1)
                 yield Failure(row=one.row, error=type(one.error)(said))
             else:
                 yield _supply(one, np.array([of_row[row] for row in one.rows.tolist()]))
+
+
+def cut_supplies(board: Board, volts: Floats) -> tuple[np.ndarray, np.ndarray]:
+    """Return whether supply voltages can be, and the numbers of spans that keep the same rules.
+
+    Parameters
+    ----------
+    board : Board
+        Whose rules they are.
+    volts : ndarray of float, (n,)
+        Of its supply.
+    """
+    bounds = np.array(sorted(set(bounds_of_supply(board))))
+    spans = np.searchsorted(bounds, volts) + np.searchsorted(bounds, volts, side="right")
+    return (volts > (VOLTAGE.above or 0.0)) & (volts <= (VOLTAGE.high or np.inf)), spans
 
 
 def _supply(group: Group, volts: Floats) -> Group:
@@ -175,20 +157,29 @@ def _supply(group: Group, volts: Floats) -> Group:
     farthest = int(np.argmax(np.abs(away)))
     if not away[farthest]:  # not known, or the same at each
         return group
-    top = change_board(board, {_SUPPLY: float(volts[farthest])})
+    top = change_board(board, {SUPPLY: float(volts[farthest])})
     return replace(group, toward=away / away[farthest], top=group.deployment.repriced(
         runtime=group.deployment.runtime, board=top))
 
 
-def _split(columns: dict[str, Sequence[Any]], rows: int,
-           ) -> Iterator[tuple[dict[str, Any], np.ndarray]]:
-    """Yield rows that set the same values, and those values."""
+def split_alike(columns: Mapping[str, Sequence[Any]], rows: np.ndarray,
+                ) -> Iterator[tuple[dict[str, Any], np.ndarray]]:
+    """Yield rows that set the same values, and those values.
+
+    Parameters
+    ----------
+    columns : mapping of str to sequence
+        Values of all rows by path.
+    rows : ndarray of int, (n,)
+        Which of them.
+    """
     if not columns:
-        yield {}, np.arange(rows)
+        yield {}, rows
         return
     found: dict[tuple[str, ...], list[int]] = {}
-    for row, values in enumerate(zip(*columns.values(), strict=True)):
-        found.setdefault(tuple(map(repr, values)), []).append(row)
+    for row in rows.tolist():
+        found.setdefault(tuple([repr(values[row]) for values in columns.values()]),
+                         []).append(row)
     for own in found.values():
         yield {name: values[own[0]] for name, values in columns.items()}, np.array(own)
 
@@ -287,12 +278,12 @@ def _join(make: Callable[[int], Board | TwinError],
 def _alike(one: Board | TwinError, other: Board | TwinError) -> bool:
     """Whether two boards differ in frequencies only, or cannot be for the same reason."""
     if isinstance(one, TwinError) or isinstance(other, TwinError):
-        return type(one) is type(other) and _wordless(one) == _wordless(other)
+        return type(one) is type(other) and wordless(one) == wordless(other)
     return sign_board(one) == sign_board(other)
 
 
-def _wordless(error: object) -> str:
-    """Return what an error says, its first number apart."""
+def wordless(error: object) -> str:
+    """Return what an error says, its first frequency apart."""
     return re.sub(r"\d[\d.,]*(e[+-]?\d+)? \w?Hz", "", str(error), count=1)
 
 

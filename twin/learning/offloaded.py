@@ -1,193 +1,309 @@
-"""Learnt factors on an accelerator and its host: many at once, of one structure and timing.
+"""Many clocks, supply voltages and learnt factors on an accelerator and its host, as columns.
 
-With t and p the factors on prices of time and power, c the cycles of a layer by clock and price,
-and E its energies, both at stated prices,
+A line is what one event of one epoch costs one layer. With u its time and e its energy at stated
+prices on one board, and t and p the factors on prices of time and power it is charged under,
 
-    cycles = t c      energy = sum over k, j of t_k E_kj p_j + what being powered costs meanwhile
+    time = t u        energy = t p e + what being powered costs meanwhile
 
-What being powered costs follows from the time that passes on each clock, as in
-`twin.prediction.accelerator`: the host waits, its clock tree runs, it leaks, the accelerator idles.
+Boards that differ in clocks and supply are rows of u and e, and lines are added up by layer, cause
+and part of an epoch by products of matrices. What being powered costs follows from the time that
+passes on each clock, as in `twin.prediction.accelerator`: the host waits, its clock tree runs, it
+leaks, the accelerator idles. Intervals are those of `twin.prediction.accelerator.certainty`.
 """
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cache, partial
 
 import numpy as np
 
 from hwmodels.board.facts import Board
-from hwmodels.counts import CAUSES, EVENTS, Prices
-from hwmodels.paths.exposure import expose_once
-from hwmodels.paths.timing import Floats, read_timing
+from hwmodels.board.file import spread_clocks, spread_supply
+from hwmodels.counts import CAUSES, EVENTS, EXACT, Prices
+from hwmodels.npu import Epoch, Npu
+from hwmodels.npu.run import count_many
+from hwmodels.paths.exposure import expose
+from hwmodels.paths.timing import Floats, read_timing, stack_columns
 from twin.deployment.accelerator.plan import plan_of
 from twin.deployment.core import lower_network
+from twin.deployment.costs import Step
 from twin.deployment.deployment import Deployment
-from twin.learning.batch import Batch
 from twin.learning.repricing import power_of, waits_on_memory
-from twin.learning.rows import ROWS
 from twin.learning.tally import ENERGY_PRICES, TIME_PRICES, price_of_family
-from twin.prediction.accelerator.columns import POWERED, pass_time
-from twin.prediction.accelerator.offload import list_host_groups, pick_layers
+from twin.prediction.accelerator.certainty import PARTS, knows_host, name_part, was_profiled
+from twin.prediction.accelerator.columns import POWERED
+from twin.prediction.accelerator.energy import path_of, read_deviations
+from twin.prediction.accelerator.offload import (
+    list_cache_lines,
+    list_host_groups,
+    list_moved,
+    pick_layers,
+)
 from twin.prediction.host import runtime_prices
-from twin.prediction.prediction import Prediction
-from twin.prediction.rates import CORE_EVENTS, list_lines, rate_lines
-from twin.prediction.structure import find_structure
+from twin.prediction.rates import CORE_EVENTS, count_calls, list_lines, rate_lines
+from twin.prediction.structure import Structure, find_structure
+from twin.runtimes.offload import Offload
 
-_CALL, _MEMORY = TIME_PRICES.index("call"), TIME_PRICES.index("memory")
+Ints = np.ndarray
+
+POWERED_PRICES = tuple((ENERGY_PRICES.index(power_of(event)), waits_on_memory(event))
+                       for event in POWERED)
+"""Energy price of what is paid while time passes, and whether the time price of memories is."""
+
+_ON_CORE, _CALL, _MEMORY = (
+    frozenset(CORE_EVENTS), TIME_PRICES.index("call"), TIME_PRICES.index("memory"))
 _CAUSE = {event: CAUSES.index(described.cause) for event, described in EVENTS.items()}
-_POWER = {event: ENERGY_PRICES.index(power_of(event)) for event in EVENTS}
+_DISPATCH = "kernel_dispatch"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Offloaded:
-    """What one inference costs by price, at stated prices and one timing.
+class Traits:
+    """What lines are added up by.
 
     Parameters
     ----------
-    board : Board
-        Whose clocks pass.
+    layer, epoch, clock, cause, part : ndarray of int, (lines,)
+        Of each: layer of the network, epoch, clock of `Lines`, of `CAUSES`, of `PARTS`.
+    price, power : ndarray of int, (lines,)
+        Of `TIME_PRICES` and `ENERGY_PRICES`.
+    unsure : ndarray of float, (lines,)
+        Relative deviation of its energy.
+    """
+
+    layer: Ints
+    epoch: Ints
+    clock: Ints
+    cause: Ints
+    part: Ints
+    price: Ints
+    power: Ints
+    unsure: Floats
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Lines:
+    """What one inference costs on some boards, line by line.
+
+    Parameters
+    ----------
+    traits : Traits
+        Of the lines.
     clocks : tuple of str
         The accelerator's, the host's, then any others.
-    cycles : ndarray of float, (clocks, time prices, layers)
-        Of each layer.
-    cause_cycles : ndarray of float, (clocks, time prices, causes)
-        Of the whole.
-    energy_pj : ndarray of float, (time prices, energy prices, layers)
-        Of work; NaN is not known.
-    cause_pj : ndarray of float, (time prices, energy prices, causes)
-        Of the whole; NaN is not known.
-    powered_pj : ndarray of float, (powered events,)
+    hertz : ndarray of float, (boards, clocks)
+        Of each.
+    time_us, energy_pj : ndarray of float, (boards, lines)
+        At stated prices; an energy that is not known is NaN.
+    powered_pj : ndarray of float, (boards, powered events)
         Of one of what is paid for while time passes; NaN is not known.
+    powered_unsure : ndarray of float, (powered events,)
+        Relative deviations.
     """
 
-    board: Board
+    traits: Traits
     clocks: tuple[str, ...]
-    cycles: Floats
-    cause_cycles: Floats
+    hertz: Floats
+    time_us: Floats
     energy_pj: Floats
-    cause_pj: Floats
     powered_pj: Floats
+    powered_unsure: Floats
 
 
-class _Sums:
-    """Costs added up by price."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Line:
+    """A line before it is priced: whose, and what."""
 
-    def __init__(self, layers: int, clocks: int) -> None:
-        prices, powers = len(TIME_PRICES), len(ENERGY_PRICES)
-        self.cycles = np.zeros((clocks, prices, layers))
-        self.cause_cycles = np.zeros((clocks, prices, len(CAUSES)))
-        self.energy_pj = np.zeros((prices, powers, layers))
-        self.cause_pj = np.zeros((prices, powers, len(CAUSES)))
-
-    def add(self, event: str, price: int, clock: int, layer: int, cycles: float,
-            pj: float | None) -> None:
-        """Add what one event costs a layer."""
-        cause, power, known = _CAUSE[event], _POWER[event], math.nan if pj is None else pj
-        self.cycles[clock, price, layer] += cycles
-        self.cause_cycles[clock, price, cause] += cycles
-        self.energy_pj[price, power, layer] += known
-        self.cause_pj[price, power, cause] += known
+    event: str
+    place: str
+    family: str
+    epoch: int
+    layer: int
 
 
-def itemise_offloaded(prediction: Prediction) -> Offloaded:
-    """Return the costs of a prediction of an accelerator by price.
+class Offloaded:
+    """A deployment on an accelerator: what none of its clocks and voltages changes.
 
     Parameters
     ----------
-    prediction : Prediction
-        At stated prices, of a runtime that offloads.
+    deployment : Deployment
+        Whose runtime offloads, without other masters or weights by DMA.
     """
-    deployment = prediction.deployment
-    board, prices = deployment.board, runtime_prices(deployment)
-    assert board.npu is not None, "a deployment that offloads has an accelerator"
-    clocks = tuple(dict.fromkeys((board.npu.clock, board.core.clock, *prediction.bill.clocks())))
-    sums = _Sums(len(prediction.layers), len(clocks))
-    for number, layer in enumerate(prediction.layers):
-        for line in layer.bill.lines:
-            if line.event not in POWERED and line.event not in CORE_EVENTS:
-                price = _MEMORY if waits_on_memory(line.event) else _CALL
-                sums.add(line.event, price, clocks.index(line.clock), number, line.cycles,
-                         line.energy_pj)
-    _add_kernels(sums, deployment, prices, clocks.index(board.core.clock))
-    stated = [prices.price(event, "").pj for event in POWERED]
-    return Offloaded(
-        board=board, clocks=clocks, cycles=sums.cycles, cause_cycles=sums.cause_cycles,
-        energy_pj=sums.energy_pj, cause_pj=sums.cause_pj,
-        powered_pj=np.array([math.nan if pj is None else pj for pj in stated]))
+
+    def __init__(self, deployment: Deployment) -> None:
+        whole = plan_of(deployment).steps
+        npu, offload = deployment.board.npu, deployment.runtime.offload
+        assert npu is not None and offload is not None, "a deployment that offloads has both"
+        self.deployment, self.layers = deployment, len(deployment.executed.layers)
+        self.steps: list[Step] = [step for step in whole if step.kind != "alias"]
+        self.epochs = [_epoch_of(step) for step in self.steps]
+        self.seen = [was_profiled(epoch, npu, offload.spread) for epoch in self.epochs]
+        self.known = [knows_host(step, deployment.executed, offload.spread)
+                      for step in self.steps]
+        self.offload: Offload = offload
+        self.deviations = read_deviations(deployment.board)
+        lower, own = cache(partial(lower_network, deployment)), {
+            step.layers[0]: number for number, step in enumerate(self.steps)
+            if step.kind == "host"}
+        self.groups: list[tuple[Structure, Ints, Ints]] = []
+        for group in list_host_groups(whole):
+            structure = find_structure(deployment, partial(pick_layers, lower, group), cold=True,
+                                       part=tuple(group))
+            self.groups.append((structure, np.array(group), np.array([own[i] for i in group])))
+
+    def make_lines(self, hertz: Mapping[str, Floats], volts: Floats | None) -> Lines:
+        """Return what an inference costs on boards that differ in clocks and supply voltage.
+
+        Parameters
+        ----------
+        hertz : mapping of str to ndarray of float, (boards,)
+            Frequency by clock; others are as deployed.
+        volts : ndarray of float, (boards,), or None
+            Supply voltage; None: as deployed.
+        """
+        board = spread_clocks(self.deployment.board, hertz)
+        if volts is not None:
+            board = replace(board, power=spread_supply(board, volts))
+        boards = max([1, *map(len, hertz.values()), 0 if volts is None else len(volts)])
+        prices = runtime_prices(self.deployment.repriced(board=board,
+                                                         runtime=self.deployment.runtime))
+        npu = board.npu
+        assert npu is not None
+        lines: list[_Line] = []
+        costs = [self._price_epochs(lines, npu, prices), *self._price_host(lines, board, prices)]
+        clocks = [prices.price(line.event, line.place).clock for line in lines]
+        named = tuple(dict.fromkeys((npu.clock, board.core.clock, *clocks)))
+        rates = stack_columns([board.clock(name).frequency_hz for name in named])
+        traits = self._describe(lines, [named.index(clock) for clock in clocks], named)
+        cycles, energy_pj = (np.concatenate([np.broadcast_to(cost[part], (
+            boards, np.shape(cost[part])[-1])) for cost in costs], axis=1) for part in range(2))
+        hz = np.broadcast_to(rates, (boards, len(named)))
+        powered = stack_columns([_known(prices.price(event, "").pj) for event in POWERED])
+        return Lines(
+            traits=traits, clocks=named, hertz=hz, energy_pj=energy_pj,
+            time_us=cycles * (1e6 / hz)[:, traits.clock],
+            powered_pj=np.broadcast_to(powered, (boards, len(POWERED))),
+            powered_unsure=np.array([self._unsure(event, "") for event in POWERED]))
+
+    def _price_epochs(self, lines: list[_Line], npu: Npu, prices: Prices,
+                      ) -> tuple[Floats, Floats]:
+        """Price what the accelerator does and the hand-over, by layer."""
+        many = count_many(self.epochs, npu)
+        extra = [(number, line) for number, (step, cleaned) in enumerate(zip(
+                     self.steps, list_cache_lines(self.deployment, self.steps), strict=True))
+                 for line in (*list_moved(self.deployment, step), *cleaned)]
+        occurred = np.concatenate([many.occurred, np.broadcast_to(
+            [float(line.occurred) for _, line in extra], (len(many.occurred), len(extra)))], axis=1)
+        shown = np.append(many.shown, np.ones(len(extra), np.bool_))
+        whose = [*many.epoch.tolist(), *(number for number, _ in extra)]
+        events = [*(many.keys.known[key][:2] for key in many.key.tolist()),
+                  *((line.event, line.place) for _, line in extra)]
+        at, share, heir, layers = self._share(whose)
+        occurred = _divide(occurred, at, share, heir)[many.machines]
+        lines += [_Line(event=events[line][0], place=events[line][1], family="",
+                        epoch=whose[line], layer=layer)
+                  for line, layer in zip(at.tolist(), layers, strict=True)]
+        cycles, pj = _rate(lines, prices)
+        return np.where(shown[at], occurred * cycles, 0.0), _spend(occurred, pj)
+
+    def _share(self, whose: Sequence[int]) -> tuple[Ints, Floats, np.ndarray, list[int]]:
+        """Line, share, whether it takes what rounding leaves, and layer, of each part of lines."""
+        at, share, heir, layers = [], [], [], []
+        for line, epoch in enumerate(whose):
+            shares = self.steps[epoch].shares
+            largest = shares.index(max(shares))
+            for place, (own, layer) in enumerate(zip(shares, self.steps[epoch].layers,
+                                                     strict=True)):
+                at.append(line)
+                share.append(own)
+                heir.append(place == largest)
+                layers.append(layer)
+        return np.array(at, int), np.array(share), np.array(heir, np.bool_), layers
+
+    def _price_host(self, lines: list[_Line], board: Board,
+                    prices: Prices) -> Iterator[tuple[Floats, Floats]]:
+        """Price the host's kernels, and calling them."""
+        runtime = self.deployment.runtime
+        for structure, layers, epochs in self.groups:
+            listed = list_lines(structure)
+            occurred, exposed = expose(structure.sheet, np.atleast_2d(
+                read_timing(board, structure.sheet.places)))
+            rates = rate_lines(structure, prices, runtime.efficiency)
+            for number, layer in zip(listed.number.tolist(), listed.layers.tolist(), strict=True):
+                event, place, family = listed.keys[number]
+                lines.append(_Line(event=event, place=place, family=family,
+                                   epoch=int(epochs[layer]), layer=int(layers[layer])))
+            yield exposed * rates[0], _spend(occurred, rates[1])
+            calls = np.array(count_calls(structure, runtime), np.float64)
+            added = [_Line(event=_DISPATCH, place="", family="", epoch=epoch, layer=layer)
+                     for epoch, layer in zip(epochs.tolist(), layers.tolist(), strict=True)]
+            cycles, pj = _rate(added, prices)
+            lines += added
+            yield calls * cycles, _spend(calls, pj)
+
+    def _describe(self, lines: Sequence[_Line], clocks: Sequence[int],
+                  named: Sequence[str]) -> Traits:
+        """Return what lines are added up by."""
+        npu = self.deployment.board.npu
+        assert npu is not None
+        part = [PARTS.index(name_part(line.event, line.place, named[clock], npu,
+                                      seen=self.seen[line.epoch], known=self.known[line.epoch]))
+                for line, clock in zip(lines, clocks, strict=True)]
+        unsure = {key: self._unsure(*key) for key in {(one.event, one.place) for one in lines}}
+        return Traits(
+            layer=_ints(line.layer for line in lines), epoch=_ints(line.epoch for line in lines),
+            clock=_ints(clocks), cause=_ints(_CAUSE[line.event] for line in lines),
+            part=_ints(part), price=_ints(_price(line) for line in lines),
+            power=_ints(ENERGY_PRICES.index(power_of(line.event)) for line in lines),
+            unsure=np.array([unsure[line.event, line.place] for line in lines]))
+
+    def _unsure(self, event: str, place: str) -> float:
+        return self.deviations.get(path_of(event, place, self.deployment.board), 0.0)
 
 
-def _add_kernels(sums: _Sums, deployment: Deployment, prices: Prices, clock: int) -> None:
-    """Add what the host's kernels execute, by the family of each."""
-    lower = cache(partial(lower_network, deployment))
-    for group in list_host_groups(plan_of(deployment).steps):
-        structure = find_structure(deployment, partial(pick_layers, lower, group), cold=True,
-                                   part=tuple(group))
-        lines = list_lines(structure)
-        occurred, exposed = expose_once(structure.sheet, read_timing(
-            deployment.board, structure.sheet.places))
-        rates = rate_lines(structure, prices, deployment.runtime.efficiency)
-        for number, layer, many, shown, cycles, pj in zip(
-                lines.number.tolist(), lines.layers.tolist(), occurred.tolist(), exposed.tolist(),
-                rates[0].tolist(), rates[1].tolist(), strict=True):
-            event, _, family = lines.keys[number]
-            if event in CORE_EVENTS and (many or shown):
-                sums.add(event, TIME_PRICES.index(price_of_family(family)), clock, group[layer],
-                         shown * cycles, many * pj)
+def _epoch_of(step: Step) -> Epoch:
+    assert step.epoch is not None, "all steps but aliases are epochs"
+    return step.epoch
 
 
-def fill_offloaded(batch: Batch, rows: np.ndarray, item: Offloaded, *, time: Floats,
-                   power: Floats) -> None:
-    """Work out rows of a batch that share structure and timing on an accelerator.
-
-    Parameters
-    ----------
-    batch : Batch
-        Whose arrays are written.
-    rows : ndarray of int, (n,)
-        Which of them.
-    item : Offloaded
-        Costs at stated prices.
-    time, power : ndarray of float, (n, prices)
-        Factors on stated prices.
-    """
-    for begin in range(0, len(rows), ROWS):
-        piece = slice(begin, begin + ROWS)
-        _fill(batch, rows[piece], item, time[piece], power[piece])
+def _price(line: _Line) -> int:
+    """Return the price of time a line is charged under."""
+    if line.event in _ON_CORE:
+        return TIME_PRICES.index(price_of_family(line.family))
+    return _MEMORY if waits_on_memory(line.event) else _CALL
 
 
-def _fill(batch: Batch, at: np.ndarray, item: Offloaded, time: Floats, power: Floats) -> None:
-    layers, causes = item.cycles.shape[2], len(CAUSES)
-    us = np.array([1e6 / item.board.clock(clock).frequency_hz for clock in item.clocks])
-    passed = time @ item.cycles  # clocks, rows, layers
-    by_cause = time @ item.cause_cycles
-    whole = passed.sum(axis=2)
-    times_us = whole * us[:, None]
-    batch.time_us[at] = times_us.sum(axis=0)
-    main, which = _main_clock(item, times_us), np.arange(len(at))
-    batch.cycles[at] = whole[main, which]
-    batch.cause_cycles[at] = by_cause[main, which]
-    batch.cause_us[at] = (by_cause * us[:, None, None]).sum(axis=0)
-    factors = (time[:, :, None] * power[:, None, :]).reshape(len(at), -1)
-    energy = factors @ item.energy_pj.reshape(-1, layers)
-    cause_pj = factors @ item.cause_pj.reshape(-1, causes)
-    amounts = pass_time(passed.reshape(len(item.clocks), -1).T, item.clocks, item.board)
-    for number, event in enumerate(POWERED):
-        own = amounts[:, number].reshape(len(at), layers)
-        scale = power[:, _POWER[event]] * (time[:, _MEMORY] if waits_on_memory(event) else 1.0)
-        spent = np.where(own != 0, own * item.powered_pj[number], 0.0) * scale[:, None]
-        energy += spent
-        cause_pj[:, _CAUSE[event]] += spent.sum(axis=1)
-    batch.energy_uj[at], batch.cause_pj[at] = energy.sum(axis=1) * 1e-6, cause_pj
-    if batch.layers is not None:
-        batch.layers.time_us[at, :layers] = (passed * us[:, None, None]).sum(axis=0)
-        batch.layers.energy_uj[at, :layers] = energy * 1e-6
+def _rate(lines: Sequence[_Line], prices: Prices) -> tuple[Floats, Floats]:
+    """Cycles and picojoules of one of each line, (lines,) or (boards, lines)."""
+    keys = {key: number for number, key in enumerate(dict.fromkeys(
+        (line.event, line.place) for line in lines))}
+    number = _ints(keys[line.event, line.place] for line in lines)
+    found = [prices.price(*key) for key in keys]
+    return (stack_columns([price.cycles for price in found])[..., number],
+            stack_columns([_known(price.pj) for price in found])[..., number])
 
 
-def _main_clock(item: Offloaded, times_us: Floats) -> np.ndarray:
-    """Return the clock most time of each row passes in; the core's where none is longer."""
-    core = item.clocks.index(item.board.core.clock)
-    longest = np.argmax(times_us, axis=0)
-    best = np.take_along_axis(times_us, longest[None], axis=0)[0]
-    return np.where(best > times_us[core], longest, core)
+def _divide(amounts: Floats, at: Ints, share: Floats, heir: np.ndarray) -> Floats:
+    """Part amounts by shares in 64ths; the largest share takes what rounding leaves."""
+    whole = amounts[:, at]
+    if heir.all():
+        return whole
+    parts = np.where(heir, 0.0, np.floor(whole * share * EXACT) / EXACT)
+    given = np.add.reduceat(parts, np.flatnonzero(np.diff(at, prepend=-1)), axis=1)
+    divided: Floats = np.where(heir, whole - given[:, at], parts)
+    return divided
+
+
+def _spend(occurred: Floats, pj: Floats) -> Floats:
+    """Energy of what occurred; of what did not none, known or not."""
+    spent: Floats = np.where(occurred != 0, occurred * pj, 0.0)
+    return spent
+
+
+def _known(pj: float | None) -> float:
+    return np.nan if pj is None else pj
+
+
+def _ints(values: object) -> Ints:
+    return np.array([*values], np.int64)  # type: ignore[misc]

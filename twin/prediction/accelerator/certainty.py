@@ -16,7 +16,9 @@ import numpy as np
 from calibration.fitting.intervals import LEVEL, Band, Interval, bound
 from hwmodels.board.facts import Board
 from hwmodels.counts import Bill, BillLine
-from twin.deployment.costs import HAND_OVER_EVENTS, EpochPrediction, bill_us
+from hwmodels.npu import Epoch, Npu
+from twin.deployment.costs import HAND_OVER_EVENTS, EpochPrediction, Step, bill_us
+from twin.network.graph import Graph
 from twin.prediction.accelerator.energy import DEVIATIONS, energy_sd
 from twin.prediction.certainty import Certainty, Draw, LayerCertainty
 from twin.prediction.prediction import Prediction
@@ -57,8 +59,7 @@ def assure_offloaded(prediction: Prediction) -> Certainty:
     band = Band(down=spread.reach, up=spread.reach, level=LEVEL, basis="model-based",
                 count=spread.families)
     graph = deployment.executed
-    parts = [split_time(epoch, board, spread,
-                        all(graph.layers[i].op in spread.host_known for i in epoch.step.layers))
+    parts = [split_time(epoch, board, spread, knows_host(epoch.step, graph, spread))
              for epoch in prediction.epochs]
     total_us = prediction.time_us or 1.0
     shares = {name: math.fsum(part[name] for part in parts) / total_us for name in PARTS}
@@ -84,6 +85,11 @@ def assure_offloaded(prediction: Prediction) -> Certainty:
                   network_sd=spread.network, network=deployment.graph.architecture_id))
 
 
+def knows_host(step: Step, graph: Graph, spread: Spread) -> bool:
+    """Whether rows have the operators of a step on the host."""
+    return all(graph.layers[i].op in spread.host_known for i in step.layers)
+
+
 def split_time(epoch: EpochPrediction, board: Board, spread: Spread,
                known: bool = True) -> Mapping[str, float]:
     """Return the microseconds of an epoch by part.
@@ -100,10 +106,13 @@ def split_time(epoch: EpochPrediction, board: Board, spread: Spread,
         Whether rows have its operators on the host.
     """
     lines: dict[str, list[BillLine]] = {name: [] for name in PARTS}
+    npu = board.npu
+    assert npu is not None, "a deployment that offloads has an accelerator"
+    seen = was_profiled(epoch.run.epoch, npu, spread)
     for line in epoch.bill.lines:
         if line.cycles:
-            part = _part_of(line, epoch, board, spread)
-            lines["strange" if part == "host" and not known else part].append(line)
+            lines[name_part(line.event, line.place, line.clock, npu, seen=seen,
+                            known=known)].append(line)
     return {name: bill_us(Bill(tuple(own)), board) for name, own in lines.items()}
 
 
@@ -116,20 +125,33 @@ def epoch_sd(part: Mapping[str, float], spread: Spread) -> float:
                       *(part[name] / whole * spread.sd(name) for name in PARTS))
 
 
-def _part_of(line: BillLine, epoch: EpochPrediction, board: Board, spread: Spread) -> str:
-    npu = board.npu
-    assert npu is not None, "a deployment that offloads has an accelerator"
-    if line.clock != npu.clock:
-        if line.event not in HAND_OVER_EVENTS:
-            return "host"
-        return "moved" if line.place == "stepping" else "hand_over"
-    pool = line.place.removeprefix("latency:")
-    if line.event == "npu_external_wait" and any(
-            one.name == pool and one.shared for one in npu.pools):
+def was_profiled(epoch: Epoch, npu: Npu, spread: Spread) -> bool:
+    """Whether profiled epochs had the units of an epoch, at its widths."""
+    return all(set(npu.roles(unit.kind)) <= set(spread.profiled) and unit.mac_bits == (8, 8)
+               for unit in epoch.units)
+
+
+def name_part(event: str, place: str, clock: str, npu: Npu, *, seen: bool, known: bool) -> str:
+    """Return which of `PARTS` the time of a line is.
+
+    Parameters
+    ----------
+    event, place, clock : str
+        Of the line.
+    npu : Npu
+        The machine.
+    seen : bool
+        Whether profiled epochs had the units of its epoch.
+    known : bool
+        Whether rows have the operators of its epoch on the host.
+    """
+    if clock != npu.clock:
+        if event not in HAND_OVER_EVENTS:
+            return "host" if known else "strange"
+        return "moved" if place == "stepping" else "hand_over"
+    pool = place.removeprefix("latency:")
+    if event == "npu_external_wait" and any(one.name == pool and one.shared for one in npu.pools):
         return "outside"
-    units = epoch.run.epoch.units
-    seen = all(set(npu.roles(unit.kind)) <= set(spread.profiled) and unit.mac_bits == (8, 8)
-               for unit in units)
     return "hardware" if seen else "unseen"
 
 

@@ -64,17 +64,17 @@ def energy_sd(lines: Iterable[BillLine], board: Board) -> float:
     """
     parts: dict[str, float] = {}
     for line in lines:
-        path = _path(line, board)
+        path = path_of(line.event, line.place, board)
         parts[path] = parts.get(path, 0.0) + (line.energy_pj or 0.0)
     total = math.fsum(parts.values())
     if not total:
         return 0.0
-    unsure = _deviations(board)
+    unsure = read_deviations(board)
     relative = math.fsum(part * unsure.get(path, 0.0) for path, part in parts.items()) / total
     return math.sqrt(math.log1p(relative**2))
 
 
-def _deviations(board: Board) -> Mapping[str, float]:
+def read_deviations(board: Board) -> Mapping[str, float]:
     """Relative deviation of each fact that states one."""
     return {fact.path: fact.rel_sd for fact in board.facts if fact.rel_sd is not None}
 
@@ -84,8 +84,9 @@ def _bound(value_uj: float, sd: float) -> Interval:
     return Interval(low=value_uj / factor, high=value_uj * factor, level=LEVEL)
 
 
-def _path(line: BillLine, board: Board) -> str:
-    if line.event in _PATHS:
-        return _PATHS[line.event].format(line.place)
-    key = _CURRENTS.get(line.event, "activity_ma_per_mhz")
+def path_of(event: str, place: str, board: Board) -> str:
+    """Return the path in the board file of the fact behind an event's energy."""
+    if event in _PATHS:
+        return _PATHS[event].format(place)
+    key = _CURRENTS.get(event, "activity_ma_per_mhz")
     return f"power.{key}.{board.power.voltage_scale}"

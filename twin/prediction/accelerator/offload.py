@@ -95,12 +95,12 @@ def _price_steps(deployment: Deployment, steps: Sequence[Step], runs: Sequence[E
     """Price steps by layer: all of those the host only sets up at once, the others one by one."""
     npu, whole = _npu(deployment), plan_of(deployment).steps
     software = iter(_price_host(deployment, whole, prices, price_on_core))
-    maintained = iter(_cache_lines(deployment, steps))
+    maintained = iter(list_cache_lines(deployment, steps))
     priced: list[Sequence[Part | LayerCost]] = []
     plain: list[int] = []
     for place, (step, run) in enumerate(zip(steps, runs, strict=True)):
         on_host = next(software) if step.kind == "host" else None
-        extra = (*_moved(deployment, step), *next(maintained))
+        extra = (*list_moved(deployment, step), *next(maintained))
         if not extra and on_host is None:
             plain.append(place)
             priced.append(())
@@ -155,7 +155,7 @@ def pick_layers(lower: Callable[[], Sequence[tuple[Kernel, ...]]],
     return [kernels[position] for position in group]
 
 
-def _moved(deployment: Deployment, step: Step) -> tuple[CountLine, ...]:
+def list_moved(deployment: Deployment, step: Step) -> tuple[CountLine, ...]:
     """Host cycles of stepping an operator whose data engines move."""
     offload = deployment.runtime.offload
     assert offload is not None and step.epoch is not None
@@ -165,7 +165,7 @@ def _moved(deployment: Deployment, step: Step) -> tuple[CountLine, ...]:
                       exposed=offload.move_cycles),)
 
 
-def _cache_lines(deployment: Deployment, steps: Sequence[Step]) -> list[tuple[CountLine, ...]]:
+def list_cache_lines(deployment: Deployment, steps: Sequence[Step]) -> list[tuple[CountLine, ...]]:
     """Lines the host invalidates before it reads what the NPU wrote, and cleans for it to read.
 
     Of an operator it steps, whose data engines move, those of all it reads and writes.
