@@ -53,7 +53,7 @@ def _move_s(board: Board, memory: Memory, size_bytes: int, burst_bytes: int, *,
         first = line_cycles(memory, burst_bytes, burst_bytes, write=write)
         rest = serial_cycles(memory.serial, max(0, size_bytes - burst_bytes), burst_bytes,
                              write=write, continues=True)
-        return (first + float(rest)) / clock_hz
+        return float(first + float(rest)) / clock_hz
     bursts = math.ceil(size_bytes / burst_bytes)
-    return bursts * line_cycles(memory, burst_bytes, beat_bytes(board, memory),
-                                write=write) / clock_hz
+    return float(bursts * line_cycles(memory, burst_bytes, beat_bytes(board, memory),
+                                      write=write)) / clock_hz

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import random
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -17,6 +18,7 @@ from twin.learning.calibration import choose_calibration
 from twin.learning.repricing import apply_factors
 from twin.learning.tally import ENERGY_PRICES, TIME_PRICES
 
+EXAMPLE = Path(__file__).parents[2] / "examples" / "another-accelerator"
 NETWORKS = ("kws", "ad", "sww", "ic", "lstm", "mobilenet_v2_0.35_96")
 RUNTIMES = ("tflm-cmsis-nn@2026", "tflm-cmsis-nn", "cmsis-nn", "x-cube-ai@8", "tflm-reference",
             None)
@@ -131,3 +133,46 @@ def test_every_row_on_an_accelerator_is_its_prediction(network) -> None:
         assert not refused
     alone = twin.predict_many(base, vary={"learnt.time.memory": [1.0]})
     assert alone.energy_uj[0] == pytest.approx(twin.predict(base).energy_uj, rel=1e-12)
+
+
+UNUSUAL = {"memories.sram.wait_states": 3, "memories.npu_ram.latency.clock": "cpu",
+           "memories.sram.latency.clock": "npu", "memories.flash.latency.clock": "nic",
+           "npu.pools.octoFlash.read_latency_cycles": 50, "npu.pools.npuRAM3.clock": "nic",
+           "npu.epoch_controller": "true", "clocks.noc.divide_by": 4,
+           "offload.host": "conv_2d", "memories.sram.clock": "npu"}
+"""Latencies in clocks of others, waits, pools and hand-overs no shipped board has."""
+
+
+@pytest.mark.parametrize("case", range(5))
+def test_every_clock_of_an_accelerator_is_a_column(case, monkeypatch) -> None:
+    """Rows with clocks of their own, at latencies, waits and factors of every kind."""
+    rng, rows = random.Random(case), 5
+    monkeypatch.setenv("TWIN_BOARDS", str(EXAMPLE / "boards"))
+    monkeypatch.setenv("TWIN_RUNTIMES", str(EXAMPLE / "runtimes"))
+    board, runtime = (("tile_evk", "tile-compiler") if case == 4
+                      else ("stm32n6570_dk", "neural-art"))
+    base = twin.deploy(rng.choice(("ic", "kws", "vww")), board, runtime=runtime)
+    if case < 4:
+        base = base.replace(dict(rng.sample(sorted(UNUSUAL.items()), 3)))
+    own = [clock for clock in base.board.clocks if any(
+        fact.path == f"clocks.{clock.name}.frequency_hz" for fact in base.board.facts)]
+    paths: dict[str, list] = {f"clocks.{clock.name}.frequency_hz": [
+        clock.frequency_hz * rng.uniform(0.2, 1.02) for _ in range(rows)]
+        for clock in rng.sample(own, rng.randint(1, len(own)))}
+    if case % 2:
+        paths["supply.voltage_v"] = [rng.choice((1.8, 2.5, 3.3)) for _ in range(rows)]
+    if case > 1:
+        paths |= {f"learnt.{kind}.{price}": [rng.uniform(0.3, 3) for _ in range(rows)]
+                  for kind, prices in (("time", TIME_PRICES), ("energy", ENERGY_PRICES))
+                  for price in rng.sample(prices, 3)}
+    batch = twin.predict_many(base, vary=paths, layers=True, errors="keep")
+    refused = {one.row: str(one.error) for one in batch.failures}
+    for row in range(rows):
+        try:
+            made = predict_row(base, paths, row, "auto", "warm")
+        except twin.TwinError as error:
+            assert refused.pop(row) == str(error)
+            continue
+        assert made.certainty is not None
+        check_row(batch, row, made)
+    assert not refused

@@ -22,7 +22,6 @@ from hwmodels.board.file import bounds_of_supply, change_board, spread_clock, sp
 from hwmodels.errors import TwinError
 from hwmodels.paths.timing import Floats
 from hwmodels.prices import rail_mw_per_ma
-from hwmodels.quantities import format_frequency
 from twin.deployment.deployment import Deployment, boards_of
 from twin.learning.batch import Failure, Variation
 
@@ -230,10 +229,10 @@ def _cut(base: Deployment, settings: dict[str, Any], clock: str, values: Floats,
         inside = np.flatnonzero((where >= first) & (where <= last))
         one = make(first)
         if isinstance(one, TwinError):
-            said = format_frequency(float(hertz[first]))
+            said = name_frequency(hertz[first])
             for place in inside.tolist():
                 own = type(one)(str(one).replace(
-                    said, format_frequency(float(values[place])), 1)) if said in str(one) \
+                    said, name_frequency(values[place]), 1)) if said in str(one) \
                     else make(int(where[place]))
                 assert isinstance(own, TwinError)
                 yield Failure(row=int(rows[place]), error=own)
@@ -280,6 +279,11 @@ def _alike(one: Board | TwinError, other: Board | TwinError) -> bool:
     if isinstance(one, TwinError) or isinstance(other, TwinError):
         return type(one) is type(other) and wordless(one) == wordless(other)
     return sign_board(one) == sign_board(other)
+
+
+def name_frequency(hertz: float) -> str:
+    """Return how a board's rule begins to say that a clock is too fast."""
+    return f"{hertz / 1e6:g} MHz is"
 
 
 def wordless(error: object) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -197,7 +198,7 @@ class _Sums:
                batch.layers.time_us[at, :self.layers], energy_pj, sd, unsure, spread.reach)
 
 
-def _write(arrays: Batch | LayerArrays, at: object, time_us: Floats, energy_pj: Floats,
+def _write(arrays: Batch | LayerArrays, at: Any, time_us: Floats, energy_pj: Floats,
            sd: Floats, unsure_pj: Floats, reach: float) -> None:
     """Write both intervals of times and energies; without energy there is none."""
     arrays.time_low_us[at] = time_us * np.exp(-reach * sd)

@@ -17,7 +17,6 @@ from hwmodels.board.facts import Board
 from hwmodels.board.file import spread_clocks
 from hwmodels.errors import TwinError
 from hwmodels.paths.timing import Floats
-from hwmodels.quantities import format_frequency
 from twin.deployment.deployment import Deployment, boards_of
 from twin.learning.batch import Failure, Variation
 from twin.learning.configurations import (
@@ -25,6 +24,7 @@ from twin.learning.configurations import (
     cut_supplies,
     is_varied_clock,
     is_varied_supply,
+    name_frequency,
     split_alike,
     values_of,
     wordless,
@@ -138,10 +138,10 @@ class _Spans:
         """Return what forbids a row: what forbids the corner of its box, of its own clock."""
         corner, own = boxes.values[inside].min(axis=0), boxes.values[place]
         told = [number for number in range(len(self.clocks))
-                if format_frequency(float(corner[number])) in str(error)]
+                if name_frequency(corner[number]) in str(error)]
         if len(told) == 1:
             return type(error)(str(error).replace(
-                format_frequency(float(corner[told[0]])), format_frequency(float(own[told[0]])), 1))
+                name_frequency(corner[told[0]]), name_frequency(own[told[0]]), 1))
         alone = boxes.make(tuple(own.tolist()))
         return alone if isinstance(alone, TwinError) else error
 
