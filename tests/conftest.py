@@ -17,8 +17,9 @@ settings.load_profile("any machine")
 os.environ["TWIN_PATIENCE"] = "100"
 os.environ.pop("COLUMNS", None)  # Of the terminal tests were started in; piped tables honour it.
 
-_counts = tempfile.TemporaryDirectory(prefix="twin-counts-")
-os.environ.setdefault("TWIN_COUNTS", _counts.name)  # What tests count is not kept for the user.
+_kept = tempfile.TemporaryDirectory(prefix="twin-kept-")  # by workers and commands they start
+os.environ.setdefault("TWIN_COUNTS", f"{_kept.name}/counts")  # not for the user, as what is built
+os.environ.setdefault("TWIN_OBJECTS", f"{_kept.name}/objects")
 
 MAY_SKIP = "TWIN_MODELS"
 """A reason that names it is one: those model files are the user's."""

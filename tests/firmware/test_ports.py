@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import subprocess
@@ -9,6 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from made_firmware import build
 from made_networks import needs_make
 
 from twin.image.compile.ports import firmware_folder, list_ports, load_port
@@ -33,6 +35,32 @@ def test_every_port_compiles(name, tmp_path):
                              f"MODEL={tmp_path}", f"OUT={tmp_path}", *objects],
                             capture_output=True, text=True, check=False)
     assert result.returncode == 0, result.stderr
+
+
+def test_kept_objects_make_the_same_image_and_are_of_one_set_of_options(tmp_path, monkeypatch):
+    for name in ("arm-none-eabi-gcc", "make"):
+        if shutil.which(name) is None:
+            pytest.skip(f"{name} is not installed")
+    assert os.environ["TWIN_OBJECTS"]
+    images = [build("unicorn-m4", tmp_path / "kept")]
+
+    def compiled(*more: str) -> set[str]:
+        told = subprocess.run(
+            ["make", "-n", "-f", str(FIRMWARE / "Makefile"), "PORT=unicorn-m4",
+             f"MODEL={tmp_path / 'kept' / 'model'}", f"OUT={tmp_path / 'next'}", *more],
+            capture_output=True, text=True, check=True).stdout
+        return set(re.findall(r" -c \S*?(\w+)\.[cS] ", told))
+
+    assert compiled() == {"model"} < compiled("DEFINES=-DKERNEL_PORTABLE")
+    assert len(compiled("OPT=-O3")) > 10 < len(compiled("CMSIS_NN_PATH=/none"))
+    monkeypatch.delenv("TWIN_OBJECTS")
+    assert len(compiled()) > 10
+    images.append(build("unicorn-m4", tmp_path / "own"))
+    for image in images:
+        subprocess.run(["arm-none-eabi-objcopy", "-O", "binary", image, image.with_suffix(".bin")],
+                       check=True)
+    kept, own = (image.with_suffix(".bin").read_bytes() for image in images)
+    assert kept == own and len(own) > 10_000
 
 
 FEATURES = {"cortex-m4": "DSP", "cortex-m7": "DSP", "cortex-m33": "DSP", "cortex-m55": "MVE"}
