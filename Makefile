@@ -27,18 +27,23 @@ SANITIZED_TESTS := tests/firmware/test_session.py tests/firmware/test_text_mode.
 export PYTHONDONTWRITEBYTECODE :=
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile
 
-.PHONY: demo test lint site bench accuracy gallery tools lock sbom fuzz clean
+.PHONY: demo test twice lint site bench accuracy gallery tools lock sbom fuzz clean
 
 demo: $(CORE)
 	$(BIN)/python -m twin predict kws -b nucleo_l4r5zi --runtime x-cube-ai@9.0
 	$(BIN)/python -m twin compare kws -b nucleo_l4r5zi --published --plot out/kws_nucleo_l4r5zi.png
 	$(BIN)/python -m hwmodels.kernels
 
-# Compiled loops are also run as plain Python; then everything, a process per core.
-test: lint tools
+# Types are checked, which is one process, beside what is tested twice; then everything, a process
+# per core.
+test: $(TEST) tools
+	$(MAKE) -j2 lint twice
+	$(BIN)/python -m pytest -n auto --dist loadfile
+
+# Once more: the firmware under sanitizers, compiled loops as plain Python.
+twice: $(TEST) tools
 	SANITIZE=1 ASAN_OPTIONS=detect_leaks=0 $(BIN)/python -m pytest $(SANITIZED_TESTS)
 	NUMBA_DISABLE_JIT=1 TWIN_CACHE_CASES=2 $(BIN)/python -m pytest -n auto -k "not interpreted" $(KERNEL_TESTS)
-	$(BIN)/python -m pytest -n auto --dist loadfile
 
 tools:
 	@missing=; for tool in $(TOOL_COMMANDS); do command -v $$tool >/dev/null || missing="$$missing $$tool"; done; \
