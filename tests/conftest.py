@@ -5,8 +5,11 @@ No test is decided by how fast the machine is: examples have no deadline, lines 
 
 from __future__ import annotations
 
+import gc
 import os
 import tempfile
+from collections.abc import Generator
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -25,6 +28,18 @@ MAY_SKIP = "TWIN_MODELS"
 """A reason that names it is one: those model files are the user's."""
 
 _skipped: list[str] = []
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection(session: pytest.Session) -> Generator[None, Any, Any]:
+    """What is collected stays to the end: garbage is not looked for in it again and again."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.enable()
+        gc.freeze()
+        gc.set_threshold(20_000, 20, 20)
 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
