@@ -42,3 +42,12 @@ class InstructionSet(Protocol):
 
     def count_instructions(self, code: bytes) -> int:
         """Return how many instructions there are."""
+
+    def measure_instructions(self, code: bytes) -> list[int]:
+        """Return the bytes of each instruction."""
+
+    def find_target(self, line: str, address: int) -> int | None:
+        """Return where a jump goes, 0 where that is not told; None of what is no jump."""
+
+    def without_target(self, line: str) -> str:
+        """Return a jump that leads nowhere."""

@@ -24,7 +24,6 @@ from hwmodels.kernels.access_stream import WRITE
 from hwmodels.paths.traffic import DataTraffic
 from twin.deployment.memories import FLASH_ROLES
 from twin.errors import ProgramError
-from twin.image.read.image import Listed
 from twin.program.cores import open_machine
 from twin.program.counters import BlockRun
 from twin.program.counting import name_function, read_block
@@ -33,8 +32,6 @@ from twin.program.machine import Machine
 from twin.program.patterns import is_copy
 from twin.program.recorder import Recorder, Region
 from twin.program.session import OUTSIDE, Wanted, open_session
-from twin.program.thumb import measure_instructions
-from twin.program.traced import is_jump
 
 INPUT, OUTPUT, SCRATCH, STACK, CONSTANT, BEFORE, MARKED = range(7)
 ROLES = ("input", "output", "scratch", "stack", "constants", "before", "marked")
@@ -235,9 +232,6 @@ def observe_program(elf: Elf, board: Board, wanted: Wanted) -> dict[str, Any]:
     ProgramError
         When it does not come to what was asked for, or has no layers.
     """
-    if elf.machine != "arm":
-        raise ProgramError(f"{elf.path}: machine code of {elf.machine} can be run and billed, not "
-                           "learnt from; accepted: programs of an Arm Cortex-M")
     machine = open_machine(elf, board, wanted.files, wanted.limit, Watcher)
     watcher = machine.recorder
     assert isinstance(watcher, Watcher)
@@ -303,7 +297,8 @@ def _list_blocks(machine: Machine) -> Iterator[dict[str, Any]]:
             machine.unknown.update(strange)
             target = _closes(machine, run) if schedule(text, timing).closes_loop else None
             yield {"function": function.name, "start": run.address - function.start,
-                   "sizes": measure_instructions(content), "code": text, "cause": cause,
+                   "sizes": machine.code.measure_instructions(content), "cause": cause,
+                   "code": _erase_targets(machine, text),
                    "target": None if target is None else target - function.start,
                    "counts": [run.count, run.again, run.taken]}
 
@@ -342,14 +337,17 @@ def join_runs(machine: Machine, runs: Sequence[BlockRun]) -> list[BlockRun]:
 
 def _closes(machine: Machine, run: BlockRun) -> int | None:
     """Return where a block's closing branch goes, 0 where that is not told; None without one."""
-    last = machine.listing.text(
-        run.address, machine.read(run.address, run.size_bytes)).splitlines()[-1:]
-    for text in last:
-        mnemonic, _, operands = text.partition(" ")
-        if is_jump(Listed(address=0, size_bytes=0, mnemonic=mnemonic, operands=operands)):
-            target = operands.rpartition("0x")[2]
-            return int(target, 16) if operands != target else 0
-    return None
+    content = machine.read(run.address, run.size_bytes)
+    *_, size = machine.code.measure_instructions(content)
+    *_, line = machine.listing.text(run.address, content).splitlines()
+    return machine.code.find_target(line, run.address + run.size_bytes - size)
+
+
+def _erase_targets(machine: Machine, text: str) -> str:
+    """Return a block whose jumps lead nowhere: where a library was linked to makes no odds."""
+    code = machine.code
+    return "\n".join(line if code.find_target(line, 0) is None else code.without_target(line)
+                     for line in text.splitlines())
 
 
 def _list_operands(streams: Mapping[int, Stream]) -> Iterator[dict[str, Any]]:

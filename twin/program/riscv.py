@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
+from itertools import pairwise
 
 DEVICES = ((0x02000000, 0x02000000), (0x0C000000, 0x14000000), (0x60000000, 0x10000000))
 """Address and bytes of what is no memory: core-local timers; interrupt controllers and
@@ -42,6 +44,38 @@ def _starts(code: bytes) -> Iterator[int]:
 def count_instructions(code: bytes) -> int:
     """Return how many instructions of RV32IMC there are."""
     return sum(1 for _ in _starts(code))
+
+
+def measure_instructions(code: bytes) -> list[int]:
+    """Return the bytes of each instruction of RV32IMC."""
+    places = [*_starts(code), len(code)]
+    return [after - place for place, after in pairwise(places)]
+
+
+_JUMPS = re.compile(r"^(c\.)?(b(eq|ne|lt|ge|gt|le)u?z?|j|jal|jr|jalr|ret|call|tail|[ms]ret)$")
+_OFFSET = re.compile(r"(?<=[ ,])(-?(?:0x[0-9a-f]+|\d+))$")
+
+
+def find_target(line: str, address: int) -> int | None:
+    """Return where a jump goes, 0 where that is not told; None of what is no jump.
+
+    Parameters
+    ----------
+    line : str
+        An instruction, its jump counted from itself as capstone has it.
+    address : int
+        Where it stands.
+    """
+    mnemonic = line.partition(" ")[0]
+    if not _JUMPS.match(mnemonic):
+        return None
+    told = _OFFSET.search(line)
+    return address + int(told[1], 0) if told else 0
+
+
+def without_target(line: str) -> str:
+    """Return a jump that leads nowhere: where a library was linked to makes no odds."""
+    return _OFFSET.sub("0x0", line)
 
 
 def read_csr(word: int) -> tuple[int, int, int, int] | None:

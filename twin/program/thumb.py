@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from itertools import pairwise
 
@@ -40,3 +41,41 @@ def measure_instructions(code: bytes) -> list[int]:
     """Return the bytes of each instruction of T32."""
     places = [*_halves(code), len(code)]
     return [after - place for place, after in pairwise(places)]
+
+
+_JUMPS = re.compile(r"^(b|bl|bx|blx|bxns|blxns|cbn?z|tb[bh]|let?p?|wlst?p?)(eq|ne|[cv][cs]|hs|"
+                    r"lo|mi|pl|hi|ls|[gl][et])?(\.|$)")
+
+
+def is_jump(mnemonic: str, operands: str) -> bool:
+    """Whether an instruction ends a block: a branch, or a write of the program counter."""
+    if _JUMPS.match(mnemonic):
+        return True
+    words = operands.replace("{", "").replace("}", "").split(", ")
+    return "pc" in words[:1] or (mnemonic.split(".")[0].startswith(("pop", "ldm"))
+                                 and words[-1] == "pc")
+
+
+_TARGET = re.compile(r"(?<=[ ,])#?((?:0x)?[0-9a-f]+)$")
+
+
+def find_target(line: str, address: int) -> int | None:
+    """Return where a jump goes, 0 where that is not told; None of what is no jump.
+
+    Parameters
+    ----------
+    line : str
+        An instruction, of capstone or binutils.
+    address : int
+        Where it stands.
+    """
+    mnemonic, _, operands = line.partition(" ")
+    if not is_jump(mnemonic, operands):
+        return None
+    told = _TARGET.search(line)
+    return int(told[1], 16) if told else 0
+
+
+def without_target(line: str) -> str:
+    """Return a jump that leads nowhere: where a library was linked to makes no odds."""
+    return _TARGET.sub("#0x0", line)

@@ -18,11 +18,10 @@ import numpy as np
 
 from hwmodels.errors import ToolMissingError
 from hwmodels.files import write_whole
-from twin.image.read.image import Listed
 from twin.program.listing import ToolListing
 from twin.program.machine import Machine
 from twin.program.memory import TRACED_CORES
-from twin.program.thumb import DEVICES
+from twin.program.thumb import DEVICES, is_jump
 
 QEMU, COMPILER = "qemu-system-arm", "cc"
 _MACHINE = "lm3s6965evb"
@@ -113,23 +112,10 @@ def find_ends(machine: Machine) -> np.ndarray:
             if one is None:
                 continue
             following = address + one.size_bytes
-            end = following if is_jump(one) or following in loops else after.get(
-                following, following)
+            end = (following if is_jump(one.mnemonic, one.operands) or following in loops
+                   else after.get(following, following))
             after[address] = ends[place + (address - low >> 1)] = end
     return ends
-
-
-_JUMPS = re.compile(r"^(b|bl|bx|blx|bxns|blxns|cbn?z|tb[bh]|let?p?|wlst?p?)(eq|ne|[cv][cs]|hs|"
-                    r"lo|mi|pl|hi|ls|[gl][et])?(\.|$)")
-
-
-def is_jump(one: Listed) -> bool:
-    """Whether an instruction ends a block: a branch, or a write of the program counter."""
-    if _JUMPS.match(one.mnemonic):
-        return True
-    words = one.operands.replace("{", "").replace("}", "").split(", ")
-    name = one.mnemonic.split(".")[0]
-    return "pc" in words[:1] or (name.startswith(("pop", "ldm")) and words[-1] == "pc")
 
 
 def _tool(name: str) -> str:

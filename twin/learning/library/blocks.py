@@ -78,8 +78,13 @@ class Code:
 
     @cached_property
     def mac_lanes(self) -> int:
-        """Products it computes."""
+        """Products it computes by instructions that add them up."""
         return sum(one.mac_lanes for one in parse_code(self.code))
+
+    @cached_property
+    def products(self) -> int:
+        """Products of a core without such: its plain multiplications."""
+        return sum(one.timing in ("mul", "mul_flags", "f_mul") for one in parse_code(self.code))
 
 
 Counts = tuple[int, int]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -160,7 +161,7 @@ def _join_runs(runs: dict[str, Run], more: Mapping[str, Run], layers: Sequence[S
     have been generated for the network, and then go by its name.
     """
     other = {run.function: name for name, run in more.items()
-             if name in runs and runs[name].code != run.code}
+             if name in runs and _shape(runs[name]) != _shape(run)}
     generated = {one.name: one.network for one in layers}
     for function, name in other.items():
         if function not in generated:
@@ -175,6 +176,14 @@ def _join_runs(runs: dict[str, Run], more: Mapping[str, Run], layers: Sequence[S
         runs[names[name]] = replace(run, function=function)
     return tuple(replace(one, runs={names[name]: counts for name, counts in one.runs.items()})
                  for one in layers)
+
+
+_NUMBERS = re.compile(r"(?<![\w.])-?(?:0x[0-9a-f]+|\d+)")
+
+
+def _shape(run: Run) -> str:
+    """Return code without its numbers: among them are addresses, which a linker decides."""
+    return _NUMBERS.sub("0", run.code)
 
 
 def _document(borrowed: Runtime, base: str, learnt: Mapping[str, Any]) -> dict[str, Any]:

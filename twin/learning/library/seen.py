@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -71,19 +70,12 @@ def class_of(one: Instruction) -> str:
     """Return the class of `CLASSES` an instruction is counted in."""
     if one.vector:
         return "vector"
+    if one.timing == "div":
+        return "div"
+    if one.timing.startswith("f_") and one.kind not in ("load", "store"):
+        return "fp"
     named = {"mac": "mul", "call": "branch"}.get(one.kind, one.kind)
-    if named in CLASSES and named != "alu":
-        return named
-    return "fp" if one.mnemonic.startswith("v") else (
-        "div" if one.mnemonic in ("sdiv", "udiv") else "alu")
-
-
-_TARGET = re.compile(r"^((?:b|cb|wls|dls|le)\S*\s.*?)#?0x[0-9a-f]+$")
-
-
-def without_targets(code: str) -> str:
-    """Return a block whose branches lead nowhere: where a library was linked to makes no odds."""
-    return "\n".join(_TARGET.sub(r"\g<1>#0x0", line) for line in code.splitlines())
+    return named if named in CLASSES else "alu"
 
 
 def find_marks(elf: Elf, graph: Graph) -> tuple[tuple[int, int, int], ...]:
@@ -134,19 +126,21 @@ def match_program(document: Mapping[str, Any], graph: Graph,
         for one in layer["blocks"]:
             name = f"{one['function']}+0x{one['start']:x}"
             runs[name] = Run(function=one["function"], start=one["start"],
-                             sizes=tuple(one["sizes"]), code=without_targets(one["code"]),
+                             sizes=tuple(one["sizes"]), code=one["code"],
                              cause=one["cause"], target=one["target"])
             counts[-1][name] = tuple(one["counts"])
     codes, blocks = cut_runs(runs, counts)
     ran = []
+    multiplies = any(code.mac_lanes for code in codes.values())
     for layer, ran_in in zip(layers, blocks, strict=True):
         heavy: dict[str, int] = {}
         for name, (trips, _) in ran_in.items():
             code = codes[name]
             heavy[code.function] = heavy.get(code.function, 0) + trips * code.instructions
         ran.append(Ran(name=layer["name"], functions=tuple(sorted(heavy, key=lambda one: -heavy[
-            one])), macs=sum(trips * codes[name].mac_lanes for name, (trips, _) in
-                             ran_in.items())))
+            one])), macs=sum(
+                trips * (codes[name].mac_lanes if multiplies else codes[name].products)
+                for name, (trips, _) in ran_in.items())))
     pairs = match_layers(graph, ran, where)
     producers = {graph.layers[place].outputs[0]: at for place, at in pairs}
     seen = []
