@@ -1,12 +1,14 @@
 """Small graphs for the readers', writers' and operators' tests."""
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from twin.network.graph import Graph, Layer, Quantization, Tensor, Window
+from twin.network.zoo.builder import Builder
 
 MODELS = os.environ.get("TWIN_MODELS")
 MLPERF_TINY = {"kws": "kws_ref_model.tflite", "ic": "ic_pretrainedResnet_quant.tflite",
@@ -96,3 +98,12 @@ def chain(sizes: list[int], op: str = "relu", links: list[int] | None = None) ->
                    for i in range(len(sizes) - 1))
     return Graph(name="chain", source="test", sha256="0", tensors=tensors, layers=layers,
                  inputs=(0,), outputs=(len(sizes) - 1,))
+
+
+def separable(name: str, size: tuple[int, int], depths: Sequence[int], units: int) -> Graph:
+    """A chain of depthwise and pointwise convolutions, and a fully connected layer."""
+    made = Builder(name, 5)
+    here = made.input((1, *size, depths[0]))
+    for depth in depths[1:]:
+        here = made.conv(made.depthwise(here, (3, 3), (1, 1), padding="same"), depth, 1)
+    return made.finish(made.fully_connected(made.flatten(here), units))

@@ -11,6 +11,7 @@ pytest.importorskip("unicorn", reason="needs the boards extra")
 pytest.importorskip("capstone", reason="needs the boards extra")
 
 import yaml
+from made_graphs import separable
 from typer.testing import CliRunner
 
 import twin
@@ -78,6 +79,26 @@ def test_another_network_is_predicted_as_its_own_program_runs(lesson, images):
     own = twin.predict(twin.deploy("kws", BOARD, runtime=str(lesson.path)))
     assert any("this network is one of those learnt from" in one for one in own.warnings)
     assert not any("structural assumption" in one for one in learnt.warnings)
+
+
+@pytest.mark.parametrize("board,other", [
+    ("esp32c3_devkitm", ((9, 6), (24, 32, 20))), ("apollo510_evb", ((7, 9), (16, 24, 40)))])
+def test_libraries_of_other_cores_are_learnt(board, other, tmp_path, monkeypatch):
+    monkeypatch.setenv("TWIN_IMAGES", str(tmp_path))
+    known, asked = separable("known", (7, 9), (16, 24, 40), 6), separable("asked", *other, 6)
+    programs = [keep_image(deploy(one, board, runtime="firmware")).path
+                for one in ((known, asked) if board != "apollo510_evb" else (known,))]
+    made = twin.learn_runtime(programs[:1], [known], board, output=tmp_path / "ours.yaml",
+                              call="infer_once")
+    assert any(block.loops for kernel in made.kernels for block in kernel.blocks)
+    assert {kernel.op for kernel in made.kernels} == {one.op for one in asked.layers} - {"reshape"}
+    ran = twin.predict(twin.deploy_elf(programs[-1], board, call="infer_once")).layers[:-1]
+    learnt = [one for one in twin.predict(twin.deploy(asked, board, runtime=str(
+        made.path))).layers if not one.alias]
+    assert len(ran) == len(learnt) == 5
+    for one, layer in zip(learnt[:4], ran, strict=False):  # Of the last one shape is known.
+        assert not one.assumed
+        assert one.instructions == pytest.approx(layer.instructions, rel=0.01)
 
 
 def test_what_was_seen_is_given_back_and_what_was_not_is_assumed(lesson, images, tmp_path):

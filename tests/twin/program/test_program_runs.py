@@ -14,6 +14,7 @@ pytest.importorskip("capstone", reason="needs the boards extra")
 from made_program import SOURCE, build_program
 
 import twin
+from benchmarks.exactness.binary import random_layers
 from hwmodels.board.file import load_board
 from twin.attribution.pairing import pair_parts
 from twin.attribution.predicted import side_of_prediction
@@ -26,7 +27,7 @@ from twin.program.counting import EXCEPTIONS
 from twin.program.elf import demangle, read_elf
 from twin.program.patterns import name_kind
 from twin.program.peripherals import Peripherals
-from twin.program.thumb import count_instructions
+from twin.program.thumb import count_instructions, find_target, without_target
 from twin.reports.figures.arena import draw_arena_figure
 from twin.reports.figures.memory_map import draw_memory_figure
 
@@ -38,8 +39,12 @@ def program(tmp_path_factory):
     return build_program(tmp_path_factory.mktemp("program"), say=True)
 
 
+SMALL = random_layers(5)
+"""Kernels of all kinds, on odd sizes."""
+
+
 @pytest.mark.parametrize("network,board", [
-    ("kws", BOARD), ("kws", "apollo510_evb"), ("kws", "stm32n6570_dk")])
+    ("kws", BOARD), (SMALL, "apollo510_evb"), (SMALL, "stm32n6570_dk")])
 def test_our_own_image_runs_the_instructions_that_are_read_from_it(network, board, tmp_path,
                                                                    monkeypatch):
     monkeypatch.setenv("TWIN_IMAGES", str(tmp_path))
@@ -238,6 +243,17 @@ def test_names_of_cpp_are_read():
         "tflite::ConvEval")
     assert demangle("_ZNK6tflite16MicroInterpreter6InvokeEv") == "tflite::MicroInterpreter::Invoke"
     assert demangle("main") == "main" and demangle("_Z4testi") == "test"
+
+
+def test_jumps_are_read_as_both_disassemblers_write_them():
+    told = {"bgt.n 3384": 0x3384, "bl #0x33e8": 0x33E8, "cbz r0, #0x10": 0x10, "bx lr": 0,
+            "le lr, 33ac": 0x33AC, "pop {r4, pc}": 0, "tbb [pc, r3]": 0, "letp lr, 92": 0x92}
+    for line, target in told.items():
+        assert find_target(line, 0) == target, line
+    for line in ("bic r0, r1, #0x10", "bfi r0, r1, #4, #8", "ldr r0, [pc, #4]", "pop {r4, r5}"):
+        assert find_target(line, 0) is None, line
+    assert [without_target(one) for one in ("bgt.n 3384", "cbz r0, #0x10", "bx lr")] == [
+        "bgt.n #0x0", "cbz r0, #0x0", "bx lr"]
 
 
 def test_instructions_are_counted_by_their_prefix():

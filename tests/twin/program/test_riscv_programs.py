@@ -128,6 +128,12 @@ def test_bytes_of_instructions_are_told_apart():
     assert [riscv.ends_in_call(bytes.fromhex(one)) for one in calls] == [
         True, True, False, True, False]
     assert riscv.count_instructions(bytes.fromhex("".join(calls))) == 5
+    assert riscv.measure_instructions(bytes.fromhex("".join(calls))) == [2, 4, 4, 2, 2]
+    # Counted from the jump itself, as capstone writes it.
+    assert [riscv.find_target(one, 0x100) for one in (
+        "c.bnez a0, -0x10", "j 0x20", "beq a0, a1, 8", "jalr a5", "ret", "bset a0, a1, a2")] == [
+            0xF0, 0x120, 0x108, 0, 0, None]
+    assert riscv.without_target("bltu a0, a1, -0x1c") == "bltu a0, a1, 0x0"
     # csrrsi a0, 0x7e0, 3: operation 6 (set, a number), source 3, target 10
     assert riscv.read_csr(0x7E01E573) == (0x7E0, 6, 3, 10)
     assert riscv.read_csr(0x00000073) is None

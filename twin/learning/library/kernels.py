@@ -23,7 +23,7 @@ from twin.runtimes.counted.walks import CHANNELS, PIXELS, WHOLE
 HEAVY = 0.005
 """Share of a layer's instructions from which a function says which code the layer runs."""
 
-COVERED = 0.995
+COVERED = 0.9999
 """Share of each layer's instructions that is kept block by block."""
 
 _FAR = 0.01
