@@ -10,6 +10,7 @@ from benchmarks.speed.batch_speed import (
     LIMITS_S,
     ROWS,
     peak_bytes,
+    time_accelerator,
     time_batch,
     time_changes,
 )
@@ -22,6 +23,12 @@ def measure() -> Iterator[Row]:
     yield Row(name=f"{ROWS:,} configurations", figure=batch_s, unit="s", theirs=loop_s,
               peer="predict, one by one", limit=LIMITS_S["batch"],
               events={"rows": ROWS, "rows equal to predict": COMPARED})
+    for name, paces, seconds, loop_s in time_accelerator():
+        yield Row(name=f"accelerator, {name}", figure=seconds, unit="s", theirs=loop_s,
+                  peer="predict, one by one", limit=LIMITS_S[
+                      "clocks" if paces == ROWS else "batch"],
+                  events={"rows": ROWS, "clocks of the accelerator": paces,
+                          "rows equal to predict": COMPARED})
     yield Row(name="the same, most memory", figure=peak_bytes() / 1e6, unit="MB",
               limit=LIMIT_BYTES / 1e6)
     for name, first, stated, learnt in time_changes():

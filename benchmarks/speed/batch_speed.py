@@ -1,9 +1,10 @@
 """Many predictions at once beside a loop over `predict`: `python -m benchmarks.speed.batch_speed`.
 
 Processor time of one process on one core, in the same run: a hundred thousand configurations of a
-30-layer network that change clock, voltage scale, wait states and learnt factors, with intervals;
-and one changed cache size or placement of each MLPerf Tiny network, the first time and kept. Rows
-picked at random are compared with `predict`, so speed can never change a result.
+30-layer network that change clock, voltage scale, wait states and learnt factors, with intervals,
+on a core and on an accelerator; and one changed cache size or placement of each MLPerf Tiny
+network, the first time and kept. Rows picked at random are compared with `predict`, so speed can
+never change a result.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from twin.learning.batch import Batch  # noqa: E402
 from twin.learning.batched import set_factors  # noqa: E402
 from twin.learning.calibrated import predict_calibrated  # noqa: E402
 from twin.learning.calibration import choose_calibration  # noqa: E402
+from twin.learning.repricing import apply_factors  # noqa: E402
 from twin.learning.tally import ENERGY_PRICES, TIME_PRICES  # noqa: E402
 from twin.prediction.prediction import Prediction  # noqa: E402
 from twin.prediction.structure import forget_structures  # noqa: E402
@@ -35,31 +37,49 @@ ROWS, COMPARED = 100_000, 12
 NETWORK, BOARD, RUNTIME = "vww", "nucleo_h7a3zi_q", "x-cube-ai@8"
 """31 layers, five voltage scales, wait states by scale; a cache of unknown policy."""
 
+ACCELERATOR = "stm32n6570_dk"
+
 CHANGES = {"cache size": {"caches.l1d.size_bytes": "8KiB"},
            "placement": {"placement.arena": "sram"}}
-LIMITS_S = {"batch": 3.0, "change": 0.010}
+LIMITS_S = {"batch": 3.0, "clocks": 30.0, "change": 0.010}
+"""Clocks of their own: on an accelerator, whose epochs run anew at each."""
+
 LIMIT_BYTES = 500e6
 
 
-def vary_all(deployment: twin.Deployment, rows: int = ROWS) -> dict[str, np.ndarray]:
-    """Draw clocks over the whole range and every learnt factor."""
-    rng, board = np.random.default_rng(7), deployment.board
-    top = board.clock(board.core.clock).max_hz or board.clock(board.core.clock).frequency_hz
-    drawn = {f"clocks.{board.core.clock}.frequency_hz": rng.uniform(0.05 * top, top, rows)}
-    for kind, prices in (("time", TIME_PRICES), ("energy", ENERGY_PRICES)):
-        drawn |= {f"learnt.{kind}.{price}": np.exp(rng.normal(0, 0.2, rows)) for price in prices}
+def vary_clocks(deployment: twin.Deployment, *names: str, rows: int = ROWS,
+                different: int | None = None) -> dict[str, np.ndarray]:
+    """Draw clocks over the whole range, all of them different or a few."""
+    rng, drawn = np.random.default_rng(7), dict[str, np.ndarray]()
+    for name in names:
+        clock = deployment.board.clock(name)
+        top = clock.max_hz or clock.frequency_hz
+        values = rng.uniform(0.05 * top, top, different or rows)
+        drawn[f"clocks.{name}.frequency_hz"] = (
+            values if different is None else rng.choice(values, rows))
     return drawn
+
+
+def vary_factors(rows: int = ROWS) -> dict[str, np.ndarray]:
+    """Draw every learnt factor."""
+    rng = np.random.default_rng(8)
+    return {f"learnt.{kind}.{price}": np.exp(rng.normal(0, 0.2, rows))
+            for kind, prices in (("time", TIME_PRICES), ("energy", ENERGY_PRICES))
+            for price in prices}
 
 
 def predict_row(deployment: twin.Deployment, drawn: dict[str, np.ndarray], row: int) -> Prediction:
     """Predict one row as a loop would."""
     changed = deployment.replace({name: float(values[row]) for name, values in drawn.items()
                                   if not name.startswith("learnt.")})
-    chosen = choose_calibration(changed)
-    assert chosen is not None
     time_factors, energy_factors = (
-        {price: float(drawn[f"learnt.{kind}.{price}"][row]) for price in prices}
+        {price: float(drawn[path][row]) for price in prices
+         if (path := f"learnt.{kind}.{price}") in drawn}
         for kind, prices in (("time", TIME_PRICES), ("energy", ENERGY_PRICES)))
+    chosen = choose_calibration(changed)
+    if chosen is None:  # an accelerator has stated prices, and intervals of its own
+        return predict_calibrated(dataclasses.replace(apply_factors(
+            changed, time_factors, energy_factors), own_scale=None))
     return predict_calibrated(
         dataclasses.replace(changed, own_scale=None), calibration=dataclasses.replace(
             chosen, time=set_factors(chosen.time, TIME_PRICES, time_factors),
@@ -88,21 +108,40 @@ def peak_bytes() -> int:
 def time_batch() -> tuple[float, float]:
     """Return seconds of the batch, and of as many predictions one after another."""
     deployment = twin.deploy(NETWORK, BOARD, runtime=RUNTIME)
-    drawn = vary_all(deployment)
+    core = deployment.board.core.clock
+    return time_rows(deployment, vary_clocks(deployment, core) | vary_factors())
+
+
+def time_rows(deployment: twin.Deployment, drawn: dict[str, np.ndarray], *,
+              times: int = 3) -> tuple[float, float]:
+    """Return seconds of a batch, the median of some, and of a loop, from rows picked at random."""
     twin.predict(deployment)
-    taken, batches = [], []
-    for _ in range(3):
+    rows, taken = len(next(iter(drawn.values()))), []
+    for _ in range(times):
         begun = time.process_time()
-        batches.append(twin.predict_many(deployment, vary=drawn))
+        batch = twin.predict_many(deployment, vary=drawn)
         taken.append(time.process_time() - begun)
-        batches = batches[-1:]
-    picked = np.random.default_rng(3).integers(0, ROWS, COMPARED).tolist()
+    assert len(batch) == rows and not batch.failures
+    picked = np.random.default_rng(3).integers(0, rows, COMPARED).tolist()
     begun = time.process_time()
     made = [predict_row(deployment, drawn, row) for row in picked]
-    loop = (time.process_time() - begun) / COMPARED * ROWS
+    loop = (time.process_time() - begun) / COMPARED * rows
     for row, one in zip(picked, made, strict=True):
-        check(batches[-1], row, one)
-    return sorted(taken)[1], loop
+        check(batch, row, one)
+    return sorted(taken)[times // 2], loop
+
+
+def time_accelerator() -> Iterator[tuple[str, int, float, float]]:
+    """Yield what is varied on an accelerator, paces of its pools, seconds, seconds of a loop."""
+    deployment = twin.deploy(NETWORK, ACCELERATOR, runtime="neural-art")
+    few = vary_clocks(deployment, "cpu", "npu", different=10)
+    own = vary_clocks(deployment, "cpu", "npu")
+    for name, paces, drawn, times in (
+            ("factors", 1, vary_factors(), 3),
+            ("ten clocks of either x factors", 10, few | vary_factors(), 3),
+            ("clocks of their own", ROWS, own, 1)):
+        assert len(np.unique(drawn.get("clocks.npu.frequency_hz", [0]))) == paces
+        yield (name, paces, *time_rows(deployment, drawn, times=times))
 
 
 def time_changes() -> Iterator[tuple[str, float, float, float]]:
@@ -130,7 +169,13 @@ def main() -> int:
     print(f"{NETWORK} on {BOARD}, {RUNTIME}: {ROWS:,} configurations {batch_s:.2f} s, a loop over "
           f"predict {loop_s:,.0f} s ({loop_s / batch_s:,.0f} x), limit {LIMITS_S['batch']:g} s; "
           f"{peak_bytes() / 1e6:.0f} MB, limit {LIMIT_BYTES / 1e6:.0f} MB")
-    over = batch_s > LIMITS_S["batch"] or peak_bytes() > LIMIT_BYTES
+    over = False
+    for name, paces, seconds, loop_s in time_accelerator():
+        limit_s = LIMITS_S["clocks" if paces == ROWS else "batch"]
+        print(f"{NETWORK} on {ACCELERATOR}: {ROWS:,} configurations, {name} {seconds:.2f} s, a "
+              f"loop over predict {loop_s:,.0f} s, limit {limit_s:g} s")
+        over |= seconds > limit_s
+    over |= batch_s > LIMITS_S["batch"] or peak_bytes() > LIMIT_BYTES
     for name, first, stated, learnt in time_changes():
         print(f"{name:20} first {first * 1e3:6.1f} ms   kept: stated {stated * 1e3:5.1f} ms, "
               f"learnt {learnt * 1e3:5.1f} ms   limit {LIMITS_S['change'] * 1e3:.0f} ms")
