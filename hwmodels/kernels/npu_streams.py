@@ -54,8 +54,8 @@ for it is called; from its end to the end of the own step, -1 where that does no
 
 
 @compile_inline
-def find_ready(node: Integer, steps: Integer, never: Integer, state: Table, edges: Table,
-               log: Cube) -> None:
+def find_ready(node: Integer, steps: Integer, turns: Integer, state: Table, edges: Table,
+               log: Cube, keys: Words) -> None:
     """Work out a node's next least start but for channel and pool, and what sets it.
 
     Once known, a start's constraints are all in the past and stay as they are.
@@ -70,23 +70,23 @@ def find_ready(node: Integer, steps: Integer, never: Integer, state: Table, edge
         if at >= 0:
             other: Integer = np.uint64(edges[edge, OTHER])
             if state[other, DONE] <= at:
-                state[node, READY] = never
                 return
             time = log[other, np.uint64(at), np.uint64(edges[edge, MOMENT])] + edges[edge, PLUS]
             if time > ready:
                 ready, why, who, when = time, edges[edge, REASON], other, at
     state[node, READY], state[node, BY] = ready, why
     state[node, BY_WHO], state[node, BY_WHEN] = np.int64(who), when
+    keys[node] = ready * turns + state[node, SERVED]
 
 
 @compile_inline
-def wake_linked(node: Integer, steps: Integer, never: Integer, state: Table, edges: Table,
-                log: Cube) -> None:
+def wake_linked(node: Integer, steps: Integer, turns: Integer, state: Table, edges: Table,
+                log: Cube, keys: Words) -> None:
     """Work out the least start of the nodes linked to one that just started, if it is known now."""
     for edge in range(np.uint64(state[node, FROM]), np.uint64(state[node, TO])):
         other = np.uint64(edges[edge, OTHER])
-        if state[other, READY] == never and state[other, DONE] < steps:
-            find_ready(other, steps, never, state, edges, log)
+        if keys[other] == NEVER and state[other, DONE] < steps:
+            find_ready(other, steps, turns, state, edges, log, keys)
 
 
 @compile_inline
@@ -152,18 +152,26 @@ def walk_back(node: Integer, time: Integer, first: Integer, nodes: Table, log: C
 
 @compile_inline
 def find_next(first: Integer, count: Integer, turns: Integer, nodes: Table, state: Table,
-              free: Table) -> tuple[Integer, Integer]:
-    """Return the node to start next and when: the earliest, then the least recently served."""
-    best, chosen, begun = NEVER, np.uint64(0), 0
-    for node in range(count):
-        start = max(state[node, READY], free[np.uint64(nodes[first + node, CHANNEL] + 1), 0],
-                    free[np.uint64(nodes[first + node, POOL] + 1), 3])
-        key = start * turns + state[node, SERVED]
-        sooner = key < best
-        best = key if sooner else best
-        chosen = np.uint64(node) if sooner else chosen
-        begun = start if sooner else begun
-    return chosen, begun
+              free: Table, keys: Words) -> tuple[Integer, Integer]:
+    """Return the node to start next and when: the earliest, then the least recently served.
+
+    Channels and pools are only ever free later, so a key worked out before is never too high: the
+    least is worked out again, until it is what it was.
+    """
+    while True:
+        best, chosen = keys[np.uint64(0)], np.uint64(0)
+        for node in range(np.uint64(1), count):
+            key = keys[node]
+            sooner = key < best
+            best = key if sooner else best
+            chosen = node if sooner else chosen
+        row = first + chosen
+        start = max(state[chosen, READY], free[np.uint64(nodes[row, CHANNEL] + 1), 0],
+                    free[np.uint64(nodes[row, POOL] + 1), 3])
+        key = start * turns + state[chosen, SERVED]
+        if key == best:
+            return chosen, start
+        keys[chosen] = key
 
 
 @compile_part
@@ -214,17 +222,18 @@ def share(node: Integer, each: Integer, rest: Integer, over: Integer, steps: Int
 
 @compile_part
 def start_epoch(first: Integer, count: Integer, from_link: Integer, to_link: Integer, nodes: Table,
-                links: Table, state: Table, edges: Table, free: Table, log: Cube) -> None:
+                links: Table, state: Table, edges: Table, free: Table, log: Cube,
+                keys: Words) -> None:
     """Start every step of an epoch."""
     total = lay_edges(np.int64(first), count, from_link, to_link, nodes, links, state, edges)
     turns = total + np.int64(count)
-    never = (NEVER - turns) // turns
     for place in range(len(free)):
         free[place, 0], free[place, 3] = 0, 0
     for node in range(count):
-        find_ready(node, nodes[first + node, STEPS], never, state, edges, log)
+        keys[node] = NEVER
+        find_ready(node, nodes[first + node, STEPS], turns, state, edges, log, keys)
     for turn in range(np.int64(count), turns):
-        node, start = find_next(first, count, turns, nodes, state, free)
+        node, start = find_next(first, count, turns, nodes, state, free, keys)
         row = first + node
         step, steps = state[node, DONE], nodes[row, STEPS]
         time, why = state[node, READY], state[node, BY]
@@ -248,15 +257,15 @@ def start_epoch(first: Integer, count: Integer, from_link: Integer, to_link: Int
         log[node, at, 2], log[node, at, 3], log[node, at, 4] = why, who, when
         log[node, at, 5], log[node, at, 6] = late, late_when
         state[node, DONE], state[node, SERVED] = step + 1, turn
-        state[node, READY] = never
+        keys[node] = NEVER
         if step + 1 < steps:
-            find_ready(node, steps, never, state, edges, log)
-        wake_linked(node, steps, never, state, edges, log)
+            find_ready(node, steps, turns, state, edges, log, keys)
+        wake_linked(node, steps, turns, state, edges, log, keys)
 
 
 @compile_kept
 def start_steps(spans: Table, nodes: Table, links: Table, state: Table, edges: Table, free: Table,
-                log: Cube, blame: Table, until: Words) -> None:
+                log: Cube, keys: Words, blame: Table, until: Words) -> None:
     """Run epochs one by one: when all data are there, and what that waited for.
 
     Parameters
@@ -265,7 +274,7 @@ def start_steps(spans: Table, nodes: Table, links: Table, state: Table, edges: T
         First node and link of each epoch.
     nodes, links : ndarray of int64
         By the columns above, those of an epoch counted from its own first.
-    state, edges, free, log : ndarray of int64
+    state, edges, free, log, keys : ndarray of int64
         Room to work in, as large as the largest epoch needs; log is that of the last epoch.
     blame, until : ndarray of int64, (nodes, 5) and (epochs,)
         Added to; filled.
@@ -274,7 +283,7 @@ def start_steps(spans: Table, nodes: Table, links: Table, state: Table, edges: T
         first, count = np.uint64(spans[epoch, 0]), np.uint64(spans[epoch + 1, 0] - spans[epoch, 0])
         if count:
             start_epoch(first, count, spans[epoch, 1], spans[epoch + 1, 1], nodes, links, state,
-                        edges, free, log)
+                        edges, free, log, keys)
             latest = -1
             last: Integer = count
             for node in range(count):
@@ -299,7 +308,7 @@ def run_epochs(spans: Table, nodes: Table, links: Table,
     edges = np.zeros((2 * max(1, int(np.diff(spans[:, 1]).max(initial=0))), 6), np.int64)
     log = np.zeros((most, longest, 7), np.int64)
     start_steps(spans, nodes, links, np.zeros((most, 17), np.int64), edges,
-                np.zeros((ports + 1, 6), np.int64), log, blame, until)
+                np.zeros((ports + 1, 6), np.int64), log, np.zeros(most, np.int64), blame, until)
     return log, until, blame
 
 
