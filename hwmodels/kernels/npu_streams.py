@@ -159,7 +159,8 @@ def find_next(first: Integer, count: Integer, turns: Integer, nodes: Table, stat
     least is worked out again, until it is what it was.
     """
     while True:
-        best, chosen = keys[np.uint64(0)], np.uint64(0)
+        best = keys[np.uint64(0)]
+        chosen: Integer = np.uint64(0)
         for node in range(np.uint64(1), count):
             key = keys[node]
             sooner = key < best
