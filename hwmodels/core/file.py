@@ -15,6 +15,7 @@ from hwmodels.core.timing import (
     Pairing,
     PortRule,
     Refills,
+    Unaligned,
 )
 from hwmodels.errors import BoardError, did_you_mean
 from hwmodels.files import DocumentError, parse_yaml, read_regular
@@ -147,6 +148,7 @@ def _assemble(name: str, file: CoreFile, facts: tuple[Fact, ...]) -> CoreTiming:
         taken_after_flags=_value(file.pairing.taken_after_flags, True),
         load_banks=_value(file.pairing.load_banks, 1))
     refill = file.refill_cycles
+    odd = file.unaligned
     return CoreTiming(
         model=file.core.model, description=file.core.description,
         issue_width=file.issue_width[0], max_ipc=file.max_ipc[0],
@@ -154,6 +156,8 @@ def _assemble(name: str, file: CoreFile, facts: tuple[Fact, ...]) -> CoreTiming:
         base_latency_cycles=file.base_latency[0], pairing=pairing,
         refills=Refills(taken_cycles=refill.taken[0], exit_cycles=refill.exit[0],
                         jump_cycles=refill.jump[0], call_cycles=refill.call[0]),
+        unaligned=None if odd is None else Unaligned(
+            load_cycles=odd.load[0], store_cycles=odd.store[0]),
         classes=classes, unit_counts={key: leaf[0] for key, leaf in file.unit_counts.items()},
         ports=tuple(PortRule(port=rule.port, producers=tuple(rule.producers),
                              consumers=tuple(rule.consumers), cycles=rule.cycles[0])

@@ -47,6 +47,13 @@ class RefillSection(Section):
     call: Count
 
 
+class UnalignedSection(Section):
+    """As `hwmodels.core.timing.Unaligned`."""
+
+    load: Count
+    store: Count
+
+
 class ClassSection(Section):
     """As `hwmodels.core.timing.ClassTiming`."""
 
@@ -82,6 +89,7 @@ class CoreFile(Section):
     base_latency: Count
     pairing: PairingSection | None = None
     refill_cycles: RefillSection
+    unaligned: UnalignedSection | None = None
     unit_counts: dict[str, Count] = Field(default_factory=dict)
     classes: dict[str, ClassSection]
     ports: tuple[PortSection, ...] = ()

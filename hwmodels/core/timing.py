@@ -142,6 +142,20 @@ class Refills:
     call_cycles: int
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unaligned:
+    """What loads and stores cost whose address is not a multiple of their size.
+
+    Parameters
+    ----------
+    load_cycles, store_cycles : int
+        For each aligned byte, halfword or word it is made of beyond the first.
+    """
+
+    load_cycles: int
+    store_cycles: int
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class CoreTiming:
     """The timing table of a core, as `hwmodels/cores/<model>.yaml` states it.
@@ -165,6 +179,8 @@ class CoreTiming:
         First match holds.
     unit_counts : mapping of str to int
         Units there are more than one of.
+    unaligned : Unaligned or None
+        None: it is not known, and taken to cost nothing.
     """
 
     model: str
@@ -179,6 +195,7 @@ class CoreTiming:
     classes: Mapping[str, ClassTiming]
     ports: tuple[PortRule, ...]
     unit_counts: Mapping[str, int]
+    unaligned: Unaligned | None = None
     facts: tuple[Fact, ...] = field(default=(), repr=False)
 
     def class_timing(self, instruction: Instruction) -> ClassTiming:

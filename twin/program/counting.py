@@ -95,6 +95,7 @@ def _count(machine: Machine, number: int, function: Function,
     blocks = tuple(block for run in runs for block in _make_blocks(machine, function, run, timing))
     counted = [count_block(block, timing) for block in blocks]
     data = machine.recorder.traffic(number, machine.counters.tally[number])
+    further = _count_further(machine, number, timing)
     kernel = Kernel(
         name=function.name, family=family_of(function), blocks=blocks, nests=(),
         code_bytes=function.end - function.start, operands=tuple(
@@ -109,18 +110,30 @@ def _count(machine: Machine, number: int, function: Function,
         name=function.name, family=kernel.family, code_memory=memory.name,
         calls=sum(run.count for run in runs if run.address == function.start),
         traffic=KernelTraffic(
-            issued=_merge(counted), core_cycles=math.fsum(one.cpu_cycles for one in counted),
+            issued=_merge(counted, further),
+            core_cycles=math.fsum(one.cpu_cycles for one in counted) + further,
             instructions=sum(one.instructions for one in counted),
             loads=sum(one.loads for one in counted), stores=sum(one.stores for one in counted),
             vector_instructions=sum(one.vector_instructions for one in counted),
             mac_lanes=sum(one.mac_lanes for one in counted), code=code, data=data))
 
 
-def _merge(counted: Sequence[BlockCounts]) -> Counts:
-    return merge_counts([Counts(tuple(
+def _count_further(machine: Machine, function: int, timing: CoreTiming) -> int:
+    """Return the cycles accesses that are not aligned take beyond aligned ones."""
+    if timing.unaligned is None:
+        return 0
+    names, tally = machine.names, machine.counters.tally[function]
+    return int(tally[:, names.FURTHER_READS].sum() * timing.unaligned.load_cycles
+               + tally[:, names.FURTHER_WRITES].sum() * timing.unaligned.store_cycles)
+
+
+def _merge(counted: Sequence[BlockCounts], further: int) -> Counts:
+    return merge_counts([Counts((*(
         CountLine(event=event, place=COPYING if block.count("copy_issue") else "",
                   occurred=count, exposed=count)
-        for block in counted for event, count in block.events))])
+        for block in counted for event, count in block.events), *(
+        [CountLine(event="pipeline_stall", place="", occurred=further, exposed=further)]
+        if further else [])))])
 
 
 def _make_blocks(machine: Machine, function: Function, run: BlockRun,

@@ -172,8 +172,6 @@ class Machine:
         """Whether QEMU runs the billed part: Unicorn lacks instructions of the core."""
         return self.board.core.model in TRACED_CORES
 
-    # ---- what callbacks ask ----
-
     def _here(self) -> int:
         """Address of the block that runs."""
         return int(self.words[self.words[self.names.LAST_BLOCK] + self.names.ADDRESS])
@@ -216,6 +214,7 @@ class Machine:
         names = self.names
         if kind == names.NEW_BLOCK:
             if self.read(address, size) == self.code.ENDLESS and not self.peripherals.pending \
+                    and address != self.words[names.RETURN] \
                     and self.peripherals.next_tick() is None:
                 self.fail(f"stays in {self.elf.name_place(address)} for ever, come from "
                           f"{self.elf.name_place(self._here())}{self.sought and '; '}{self.sought}")

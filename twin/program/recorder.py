@@ -206,12 +206,12 @@ class Recorder:
         ----------
         function : int
             As the emulator numbers it.
-        tally : ndarray of int64, (regions, 4)
+        tally : ndarray of int64, (regions, at least 4)
             Its reads, writes, and bytes of both.
         """
         rows, array_reads = [], []
         for place, region in enumerate(self.regions):
-            reads, writes, read_bytes, write_bytes = (int(one) for one in tally[place])
+            reads, writes, read_bytes, write_bytes = (int(one) for one in tally[place, :4])
             if not (reads or writes):
                 continue
             cache = self.data[place]

@@ -148,6 +148,28 @@ def test_a_program_that_hangs_is_told_from_where(tmp_path):
                         begin="infer")
 
 
+def test_accesses_that_are_not_aligned_cost_what_they_are_made_of(tmp_path):
+    """DDI 0439, 3.3.2: of a word one cycle more for two halfwords, two for byte, halfword, byte."""
+    source = r"""
+#include <stdint.h>
+int main(void);
+__attribute__((section(".isr_vector"), used)) void (*const table[2])(void) = {
+    (void (*)(void))0x20010000, (void (*)(void))main};
+uint32_t room[8];
+__attribute__((naked, noinline)) void layer_read(void *from)
+{ __asm volatile("ldr r1, [r0]\n ldr r2, [r0, #8]\n str r2, [r0, #4]\n ldrh r3, [r0]\n bx lr"); }
+__attribute__((noinline)) void infer(void)
+{
+    for (uint32_t i = 0; i < 4; i++) layer_read((char *)room + i);
+}
+int main(void) { infer(); for (;;) ; }
+"""
+    made = build_program(tmp_path, source=source, options=("-Wl,-e,main",))
+    found = twin.predict(twin.deploy_elf(made, BOARD, begin="infer", layers="layer_*"))
+    aligned, odd, half, third = (one.cycles for one in found.layers[:4])
+    assert (odd - aligned, half - aligned, third - aligned) == (2 + 2 + 1, 1 + 1, 2 + 2 + 1)
+
+
 def test_what_ran_before_can_be_where_it_ends(program):
     whole = twin.deploy_elf(program, BOARD, begin="infer", nth=2, layers="none").found
     made = twin.deploy_elf(program, BOARD, begin="infer", end="layer_fast", nth=2, layers="none")

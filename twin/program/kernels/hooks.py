@@ -48,8 +48,9 @@ PLACE = 3
 MASK = 0xFFFFFFFF
 REGION = 5
 BASE, END, KEPT_READS, KEPT_WRITES, FETCH_SHIFT = range(REGION)
-TALLY = 4
-READS, WRITES, READ_BYTES, WRITE_BYTES = range(TALLY)
+TALLY = 6
+READS, WRITES, READ_BYTES, WRITE_BYTES, FURTHER_READS, FURTHER_WRITES = range(TALLY)
+"""Further: what an access that is not aligned is made of, bytes, halfwords and words, but one."""
 
 (NEW_BLOCK, ODD_BLOCK, TIMER, LAYER, RETURNED, FULL, OVERRUN, STARTED, UNREAD,
  DOUBT) = range(10)
@@ -159,7 +160,9 @@ def step_access(words: Words, address: Integer, size: Integer, write: Integer) -
             function = words[OWN_FUNCTION]
             tally = words[TALLY_AT] + (function * words[REGION_COUNT] + region) * TALLY
             words[tally + write] += 1
-            words[tally + 2 + write] += size
+            words[tally + READ_BYTES + write] += size
+            if address & (size - 1) & 3:
+                words[tally + FURTHER_READS + write] += 2 if address & 1 and size >= 4 else 1
             if words[at + KEPT_READS + write]:
                 write_down(words, address, function, region, size, write)
             return
