@@ -26,7 +26,7 @@ TARGET, HELD = 1, 2
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Bursts:
-    """Streams of all masters, master by master; columns as in `hwmodels.kernels.bus_events`.
+    """Streams of all masters, master by master; columns as in `hwmodels.kernels.bus_plain`.
 
     Parameters
     ----------

@@ -11,6 +11,36 @@ Indices are uint64: a signed index costs a test for negatives, three times the w
 
 import numpy as np
 
+from hwmodels.kernels.bus_plain import (
+    BY_FINISH,
+    BY_ISSUE,
+    DELAY,
+    FINISH,
+    FIRST,
+    FIRST_COME,
+    FIXED,
+    GRANT,
+    ISSUE,
+    LAST,
+    NEVER,
+    ONE,
+    OUTSTANDING,
+    PACING,
+    PERIOD,
+    RANKS,
+    REQUEST,
+    ROUND_ROBIN,
+    SERVICE,
+    TARGET,
+    THINK,
+    WAIT,
+    WEIGHT,
+    WEIGHTED,
+    align,
+    credit_of,
+    grant_many,
+    grant_plainly,
+)
 from hwmodels.kernels.compiled import (
     Integer,
     Slaves,
@@ -19,33 +49,6 @@ from hwmodels.kernels.compiled import (
     compile_inline,
     compile_kept,
 )
-
-NEVER = 1 << 62
-LATEST, RANKS = 1 << 55, 64
-"""Time no grant reaches, and more than the ports a key of time and rank has room for."""
-FIXED, ROUND_ROBIN, WEIGHTED, FIRST_COME = 0, 1, 2, 3
-BY_FINISH, BY_ISSUE, BY_CLOCK = 0, 1, 2
-ONE = np.uint64(1)
-
-PERIOD, OUTSTANDING, PACING, REQUEST, WEIGHT, FIRST, LAST = np.arange(7, dtype=np.uint64)
-"""Columns of `ports`: ticks of a cycle, bursts in flight, pacing, ticks to the arbiter, weight,
-and the range of the port's bursts."""
-
-THINK, TARGET, SERVICE, DELAY = np.arange(4, dtype=np.uint64)
-"""Columns of `bursts`: ticks of thinking, slave, ticks it is held, ticks the reply takes more."""
-
-ISSUE, GRANT, FINISH, WAIT = np.arange(4, dtype=np.uint64)
-"""Columns of `times`: WAIT is time from arrival to grant in which others held the slave."""
-
-
-
-@compile_inline
-def align(ticks: Integer, period: Integer) -> Integer:
-    """Next edge of a clock, at or after a time."""
-    if period == 1:
-        return ticks
-    over = np.int64(np.uint64(ticks) % np.uint64(period))
-    return ticks + period - over if over else ticks
 
 
 @compile_inline
@@ -71,15 +74,6 @@ def present(burst: Integer, ports: Table, port: Integer, bus_period: Integer, bu
     issue = align(ready, period)
     times[burst, ISSUE] = issue
     return align(issue, bus_period) + ports[port, REQUEST]
-
-
-@compile_inline
-def credit_of(burst: Integer, ports: Table, port: Integer, times: Table) -> Integer:
-    """When the burst that has to finish before this one may be issued finished; 0: none has."""
-    back = np.uint64(ports[port, OUTSTANDING])
-    if burst < np.uint64(ports[port, FIRST]) + back:
-        return 0
-    return times[burst - back, FINISH]
 
 
 @compile_inline
@@ -162,92 +156,6 @@ def wake(burst: Integer, ports: Table, bus_period: Integer, bursts: Table, after
 
 
 @compile_inline
-def choose_plainly(turns: Integer, arrival: Words, target: Slaves, free: Words,
-                   turn: Words) -> tuple[Integer, Integer]:
-    """Time of the next grant and the port it goes to, without a branch.
-
-    Ports that wait for one slave have one start, when it is free: the least rank wins, which is
-    how far a port stands behind the last granted, or its number where `turn` is always -1. The
-    sign of a number is a mask here: a choice of two would become a branch.
-    """
-    best, now, chosen = NEVER, NEVER, 0
-    for port in range(len(arrival)):
-        slave: Integer = target[port]
-        start = max(arrival[port], free[slave])
-        behind = port - turn[slave]
-        key = start * RANKS + behind + (((behind - 1) >> 63) & turns)
-        sooner = key < best
-        best = key if sooner else best
-        now = start if sooner else now
-        chosen = port if sooner else chosen
-    return now, chosen
-
-
-@compile_inline
-def look_ahead(port: Integer, burst: Integer, ports: Table, bursts: Table, ahead: Table) -> None:
-    """Keep at hand what a port's burst will hold, and the thinking before the one behind it."""
-    behind = min(burst + ONE, np.uint64(ports[port, LAST]) - ONE)
-    ahead[port, SERVICE], ahead[port, DELAY] = bursts[burst, SERVICE], bursts[burst, DELAY]
-    ahead[port, THINK] = bursts[behind, THINK]
-
-
-@compile_inline
-def grant_plainly(ports: Table, bursts: Table, bus_period: Integer, arbitration: Integer,
-                  times: Table, busy: Words, arrival: Words, at: Slaves, target: Slaves,
-                  free: Words, turn: Words, ahead: Table) -> Integer:
-    """Grant bursts of ports with one in flight, to the first or in turn, without pages and links.
-
-    Nothing here hangs on what was drawn but where it is read: a wrong guess of the processor
-    costs as much as half a burst.
-    """
-    in_turn = arbitration == ROUND_ROBIN
-    for place in range(len(arrival)):
-        arrival[place] = min(arrival[place], LATEST)
-    for place in range(len(turn)):
-        turn[place] = turn[place] if in_turn else -1
-    for place in range(len(ports)):
-        if ports[place, FIRST] < ports[place, LAST]:
-            look_ahead(np.uint64(place), at[place], ports, bursts, ahead)
-    granted = 0
-    while True:
-        now, number = choose_plainly(len(arrival), arrival, target, free, turn)
-        if now >= LATEST:
-            return granted
-        port: Integer = np.uint64(number)
-        slave: Integer = target[port]
-        burst, period, pacing = at[port], ports[port, PERIOD], ports[port, PACING]
-        held, think = ahead[port, SERVICE], ahead[port, THINK]
-        free[slave] = now + held
-        turn[slave] = number if in_turn else -1
-        busy[slave] += held
-        done = now + held + ahead[port, DELAY]
-        finish = align(done, period)
-        times[burst, GRANT], times[burst, FINISH] = now, finish
-        times[burst, WAIT] = now - arrival[port]
-        origin = finish if pacing == BY_FINISH else 0
-        if pacing == BY_ISSUE:
-            origin = times[burst, ISSUE]
-        granted += 1
-        burst += ONE
-        at[port] = burst
-        if burst == np.uint64(ports[port, LAST]):
-            arrival[port] = LATEST
-            continue
-        issue = max(origin + think, finish)
-        times[burst, ISSUE] = issue
-        if pacing == BY_FINISH and bus_period > 1 and period <= bus_period:
-            # All but finish and think are whole bus cycles: what is left of the two to an edge
-            # needs no division of a time that another division gave.
-            over = finish - done + np.int64(np.uint64(think) % np.uint64(bus_period))
-            over -= bus_period & ~((over - bus_period) >> 63)
-            arrival[port] = issue + ((bus_period - over) & (-over >> 63)) + ports[port, REQUEST]
-        else:
-            arrival[port] = align(issue, bus_period) + ports[port, REQUEST]
-        target[port] = np.uint64(bursts[burst, TARGET])
-        look_ahead(port, burst, ports, bursts, ahead)
-
-
-@compile_inline
 def open_page(slave: Integer, page: Integer, page_ticks: Words, opened: Words) -> Integer:
     """Open a page where it is another than the last; ticks that takes."""
     if page < 0 or opened[slave] == page:
@@ -321,9 +229,12 @@ def grant_bursts(ports: Table, bursts: Table, transfer: Words, pages: Words, pag
                  ahead: Table, plain: Integer) -> Integer:
     """Grant bursts until none can be granted; `run_bursts` says what all this is."""
     begin(ports, bus_period, bursts, after, times, at, target, waits_for, arrival)
-    if plain:
+    if plain == 1:
         return grant_plainly(ports, bursts, bus_period, arbitration, times, busy, arrival, at,
                              target, free, turn, ahead)
+    if plain:
+        return grant_many(ports, bursts, transfer, bus_period, arbitration, times, busy, arrival,
+                          at, target, free, turn, delivered, own, ahead)
     return grant_any(ports, bursts, transfer, pages, page_ticks, after, bus_period, arbitration,
                      times, busy, arrival, waits_for, at, target, free, turn, opened, delivered,
                      credits, own)
@@ -368,7 +279,7 @@ def run_bursts(ports: Table, bursts: Table, transfer: Words, pages: Words, page_
     opened, delivered = np.full(slaves, -1, np.int64), np.zeros(count, np.int64)
     credits, own = np.zeros((slaves, count), np.int64), np.zeros((slaves, count), np.int64)
     plain = (arbitration in (FIXED, ROUND_ROBIN) and not len(after) and not len(pages)
-             and 1 < count < RANKS and bool((ports[:, OUTSTANDING] == 1).all()))
+             and 1 < count < RANKS) * (1 if (ports[:, OUTSTANDING] == 1).all() else 2)
     granted: int = grant_bursts(
         ports, bursts, transfer, pages, page_ticks, after, bus_period, arbitration, times, busy,
         arrival, waits_for, at, target, free, turn, opened, delivered, credits, own,

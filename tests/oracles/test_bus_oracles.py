@@ -65,24 +65,25 @@ def test_compiled_equals_interpreted(monkeypatch):
             assert np.array_equal(run.busy, busy)
 
 
-def plain_cases(arbitration):
-    """Cases of ports with one burst in flight, without pages and links, which go another way."""
+def plain_cases(arbitration, many):
+    """Cases without pages and links, which go another way: one burst in flight, or as drawn."""
     for case in range(CASES):
         rng = random.Random(f"plain {arbitration}{case}")
         drawn = random_interconnect(rng, arbitration)
-        interconnect = replace(drawn, masters=tuple(replace(one, outstanding=1)
-                                                    for one in drawn.masters))
+        interconnect = replace(drawn, masters=tuple(
+            replace(one, outstanding=one.outstanding if many else 1) for one in drawn.masters))
         yield case, interconnect, [replace(one, page=-1, after=None, after_master=None)
                                    for one in random_streams(rng, interconnect)]
 
 
+@pytest.mark.parametrize("many", [False, True])
 @pytest.mark.parametrize("arbitration", ["fixed", "round_robin"])
-def test_the_plain_way_equals_the_specifications(arbitration, monkeypatch):
+def test_the_plain_way_equals_the_specifications(arbitration, many, monkeypatch):
     pytest.importorskip("simpy", reason="the specification needs the extra 'test'")
     from benchmarks.oracles.bus import ReferenceBus
 
     gone = 0
-    for case, interconnect, streams in plain_cases(arbitration):
+    for case, interconnect, streams in plain_cases(arbitration, many):
         bursts = merge_streams(interconnect, streams)
         run = run_bursts(bursts)
         gone += len(interconnect.masters) > 1
@@ -94,9 +95,9 @@ def test_the_plain_way_equals_the_specifications(arbitration, monkeypatch):
     assert gone > 20
 
 
-@pytest.mark.parametrize("arbitration", ["fixed", "round_robin"])
-def test_the_plain_way_equals_itself_interpreted(arbitration, monkeypatch):
-    for _, interconnect, streams in itertools.islice(plain_cases(arbitration), 5):
+@pytest.mark.parametrize(("arbitration", "many"), [("fixed", True), ("round_robin", False)])
+def test_the_plain_way_equals_itself_interpreted(arbitration, many, monkeypatch):
+    for _, interconnect, streams in itertools.islice(plain_cases(arbitration, many), 5):
         bursts = merge_streams(interconnect, streams)
         run = run_bursts(bursts)
         with monkeypatch.context() as patched:
