@@ -168,7 +168,7 @@ def grant_many(ports: Table, bursts: Table, transfer: Words, bus_period: Integer
         if burst == np.uint64(ports[port, LAST]):
             arrival[port] = LATEST
             continue
-        credit = credit_of(burst, ports, port, times)
+        credit = credit_of(burst, ports, number, times)
         origin = credit if pacing == BY_FINISH else 0
         if pacing == BY_ISSUE:
             origin = times[burst - ONE, ISSUE]
