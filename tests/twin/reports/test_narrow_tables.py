@@ -3,7 +3,10 @@
 import pytest
 from rich.console import Console
 
+from calibration.fitting.intervals import Interval
+from twin.prediction.limits import Requirement
 from twin.reports.tables.layout import add_row, new_table
+from twin.reports.tables.limits import requirement_table
 
 ROWS = (("conv_2d", "12,345,678", "+1,234,567", "perf counter"),
         ("depthwise_conv_2d", "2,345,678", "-234,567", ""))
@@ -33,3 +36,17 @@ def test_columns_are_given_up_in_order_and_named(width, gone):
         line, = (line for line in text.splitlines() if label in line and before in line)
         assert (gap in line) == ("gap" not in gone)
     assert max(map(len, text.splitlines())) <= width
+
+
+def test_no_figure_of_a_check_is_broken_at_eighty_columns():
+    interval = Interval(low=10_827.8, high=24_012.6, level=0.9)
+    table = requirement_table([
+        Requirement(name="energy with idle", unit="uJ", predicted=15_089.8, limit=12_500.0,
+                    interval=interval, decimals=1),
+        Requirement(name="fits flash", unit="bytes", predicted=3_738_440, limit=134_217_728)])
+    console = Console(width=80, force_terminal=False)
+    with console.capture() as captured:
+        console.print(table)
+    for whole in ("15,089.8", "10,828", "24,013", "134,217,728 bytes", "not met, may"):
+        assert whole in captured.get()
+    assert max(map(len, captured.get().splitlines())) <= 80

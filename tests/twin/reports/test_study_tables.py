@@ -115,3 +115,10 @@ def test_what_varies_has_a_column_though_the_rows_shown_are_alike() -> None:
     text = console.export_text()
     assert "2 more rows: --rows 0 shows all" in text
     assert any(line.startswith("** nucleo_u575zi_q") for line in text.splitlines())
+
+
+def test_values_that_are_rounded_are_said_to_be():
+    asked = [dataclasses.replace(row(9e4, 4e3), inputs=(("network.width", share),))
+             for share in ("0.5", "0.55")]
+    assert "multiples of eight" in printed(made(*asked), 200)
+    assert "multiples of eight" not in printed(TABLE, 200)

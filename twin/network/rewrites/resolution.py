@@ -82,4 +82,5 @@ REWRITE = Rewrite(
     name="network.resolution", accepted="a side in pixels such as 96, height x width, or 75%",
     does="images come in at another resolution", effort="retraining",
     costs="accuracy not known until it is trained or measured at that resolution", stage=10,
+    rounds="a share of a side is rounded to a multiple of eight pixels",
     values=_values, apply=_read)

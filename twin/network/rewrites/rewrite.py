@@ -47,6 +47,8 @@ class Rewrite:
         graph -> values worth trying, as text.
     apply : callable
         (graph, text) -> the changed graph; raises `NotApplicableError` saying why not.
+    rounds : str
+        How values are rounded, so that several may be one network; "" where they are not.
     """
 
     name: str
@@ -57,6 +59,7 @@ class Rewrite:
     stage: int
     values: Callable[[Graph], tuple[str, ...]]
     apply: Callable[[Graph, str], Graph]
+    rounds: str = ""
 
 
 @cache

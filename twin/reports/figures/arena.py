@@ -13,14 +13,19 @@ from twin.reports.figures.canvas import (
 from twin.reports.figures.palette import INK, ORANGE, SKY, VERMILION, fill
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from twin.deployment.placement import Placement
+    from twin.deployment.placement import ArenaSlot, Placement
     from twin.prediction.prediction import Prediction
 
 TENSOR = fill(SKY) | {"alpha": 0.75}
 SCRATCH = fill(ORANGE, "////") | {"alpha": 0.75}
+
+LETTER_IN, LINE_IN = 0.05, 0.06
+"""Width of a letter of a buffer's name, and half the height of its line."""
 
 
 def draw_arena_figure(prediction: Prediction) -> Figure | None:
@@ -49,20 +54,17 @@ def draw_arena(prediction: Prediction, axes: Axes) -> None:
     placement = prediction.placement
     layers = max(1, len(placement.live_bytes))
     whole = placement.arena_bytes / 1024
-    seen: set[tuple[int, int, int, int]] = set()
-    for slot in placement.arena:
-        extent = (slot.first_layer, slot.last_layer, slot.offset_bytes, slot.size_bytes)
-        if extent in seen:  # An alias shares its source's buffer.
-            continue
-        seen.add(extent)
+    # An alias shares its source's buffer.
+    slots = list({(slot.first_layer, slot.last_layer, slot.offset_bytes, slot.size_bytes): slot
+                  for slot in reversed(placement.arena)}.values())[::-1]
+    for slot in slots:
         scratch = slot.tensor < 0
         width, height = slot.last_layer - slot.first_layer + 1, slot.size_bytes / 1024
         axes.add_patch(Rectangle(
             (slot.first_layer - 0.5, slot.offset_bytes / 1024), width, height,
             **(SCRATCH if scratch else TENSOR) | {"linewidth": 0.8}))
-        if not scratch and height > 0.05 * whole and width > 0.6:
-            axes.text(slot.first_layer - 0.42, (slot.offset_bytes + slot.size_bytes / 2) / 1024,
-                      slot.name[:int(9 * width)], fontsize=6, va="center", clip_on=True)
+        if not scratch and height > 0.05 * whole:
+            _write_name(axes, slot, slots, placement)
     live = [size / 1024 for size in placement.live_bytes]
     axes.stairs(live, [row - 0.5 for row in range(layers + 1)], color=INK, linewidth=1.2,
                 baseline=None)
@@ -78,6 +80,43 @@ def draw_arena(prediction: Prediction, axes: Axes) -> None:
     axes.set_ylabel("address in the arena, KiB")
     rule_values(axes, along="y")
     _add_legend(axes, any(slot.tensor < 0 for slot in placement.arena), _overlap(placement))
+
+
+def _write_name(axes: Axes, slot: ArenaSlot, slots: Sequence[ArenaSlot],
+                placement: Placement) -> None:
+    """Write a buffer's name where most of it is free of others; its end where not all has room."""
+    from matplotlib.patheffects import withStroke
+
+    figure = axes.get_figure(root=True)
+    assert figure is not None
+    around = axes.get_position()
+    live = placement.live_bytes
+    letters = around.width * figure.get_figwidth() / max(1, len(live)) / LETTER_IN
+    line = LINE_IN * placement.arena_bytes / (around.height * figure.get_figheight())
+    spots: list[tuple[float, bool, int, int, float]] = []
+    for share in (0.5, 0.75, 0.25):
+        height = slot.offset_bytes + share * slot.size_bytes
+        start, free = _find_gap(slot, [
+            other for other in slots if other is not slot
+            and other.offset_bytes - line < height < other.offset_bytes + other.size_bytes + line])
+        crossed = any(abs(size - height) < line for size in live[start:start + free])
+        spots.append((min(free, len(slot.name) / letters), not crossed, -len(spots), start, height))
+    layers, _, _, start, height = max(spots)
+    room = int(layers * letters)
+    name = slot.name if len(slot.name) <= room else f"…{slot.name[1 - room:]}" if room > 2 else ""
+    axes.text(start - 0.42, height / 1024, name, fontsize=6, va="center", clip_on=True,
+              path_effects=[withStroke(linewidth=1.5, foreground="white", alpha=0.8)])
+
+
+def _find_gap(slot: ArenaSlot, others: Sequence[ArenaSlot]) -> tuple[int, int]:
+    """Return the first layer of the longest stretch of a buffer's life none of others shares."""
+    best, start = (slot.first_layer, 0), slot.first_layer
+    for layer in range(slot.first_layer, slot.last_layer + 2):
+        if layer > slot.last_layer or any(
+                one.first_layer <= layer <= one.last_layer for one in others):
+            best = max(best, (start, layer - start), key=lambda gap: gap[1])
+            start = layer + 1
+    return best
 
 
 def _overlap(placement: Placement) -> bool:

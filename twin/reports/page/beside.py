@@ -89,7 +89,7 @@ def list_totals(difference: Difference) -> Table:
         Column(header="quantity"), Column(header="unit"),
         Column(header=kinds[0], number=True, kind=_known(kinds[0])),
         Column(header=kinds[1], number=True, kind=_known(kinds[1])),
-        Column(header="ratio", number=True)))
+        Column(header=" / ".join(kinds), number=True)))
 
 
 def list_parts(account: Account, kinds: tuple[str, str]) -> Table:
@@ -111,7 +111,7 @@ def list_parts(account: Account, kinds: tuple[str, str]) -> Table:
             Column(header="#", number=True), Column(header="name"), Column(header="operator"),
             Column(header=kinds[0], number=True, kind=_known(kinds[0])),
             Column(header=kinds[1], number=True, kind=_known(kinds[1])),
-            Column(header="ratio", number=True), Column(header="gap", number=True),
+            Column(header=" / ".join(kinds), number=True), Column(header="gap", number=True),
             Column(header="largest cause of the gap")))
 
 
@@ -218,10 +218,12 @@ def describe_published(view: PublishedView) -> Section:
         Column(header="published by"), Column(header="runtime"),
         Column(header="MHz", number=True),
         Column(header="ms", number=True, kind="predicted"),
-        Column(header="ms", number=True, kind="published"), Column(header="ratio", number=True),
+        Column(header="ms", number=True, kind="published"),
+        Column(header="predicted / published", number=True),
         Column(header="in its interval"),
         Column(header="uJ", number=True, kind="predicted"),
-        Column(header="uJ", number=True, kind="published"), Column(header="ratio", number=True),
+        Column(header="uJ", number=True, kind="published"),
+        Column(header="predicted / published", number=True),
         Column(header="use")))
     plots = (_draw_published(view),) if any(
         not one.sealed and one.latency_ratio for one in view.comparisons) else ()

@@ -185,7 +185,7 @@ def list_epoch_pairs(report: EpochReport) -> Section:
                   (name, f"{_write(one.first)} and {_write(one.second)}")
                   for name, one in pair.lines.items())))
     heads = (Column(header="first", number=True), Column(header="second", number=True),
-             Column(header="ratio", number=True))
+             Column(header="first / second", number=True))
     return Section(name="epochs", title="Epochs", lead=f"Paired by {report.paired_by}.", items=(
         Table(name="epoch-table", caption="NPU cycles; every line of the report folds out",
               rows=tuple(rows), columns=(Column(header="epoch"), *heads)),

@@ -135,4 +135,5 @@ def list_energies(energies: Measurement, prediction: Prediction) -> Table:
         Column(header="layer", number=True), Column(header="operator"),
         Column(header="uJ", number=True, kind="predicted"),
         Column(header="uJ", number=True, kind="measured"),
-        Column(header="± 95 %", number=True), Column(header="ratio", number=True)))
+        Column(header="± 95 %", number=True),
+        Column(header="predicted / measured", number=True)))

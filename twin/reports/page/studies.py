@@ -48,6 +48,7 @@ from twin.reports.tables.studies import (
     name_network,
     rank_rows,
     say_idle,
+    say_rounding,
     shorten,
 )
 from twin.studies.pareto import MARKS, network_of
@@ -241,7 +242,8 @@ def _list_all(table: Points) -> Section | None:
             one.row.front, ""))), details=(
                 *one.row.inputs, ("library", one.row.runtime), *row_details(one.row)))
         for one in shown]
-    notes = [*say_idle([one.row for one in shown]), "front: " + "; ".join(
+    told = [one.row for one in shown]
+    notes = [*say_idle(told), *say_rounding(told), "front: " + "; ".join(
         f"{word}: {MARKS[mark]}" for mark, word in (
             ("certain", "surely"), ("front", "yes"), ("possible", "perhaps")))]
     if len(rivals) > len(shown):

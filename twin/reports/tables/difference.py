@@ -36,7 +36,7 @@ COLUMNS: Mapping[str, Callable[[Row], str]] = {
     "mostly": lambda row: row.reason,
 }
 """Columns after the two sides: gap = second - first = told causes + unexplained; ratio = first /
-second; % = gap of the first."""
+second, headed by what the sides are; % = gap of the first."""
 
 
 def name_sides(difference: Difference) -> tuple[str, str]:
@@ -45,6 +45,11 @@ def name_sides(difference: Difference) -> tuple[str, str]:
     if first.counted == second.counted:
         return "before", "after"
     return first.kind, "other prediction" if second.predicted else second.kind
+
+
+def head_ratio(names: tuple[str, str]) -> str:
+    """Head a column of ratios with what is divided by what."""
+    return " /\n".join(names)
 
 
 def compare_report(view: View) -> RenderableType:
@@ -131,12 +136,13 @@ def _rows(difference: Difference, title_of: str, rows: Iterable[Row], columns: S
           limit: float | None = None, unit: bool = False) -> Table:
     """Return rows in the columns of `COLUMNS`, with a verdict where there is one."""
     names = name_sides(difference)
-    judged = bool(verdicts) or limit is not None
-    headers = (title_of, "unit" if unit else "op", *names, *columns,
+    judged, ratio = bool(verdicts) or limit is not None, head_ratio(names)
+    heads = [ratio if name == "ratio" else name for name in columns]
+    headers = (title_of, "unit" if unit else "op", *names, *heads,
                *(("verdict",) if judged else ()))
-    table = new_table(headers, (*names, *(name for name in columns if name != "mostly")),
+    table = new_table(headers, (*names, *(name for name in heads if name != "mostly")),
                       title=title,
-                      drops=("op", "%", "mostly", *(("verdict",) if limit is None else ()), "ratio",
+                      drops=("op", "%", "mostly", *(("verdict",) if limit is None else ()), ratio,
                              "unexplained", "gap"))
     for row in rows:
         exceeded = limit is not None and row.exceeds(limit)
@@ -238,7 +244,7 @@ def layers_beside(difference: Difference) -> RenderableType:
     names, accounts = name_sides(difference), difference.accounts
     headers = ["layer", "op"]
     for account in accounts:
-        headers += [f"{_head(account)}: {names[0]}", names[1], "ratio"]
+        headers += [f"{_head(account)}: {names[0]}", names[1], head_ratio(names)]
     table = new_table(headers, headers[2:])
     by_name = [{(row.index, row.name): row for row in account.rows} for account in accounts]
     for key in dict.fromkeys(key for rows in by_name for key in rows):
@@ -299,7 +305,7 @@ def _titles(pair: EpochPair) -> list[str]:
 
 
 def _lines_table(title: str, lines: Mapping[str, Figure], names: tuple[str, str]) -> Table:
-    table = new_table((title, *names, "ratio"), (*names, "ratio"))
+    table = new_table((title, *names, head_ratio(names)), (*names, head_ratio(names)))
     for name, figure in lines.items():
         decimals = 3 if "ms" in name else 1 if "%" in name or name == "inf/s" else 0
         add_row(table, (name, *_figure_cells(figure, decimals)))
@@ -312,7 +318,7 @@ def _summary_table(report: EpochReport, sides: tuple[str, str]) -> Table:
         "core NPU": "core, NPU cycles"}
     headers = ["epoch"]
     for label in names:
-        headers += [f"{label}: {sides[0]}", sides[1], "ratio"]
+        headers += [f"{label}: {sides[0]}", sides[1], head_ratio(sides)]
     table = new_table(headers, headers[1:])
     rows = [(" / ".join(_titles(pair)), pair.lines, "" if pair.first and pair.second else "dim")
             for pair in report.pairs]

@@ -31,7 +31,8 @@ class NarrowingTable(Table):
                 fitted = self._without(gone)
         yield from Table.__rich_console__(fitted, console, options)
         if gone:
-            yield Text(f"not shown at {options.max_width} columns: {'; '.join(gone)}", style="dim")
+            names = "; ".join(gone).replace("\n", " ")
+            yield Text(f"not shown at {options.max_width} columns: {names}", style="dim")
 
     def _without(self, gone: Sequence[str]) -> NarrowingTable:
         fitted = copy.copy(self)

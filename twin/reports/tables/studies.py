@@ -17,6 +17,7 @@ from hwmodels.quantities import (
     format_time,
     significant,
 )
+from twin.network.rewrites.rewrite import find_rewrites, load_rewrite
 from twin.reports.tables.layout import natural_width
 from twin.reports.tables.limits import format_chance
 from twin.studies.limits import Limits
@@ -72,7 +73,7 @@ def sweep_report(table: Table, console: Console, shown: int = SHOWN) -> Renderab
         if sheet.columns and not any("90 %" in str(one.header) for one in sheet.columns) and any(
                 row.time is not None for row in cut):
             notes.append("± to the upper end of the 90 % interval")
-        notes += say_idle(cut)
+        notes += (*say_idle(cut), *say_rounding(cut))
         if left_out:
             notes.append(f"no room for {', '.join(left_out)}: a wider terminal, -o or --json")
         parts += [Text(""), sheet, Text(""), *(Text(note, style="dim") for note in notes)]
@@ -280,6 +281,14 @@ def say_idle(rows: Sequence[Row]) -> list[str]:
     added = {row.board: row.idle_mw for row in rows if row.idle_mw is not None}
     return [f"energy of {board} holds the {idle_mw:,.0f} mW the idle board draws meanwhile, so "
             "that it compares; predict says what is above it" for board, idle_mw in added.items()]
+
+
+def say_rounding(rows: Sequence[Row]) -> list[str]:
+    """Say how values of axes are rounded, so that two of them may be one network."""
+    asked = dict.fromkeys(name for row in rows for name, _ in row.inputs)
+    found = {name: load_rewrite(name).rounds for name in asked if name in find_rewrites()}
+    return [f"{name}: {rounds}; values that round alike are one network"
+            for name, rounds in found.items() if rounds]
 
 
 def _mark(row: Row) -> str:
