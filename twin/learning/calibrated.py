@@ -61,9 +61,10 @@ def _predict_stated(deployment: Deployment, temperature: str,
     made = predict(deployment, temperature=temperature)
     counted = deployment.target.executes or deployment.runtime.learnt is not None
     if counted and wanted not in (None, NONE):
-        from twin.learning.executed import assure_program
+        from twin.learning.executed import assure_program, note_powers
 
-        return dataclasses.replace(made, certainty=assure_program(made))
+        return dataclasses.replace(made, certainty=assure_program(made),
+                                   warnings=(*made.warnings, *note_powers(made)))
     notes = () if wanted in (None, NONE) else note_missing(deployment)
     return dataclasses.replace(made, warnings=(*made.warnings, *notes)) if notes else made
 

@@ -156,6 +156,11 @@ def _stranger_calibration(deployment: Deployment) -> Calibration | None:
     read = deployment.runtime.is_compiled or deployment.runtime.library == "program"
     if read or computes_float(deployment.graph):
         return None
+    return stranger_prices(board)
+
+
+def stranger_prices(board: Board) -> Calibration | None:
+    """Return what is shipped for a board under a library nobody measured."""
     overlay = read_shipped("", board.name)
     entry = None if overlay is None else find_entry(
         overlay, board=board.name, core=board.core.model, runtime=STRANGER_RUNTIME)

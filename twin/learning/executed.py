@@ -25,6 +25,8 @@ from calibration.fitting.intervals import (
 )
 from hwmodels.counts import Bill
 from twin.deployment.placement import layer_dtype
+from twin.learning.assurance import power_terms
+from twin.learning.calibration import stranger_prices
 from twin.learning.repricing import waits_on_memory
 from twin.prediction.certainty import Certainty, Draw, LayerCertainty
 from twin.prediction.prediction import Prediction
@@ -82,6 +84,18 @@ def assure_program(prediction: Prediction) -> Certainty:
                   covariance=np.diag(variances), time=shares, row_sd=0.0, network_sd=0.0,
                   untold_sd=missing,
                   network=prediction.deployment.graph.architecture_id))
+
+
+def note_powers(prediction: Prediction) -> tuple[str, ...]:
+    """Say what networks measured on the board, or on others with its core, drew."""
+    board = prediction.deployment.board
+    found = stranger_prices(board)
+    terms = power_terms(prediction.bill)
+    if found is None or found.energy is None or not prediction.energy_uj or not terms.sum():
+        return ()
+    times = float(terms @ found.energy.factors / terms.sum())
+    return (f"energy: at the currents {board.name}'s file states; networks measured on "
+            f"{found.powers_of} drew {times:.1f} times that",)
 
 
 def tell_left(prediction: Prediction) -> np.ndarray:

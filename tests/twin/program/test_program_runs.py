@@ -91,6 +91,7 @@ def test_layers_and_functions_sum_to_the_whole(program):
     assert sure.time_us.low < prediction.time_us < sure.time_us.high
     # Of stated prices, three quarters of the core's: 1.645 x 0.1 and more of memories'.
     assert 1.1 < sure.time_us.high / prediction.time_us < 2.0
+    assert any("networks measured on nucleo_l4r5zi drew" in one for one in prediction.warnings)
     assert twin.predict(made, calibration="none").certainty is None
 
 
