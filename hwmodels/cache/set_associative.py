@@ -280,6 +280,10 @@ def _place(plan: Plan, cache: Cache, operands: Sequence[Operand], looked_up: Seq
     if cache.write == "back":
         records[:, MARK_WORD] |= records[:, WRITE_WORD]
     front[OWNERS_WORD] = len(owners)
+    leaving = front[plan.program.leaving].reshape(-1, 2)
+    for operand, write, lines in plan.program.skipped:
+        # As many leave as came: those that stay are of the phases after them.
+        leaving[numbers[operand]] += lines, lines * (write and cache.write == "back")
     placed = Placed(front=front, owners=owners, counts=tuple(
         _operand_counts(cache, *row)
         for row in zip(operands, looked_up, plan.traffic, strict=True)))

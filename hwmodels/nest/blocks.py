@@ -128,7 +128,7 @@ def find_blocks(body: Tree, depth: int, geometry: Geometry) -> list[Block]:
         By part and address; empty when a guard or a store that does not allocate makes the
         outcome uncertain, or when sets would see more than a line or two anyway.
     """
-    parts = [list(_walk((inner,), ())) for inner in body]
+    parts = [list(walk_extents((inner,), ())) for inner in body]
     stored = {stream.operand for part in parts for stream, _ in part if stream.write}
     loaded = {stream.operand for part in parts for stream, _ in part if not stream.write}
     found: list[Block] = []
@@ -136,7 +136,7 @@ def find_blocks(body: Tree, depth: int, geometry: Geometry) -> list[Block]:
         for stream, extents in part:
             # Order between parts matters where loads and stores mix.
             order = number if stream.operand in stored & loaded else ANY_PART
-            own = _blocks_of(stream, order, depth, extents, geometry.line_bytes)
+            own = blocks_of(stream, order, depth, extents, geometry.line_bytes)
             found += own
             if (stream.guards or not own or len(found) > 16 * MAX_BLOCKS
                     or (stream.write and not geometry.allocates)):
@@ -182,17 +182,22 @@ def choose_chunk(blocks: Sequence[Block], geometry: Geometry) -> int:
     return max(1, int((geometry.sets / 2 - _count_lines(blocks, geometry.line_bytes)) / moving) + 1)
 
 
-def _walk(tree: Tree, extents: tuple[int, ...]) -> Iterable[tuple[Stream, tuple[int, ...]]]:
+def walk_extents(tree: Tree,
+                 extents: tuple[int, ...]) -> Iterable[tuple[Stream, tuple[int, ...]]]:
+    """Yield the streams of a tree, each with the extents of the loops inside around it."""
     for part in tree:
         if isinstance(part, Stream):
             yield part, extents
         else:
-            yield from _walk(part.body, (*extents, part.extent))
+            yield from walk_extents(part.body, (*extents, part.extent))
 
 
-def _blocks_of(stream: Stream, part: int, depth: int, extents: tuple[int, ...],
-               line_bytes: int) -> list[Block]:
-    """Blocks of one stream over the loops inside, shortest steps first; none if too many."""
+def blocks_of(stream: Stream, part: int, depth: int, extents: tuple[int, ...],
+              line_bytes: int) -> list[Block]:
+    """Return the blocks of a stream over the loops inside, shortest steps first.
+
+    None if too many; the stream is in every line of those it has.
+    """
     starts, reach = [stream.address], 0
     for size, step, extent in sorted(zip(map(abs, stream.steps_bytes[depth + 1:]),
                                          stream.steps_bytes[depth + 1:], extents, strict=True)):

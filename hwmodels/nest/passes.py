@@ -8,11 +8,11 @@ whose address the loop steps, and of those only the ones that come into another 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from hwmodels.board.facts import Cache
 from hwmodels.board.policies import POLICIES
+from hwmodels.nest.blocks import walk_extents
 from hwmodels.nest.rewrite import estimate_cost, line_unit
 from hwmodels.nest.stream import Repeat, Stream, Tree
 
@@ -105,7 +105,7 @@ def find_movers(body: Tree, depth: int, line_bytes: int) -> list[Mover] | None:
     """
     found: dict[tuple[tuple[int, ...], int, tuple[tuple[int, int], ...]],
                 set[tuple[int, int]]] = {}
-    for stream, extents in _walk(body, ()):
+    for stream, extents in walk_extents(body, ()):
         if stream.guards:
             return None
         if stream.steps_bytes[depth]:
@@ -177,11 +177,3 @@ def _share_changed(mover: Mover, cache: Cache) -> float:
         lines *= extent
     often = min(1.0, step / mover.unit_bytes) if mover.unit_bytes else 1.0
     return often * min(1.0, lines / cache.sets)
-
-
-def _walk(tree: Tree, extents: tuple[int, ...]) -> Iterable[tuple[Stream, tuple[int, ...]]]:
-    for part in tree:
-        if isinstance(part, Stream):
-            yield part, extents
-        else:
-            yield from _walk(part.body, (*extents, part.extent))

@@ -25,6 +25,7 @@ from hwmodels.nest.rewrite import (
     start_at,
     walk_streams,
 )
+from hwmodels.nest.skipping import Skipped, find_streaming, join_phases, skip_rows
 from hwmodels.nest.stream import Repeat, Stream, Tree
 
 MAX_SPANS = 256
@@ -32,6 +33,9 @@ MAX_SPANS = 256
 
 ROUND_STREAMS = 24
 """Streams a leaf may become when it is written out round by round."""
+
+MOST_ROWS = 1 << 20
+"""Rows of a table that phases may be left out of."""
 
 Span = tuple[int, int, int, tuple[int, ...]]
 """First and last byte with the outer indices zero, operand, step per loop from the outermost."""
@@ -59,13 +63,17 @@ def cut_tree(tree: Tree, cache: Cache, operands: Sequence[Operand],
     """
     parts: list[Repeat | Stream] = []
     for part in tree:
-        if not isinstance(part, Repeat) or all(isinstance(inner, Stream) for inner in part.body):
+        if not isinstance(part, Repeat):
             parts.append(part)
             continue
+        if all(isinstance(inner, Stream) for inner in part.body):
+            parts.append(_thin_leaf(part, cache, operands, around))
+            continue
         cut = _cut_loop(part, cache, operands, around)
-        if cut is None and not part.passes:
-            cut = replace(part, body=cut_tree(part.body, cache, operands,
-                                              (*around, part.extent)))
+        if cut is None:
+            body = cut_tree(part.body, cache, operands, (*around, part.extent))
+            if not part.passes or _leaves_most_out(body, int(np.prod((*around, part.extent)))):
+                cut = replace(part, body=body, passes=False)
         parts.append(cut or part)
     return tuple(parts)
 
@@ -83,15 +91,47 @@ def _cut_loop(repeat: Repeat, cache: Cache, operands: Sequence[Operand],
     plain_cost = estimate_cost(repeat.body, cache.line_bytes)
     full_cost = estimate_cost(full, cache.line_bytes)
     middle_cost = estimate_cost(middle, cache.line_bytes)
-    iterations = int(np.prod((*around, repeat.extent)))
-    # Rows of the table beyond which cutting costs more than it saves.
-    room = (plain_cost - middle_cost) * iterations / (full_cost - middle_cost + 8)
-    if room < 1:
+    extents = (*around, repeat.extent)
+    iterations = int(np.prod(extents))
+    # Rows of the table beyond which cutting costs more than it saves, if none is left out.
+    room = int(min((plain_cost - middle_cost) * iterations / (full_cost - middle_cost + 8),
+                   2 * iterations))
+    streaming = find_streaming(repeat.body, cache, extents)
+    if streaming:
+        room = min(2 * iterations, MOST_ROWS)
+    rows = _cut(spans, cache, operands, extents, room) if room >= 1 else None
+    skipped: Skipped = ()
+    if streaming and rows is not None:
+        rows, skipped = skip_rows(rows, streaming, cache, extents)
+    if rows is None or len(rows) * (full_cost + 8) + int(
+            rows[:, 2].sum()) * middle_cost > plain_cost * iterations:
         return None
-    rows = _cut(spans, cache, operands, (*around, repeat.extent), int(min(room, 2 * iterations)))
+    return Repeat(extent=repeat.extent, body=full, middle=middle, rows=rows, skipped=skipped)
+
+
+def _leaves_most_out(body: Tree, entries: int) -> bool:
+    """Whether two of three iterations of some leaf are left out: then no passes save more."""
+    return any(isinstance(part, Repeat) and part.rows is not None and not part.body
+               and 3 * part.rows[:, 2].sum() < entries * part.extent for part in body)
+
+
+def _thin_leaf(leaf: Repeat, cache: Cache, operands: Sequence[Operand],
+               around: tuple[int, ...]) -> Repeat:
+    """Leave iterations of a leaf out where what they miss is known, a quarter of them at least."""
+    extents = (*around, leaf.extent)
+    streaming = find_streaming(leaf.body, cache, extents)
+    if streaming is None:
+        return leaf
+    iterations = int(np.prod(extents))
+    spans = find_spans(leaf.body, len(around), cache.line_bytes)
+    rows = _cut(spans, cache, operands, extents, min(2 * iterations, MOST_ROWS))
     if rows is None:
-        return None
-    return Repeat(extent=repeat.extent, body=full, middle=middle, rows=rows)
+        return leaf
+    rows, skipped = skip_rows(rows, streaming, cache, extents)
+    ranges = join_phases(rows)
+    if not skipped or 4 * ranges[:, 2].sum() > 3 * iterations:
+        return leaf
+    return Repeat(extent=leaf.extent, body=(), middle=leaf.body, rows=ranges, skipped=skipped)
 
 
 def _drop_still(tree: Tree, depth: int) -> Tree:

@@ -7,6 +7,7 @@ reused.
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -28,7 +29,7 @@ from hwmodels.nest.blocks import (
     moving_lines,
 )
 from hwmodels.nest.passes import MAX_DIMENSIONS, Mover, find_movers
-from hwmodels.nest.stream import Stream, Tree
+from hwmodels.nest.stream import Repeat, Stream, Tree
 
 LOOP, END, LEAF, PHASE, PHASE_END, PASSES, PASSES_END = range(7)
 """Operations: enter a loop, close it, run a loop that holds nothing but streams, take the next
@@ -74,6 +75,9 @@ class Program:
         Three counters per operand, two per owner, and the sets.
     passes : bool
         Some loop is run as passes.
+    skipped : tuple of (int, bool, int)
+        Operand, whether stores, and lines filled by phases that are not run: the counters begin
+        with them.
     spare : list of ndarray
         Arrays that earlier runs are done with.
     """
@@ -86,6 +90,7 @@ class Program:
     leaving: slice
     sets: slice
     passes: bool
+    skipped: tuple[tuple[int, bool, int], ...] = ()
     spare: list[np.ndarray] = field(default_factory=list)
 
     def take_memory(self, front: np.ndarray) -> np.ndarray:
@@ -116,6 +121,7 @@ class _Flat:
     places: list[tuple[Stream | Block | Piece | Mover, int]] = field(default_factory=list)
     phases: list[np.ndarray] = field(default_factory=list)
     passes: bool = False
+    skipped: list[tuple[int, bool, int]] = field(default_factory=list)
 
 
 def flatten_tree(tree: Tree, cache: Cache, operands: int, *, allocates: bool = True,
@@ -180,7 +186,8 @@ def flatten_tree(tree: Tree, cache: Cache, operands: int, *, allocates: bool = T
     if flat.passes:
         rooms["passes"] = cache.sets * pass_words
     return _lay_out(cache, depths, allocates, (pass_words, tally, snapshots), {
-        name: np.array(rows, dtype=np.int64).ravel() for name, rows in front.items()}, rooms)
+        name: np.array(rows, dtype=np.int64).ravel() for name, rows in front.items()}, rooms,
+        flat.skipped)
 
 
 def _record(place: Stream | Block | Piece, step: int, first_guard: int) -> list[int]:
@@ -201,8 +208,11 @@ def _record_mover(mover: Mover, step: int, first_guard: int, first_inner: int) -
 
 
 def _lay_out(cache: Cache, depths: int, allocates: bool, passes: tuple[int, int, int],
-             parts: dict[str, np.ndarray], rooms: dict[str, int]) -> Program:
+             parts: dict[str, np.ndarray], rooms: dict[str, int],
+             skipped: Sequence[tuple[int, bool, int]]) -> Program:
     """Put the parts, then the rooms, behind a header that says where each begins."""
+    for operand, write, lines in skipped:
+        parts["misses"][3 * operand + write] += lines
     places, end = {}, HEADER_WORDS + TREE_WORDS
     for name, size in (*((name, len(part)) for name, part in parts.items()), *rooms.items()):
         places[name] = slice(end, end + size)
@@ -231,7 +241,7 @@ def _lay_out(cache: Cache, depths: int, allocates: bool, passes: tuple[int, int,
     return Program(front=np.concatenate([np.array(header, dtype=np.int64), *parts.values()]),
                    words=end, changing=start["steps"], records=places["work"],
                    misses=places["misses"], leaving=places["leaving"], sets=places["sets"],
-                   passes="passes" in rooms)
+                   passes="passes" in rooms, skipped=tuple(skipped))
 
 
 def _tree_masks(ways: int) -> list[int]:
@@ -259,6 +269,7 @@ def _flatten_body(body: Tree, depth: int, flat: _Flat) -> None:
             continue
         _flatten_leaf(run, 1, depth, flat)
         run = []
+        flat.skipped += part.skipped
         if part.rows is None:
             _flatten_loop(part.body, part.extent, depth, flat, part.passes)
             continue
@@ -277,7 +288,9 @@ def _flatten_loop(body: Tree, extent: int, depth: int, flat: _Flat,
     if len(leaf) == len(body):
         _flatten_leaf(leaf, extent, depth, flat)
         return
-    blocks = find_blocks(body, depth, flat.geometry) if flat.grouped and not passes else []
+    # Lines that phases left out fill are counted for all sets: a loop around them leaves none out.
+    blocks = find_blocks(body, depth, flat.geometry) if flat.grouped and not (
+        passes or _leaves_out(body)) else []
     chunk = choose_chunk(blocks, flat.geometry)
     places = _place_movers(body, depth, flat) if passes else _place_blocks(blocks, depth, flat)
     start, first = len(flat.code), len(flat.places)
@@ -287,6 +300,12 @@ def _flatten_loop(body: Tree, extent: int, depth: int, flat: _Flat,
     enter, close = (PASSES, PASSES_END) if passes else (LOOP, END)
     flat.code[start] = [enter, extent, depth, first, last, end, *places, chunk]
     flat.code.append([close, extent, depth, first, last, start, *places, chunk])
+
+
+def _leaves_out(body: Tree) -> bool:
+    """Whether phases are left out of a loop."""
+    return any(bool(part.skipped) or _leaves_out(part.body)
+               for part in body if isinstance(part, Repeat))
 
 
 def _place_movers(body: Tree, depth: int, flat: _Flat) -> tuple[int, int]:

@@ -67,6 +67,8 @@ class Repeat:
         The loop cut into phases, as `hwmodels.kernels.cache_phases` fills them.
     passes : bool
         To be run as passes (`hwmodels.nest.passes`).
+    skipped : tuple of (int, bool, int)
+        Operand, whether stores, and lines that phases missing from `rows` fill.
     """
 
     extent: int
@@ -74,6 +76,7 @@ class Repeat:
     middle: Tree = ()
     rows: np.ndarray | None = None
     passes: bool = False
+    skipped: tuple[tuple[int, bool, int], ...] = ()
 
 
 Tree = tuple[Repeat | Stream, ...]

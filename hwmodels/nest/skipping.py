@@ -1,0 +1,119 @@
+"""Phases left out of a loop: what streams through a cache under LRU is counted, not simulated.
+
+A line that a loop comes to once is missed once, is hit while streams stay in it, and makes another
+line leave. Where a cache has seen so much of that that nothing of what was there before is left,
+misses follow from addresses alone, and so do evictions and write-backs: lines that came in have
+left, but for those there at the end. That end follows from the last phases, which stay.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from hwmodels.board.facts import Cache
+from hwmodels.nest.blocks import Block, blocks_of, merge_blocks, moving_lines, walk_extents
+from hwmodels.nest.stream import Tree
+
+MOST_BLOCKS = 48
+"""Blocks beyond which comparing them costs more than it saves."""
+
+Skipped = tuple[tuple[int, bool, int], ...]
+"""Operand, whether stores, lines."""
+
+
+Streaming = tuple[list[Block], list[Block]]
+"""What an iteration of a loop touches: moved by the loop, and not."""
+
+
+def find_streaming(body: Tree, cache: Cache, extents: tuple[int, ...]) -> Streaming | None:
+    """Find what an iteration of a loop touches, if all of them may stream through a cache.
+
+    Parameters
+    ----------
+    body : tuple of Repeat or Stream
+        Of the loop.
+    cache : Cache
+        LRU; stores allocate, or there are none.
+    extents : tuple of int
+        Of the loops around and the loop itself.
+
+    Returns
+    -------
+    tuple of (list of Block, list of Block) or None
+        Moved and not, every line of each touched; None where the loop touches too few lines, or
+        not known ones.
+    """
+    depth, found = len(extents) - 1, list[Block]()
+    for stream, inner in walk_extents(body, ()):
+        own = blocks_of(stream, 0, depth, inner, cache.line_bytes)
+        found += own
+        if stream.guards or not own or len(found) > 16 * MOST_BLOCKS:
+            return None
+    merged = sorted(merge_blocks(found, cache.line_bytes), key=lambda block: block.address)
+    moving = [block for block in merged if block.steps_bytes[-1]]
+    if len(merged) > MOST_BLOCKS or any(block.steps_bytes[-1] < 0 for block in moving):
+        return None
+    if moving_lines(moving, cache.line_bytes) * extents[-1] < 2 * cache.sets * cache.ways:
+        return None
+    return moving, [block for block in merged if not block.steps_bytes[-1]]
+
+
+def skip_rows(rows: np.ndarray, streaming: Streaming, cache: Cache,
+              extents: tuple[int, ...]) -> tuple[np.ndarray, Skipped]:
+    """Leave phases out of a table where what they miss is known.
+
+    Parameters
+    ----------
+    rows : ndarray of int64, (rows, 4)
+        Of `hwmodels.kernels.cache_phases`; changed.
+    streaming : tuple of (list of Block, list of Block)
+        What an iteration touches.
+    cache, extents
+        As above.
+
+    Returns
+    -------
+    rows : ndarray of int64
+        Those left.
+    skipped : tuple of (int, bool, int)
+        Lines the others fill, by operand and whether stores fill them.
+    """
+    from hwmodels.kernels.compiled import SKIP_PHASES
+
+    blocks = [*streaming[0], *streaming[1]]
+    skipped = np.zeros(len(blocks), dtype=np.int64)
+    room = [np.zeros(size, dtype=np.int64) for size in (
+        len(extents), len(blocks), cache.sets, cache.sets, cache.sets + 1)]
+    count = SKIP_PHASES(
+        np.array([(block.address, block.reach_bytes) for block in blocks], dtype=np.int64),
+        np.array([block.steps_bytes for block in blocks], dtype=np.int64),
+        np.array(extents, dtype=np.int64), len(streaming[0]), cache.line_bytes.bit_length() - 1,
+        cache.sets, cache.ways, rows, *room, skipped)
+    return rows[:count].copy(), tuple(
+        (block.operand, block.write, number)
+        for block, number in zip(blocks, skipped.tolist(), strict=True) if number)
+
+
+def join_phases(rows: np.ndarray) -> np.ndarray:
+    """Return a table of ranges of iterations instead of phases.
+
+    Parameters
+    ----------
+    rows : ndarray of int64, (rows, 4)
+        Left of a table of phases; of each entry the last one is there.
+
+    Returns
+    -------
+    ndarray of int64, (ranges, 4)
+        Nothing in full, the iterations from the second number on, as many as the third says.
+    """
+    ranges: list[list[int]] = []
+    for turn, after, _, ends in rows.tolist():
+        if not after:  # the last iteration of a phase
+            ranges[-1][2] = turn + 1 - ranges[-1][1]
+        elif ranges and not ranges[-1][3] and turn == ranges[-1][1] + ranges[-1][2]:
+            ranges[-1][2] += 1
+        else:
+            ranges.append([0, turn, 1, 0])
+        ranges[-1][3] = ends
+    return np.array(ranges, dtype=np.int64)
