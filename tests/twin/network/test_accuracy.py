@@ -86,12 +86,15 @@ def test_data_that_do_not_fit_are_refused(tmp_path, arrays, said) -> None:
         read_data(tmp_path / "no.npz")
 
 
-def _write_archive(path, x, method=zipfile.ZIP_DEFLATED) -> None:
-    """An .npz of which x is these bytes."""
+def _write_archive(path, x, method=zipfile.ZIP_DEFLATED, zeros_mib=0) -> None:
+    """An .npz of which x is these bytes, and so many MiB of zeros."""
     labels = io.BytesIO()
     np.save(labels, np.zeros(4, int))
-    with zipfile.ZipFile(path, "w", method) as file:
-        file.writestr("x.npy", x)
+    with zipfile.ZipFile(path, "w", method, compresslevel=1) as file:
+        with file.open("x.npy", "w") as member:
+            member.write(x)
+            for _ in range(zeros_mib):
+                member.write(bytes(1 << 20))
         file.writestr("y.npy", labels.getvalue())
 
 
@@ -102,16 +105,17 @@ def _head(shape, dtype="<f4") -> bytes:
     return head.getvalue()
 
 
-@pytest.mark.parametrize("x, method, said", [
-    (_head((4, 10**9, 10**3)), zipfile.ZIP_DEFLATED, "says that it holds"),
-    (_head((4, 1 << 26)) + bytes(1 << 30), zipfile.ZIP_DEFLATED, "unpacks to"),
-    (_head((4, 2)) + bytes(32), zipfile.ZIP_LZMA, "packed by method"),
-    (_head((4,), "|O") + pickle.dumps([None] * 4), zipfile.ZIP_DEFLATED, "objects"),
-    (b"\x93NUMPY\x01\x00" + b"\x28\x23" + b"(" * 9000, zipfile.ZIP_DEFLATED, "cannot be read"),
-    (b"hello", zipfile.ZIP_DEFLATED, "as NumPy writes")], ids=[
+@pytest.mark.parametrize("x, method, zeros_mib, said", [
+    (_head((4, 10**9, 10**3)), zipfile.ZIP_DEFLATED, 0, "says that it holds"),
+    (_head((4, 1 << 26)), zipfile.ZIP_DEFLATED, 1 << 10, "unpacks to"),
+    (_head((4, 2)) + bytes(32), zipfile.ZIP_LZMA, 0, "packed by method"),
+    (_head((4,), "|O") + pickle.dumps([None] * 4), zipfile.ZIP_DEFLATED, 0, "objects"),
+    (b"\x93NUMPY\x01\x00" + b"\x28\x23" + b"(" * 9000, zipfile.ZIP_DEFLATED, 0, "cannot be read"),
+    (b"hello", zipfile.ZIP_DEFLATED, 0, "as NumPy writes")], ids=[
     "claims", "bomb", "method", "objects", "header", "words"])
-def test_data_that_ask_for_more_than_they_are_are_refused(tmp_path, x, method, said) -> None:
-    _write_archive(tmp_path / "d.npz", x, method)
+def test_data_that_ask_for_more_than_they_are_are_refused(tmp_path, x, method, zeros_mib,
+                                                          said) -> None:
+    _write_archive(tmp_path / "d.npz", x, method, zeros_mib)
     with pytest.raises(UsageError, match=said):
         read_data(tmp_path / "d.npz")
 
