@@ -97,7 +97,8 @@ def read_regular_text(path: str | Path, largest_bytes: int = LARGEST_BYTES) -> s
     return read_regular(path, largest_bytes).decode("utf-8")
 
 
-def write_whole(path: str | Path, content: bytes, mode: int = 0o666) -> None:
+def write_whole(path: str | Path, content: bytes, mode: int = 0o666, *,
+                awaited: bool = True) -> None:
     """Write a file whole or not at all.
 
     Parameters
@@ -108,6 +109,8 @@ def write_whole(path: str | Path, content: bytes, mode: int = 0o666) -> None:
         All of it.
     mode : int
         Permissions of a new file, of which the user's mask takes some away.
+    awaited : bool
+        Whether to wait until it is on the disk: not for what is checked when read, and made again.
 
     Raises
     ------
@@ -116,9 +119,9 @@ def write_whole(path: str | Path, content: bytes, mode: int = 0o666) -> None:
 
     Notes
     -----
-    The draft beside it has a name nobody can foresee and is made, never opened; it is on the disk
-    before it takes the place, with the mode of the file it replaces. A pipe or a device, such as
-    /dev/stdout, is written to as it is.
+    The draft beside it has a name nobody can foresee and is made, never opened; it takes the place
+    (once on the disk, if that is awaited) with the mode of the file it replaces. A pipe or device,
+    such as /dev/stdout, is written to as it is.
     """
     target = Path(os.path.realpath(path))
     before = None
@@ -135,7 +138,8 @@ def write_whole(path: str | Path, content: bytes, mode: int = 0o666) -> None:
             stream.flush()
             if before is not None and hasattr(os, "fchmod"):
                 os.fchmod(stream.fileno(), stat.S_IMODE(before))
-            os.fsync(stream.fileno())
+            if awaited:
+                os.fsync(stream.fileno())
         os.replace(draft, target)
     except BaseException as error:
         with contextlib.suppress(OSError):
@@ -143,7 +147,8 @@ def write_whole(path: str | Path, content: bytes, mode: int = 0o666) -> None:
         if isinstance(error, OSError) and (error.filename is None or error.filename == str(draft)):
             error.filename, error.filename2 = str(path), None  # The file, not its draft.
         raise
-    _sync_folder(target.parent)
+    if awaited:
+        _sync_folder(target.parent)
 
 
 def open_exclusive(path: str | Path, mode: int = 0o666) -> BinaryIO:

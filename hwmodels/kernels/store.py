@@ -67,7 +67,7 @@ class Store:
             if not path.exists():
                 with self.hold():
                     if not path.exists():  # nor did another process make it
-                        write_private(path, os.urandom(SECRET_BYTES))
+                        write_private(path, os.urandom(SECRET_BYTES), awaited=True)
             found = read_private(path) if _is_own(os.lstat(path)) else b""
             if len(found) != SECRET_BYTES:  # damaged; what it guarded is of no more use
                 path.unlink()
@@ -147,14 +147,14 @@ def read_private(path: Path) -> bytes:
     return read_regular(path, LARGEST_ENTRY_BYTES)
 
 
-def write_private(path: Path, content: bytes) -> None:
-    """Write a file that its user alone reads, whole or not at all."""
+def write_private(path: Path, content: bytes, *, awaited: bool = False) -> None:
+    """Write a file that its user alone reads; a sealed one need not be `awaited` on the disk."""
     from hwmodels.files import write_whole
 
     with contextlib.suppress(OSError):
         if not stat.S_ISREG(path.lstat().st_mode):
             path.unlink()  # A pipe would be waited for, a link followed.
-    write_whole(path, content, mode=0o600)
+    write_whole(path, content, mode=0o600, awaited=awaited)
 
 
 def _is_own(found: os.stat_result) -> bool:

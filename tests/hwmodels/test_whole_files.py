@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from hwmodels.files import open_exclusive, write_whole
+from hwmodels.kernels.store import Store
 
 ROOT = Path(__file__).parents[2]
 
@@ -46,6 +47,17 @@ def test_a_full_disk_leaves_the_old_file_and_nothing_else(tmp_path, monkeypatch,
     with pytest.raises(OSError, match="No space"):
         write_whole(tmp_path / "a", b"new")
     assert (tmp_path / "a").read_bytes() == b"old" and os.listdir(tmp_path) == ["a"]
+
+
+def test_only_what_is_sealed_is_not_waited_for(tmp_path, monkeypatch):
+    synced = []
+    monkeypatch.setattr(os, "fsync", synced.append)
+    store = Store(tmp_path)
+    assert store.key and len(synced) == 2  # the key and its name in the folder
+    store.save("entry.sources.rest", b"content")
+    assert store.load("entry.sources.rest") == b"content" and len(synced) == 2
+    write_whole(tmp_path / "a", b"dear")
+    assert len(synced) == 4
 
 
 def test_two_writers_of_one_file_both_succeed(tmp_path):

@@ -124,7 +124,7 @@ def keep_image(deployment: Deployment, *, port: Port | None = None) -> KeptImage
         for path, kept in ((image, content), (image.with_suffix(SEAL),
                                               _seal(content, key).encode())):
             _clear(path, stat.S_ISREG)
-            write_whole(path, kept)
+            write_whole(path, kept, awaited=False)  # the seal is checked when it is read
     except OSError as error:
         raise UsageError(f"{store_folder()}: images cannot be kept there ({error.strerror}); set "
                          "TWIN_IMAGES to a folder that can be written") from error
