@@ -22,6 +22,7 @@ from calibration.importers.log import UNKNOWN
 from calibration.measurement.measurement import Measurement, read_measurement
 from hwmodels.errors import TwinError
 from twin.deployment.deployment import Deployment, deploy
+from twin.learning.least import find_impossible
 from twin.learning.published import build_published, deploy_row
 from twin.learning.tally import ENERGY_PRICES, TIME_PRICES, Tally, make_tally
 from twin.network.graph import Graph
@@ -174,7 +175,8 @@ def observe_folder(folder: str | Path, board: str, *, runtime: str | None = None
     Raises
     ------
     MeasurementError
-        When it is of another board, network or runtime, cold, or holds neither cycles nor latency.
+        When it is of another board, network or runtime, cold, holds neither cycles nor latency, or
+        took fewer cycles than there can be.
     """
     measurement = read_measurement(folder)
     header, where = measurement.header, str(folder)
@@ -203,12 +205,18 @@ def observe_folder(folder: str | Path, board: str, *, runtime: str | None = None
     _check_units(measurement, where)
     tally = make_tally(deployment, cache=cache)
     hertz = deployment.board.clock(deployment.board.core.clock).frequency_hz
-    layers = {f"layer {layer}": (layer, cycles) for layer in measurement.layers
-              if (cycles := _median_cycles(measurement, layer, hertz)) is not None}
-    if layers and _are_ours(measurement, deployment):
+    measured = list_cycles(measurement, hertz)
+    layers = {f"layer {layer}": (layer, cycles) for layer, cycles in measured
+              if layer is not None}
+    listed = layers and _are_ours(measurement, deployment)
+    impossible = find_impossible(deployment, [
+        one for one in measured if listed or one[0] is None])
+    if impossible is not None:
+        raise MeasurementError(f"{where}: {impossible}")
+    if listed:
         return _observe_layers(deployment, runtime, tally, layers, label=where,
                                source=header.source, kind=header.kind)
-    cycles = _median_cycles(measurement, None, hertz)
+    cycles = dict(measured).get(None)
     if cycles is None and layers and len(layers) == len(measurement.layers):
         cycles = sum(cycles for _, cycles in layers.values())
     if cycles is None:
@@ -268,6 +276,25 @@ def name_runtime(runtime: str, compiler: str) -> str:
         return load_runtime("cmsis-nn").identity
     named = f"firmware@{'clang-' * compiler.startswith('clang')}{level[1]}"
     return named if named in list_runtimes() else runtime
+
+
+def list_cycles(measurement: Measurement, hertz: float) -> list[tuple[int | None, float]]:
+    """Return the median cycles of the whole network and of each layer, of what was measured.
+
+    Parameters
+    ----------
+    measurement : Measurement
+        Of cycles, or of latency.
+    hertz : float
+        Of the core's clock.
+
+    Returns
+    -------
+    list of (int or None, float)
+        By layer in the model file, None for the whole.
+    """
+    return [(layer, cycles) for layer in (None, *measurement.layers)
+            if (cycles := _median_cycles(measurement, layer, hertz)) is not None]
 
 
 def _median_cycles(measurement: Measurement, layer: int | None, hertz: float) -> float | None:

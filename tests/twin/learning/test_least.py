@@ -1,0 +1,48 @@
+"""A measurement faster than the core can issue its instructions teaches nothing."""
+
+import re
+
+import pytest
+from made_measurements import measure
+
+from calibration.errors import MeasurementError
+from calibration.measurement.measurement import write_measurement
+from twin.deployment.deployment import deploy
+from twin.learning.least import find_impossible
+from twin.learning.observations import observe_folder
+from twin.prediction.prediction import predict
+
+
+@pytest.fixture(scope="module")
+def prediction():
+    return predict(deploy("kws", "nucleo_l4r5zi", runtime="tflm-cmsis-nn"))
+
+
+def test_a_log_four_times_too_fast_is_refused_with_what_is_possible(prediction, tmp_path):
+    cycles = {factor: sum(layer.cycles for layer in prediction.layers) * factor
+              for factor in (0.25, 1.0)}
+    instructions = sum(layer.instructions for layer in prediction.layers)
+    assert instructions / cycles[0.25] > 1.5  # of a core that issues one a cycle
+    for factor in cycles:
+        write_measurement(tmp_path / str(factor), measure(
+            prediction, factor=factor, model="kws", runtime="tflm-cmsis-nn",
+            architecture_id=prediction.deployment.graph.architecture_id))
+    assert observe_folder(tmp_path / "1.0", "nucleo_l4r5zi")
+    least = f"{instructions / 1.25:,.0f}"
+    with pytest.raises(MeasurementError, match=re.escape(f"needs {least} at least")) as refused:
+        observe_folder(tmp_path / "0.25", "nucleo_l4r5zi")
+    assert "the whole network in" in str(refused.value) and "\n" not in str(refused.value)
+
+
+def test_one_layer_is_named(prediction):
+    slow = max(prediction.layers, key=lambda layer: layer.instructions)
+    whole = (None, prediction.cycles)
+    fine = [whole, *((layer.index, layer.cycles) for layer in prediction.layers)]
+    assert find_impossible(prediction.deployment, fine) is None
+    found = find_impossible(prediction.deployment, [whole, (slow.index, slow.instructions / 3)])
+    assert found.layer == slow.index and str(found).startswith(f"layer {slow.index} in ")
+    # a closed library may run half of what its borrowed loops do: its layers are not judged
+    closed = predict(deploy("kws", "nucleo_l4r5zi", runtime="x-cube-ai"))
+    assert find_impossible(closed.deployment, [(slow.index, slow.instructions / 3)]) is None
+    assert find_impossible(closed.deployment, [
+        (None, sum(layer.instructions for layer in closed.layers) / 1.9)]) is None
