@@ -16,7 +16,6 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
@@ -25,28 +24,17 @@ from calibration.measurement.measurement import Measurement
 from twin.attribution.error_model import (
     BINARY,
     HEALTHY_SOURCE,
-    HIDING_SD,
     LIBRARY,
-    REPEATED,
     STAND_IN,
     ErrorModel,
 )
-from twin.attribution.evidence import Evidence, compare_counts, describe_counts
+from twin.attribution.evidence import Evidence
 from twin.attribution.fault_effects import Effect, Forecasts
 from twin.attribution.fault_list import list_faults
 from twin.attribution.faults import DECLARED, UNKNOWN, Fault, join_faults, prior_of
 from twin.attribution.finding import NONE_NEEDED, Diagnosis, Finding
 from twin.attribution.known_right import BUILT_KINDS, SAME_IMAGE, is_one_image
-from twin.attribution.likelihood import (
-    effect_errors,
-    kernel_errors,
-    log_direction,
-    log_pattern,
-    log_shape,
-    log_student,
-    log_total,
-    price_errors,
-)
+from twin.attribution.likelihood import kernel_errors, price_errors
 from twin.attribution.marks import (
     CLOCK_SD,
     Marks,
@@ -55,7 +43,6 @@ from twin.attribution.marks import (
     read_marks,
     repeats_within,
     ruled_out,
-    weigh_marks,
 )
 from twin.attribution.measured import side_of_measurement
 from twin.attribution.pattern import Pattern, make_pattern
@@ -65,6 +52,7 @@ from twin.attribution.setup import read_build
 from twin.attribution.side import Side
 from twin.attribution.telling import choose_rivals, tell_apart
 from twin.attribution.temper import choose_temper
+from twin.attribution.weighing import NO_EFFECT, Weight, single_out, weigh
 from twin.deployment.deployment import Deployment
 from twin.errors import UsageError
 from twin.learning.calibration import AUTO, Calibration, choose_calibration
@@ -77,23 +65,6 @@ SETTLED = 0.95
 """A verdict this probable needs no further measurement."""
 
 Progress = Callable[[int, int, str], None]
-
-NO_EFFECT = 0.01
-"""A fault that changes no layer by more, as a logarithm, cannot be told from its absence."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _Weight:
-    """Log likelihood of a fault: by shape and counts, total, what runs show; what it leaves."""
-
-    shape: float
-    total: float
-    marks: float
-    residual: np.ndarray
-    moved: np.ndarray
-    predicted: np.ndarray
-    counted: tuple[str, ...]
-
 
 def diagnose(deployment: Deployment, measurement: Measurement, *,
              healthy: Measurement | None = None, stands_in: bool = False,
@@ -150,11 +121,14 @@ def diagnose(deployment: Deployment, measurement: Measurement, *,
         reference=None if healthy is None else _refer(healthy, ours, side, pattern, deployment),
         right=None if healthy is None else read_marks(healthy, deployment),
         errors=choose_errors(deployment, stands_in))
-    weighed = [_weigh(fault, evidence, effect)
+    weighed = [weigh(fault, evidence, effect)
                for fault, effect in zip(faults, effects, strict=True)]
+    alone = tuple(single_out(faults[0], effects[0], evidence))
     pairs = _pair(faults, effects, weighed, evidence, forecasts)
-    weighed += [_weigh(pair, evidence, effect, parts) for pair, effect, parts in pairs]
-    found = _rank((*faults, *(pair for pair, _, _ in pairs)), weighed, evidence,
+    weighed += [weigh(pair, evidence, effect, parts) for pair, effect, parts in pairs]
+    weighed += [weight for _, weight in alone]
+    found = _rank((*faults, *(pair for pair, _, _ in pairs), *(one for one, _ in alone)), weighed,
+                  evidence,
                   repeats_within(measurement))
     if one_image:
         found = dataclasses.replace(found, observations=(*found.observations, SAME_IMAGE))
@@ -234,74 +208,8 @@ def choose_errors(deployment: Deployment, stands_in: bool) -> ErrorModel:
     return STAND_IN if stands_in else LIBRARY
 
 
-def _weigh(fault: Fault, evidence: Evidence, effect: Effect,
-           parts: Sequence[Effect] = ()) -> _Weight:
-    """Return how likely the pattern, the counts and the marks are under a fault, or two."""
-    pattern, reference, declared = evidence.pattern, evidence.reference, evidence.declared
-    moved = effect.logs - declared.logs
-    residual = np.log(pattern.measured) - effect.logs
-    moves = [part.logs - declared.logs for part in parts or (effect,)]
-    spread, own = effect_errors(fault, effect, moves, pattern.families, evidence.marks,
-                                declared.density, evidence.errors)
-    doing = spread + np.diag(own)
-    # prices, kernels, and how much a prefetch hides, are unsure alike under each fault
-    spread = (spread + price_errors(effect.shares, effect.shares)
-              + _hiding(evidence, fault, fault)
-              + kernel_errors(evidence.errors, pattern.families))
-    expected = effect.logs
-    if reference is None:
-        own = own + evidence.errors.layer**2
-    else:
-        expected, spread = _set_beside(fault, effect, spread, evidence)
-        residual = np.log(pattern.measured) - expected
-        own = own + REPEATED**2 + min(evidence.marks.scatter or 0.0, 0.02)**2
-    whole = spread + np.diag(own)
-    total = log_total(residual, whole, pattern.measured,
-                      1.0 if reference is not None or fault.kind == UNKNOWN
-                      else evidence.errors.faster)
-    shape = log_shape(residual, spread, own, pattern.measured)
-    marks = weigh_marks(fault, evidence.marks, evidence.right)
-    if float(np.abs(moved).max()) >= NO_EFFECT:
-        marks += log_direction(residual, moved, doing, whole, pattern.measured)
-    for off, sd in compare_counts(fault, effect, evidence):
-        shape += log_student(np.array([off]), np.array([[sd**2]]))
-    return _Weight(
-        shape=shape, total=total,
-        marks=marks,
-        moved=moved, residual=residual, predicted=np.exp(expected),
-        counted=describe_counts(effect, evidence))
-
-
-def _hiding(evidence: Evidence, first: Fault | None, second: Fault | None) -> np.ndarray:
-    """Covariance of what a prefetch may hide, under both of two; None is as declared."""
-    hides = not any(fault is not None and fault.unhides for fault in (first, second))
-    return hides * HIDING_SD**2 * np.outer(evidence.hidden, evidence.hidden)
-
-
-def _set_beside(fault: Fault, effect: Effect, spread: np.ndarray, evidence: Evidence,
-                ) -> tuple[np.ndarray, np.ndarray]:
-    """Return what is expected, and how surely, beside a measurement known to be right.
-
-    Prices and kernels are off by the same in both; what is left is normal, given the other.
-    """
-    assert evidence.reference is not None
-    declared, errors = evidence.declared, evidence.errors
-    families = evidence.pattern.families
-    known = np.log(evidence.reference.measured) - declared.logs
-    shared = kernel_errors(errors, families)
-    right = price_errors(declared.shares, declared.shares) + shared + _hiding(evidence, None, None)
-    own = np.full(len(known), errors.layer**2)
-    _, grown = log_pattern(known, right, own)
-    own = np.diag(own * grown)
-    right, spread = right + own, spread + own
-    across = (price_errors(declared.shares, effect.shares) + shared + own
-              + _hiding(evidence, None, fault))
-    gain = np.linalg.solve(right, across)
-    return effect.logs + gain.T @ known, spread - across.T @ gain + (REPEATED / 2) ** 2
-
-
 def _pair(faults: tuple[Fault, ...], effects: Sequence[Effect],
-          weighed: Sequence[_Weight], evidence: Evidence, forecasts: Forecasts,
+          weighed: Sequence[Weight], evidence: Evidence, forecasts: Forecasts,
           ) -> list[tuple[Fault, Effect, tuple[Effect, Effect]]]:
     """Return two faults at once, of each two kinds those that come closest together.
 
@@ -346,7 +254,7 @@ def _metric(evidence: Evidence) -> np.ndarray:
     return np.linalg.inv(spread)
 
 
-def _rank(faults: tuple[Fault, ...], weighed: Sequence[_Weight], evidence: Evidence,
+def _rank(faults: tuple[Fault, ...], weighed: Sequence[Weight], evidence: Evidence,
           repeats: float | None) -> Diagnosis:
     """Apply Bayes' rule and say what speaks for each."""
     pattern = evidence.pattern
@@ -371,7 +279,7 @@ def _rank(faults: tuple[Fault, ...], weighed: Sequence[_Weight], evidence: Evide
         healthy=evidence.reference is not None)
 
 
-def _is_indistinct(fault: Fault, weight: _Weight, declared: _Weight) -> bool:
+def _is_indistinct(fault: Fault, weight: Weight, declared: Weight) -> bool:
     """Whether neither the fault's effect nor the evidence tells it from what was declared."""
     small = float(np.abs(weight.moved).max()) < NO_EFFECT
     apart = abs(weight.shape + weight.total + weight.marks
@@ -379,7 +287,7 @@ def _is_indistinct(fault: Fault, weight: _Weight, declared: _Weight) -> bool:
     return fault.deployment is not None and not fault.shifts_clock and small and apart < 1.0
 
 
-def _describe_fit(weight: _Weight, total: float) -> str:
+def _describe_fit(weight: Weight, total: float) -> str:
     spread = math.exp(float(np.std(weight.residual))) - 1
     return (f"measured {total / float(weight.predicted.sum()):.2f} x what it predicts, layers "
             f"apart by {100 * spread:.0f} %")

@@ -129,7 +129,7 @@ class Forecasts:
                                            for family in pattern.families]))
         if fault.wait_cycles:
             effect = _wait(effect, fault.wait_cycles * _accesses(changed, pattern) / amounts)
-        return dataclasses.replace(effect, logs=effect.logs + fault.stretch)
+        return dataclasses.replace(effect, logs=effect.logs + fault.stretch + fault.counted)
 
 
 def join_effects(first: Effect, second: Effect, declared: Effect, *, rebuilt: bool) -> Effect:

@@ -16,7 +16,7 @@ from twin.attribution.error_model import (
     SLOWED,
     ErrorModel,
 )
-from twin.attribution.faults import DECLARED, UNKNOWN, Fault
+from twin.attribution.faults import COUNTER, DECLARED, UNKNOWN, Fault
 from twin.deployment.deployment import Deployment
 from twin.runtimes import load_runtime
 from twin.runtimes.runtime import list_runtimes
@@ -48,8 +48,9 @@ OTHER_KERNELS, OTHER_KERNELS_SD = math.log(2.5), 0.5
 MORE_WAIT_STATES = (1, 2, 4, 8)
 STRETCHES = (0.0, 0.02, 0.05, 0.12, 0.3)
 WAITS = (0.1, 0.3, 1.0)
+COUNTED = (("twice", 2.0), ("three times", 3.0), ("four times", 4.0))
 """Sizes that are tried: wait states added; shares interrupts take; cycles an access waits for
-another master."""
+another master; prescalers of counters, and runs added up."""
 
 
 def list_faults(deployment: Deployment, clock_hz: float | None = None) -> tuple[Fault, ...]:
@@ -83,6 +84,10 @@ def list_faults(deployment: Deployment, clock_hz: float | None = None) -> tuple[
         *(Fault(kind="load", name=f"another master on the bus, {wait:g} cycles an access",
                 wait_cycles=wait, remedy="stop the other core, DMA or debugger, or move what it "
                                          "uses to another memory") for wait in WAITS),
+        *(Fault(kind=COUNTER, name=f"everything counted {times}", counted=math.log(factor),
+                remedy="look at the counter's prescaler and clock, its unit, and whether runs are "
+                       "added up: all layers are off by one factor")
+          for times, factor in COUNTED),
         *(Fault(kind=UNKNOWN, name=UNKNOWN, errors=size,
                 remedy="compare cause by cause: twin attribute") for size in NOTHING_KNOWN))
 

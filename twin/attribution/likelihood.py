@@ -32,6 +32,9 @@ FREEDOM = 10.0
 LAYER_FREEDOM = 3.0
 """Degrees of freedom of a layer's own error: one layer may be far off, and tells little then."""
 
+FARTHEST = 8.0
+"""Standard deviations beyond which a layer that is off is not less likely still."""
+
 TURNS = 8
 """Turns in which the layers that are far off are found."""
 
@@ -150,19 +153,46 @@ def log_pattern(residual: np.ndarray, covariance: np.ndarray,
     A Student variable is a normal one whose variance has an inverse gamma density. Variances are
     set where they are likeliest, by expectation and maximisation, and weighed by that density.
     """
-    grown = np.ones(len(residual))
-    for _ in range(TURNS):
-        noise = own * grown
-        inverse = np.linalg.inv(covariance + np.diag(noise))
-        mean = noise * (inverse @ residual)
-        variance = noise - noise**2 * np.diag(inverse)
-        grown = (LAYER_FREEDOM + (mean**2 + variance) / own) / (LAYER_FREEDOM + 2)
+    _, grown = own_errors(residual, covariance, own)
     whole = covariance + np.diag(own * grown)
     _, determinant = np.linalg.slogdet(whole)
     distance = float(residual @ np.linalg.solve(whole, residual))
     half = LAYER_FREEDOM / 2
     weight = float(np.sum(-half * np.log(grown) - half / grown)) + half * len(residual)
     return -0.5 * (determinant + distance + len(residual) * math.log(2 * math.pi)) + weight, grown
+
+
+def own_errors(residual: np.ndarray, covariance: np.ndarray,
+               own: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return what of a pattern is each layer's own, and by how much its variance grew for it.
+
+    Parameters
+    ----------
+    residual, covariance, own
+        As for `log_pattern`.
+    """
+    grown, mean = np.ones(len(residual)), np.zeros(len(residual))
+    for _ in range(TURNS):
+        noise = own * grown
+        inverse = np.linalg.inv(covariance + np.diag(noise))
+        mean = noise * (inverse @ residual)
+        variance = noise - noise**2 * np.diag(inverse)
+        grown = (LAYER_FREEDOM + (mean**2 + variance) / own) / (LAYER_FREEDOM + 2)
+    return mean, grown
+
+
+def log_apart(errors: np.ndarray, own: np.ndarray, far: np.ndarray) -> float:
+    """Logarithm of how much less likely layers that lie far off are under a normal error.
+
+    Parameters
+    ----------
+    errors, own : numpy.ndarray
+        Shape (layers,): each layer's own error, and its variance.
+    far : numpy.ndarray
+        Shape (layers,), bool: those that are looked at.
+    """
+    away = np.minimum(errors[far] ** 2 / own[far], FARTHEST**2)
+    return float(np.sum(0.5 * (LAYER_FREEDOM + 1) * np.log1p(away / LAYER_FREEDOM) - 0.5 * away))
 
 
 def log_shape(residual: np.ndarray, covariance: np.ndarray, own: np.ndarray,

@@ -42,13 +42,37 @@ FEWEST_DEGREES = 6
 """Scatter is told by so many differences of runs at least, over all layers."""
 
 
+SERVICE_CYCLES = 40
+"""An interrupt takes so many at least: entry and return of a Cortex-M (12 and 10, Arm), and a few
+instructions of a handler."""
+
+NOTABLE_SHARE = 0.01
+"""Interrupts that take less of a run are what any system has: a tick, a line that is idle."""
+
+LOG_SERVED, LOG_LOADED, LOG_UNCOUNTED = math.log(0.2), math.log(0.02), math.log(0.01)
+"""How likely some interrupts are counted where they are no fault, some that take a notable share,
+and none where they are the fault: assumed."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Marks:
-    """What the runs and the clock show besides; None is not known."""
+    """What the runs and the clock show besides; None is not known.
+
+    Parameters
+    ----------
+    clock_log, drift, scatter : float or None
+        Logarithm of the clock over the one asked for; change over the runs; scatter of a layer.
+    interrupts : float or None
+        Counted, a run.
+    least_share : float
+        Of a run's cycles, what these take at least.
+    """
 
     clock_log: float | None
     drift: float | None
     scatter: float | None
+    interrupts: float | None = None
+    least_share: float = 0.0
 
 
 def clock_hz_of(deployment: Deployment) -> float:
@@ -81,15 +105,29 @@ def read_marks(measurement: Measurement, deployment: Deployment) -> Marks:
         real = hertz * (float(match[1]) if match and float(match[1]) > 0 else 1.0)
         clock_log = math.log(real / clock_hz_of(deployment))
     values = _whole_runs(measurement)
+    counted = _count_interrupts(measurement)
+    cycles = measurement.count("cpu_cycles") and measurement.percentile("cpu_cycles", 50)
+    share = counted * SERVICE_CYCLES / cycles if counted and cycles else 0.0
     if values is None:
-        return Marks(clock_log=clock_log, drift=None, scatter=None)
+        return Marks(clock_log=clock_log, drift=None, scatter=None, interrupts=counted,
+                     least_share=share)
     runs = np.arange(len(values))
     slope = float(np.polyfit(runs, values, 1)[0]) if np.ptp(values) else 0.0
     middle = float(np.median(values))
     drifting = len(values) >= FEWEST_RUNS and find_drift(values) is not None
     drift = slope * (len(values) - 1) / middle if drifting else 0.0
     return Marks(clock_log=clock_log, drift=drift if len(values) >= FEWEST_RUNS else None,
-                 scatter=_scatter(measurement, values, slope / middle if drifting else 0.0))
+                 scatter=_scatter(measurement, values, slope / middle if drifting else 0.0),
+                 interrupts=counted, least_share=share)
+
+
+def _count_interrupts(measurement: Measurement) -> float | None:
+    """Return interrupts of a run, as they were counted; one where only their cycles were."""
+    if measurement.count("interrupts"):
+        return float(np.mean(measurement.values("interrupts")))
+    if measurement.count("dwt_exccnt") and measurement.values("dwt_exccnt").any():
+        return 1.0
+    return None
 
 
 def _whole_runs(measurement: Measurement) -> np.ndarray | None:
@@ -142,7 +180,22 @@ def weigh_marks(fault: Fault, marks: Marks, right: Marks | None = None) -> float
         total += _log_normal(marks.drift, LOUD_DRIFT if fault.drifts else QUIET_DRIFT)
     if marks.scatter is not None:
         total += _weigh_scatter(fault, marks.scatter, right.scatter if right else None)
-    return total
+    return total + _weigh_interrupts(fault, marks, right)
+
+
+def _weigh_interrupts(fault: Fault, marks: Marks, right: Marks | None) -> float:
+    """Log likelihood of how many interrupts were counted."""
+    counted = marks.interrupts
+    known = None if right is None else right.interrupts
+    if counted is None:
+        return 0.0
+    if not counted:
+        return LOG_UNCOUNTED if fault.scatters else 0.0
+    if known is not None and counted <= known + 3 * math.sqrt(known + 1):
+        return 0.0  # as many as where all is right
+    if fault.scatters:
+        return 0.0 if math.expm1(fault.stretch) >= marks.least_share - NOTABLE_SHARE else LOG_LOADED
+    return LOG_LOADED if known is not None or marks.least_share > NOTABLE_SHARE else LOG_SERVED
 
 
 def _weigh_scatter(fault: Fault, scatter: float, right: float | None) -> float:
@@ -168,6 +221,10 @@ def describe_marks(marks: Marks) -> tuple[str, ...]:
         found.append(f"drift over the runs {100 * marks.drift:+.1f} %")
     if marks.scatter is not None:
         found.append(f"runs of a layer scatter by {100 * marks.scatter:.2g} %")
+    if marks.interrupts:
+        found.append(f"{marks.interrupts:,.0f} interrupts a run were counted: at "
+                     f"{SERVICE_CYCLES} cycles each at least, {100 * marks.least_share:.2g} % of "
+                     "it")
     return tuple(found)
 
 

@@ -17,7 +17,15 @@ from twin.attribution.document import diagnosis_document
 from twin.attribution.error_model import BINARY
 from twin.attribution.fault_effects import Forecasts
 from twin.attribution.fault_list import list_faults
-from twin.attribution.faults import DECLARED, JOINED, UNKNOWN, join_faults, prior_of
+from twin.attribution.faults import (
+    COUNTER,
+    DECLARED,
+    JOINED,
+    ONE_LAYER,
+    UNKNOWN,
+    join_faults,
+    prior_of,
+)
 from twin.attribution.likelihood import (
     FREEDOM,
     log_direction,
@@ -76,7 +84,7 @@ def test_each_fault_is_found_where_the_model_is_otherwise_right(deployment, bias
     for seed, fault in enumerate(list_faults(deployment)):
         if fault.kind in ("clock", "throttling", "interrupts", UNKNOWN):
             continue  # those are told by marks, below
-        if fault.kind in ("wait states", "flash width", "prefetch", "load"):
+        if fault.kind in ("wait states", "flash width", "prefetch", "load", COUNTER):
             continue  # those need a healthy measurement, below
         found = diagnose(deployment, measure_fault(deployment, fault, bias=bias, seed=seed))
         if fault.name in found.indistinct:
@@ -94,6 +102,53 @@ def test_each_fault_is_found_where_the_model_is_otherwise_right(deployment, bias
         else:
             assert found.kinds["placement"] > 0.2, (fault.name, found.kinds)
     assert told_apart >= 6
+
+
+@pytest.mark.parametrize(("factors", "kind", "name"), [
+    ({}, COUNTER, "everything counted twice"),
+    ({4: 5.0}, ONE_LAYER, "layer 4 (conv_2d 1x1) alone, "),
+    ({4: 0.5}, ONE_LAYER, "layer 4 (conv_2d 1x1) alone, 0.")])
+@pytest.mark.parametrize("beside", [False, True], ids=["alone", "beside a healthy run"])
+def test_one_factor_and_one_layer_are_told_from_faults_of_the_set_up(
+        deployment, factors, kind, name, beside):
+    """A cache or a flag changes each layer by another factor, never all by one or one alone."""
+    declared = list_faults(deployment)[0]
+    right = only_cycles(measure_fault(deployment, declared, seed=1))
+    wrong = dataclasses.replace(right, samples=tuple(
+        dataclasses.replace(one, value=round(one.value * (
+            factors.get(one.layer, 1.0) if factors else 2.0))) for one in right.samples))
+    found = diagnose(deployment, wrong, healthy=right if beside else None)
+    if beside or factors == {4: 5.0}:
+        assert next(iter(found.kinds)) == kind and found.kinds[kind] > 0.8
+        assert found.verdict.fault.name.startswith(name)
+    else:  # prices may be off by as much
+        assert any(one.fault.kind == kind for one in found.findings)
+        assert found.remedy != "none needed"
+
+
+def only_cycles(measurement):
+    """The cycles of a measurement, as a core without further counters sends them."""
+    return dataclasses.replace(measurement, samples=tuple(
+        one for one in measurement.samples if one.counter == "cpu_cycles"))
+
+
+@pytest.mark.parametrize(("counted", "known", "kind"), [
+    (2000, None, "interrupts"), (2000, 3, "interrupts"), (2000, 2000, DECLARED),
+    (3, None, DECLARED)])
+def test_counted_interrupts_are_evidence_for_themselves(deployment, counted, known, kind):
+    """At 40 cycles each two thousand take 1.5 % of kws at least; a few are what any system has."""
+    def told(measurement, number):
+        return dataclasses.replace(measurement, samples=(*measurement.samples, Sample(
+            run=0, layer=None, counter="interrupts", value=number, unit="events", clock=None)))
+
+    declared = list_faults(deployment)[0]
+    right = only_cycles(measure_fault(deployment, declared, seed=1))
+    wrong = right if kind == DECLARED else dataclasses.replace(right, samples=tuple(
+        dataclasses.replace(one, value=round(one.value * 1.06)) for one in right.samples))
+    found = diagnose(deployment, told(wrong, counted),
+                     healthy=None if known is None else told(right, known))
+    assert next(iter(found.kinds)) == kind, found.kinds
+    assert any(text.startswith(f"{counted:,} interrupts a run") for text in found.observations)
 
 
 def test_slower_flash_is_found_beside_a_healthy_measurement():

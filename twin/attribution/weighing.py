@@ -1,0 +1,165 @@
+"""How likely what was measured is under one fault, or two: pattern, total, counts and runs."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from twin.attribution.error_model import HIDING_SD, REPEATED
+from twin.attribution.evidence import Evidence, compare_counts, describe_counts
+from twin.attribution.fault_effects import Effect
+from twin.attribution.faults import UNKNOWN, Fault
+from twin.attribution.likelihood import (
+    effect_errors,
+    kernel_errors,
+    log_apart,
+    log_direction,
+    log_pattern,
+    log_shape,
+    log_student,
+    log_total,
+    own_errors,
+    price_errors,
+)
+from twin.attribution.marks import weigh_marks
+from twin.attribution.one_layer import are_far, list_layers
+
+NO_EFFECT = 0.01
+"""A fault that changes no layer by more, as a logarithm, cannot be told from its absence."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Weight:
+    """Log likelihood of a fault: by shape and counts, total, what runs show; what it leaves."""
+
+    shape: float
+    total: float
+    marks: float
+    residual: np.ndarray
+    moved: np.ndarray
+    predicted: np.ndarray
+    counted: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Errors:
+    """What is left under a fault, and how far it may be off.
+
+    Parameters
+    ----------
+    expected, residual : numpy.ndarray
+        Shape (layers,): logarithm of what each would take, and of measured over that.
+    shared, doing : numpy.ndarray
+        Shape (layers, layers): covariance of errors layers share, and of what the fault does.
+    own : numpy.ndarray
+        Shape (layers,): variance of each layer's own error.
+    """
+
+    expected: np.ndarray
+    residual: np.ndarray
+    shared: np.ndarray
+    doing: np.ndarray
+    own: np.ndarray
+
+
+def _find_errors(fault: Fault, evidence: Evidence, effect: Effect,
+                 parts: Sequence[Effect] = ()) -> Errors:
+    """Return how far what a fault, or two, predicts may be off."""
+    pattern, reference, declared = evidence.pattern, evidence.reference, evidence.declared
+    moves = [part.logs - declared.logs for part in parts or (effect,)]
+    spread, own = effect_errors(fault, effect, moves, pattern.families, evidence.marks,
+                                declared.density, evidence.errors)
+    doing = spread + np.diag(own)
+    # prices, kernels, and how much a prefetch hides, are unsure alike under each fault
+    spread = (spread + price_errors(effect.shares, effect.shares)
+              + _hiding(evidence, fault, fault)
+              + kernel_errors(evidence.errors, pattern.families))
+    expected = effect.logs
+    if reference is None:
+        own = own + evidence.errors.layer**2
+    else:
+        expected, spread = _set_beside(fault, effect, spread, evidence)
+        own = own + REPEATED**2 + min(evidence.marks.scatter or 0.0, 0.02)**2
+    return Errors(expected=expected, residual=np.log(pattern.measured) - expected, shared=spread,
+                  doing=doing, own=own)
+
+
+def weigh(fault: Fault, evidence: Evidence, effect: Effect,
+          parts: Sequence[Effect] = ()) -> Weight:
+    """Return how likely the pattern, the counts and the marks are under a fault, or two.
+
+    Parameters
+    ----------
+    fault, effect
+        The hypothesis, and what it does.
+    evidence : Evidence
+        What was measured, and how far predictions may be off.
+    parts : sequence of Effect
+        Of two faults at once, what each does alone.
+    """
+    measured, reference = evidence.pattern.measured, evidence.reference
+    moved = effect.logs - evidence.declared.logs
+    left = _find_errors(fault, evidence, effect, parts)
+    whole = left.shared + np.diag(left.own)
+    total = log_total(left.residual, whole, measured,
+                      1.0 if reference is not None or fault.kind == UNKNOWN
+                      else evidence.errors.faster)
+    shape = log_shape(left.residual, left.shared, left.own, measured)
+    marks = weigh_marks(fault, evidence.marks, evidence.right)
+    if fault.kind != UNKNOWN and not fault.rebuilds:
+        errors, _ = own_errors(left.residual, left.shared, left.own)
+        marks += log_apart(errors, left.own, are_far(errors, left.own))
+    if float(np.abs(moved).max()) >= NO_EFFECT:
+        marks += log_direction(left.residual, moved, left.doing, whole, measured)
+    for off, sd in compare_counts(fault, effect, evidence):
+        shape += log_student(np.array([off]), np.array([[sd**2]]))
+    return Weight(shape=shape, total=total, marks=marks, moved=moved, residual=left.residual,
+                  predicted=np.exp(left.expected), counted=describe_counts(effect, evidence))
+
+
+def single_out(declared: Fault, effect: Effect,
+               evidence: Evidence) -> Iterator[tuple[Fault, Weight]]:
+    """Yield layers that are off alone, weighed as declared but for them.
+
+    Parameters
+    ----------
+    declared, effect
+        The hypothesis that nothing is wrong, and what it predicts.
+    evidence : Evidence
+        What was measured.
+    """
+    left = _find_errors(declared, evidence, effect)
+    for fault, moved, density in list_layers(evidence, left.own, left.residual, left.shared):
+        weight = weigh(declared, evidence, moved)
+        yield fault, dataclasses.replace(weight, marks=weight.marks + density)
+
+
+def _hiding(evidence: Evidence, first: Fault | None, second: Fault | None) -> np.ndarray:
+    """Covariance of what a prefetch may hide, under both of two; None is as declared."""
+    hides = not any(fault is not None and fault.unhides for fault in (first, second))
+    return hides * HIDING_SD**2 * np.outer(evidence.hidden, evidence.hidden)
+
+
+def _set_beside(fault: Fault, effect: Effect, spread: np.ndarray, evidence: Evidence,
+                ) -> tuple[np.ndarray, np.ndarray]:
+    """Return what is expected, and how surely, beside a measurement known to be right.
+
+    Prices and kernels are off by the same in both; what is left is normal, given the other.
+    """
+    assert evidence.reference is not None
+    declared, errors = evidence.declared, evidence.errors
+    families = evidence.pattern.families
+    known = np.log(evidence.reference.measured) - declared.logs
+    shared = kernel_errors(errors, families)
+    right = price_errors(declared.shares, declared.shares) + shared + _hiding(evidence, None, None)
+    own = np.full(len(known), errors.layer**2)
+    _, grown = log_pattern(known, right, own)
+    own = np.diag(own * grown)
+    right, spread = right + own, spread + own
+    across = (price_errors(declared.shares, effect.shares) + shared + own
+              + _hiding(evidence, None, fault))
+    gain = np.linalg.solve(right, across)
+    return effect.logs + gain.T @ known, spread - across.T @ gain + (REPEATED / 2) ** 2
