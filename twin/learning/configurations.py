@@ -9,6 +9,7 @@ proportion to.
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -82,7 +83,10 @@ def list_groups(base: Deployment, variation: Variation) -> Iterator[Group | Fail
     def list_timings(settings: dict[str, Any], rows: np.ndarray) -> Iterator[Group | Failure]:
         if clock is None:
             return _whole(_make(base, settings), rows)
-        return _cut(base, settings, clock, values_of(variation, clock, rows), rows)
+        values = values_of(variation, clock, rows)
+        return itertools.chain.from_iterable(
+            _cut(base, settings, clock, values[part], rows[part])
+            for part in part_stated(base.board, [clock], values[:, None]))
 
     others = {name: values for name, values in variation.paths.items()
               if name not in (clock, supply)}
@@ -104,6 +108,25 @@ def is_varied_supply(variation: Variation) -> bool:
 
 def _are_numbers(values: Sequence[Any]) -> bool:
     return all(isinstance(one, (int, float)) and not isinstance(one, bool) for one in values)
+
+
+def part_stated(board: Board, clocks: Sequence[str], values: Floats) -> list[np.ndarray]:
+    """Return places of values that are a board's own, and of all others, where there are any.
+
+    A board keeps its voltage scale as long as no clock changes, also where a lower one would do.
+
+    Parameters
+    ----------
+    board : Board
+        That is changed.
+    clocks : sequence of str
+        Paths of its clocks.
+    values : ndarray of float, (n, clocks)
+        What they are set to.
+    """
+    own = {f"clocks.{clock.name}.frequency_hz": clock.frequency_hz for clock in board.clocks}
+    stated = (values == [own.get(name, np.nan) for name in clocks]).all(axis=1)
+    return [part for part in (np.flatnonzero(stated), np.flatnonzero(~stated)) if len(part)]
 
 
 def values_of(variation: Variation, name: str, rows: np.ndarray) -> Floats:

@@ -25,6 +25,7 @@ from twin.learning.configurations import (
     is_varied_clock,
     is_varied_supply,
     name_frequency,
+    part_stated,
     split_alike,
     values_of,
     wordless,
@@ -112,6 +113,11 @@ class _Spans:
         """Yield spans of rows at one supply voltage, or between two bounds of it."""
         values = np.stack([values_of(self.variation, name, rows) for name in self.clocks]
                           or [np.zeros(len(rows))], axis=1)
+        for part in part_stated(self.base.board, self.clocks, values[:, :len(self.clocks)]):
+            yield from self._list_boxes(rows[part], values[part], supply, volts)
+
+    def _list_boxes(self, rows: Ints, values: Floats, supply: Mapping[str, float],
+                    volts: Mapping[int, float] | None) -> Iterator[Span | Failure]:
         boxes = _Boxes(lambda at: self.change({
             **dict(zip(self.clocks, at, strict=False)), **supply}), values)
         for inside, made in boxes.list():

@@ -34,6 +34,12 @@ def test_voltage_and_wait_states_follow_a_varied_clock(kws) -> None:
         check_row(batch, row, twin.predict(kws.replace({"clocks.cpu.frequency_hz": clock})))
 
 
+def test_a_clock_that_stays_keeps_its_voltage_scale(kws) -> None:
+    """Also where a lower scale would do, which another clock takes."""
+    board = kws.replace({"clocks.cpu.frequency_hz": 20e6, "supply.voltage_scale": "range1"}).board
+    check_varied(twin.deploy("kws", board), {"clocks.cpu.frequency_hz": [18e6, 20e6, 24e6]})
+
+
 def check_varied(deployment, vary) -> None:
     batch = twin.predict_many(deployment, vary=vary, layers=True, errors="keep")
     errors = {failure.row: str(failure.error) for failure in batch.failures}
