@@ -137,18 +137,25 @@ class _Remarks(logging.Handler):
         complain(record.getMessage())
 
 
+TOLD = ("hwmodels.kernels", "twin.program")
+"""Logs whose remarks are told: kernels that are compiled, programs that are emulated."""
+
+
 @contextlib.contextmanager
 def _progress_told() -> Iterator[None]:
-    """Tell on stderr what takes seconds the first time only: kernels that are compiled."""
-    log, remarks = logging.getLogger("hwmodels.kernels"), _Remarks()
-    level = log.level
-    log.addHandler(remarks)
-    log.setLevel(logging.INFO)
+    """Tell on stderr what takes seconds, and is mostly done the first time only."""
+    remarks = _Remarks()
+    logs = [logging.getLogger(name) for name in TOLD]
+    levels = [log.level for log in logs]
+    for log in logs:
+        log.addHandler(remarks)
+        log.setLevel(logging.INFO)
     try:
         yield
     finally:
-        log.removeHandler(remarks)
-        log.setLevel(level)
+        for log, level in zip(logs, levels, strict=True):
+            log.removeHandler(remarks)
+            log.setLevel(level)
 
 
 def note_ignored_interrupt() -> None:

@@ -9,12 +9,27 @@ import json
 import pickle
 import resource
 import sys
+import threading
 from typing import Any
 
 from hwmodels.errors import TwinError, tell_in_one_line
 
 MEMORY_BYTES = 8 << 30
 """Of addresses: the emulator reserves much that it never touches."""
+
+TOLD_EACH_S = 0.5
+"""Between two lines that say how far it is, in seconds."""
+
+
+def _say_how_far(ended: threading.Event) -> None:
+    """Write down how many instructions were run, again and again."""
+    from twin.program.events import SO_FAR, listener
+
+    while not ended.wait(TOLD_EACH_S):
+        machine = getattr(listener(), "__self__", None)
+        words, names = getattr(machine, "words", None), getattr(machine, "names", None)
+        if words is not None and names is not None:
+            print(f"{SO_FAR}{int(words[names.INSTRUCTIONS]):,}", file=sys.stderr, flush=True)
 
 
 def main() -> None:
@@ -30,6 +45,8 @@ def main() -> None:
     from twin.program.session import run_program
 
     answer: dict[str, Any]
+    ended = threading.Event()
+    threading.Thread(target=_say_how_far, args=(ended,), daemon=True).start()
     try:
         path, board, wanted = pickle.load(sys.stdin.buffer)
         run = observe_program if wanted.observed else run_program
@@ -38,6 +55,7 @@ def main() -> None:
         answer = {"refused": type(error).__name__, "why": tell_in_one_line(str(error))}
     except MemoryError:
         answer = {"refused": "ProgramError", "why": "the program takes more memory than there is"}
+    ended.set()
     json.dump(answer, sys.stdout)
 
 

@@ -8,6 +8,9 @@ from collections.abc import Callable
 Answer = Callable[[int, int, int], int]
 """Takes what is told (a number of `twin.program.kernels.hooks`), an address and a size."""
 
+SO_FAR = "instructions so far: "
+"""What a line of the emulating process begins with that says how far it is."""
+
 _SYMBOL = "twin_program_event"
 _LISTENING: list[Answer] = []
 _EVENT = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64, ctypes.c_int64, ctypes.c_int64)
@@ -31,3 +34,8 @@ def listen(answer: Answer) -> None:
 
     _LISTENING[:] = [answer]
     binding.add_symbol(_SYMBOL, ctypes.cast(_told, ctypes.c_void_p).value)
+
+
+def listener() -> Answer | None:
+    """Return who answers native callbacks; None before anybody does."""
+    return _LISTENING[0] if _LISTENING else None

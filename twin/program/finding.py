@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
+import logging
 import pickle
 import signal
 import subprocess
 import sys
+import threading
+import time
+from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from pathlib import Path
+from typing import IO, Any
 
 from calibration.virtual_board.child import end_with_parent
 from hwmodels.board.facts import Board
@@ -21,7 +27,13 @@ from twin.prediction import kept
 from twin.prediction.structure import read_geometry
 from twin.program.counting import FunctionRun
 from twin.program.elf import Elf
+from twin.program.events import SO_FAR
 from twin.program.session import Wanted
+
+PATIENCE_S, QUIET_S = 1.0, 30.0
+"""Before the first line that says how far an emulation is, and between two at most, in seconds."""
+
+_LOG = logging.getLogger(__name__)
 
 Layers = tuple[tuple[str, tuple[FunctionRun, ...]], ...]
 """Layers in order: name, and what each function did in it."""
@@ -121,15 +133,29 @@ def observe(elf: Elf, board: Board, wanted: Wanted,
 
 def _emulate(elf: Elf, board: Board, wanted: Wanted) -> dict[str, Any]:
     """Run the emulator where nothing it does can reach this process."""
-    done = subprocess.run(
-        command_of("twin.program.child"), capture_output=True, check=False, env=environment(),
-        input=pickle.dumps((str(elf.path), board, wanted)),
-        preexec_fn=end_with_parent if sys.platform == "linux" else None)
-    if done.returncode:
-        why = (signal.Signals(-done.returncode).name if done.returncode < 0
-               else done.stderr.decode(errors="replace").strip().rpartition("\n")[2])
+    with subprocess.Popen(
+            command_of("twin.program.child"), stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE, env=environment(),
+            preexec_fn=end_with_parent if sys.platform == "linux" else None) as process:
+        said: deque[str] = deque(maxlen=20)
+        listener = threading.Thread(target=_listen, args=(process.stderr, elf.path, said))
+        listener.start()
+        try:
+            assert process.stdin is not None and process.stdout is not None
+            with contextlib.suppress(BrokenPipeError):
+                process.stdin.write(pickle.dumps((str(elf.path), board, wanted)))
+                process.stdin.close()
+            told = process.stdout.read()
+        except BaseException:
+            process.kill()
+            raise
+        finally:
+            listener.join()
+    if process.returncode:
+        why = (signal.Signals(-process.returncode).name if process.returncode < 0
+               else said[-1] if said else "")
         raise ProgramError(f"{elf.path}: the emulator ended ({why})")
-    answer = json.loads(done.stdout)
+    answer = json.loads(told)
     if "refused" in answer:
         from hwmodels.errors import ToolMissingError
 
@@ -137,6 +163,21 @@ def _emulate(elf: Elf, board: Board, wanted: Wanted) -> dict[str, Any]:
             answer["why"])
     found: dict[str, Any] = answer["found"]
     return found
+
+
+def _listen(stream: IO[bytes], path: Path, said: deque[str]) -> None:
+    """Log how far the emulator is, at ever longer intervals; keep what else it says."""
+    due_s, began_s = PATIENCE_S, time.monotonic()
+    for line in stream:
+        text = line.decode(errors="replace").strip()
+        if not text.startswith(SO_FAR):
+            said.append(text)
+            continue
+        passed_s = time.monotonic() - began_s
+        if passed_s >= due_s:
+            _LOG.info("emulating %s: %s instructions in %.0f s", path, text[len(SO_FAR):],
+                      passed_s)
+            due_s = min(2 * passed_s, passed_s + QUIET_S)
 
 
 def _read_layers(layers: list[dict[str, Any]]) -> Layers:

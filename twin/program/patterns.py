@@ -14,6 +14,8 @@ from twin.errors import ProgramError
 from twin.program.elf import Elf, Function
 
 AUTO, NONE = "auto", "none"
+NOT = "!"
+"""What a pattern begins with whose functions are no layers."""
 ELSE = "elementwise"
 """Family of what no pattern knows."""
 
@@ -42,7 +44,7 @@ def choose_layers(elf: Elf, asked: str) -> tuple[str, tuple[Function, ...]]:
         The program.
     asked : str
         "auto": the first shipped set the program has functions of; "none"; a set's name; or
-        patterns separated by commas.
+        patterns separated by commas, those of what is no layer behind `!`.
 
     Raises
     ------
@@ -62,15 +64,20 @@ def choose_layers(elf: Elf, asked: str) -> tuple[str, tuple[Function, ...]]:
     patterns: Sequence[str] = sets[asked]["layers"] if asked in sets else asked.split(",")
     found = _find(elf, patterns)
     if not found:
-        plain = asked not in sets and not set(asked) & set("*?[,")
+        plain = asked not in sets and not set(asked) & set("*?[,!")
         hint = (did_you_mean(asked, [*sets, *(one.name for one in elf.functions)]) if plain
-                else f"accepted: {', '.join(sets)}, or patterns such as 'run_*,my_*'")
+                else f"accepted: {', '.join(sets)}, or patterns such as 'run_*,!run_init*'")
         raise ProgramError(f"{elf.path}: --layers {asked}: no function matches; {hint}")
     return asked, found
 
 
 def _find(elf: Elf, patterns: Iterable[str]) -> tuple[Function, ...]:
-    return tuple(one for one in elf.functions if _matches(one, patterns))
+    """Return functions of a pattern, and of none that begins with `!`."""
+    words = [one.strip() for one in patterns]
+    excluded = [one[1:] for one in words if one.startswith(NOT)]
+    wanted = [one for one in words if not one.startswith(NOT)]
+    return tuple(one for one in elf.functions
+                 if _matches(one, wanted) and not _matches(one, excluded))
 
 
 def is_copy(function: Function) -> bool:

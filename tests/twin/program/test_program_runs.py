@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+from collections import deque
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -23,9 +25,10 @@ from twin.deployment.deployment import deploy
 from twin.errors import ProgramError, UsageError
 from twin.image.compile.store import keep_image
 from twin.prediction.prediction import predict
+from twin.program import finding
 from twin.program.counting import EXCEPTIONS
-from twin.program.elf import demangle, read_elf
-from twin.program.patterns import name_kind
+from twin.program.elf import Function, demangle, read_elf
+from twin.program.patterns import choose_layers, name_kind
 from twin.program.peripherals import Peripherals
 from twin.program.thumb import count_instructions, find_target, without_target
 from twin.reports.figures.arena import draw_arena_figure
@@ -266,6 +269,28 @@ def test_names_of_cpp_are_read():
         "tflite::ConvEval")
     assert demangle("_ZNK6tflite16MicroInterpreter6InvokeEv") == "tflite::MicroInterpreter::Invoke"
     assert demangle("main") == "main" and demangle("_Z4testi") == "test"
+
+
+def test_what_sets_a_layer_up_is_none(program):
+    names = ("arm_convolve_s8", "arm_convolve_s8_get_buffer_size", "arm_softmax_init_s8",
+             "arm_fully_connected_s8", "arm_depthwise_conv_get_buffer_size_mve", "run_0")
+    elf = SimpleNamespace(path="app.elf", functions=[
+        Function(symbol=name, name=name, start=0, end=2) for name in names])
+    layers = ["arm_convolve_s8", "arm_fully_connected_s8"]
+    assert [one.name for one in choose_layers(elf, "auto")[1]] == layers
+    assert [one.name for one in choose_layers(elf, "arm_*,!*_buffer*, !*_init*")[1]] == layers
+    with pytest.raises(ProgramError, match=r"no function matches; accepted: .*'run_\*,!run_init"):
+        choose_layers(elf, "!arm_*")
+
+
+def test_how_far_an_emulation_is_is_told(caplog, monkeypatch):
+    monkeypatch.setattr(finding, "PATIENCE_S", 0.0)
+    said = deque()
+    with caplog.at_level("INFO", logger="twin.program"):
+        finding._listen([b"instructions so far: 1,000\n", b"Killed\n"], Path("app.elf"), said)
+    assert [one.getMessage() for one in caplog.records] == [
+        "emulating app.elf: 1,000 instructions in 0 s"]
+    assert list(said) == ["Killed"]
 
 
 def test_jumps_are_read_as_both_disassemblers_write_them():
