@@ -104,6 +104,10 @@ class Core:
     data_caches: Annotated[tuple[str, ...], Key(
         Several(Reference("cache")),
         "Further caches of loads and stores, each for the memories it serves.")] = ()
+    priority_bits: Annotated[int | None, Key(
+        Quantity(low=1, high=8, whole=True), "Bits an interrupt's priority has, of "
+        "a Cortex-M; absent: two of an Armv6-M core, four of others (assumed). Programs read them "
+        "back.")] = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -75,7 +75,7 @@ class Machine:
         self.counters = Counters(elf, self.listing, self.recorder, limit, self.code, [
             (low, high, address_of(pages)) for (low, high), pages in self.held])
         self.words, self.names = self.counters.words, self.counters.names
-        self.peripherals = Peripherals(board.core.model, self.cycles, self._text_at, self._wake)
+        self.peripherals = Peripherals(board.core, self.cycles, self._text_at, self._wake)
         self._make_parts()
         self.watch = Watch(self.machine, self.counters, self.add_hook)
         self._hook()

@@ -6,6 +6,8 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
+from hwmodels.board.facts import Core
+
 PATIENCE = 32
 """Reads of a register at one place, nothing written meanwhile, before its loop is taken to wait."""
 TRIES = 16
@@ -20,9 +22,9 @@ SYSTICK, PENDSV, EXTERNAL = 15, 14, 16
 _ENABLED, _INTERRUPTS, _WRAPPED = 1, 2, 1 << 16
 
 _PRIORITIES = (0xE000E400, 0xE000E7F0), (0xE000ED18, 0xE000ED24)
-PRIORITY_BITS = {"cortex-m0plus": 2}
-"""Of a byte of priority, those a part has: two of an Armv6-M core (DDI 0419, B3.4); of any other
-four, as most vendors' parts have, which is assumed."""
+ARMV6_PRIORITY_BITS, PRIORITY_BITS = 2, 4
+"""Of a byte of priority, those a part has whose board does not say: two of an Armv6-M core
+(DDI 0419, B3.4), of any other four, as most vendors' parts have, which is assumed."""
 
 CPUIDS = {"cortex-m0plus": 0x410CC601, "cortex-m3": 0x412FC231, "cortex-m4": 0x410FC241,
           "cortex-m7": 0x411FC272, "cortex-m33": 0x410FD213, "cortex-m55": 0x410FD221,
@@ -67,8 +69,8 @@ class Peripherals:
 
     Parameters
     ----------
-    core : str
-        Model of the core, for CPUID.
+    core : Core
+        The board's.
     cycles : callable
         Modelled cycles so far.
     text_of : callable
@@ -77,11 +79,13 @@ class Peripherals:
         Asks the machine to look for interrupts before the next block.
     """
 
-    def __init__(self, core: str, cycles: Callable[[], int], text_of: Callable[[int], str],
+    def __init__(self, core: Core, cycles: Callable[[], int], text_of: Callable[[int], str],
                  wake: Callable[[], None]) -> None:
         self.cycles, self.text_of, self.wake = cycles, text_of, wake
-        self.registers: dict[int, int] = {CPUID: CPUIDS.get(core, 0)}
-        self.priority_mask = (0xFF00 >> PRIORITY_BITS.get(core, 4) & 0xFF) * 0x01010101
+        self.registers: dict[int, int] = {CPUID: CPUIDS.get(core.model, 0)}
+        bits = core.priority_bits or (
+            ARMV6_PRIORITY_BITS if core.isa == "armv6-m" else PRIORITY_BITS)
+        self.priority_mask = (0xFF00 >> bits & 0xFF) * 0x01010101
         self.waits: dict[tuple[int, int], _Wait] = {}
         self.text: dict[int, bytearray] = {}
         self.pending: set[int] = set()

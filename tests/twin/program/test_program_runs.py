@@ -138,9 +138,10 @@ def test_an_inference_is_billed_with_what_interrupts_it(tmp_path):
     assert sum(layer.instructions for layer in prediction.layers) == made.found.instructions
 
 
-@pytest.mark.parametrize("core,kept", [("cortex-m4", 0xF0), ("cortex-m0plus", 0xC0)])
-def test_priorities_have_the_bits_a_kernel_asks_for(core, kept):
-    device = Peripherals(core, lambda: 0, lambda at: "", lambda: None)
+@pytest.mark.parametrize("board,kept", [
+    (BOARD, 0xF0), ("rpi_pico", 0xC0), ("nrf52840dk", 0xE0), ("rpi_pico2", 0xF0)])
+def test_priorities_have_the_bits_a_kernel_asks_for(board, kept):
+    device = Peripherals(load_board(board).core, lambda: 0, lambda at: "", lambda: None)
     device.write(0xE000E401, 1, 0xFF, 0)
     assert device.read(0xE000E401, 1, 0) == kept
 
@@ -310,7 +311,7 @@ def test_instructions_are_counted_by_their_prefix():
 
 
 def test_a_register_nobody_answers_for_is_given_up():
-    device = Peripherals("cortex-m4", lambda: 0, lambda at: "", lambda: None)
+    device = Peripherals(load_board(BOARD).core, lambda: 0, lambda at: "", lambda: None)
     for _ in range(2000):
         device.read(0x40000000, 4, 0x08000000)
     assert device.stuck == (0x40000000, 0x08000000)
