@@ -1,4 +1,5 @@
-"""Every port compiles without a warning, is small, and cannot leave a function out."""
+"""Every port compiles without a warning, links where its board has memory, is small, and cannot
+leave a function out."""
 
 from __future__ import annotations
 
@@ -7,12 +8,21 @@ import re
 import shutil
 import subprocess
 import sys
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
+
+pytest.importorskip("elftools", reason="needs the boards extra")
+
+from elftools.elf.elffile import ELFFile
 from made_firmware import build
 from made_networks import needs_make
 
+from hwmodels.board.file import list_boards, load_board
+from twin.deployment.memories import FLASH_ROLES
+from twin.image.compile.image_sizes import read_sizes
+from twin.image.compile.memory_map import map_memories
 from twin.image.compile.ports import firmware_folder, list_ports, load_port
 
 FIRMWARE = firmware_folder()
@@ -22,7 +32,7 @@ PORT_FILES = sorted((FIRMWARE / "ports").glob("*/*.c"))
 
 
 @pytest.mark.parametrize("name", list_ports())
-def test_every_port_compiles(name, tmp_path):
+def test_every_port_compiles_and_links(name, tmp_path):
     port = load_port(name)
     if shutil.which(COMPILERS[port.arch]) is None or shutil.which("make") is None:
         pytest.skip(f"{COMPILERS[port.arch]} or make is not installed")
@@ -31,10 +41,85 @@ def test_every_port_compiles(name, tmp_path):
                for path in (FIRMWARE / "ports" / folder).glob("*.c")]
     assert any(path.endswith("/port.c.o") for path in objects)
     assert len(set(objects)) == len(objects)  # two of one name would be one object
+    board = None if port.arch == "host" else _board_of(port)
+    if board is not None and not port.fixed_map:
+        places = dict(board.placement)
+        (tmp_path / "memory.ld").write_text(map_memories(
+            board, code=places["code"], weights=places["weights"], arena=places["arena"]))
+    more = []
+    if board is not None:
+        (tmp_path / "weights.S").write_text(MODEL)
+        more = [f"{tmp_path}/linker.ld", f"{tmp_path}/objects/weights.S.o"]
     result = subprocess.run(["make", "-s", "-f", str(FIRMWARE / "Makefile"), f"PORT={name}",
-                             f"MODEL={tmp_path}", f"OUT={tmp_path}", *objects],
+                             f"MODEL={tmp_path}", f"OUT={tmp_path}", *objects, *more,
+                             "--eval", "print: ; @echo $(LINK)", "print"],
                             capture_output=True, text=True, check=False)
     assert result.returncode == 0, result.stderr
+    if board is not None:
+        _check_places(_link(result.stdout.split(), [*objects, *more[1:]], tmp_path), port,
+                      board if name in list_boards() else None)
+
+
+MODEL = """.section .model_weights, "a"
+.word 1
+.section .model_arena, "aw", %nobits
+.space 64
+"""
+STAND_IN = {"cortex-m0plus": "rpi_pico", "cortex-m3": "nucleo_f401re", "cortex-m4": "nucleo_l4r5zi",
+            "cortex-m7": "nucleo_h723zg", "cortex-m33": "nucleo_u575zi_q",
+            "cortex-m55": "stm32n6570_dk", "": "esp32c3_devkitm"}
+"""Boards whose memories ports of emulators and of cores are linked to."""
+
+
+def _board_of(port):
+    return load_board(port.name if port.name in list_boards() else STAND_IN[port.core])
+
+
+def _link(link: list[str], objects: list[str], folder: Path) -> Path:
+    """Link a port's objects; all they call of the rest of the firmware does nothing."""
+    told = subprocess.run(["nm", *objects], capture_output=True, text=True, check=True).stdout
+    kinds = [line.split()[-2:] for line in told.splitlines() if len(line.split()) > 1]
+    wanted, own = ({word for kind, word in kinds if (kind == "U") == lacking}
+                   for lacking in (True, False))
+    own |= set(re.findall(r"(\w+) *=[^=]", (folder / "linker.ld").read_text()))
+    (folder / "rest.c").write_text("".join(
+        f"void {word}(void) {{}}\n" for word in sorted(wanted - own) if word[:2] != "__"))
+    image = folder / "port.elf"
+    done = subprocess.run([*link, "-w", "-fno-builtin", "-g0", *objects, str(folder / "rest.c"),
+                           "-lgcc", "-o", str(image)], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return image
+
+
+def _check_places(image: Path, port, board) -> None:
+    with image.open("rb") as file:
+        elf = ELFFile(file)
+        symbols = {one.name: one["st_value"] for one in elf.get_section_by_name(
+            ".symtab").iter_symbols()}
+        sections = {one.name: one for one in elf.iter_sections()
+                    if one["sh_flags"] & 2 and one["sh_size"]}
+        text = sections[".text"]
+        first = int.from_bytes(text.data()[:4], "little"), int.from_bytes(
+            text.data()[4:8], "little")
+        entry = elf["e_entry"]
+    assert {".model_weights", ".model_arena", ".stack"} <= set(sections)
+    if port.arch == "arm":  # A vector table is aligned to its size (DDI 0403, B3.2.5).
+        assert first == (symbols["stack_top"], entry) and entry & 1
+        assert entry == symbols["Reset_Handler"] | 1 and text["sh_addr"] % 1024 == 0
+    else:
+        assert entry == symbols["_start"]
+    spans = [(one["sh_addr"], one["sh_addr"] + one["sh_size"]) for one in sections.values()]
+    assert all(high <= low for (_, high), (low, _) in pairwise(sorted(spans)))
+    if board is None:
+        return
+    inside = {name: next((one for one in board.memories for low, high in one.spans
+                          if low <= section["sh_addr"]
+                          and section["sh_addr"] + section["sh_size"] <= high), None)
+              for name, section in sections.items()}
+    assert all(inside.values()), inside
+    assert not {inside[name].role for name in (".model_arena", ".stack", ".bss")
+                if name in inside} & set(FLASH_ROLES)
+    assert read_sizes(image, board).memories
 
 
 def test_kept_objects_make_the_same_image_and_are_of_one_set_of_options(tmp_path, monkeypatch):
