@@ -119,16 +119,22 @@ void switch_tasks(void)
 def build_program(folder: Path, *, say: bool = False, options: tuple[str, ...] = (),
                   source: str = SOURCE) -> Path:
     """Build it; skips the test where the compiler is missing."""
-    if shutil.which("arm-none-eabi-gcc") is None:
-        pytest.skip("arm-none-eabi-gcc is not installed")
+    return link_program(folder, LINK, source.replace("SAY", 'say("said\\n");' if say else ""), (
+        "arm-none-eabi-gcc", "-mcpu=cortex-m4", "-mthumb", "-mfpu=fpv4-sp-d16",
+        "-mfloat-abi=hard", "-fno-tree-loop-distribute-patterns", *options))
+
+
+def link_program(folder: Path, script: str, source: str, compiler: tuple[str, ...]) -> Path:
+    """Compile and link a source alone; skips the test where the compiler is missing."""
+    if shutil.which(compiler[0]) is None:
+        pytest.skip(f"{compiler[0]} is not installed")
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / "link.ld").write_text(LINK)
-    (folder / "program.c").write_text(source.replace("SAY", 'say("said\\n");' if say else ""))
+    (folder / "link.ld").write_text(script)
+    (folder / "program.c").write_text(source)
     made = folder / "program.elf"
     done = subprocess.run(
-        ["arm-none-eabi-gcc", "-mcpu=cortex-m4", "-mthumb", "-mfpu=fpv4-sp-d16",
-         "-mfloat-abi=hard", "-O2", "-fno-builtin", "-ffreestanding", "-nostdlib",
-         "-fno-tree-loop-distribute-patterns", *options, "-T", str(folder / "link.ld"),
-         str(folder / "program.c"), "-o", str(made)], capture_output=True, text=True)
+        [compiler[0], "-O2", "-fno-builtin", "-ffreestanding", "-nostdlib", *compiler[1:],
+         "-T", str(folder / "link.ld"), str(folder / "program.c"), "-o", str(made)],
+        capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     return made

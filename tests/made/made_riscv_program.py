@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import re
-import shutil
-import subprocess
 from pathlib import Path
 
-import pytest
+from made_program import link_program
 
 import hwmodels
 
@@ -97,15 +95,5 @@ def write_board(folder: Path) -> Path:
 
 def build_riscv_program(folder: Path, *, say: bool = False, source: str = SOURCE) -> Path:
     """Build it; skips the test where the compiler is missing."""
-    if shutil.which("riscv64-unknown-elf-gcc") is None:
-        pytest.skip("riscv64-unknown-elf-gcc is not installed")
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / "link.ld").write_text(LINK)
-    (folder / "program.c").write_text(source.replace("SAY", 'say("said\\n");' if say else ""))
-    made = folder / "program.elf"
-    done = subprocess.run(
-        ["riscv64-unknown-elf-gcc", "-march=rv32imac_zicsr", "-mabi=ilp32", "-O2", "-fno-builtin",
-         "-ffreestanding", "-nostdlib", "-mcmodel=medany", "-T", str(folder / "link.ld"),
-         str(folder / "program.c"), "-o", str(made)], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    return made
+    return link_program(folder, LINK, source.replace("SAY", 'say("said\\n");' if say else ""), (
+        "riscv64-unknown-elf-gcc", "-march=rv32imac_zicsr", "-mabi=ilp32", "-mcmodel=medany"))
